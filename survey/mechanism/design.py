@@ -1,0 +1,159 @@
+"""From what a researcher says (truth probability, keep probability, epsilon) to a channel."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+from survey.errors import ChannelError
+from survey.mechanism.channel import MAX_OPTIONS, WORD_TOTAL, SubsetSelection
+
+Probability = Fraction | Decimal | str | float | int
+"""How a probability may be written: "3/4", "0.85", Fraction, Decimal, or a float."""
+
+MAX_EPSILON = 12
+"""Largest epsilon of one question, anywhere."""
+
+GRID = 1000
+"""Values suggested in errors lie on a grid of 1/GRID."""
+
+
+def exact_fraction(value: Probability, name: str) -> Fraction:
+    """Read a number exactly; a float is read as its shortest decimal.
+
+    >>> exact_fraction(0.85, "truth_probability")
+    Fraction(17, 20)
+    """
+    if isinstance(value, bool):
+        raise ChannelError(f"{name} must be a number, not {value}")
+    try:
+        # repr of a float is its shortest decimal: .1 means 1/10, not the binary fraction.
+        return Fraction(repr(float(value)) if isinstance(value, float) else value)
+    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
+        raise ChannelError(
+            f'{name} = {value!r} is not a number; write a decimal (0.75) or a fraction ("3/4")'
+        ) from None
+
+
+def smallest_truth_probability(k: int) -> Fraction:
+    """The first p on the grid above 1/k, where a report begins to say anything."""
+    return Fraction(GRID // k + 1, GRID)
+
+
+def nearest_truth_probability(k: int, p: Fraction) -> Fraction:
+    """The allowed truth probability on the grid that lies nearest to p."""
+    highest = Fraction(GRID - 1, GRID)
+    on_grid = Fraction(round(p * GRID), GRID)
+    return min(max(on_grid, smallest_truth_probability(k)), highest)
+
+
+def _check_options(k: int) -> None:
+    if type(k) is not int or not 2 <= k <= MAX_OPTIONS:
+        nearest = min(max(k, 2), MAX_OPTIONS) if type(k) is int else 2
+        raise ChannelError(
+            f"k = {k!r} options: a channel needs 2 to {MAX_OPTIONS:,}; the nearest is {nearest}"
+        )
+
+
+def grr(k: int, truth_probability: Probability) -> SubsetSelection:
+    """Generalized randomized response with P(report = truth) = p.
+
+    p = T/(T+(k-1)L): from p = a/b take T = a(k-1), L = b-a, divided by their gcd.
+    Guarantee: epsilon = ln(p(k-1)/(1-p)), exactly. Source: Warner 1965 (k = 2); Kairouz, Oh,
+    Viswanath 2016.
+
+    >>> grr(2, "3/4").to_json()
+    {'kind': 'subset_selection', 'k': 2, 'd': 1, 'T': 3, 'L': 1}
+    >>> grr(5, 0.85).exact_p
+    Fraction(17, 20)
+    """
+    _check_options(k)
+    p = exact_fraction(truth_probability, "truth_probability")
+    if not Fraction(1, k) < p < 1:
+        nearest = nearest_truth_probability(k, p)
+        raise ChannelError(
+            f"truth_probability = {_shown(p)} must be above 1/{k} and below 1 for {k} options; "
+            f"the nearest allowed value is {_shown(nearest)}"
+        )
+    ratio = p * (k - 1) / (1 - p)
+    if ratio.numerator + (k - 1) * ratio.denominator > WORD_TOTAL:
+        raise ChannelError(
+            f"truth_probability = {p} needs weights above 2^32; "
+            f"the nearest allowed value is {_shown(nearest_truth_probability(k, p))}"
+        )
+    return from_ratio(k, ratio.numerator, ratio.denominator)
+
+
+def from_keep_probability(k: int, keep_probability: Probability) -> SubsetSelection:
+    """The coin form: with probability t the truth, otherwise any option uniformly at random.
+
+    p = t + (1-t)/k. Two fair coins are t = 1/2, hence p = 3/4 at k = 2.
+
+    >>> from_keep_probability(2, "1/2") == grr(2, "3/4")
+    True
+    """
+    _check_options(k)
+    t = exact_fraction(keep_probability, "keep_probability")
+    if not 0 < t < 1:
+        nearest = Fraction(1 if t <= 0 else GRID - 1, GRID)
+        raise ChannelError(
+            f"keep_probability = {_shown(t)} must be above 0 and below 1; "
+            f"the nearest allowed value is {_shown(nearest)}"
+        )
+    return grr(k, t + (1 - t) / k)
+
+
+def from_epsilon(k: int, epsilon: Probability) -> SubsetSelection:
+    """Generalized randomized response whose epsilon is as near below the asked one as fits.
+
+    L is the largest power of ten up to 10^4 whose total fits in 2^32, T = floor(L e^epsilon),
+    in exact decimal arithmetic: floats would give 19,999 for ln 2 at L = 10^4. The channel's
+    epsilon is never above the asked one by more than the rounding of a float, 10^-15.
+
+    >>> from_epsilon(2, 1).to_json()["T"]
+    27182
+    >>> from_epsilon(2, 1).epsilon <= 1
+    True
+    """
+    _check_options(k)
+    asked = exact_fraction(epsilon, "epsilon")
+    if not 0 < asked <= MAX_EPSILON:
+        nearest = Fraction(1, GRID) if asked <= 0 else Fraction(MAX_EPSILON)
+        raise ChannelError(
+            f"epsilon = {_shown(asked)} must be above 0 and at most {MAX_EPSILON}; "
+            f"the nearest allowed value is {_shown(nearest)}"
+        )
+    for L in (10**4, 10**3, 10**2, 10, 1):
+        T = _floor_times_exp(L, asked)
+        if L < T <= WORD_TOTAL - (k - 1) * L:
+            return from_ratio(k, T, L)
+    lowest = Fraction(math.floor(math.log1p(1e-4) * GRID) + 1, GRID)
+    raise ChannelError(
+        f"epsilon = {_shown(asked)} is too small for {k} options in exact integers; "
+        f"the nearest allowed value is {_shown(lowest)}"
+    )
+
+
+def _floor_times_exp(factor: int, exponent: Fraction) -> int:
+    """floor(factor * e^exponent), exactly, by decimal arithmetic of 60 digits."""
+    with decimal.localcontext(prec=60):
+        power = (Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
+        # A float such as ln 2 rounds below the real number; one part in 10^15 restores T = 2L.
+        return int(factor * power * (1 + Decimal("1e-15")))
+
+
+def from_ratio(k: int, T: int, L: int) -> SubsetSelection:
+    """Generalized randomized response with exact weights, T for the truth and L for each other.
+
+    >>> from_ratio(3, 3, 1).exact_p
+    Fraction(3, 5)
+    """
+    divisor = math.gcd(T, L) if type(T) is int and type(L) is int and L > 0 else 1
+    return SubsetSelection(k=k, d=1, T=T // divisor, L=L // divisor)
+
+
+def _shown(value: Fraction) -> str:
+    """A fraction as people type it: a short decimal where it is one."""
+    return str(value) if len(f"{float(value):g}") > 6 else f"{float(value):g}"

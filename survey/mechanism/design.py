@@ -112,8 +112,8 @@ def from_epsilon(k: int, epsilon: Probability) -> SubsetSelection:
     in exact decimal arithmetic: floats would give 19,999 for ln 2 at L = 10^4. The channel's
     epsilon is never above the asked one by more than the rounding of a float, 10^-15.
 
-    >>> from_epsilon(2, 1).to_json()["T"]
-    27182
+    >>> from_epsilon(2, 1)
+    SubsetSelection(k=2, d=1, T=13591, L=5000)
     >>> from_epsilon(2, 1).epsilon <= 1
     True
     """

@@ -1,0 +1,1 @@
+"""What researchers write and respondents receive."""

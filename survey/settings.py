@@ -1,0 +1,161 @@
+"""How this instance is configured: read once from SURVEY_*, frozen, refused when unsafe."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from urllib.parse import urlsplit
+
+from survey.errors import SettingsError
+
+MIN_SECRET_LENGTH = 32
+KNOWN_SECRETS = ("change-me", "changeme", "secret", "dev", "development", "example")
+
+
+@dataclass(frozen=True)
+class Caps:
+    """Largest epsilon that a survey may be published with on this instance.
+
+    `question` bounds one question, `survey` the sum over all of them; above `warning` the
+    sum is called little protection, to researchers and respondents.
+    """
+
+    question: Decimal = Decimal(8)
+    survey: Decimal = Decimal(20)
+    warning: Decimal = Decimal(8)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything an operator can choose; each field is one SURVEY_* variable."""
+
+    secret: str = field(repr=False)
+    database: str = "sqlite:///survey.db"
+    public_url: str = "http://127.0.0.1:8000"
+    caps: Caps = Caps()
+    release_minimum: int = 25
+    release_seconds: int = 60
+    password_cost: int = 3
+
+    def __post_init__(self) -> None:
+        _check_secret(self.secret)
+        _check_public_url(self.public_url)
+        if self.release_minimum < 1:
+            raise SettingsError("SURVEY_RELEASE_MINIMUM must be at least 1")
+        if self.caps.survey > 20:
+            raise SettingsError(
+                "SURVEY_EPSILON_PER_SURVEY must be at most 20: the client refuses more"
+            )
+
+    @property
+    def secure_cookies(self) -> bool:
+        """Whether researchers reach the instance by https."""
+        return self.public_url.startswith("https://")
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Settings:
+        """Read the variables of `VARIABLES`; unknown SURVEY_* names are refused as typing errors.
+
+        >>> variables = {"SURVEY_SECRET": "x" * 40, "SURVEY_RELEASE_MINIMUM": "50"}
+        >>> Settings.from_environment(variables).release_minimum
+        50
+        """
+        given = {name: text for name, text in environment.items()
+                 if name.startswith("SURVEY_") and not name.startswith("SURVEY_TEST_")}
+        unknown = sorted(set(given) - set(VARIABLES))
+        if unknown:
+            raise SettingsError(f"unknown setting {unknown[0]}; known are {', '.join(VARIABLES)}")
+        if "SURVEY_SECRET" not in given:
+            raise SettingsError(
+                "SURVEY_SECRET is not set; make one with: "
+                'python -c "import secrets; print(secrets.token_hex(32))"'
+            )
+        caps: dict[str, Any] = {}
+        values: dict[str, Any] = {}
+        for name, text in given.items():
+            variable = VARIABLES[name]
+            target = caps if variable.of_caps else values
+            target[variable.field] = _read(name, text, variable.read)
+        return cls(**values, caps=Caps(**caps))
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One environment variable: the field it sets, how it is read, what it is for."""
+
+    field: str
+    read: Callable[[str], Any]
+    meaning: str
+    of_caps: bool = False
+
+
+VARIABLES: Mapping[str, Variable] = {
+    "SURVEY_SECRET": Variable("secret", str, "signs researchers' sessions; 32 characters or more"),
+    "SURVEY_DATABASE": Variable("database", str, "where reports are kept: sqlite:///PATH"),
+    "SURVEY_PUBLIC_URL": Variable(
+        "public_url", str, "the address people open; https, or http on loopback"
+    ),
+    "SURVEY_EPSILON_PER_QUESTION": Variable(
+        "question", Decimal, "largest epsilon of one question", of_caps=True
+    ),
+    "SURVEY_EPSILON_PER_SURVEY": Variable(
+        "survey", Decimal, "largest total epsilon of a survey, at most 20", of_caps=True
+    ),
+    "SURVEY_EPSILON_WARNING": Variable(
+        "warning", Decimal, "total epsilon above which a survey is called little protected",
+        of_caps=True,
+    ),
+    "SURVEY_RELEASE_MINIMUM": Variable(
+        "release_minimum", int, "fewest reports that are released together"
+    ),
+    "SURVEY_RELEASE_SECONDS": Variable(
+        "release_seconds", int, "longest time that enough reports wait for a release"
+    ),
+    "SURVEY_PASSWORD_COST": Variable(
+        "password_cost", int, "argon2id passes over memory for a researcher's password"
+    ),
+}
+
+
+def _read(name: str, text: str, read: Callable[[str], Any]) -> Any:
+    try:
+        return read(text)
+    except (ValueError, InvalidOperation):
+        raise SettingsError(f"{name} = {text!r} is not a number") from None
+
+
+def _check_secret(secret: str) -> None:
+    if len(secret) < MIN_SECRET_LENGTH or secret.lower().startswith(KNOWN_SECRETS):
+        raise SettingsError(
+            f"SURVEY_SECRET must be {MIN_SECRET_LENGTH} or more random characters; make one with: "
+            'python -c "import secrets; print(secrets.token_hex(32))"'
+        )
+
+
+def _check_public_url(public_url: str) -> None:
+    parts = urlsplit(public_url)
+    if parts.scheme == "https" and parts.hostname:
+        return
+    if parts.scheme == "http" and is_loopback(parts.hostname or ""):
+        return
+    raise SettingsError(
+        f"SURVEY_PUBLIC_URL = {public_url!r} must start with https:// "
+        "(http only on loopback): a respondent's browser randomizes in a secure context only"
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name means this machine.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("example.org")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -124,12 +125,12 @@ def _published(form: dict[str, Any]) -> PublishedQuestion:
 
 
 def report_body(
-    definition_id: str, report_id: str, codes: list[int], *,
+    definition_id: str, report_id: str, codes: Sequence[int | str], *,
     stratum: str = "", invitation: str = "", length: int = 0,
 ) -> bytes:
     """A report as the client writes it: fixed keys in fixed order, padded to `length` bytes."""
     form = {"definition": definition_id, "report_id": report_id, "stratum": stratum,
-            "codes": codes, "invitation": invitation, "pad": ""}
+            "codes": list(codes), "invitation": invitation, "pad": ""}
     body = json.dumps(form, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
     return body[:-2] + b"." * (length - len(body)) + body[-2:]
 

@@ -1,0 +1,281 @@
+"""The `survey` command: exit 0 done, 1 refused with one clear line, 2 wrong usage."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+import webbrowser
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from survey import __version__, demo, serving
+from survey.collect.publication import close as close_survey
+from survey.collect.publication import publish as publish_survey
+from survey.collect.release import ReleaseLoop
+from survey.collect.release import release as release_reports
+from survey.errors import DefinitionError, NotFoundError, SurveyError
+from survey.questionnaire.definition import freeze
+from survey.questionnaire.label import label
+from survey.questionnaire.native import load_file
+from survey.research.accounts import Passwords
+from survey.research.views import respondent_link
+from survey.results.charts import in_words
+from survey.results.export import to_csv
+from survey.results.tables import Results, SurveyResult
+from survey.settings import Settings
+from survey.store import PublishedSurvey, Store, open_store
+
+Command = Callable[..., Any]
+
+FILE = click.Path(path_type=Path)
+
+
+def command(function: Command) -> Command:
+    """A command whose refusals are one line on stderr and exit 1."""
+
+    @wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except SurveyError as error:
+            click.echo(f"survey: {error}", err=True)
+            sys.exit(1)
+
+    return guarded
+
+
+@click.group()
+@click.version_option(__version__)
+def main() -> None:
+    """Surveys whose server never learns an answer."""
+
+
+def _settings() -> Settings:
+    return Settings.from_environment(os.environ)
+
+
+def _store() -> Store:
+    return open_store(_settings().database)
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _newest(store: Store, slug: str, version: int | None = None) -> PublishedSurvey:
+    for survey in store.versions(slug):
+        if version in (None, survey.version):
+            return survey
+    raise NotFoundError(f'there is no survey "{slug}"' + (f" version {version}" if version else ""))
+
+
+@main.command()
+@click.argument("file", type=FILE)
+@command
+def check(file: Path) -> None:
+    """Print every mistake in a definition FILE, or what its numbers mean."""
+    try:
+        survey = load_file(file, _settings().caps)
+    except DefinitionError as error:
+        for place, text in error.mistakes:
+            click.echo(f"{file}: {place}: {text}" if place != file.name else f"{place}: {text}",
+                       err=True)
+        sys.exit(1)
+    definition = freeze(survey, 1)
+    click.echo(f"{file}: no mistakes. {len(definition.questions)} questions, "
+               f"total epsilon {definition.epsilon:.3f}, reports of "
+               f"{definition.report_bytes:,} bytes.")
+    for question in definition.questions:
+        numbers = label(question.channel)
+        click.echo(f"  {question.id}: {question.channel.k} options, truth probability "
+                   f"{question.channel.p:.4g}, epsilon {question.channel.epsilon:.4g}; "
+                   f"a report multiplies odds by at most {numbers.odds}")
+
+
+@main.command()
+@command
+def migrate() -> None:
+    """Create the database or bring it up to date."""
+    applied = _store().migrate()
+    click.echo("\n".join(f"applied {step}" for step in applied) or "nothing to do")
+
+
+@main.command()
+@click.argument("file", type=FILE)
+@command
+def publish(file: Path) -> None:
+    """Freeze a definition FILE and open it for reports."""
+    settings, store = _settings(), _store()
+    survey = publish_survey(store, load_file(file, settings.caps), _today())
+    click.echo(f"published {survey.slug} version {survey.version}, definition {survey.sha256}")
+    click.echo(respondent_link(survey, settings.public_url))
+
+
+@main.command()
+@click.argument("slug")
+@command
+def close(slug: str) -> None:
+    """Take no more reports for SLUG and release what waits."""
+    n = close_survey(_store(), slug, _today())
+    click.echo(f"closed {slug}" if n else f"{slug} was closed already")
+
+
+@main.command()
+@click.argument("slug")
+@command
+def release(slug: str) -> None:
+    """Release what waits for SLUG, if enough reports do."""
+    store, minimum = _store(), _settings().release_minimum
+    if not store.versions(slug):
+        raise NotFoundError(f'there is no survey "{slug}"')
+    n = sum(release_reports(store, survey, minimum) for survey in store.versions(slug))
+    if not n:
+        raise SurveyError(f"nothing released: fewer than {minimum} reports wait")
+    click.echo(f"released {n:,} reports")
+
+
+@main.command()
+@click.argument("slug")
+@click.option("--version", type=int, help="A version other than the newest.")
+@command
+def estimate(slug: str, version: int | None) -> None:
+    """Print the estimates of SLUG from its released reports."""
+    store = _store()
+    result = Results(store).of(_newest(store, slug, version))
+    click.echo("\n".join(_lines(result)))
+
+
+def _lines(result: SurveyResult) -> list[str]:
+    survey = result.survey
+    lines = [f"{survey.definition.title} ({survey.slug}, version {survey.version}): "
+             f"{result.n:,} released reports, 95% intervals"]
+    for question in result.questions:
+        lines += ["", question.question.text]
+        if question.disclosure == "hide":
+            more = f": about {question.more_needed:,} more needed" if question.more_needed else ""
+            lines.append(f"  not enough responses yet{more}")
+            continue
+        width = max(len(row.option_label) for row in question.rows)
+        lines += [f"  {row.option_label:<{width}}  {in_words(row)}" for row in question.rows]
+    return lines
+
+
+@main.command()
+@click.argument("slug")
+@click.option("--version", type=int, help="A version other than the newest.")
+@click.option("--output", type=FILE, help="A file instead of the standard output.")
+@command
+def export(slug: str, version: int | None, output: Path | None) -> None:
+    """Write the estimates of SLUG as CSV."""
+    store = _store()
+    text = to_csv(Results(store).of(_newest(store, slug, version)).rows)
+    if output is None:
+        sys.stdout.buffer.write(text.encode("utf-8"))
+    else:
+        output.write_text(text, encoding="utf-8", newline="")
+
+
+@main.group()
+def researcher() -> None:
+    """People who may sign in."""
+
+
+@researcher.command("add")
+@click.argument("email")
+@click.option("--password", prompt=True, hide_input=True, confirmation_prompt=True,
+              help="Asked for when not given.")
+@command
+def add_researcher(email: str, password: str) -> None:
+    """Let EMAIL sign in."""
+    if "@" not in email or len(email) > 254:
+        raise SurveyError(f"{email!r} is not an email address")
+    _store().add_researcher(email, Passwords(_settings().password_cost).hash(password))
+    click.echo(f"{email} can sign in at {_settings().public_url}/research/")
+
+
+@main.command()
+@click.option("--address", default="127.0.0.1", show_default=True)
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 64))
+@command
+def serve(address: str, port: int, workers: int) -> None:
+    """Run the production server."""
+    settings = _settings()
+    serving.serve(settings, address, port, workers,
+                  lambda: click.echo(f"serving {settings.public_url}"))
+
+
+@main.command("demo")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
+@click.option("--respondents", default=2000, show_default=True, type=click.IntRange(0, 1_000_000))
+@click.option("--fresh", is_flag=True, help="Forget the demo of an earlier start.")
+@click.option("--open", "open_browser", is_flag=True, help="Open the survey in a browser.")
+@click.option("--directory", type=FILE, help="Where the demo's database is kept.")
+@command
+def run_demo(
+    port: int, respondents: int, fresh: bool, open_browser: bool, directory: Path | None
+) -> None:
+    """Try everything on this machine: a survey, simulated respondents, a dashboard."""
+    serving.check_port("127.0.0.1", port)
+    directory = directory or _demo_directory()
+    database = directory.absolute() / "demo.db"
+    if fresh:
+        for suffix in ("", "-wal", "-shm"):
+            database.with_name(database.name + suffix).unlink(missing_ok=True)
+    settings = Settings(
+        secret=secrets.token_hex(32), database=f"sqlite:///{database}",
+        public_url=f"http://127.0.0.1:{port}", password_cost=1)
+    store = open_store(settings.database)
+    store.migrate()
+    survey = demo.prepare(store, _today())
+    password = secrets.token_urlsafe(12)
+    demo.set_login(store, Passwords(settings.password_cost).hash(password))
+    _simulate(store, survey, settings, respondents)
+    store.close_connections()
+    os.environ.update(SURVEY_SECRET=settings.secret, SURVEY_DATABASE=settings.database,
+                      SURVEY_PUBLIC_URL=settings.public_url)
+
+    def links() -> None:
+        dashboard = f"{settings.public_url}/research/surveys/{survey.slug}"
+        link = respondent_link(survey, settings.public_url)
+        click.echo(f"\nAnswer the survey   {link}\n"
+                   f"Dashboard           {dashboard}\n"
+                   f"  sign in with      {demo.EMAIL}  {password}\n"
+                   f"Estimates as CSV    {dashboard}/{survey.version}/estimates.csv\n\n"
+                   f"Kept in {directory}. Stop with Ctrl-C.")
+        if open_browser:
+            webbrowser.open(link)
+
+    serving.serve(settings, "127.0.0.1", port, 1, links)
+
+
+def _demo_directory() -> Path:
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "ldp-survey" / "demo"
+
+
+def _simulate(store: Store, survey: PublishedSurvey, settings: Settings, respondents: int) -> None:
+    """Bring the demo up to its number of respondents, releasing as the server would."""
+    there = store.released(survey.key) + store.waiting(survey.key)
+    if respondents <= there:
+        return
+    releases = ReleaseLoop(store, settings)
+    with click.progressbar(
+        demo.respond(store, survey, respondents - there, _today()), length=respondents - there,
+        label="Simulated respondents",
+    ) as reports:
+        for number in reports:
+            if number % 100 == 0:
+                releases.look(time.monotonic())
+    release_reports(store, survey, settings.release_minimum)
+
+
+if __name__ == "__main__":
+    main()

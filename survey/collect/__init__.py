@@ -1,0 +1,1 @@
+"""From the wire to the store: every refusal named, nothing kept beyond the report."""

@@ -1,0 +1,41 @@
+"""Publish a survey, which freezes it, and close it."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from survey.collect.release import release
+from survey.errors import ConflictError, NotFoundError
+from survey.questionnaire.definition import freeze
+from survey.questionnaire.model import Survey
+from survey.store import PublishedSurvey, Store
+
+
+def publish(store: Store, survey: Survey, today: date) -> PublishedSurvey:
+    """Freeze a survey as its next version; the version before takes reports for a few days more.
+
+    Raises ConflictError when the newest version says exactly the same.
+    """
+    newest = next(iter(store.versions(survey.slug)), None)
+    if newest is None:
+        return store.publish(freeze(survey, 1), today)
+    if newest.state == "open" and freeze(survey, newest.version).canonical == newest.canonical:
+        raise ConflictError(
+            f"{survey.slug} is published already, with the same content, as version "
+            f"{newest.version}")
+    return store.publish(freeze(survey, newest.version + 1), today)
+
+
+def close(store: Store, slug: str, today: date) -> int:
+    """Take no more reports and release what waits; returns how many versions were closed.
+
+    The file is rewritten at the end, so that its pages tell nothing of who came when.
+    """
+    if not store.versions(slug):
+        raise NotFoundError(f'there is no survey "{slug}"')
+    closed = store.close_survey(slug, today)
+    for survey in closed:
+        release(store, survey, 1)
+    if closed:
+        store.vacuum()
+    return len(closed)

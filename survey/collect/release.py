@@ -1,0 +1,130 @@
+"""Release: shuffle what waits into blocks and add it to the counts; only then is it readable.
+
+Reports are released at least `release_minimum` together, so that one more respondent changes
+nothing that anyone can watch, and the order in which they came is gone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import date
+from threading import Event
+from time import monotonic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survey.collect.submission import GRACE
+from survey.errors import StoreBusyError
+from survey.settings import Settings
+from survey.store import BlockColumn, PublishedSurvey, Sealed, Store, Waiting
+
+BLOCK_SIZE = 65_536
+"""Reports per block; a stratum's last block grows to this before the next one begins."""
+
+POLL_SECONDS = 1.0
+
+Codes = NDArray[np.uint8]
+
+
+def seal(groups: Sequence[Waiting]) -> Sealed:
+    """Shuffle each stratum's waiting reports together with its newest block.
+
+    One permutation moves all codes of a report together: cross-tabs stay possible.
+    """
+    columns: list[BlockColumn] = []
+    counts: Counter[tuple[str, int, int]] = Counter()
+    for group in groups:
+        waiting = np.frombuffer(b"".join(group.codes), dtype=np.uint8)
+        waiting = waiting.reshape(len(group.codes), -1)
+        for question, column in enumerate(waiting.T):
+            for option, n in enumerate(np.bincount(column).tolist()):
+                if n:
+                    counts[group.stratum, question, option] += n
+        columns.extend(_blocks(group, waiting))
+    return Sealed(columns=columns, counts=counts)
+
+
+def _blocks(group: Waiting, waiting: Codes) -> Iterator[BlockColumn]:
+    """The newest block with the waiting reports, shuffled, cut into blocks again."""
+    number, rows = 0, waiting
+    if group.last is not None:
+        number = group.last.number
+        old = np.stack([np.frombuffer(data, dtype=np.uint8) for data in group.last.columns], axis=1)
+        if len(old) < BLOCK_SIZE:
+            rows = np.concatenate([old, waiting])
+        else:
+            number += 1
+    rows = rows[secure_permutation(len(rows))]
+    for start in range(0, len(rows), BLOCK_SIZE):
+        part = rows[start : start + BLOCK_SIZE]
+        for question, column in enumerate(part.T):
+            yield BlockColumn(group.stratum, question, number + start // BLOCK_SIZE,
+                              len(part), column.tobytes())
+
+
+def secure_permutation(n: int) -> NDArray[np.intp]:
+    """A random order of n things from the system's CSPRNG.
+
+    Sorting random 64-bit keys; two of n are equal with chance below n^2 / 2^65.
+    """
+    keys = np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
+    return np.argsort(keys)
+
+
+def release(store: Store, survey: PublishedSurvey, minimum: int) -> int:
+    """Release what waits if at least `minimum` do; returns how many."""
+    return store.release(survey.key, minimum, seal)
+
+
+def is_due(waiting: int, released: int, seconds: float, settings: Settings) -> bool:
+    """Whether a release should happen now: enough wait, and they are 1% or waited long enough.
+
+    >>> settings = Settings()
+    >>> [is_due(n, released, seconds, settings)
+    ...  for n, released, seconds in ((25, 0, 0.0), (24, 0, 99.0), (30, 10_000, 3.0))]
+    [True, False, False]
+    """
+    if waiting < settings.release_minimum:
+        return False
+    return 100 * waiting >= released or seconds >= settings.release_seconds
+
+
+class ReleaseLoop:
+    """Releases by itself what is due, for as long as a server runs."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._last: dict[int, float] = {}
+
+    def run(self, stop: Event) -> None:
+        """Look once a second until `stop` is set."""
+        while not stop.wait(POLL_SECONDS):
+            try:
+                self.look(monotonic())
+            except StoreBusyError:
+                continue  # a full or locked disk: what waits goes on waiting
+        self._store.close_connections()
+
+    def look(self, now: float) -> int:
+        """Release every survey that is due at `now` (seconds); returns how many reports."""
+        n = 0
+        for survey in self._store.surveys():
+            last = self._last.setdefault(survey.key, now)
+            waiting = self._store.waiting(survey.key)
+            released = self._store.released(survey.key)
+            if is_due(waiting, released, now - last, self._settings):
+                n += release(self._store, survey, self._settings.release_minimum)
+                self._last[survey.key] = now
+        return n
+
+
+def forget_old_ids(store: Store, today: date) -> None:
+    """Delete report ids of surveys closed so long ago that nobody will send them again."""
+    for survey in store.surveys():
+        if survey.state == "closed" and today - survey.changed > GRACE:
+            store.forget_ids(survey.key)
+

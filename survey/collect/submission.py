@@ -1,0 +1,178 @@
+"""Accept a report: parse it strictly, hold it against its survey, store it once.
+
+A request's body is never echoed or logged: errors name the place and the allowed range.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from survey.errors import (
+    ClosedError,
+    ConflictError,
+    MalformedReportError,
+    NotFoundError,
+    ReportError,
+    ReportTooLargeError,
+)
+from survey.questionnaire.definition import MAX_REPORT_BYTES, MAX_STRATUM_LENGTH, Definition
+from survey.store import PublishedSurvey, Store, StoredReport
+
+KEYS = ("definition", "report_id", "stratum", "codes", "invitation", "pad")
+GRACE = timedelta(days=7)
+"""How long the version before the current one, and the ids of a closed survey, are known."""
+
+MAX_DEPTH = 2
+"""A report is an object that holds a list; anything deeper is refused before it is parsed."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A body that has the wire format's form; its codes are not checked yet."""
+
+    definition: str
+    report_id: bytes
+    stratum: str
+    codes: Sequence[int]
+
+
+def receive(store: Store, slug: str, body: bytes, today: date) -> None:
+    """Store the report in `body`, or raise the one refusal that fits.
+
+    Returns when the report is on the disk, also when it was there before.
+    """
+    versions = store.versions(slug)
+    if not versions:
+        raise NotFoundError("there is no survey at this address")
+    submission = parse(body)
+    survey = _version_of(versions, submission.definition, today)
+    report = accept(submission, survey.definition)
+    if survey.state == "closed":
+        # Someone whose acknowledgement was lost must learn that the report did arrive.
+        if not store.knows_report(survey.key, report):
+            raise ClosedError("this survey is closed and takes no more reports")
+        return
+    store.add_report(survey.key, report)
+
+
+def _version_of(
+    versions: Sequence[PublishedSurvey], definition: str, today: date
+) -> PublishedSurvey:
+    """The version a report was made for, if that version may still be sent."""
+    current = versions[0]
+    for survey in versions:
+        recent = survey.version >= current.version - 1 and today - survey.changed <= GRACE
+        if survey.sha256 == definition and (survey.state != "superseded" or recent):
+            return survey
+    raise ConflictError("this report was made for another definition of the survey")
+
+
+def parse(body: bytes) -> Submission:
+    """Read the wire format and nothing else."""
+    if len(body) > MAX_REPORT_BYTES:
+        raise ReportTooLargeError(f"a report has at most {MAX_REPORT_BYTES:,} bytes")
+    form = _strict_json(body)
+    if not isinstance(form, dict):
+        raise ReportError("a report is one JSON object")
+    missing = [key for key in KEYS if key not in form]
+    if missing:
+        raise ReportError(f"the key {missing[0]} is missing")
+    if len(form) > len(KEYS):
+        raise ReportError(f"a report has only the keys {', '.join(KEYS)}")
+    for key in ("definition", "report_id", "stratum", "invitation", "pad"):
+        if not isinstance(form[key], str):
+            raise ReportError(f"{key} must be a string")
+    if not isinstance(form["codes"], list):
+        raise ReportError("codes must be a list with one code per question")
+    return Submission(form["definition"], _report_id(form["report_id"]),
+                      _no_link(form), form["codes"])
+
+
+def accept(submission: Submission, definition: Definition) -> StoredReport:
+    """Hold a submission against its survey; the first code that does not fit is named."""
+    questions = definition.questions
+    if len(submission.codes) != len(questions):
+        raise ReportError(f"codes must have {len(questions)} entries, one per question, "
+                          f"not {len(submission.codes)}")
+    for number, (code, question) in enumerate(zip(submission.codes, questions, strict=True), 1):
+        # type() and not isinstance(): JSON's true is an int to Python.
+        if type(code) is not int or not 0 <= code < question.channel.k:
+            raise ReportError(f"code {number} ({question.id}) must be an integer "
+                              f"from 0 to {question.channel.k - 1}")
+    return StoredReport(submission.report_id, submission.stratum, bytes(submission.codes))
+
+
+def _no_link(form: dict[str, Any]) -> str:
+    """Strata and invitations come with links that a survey has issued; none does so far."""
+    if len(form["stratum"]) > MAX_STRATUM_LENGTH or form["stratum"]:
+        raise ReportError("stratum must be empty: this survey has no strata")
+    if form["invitation"]:
+        raise ReportError("invitation must be empty: this survey takes no invitations")
+    return ""
+
+
+def _report_id(text: str) -> bytes:
+    if re.fullmatch(r"[A-Za-z0-9_-]{22}", text):
+        try:
+            octets = base64.urlsafe_b64decode(text + "==")
+        except binascii.Error:
+            octets = b""
+        # One id has one spelling: the last character carries two bits that must be zero.
+        if base64.urlsafe_b64encode(octets).decode("ascii").rstrip("=") == text:
+            return octets
+    raise ReportError("report_id must be 16 bytes in base64url without padding (22 characters)")
+
+
+def _strict_json(body: bytes) -> Any:
+    """JSON without what parsers disagree about: repeated keys, NaN, floats, deep nesting."""
+    try:
+        text = body.decode("utf-8")
+        _check_depth(text)
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant,
+                          parse_float=_finite, parse_int=_small_integer)
+    except UnicodeDecodeError:
+        raise MalformedReportError("the body is not UTF-8") from None
+    except (json.JSONDecodeError, RecursionError):
+        raise MalformedReportError("the body is not JSON") from None
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for bracket in re.sub(r'"(?:[^"\\]|\\.)*"|[^\[\]{}"]', "", text):
+        depth += (bracket in "[{") - (bracket in "]}")
+        if depth > MAX_DEPTH:
+            raise MalformedReportError("the body is nested too deeply")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    form = dict(pairs)
+    if len(form) != len(pairs):
+        raise MalformedReportError("a key is given twice")
+    for text in (*form, *form.values()):
+        if isinstance(text, str) and re.search("[\ud800-\udfff]", text):
+            raise MalformedReportError("a string holds half a character (a lone surrogate)")
+    return form
+
+
+def _refuse_constant(_: str) -> Any:
+    raise MalformedReportError("NaN and Infinity are not JSON")
+
+
+def _finite(text: str) -> float:
+    if math.isinf(value := float(text)):
+        raise MalformedReportError("a number is too large")
+    return value
+
+
+def _small_integer(text: str) -> int:
+    if len(text) > 10:
+        raise MalformedReportError("an integer in a report has at most 10 digits")
+    return int(text)

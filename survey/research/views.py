@@ -1,0 +1,128 @@
+"""Researchers' pages: the list, publishing a definition, the dashboard and its CSV."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from flask import Blueprint, Response, redirect, render_template, url_for
+from werkzeug.datastructures import FileStorage
+
+from survey.collect.publication import publish as publish_survey
+from survey.errors import ConflictError, DefinitionError, NotFoundError
+from survey.questionnaire.label import label, total_odds
+from survey.questionnaire.native import load
+from survey.research.accounts import SignedIn
+from survey.research.forms import PublishForm
+from survey.results.charts import chart_svg, in_words, percent
+from survey.results.export import to_csv
+from survey.results.tables import Results, SurveyResult
+from survey.settings import Settings
+from survey.store import PublishedSurvey, Store
+
+STYLESHEET = Path(__file__).resolve().parent.parent / "static" / "research.css"
+HASH_IN_LINK = 16
+"""Digits of the definition id in a link's fragment; the client refuses another definition."""
+
+
+def blueprint(
+    store: Store, results: Results, settings: Settings, signed_in: SignedIn
+) -> Blueprint:
+    """The researchers' routes over one store."""
+    routes = Blueprint("research", __name__, url_prefix="/research")
+    stylesheet = STYLESHEET.read_bytes()
+    stylesheet_hash = hashlib.sha256(stylesheet).hexdigest()
+
+    @routes.app_context_processor
+    def words() -> dict[str, Any]:
+        return {"research_css": url_for("research.asset", version=stylesheet_hash),
+                "percent": percent, "in_words": in_words}
+
+    @routes.get("/assets/<version>/research.css")
+    def asset(version: str) -> Response:
+        if version != stylesheet_hash:
+            raise NotFoundError("this file belongs to another version of the page")
+        return Response(stylesheet, content_type="text/css; charset=utf-8")
+
+    @routes.get("/")
+    @signed_in.required
+    def surveys() -> str:
+        found = store.surveys()
+        return render_template("research/surveys.html", surveys=[
+            (survey, store.released(survey.key)) for survey in found])
+
+    @routes.route("/publish", methods=["GET", "POST"])
+    @signed_in.required
+    def publish() -> Any:
+        form = PublishForm()
+        mistakes: list[tuple[str, str]] = []
+        if form.validate_on_submit():
+            try:
+                survey = _publish(store, form.file.data, settings)
+                return redirect(url_for("research.newest", slug=survey.slug))
+            except DefinitionError as error:
+                mistakes = error.mistakes
+            except ConflictError as error:
+                mistakes = [("", str(error))]
+        page = render_template("research/publish.html", form=form, mistakes=mistakes)
+        return page, 422 if mistakes or form.errors else 200
+
+    _add_results(routes, store, results, settings, signed_in)
+    return routes
+
+
+def _add_results(
+    routes: Blueprint, store: Store, results: Results, settings: Settings, signed_in: SignedIn
+) -> None:
+    @routes.get("/surveys/<slug>")
+    @signed_in.required
+    def newest(slug: str) -> Any:
+        version = _version(store, slug, None).version
+        return redirect(url_for("research.dashboard", slug=slug, version=version))
+
+    @routes.get("/surveys/<slug>/<int:version>")
+    @signed_in.required
+    def dashboard(slug: str, version: int) -> str:
+        result = results.of(_version(store, slug, version))
+        return render_template("research/dashboard.html", **_dashboard(result, settings))
+
+    @routes.get("/surveys/<slug>/<int:version>/estimates.csv")
+    @signed_in.required
+    def estimates(slug: str, version: int) -> Response:
+        result = results.of(_version(store, slug, version))
+        return Response(to_csv(result.rows), content_type="text/csv; charset=utf-8", headers={
+            "Content-Disposition": f'attachment; filename="{slug}-{version}-estimates.csv"'})
+
+
+def _publish(store: Store, upload: FileStorage, settings: Settings) -> PublishedSurvey:
+    written = load(upload.read(), upload.filename or "", settings.caps)
+    return publish_survey(store, written, datetime.now(UTC).date())
+
+
+def respondent_link(survey: PublishedSurvey, public_url: str) -> str:
+    """The link to send: it holds the start of the definition's hash, so the page can check it."""
+    return f"{public_url.rstrip('/')}/s/{survey.slug}#d={survey.sha256[:HASH_IN_LINK]}"
+
+
+def _dashboard(result: SurveyResult, settings: Settings) -> dict[str, Any]:
+    definition = result.survey.definition
+    channels = [question.channel for question in definition.questions]
+    return {
+        "result": result, "survey": result.survey, "definition": definition,
+        "link": respondent_link(result.survey, settings.public_url),
+        "total_odds": total_odds(channels),
+        "little_protected": definition.epsilon > settings.caps.warning,
+        "release_minimum": settings.release_minimum,
+        "charts": {question.question.id: chart_svg(question) for question in result.questions
+                   if question.disclosure != "hide"},
+        "labels": {question.id: label(question.channel) for question in definition.questions},
+    }
+
+
+def _version(store: Store, slug: str, version: int | None) -> PublishedSurvey:
+    for survey in store.versions(slug):
+        if version in (None, survey.version):
+            return survey
+    raise NotFoundError("There is no such survey.")

@@ -1,0 +1,73 @@
+"""Respondents' addresses. Nothing here reads a cookie, an address or a clock time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import PurePath
+
+from flask import Blueprint, Response, render_template, request
+
+from survey.collect import submission
+from survey.errors import ClosedError, NotFoundError, ReportTooLargeError, UnsupportedMediaError
+from survey.questionnaire.definition import MAX_REPORT_BYTES
+from survey.respond.client import TYPES, Client
+from survey.security import check_same_origin
+from survey.store import PublishedSurvey, Store
+
+
+def blueprint(store: Store, client: Client) -> Blueprint:
+    """The respondents' routes over one store and one client."""
+    routes = Blueprint("respond", __name__)
+    client_hash = client.sha256
+    client_base = f"/client/{client_hash}"
+
+    @routes.get("/s/<slug>")
+    def page(slug: str) -> str:
+        _open_survey(store, slug)
+        return render_template("respond/page.html", client_base=client_base,
+                               client_hash=client_hash)
+
+    @routes.get("/s/<slug>/definition.json")
+    def definition(slug: str) -> Response:
+        return Response(_open_survey(store, slug).canonical, mimetype="application/json")
+
+    @routes.post("/s/<slug>/reports")
+    def reports(slug: str) -> Response:
+        check_same_origin(
+            request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin"), request.host)
+        submission.receive(store, slug, _body(), datetime.now(UTC).date())
+        # The same answer for a new report and for one that was here before.
+        return Response(status=201)
+
+    @routes.get("/client/<version>/<name>")
+    def client_file(version: str, name: str) -> Response:
+        if version != client_hash or name not in client.files:
+            raise NotFoundError("this file belongs to another version of the page; load it again")
+        return Response(client.files[name], content_type=TYPES[PurePath(name).suffix])
+
+    @routes.get("/favicon.ico")
+    def favicon() -> Response:
+        return Response(client.files["favicon.svg"], content_type=TYPES[".svg"])
+
+    return routes
+
+
+def _open_survey(store: Store, slug: str) -> PublishedSurvey:
+    versions = store.versions(slug)
+    if not versions:
+        raise NotFoundError("There is no survey at this address. Check that the link is complete.")
+    if versions[0].state == "closed":
+        raise ClosedError("This survey is closed. It takes no more answers.")
+    return versions[0]
+
+
+def _body() -> bytes:
+    """The body of a report request; forms are never parsed, large ones never read."""
+    if request.mimetype != "application/json":
+        raise UnsupportedMediaError("a report is sent as application/json, never as a form")
+    if (request.content_length or 0) > MAX_REPORT_BYTES:
+        raise ReportTooLargeError(f"a report has at most {MAX_REPORT_BYTES:,} bytes")
+    body = request.stream.read(MAX_REPORT_BYTES + 1)
+    if len(body) > MAX_REPORT_BYTES:
+        raise ReportTooLargeError(f"a report has at most {MAX_REPORT_BYTES:,} bytes")
+    return body

@@ -1,0 +1,59 @@
+"""What every answer of the server carries: headers as data, and the check of a report's origin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from survey.errors import CrossSiteError
+
+COMMON: Mapping[str, str] = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "X-Frame-Options": "DENY",
+}
+
+NO_STORE = "no-store"
+IMMUTABLE = "public, max-age=31536000, immutable"
+STRICT_TRANSPORT = "max-age=63072000; includeSubDomains"
+
+
+def content_security_policy(form_action: str) -> str:
+    """The policy of all pages; only researchers' pages may send a form, and to us alone."""
+    return "; ".join((
+        "default-src 'none'",
+        "script-src 'self'",
+        "connect-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        f"form-action {form_action}",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+    ))
+
+
+def headers(path: str, *, https: bool, immutable: bool) -> dict[str, str]:
+    """All security headers of the answer to a request for `path`."""
+    form_action = "'self'" if path.startswith("/research") else "'none'"
+    chosen = {
+        **COMMON,
+        "Content-Security-Policy": content_security_policy(form_action),
+        "Cache-Control": IMMUTABLE if immutable else NO_STORE,
+    }
+    if https:
+        chosen["Strict-Transport-Security"] = STRICT_TRANSPORT
+    return chosen
+
+
+def check_same_origin(site: str | None, origin: str | None, host: str) -> None:
+    """Refuse a report that another site's page sends: there is no cookie to protect it.
+
+    Browsers name the sender in Sec-Fetch-Site and Origin; programs that name none may send.
+    """
+    elsewhere = origin is not None and urlsplit(origin).netloc != host
+    if site not in (None, "same-origin", "none") or elsewhere:
+        raise CrossSiteError("a report is taken from this site's own page only")

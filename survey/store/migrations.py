@@ -1,0 +1,88 @@
+"""The schema, as forward-only steps; sqlite-utils records which have been applied.
+
+No table has a clock time, an address or an order: report tables are keyed by random ids
+WITHOUT ROWID, so that neither a rowid nor the file tells who came when.
+"""
+
+from __future__ import annotations
+
+from sqlite_utils import Database, Migrations
+
+migrations = Migrations("survey")
+
+
+@migrations()
+def m001_foundation(db: Database) -> None:
+    """Surveys, the inbox of reports, released blocks and counts, researchers."""
+    for statement in FOUNDATION:
+        db.execute(statement)
+
+
+FOUNDATION = (
+    """CREATE TABLE survey (
+        key INTEGER PRIMARY KEY,
+        slug TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        definition BLOB NOT NULL,
+        sha256 TEXT NOT NULL UNIQUE,
+        state TEXT NOT NULL CHECK (state IN ('open', 'superseded', 'closed')),
+        changed TEXT NOT NULL,
+        UNIQUE (slug, version)
+    ) STRICT""",
+    # A changed definition would change what reports mean after people have answered.
+    """CREATE TRIGGER published_definition_is_frozen
+        BEFORE UPDATE OF key, slug, version, definition, sha256 ON survey
+        BEGIN SELECT RAISE(ABORT, 'a published definition is never changed'); END""",
+    """CREATE TRIGGER published_definition_is_not_replaced
+        BEFORE INSERT ON survey
+        WHEN EXISTS (SELECT 1 FROM survey WHERE key = NEW.key OR sha256 = NEW.sha256
+                     OR (slug = NEW.slug AND version = NEW.version))
+        BEGIN SELECT RAISE(ABORT, 'a published definition is never replaced'); END""",
+    """CREATE TABLE inbox (
+        survey INTEGER NOT NULL REFERENCES survey (key),
+        id BLOB NOT NULL,
+        stratum TEXT NOT NULL,
+        codes BLOB NOT NULL,
+        PRIMARY KEY (survey, id)
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE seen (
+        survey INTEGER NOT NULL REFERENCES survey (key),
+        id BLOB NOT NULL,
+        PRIMARY KEY (survey, id)
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE block (
+        survey INTEGER NOT NULL REFERENCES survey (key),
+        stratum TEXT NOT NULL,
+        bucket TEXT NOT NULL DEFAULT '',
+        question INTEGER NOT NULL,
+        block INTEGER NOT NULL,
+        n INTEGER NOT NULL,
+        data BLOB NOT NULL,
+        PRIMARY KEY (survey, stratum, bucket, question, block)
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE counts (
+        survey INTEGER NOT NULL REFERENCES survey (key),
+        stratum TEXT NOT NULL,
+        bucket TEXT NOT NULL DEFAULT '',
+        question INTEGER NOT NULL,
+        option INTEGER NOT NULL,
+        n INTEGER NOT NULL,
+        PRIMARY KEY (survey, stratum, bucket, question, option)
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE release (
+        survey INTEGER PRIMARY KEY REFERENCES survey (key),
+        number INTEGER NOT NULL,
+        n INTEGER NOT NULL
+    ) STRICT""",
+    """CREATE TABLE researcher (
+        key INTEGER PRIMARY KEY,
+        email TEXT NOT NULL UNIQUE COLLATE NOCASE,
+        password_hash TEXT NOT NULL
+    ) STRICT""",
+    """CREATE TABLE login_session (
+        token_hash BLOB PRIMARY KEY,
+        researcher INTEGER NOT NULL REFERENCES researcher (key),
+        started INTEGER NOT NULL,
+        used INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+)

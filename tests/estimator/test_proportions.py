@@ -1,0 +1,258 @@
+"""The estimates: unbiased, most likely, refused where the input is wrong."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import subprocess
+import sys
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.stats import multinomial
+
+from survey.errors import ChannelError, CountsError
+from survey.estimator import Proportions, debias, proportions
+from survey.mechanism import SubsetSelection, from_epsilon, from_ratio, grr
+
+FIELDS = ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective")
+
+
+def expected_counts(people: list[int], channel: SubsetSelection) -> list[int]:
+    """Counts of reports if every weight of the channel were drawn exactly once per person."""
+    n = sum(people)
+    return [channel.T * some + channel.L * (n - some) for some in people]
+
+
+@given(
+    people=st.lists(st.integers(0, 20), min_size=2, max_size=12).filter(any),
+    weights=st.tuples(st.integers(1, 50), st.integers(1, 50)).filter(lambda w: w[0] > w[1]),
+)
+def test_debiasing_the_expected_counts_returns_the_truth(
+    people: list[int], weights: tuple[int, int]
+) -> None:
+    channel = from_ratio(len(people), *weights)
+    truth = np.array(people) / sum(people)
+    result = proportions(expected_counts(people, channel), channel, interval="wilson")
+    np.testing.assert_allclose(result.estimate, truth, atol=1e-9)
+    np.testing.assert_allclose(result.mle, truth, atol=1e-9)
+
+
+@given(
+    counts=st.lists(st.integers(0, 1000), min_size=2, max_size=30).filter(any),
+    ratio=st.integers(2, 100),
+)
+def test_estimates_add_to_one_and_the_mle_lies_on_the_simplex(
+    counts: list[int], ratio: int
+) -> None:
+    result = proportions(counts, from_ratio(len(counts), ratio, 1), interval="wilson")
+    assert result.estimate.sum() == pytest.approx(1)
+    assert result.mle.sum() == pytest.approx(1)
+    assert result.mle.min() >= 0
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_the_estimate_is_unbiased_and_its_std_error_is_its_spread(n: int) -> None:
+    channel, truth = grr(3, "0.7"), np.array([0.6, 0.3, 0.1])
+    shares = truth @ channel.matrix
+    outcomes = [c for c in itertools.product(range(n + 1), repeat=3) if sum(c) == n]
+    weights = multinomial.pmf(outcomes, n, shares)
+    estimates = debias(np.array(outcomes) / n, channel)
+    mean = weights @ estimates
+    np.testing.assert_allclose(mean, truth, atol=1e-12)
+    spread = np.sqrt(weights @ (estimates - mean) ** 2)
+    np.testing.assert_allclose(
+        spread, np.sqrt(shares * (1 - shares) / n) / (channel.p - channel.q), atol=1e-12
+    )
+
+
+def expectation_maximization(
+    counts: NDArray[np.int64], channel: SubsetSelection, steps: int
+) -> NDArray[np.float64]:
+    """pi_t <- sum_y f_y pi_t M[t, y] / (pi M)_y, from uniform."""
+    pi = np.full(channel.k, 1 / channel.k)
+    for _ in range(steps):
+        pi = pi * (channel.matrix @ (counts / counts.sum() / (pi @ channel.matrix)))
+    return pi
+
+
+@pytest.mark.parametrize(
+    ("counts", "channel"),
+    [
+        ([60, 40], grr(2, "3/4")),
+        ([95, 5], grr(2, "3/4")),
+        ([5, 95], from_ratio(2, 1, 3)),
+        ([80, 15, 5], grr(3, "3/4")),
+        ([0, 0, 10], grr(3, "0.6")),
+        ([500, 130, 60, 0, 310], grr(5, "0.6")),
+        ([9, 11, 8, 10, 30, 12, 2, 5, 7, 6], grr(10, "0.5")),
+    ],
+    ids=str,
+)
+def test_the_mle_is_where_expectation_maximization_ends(
+    counts: list[int], channel: SubsetSelection
+) -> None:
+    fixpoint = expectation_maximization(np.array(counts), channel, steps=20_000)
+    np.testing.assert_allclose(proportions(counts, channel).mle, fixpoint, atol=1e-6)
+
+
+def test_the_mle_equals_the_linear_estimate_where_that_is_possible() -> None:
+    result = proportions([300, 400, 300], grr(3, "0.6"))
+    np.testing.assert_allclose(result.mle, result.estimate, atol=1e-12)
+
+
+def test_a_forced_response_question_gives_the_published_figures() -> None:
+    """831 of 2,435: .262 with standard error .014 at P(yes | yes) = 5/6 (Blair et al. 2015)."""
+    result = proportions([831, 1604], grr(2, "5/6"))
+    assert result.estimate[0] == pytest.approx(0.2619, abs=1e-4)
+    assert result.std_error[0] == pytest.approx(0.0144, abs=1e-4)
+
+
+def test_effective_answers_are_those_of_an_open_question_with_the_same_error() -> None:
+    result = proportions([700, 1300], grr(2, "3/4"))
+    np.testing.assert_allclose(
+        result.n_effective, result.estimate * (1 - result.estimate) / result.std_error**2
+    )
+    assert np.all(result.n_effective < result.n)
+
+
+def test_effective_answers_stay_finite_when_an_option_was_never_reported() -> None:
+    result = proportions([0, 50], grr(2, "3/4"))
+    assert result.std_error[0] == 0
+    assert 0 < result.n_effective[0] < 50
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, lambda c: np.array(c, dtype=float),
+                                  lambda c: np.array(c, dtype=np.uint8)])
+def test_counts_may_come_in_any_form_that_holds_whole_numbers(kind: Any) -> None:
+    assert proportions(kind([30, 70]), grr(2, "3/4")).n == 100
+
+
+@pytest.mark.parametrize(
+    ("counts", "sentence"),
+    [
+        ([0, 0], "n = 0"),
+        ([-1, 5], r"counts\[0\] = -1 must not be negative"),
+        ([5, 2.5], r"counts\[1\] = 2.5 must be a whole number"),
+        ([5, math.nan], r"counts\[1\] = nan must be a whole number"),
+        ([math.inf, 5], r"counts\[0\] = inf must be a whole number"),
+        ([1, 2, 3], r"shape \(3,\) must have shape \(2,\)"),
+        ([[1, 2]], r"shape \(1, 2\) must have shape \(2,\)"),
+        (7, r"shape \(\) must have shape \(2,\)"),
+        (["1", "2"], "whole numbers"),
+        ([True, False], "whole numbers"),
+        ([10**30, 1], "whole numbers"),
+        ([10**11, 1], "10,000,000,000"),
+    ],
+)
+def test_counts_that_cannot_be_are_refused_with_the_reason(counts: Any, sentence: str) -> None:
+    with pytest.raises(CountsError, match=sentence):
+        proportions(counts, grr(2, "3/4"))
+
+
+@pytest.mark.parametrize(
+    ("channel", "sentence"),
+    [
+        (SubsetSelection(k=4, d=2, T=3, L=1), "d = 2"),
+        (SubsetSelection(k=3, d=1, T=1, L=3), "two options only"),
+    ],
+)
+def test_channels_that_counts_are_not_enough_for_are_refused(
+    channel: SubsetSelection, sentence: str
+) -> None:
+    with pytest.raises(ChannelError, match=sentence):
+        proportions([10] * channel.k, channel)
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 95, math.nan])
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_a_level_outside_0_and_1_is_refused(level: float, simultaneous: bool) -> None:
+    with pytest.raises(ValueError, match="level = "):
+        proportions([3, 7], grr(2, "3/4"), level=level, simultaneous=simultaneous)
+
+
+def test_an_unknown_interval_is_refused_and_the_names_are_told() -> None:
+    with pytest.raises(ValueError, match=r"'wald'.*feldman-cousins, wilson-hull, wilson, clopper"):
+        proportions([3, 7], grr(2, "3/4"), interval="wald")
+
+
+def test_simultaneous_uses_clopper_pearson_at_the_shared_level_and_says_so() -> None:
+    channel = grr(4, "0.7")
+    together = proportions([40, 30, 20, 10], channel, simultaneous=True)
+    each = proportions([40, 30, 20, 10], channel, level=1 - 0.05 / 4, interval="clopper-pearson")
+    np.testing.assert_array_equal(together.conf_low, each.conf_low)
+    np.testing.assert_array_equal(together.conf_high, each.conf_high)
+    assert together.method == "clopper-pearson, simultaneous"
+    assert together.level == 0.95
+    named = proportions([40, 30, 20, 10], channel, simultaneous=True, interval="wilson")
+    assert named.method == "wilson, simultaneous"
+
+
+@pytest.mark.parametrize(
+    ("truth", "n"),
+    [((0.25, 0.25, 0.25, 0.25), 60), ((1.0, 0.0, 0.0, 0.0), 200), ((0.7, 0.2, 0.1, 0.0), 500)],
+)
+def test_simultaneous_intervals_cover_all_shares_together(
+    truth: tuple[float, ...], n: int
+) -> None:
+    channel, rng = grr(4, "0.6"), np.random.default_rng(20_240_601)
+    draws = rng.multinomial(n, np.array(truth) @ channel.matrix, size=2000)
+    covered = 0
+    for counts in draws:
+        result = proportions(counts, channel, simultaneous=True)
+        covered += bool(np.all((result.conf_low <= truth) & (truth <= result.conf_high)))
+    assert covered / len(draws) >= 0.95
+
+
+@pytest.mark.parametrize("k", [2, 3, 100, 10_000])
+@pytest.mark.parametrize("epsilon", ["0.01", "1", "12"])
+def test_every_allowed_channel_and_zero_counts_give_finite_figures(k: int, epsilon: str) -> None:
+    channel = from_epsilon(k, epsilon)
+    for n in (1, 1000, 10**7):
+        spread = np.random.default_rng(n).multinomial(n, np.full(k, 1 / k))
+        for counts in (spread, np.eye(k, dtype=np.int64)[0] * n):
+            result = proportions(counts, channel)
+            for field in FIELDS:
+                assert np.all(np.isfinite(getattr(result, field)))
+            assert np.all(result.conf_low < result.conf_high)
+
+
+def test_a_result_is_frozen_and_shows_itself() -> None:
+    result = proportions([40, 60], grr(2, "3/4"))
+    with pytest.raises(AttributeError):
+        result.n = 5  # type: ignore[misc]
+    with pytest.raises(ValueError, match="read-only"):
+        result.estimate[0] = 1
+    assert "n=100, level=0.95, method='feldman-cousins'" in repr(result)
+    assert isinstance(result, Proportions)
+
+
+def test_a_long_result_shows_its_beginning() -> None:
+    text = repr(proportions(np.ones(100, dtype=int), grr(100, "0.5")))
+    assert len(text.splitlines()) == 15
+    assert text.endswith("... and 88 more")
+
+
+def test_changing_one_result_cannot_change_the_next() -> None:
+    channel = grr(2, Fraction(3, 4))
+    first = proportions([41, 59], channel)
+    assert proportions([41, 59], channel).conf_low is not first.conf_low
+
+
+def test_refusals_and_figures_are_the_same_under_python_minus_o() -> None:
+    script = (
+        "from survey.estimator import proportions\n"
+        "from survey.mechanism import grr\n"
+        "print(proportions([700, 1300], grr(2, '3/4')).conf_low.round(4).tolist())\n"
+        "try: proportions([0, 0], grr(2, '3/4'))\n"
+        "except ValueError as refusal: print(refusal)\n"
+    )
+    run = [sys.executable, "-O", "-W", "error", "-c", script]
+    lines = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines[0] == str(proportions([700, 1300], grr(2, "3/4")).conf_low.round(4).tolist())
+    assert lines[1].startswith("n = 0")

@@ -1,0 +1,165 @@
+"""Channels: the integers are what is promised, in Python and in the shipped client."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from survey.errors import ChannelError
+from survey.mechanism import (
+    SubsetSelection,
+    channel_from_json,
+    from_epsilon,
+    from_keep_probability,
+    from_ratio,
+    grr,
+)
+from tests.conftest import ROOT
+
+VECTORS = json.loads((ROOT / "tests/vectors/mechanism.json").read_text(encoding="utf-8"))
+WEIGHTS = st.tuples(st.integers(1, 10**6), st.integers(1, 10**5)).map(lambda w: (w[0] + w[1], w[1]))
+
+
+@pytest.mark.parametrize("vector", VECTORS)
+def test_python_and_the_vectors_agree(vector):
+    channel = channel_from_json(vector["channel"])
+    draws = iter(vector["draws"])
+
+    def uniform_below(n):
+        expected, value = next(draws)
+        assert n == expected
+        return value
+
+    assert channel.perturb_one(vector["truth"], uniform_below) == vector["report"]
+    assert next(draws, None) is None
+
+
+@pytest.mark.parametrize(("k", "T", "L"), [(2, 3, 1), (3, 6, 1), (5, 7, 3), (7, 27, 10)])
+def test_every_draw_enumerated_gives_the_integers(k, T, L):
+    channel = from_ratio(k, T, L)
+    for truth in range(k):
+        table = Counter(channel.perturb_one(truth, lambda n, u=u: u) for u in range(channel.total))
+        assert table == {option: channel.T if option == truth else channel.L for option in range(k)}
+
+
+def sequences(channel):
+    """Every sequence of draws of a channel with d > 1."""
+    ranges = [channel.k - 1 - i for i in range(channel.d)] + [channel.total]
+    return product(*(range(n) for n in ranges))
+
+
+@pytest.mark.parametrize(("k", "d", "T", "L"), [(3, 2, 3, 1), (4, 2, 3, 1), (5, 3, 2, 1)])
+def test_subsets_that_hold_the_truth_are_likelier_by_exactly_T_to_L(k, d, T, L):
+    channel = SubsetSelection(k, d, T, L)
+    for truth in range(k):
+        table = Counter()
+        for sequence in sequences(channel):
+            draws = iter(sequence)
+            table[channel.perturb_one(truth, lambda n, draws=draws: next(draws))] += 1
+        assert len(table) == math.comb(k, d)
+        assert Fraction(max(table.values()), min(table.values())) == Fraction(T, L)
+        inside = sum(n for n in table.values() if n == max(table.values()))
+        assert Fraction(inside, table.total()) == channel.exact_p
+
+
+@given(k=st.integers(2, 60), weights=WEIGHTS)
+def test_rows_of_a_channel_sum_to_one_and_epsilon_is_tight(k, weights):
+    channel = from_ratio(k, *weights)
+    assert channel.exact_p + (k - 1) * channel.exact_q == 1
+    np.testing.assert_allclose(channel.matrix.sum(axis=1), 1)
+    ratio = channel.exact_p / channel.exact_q
+    assert ratio == channel.ratio
+    # It holds at the claim and fails just below it.
+    assert math.log(ratio) <= channel.epsilon + 1e-12
+    assert math.log(ratio) > channel.epsilon - 1e-9
+
+
+def test_truth_probability_three_quarters_of_two_options_is_ln_3_and_no_less():
+    channel = grr(2, "3/4")
+    assert (channel.T, channel.L) == (3, 1)
+    assert channel.ratio == 3
+    assert math.log(3) <= channel.epsilon < math.log(3) + 1e-9
+
+
+@pytest.mark.parametrize("p", [Fraction(3, 4), "3/4", "0.75", 0.75])
+def test_a_probability_may_be_written_in_any_way(p):
+    assert grr(2, p) == SubsetSelection(2, 1, 3, 1)
+
+
+def test_a_float_is_read_as_its_shortest_decimal():
+    assert grr(5, 0.85).exact_p == Fraction(17, 20)
+
+
+def test_the_coin_form_has_p_equal_to_t_plus_the_rest_over_k():
+    assert from_keep_probability(4, "1/2").exact_p == Fraction(5, 8)
+
+
+@given(k=st.integers(2, 100), epsilon=st.integers(10, 12_000))
+def test_a_channel_from_epsilon_is_never_above_it_and_hardly_below(k, epsilon):
+    asked = Fraction(epsilon, 1000)
+    channel = from_epsilon(k, asked)
+    assert channel.epsilon <= float(asked) + 1e-14
+    assert channel.epsilon > float(asked) - (0.02 if epsilon < 50 else 0.001)
+
+
+@pytest.mark.parametrize(("factor", "ratio"), [(2, 2), (3, 3), (10, 10)])
+def test_epsilon_given_as_a_logarithm_is_met_exactly(factor, ratio):
+    assert from_epsilon(2, math.log(factor)).ratio == ratio
+
+
+@pytest.mark.parametrize(("make", "words"), [
+    (lambda: grr(1, 0.5), "nearest is 2"),
+    (lambda: grr(3, "1/3"), "0.334"),
+    (lambda: grr(2, 0.5), "0.501"),
+    (lambda: grr(2, 0.2), "0.501"),
+    (lambda: grr(2, 1), "0.999"),
+    (lambda: grr(2, "three"), "not a number"),
+    (lambda: grr(2, "1/0"), "not a number"),
+    (lambda: grr(2, float("nan")), "not a number"),
+    (lambda: grr(2, True), "must be a number"),
+    (lambda: grr(2, "99999999999/100000000000"), "2\\^32"),
+    (lambda: from_keep_probability(2, 0), "0.001"),
+    (lambda: from_epsilon(2, 0), "0.001"),
+    (lambda: from_epsilon(2, 12.5), "12"),
+    (lambda: from_epsilon(2, -1), "0.001"),
+    (lambda: SubsetSelection(2, 1, 3.0, 1), "integer"),
+    (lambda: SubsetSelection(2, 1, 3, 0), "no privacy"),
+    (lambda: SubsetSelection(2, 1, 2, 2), "differ"),
+    (lambda: SubsetSelection(3, 3, 2, 1), "k - 1"),
+    (lambda: SubsetSelection(2, 1, 2**32, 1), "2\\^32"),
+    (lambda: channel_from_json({"kind": "other"}), "unknown kind"),
+])
+def test_an_impossible_channel_is_refused_with_the_nearest_value(make, words):
+    with pytest.raises(ChannelError, match=words):
+        make()
+
+
+def test_a_device_never_runs_a_channel_that_favours_the_other_answers():
+    with pytest.raises(ChannelError, match="never runs"):
+        SubsetSelection(2, 1, 1, 3).perturb_one(0, lambda n: 0)
+
+
+@pytest.mark.parametrize("channel", [grr(2, "3/4"), grr(7, 0.4), SubsetSelection(6, 2, 3, 1)])
+def test_simulated_reports_have_the_channels_probabilities(channel):
+    rng = np.random.default_rng(7)
+    n = 200_000
+    for truth in (0, channel.k - 1):
+        reports = channel.perturb(np.full(n, truth), rng)
+        seen = reports.mean(axis=0) if channel.d > 1 else np.bincount(reports, minlength=channel.k) / n
+        expected = channel.matrix[truth]
+        assert np.all(np.abs(seen - expected) < 5 * np.sqrt(expected * (1 - expected) / n))
+
+
+def test_truths_outside_the_options_are_refused():
+    with pytest.raises(ChannelError, match="option indices"):
+        grr(2, 0.7).perturb(np.array([2]), np.random.default_rng(1))
+    with pytest.raises(ChannelError, match="not an option index"):
+        grr(2, 0.7).perturb_one(2, lambda n: 0)

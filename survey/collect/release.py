@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from threading import Event
 from time import monotonic
 
@@ -99,12 +99,16 @@ class ReleaseLoop:
         self._store = store
         self._settings = settings
         self._last: dict[int, float] = {}
+        self._tidied: date | None = None
 
     def run(self, stop: Event) -> None:
         """Look once a second until `stop` is set."""
         while not stop.wait(POLL_SECONDS):
             try:
                 self.look(monotonic())
+                if (today := datetime.now(UTC).date()) != self._tidied:
+                    self.forget_old_ids(today)
+                    self._tidied = today
             except StoreBusyError:
                 continue  # a full or locked disk: what waits goes on waiting
         self._store.close_connections()
@@ -121,10 +125,8 @@ class ReleaseLoop:
                 self._last[survey.key] = now
         return n
 
-
-def forget_old_ids(store: Store, today: date) -> None:
-    """Delete report ids of surveys closed so long ago that nobody will send them again."""
-    for survey in store.surveys():
-        if survey.state == "closed" and today - survey.changed > GRACE:
-            store.forget_ids(survey.key)
-
+    def forget_old_ids(self, today: date) -> None:
+        """Delete report ids of surveys closed so long ago that nobody will send them again."""
+        for survey in self._store.surveys():
+            if survey.state == "closed" and today - survey.changed > GRACE:
+                self._store.forget_ids(survey.key)

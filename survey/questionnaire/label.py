@@ -52,9 +52,9 @@ def total_odds(channels: Iterable[SubsetSelection]) -> int:
 
 def _tenths(tenths: int) -> str:
     whole, rest = divmod(tenths, 10)
-    return f"{whole}.{rest}" if rest else str(whole)
+    return f"{whole:,}.{rest}" if rest else f"{whole:,}"
 
 
 def _percent_up(share: Fraction) -> int:
-    """Whole per cent, rounded up, and never a false certainty."""
-    return min(math.ceil(share * 100), 99)
+    """Whole per cent, rounded up: a bound must not be understated."""
+    return math.ceil(share * 100)

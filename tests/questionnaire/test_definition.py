@@ -1,0 +1,218 @@
+"""Definitions: every mistake with its place, and a published one frozen for good."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import string
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from survey.errors import DefinitionError
+from survey.mechanism import SubsetSelection, grr
+from survey.questionnaire.definition import freeze, read_definition
+from survey.questionnaire.label import label, total_odds
+from survey.questionnaire.native import MAX_TRUTH_PROBABILITY, load, load_file
+from survey.settings import Caps
+from tests.conftest import ROOT, SMALL
+
+
+def mistakes(text: str, name: str = "x.toml", caps: Caps = Caps()) -> list[tuple[str, str]]:
+    with pytest.raises(DefinitionError) as refused:
+        load(text.encode(), name, caps)
+    return refused.value.mistakes
+
+
+def survey_with(question: str, head: str = "") -> str:
+    return f'slug = "s"\ntitle = "S"\n{head}\n[[questions]]\nid = "q"\ntext = "Q?"\n{question}\n'
+
+
+def test_toml_and_json_say_the_same():
+    toml = load(SMALL.encode(), "small.toml", Caps())
+    question = {"id": "fell_asleep", "type": "yes_no", "text": "Did you fall asleep at work?"}
+    second = {"id": "pressure", "type": "single_choice", "prefer_not_to_say": False,
+              "text": "Did anybody press you to stay longer?",
+              "options": [{"id": i, "label": i.title()} for i in ("never", "once", "often")]}
+    form = {"slug": "small", "title": "A small survey", "introduction": "Two questions.",
+            "truth_probability": 0.75, "pages": [
+                {"title": "First page", "questions": [question]},
+                {"title": "Second page", "questions": [second]}]}
+    assert freeze(load(json.dumps(form).encode(), "small.json", Caps()), 1) == freeze(toml, 1)
+
+
+def test_prefer_not_to_say_is_an_option_inside_the_randomizer_by_default():
+    first, second = freeze(load(SMALL.encode(), "small.toml", Caps()), 1).questions
+    assert [option.id for option in first.options] == ["yes", "no", "prefer_not_to_say"]
+    assert (first.opt_out, first.channel) == ("prefer_not_to_say", grr(3, "3/4"))
+    assert (second.opt_out, second.channel.k) == ("", 3)
+
+
+@pytest.mark.parametrize(("privacy", "p"), [
+    ("truth_probability = 0.6", Fraction(3, 5)),
+    ('truth_probability = "3/5"', Fraction(3, 5)),
+    ("keep_probability = 0.4", Fraction(3, 5)),
+    (f"epsilon = {1.0986122886681098}", Fraction(3, 5)),
+])
+def test_privacy_is_stated_as_truth_probability_keep_probability_or_epsilon(privacy, p):
+    survey = load(survey_with(f'type = "yes_no"\n{privacy}').encode(), "x.toml", Caps())
+    assert next(survey.questions).channel.exact_p == p
+
+
+def test_a_survey_s_privacy_holds_for_questions_that_state_none():
+    text = survey_with('type = "yes_no"\nepsilon = 1', "truth_probability = 0.9")
+    text += '[[questions]]\nid = "r"\ntype = "yes_no"\ntext = "R?"\n'
+    first, second = load(text.encode(), "x.toml", Caps()).questions
+    assert first.channel.epsilon <= 1
+    assert second.channel.exact_p == Fraction(9, 10)
+
+
+@pytest.mark.parametrize(("question", "place", "words"), [
+    ('type = "yes_no"', "page 1, question 1 (q)", "state one of"),
+    ('type = "yes_no"\nepsilon = 1\ntruth_probability = 0.7', "page 1, question 1 (q)",
+     "not truth_probability and epsilon"),
+    ('type = "yes_no"\ntruth_probability = 0.3', "page 1, question 1 (q)", "value is 0.334"),
+    ('type = "yes_no"\ntruth_probability = "1/3"', "page 1, question 1 (q)", "value is 0.334"),
+    ('type = "yes_no"\ntruth_probability = 1', "page 1, question 1 (q)", "value is 0.999"),
+    ('type = "yes_no"\ntruth_probability = 0.995', "page 1, question 1 (q)",
+     "truth_probability = 0.99"),
+    ('type = "yes_no"\ntruth_probability = nan', "page 1, question 1 (q), truth_probability",
+     "not a number"),
+    ('type = "yes_no"\nepsilon = 13', "page 1, question 1 (q)", "value is 12"),
+    ('type = "free_text"\nepsilon = 1', "page 1, question 1 (q), type", "cannot be randomized"),
+    ('type = "single_choice"\nepsilon = 1', "page 1, question 1 (q), options", "is missing"),
+    ('type = "single_choice"\nepsilon = 1\noptions = [{id = "a", label = "A"}]',
+     "page 1, question 1 (q), options", "nearest allowed number is 2"),
+    ('type = "single_choice"\nepsilon = 1\n'
+     'options = [{id = "a", label = "A"}, {id = "a", label = "B"}]',
+     "page 1, question 1 (q), option 2 (a), id", 'nearest free id is "a_2"'),
+    ('type = "single_choice"\nepsilon = 1\noptions = [{id = "a", label = "A"}, '
+     '{id = "prefer_not_to_say", label = "B"}]',
+     "page 1, question 1 (q), option 2 (prefer_not_to_say), id", "by itself"),
+    ('type = "single_choice"\nepsilon = 1\noptions = [{id = "A", label = "A"}, '
+     '{id = "b", label = ""}]', "page 1, question 1 (q), option 2 (b), label", "is empty"),
+    ('type = "yes_no"\nepsilon = 1\nquota = 3', "page 1, question 1 (q), quota", "not a known key"),
+    ('type = "yes_no"\nepsilon = 1\nhelp = "a\\u0000b"', "page 1, question 1 (q), help",
+     "control characters"),
+])
+def test_every_mistake_is_named_with_its_place_and_the_nearest_value(question, place, words):
+    found = [text for where, text in mistakes(survey_with(question)) if where == place]
+    assert any(words in text for text in found), mistakes(survey_with(question))
+
+
+def test_all_mistakes_are_listed_at_once():
+    text = ('slug = "Two words"\ncolour = "red"\n[[questions]]\nid = "q"\ntype = "yes_no"\n'
+            'text = "Q?"\ntruth_probability = 0.1\n[[questions]]\nid = "q"\ntype = "map"\n')
+    places = [place for place, _ in mistakes(text)]
+    assert places == ["colour", "page 1, question 1 (q)", "page 1, question 2 (q), id",
+                      "page 1, question 2 (q), options", "page 1, question 2 (q), text",
+                      "page 1, question 2 (q), type", "slug", "title"]
+
+
+def test_a_total_epsilon_above_the_cap_is_refused_with_the_nearest_allowed_value():
+    text = 'slug = "s"\ntitle = "S"\nepsilon = 4\n' + "".join(
+        f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Q?"\n' for i in range(6))
+    (place, words), = mistakes(text)
+    assert place == "pages"
+    assert "above the cap of 20" in words
+    assert "epsilon = 3.333 each" in words
+    allowed = text.replace("epsilon = 4", "epsilon = 3.333")
+    assert freeze(load(allowed.encode(), "x.toml", Caps()), 1).epsilon <= 20
+
+
+def test_an_instance_can_cap_one_question():
+    caps = Caps(question=Decimal(2))
+    (_, words), = mistakes(survey_with('type = "yes_no"\nepsilon = 3'), caps=caps)
+    assert "nearest allowed value is epsilon = 2" in words
+
+
+@pytest.mark.parametrize(("content", "name", "words"), [
+    (b"slug = 'a'\ntitle", "x.toml", "cannot be parsed"),
+    (b'{"slug": "a", "slug": "b"}', "x.json", "given twice"),
+    (b"[" * 100_000, "x.json", "nested"),
+    (b"[]", "x.json", "one object"),
+    (b"\xff\xfe", "x.toml", "UTF-8"),
+    (b"", "x.yaml", ".toml or .json"),
+    (b" " * 1_000_001, "x.toml", "larger"),
+    (b'{"slug": "\\ud800"}', "x.json", "unicode"),
+    (b'{"pages": {"a": 1}}', "x.json", "valid tuple"),
+    (b'{"pages": [[], 3, {"questions": [4, null]}]}', "x.json", "valid dictionary"),
+])
+def test_a_file_that_cannot_be_read_says_why(content, name, words):
+    with pytest.raises(DefinitionError, match=re.escape(words)):
+        load(content, name, Caps())
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(string.printable, max_size=9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
+        st.sampled_from(["slug", "title", "pages", "questions", "id", "type", "text", "options",
+                         "label", "epsilon", "prefer_not_to_say", "help"]), inner, max_size=6),
+    max_leaves=30)
+
+
+@given(JSON)
+def test_whatever_is_in_a_file_only_named_mistakes_come_out(form):
+    try:
+        load(json.dumps(form).encode(), "x.json", Caps())
+    except DefinitionError as refused:
+        assert refused.mistakes
+
+
+def test_a_missing_file_is_a_clear_mistake(tmp_path):
+    with pytest.raises(DefinitionError, match="No such file"):
+        load_file(tmp_path / "none.toml", Caps())
+
+
+def test_a_published_definition_is_canonical_json_without_floats_and_known_by_its_hash():
+    definition = freeze(load(SMALL.encode(), "small.toml", Caps()), 1)
+    form = json.loads(definition.canonical, parse_float=pytest.fail)
+    again = json.dumps(form, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert again.encode() == definition.canonical
+    assert hashlib.sha256(definition.canonical).hexdigest() == definition.sha256
+    assert read_definition(definition.canonical) == definition
+
+
+def test_the_version_is_part_of_the_hash():
+    survey = load(SMALL.encode(), "small.toml", Caps())
+    assert freeze(survey, 1).sha256 != freeze(survey, 2).sha256
+
+
+def test_reports_of_a_survey_have_one_length_below_8_kb():
+    questions = "".join(f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Q?"\n'
+                        for i in range(200))
+    definition = freeze(load(f'slug="s"\ntitle="S"\nepsilon=0.1\n{questions}'.encode(), "x.toml",
+                             Caps()), 1)
+    assert definition.report_bytes % 256 == 0
+    assert 600 < definition.report_bytes <= 8192
+
+
+LABELS = json.loads((ROOT / "tests/vectors/label.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("vector", LABELS)
+def test_the_privacy_label_agrees_with_the_clients(vector):
+    form = vector["channel"]
+    numbers = label(SubsetSelection(form["k"], form["d"], form["T"], form["L"]))
+    assert (numbers.own, numbers.other, numbers.odds) == (
+        vector["own"], vector["other"], vector["odds"])
+    assert (str(numbers.from10), str(numbers.from50)) == (
+        str(vector["from10"]), str(vector["from50"]))
+
+
+def test_the_example_of_the_product_page_is_what_the_label_says():
+    numbers = label(grr(2, "3/4"))
+    assert (numbers.own, numbers.other, numbers.odds) == ("75", "25", "3")
+    assert label(grr(3, "3/4")).other == "12.5"
+    assert total_odds([grr(2, "3/4")] * 10) == 3**10
+
+
+def test_the_client_has_the_same_ceilings_built_in():
+    source = (ROOT / "client_js/src/definition.js").read_text(encoding="utf-8")
+    assert MAX_TRUTH_PROBABILITY == Fraction(99, 100)
+    for ceiling in ("162754n", "485165195n", "99n", "100n"):
+        assert ceiling in source.replace("_", "")

@@ -1,0 +1,159 @@
+"""The report address: status codes and problem+json of the design, never a 5xx."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from survey.collect.publication import close, publish
+from survey.errors import StoreBusyError
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from tests.conftest import SMALL
+
+
+def body(small, **changes) -> dict:
+    return {"definition": small.sha256, "report_id": "AAAAAAAAAAAAAAAAAAAAAA", "stratum": "",
+            "codes": [0, 2], "invitation": "", "pad": "", **changes}
+
+
+def problem(response) -> dict:
+    assert response.mimetype == "application/problem+json"
+    form = json.loads(response.data)
+    assert form["status"] == response.status_code
+    assert set(form) == {"type", "title", "status", "detail"}
+    return form
+
+
+def test_a_new_report_and_the_same_again_get_the_same_empty_201(client, store, small):
+    first = client.post("/s/small/reports", json=body(small))
+    again = client.post("/s/small/reports", json=body(small))
+    assert first.status_code == again.status_code == 201
+    assert first.data == again.data == b""
+    assert dict(first.headers) == dict(again.headers)
+    assert store.waiting(small.key) == 1
+
+
+def test_the_same_id_with_other_bytes_is_409(client, store, small):
+    client.post("/s/small/reports", json=body(small))
+    refused = client.post("/s/small/reports", json=body(small, codes=[1, 2]))
+    assert refused.status_code == 409
+    assert problem(refused)["type"] == "urn:survey:conflict"
+    assert store.waiting(small.key) == 1
+
+
+def test_an_unknown_survey_is_404(client, small):
+    assert client.post("/s/other/reports", json=body(small)).status_code == 404
+
+
+def test_a_report_for_another_definition_is_409(client, small):
+    refused = client.post("/s/small/reports", json=body(small, definition="0" * 64))
+    assert refused.status_code == 409
+    assert "another definition" in problem(refused)["detail"]
+
+
+def test_the_version_before_is_accepted_for_7_days(client, store, small):
+    changed = load(SMALL.replace("Two questions", "Both questions").encode(), "s.toml", Caps())
+    today = datetime.now(UTC).date()
+    publish(store, changed, today - timedelta(days=7))
+    assert client.post("/s/small/reports", json=body(small)).status_code == 201
+    assert store.waiting(small.key) == 1
+
+
+def test_the_version_before_is_refused_after_8_days(client, store, small):
+    changed = load(SMALL.replace("Two questions", "Both questions").encode(), "s.toml", Caps())
+    today = datetime.now(UTC).date()
+    publish(store, changed, today - timedelta(days=8))
+    assert client.post("/s/small/reports", json=body(small)).status_code == 409
+
+
+def test_a_closed_survey_is_410_but_a_known_report_still_gets_its_201(client, store, small):
+    client.post("/s/small/reports", json=body(small))
+    close(store, "small", datetime.now(UTC).date())
+    assert client.post("/s/small/reports", json=body(small)).status_code == 201
+    other = body(small, report_id="BAAAAAAAAAAAAAAAAAAAAA")
+    refused = client.post("/s/small/reports", json=other)
+    assert refused.status_code == 410
+    assert "closed" in problem(refused)["detail"]
+    assert client.get("/s/small").status_code == 410
+    assert store.tally(small.key).n == 1
+
+
+@pytest.mark.parametrize(("codes", "words"), [
+    ([7, 0], "code 1 (fell_asleep) must be an integer from 0 to 2"),
+    ([0], "codes must have 2 entries"),
+    ([0, 0, 0], "codes must have 2 entries"),
+])
+def test_codes_out_of_range_missing_or_extra_are_422_naming_the_first(client, small, codes, words):
+    refused = client.post("/s/small/reports", json=body(small, codes=codes))
+    assert refused.status_code == 422
+    assert words in problem(refused)["detail"]
+
+
+def test_a_body_over_8_kb_is_413(client, small):
+    large = body(small, pad="." * 8200)
+    assert client.post("/s/small/reports", json=large).status_code == 413
+
+
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "multipart/form-data",
+                                  "text/plain", ""])
+def test_anything_but_json_is_415_and_is_not_parsed(client, store, small, kind):
+    refused = client.post("/s/small/reports", data=json.dumps(body(small)), content_type=kind)
+    assert refused.status_code == 415
+    assert store.waiting(small.key) == 0
+
+
+def test_what_is_not_json_is_400(client, small):
+    refused = client.post("/s/small/reports", data=b"{", content_type="application/json")
+    assert refused.status_code == 400
+
+
+@pytest.mark.parametrize("headers", [
+    {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"},
+    {"Origin": "https://elsewhere.example"}, {"Origin": "null"},
+])
+def test_another_site_s_page_cannot_send_reports(client, store, small, headers):
+    assert client.post("/s/small/reports", json=body(small), headers=headers).status_code == 403
+    assert store.waiting(small.key) == 0
+
+
+def test_a_busy_store_is_503_with_retry_after(client, store, small, monkeypatch):
+    def busy(*_):
+        raise StoreBusyError("the store cannot be used right now: database or disk is full")
+
+    monkeypatch.setattr(store, "add_report", busy)
+    refused = client.post("/s/small/reports", json=body(small))
+    assert refused.status_code == 503
+    assert refused.headers["Retry-After"].isdigit()
+
+
+@pytest.mark.parametrize("method", ["get", "put", "delete", "patch"])
+def test_other_methods_are_405(client, small, method):
+    assert getattr(client, method)("/s/small/reports").status_code == 405
+
+
+def test_a_refusal_never_echoes_what_was_sent(client, small):
+    marker = "marker-that-must-not-return"
+    for changes in ({"pad": marker, "codes": [9, 9]}, {"stratum": marker}, {marker: 1},
+                    {"definition": marker}, {"report_id": marker}, {"codes": [marker, 0]}):
+        refused = client.post("/s/small/reports", json=body(small, **changes))
+        assert 400 <= refused.status_code < 500
+        assert marker not in refused.text
+
+
+@pytest.mark.security
+def test_no_respondents_answer_sets_a_cookie(client, small):
+    for response in (client.get("/s/small"), client.get("/s/small/definition.json"),
+                     client.post("/s/small/reports", json=body(small)), client.get("/s/none")):
+        assert "Set-Cookie" not in response.headers
+
+
+@pytest.mark.security
+def test_frozen_definition_50_different_clients_get_identical_bytes(client, small):
+    answers = {client.get("/s/small/definition.json",
+                          headers={"User-Agent": f"agent {i}", "Cookie": f"a={i}",
+                                   "Accept-Language": f"l{i}",
+                                   "X-Forwarded-For": f"203.0.113.{i}"}).data for i in range(50)}
+    assert answers == {small.canonical}

@@ -154,10 +154,12 @@ def serve(
         wait_until_up(url, process)
         return url
 
+    start.processes = running  # type: ignore[attr-defined]
     yield start
     for process in running:
-        process.terminate()
-        process.communicate(timeout=20)
+        if process.poll() is None:
+            process.terminate()
+            process.communicate(timeout=20)
 
 
 @pytest.fixture(scope="session")

@@ -133,7 +133,7 @@ def _first_accepted(c: Integers, n: int, a: Floats, b: Floats, level: float) -> 
         first = np.where(accepted, first, np.minimum(m + 1, last))
         halfway = (first + last) // 2
         m = np.where(accepted, np.maximum(m - step, halfway), np.minimum(m + step, halfway))
-        step = 4 * step
+        step = np.minimum(4 * step, n)
     return first
 
 

@@ -138,7 +138,7 @@ def blueprint(signed_in: SignedIn) -> Blueprint:
     @routes.app_context_processor
     def researcher() -> dict[str, Any]:
         known = signed_in.researcher() if request.path.startswith("/research") else None
-        return {"researcher": known, "sign_out_form": SignOutForm() if known else None}
+        return {"researcher": known, "sign_out_form": SignOutForm(formdata=None) if known else None}
 
     @routes.route("/sign-in", methods=["GET", "POST"])
     def sign_in() -> Any:

@@ -133,7 +133,7 @@ def test_feldman_cousins_is_the_hull_of_the_sets_its_definition_accepts(
     for share in np.linspace(a, b, 301):
         for c in accepted_by_definition(n, a, b, 0.95, share):
             assert low[c] <= share <= high[c]
-    inwards = 1e-5 * math.sqrt(a * (1 - a) / n)
+    inwards = 1e-4 * math.sqrt(a * (1 - a) / n)
     for c in range(n + 1):
         assert c in accepted_by_definition(n, a, b, 0.95, low[c] + inwards)
         assert c in accepted_by_definition(n, a, b, 0.95, high[c] - inwards)

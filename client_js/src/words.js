@@ -1,0 +1,256 @@
+/**
+ * Every word the interface says, in English, in one place; survey texts come from the definition.
+ *
+ * It promises protection, never that people will be more truthful, and calls things by one name:
+ * a random answer, a report.
+ */
+
+/** @param {number} count @param {string} one @param {string} many */
+const plural = (count, one, many) => `${count} ${count === 1 ? one : many}`;
+
+/** A share of 100 that rounds to nothing is still possible. @param {string} tenths */
+const about = (tenths) => (tenths === "0" ? "fewer than 0.1" : `about ${tenths}`);
+
+/** @param {number} percent */
+const atMost = (percent) => (percent > 99 ? "above 99%" : `at most ${percent}%`);
+
+export const words = {
+  language: "en",
+
+  start: {
+    extent: (/** @type {number} */ asked, /** @type {number} */ pages) =>
+      `${plural(asked, "question", "questions")} on ${plural(pages, "page", "pages")}. ` +
+      "No account, no cookie.",
+    heading: "Answer truthfully. Your real answer stays on this device.",
+    steps:
+      "Before anything is sent, this page sometimes replaces it by a random one. Nobody who has " +
+      "only your report, not us, not a thief, not a court, can know for certain what your real " +
+      "answer was.",
+    drawing:
+      "Drawing of the random step: on this device, your answer either goes into the report as it " +
+      "is, or is replaced by a random answer. Only the report leaves the device.",
+    drawingTruth: "Your answer",
+    drawingStep: "Random step",
+    drawingReport: "Report",
+    drawingDevice: "on this device",
+    drawingSent: "is sent",
+    example: "For example",
+    least: "The least protected question",
+    inNumbers: "How your answers are protected, in numbers",
+    sendOnce:
+      "Your answers are sent once, at the end, as one report. After that it cannot be changed or " +
+      "taken back: stored reports carry no name, so nobody can find yours.",
+    forgotten:
+      "Until you press “Send my report”, your answers are kept nowhere. If you leave or reload " +
+      "this page before that, they are forgotten.",
+    contact: "Who asks, and whom to ask",
+    button: "Start",
+  },
+
+  label: {
+    frequencyOfTwo: (
+      /** @type {string} */ own,
+      /** @type {string} */ other,
+      /** @type {{own: string, other: string}} */ of,
+    ) =>
+      `Of 100 people whose answer is “${own}”, ${about(of.own)} reports say “${own}”. ` +
+      `Of 100 whose answer is “${other}”, ${about(of.other)} reports say “${own}” too. ` +
+      `So a “${own}” report never proves anything.`,
+    frequencyOfMany: (/** @type {string} */ own, /** @type {{own: string, other: string}} */ of) =>
+      `Of 100 people whose answer is “${own}”, ${about(of.own)} reports say “${own}”. ` +
+      `Of 100 people with any one other answer, ${about(of.other)} reports say “${own}” too. ` +
+      `So a “${own}” report never proves anything.`,
+    severalNamed: (/** @type {number} */ count) =>
+      `A report names ${count} of the options here, never just one.`,
+    bounds: (
+      /** @type {string} */ factor,
+      /** @type {{from10: number, from50: number}} */ bounds,
+    ) =>
+      `One report can multiply anyone’s odds about your answer by at most ${factor}: ` +
+      `a suspicion of 10% becomes ${atMost(bounds.from10)}, of 50% ${atMost(bounds.from50)}.`,
+    caption: "What a report can say about you, question by question",
+    columns: [
+      "Question",
+      "Of 100 with an answer, reports saying so",
+      "Of 100 with another answer, reports saying so too",
+      "Odds multiplied by at most",
+      "Suspicion of 10% becomes at most",
+      "Suspicion of 50% becomes at most",
+    ],
+    share: (/** @type {string} */ tenths) => (tenths === "0" ? "under 0.1" : tenths),
+    percent: (/** @type {number} */ whole) => `${whole}%`,
+    together: (/** @type {string} */ factor) =>
+      `All questions together: your report can multiply anyone’s odds about one full set of ` +
+      `answers by at most ${factor}.`,
+    little: "Taken together, these answers are protected little.",
+    littleMeans:
+      "Each answer alone is protected as shown, but whoever combines all of them could learn much.",
+    openHeading: "What is not protected",
+    open: [
+      "That you took part.",
+      "Your network address, at the moment the report is sent.",
+      "Against this website itself, if it served changed page code. To check: the code below and " +
+        "the survey’s text are known by the fingerprints printed here. Compare them with the " +
+        "ones published for this survey.",
+    ],
+    definition: "Fingerprint of the survey’s text",
+    code: "Fingerprint of the page code",
+  },
+
+  question: {
+    back: "Back",
+    next: "Continue",
+    toReview: "Continue to review",
+    page: (/** @type {number} */ at, /** @type {number} */ of) => `Page ${at} of ${of}`,
+    numbers: (/** @type {number} */ first, /** @type {number} */ last) =>
+      first === last ? `Question ${first}` : `Questions ${first} to ${last}`,
+    protection: "How this answer is protected",
+    error: "Error",
+    errorHeading: "There is a problem",
+    nudgeHeading: "Not everything is answered",
+    missing: (/** @type {string} */ question) => `Choose an answer: “${question}”`,
+    missingHere: "Choose an answer.",
+    nudge: (/** @type {string} */ question, /** @type {string} */ optOut) =>
+      `“${question}”: not answered. Continue without choosing and it will count as “${optOut}”.`,
+    nudgeHere: (/** @type {string} */ optOut) =>
+      `Not answered. Continue without choosing and it will count as “${optOut}”.`,
+  },
+
+  review: {
+    heading: "Check your answers",
+    intro:
+      "These answers are still only on this device. When you press the button, the random step is " +
+      "taken once for each of them, the report is sent, and this page forgets the answers.",
+    change: "Change",
+    changeOf: (/** @type {string} */ question) => `Change: ${question}`,
+    notAnswered: "not answered",
+    once: "You can send one report. It cannot be changed afterwards.",
+    send: "Send my report",
+  },
+
+  sending: {
+    heading: "Sending your report",
+    text: "The random step is done and your answers are forgotten. Only the report is left.",
+  },
+
+  waiting: {
+    heading: "Your report is waiting to be sent",
+    network: "There is no connection to the survey right now.",
+    busy: "The survey cannot take the report right now.",
+    safe:
+      "The report is safe on this device. You can leave this page open: it tries again by itself. " +
+      "Or close it and open the same link later, on this device and in this browser.",
+    keepOpen:
+      "This browser does not let the page keep anything. Leave this page open until the report is " +
+      "sent: if you close it, the report is lost.",
+    same: "However often it is tried, the same report is sent, and it counts once.",
+    next: (/** @type {number} */ seconds) =>
+      seconds < 120
+        ? `Next try in ${plural(seconds, "second", "seconds")}.`
+        : `Next try in ${Math.ceil(seconds / 60)} minutes.`,
+    trying: "Trying now.",
+    now: "Try now",
+  },
+
+  sent: {
+    heading: "Your report was sent",
+    thanks: "Thank you for taking part.",
+    what: "What was sent",
+    whatMeans:
+      "This is the report, not your answers. Each line may be a random answer, so none of them " +
+      "proves what your answer was.",
+    reported: "Reported",
+    mayBeRandom: "This may be a random answer.",
+    warning:
+      "Someone could ask you to show this. You do not have to: once you leave or reload this page " +
+      "it is gone, and this device keeps no copy of it.",
+    bytes: "The exact message",
+    unknown: "The survey’s text has changed since this report was made; here is the exact message.",
+  },
+
+  mark: {
+    heading: "A report was already sent from this device",
+    text:
+      "This device keeps a mark that a report was sent for this survey. It holds no answers and " +
+      "no report. A second report would weaken the protection of the first.",
+    afterSending:
+      "This device keeps one mark that a report was sent for this survey, so that none is sent " +
+      "twice. The mark holds no answers and no report.",
+    remove: "Remove the trace from this device",
+    removedHeading: "The trace was removed",
+    removed:
+      "Nothing about this survey is kept by this page any more. The browser’s own history may " +
+      "still list the address. Please do not answer again: every further report would weaken " +
+      "your protection.",
+  },
+
+  refused: {
+    heading: "Your report was not accepted",
+    kept:
+      "The report is kept on this device, unchanged. If it is tried again, exactly the same report " +
+      "is sent: a new one is never made, because several would weaken your protection.",
+    keptHere:
+      "The report is kept, unchanged, as long as this page stays open. If it is tried again, " +
+      "exactly the same report is sent: a new one is never made.",
+    because: /** @type {Readonly<Record<number, string>>} */ ({
+      400: "The survey could not read the report.",
+      403: "The survey takes reports only from its own page.",
+      404: "There is no survey at this address any more.",
+      409: "The survey has changed since this page was loaded, or its link was already used.",
+      410: "The survey is closed and takes no more reports.",
+      413: "The report is larger than this survey takes.",
+      415: "The survey did not recognize the report’s format.",
+      422: "The survey found a value in the report that does not fit its questions.",
+    }),
+    other: (/** @type {number} */ status) => `The survey refused the report (status ${status}).`,
+    detail: "The survey’s own words:",
+    again: "Try again",
+    what: "What this report says",
+    warning:
+      "Someone could ask you to show this. You do not have to, and you can say what is true: each " +
+      "line may be a random answer.",
+  },
+
+  damaged: {
+    heading: "This device keeps something for this survey that cannot be read",
+    text:
+      "It may be a report that was already sent. No new report is made, because several would " +
+      "weaken your protection. If you are certain that none was sent, you can remove it and open " +
+      "the page again.",
+  },
+
+  earlier:
+    "This device already had a report for this survey, made before, perhaps in another tab. The " +
+    "answers you gave just now were not used and are forgotten.",
+
+  cannot: {
+    heading: "This survey cannot start",
+    nothing: "Nothing was asked, and nothing was sent.",
+    nothingSent: "Your answers are forgotten. Nothing was sent.",
+    because: {
+      randomness:
+        "This browser offers no secure random numbers. Without them your answers could not be " +
+        "protected. Try a current browser.",
+      crypto:
+        "This browser cannot check the survey, because it is too old or because the address does " +
+        "not begin with https. Try a current browser, or ask whoever sent the link.",
+      other_definition:
+        "The survey at this address is not the one your link was made for. Ask whoever sent the " +
+        "link.",
+      too_weak:
+        "This survey would protect your answers less than this page allows. Please tell whoever " +
+        "sent the link.",
+      malformed: "The survey could not be read. Please tell whoever sent the link.",
+      missing: "There is no survey at this address. Check the link.",
+      closed: "This survey is closed and takes no more reports.",
+      unavailable: "The survey could not be loaded. Check your connection and try again.",
+      unexpected: "Something went wrong on this page. Try again, or tell whoever sent the link.",
+    },
+    again: "Try again",
+  },
+
+  footer: {
+    definition: "Survey",
+    code: "Page code",
+  },
+};

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { perturb } from "../src/mechanism.js";
+import { createUniformBelow } from "../src/random.js";
+import {
+  checkRoom,
+  makeReport,
+  ReportTooLongError,
+  reportCodes,
+  UnansweredError,
+} from "../src/report.js";
+import { channel, everyRun, known, question, replay } from "./support.js";
+
+const ID = Uint8Array.from({ length: 16 }, (_, i) => i);
+const TWO = known([question("a", channel(2, 3, 1)), question("b", channel(3, 3, 2))]);
+const uniformBelow = createUniformBelow((array) => crypto.getRandomValues(array));
+
+test("the body is the contract's, to the byte", () => {
+  const body = makeReport(TWO, { a: 0, b: 1 }, replay([0, 3]), ID);
+  const open =
+    `{"definition":"${TWO.id}","report_id":"AAECAwQFBgcICQoLDA0ODw","stratum":"",` +
+    `"codes":[0,2],"invitation":"","pad":"`;
+  assert.equal(body, `${open}${".".repeat(512 - open.length - 2)}"}`);
+  assert.deepEqual(reportCodes(body), [0, 2]);
+});
+
+test("over all draws, whole reports of two questions are the product of the two channels", () => {
+  for (const a of [0, 1]) {
+    for (const b of [0, 1, 2]) {
+      const table = new Map();
+      const bodies = new Map();
+      for (const { result } of everyRun((draw) => makeReport(TWO, { a, b }, draw, ID))) {
+        const codes = reportCodes(result).join();
+        table.set(codes, (table.get(codes) ?? 0) + 1);
+        bodies.set(codes, (bodies.get(codes) ?? new Set()).add(result));
+      }
+      for (const [codes, count] of table) {
+        const [x, y] = codes.split(",").map(Number);
+        assert.equal(count, (x === a ? 3 : 1) * (y === b ? 3 : 2));
+        // Same codes, same bytes: id, padding and order have nothing left to tell.
+        assert.equal(bodies.get(codes).size, 1);
+      }
+      assert.equal(table.size, 6);
+    }
+  }
+});
+
+test("the same codes make the same bytes, whatever the answers were", () => {
+  const bodies = new Map();
+  for (const a of [0, 1]) {
+    for (const b of [0, 1, 2]) {
+      for (const { result } of everyRun((draw) => makeReport(TWO, { a, b }, draw, ID))) {
+        const codes = reportCodes(result).join();
+        assert.equal(bodies.get(codes) ?? result, result);
+        bodies.set(codes, result);
+      }
+    }
+  }
+  assert.equal(bodies.size, 6);
+});
+
+test("the draws asked for do not depend on the answers", () => {
+  const survey = known([
+    question("a", channel(2, 3, 1)),
+    question("b", channel(5, 3, 1, 2)),
+    question("c", channel(4, 7, 2)),
+  ]);
+  const seen = new Set();
+  for (const answers of [{}, { a: 0 }, { a: 1, b: 0, c: 3 }, { b: 4 }, { a: 0, b: 2, c: 0 }]) {
+    const draws = replay([0, 0, 0, 0, 0]);
+    makeReport(survey, answers, draws, ID);
+    seen.add(draws.asked.join());
+  }
+  assert.deepEqual([...seen], ["4,4,3,9,13"]);
+});
+
+test("every pattern of answers and gaps makes a report of one length", () => {
+  const survey = known([question("a", channel(12, 3, 1)), question("b", channel(101, 3, 1))]);
+  for (const a of [undefined, 0, 9, 10, 11]) {
+    for (const b of [undefined, 0, 9, 10, 99, 100]) {
+      const answers = Object.fromEntries(
+        Object.entries({ a, b }).filter(([, answer]) => answer !== undefined),
+      );
+      for (let run = 0; run < 20; run += 1) {
+        assert.equal(Buffer.byteLength(makeReport(survey, answers, uniformBelow, ID)), 512);
+      }
+    }
+  }
+});
+
+test("a survey's bytes, not its characters, are counted", () => {
+  const link = { stratum: "Göteborg ✓", invitation: "" };
+  const body = makeReport(TWO, { a: 0, b: 0 }, uniformBelow, ID, link);
+  assert.equal(Buffer.byteLength(body), 512);
+  assert.equal(JSON.parse(body).stratum, "Göteborg ✓");
+});
+
+test("an untouched question takes its opt-out", () => {
+  const survey = known([question("a", channel(4, 3, 1), { optOut: "o2" })]);
+  assert.deepEqual(reportCodes(makeReport(survey, {}, replay([0]), ID)), [2]);
+});
+
+test("an untouched question without opt-out is refused before any draw", () => {
+  const survey = known([
+    question("a", channel(2, 3, 1)),
+    question("b", channel(2, 3, 1), { optOut: "" }),
+  ]);
+  const draws = replay([0, 0]);
+  assert.throws(() => makeReport(survey, { a: 1 }, draws, ID), UnansweredError);
+  assert.deepEqual(draws.asked, []);
+});
+
+test("names that every object has are no answers", () => {
+  const survey = known([question("constructor", channel(2, 3, 1))]);
+  assert.deepEqual(reportCodes(makeReport(survey, {}, replay([0]), ID)), [1]);
+});
+
+test("each question has draws of its own", () => {
+  const draws = replay([1, 2]);
+  const codes = reportCodes(makeReport(TWO, { a: 1, b: 2 }, draws, ID));
+  assert.deepEqual(codes, [
+    perturb(channel(2, 3, 1), 1, () => 1),
+    perturb(channel(3, 3, 2), 2, () => 2),
+  ]);
+});
+
+test("an id of other than 16 bytes is refused", () => {
+  assert.throws(() => makeReport(TWO, {}, uniformBelow, ID.slice(1)), RangeError);
+});
+
+test("a survey whose longest report has no room is refused before it is asked", () => {
+  const asked = [question("a", channel(101, 3, 1)), question("b", channel(20, 3, 1, 4))];
+  const needed = JSON.stringify({
+    definition: "ab".repeat(32),
+    report_id: "A".repeat(22),
+    stratum: "",
+    codes: [100, "AAAA"],
+    invitation: "",
+    pad: "",
+  }).length;
+  checkRoom(known(asked, { report_bytes: needed }));
+  assert.throws(() => checkRoom(known(asked, { report_bytes: needed - 1 })), ReportTooLongError);
+});

@@ -1,0 +1,58 @@
+/** What the source must never contain, and what every word of it must keep to. */
+
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+
+const SOURCE = new URL("../src/", import.meta.url);
+const scripts = readdirSync(SOURCE).filter((name) => name.endsWith(".js"));
+const read = (name) => readFileSync(new URL(name, SOURCE), "utf8");
+const withoutComments = (text) => text.replace(/\/\*[\s\S]*?\*\/|(?<=\s)\/\/.*$/gm, "");
+
+const FORBIDDEN = {
+  "another source of randomness": /Math\.random/,
+  "a clock": /\bDate\b|performance\.now/,
+  "console output": /\bconsole\b/,
+  "text parsed as markup": /innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser/,
+  "code from text": /\beval\b|\bnew Function\b/,
+  "a form": /["']form["']|FormData|\.submit\(/,
+  "a cookie, session storage or history":
+    /cookie(?!\.")|sessionStorage|indexedDB|history\.|pushState/,
+  "a style attribute": /\.style\b|["']style["']/,
+  "what Safari 15 lacks": /\.at\(|hasOwn\(|structuredClone|AbortSignal\.timeout|^await /m,
+};
+for (const [what, pattern] of Object.entries(FORBIDDEN)) {
+  test(`no module has ${what}`, () => {
+    for (const name of scripts) assert.doesNotMatch(withoutComments(read(name)), pattern, name);
+  });
+}
+
+test("every import is a file beside it: no dependency, no build step", () => {
+  for (const name of scripts) {
+    for (const [, from] of read(name).matchAll(/^(?:import|export).* from "(.*)";$/gm)) {
+      assert.ok(from.startsWith("./") && scripts.includes(from.slice(2)), `${name}: ${from}`);
+    }
+  }
+});
+
+test("mechanism and randomness touch neither DOM nor network", () => {
+  for (const name of ["mechanism.js", "random.js", "report.js", "base64url.js"]) {
+    assert.doesNotMatch(
+      withoutComments(read(name)),
+      /document|window|navigator|fetch|crypto\./,
+      name,
+    );
+  }
+});
+
+test("every module opens with a sentence", () => {
+  for (const name of scripts) assert.match(read(name), /^\/\*\*\n \* [A-Z].*/, name);
+});
+
+test("the interface never says what it cannot promise", () => {
+  const said = withoutComments(read("words.js"));
+  assert.doesNotMatch(
+    said,
+    /\b(lies?|lying|noise|noisy|anonym\w*|fake\w*|encrypt\w*|honest\w*|more truthful\w*)\b/i,
+  );
+});

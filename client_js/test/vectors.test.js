@@ -1,0 +1,57 @@
+/** Python and JavaScript agree: the same channel, truth and draws give the same report. */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { readDefinition } from "../src/definition.js";
+import { frequencies, oddsFactor, posteriorBounds } from "../src/label.js";
+import { perturb } from "../src/mechanism.js";
+import { makeReport } from "../src/report.js";
+import { digest, replay } from "./support.js";
+
+/** The vectors of one file; a missing or empty file fails, it is never skipped. */
+function vectors(name) {
+  const list = JSON.parse(
+    readFileSync(new URL(`../../tests/vectors/${name}`, import.meta.url), "utf8"),
+  );
+  assert.ok(Array.isArray(list) && list.length > 0, `${name} holds no vectors`);
+  return list;
+}
+
+/** Replays draws, and checks that they were asked for with the n of the vector. */
+function replaying(draws, compute) {
+  const uniformBelow = replay(draws.map(([, value]) => value));
+  const result = compute(uniformBelow);
+  assert.deepEqual(
+    uniformBelow.asked,
+    draws.map(([n]) => n),
+  );
+  return result;
+}
+
+test("perturb gives the report of every vector", () => {
+  for (const { channel, truth, draws, report } of vectors("mechanism.json")) {
+    const given = replaying(draws, (uniformBelow) => perturb(channel, truth, uniformBelow));
+    assert.equal(given, report, JSON.stringify({ channel, truth, draws }));
+  }
+});
+
+test("makeReport gives the body of every vector, from the canonical bytes", async () => {
+  for (const { canonical, id, answers, draws, id_bytes, body } of vectors("report.json")) {
+    const definition = await readDefinition(new TextEncoder().encode(canonical), { digest });
+    assert.equal(definition.id, id);
+    const given = replaying(draws, (uniformBelow) =>
+      makeReport(definition, answers, uniformBelow, Uint8Array.from(id_bytes)),
+    );
+    assert.equal(given, body);
+    assert.equal(Buffer.byteLength(given), definition.report_bytes);
+  }
+});
+
+test("the label's numbers are those of every vector", () => {
+  for (const { channel, own, other, odds, from10, from50 } of vectors("label.json")) {
+    assert.deepEqual(frequencies(channel), { own, other });
+    assert.equal(oddsFactor(channel), odds);
+    assert.deepEqual(posteriorBounds(channel), { from10, from50 });
+  }
+});

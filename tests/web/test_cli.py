@@ -1,0 +1,202 @@
+"""The command line: what it does, exit codes, and the demo as a newcomer meets it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from http.cookiejar import CookieJar
+from urllib.parse import urlencode
+
+import pytest
+from click.testing import CliRunner
+
+from survey.cli import main
+from survey.store import open_store
+from tests.conftest import SECRET, SMALL, free_port
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    monkeypatch.setenv("SURVEY_DATABASE", f"sqlite:///{tmp_path / 'cli.db'}")
+    monkeypatch.setenv("SURVEY_PASSWORD_COST", "1")
+    (tmp_path / "small.toml").write_text(SMALL, encoding="utf-8")
+    return lambda *arguments, **options: CliRunner().invoke(main, arguments, **options)
+
+
+def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_path):
+    file = str(tmp_path / "small.toml")
+    checked = run("check", file)
+    assert checked.exit_code == 0
+    assert "2 questions, total epsilon 3.584" in checked.output
+    assert run("migrate").output == "applied m001_foundation\n"
+    assert run("migrate").output == "nothing to do\n"
+    published = run("publish", file)
+    assert published.exit_code == 0
+    digest = re.search(r"definition ([0-9a-f]{64})", published.output)[1]
+    assert f"http://127.0.0.1:8000/s/small#d={digest[:16]}" in published.output
+    assert "not enough responses yet" in run("estimate", "small").output
+    assert len(list(csv.DictReader(io.StringIO(run("export", "small").output)))) == 6
+    target = tmp_path / "out.csv"
+    run("export", "small", "--output", str(target))
+    assert target.read_text(encoding="utf-8").startswith("survey_id,")
+    assert run("close", "small").output == "closed small\n"
+    assert run("close", "small").output == "small was closed already\n"
+
+
+def test_check_prints_every_mistake_with_its_place_and_exits_with_1(run, tmp_path):
+    broken = tmp_path / "broken.toml"
+    broken.write_text(SMALL.replace('"3/4"', "0.2").replace('"often"', '"once"'), encoding="utf-8")
+    refused = run("check", str(broken))
+    assert refused.exit_code == 1
+    lines = refused.stderr.splitlines()
+    assert len(lines) == 3
+    assert all(str(broken) in line for line in lines)
+    assert "option 3 (once), id" in refused.stderr
+
+
+@pytest.mark.parametrize("arguments", [
+    ["estimate", "none"], ["export", "none"], ["close", "none"], ["release", "none"],
+    ["publish", "none.toml"], ["check", "none.toml"],
+    ["researcher", "add", "nobody", "--password", "long enough for all"],
+    ["researcher", "add", "a@example.org", "--password", "short"], ["serve"],
+])
+def test_a_refusal_is_one_clear_line_and_exit_1(run, arguments):
+    run("migrate")
+    refused = run(*arguments)
+    assert refused.exit_code == 1
+    assert len(refused.stderr.splitlines()) == 1
+    assert "Traceback" not in refused.output
+
+
+@pytest.mark.parametrize("arguments", [["none"], ["check"], ["demo", "--port", "0"],
+                                       ["serve", "--workers", "many"]])
+def test_wrong_usage_is_exit_2(run, arguments):
+    assert run(*arguments).exit_code == 2
+
+
+def test_without_a_database_every_command_names_the_one_that_makes_it(run):
+    refused = run("estimate", "small")
+    assert refused.exit_code == 1
+    assert "survey migrate" in refused.stderr
+
+
+def test_a_researcher_is_added_once(run):
+    run("migrate")
+    arguments = ["researcher", "add", "a@example.org", "--password", "long enough for all"]
+    assert "can sign in" in run(*arguments).output
+    assert "already" in run(*arguments).stderr
+
+
+def test_a_release_by_hand_needs_25_reports(run, tmp_path):
+    run("migrate")
+    run("publish", str(tmp_path / "small.toml"))
+    assert "fewer than 25 reports wait" in run("release", "small").stderr
+
+
+@pytest.mark.parametrize(("variable", "value", "words"), [
+    ("SURVEY_SECRET", "short", "32 or more"),
+    ("SURVEY_SECRET", "change-me-change-me-change-me-change-me", "32 or more"),
+    ("SURVEY_SECRET", "x" * 64, "32 or more"),
+    ("SURVEY_PUBLIC_URL", "http://survey.example.org", "https://"),
+    ("SURVEY_PUBLIC_URL", "ftp://127.0.0.1", "https://"),
+    ("SURVEY_RELEASE_MINIMUM", "many", "not a number"),
+    ("SURVEY_RELEASE_MINIMUM", "0", "at least 1"),
+    ("SURVEY_EPSILON_PER_SURVEY", "21", "at most 20"),
+    ("SURVEY_SECERT", SECRET, "unknown setting"),
+    ("SURVEY_DATABASE", "mysql://x", "sqlite:///PATH"),
+])
+def test_an_unsafe_setting_refuses_to_serve(run, monkeypatch, variable, value, words):
+    monkeypatch.setenv("SURVEY_SECRET", SECRET)
+    monkeypatch.setenv(variable, value)
+    refused = run("serve", "--port", str(free_port()))
+    assert refused.exit_code == 1
+    assert words in refused.stderr
+
+
+def demo(directory, port, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "survey.cli", "demo", "--port", str(port), "--directory",
+         str(directory), *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"})
+
+
+def printed_until(process, words):
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if words in line:
+            return "".join(lines)
+    raise AssertionError("".join(lines))
+
+
+def test_the_demo_prints_links_that_work_and_survives_ctrl_c(tmp_path):
+    port = free_port()
+    process = demo(tmp_path / "demo", port, "--respondents", "600")
+    output = printed_until(process, "Ctrl-C")
+    link = re.search(r"Answer the survey +(\S+)", output)[1]
+    dashboard = re.search(r"Dashboard +(\S+)", output)[1]
+    email, password = re.search(r"sign in with +(\S+) +(\S+)", output).groups()
+    table = re.search(r"Estimates as CSV +(\S+)", output)[1]
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+    with opener.open(link) as page:
+        assert page.status == 200
+    with opener.open(dashboard) as page:
+        token = re.search(r'name="csrf_token" type="hidden" value="([^"]+)"',
+                          page.read().decode())[1]
+        form = urlencode({"csrf_token": token, "email": email, "password": password})
+        address = page.url
+    with opener.open(address, data=form.encode()) as page:
+        assert "Your working conditions" in page.read().decode()
+    with opener.open(table) as download:
+        rows = list(csv.DictReader(io.StringIO(download.read().decode())))
+    assert {row["n_reports"] for row in rows} == {"600"}
+    assert len({row["question_id"] for row in rows}) == 8
+    assert {int(row["n_options"]) for row in rows} >= {2, 7}
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    again = open_store(f"sqlite:///{tmp_path / 'demo' / 'demo.db'}")
+    survey, = again.surveys()
+    assert again.tally(survey.key).n == 600
+    assert survey.definition.epsilon <= 8
+    again.close_connections()
+
+
+def test_a_demo_interrupted_among_its_respondents_goes_on_where_it_stopped(tmp_path):
+    process = demo(tmp_path / "demo", free_port(), "--respondents", "100000")
+    path = tmp_path / "demo" / "demo.db"
+    while not path.exists() or path.with_name("demo.db-wal").stat().st_size < 100_000:
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 1
+    store = open_store(f"sqlite:///{path}")
+    survey, = store.surveys()
+    there = store.released(survey.key) + store.waiting(survey.key)
+    assert 0 < there < 100_000
+    store.close_connections()
+    process = demo(tmp_path / "demo", free_port(), "--respondents", str(there + 50))
+    printed_until(process, "Ctrl-C")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert store.released(survey.key) + store.waiting(survey.key) == there + 50
+    store.close_connections()
+
+
+@pytest.mark.parametrize("command", ["demo", "serve"])
+def test_a_taken_port_is_one_clear_line_and_exit_1(tmp_path, command, monkeypatch):
+    monkeypatch.setenv("SURVEY_SECRET", SECRET)
+    monkeypatch.setenv("SURVEY_DATABASE", f"sqlite:///{tmp_path / 'x.db'}")
+    open_store(f"sqlite:///{tmp_path / 'x.db'}").migrate()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        refused = CliRunner().invoke(main, [command, "--port", str(taken.getsockname()[1])])
+    assert refused.exit_code == 1
+    assert len(refused.stderr.splitlines()) == 1
+    assert "choose another with --port" in refused.stderr

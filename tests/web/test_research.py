@@ -1,0 +1,300 @@
+"""Researchers' side: signing in, publishing, reading released estimates."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from survey.collect.release import release
+from survey.research.accounts import ABSOLUTE_SECONDS, IDLE_SECONDS, Passwords, Throttle
+from survey.results.tables import Results
+from survey.store import StoredReport
+from tests.conftest import EMAIL, PASSWORD, SMALL
+
+
+def token(page) -> str:
+    return re.search(r'name="csrf_token" type="hidden" value="([^"]+)"', page.text)[1]
+
+
+def sign_in(client, email=EMAIL, password=PASSWORD, next_page=""):
+    address = f"/research/sign-in?next={next_page}"
+    return client.post(address, data={
+        "csrf_token": token(client.get(address)), "email": email, "password": password})
+
+
+@pytest.fixture
+def signed_in(client, researcher):
+    assert sign_in(client).status_code == 302
+    return client
+
+
+def add_released(store, small, n, share=0.5):
+    rng = np.random.default_rng(3)
+    channels = [question.channel for question in small.definition.questions]
+    truths = [rng.choice(3, size=n, p=[share, 0.9 - share, 0.1]) for _ in channels]
+    codes = np.stack([c.perturb(t, rng) for c, t in zip(channels, truths, strict=True)], axis=1)
+    for row in codes.astype(np.uint8):
+        store.add_report(small.key, StoredReport(os.urandom(16), "", row.tobytes()))
+    release(store, small, 25)
+
+
+def publish_file(client, content, name="s.toml"):
+    page = client.get("/research/publish")
+    return client.post("/research/publish", data={
+        "csrf_token": token(page), "file": (io.BytesIO(content), name)},
+        content_type="multipart/form-data")
+
+
+# -- signing in
+
+
+@pytest.mark.parametrize("path", ["/research/", "/research/publish", "/research/surveys/small",
+                                  "/research/surveys/small/1",
+                                  "/research/surveys/small/1/estimates.csv"])
+def test_nobody_reads_a_researchers_page_without_signing_in(client, small, path):
+    response = client.get(path)
+    assert response.status_code == 302
+    assert response.headers["Location"] == f"/research/sign-in?next={path}"
+
+
+@pytest.mark.security
+def test_signing_in_renews_the_session_and_signing_out_ends_it_on_the_server(client, researcher):
+    client.get("/research/sign-in")
+    before = client.get_cookie("survey").value
+    sign_in(client)
+    inside = client.get_cookie("survey").value
+    assert inside != before
+    page = client.get("/research/")
+    assert page.status_code == 200
+    client.post("/research/sign-out", data={"csrf_token": token(page)})
+    assert client.get("/research/").status_code == 302
+    client.set_cookie("survey", inside)  # a stolen cookie is worth nothing afterwards
+    assert client.get("/research/").status_code == 302
+
+
+@pytest.mark.parametrize(("email", "password"), [
+    (EMAIL, "wrong password"), ("nobody@example.org", PASSWORD)])
+def test_wrong_and_unknown_get_the_same_words(client, researcher, email, password):
+    response = sign_in(client, email, password)
+    assert response.status_code == 403
+    assert "do not belong together" in response.text
+
+
+@pytest.mark.security
+def test_logins_are_throttled_within_10_tries_without_locking_the_owner_out(client, researcher):
+    for _ in range(10):
+        assert sign_in(client, password="wrong").status_code == 403
+    assert sign_in(client).status_code == 429
+    address = "/research/sign-in"
+    elsewhere = client.post(address, data={"csrf_token": token(client.get(address)),
+                                           "email": EMAIL, "password": PASSWORD},
+                            environ_base={"REMOTE_ADDR": "203.0.113.9"})
+    assert elsewhere.status_code == 302
+
+
+def test_a_throttle_opens_again_after_15_minutes():
+    throttle = Throttle()
+    for _ in range(10):
+        throttle.failed("203.0.113.9", EMAIL, 0.0)
+    assert not throttle.is_open("203.0.113.9", EMAIL.upper(), 899.0)
+    assert throttle.is_open("203.0.113.9", EMAIL, 900.0)
+
+
+@pytest.mark.security
+def test_sessions_end_when_idle_and_after_12_hours(store, researcher):
+    key = store.researcher(EMAIL).key
+    store.start_session(b"t", key, 0, ABSOLUTE_SECONDS)
+    now = 0
+    while now + IDLE_SECONDS < ABSOLUTE_SECONDS:
+        now += IDLE_SECONDS
+        assert store.session_researcher(b"t", now, IDLE_SECONDS, ABSOLUTE_SECONDS)
+    assert not store.session_researcher(b"t", ABSOLUTE_SECONDS + 1, 10**9, ABSOLUTE_SECONDS)
+    assert not store.session_researcher(b"t", now + IDLE_SECONDS + 1, IDLE_SECONDS, 10**9)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("path", ["/research/sign-in", "/research/sign-out", "/research/publish"])
+def test_csrf_every_form_without_its_token_is_refused(signed_in, path):
+    response = signed_in.post(path, data={"email": EMAIL, "password": PASSWORD})
+    assert response.status_code == 400
+
+
+@pytest.mark.security
+def test_csrf_covers_every_unsafe_route_but_the_report_address(app):
+    unsafe = {rule.rule for rule in app.url_map.iter_rules()
+              if rule.methods - {"GET", "HEAD", "OPTIONS"}}
+    assert unsafe == {"/research/sign-in", "/research/sign-out", "/research/publish",
+                      "/s/<slug>/reports"}
+
+
+@pytest.mark.parametrize("target", ["https://elsewhere.example/", "//elsewhere.example/",
+                                    "/\\elsewhere.example", "/s/small"])
+def test_signing_in_never_leads_to_another_site(client, researcher, target):
+    assert sign_in(client, next_page=target).headers["Location"] == "/research/"
+
+
+def test_signing_in_leads_back_to_the_page_that_asked_for_it(client, researcher):
+    assert sign_in(client, next_page="/research/publish").headers["Location"] == "/research/publish"
+
+
+# -- publishing
+
+
+def test_a_definition_is_published_from_the_form(signed_in, store):
+    response = publish_file(signed_in, SMALL.encode())
+    assert response.status_code == 302
+    assert store.versions("small")[0].state == "open"
+    assert "A small survey" in signed_in.get("/research/").text
+
+
+def test_every_mistake_is_shown_and_nothing_is_published(signed_in, store):
+    broken = SMALL.replace('truth_probability = "3/4"', "truth_probability = 0.2")
+    response = publish_file(signed_in, broken.encode())
+    assert response.status_code == 422
+    assert "page 1, question 1 (fell_asleep)" in response.text
+    assert "page 2, question 1 (pressure)" in response.text
+    assert "0.334" in response.text
+    assert store.surveys() == []
+
+
+def test_publishing_the_same_twice_is_refused(signed_in):
+    publish_file(signed_in, SMALL.encode())
+    assert "published already" in publish_file(signed_in, SMALL.encode()).text
+
+
+def test_no_file_is_a_mistake_beside_the_field(signed_in):
+    page = signed_in.get("/research/publish")
+    response = signed_in.post("/research/publish", data={"csrf_token": token(page)})
+    assert response.status_code == 422
+    assert "Choose a definition file" in response.text
+
+
+def test_a_huge_upload_is_413(signed_in):
+    response = signed_in.post("/research/publish", data=b"x" * 2_000_000,
+                              content_type="multipart/form-data; boundary=b")
+    assert response.status_code == 413
+
+
+# -- results
+
+
+def test_an_empty_survey_says_that_there_are_not_enough_responses(signed_in, small):
+    page = signed_in.get("/research/surveys/small/1")
+    assert page.status_code == 200
+    assert page.text.count("Not enough responses yet") == 2
+    assert "<svg" not in page.text
+
+
+def test_a_suppressed_question_says_how_many_more_are_needed(signed_in, store, small):
+    add_released(store, small, 40)
+    page = signed_in.get("/research/surveys/small/1")
+    assert re.search(r"about\s+[\d,]+ more needed", page.text)
+
+
+def test_the_dashboard_has_a_chart_and_a_table_per_question(signed_in, store, small):
+    add_released(store, small, 3000)
+    page = signed_in.get("/research/surveys/small/1").text
+    assert page.count("<svg") == page.count("<table") == 2
+    assert "style=" not in page
+    assert page.count("stimated") > 8
+    for words in ("epsilon 1.792", "truth probability 0.750", "Total epsilon", "3.58"):
+        assert words in page
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_page_csv_and_command_line_print_the_same_rows(signed_in, store, small, settings,
+                                                       monkeypatch):
+    from click.testing import CliRunner
+
+    from survey.cli import main
+
+    add_released(store, small, 3000)
+    page = signed_in.get("/research/surveys/small/1").text
+    download = signed_in.get("/research/surveys/small/1/estimates.csv")
+    monkeypatch.setenv("SURVEY_DATABASE", settings.database)
+    exported = CliRunner().invoke(main, ["export", "small"]).stdout_bytes.decode()
+    printed = CliRunner().invoke(main, ["estimate", "small"]).output
+    without_clock = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+    assert without_clock.sub("", download.text) == without_clock.sub("", exported)
+    for row in rows_of(download.text):
+        share = f"{round(float(row['estimate']) * 100)}%"
+        assert share in page
+        assert re.search(rf"{row['option_label']} +estimated {share}", printed)
+
+
+def test_the_csv_has_the_fixed_columns_whatever_the_data(signed_in, store, small):
+    empty = signed_in.get("/research/surveys/small/1/estimates.csv")
+    add_released(store, small, 3000)
+    full = signed_in.get("/research/surveys/small/1/estimates.csv")
+    header = ("survey_id,survey_version,wave,stratum,bucket,question_id,question_text,option_id,"
+              "option_label,statistic,base,n_reports,report_count,report_share,estimate,mle,"
+              "std_error,conf_low,conf_high,conf_level,n_effective,method,mechanism,"
+              "truth_probability,n_options,epsilon,flag,generated_at,app_version")
+    assert empty.text.splitlines()[0] == full.text.splitlines()[0] == header
+    assert len(rows_of(empty.text)) == len(rows_of(full.text)) == 6
+    assert {row["flag"] for row in rows_of(empty.text)} == {"suppressed"}
+    assert {row["estimate"] for row in rows_of(empty.text)} == {""}
+    assert full.headers["Content-Disposition"] == 'attachment; filename="small-1-estimates.csv"'
+
+
+@pytest.mark.security
+def test_small_groups_one_more_report_changes_nothing_readable(signed_in, store, small):
+    add_released(store, small, 3000)
+    address = "/research/surveys/small/1"
+    before = [signed_in.get(address).data, signed_in.get(f"{address}/estimates.csv").data]
+    for _ in range(24):
+        store.add_report(small.key, StoredReport(os.urandom(16), "", b"\x00\x00"))
+    after = [signed_in.get(address).data, signed_in.get(f"{address}/estimates.csv").data]
+
+    def steady(page):
+        return re.sub(rb'name="csrf_token"[^>]*>', b"", page)
+
+    assert [steady(page) for page in before] == [steady(page) for page in after]
+
+
+def test_results_are_computed_once_per_release(store, small, monkeypatch):
+    add_released(store, small, 100)
+    results = Results(store)
+    assert results.of(small) is results.of(small)
+    add_released(store, small, 100)
+    assert results.of(small).n == 200
+
+
+@pytest.mark.security
+def test_question_texts_cannot_bring_markup_into_a_page(signed_in, store):
+    attack = SMALL.replace("Did you fall asleep at work?", "<script>alert(1)</script>").replace(
+        "Never", '<img src=x onerror=alert(1)>')
+    publish_file(signed_in, attack.encode())
+    add_released(store, store.versions("small")[0], 3000)
+    page = signed_in.get("/research/surveys/small/1").text
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+
+
+def test_an_unknown_survey_or_version_is_404(signed_in, small):
+    for path in ("/research/surveys/none", "/research/surveys/small/9"):
+        assert signed_in.get(path).status_code == 404
+
+
+@pytest.mark.security
+def test_an_unknown_researcher_costs_one_password_hash_like_a_known_one(store, researcher):
+    passwords = Passwords(1)
+    verified = []
+    hasher = passwords._hasher
+    passwords._hasher = SimpleNamespace(
+        verify=lambda hashed, given: verified.append(hashed) or hasher.verify(hashed, given))
+    assert not passwords.verify(None, PASSWORD)
+    assert not passwords.verify(store.researcher(EMAIL), "wrong")
+    assert passwords.verify(store.researcher(EMAIL), PASSWORD)
+    parameters = {hashed.rsplit("$", 2)[0] for hashed in verified}
+    assert len(verified) == 3
+    assert len(parameters) == 1

@@ -33,7 +33,7 @@ Integers = NDArray[np.int64]
 ROOT_TOLERANCE = 1e-5
 """A root lies at most this many standard errors too far out, and never too far in."""
 
-ROUNDING = 1e-9
+ROUNDING = 1e-6
 """Standard errors by which ends are moved out; floats are wrong by less up to n = 10^10."""
 
 FIRST_STEP = 20

@@ -6,123 +6,30 @@ plain sqlite3, because `INSERT OR IGNORE` of sqlite-utils needs rowids and ours 
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import date
-from pathlib import Path
 from typing import Any
 
-from sqlite_utils import Database
-
-from survey.errors import ClosedError, ConflictError, NotFoundError, StoreBusyError, StoreError
+from survey.errors import ClosedError, ConflictError, NotFoundError
 from survey.questionnaire.definition import Definition, read_definition
-from survey.store.migrations import migrations
 from survey.store.protocol import (
     BlockColumn,
     LastBlock,
     PublishedSurvey,
-    Researcher,
     Sealed,
     StoredReport,
     Tally,
     Waiting,
 )
-
-BUSY_SECONDS = 5
-"""Longest wait for the write lock; below every server's worker timeout."""
-
-PRAGMAS = (
-    f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}",
-    "PRAGMA journal_mode = WAL",
-    # Per connection: NORMAL may lose acknowledged commits when the power fails.
-    "PRAGMA synchronous = FULL",
-    # What left the inbox must not stay readable in the file's free pages.
-    "PRAGMA secure_delete = ON",
-    "PRAGMA foreign_keys = ON",
-)
+from survey.store.sqlite_connections import named_errors
+from survey.store.sqlite_researchers import SqliteResearchers
 
 ALL_SURVEYS = "SELECT key, slug, version, sha256, state, changed, definition FROM survey "
 
 
-class SqliteStore:
-    """A `Store` in the file at `path`; one connection per thread and process."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self._local = threading.local()
-        # Threads queue here, fairly; SQLite's own lock, for other processes, polls.
-        self._writing = threading.Lock()
-
-    # -- connections and transactions
-
-    def _database(self, *, create: bool = False) -> Database:
-        """This thread's connection; a forked child never uses its parent's."""
-        local = self._local
-        if getattr(local, "process", None) != os.getpid():
-            if create:
-                self._make_file()
-            elif not self.path.exists():
-                raise StoreError(f"there is no database at {self.path}; run: survey migrate")
-            local.database = Database(_connect(self.path))
-            local.process = os.getpid()
-            if not create:
-                self._check_migrated(local)
-        database: Database = local.database
-        return database
-
-    def _check_migrated(self, local: threading.local) -> None:
-        pending = [step.name for step in migrations.pending(local.database)]
-        if pending:
-            self.close_connections()
-            raise StoreError(f"the database lacks {', '.join(pending)}; run: survey migrate")
-
-    def _make_file(self) -> None:
-        """Create the file readable by its owner alone; SQLite's other files copy its mode."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """A writing transaction that takes its lock at once: a deferred one fails under writers."""
-        with self._writing, self._begin("IMMEDIATE") as connection:
-            yield connection
-
-    @contextmanager
-    def _begin(self, mode: str) -> Iterator[sqlite3.Connection]:
-        with _named_errors():
-            connection: sqlite3.Connection = self._database().conn
-            connection.execute(f"BEGIN {mode}")
-            try:
-                yield connection
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
-
-    def close_connections(self) -> None:
-        """Close this thread's connection."""
-        if getattr(self._local, "process", None) == os.getpid():
-            self._local.database.close()
-            self._local.process = None
-
-    def migrate(self) -> list[str]:
-        """Bring the schema up to date; returns the steps applied."""
-        with _named_errors():
-            database = self._database(create=True)
-            pending = [step.name for step in migrations.pending(database)]
-            migrations.apply(database)
-            return pending
-
-    def pending_migrations(self) -> list[str]:
-        """Steps that this database lacks."""
-        with _named_errors():
-            return [step.name for step in migrations.pending(self._database(create=True))]
-
-    # -- surveys
+class SqliteStore(SqliteResearchers):
+    """A `Store` in the file at `path`."""
 
     def publish(self, definition: Definition, today: date) -> PublishedSurvey:
         """Store a definition for good; an open version before it becomes superseded."""
@@ -148,14 +55,14 @@ class SqliteStore:
 
     def surveys(self) -> list[PublishedSurvey]:
         """Every version of every survey, by slug, newest version first."""
-        with _named_errors():
+        with named_errors():
             rows = self._database().execute(
                 ALL_SURVEYS + "ORDER BY slug, version DESC").fetchall()
             return [_survey(row) for row in rows]
 
     def versions(self, slug: str) -> list[PublishedSurvey]:
         """All versions of one survey, newest first; empty when there is none."""
-        with _named_errors():
+        with named_errors():
             rows = self._database().execute(
                 ALL_SURVEYS + "WHERE slug = ? ORDER BY version DESC",
                 [slug]).fetchall()
@@ -203,7 +110,7 @@ class SqliteStore:
         return self._count("SELECT n FROM release WHERE survey = ?", survey)
 
     def _count(self, statement: str, survey: int) -> int:
-        with _named_errors():
+        with named_errors():
             row = self._database().execute(statement, [survey]).fetchone()
             if row is None:
                 raise NotFoundError(f"there is no survey number {survey}")
@@ -222,7 +129,7 @@ class SqliteStore:
             if n < max(minimum, 1):
                 return 0
             _write(connection, survey, seal(groups), n)
-        with _named_errors():
+        with named_errors():
             # The log would go on holding single reports in the order of their arrival.
             self._database().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return n
@@ -231,12 +138,6 @@ class SqliteStore:
         """Delete the ids of a closed survey's reports; a resent one can no longer be told."""
         with self._transaction() as connection:
             connection.execute("DELETE FROM seen WHERE survey = ?", [survey])
-
-    def vacuum(self) -> None:
-        """Rewrite the file, so that the layout of its pages tells nothing of its history."""
-        with _named_errors():
-            self._database().execute("VACUUM")
-            self._database().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     # -- released data
 
@@ -259,97 +160,12 @@ class SqliteStore:
 
     def blocks(self, survey: int, question: int) -> list[BlockColumn]:
         """One question's released codes, block by block."""
-        with _named_errors():
+        with named_errors():
             rows = self._database().execute(
                 "SELECT stratum, question, block, n, data FROM block "
                 "WHERE survey = ? AND question = ? ORDER BY stratum, block",
                 [survey, question]).fetchall()
             return [BlockColumn(*row) for row in rows]
-
-    # -- researchers
-
-    def add_researcher(self, email: str, password_hash: str) -> None:
-        """Add someone who may sign in; ConflictError when the address is taken."""
-        with self._transaction() as connection:
-            try:
-                connection.execute("INSERT INTO researcher (email, password_hash) VALUES (?, ?)",
-                                   [email, password_hash])
-            except sqlite3.IntegrityError:
-                raise ConflictError(f"{email} is a researcher already") from None
-
-    def set_password(self, email: str, password_hash: str) -> None:
-        """Replace a password and end every session that was opened with the old one."""
-        with self._transaction() as connection:
-            row = connection.execute(
-                "UPDATE researcher SET password_hash = ? WHERE email = ? RETURNING key",
-                [password_hash, email]).fetchone()
-            if row is None:
-                raise NotFoundError(f"there is no researcher {email}")
-            connection.execute("DELETE FROM login_session WHERE researcher = ?", [row[0]])
-
-    def researcher(self, email: str) -> Researcher | None:
-        """The researcher of an address, whatever its case."""
-        with _named_errors():
-            row = self._database().execute(
-                "SELECT key, email, password_hash FROM researcher WHERE email = ?",
-                [email]).fetchone()
-            return Researcher(*row) if row else None
-
-    def start_session(
-        self, token_hash: bytes, researcher: int, now: int, absolute: int
-    ) -> None:
-        """Open a session, of which only the token's hash is kept; outdated ones are deleted."""
-        with self._transaction() as connection:
-            connection.execute("DELETE FROM login_session WHERE started < ?", [now - absolute])
-            connection.execute("INSERT INTO login_session VALUES (?, ?, ?, ?)",
-                               [token_hash, researcher, now, now])
-
-    def session_researcher(
-        self, token_hash: bytes, now: int, idle: int, absolute: int
-    ) -> Researcher | None:
-        """Whose session this is, or None when it ended; times in seconds.
-
-        The last use is written once a minute at most: reading a page costs no disk write.
-        """
-        with _named_errors():
-            row = self._database().execute(
-                "SELECT researcher.key, email, password_hash, started, used FROM login_session "
-                "JOIN researcher ON researcher.key = login_session.researcher "
-                "WHERE token_hash = ?", [token_hash]).fetchone()
-        if row is None or row[3] < now - absolute or row[4] < now - idle:
-            return None
-        if now - row[4] >= 60:
-            with self._transaction() as connection:
-                connection.execute("UPDATE login_session SET used = ? WHERE token_hash = ?",
-                                   [now, token_hash])
-        return Researcher(*row[:3])
-
-    def end_session(self, token_hash: bytes) -> None:
-        """Close a session for good."""
-        with self._transaction() as connection:
-            connection.execute("DELETE FROM login_session WHERE token_hash = ?", [token_hash])
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
-        for pragma in PRAGMAS:
-            connection.execute(pragma).fetchall()
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-@contextmanager
-def _named_errors() -> Iterator[None]:
-    """SQLite's operational errors as ours: a full or locked disk is 'come again later'."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise StoreBusyError(f"the store cannot be used right now: {error}") from error
-    except sqlite3.DatabaseError as error:
-        raise StoreError(f"the database refused: {error}") from error
 
 
 def _is_known(connection: sqlite3.Connection, survey: int, report: StoredReport) -> bool:

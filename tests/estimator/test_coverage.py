@@ -99,16 +99,18 @@ def test_ends_rise_with_the_count_and_stay_between_0_and_1(interval: str) -> Non
         assert ends.high.max() == 1
 
 
-def test_no_interval_jumps_where_other_designs_hand_over_to_an_approximation() -> None:
-    channel = grr(2, "3/4")  # n min(q, 1-p) = 200 at n = 800
-    before, after = (
-        proportions([round(n * share), n - round(n * share)], channel)
-        for n in (799, 801) for share in (0.72,)
-    )
-    error = before.std_error[0]
-    assert before.method == after.method == "feldman-cousins"
-    assert abs(before.conf_low - after.conf_low).max() < 0.05 * error
-    assert abs(before.conf_high - after.conf_high).max() < 0.05 * error
+def test_the_default_is_one_method_at_every_n_and_its_ends_never_jump() -> None:
+    channel = grr(2, "3/4")
+    for share in (0.2, 0.26, 0.4, 0.72, 0.76):
+        # n min(q, 1-p) is 200 at n = 800: an approximation might take over there.
+        before, after = (
+            proportions([round(n * share), n - round(n * share)], channel) for n in (799, 801)
+        )
+        error = 0.5 / math.sqrt(800) / (channel.p - channel.q)
+        assert before.method == after.method == "feldman-cousins"
+        assert abs(before.conf_low - after.conf_low).max() < 0.06 * error
+        assert abs(before.conf_high - after.conf_high).max() < 0.06 * error
+    assert proportions([10**7, 10**7], channel).method == "feldman-cousins"
 
 
 def accepted_by_definition(n: int, a: float, b: float, level: float, share: float) -> set[int]:

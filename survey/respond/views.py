@@ -22,14 +22,19 @@ def blueprint(store: Store, client: Client) -> Blueprint:
     client_base = f"/client/{client_hash}"
 
     @routes.get("/s/<slug>")
-    def page(slug: str) -> str:
-        _open_survey(store, slug)
-        return render_template("respond/page.html", client_base=client_base,
-                               client_hash=client_hash)
+    def page(slug: str) -> tuple[str, int]:
+        # Also for a closed survey: someone may come back to learn whether a report arrived.
+        closed = _survey(store, slug).state == "closed"
+        shell = render_template("respond/page.html", client_base=client_base,
+                                client_hash=client_hash)
+        return shell, 410 if closed else 200
 
     @routes.get("/s/<slug>/definition.json")
     def definition(slug: str) -> Response:
-        return Response(_open_survey(store, slug).canonical, mimetype="application/json")
+        survey = _survey(store, slug)
+        if survey.state == "closed":
+            raise ClosedError("this survey is closed and takes no more answers")
+        return Response(survey.canonical, mimetype="application/json")
 
     @routes.post("/s/<slug>/reports")
     def reports(slug: str) -> Response:
@@ -52,12 +57,10 @@ def blueprint(store: Store, client: Client) -> Blueprint:
     return routes
 
 
-def _open_survey(store: Store, slug: str) -> PublishedSurvey:
+def _survey(store: Store, slug: str) -> PublishedSurvey:
     versions = store.versions(slug)
     if not versions:
         raise NotFoundError("There is no survey at this address. Check that the link is complete.")
-    if versions[0].state == "closed":
-        raise ClosedError("This survey is closed. It takes no more answers.")
     return versions[0]
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal, Protocol
 
-from survey.errors import SettingsError
 from survey.questionnaire.definition import Definition, read_definition
 
 State = Literal["open", "superseded", "closed"]
@@ -134,16 +133,3 @@ class Store(Protocol):
         self, token_hash: bytes, now: int, idle: int, absolute: int
     ) -> Researcher | None: ...
     def end_session(self, token_hash: bytes) -> None: ...
-
-
-def open_store(url: str) -> Store:
-    """Open the store that a SURVEY_DATABASE url names: sqlite:///relative or sqlite:////absolute.
-
-    Opening touches nothing; a missing or outdated database is refused at its first use.
-    """
-    from survey.store.sqlite import SqliteStore
-
-    scheme, separator, path = url.partition(":///")
-    if scheme != "sqlite" or not separator or not path:
-        raise SettingsError(f"SURVEY_DATABASE = {url!r} must be sqlite:///PATH")
-    return SqliteStore(path)

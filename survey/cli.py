@@ -62,7 +62,9 @@ def _settings() -> Settings:
 
 
 def _store() -> Store:
-    return open_store(_settings().database)
+    store = open_store(_settings().database)
+    click.get_current_context().call_on_close(store.close_connections)
+    return store
 
 
 def _today() -> date:

@@ -34,9 +34,9 @@ def serve(
     settings.with_real_secret()
     store = open_store(settings.database)
     pending = store.pending_migrations()
+    store.close_connections()
     if pending:
         raise StoreError(f"the database lacks {', '.join(pending)}; run: survey migrate")
-    store.close_connections()
     # A forked worker would inherit the release loop's connection in an unknown state.
     multiprocessing.set_start_method("spawn", force=True)
     server = Granian(

@@ -19,7 +19,6 @@ BUSY_SECONDS = 5
 
 PRAGMAS = (
     f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}",
-    "PRAGMA journal_mode = WAL",
     # Per connection: NORMAL may lose acknowledged commits when the power fails.
     "PRAGMA synchronous = FULL",
     # What left the inbox must not stay readable in the file's free pages.
@@ -95,6 +94,8 @@ class SqliteConnections:
         """Bring the schema up to date; returns the steps applied."""
         with named_errors():
             database = self._database(create=True)
+            # Kept in the file; switching needs the file alone, so never at an ordinary start.
+            database.execute("PRAGMA journal_mode = WAL").fetchall()
             pending = [step.name for step in migrations.pending(database)]
             migrations.apply(database)
             return pending

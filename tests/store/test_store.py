@@ -296,6 +296,7 @@ def test_a_locked_database_is_busy_and_nothing_is_stored(store, settings, small,
 
 def test_a_missing_or_outdated_database_is_refused_with_the_command_to_run(tmp_path):
     missing = open_store(f"sqlite:///{tmp_path / 'none.db'}")
+    assert missing.pending_migrations()
     with pytest.raises(StoreError, match="survey migrate"):
         missing.surveys()
     assert not (tmp_path / "none.db").exists()

@@ -202,7 +202,9 @@ def test_a_demo_interrupted_among_its_respondents_goes_on_where_it_stopped(tmp_p
 def test_a_taken_port_is_one_clear_line_and_exit_1(tmp_path, command, monkeypatch):
     monkeypatch.setenv("SURVEY_SECRET", SECRET)
     monkeypatch.setenv("SURVEY_DATABASE", f"sqlite:///{tmp_path / 'x.db'}")
-    open_store(f"sqlite:///{tmp_path / 'x.db'}").migrate()
+    store = open_store(f"sqlite:///{tmp_path / 'x.db'}")
+    store.migrate()
+    store.close_connections()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         refused = CliRunner().invoke(main, [command, "--port", str(taken.getsockname()[1])])
     assert refused.exit_code == 1

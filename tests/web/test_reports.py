@@ -6,6 +6,9 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as run
+from hypothesis import strategies as st
 
 from survey.collect.publication import close, publish
 from survey.errors import StoreBusyError
@@ -157,3 +160,12 @@ def test_frozen_definition_50_different_clients_get_identical_bytes(client, smal
                                    "Accept-Language": f"l{i}",
                                    "X-Forwarded-For": f"203.0.113.{i}"}).data for i in range(50)}
     assert answers == {small.canonical}
+
+
+@pytest.mark.security
+@run(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+@given(data=st.binary(max_size=400), kind=st.sampled_from(
+    ["application/json", "application/json; charset=latin-1", "text/plain", "", "a/b; =\x00"]))
+def test_strict_payloads_no_bytes_of_any_type_make_a_5xx(client, small, data, kind):
+    response = client.post("/s/small/reports", data=data, content_type=kind)
+    assert 400 <= response.status_code < 500

@@ -1,0 +1,125 @@
+"""Rows, charts and CSV: what people see is what the estimator said, and nothing else."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from survey import demo
+from survey.estimator import proportions
+from survey.questionnaire.definition import freeze
+from survey.questionnaire.native import load_file
+from survey.results.charts import chart_specification, chart_svg, in_words, percent
+from survey.results.export import COLUMNS, FORMULA_STARTS, to_csv
+from survey.results.tables import survey_result
+from survey.settings import Caps
+from survey.store import Tally
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+def result_of(small, counts):
+    return survey_result(small, Tally(release=1, n=sum(counts[0]), counts=counts), NOW)
+
+
+def test_rows_are_what_the_estimator_says(small):
+    counts = [[900, 1300, 800], [1000, 1100, 900]]
+    result = result_of(small, counts)
+    expected = proportions(counts[0], small.definition.questions[0].channel)
+    rows = result.questions[0].rows
+    for name in ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective"):
+        np.testing.assert_array_equal([getattr(row, name) for row in rows],
+                                      getattr(expected, name))
+    assert {row.method for row in rows} == {expected.method}
+    assert [row.report_count for row in rows] == counts[0]
+    assert [row.report_share for row in rows] == [0.3, 1300 / 3000, 800 / 3000]
+
+
+def test_suppression_is_per_question_and_hides_every_number(small):
+    result = result_of(small, [[20, 10, 10], [20, 10, 10]])
+    for question in result.questions:
+        assert question.disclosure == "hide"
+        assert question.more_needed > 0
+        for row in question.rows:
+            assert (row.report_count, row.report_share, row.estimate, row.conf_low) == (None,) * 4
+            assert row.flag == "suppressed"
+
+
+def test_estimates_outside_0_and_1_stay_in_table_and_csv_and_are_marked_in_the_chart(small):
+    counts = [[11600, 78000, 10400], [33000, 34000, 33000]]
+    question = result_of(small, counts).questions[0]
+    assert question.rows[0].estimate < 0
+    values = chart_specification(question)["data"]["values"]
+    assert values[0]["outside"] == "below"
+    assert values[0]["dot"] == 0
+    row = next(csv.DictReader(io.StringIO(to_csv(question.rows))))
+    assert float(row["estimate"]) == question.rows[0].estimate
+
+
+def test_a_chart_is_svg_without_script_or_style_on_an_axis_from_0_to_100(small):
+    question = result_of(small, [[900, 1300, 800], [1000, 1100, 900]]).questions[0]
+    svg = chart_svg(question)
+    assert svg.startswith("<svg")
+    assert "<script" not in svg
+    assert "style=" not in svg
+    assert "0%" in svg
+    assert "100%" in svg
+    assert json.dumps(chart_specification(question))
+
+
+def test_words_say_estimated_and_the_interval(small):
+    row = result_of(small, [[900, 1300, 800], [1000, 1100, 900]]).rows[0]
+    assert in_words(row) == (f"estimated {percent(row.estimate)}, between "
+                             f"{percent(row.conf_low)[:-1]} and {percent(row.conf_high)}")
+    assert in_words(replace(row, estimate=None)) == "not enough responses yet"
+
+
+@pytest.mark.security
+@given(st.text(max_size=20), st.sampled_from(["", "\ufeff", '"', " ", "'", ' "']),
+       st.sampled_from(["", *FORMULA_STARTS]))
+def test_csv_text_is_never_a_formula_and_numbers_stay_numbers(small_row, text, before, start):
+    label = before + start + text
+    row = replace(small_row, option_label=label, question_text=label)
+    parsed, = csv.DictReader(io.StringIO(to_csv([row]), newline=""))
+    assert tuple(parsed) == COLUMNS
+    shown = parsed["option_label"].lstrip("\ufeff\" '")
+    if parsed["option_label"] != label:
+        assert parsed["option_label"] == "'" + label
+    else:
+        assert not shown.startswith(FORMULA_STARTS)
+    assert float(parsed["estimate"]) == -0.25
+    assert parsed["wave"] == ""
+
+
+@pytest.fixture(scope="module")
+def small_row():
+    from survey.questionnaire.native import load
+    from survey.store import PublishedSurvey
+    from tests.conftest import SMALL, TODAY
+
+    definition = freeze(load(SMALL.encode(), "small.toml", Caps()), 1)
+    survey = PublishedSurvey(key=1, slug="small", version=1, sha256=definition.sha256,
+                             state="open", changed=TODAY, canonical=definition.canonical)
+    counts = [[900, 1300, 800], [1000, 1100, 900]]
+    row = survey_result(survey, Tally(1, 3000, counts), NOW).rows[0]
+    return replace(row, estimate=-0.25)
+
+
+def test_the_demo_has_8_questions_of_2_to_7_options_and_epsilon_at_most_8():
+    definition = freeze(load_file(demo.DEFINITION, Caps()), 1)
+    sizes = [question.channel.k for question in definition.questions]
+    assert len(sizes) >= 8
+    assert (min(sizes), max(sizes)) == (2, 7)
+    assert definition.epsilon <= 8
+    assert [question.id for question in definition.questions] == list(demo.TRUE_SHARES)
+    for question in definition.questions:
+        assert len(demo.TRUE_SHARES[question.id]) == question.channel.k
+        assert sum(demo.TRUE_SHARES[question.id]) == pytest.approx(1)

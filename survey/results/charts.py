@@ -10,9 +10,14 @@ import vl_convert
 from survey.results.tables import QuestionResult, Row
 
 VEGA_LITE = "5.20"
-ROW_PIXELS = 36
+ROW_PIXELS = 40
+"""Height of a table's row, so that side by side each dot stands beside its figures."""
+
 PLOT_PIXELS = 240
-LABEL_PIXELS = 150
+LABEL_PIXELS = 176
+MEASURED_LABEL_PIXELS = 144
+"""Longest label as measured without the reader's font, which may be a fifth wider."""
+
 FONT = "system-ui, sans-serif"
 ACCENT = "#0b5c7a"
 INK = "#1d2327"
@@ -33,8 +38,9 @@ def chart_specification(result: QuestionResult) -> dict[str, Any]:
         "data": {"values": [_point(row) for row in result.rows]},
         "encoding": {"y": {
             "field": "option", "type": "nominal", "sort": None,
-            "axis": {"title": None, "labelLimit": LABEL_PIXELS, "ticks": False, "domain": False,
-                     "labelPadding": 10, "minExtent": LABEL_PIXELS, "maxExtent": LABEL_PIXELS},
+            "axis": {"title": None, "ticks": False, "domain": False, "labelPadding": 10,
+                     "labelLimit": MEASURED_LABEL_PIXELS,
+                     "minExtent": LABEL_PIXELS, "maxExtent": LABEL_PIXELS},
         }},
         "layer": [
             {"mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False},

@@ -1,0 +1,120 @@
+"""One real server for the folder, and devices: browser contexts that remember all they did."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Request, expect
+
+from survey.collect.publication import publish
+from survey.questionnaire.native import load
+from survey.research.accounts import Passwords
+from survey.settings import Caps
+from survey.store import PublishedSurvey, Store, open_store
+from tests.conftest import EMAIL, PASSWORD, SECRET, SMALL, TODAY, free_port, wait_until_up
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True,
+         "device_scale_factor": 1}
+expect.set_options(timeout=15_000)
+
+
+@dataclass
+class Site:
+    """A running `survey serve` and the database behind it."""
+
+    url: str
+    store: Store
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def publish(self, toml: str = SMALL) -> PublishedSurvey:
+        """Publish under an address of its own, so that no test meets another's reports."""
+        slug = f"survey-{next(self.numbers)}"
+        return self.publish_as(slug, toml)
+
+    def publish_as(self, slug: str, toml: str) -> PublishedSurvey:
+        named = toml.replace('slug = "small"', f'slug = "{slug}"')
+        return publish(self.store, load(named.encode(), "s.toml", Caps()), TODAY)
+
+    def link(self, survey: PublishedSurvey) -> str:
+        return f"{self.url}/s/{survey.slug}#d={survey.sha256[:16]}"
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    database = f"sqlite:///{tmp_path_factory.mktemp('browser') / 'survey.db'}"
+    store = open_store(database)
+    store.migrate()
+    store.add_researcher(EMAIL, Passwords(1).hash(PASSWORD))
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "survey.cli", "serve", "--port", str(port)],
+        env={**os.environ, "SURVEY_SECRET": SECRET, "SURVEY_DATABASE": database,
+             "SURVEY_PUBLIC_URL": url, "SURVEY_PASSWORD_COST": "1"},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    wait_until_up(url, process)
+    yield Site(url, store)
+    process.terminate()
+    process.communicate(timeout=20)
+    store.close_connections()
+
+
+@dataclass
+class Device:
+    """A person's browser: every request of every tab, and everything it said."""
+
+    context: BrowserContext
+    requests: list[Request] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.context.on("request", lambda request: self.requests.append(request))
+        self.context.on("console", lambda line: self.said.append(line.text))
+        self.context.on("weberror", lambda error: self.said.append(str(error.error)))
+        self.context.on("dialog", self._dismiss)
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self.said.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def open(self, url: str) -> Page:
+        page = self.context.new_page()
+        page.goto(url)
+        return page
+
+    @property
+    def posts(self) -> list[Request]:
+        return [request for request in self.requests if request.method != "GET"]
+
+    @property
+    def bodies(self) -> list[bytes | None]:
+        """The body of every attempt to send something, in order."""
+        return [request.post_data_buffer for request in self.posts]
+
+
+@pytest.fixture
+def new_device(browser: Browser) -> Iterator[Callable[..., Device]]:
+    """Make a phone; options are those of a browser context."""
+    made: list[BrowserContext] = []
+
+    def new(**options: Any) -> Device:
+        context = browser.new_context(**{**PHONE, **options})
+        context.set_default_timeout(15_000)
+        made.append(context)
+        return Device(context)
+
+    yield new
+    for context in made:
+        context.close()
+
+
+@pytest.fixture
+def device(new_device: Callable[..., Device]) -> Device:
+    return new_device()

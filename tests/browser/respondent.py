@@ -1,0 +1,61 @@
+"""What a respondent does, in the words on the buttons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from playwright.sync_api import Locator, Page, expect
+
+Answer = str | None
+"""The label of an option, or None for a question that is left untouched."""
+
+
+def press(page: Page, words: str) -> None:
+    page.get_by_role("button", name=words, exact=True).tap()
+
+
+def choose(page: Page, label: str) -> None:
+    option(page, label).tap()
+
+
+def option(page: Page, label: str) -> Locator:
+    return page.locator("label.choice", has=page.get_by_text(label, exact=True))
+
+
+def heading(page: Page, words: str) -> None:
+    """Wait until the page's one heading says this."""
+    expect(page.get_by_role("heading", level=1)).to_have_text(words)
+
+
+def answer(page: Page, answers: Sequence[Answer]) -> None:
+    """From the start page through pages of one question each to the review."""
+    press(page, "Start")
+    for label in answers:
+        shown = page.get_by_role("heading", level=1).text_content()
+        if label is None:
+            press(page, "Continue")
+        else:
+            choose(page, label)
+        press(page, "Continue")
+        expect(page.get_by_role("heading", level=1)).not_to_have_text(shown or "")
+    heading(page, "Check your answers")
+
+
+def answer_and_send(page: Page, answers: Sequence[Answer] = ("Yes", "Never")) -> None:
+    answer(page, answers)
+    press(page, "Send my report")
+
+
+def wait_sent(page: Page) -> None:
+    heading(page, "Your report was sent")
+
+
+def wait_waiting(page: Page) -> None:
+    """The report waits for its next try."""
+    expect(page.get_by_role("status")).to_contain_text("Next try in")
+
+
+def kept(page: Page) -> dict[str, str]:
+    """All that the page's origin keeps in local storage."""
+    stored: dict[str, str] = page.evaluate("({...localStorage})")
+    return stored

@@ -1,0 +1,114 @@
+"""Texts of a survey are text, for respondents and for researchers, whatever they contain."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from survey.collect import publication
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from tests.browser.research import add_released, sign_in
+from tests.browser.respondent import answer_and_send, heading, press, wait_sent
+from tests.conftest import TODAY
+
+pytestmark = [pytest.mark.web, pytest.mark.security]
+
+PAYLOADS = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "\"><iframe src=//evil.example></iframe>",
+    "javascript:alert(1)",
+    "<a href=\"javascript:alert(1)\">press</a>",
+    "</title><script>alert(1)</script>",
+    "{{ 7*7 }}{% raw %}${7*7}#{7*7}",
+    "<style>*{background:url(//evil.example/x)}</style>",
+    "<meta http-equiv=refresh content=\"0;url=//evil.example\">",
+    "'-alert(1)-' onfocus=alert(1) autofocus=\"",
+    "&lt;script&gt;alert(1)&lt;/script&gt;<!--",
+    "<base href=//evil.example/><form action=//evil.example><input name=x>",
+)
+EVERYTHING = "\n\n".join(PAYLOADS)
+
+
+def definition() -> str:
+    """A definition as JSON with a payload in every text there is."""
+    return json.dumps({
+        "slug": "small", "title": " ".join(PAYLOADS[:6]), "introduction": EVERYTHING,
+        "contact": EVERYTHING, "thanks": EVERYTHING, "epsilon": "1/2",
+        "pages": [{"title": payload, "questions": [{
+            "id": f"q{i}", "type": "single_choice", "text": f"{payload} {EVERYTHING[:700]}",
+            "help": EVERYTHING, "prefer_not_to_say": f"{payload} no",
+            "options": [{"id": "a", "label": payload}, {"id": "b", "label": f"{payload} b"}],
+        }]} for i, payload in enumerate(PAYLOADS)],
+    })
+
+
+def publish(site):
+    written = load(definition().encode(), "s.json", Caps())
+    named = written.model_copy(update={"slug": f"hostile-{next(site.numbers)}"})
+    return publication.publish(site.store, named, TODAY)
+
+
+def assert_harmless(device, site, page: Page) -> None:
+    assert device.said == []
+    assert [request.url for request in device.requests
+            if not request.url.startswith(site.url + "/")] == []
+    assert page.evaluate("window.opener") is None
+    assert page.locator("main :is(script, iframe, img, style, meta, base, form, a)").count() == 0
+    assert page.url.startswith(site.url)
+
+
+def test_payloads_in_every_text_of_a_survey_are_shown_as_text_to_respondents(site, device):
+    survey = publish(site)
+    page = device.open(site.link(survey))
+    heading(page, survey.definition.title)
+    for payload in PAYLOADS:
+        expect(page.locator(".lead").get_by_text(payload, exact=True)).to_be_visible()
+        expect(page.locator(".contact").get_by_text(payload, exact=True)).to_be_visible()
+    assert_harmless(device, site, page)
+    press(page, "Start")
+    for payload in PAYLOADS:
+        heading(page, payload)
+        expect(page.locator("label.choice").first).to_have_text(payload)
+        expect(page.locator("legend")).to_contain_text(payload)
+        expect(page.locator(".hint")).to_contain_text("<script>")
+        page.locator("label.choice").first.tap()
+        press(page, "Continue")
+    heading(page, "Check your answers")
+    assert [row.text_content() for row in page.locator("dd b").all()] == list(PAYLOADS)
+    assert_harmless(device, site, page)
+    press(page, "Send my report")
+    wait_sent(page)
+    page.get_by_text("What was sent").tap()
+    assert page.title().startswith("Your report was sent – <script>alert(1)</script>")
+    assert_harmless(device, site, page)
+
+
+def test_payloads_are_shown_as_text_to_researchers_and_inside_charts(site, new_device):
+    survey = publish(site)
+    add_released(site.store, survey, 400)
+    device = new_device(has_touch=False, is_mobile=False)
+    page = sign_in(device, site.url, f"/research/surveys/{survey.slug}/1")
+    expect(page.locator("h1")).to_have_text(survey.definition.title)
+    for payload in PAYLOADS:
+        expect(page.locator("main").get_by_text(payload).first).to_be_attached()
+    assert page.locator("main :is(script, iframe, img, style, meta, base)").count() == 0
+    assert {link.get_attribute("href") for link in page.locator("main a").all()} \
+        == {f"/research/surveys/{survey.slug}/1/estimates.csv"}
+    assert device.said == []
+    assert [request.url for request in device.requests
+            if not request.url.startswith(site.url + "/")] == []
+
+
+@pytest.mark.parametrize("detail", PAYLOADS[:4])
+def test_payloads_in_the_servers_own_words_are_shown_as_text(site, device, detail):
+    page = device.open(site.link(site.publish()))
+    page.route("**/reports", lambda route: route.fulfill(
+        status=422, body=json.dumps({"detail": detail}), content_type="application/problem+json"))
+    answer_and_send(page)
+    expect(page.locator("q")).to_have_text(detail)
+    assert [line for line in device.said if not line.startswith("Failed to load")] == []

@@ -1,0 +1,197 @@
+"""Every page at the width of a phone and of a desk: nothing runs over, nothing is too small to tap.
+
+SURVEY_TEST_SCREENSHOTS=DIRECTORY keeps the pictures, in light and dark, for eyes to look at.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from survey.collect.publication import close, publish
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from survey.store import Store
+from tests.browser.conftest import Device
+from tests.browser.research import add_released, sign_in
+from tests.browser.respondent import heading, press, wait_sent, wait_waiting
+from tests.conftest import ROOT, SMALL, TODAY
+
+pytestmark = pytest.mark.web
+
+WORKPLACE = (ROOT / "survey/demo/workplace.toml").read_text(encoding="utf-8").replace(
+    'slug = "workplace"', 'slug = "small"')
+LONG = SMALL.replace("Did you fall asleep at work?", "Donaudampfschifffahrtsgesellschaft" * 4) \
+    .replace("A small survey", "A survey whose title is as long as titles of surveys really are, "
+             "with a Donaudampfschifffahrtsgesellschaftskapitän in it") \
+    .replace("Once", "An answer that needs a whole sentence, as answers in real surveys often do") \
+    .replace("Often", "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenverleihung")
+BROKEN = SMALL.replace('"3/4"', "0.2").replace('"often"', '"once"').replace(
+    'title = "First page"', 'titel = "First page"')
+DIRECTORY = os.environ.get("SURVEY_TEST_SCREENSHOTS")
+SCHEMES = ("light", "dark") if DIRECTORY else ("light",)
+BLANK_BYTES = 6_000
+"""A blank picture of a phone's page compresses to less than this."""
+
+TOO_SMALL = """
+[...document.querySelectorAll("button,summary,label.choice,a,input:not([type=radio])")]
+  .filter((e) => e.checkVisibility() && !e.closest("p,li,th,td"))
+  .map((e) => [e.textContent.trim() || e.name, e.getBoundingClientRect()])
+  .filter(([, box]) => box.height < 44 || box.width < 44)
+  .map(([text, box]) => `${text}: ${box.width} x ${box.height}`)"""
+CLIPPED = """[...document.querySelectorAll("main *")]
+  .filter((e) => e.checkVisibility() && !e.closest("pre,.scroll,svg,.unseen"))
+  .filter((e) => e.getBoundingClientRect().right > innerWidth + 0.5)
+  .map((e) => `${e.tagName}.${e.className}: ${e.textContent.slice(0, 40)}`)"""
+
+
+DESK = {"viewport": {"width": 1280, "height": 800}, "is_mobile": False}
+
+
+@pytest.fixture(params=[{}, DESK], ids=["phone", "desk"])
+def looked_at(request, new_device) -> Device:
+    return new_device(**request.param)
+
+
+@pytest.fixture
+def look(tmp_path) -> Callable[[Page, str], None]:
+    """Check a page's looks and take its picture, in light and dark."""
+    directory = Path(DIRECTORY or tmp_path)
+    directory.mkdir(parents=True, exist_ok=True)
+
+    def check(page: Page, name: str) -> None:
+        assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), name
+        assert page.evaluate(CLIPPED) == [], name
+        assert page.locator("h1").count() == 1
+        assert page.evaluate(TOO_SMALL) == [], name
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            width = page.viewport_size["width"]
+            picture = page.screenshot(
+                path=directory / f"{name}-{width}-{scheme}.png", full_page=True)
+            assert len(picture) > BLANK_BYTES
+
+    return check
+
+
+def test_respondents_pages_fit_and_every_target_can_be_hit(site, looked_at, look):
+    survey = site.publish(WORKPLACE)
+    page = looked_at.open(site.link(survey))
+    heading(page, "Your working conditions")
+    look(page, "respond-start")
+    page.locator("summary").first.click()
+    look(page, "respond-start-numbers")
+    press(page, "Start")
+    look(page, "respond-question")
+    press(page, "Continue")
+    look(page, "respond-nudge")
+    press(page, "Continue")
+    heading(page, "How people treat each other")
+    page.locator("label.choice").nth(4).tap()
+    press(page, "Continue")
+    press(page, "Continue")
+    heading(page, "Hours and the future")
+    page.locator("label.choice").nth(6).tap()
+    press(page, "Continue")
+    look(page, "respond-error")
+    page.locator("label.choice").nth(12).tap()
+    press(page, "Continue")
+    heading(page, "Check your answers")
+    look(page, "respond-review")
+    page.route("**/reports", lambda route: route.abort())
+    press(page, "Send my report")
+    wait_waiting(page)
+    look(page, "respond-waiting")
+    page.unroute_all()
+    page.route("**/reports", lambda route: route.fulfill(
+        status=422, json={"detail": "code 3 of question 2 is not one of 0 to 2"},
+        content_type="application/problem+json"))
+    press(page, "Try now")
+    heading(page, "Your report was not accepted")
+    look(page, "respond-refused")
+    page.unroute_all()
+    press(page, "Try again")
+    wait_sent(page)
+    look(page, "respond-sent")
+    page.locator("summary").click()
+    look(page, "respond-sent-open")
+    page.reload()
+    heading(page, "A report was already sent from this device")
+    look(page, "respond-mark")
+    page.goto("about:blank")
+    page.goto(f"{site.url}/s/{survey.slug}-none")
+    look(page, "respond-404")
+
+
+def test_long_words_and_titles_wrap(site, looked_at, look):
+    page = looked_at.open(site.link(site.publish(LONG)))
+    expect(page.get_by_role("button", name="Start")).to_be_visible()
+    look(page, "respond-long-start")
+    press(page, "Start")
+    look(page, "respond-long-question")
+    press(page, "Continue")
+    press(page, "Continue")
+    page.locator("label.choice").last.tap()
+    press(page, "Continue")
+    look(page, "respond-long-review")
+
+
+def test_a_closed_survey_tells_people_so(site, looked_at, look):
+    survey = site.publish()
+    close(site.store, survey.slug, TODAY)
+    page = looked_at.open(site.link(survey))
+    expect(page.get_by_text("closed").first).to_be_visible()
+    look(page, "respond-410")
+
+
+def test_researchers_pages_fit(serve, store, researcher, new_device, look):
+    url = serve()
+    phone, desk = new_device(), new_device(**DESK)
+    signed_in = []
+    for device in (phone, desk):
+        page = device.open(f"{url}/research/")
+        look(page, "research-sign-in")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_be_visible()
+        look(page, "research-sign-in-wrong")
+        page.close()
+        page = sign_in(device, url)
+        look(page, "research-list-empty")
+        signed_in.append(page)
+    fill(store)
+    for page in signed_in:
+        page.bring_to_front()
+        look_at_research(page, url, look)
+
+
+def fill(store: Store) -> None:
+    """A survey with much, one with little and long words, and a closed one with too few."""
+    for name, toml, n in (("workplace", WORKPLACE, 2400), ("few", LONG, 600), ("none", SMALL, 40)):
+        named = toml.replace('slug = "small"', f'slug = "{name}"')
+        survey = publish(store, load(named.encode(), "s.toml", Caps()), TODAY)
+        add_released(store, survey, n)
+    close(store, "none", TODAY)
+
+
+def look_at_research(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
+    for name in ("workplace", "few", "none"):
+        response = page.goto(f"{url}/research/surveys/{name}/1")
+        assert response.status == 200
+        look(page, f"research-dashboard-{name}")
+    page.goto(f"{url}/research/")
+    look(page, "research-list")
+    page.goto(f"{url}/research/publish")
+    look(page, "research-publish")
+    page.get_by_label("Definition file").set_input_files(
+        {"name": "survey.toml", "mimeType": "application/toml", "buffer": BROKEN.encode()})
+    page.get_by_role("button", name="Check and publish").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    look(page, "research-publish-mistakes")
+    assert page.goto(f"{url}/research/surveys/absent").status == 404
+    look(page, "research-404")
+    assert page.goto(f"{url}/").status == 404
+    look(page, "front-404")

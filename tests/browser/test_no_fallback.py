@@ -1,0 +1,170 @@
+"""Where a promise cannot be kept nothing is asked and nothing is sent (security 4 and 7)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.respondent import answer, heading, kept, press
+
+pytestmark = [pytest.mark.web, pytest.mark.security]
+
+RANDOMNESS = "no secure random numbers"
+CRYPTO = "cannot check the survey"
+
+
+def test_without_javascript_the_page_says_why_and_holds_nothing_to_fill_in(site, new_device):
+    device = new_device(java_script_enabled=False)
+    page = device.open(site.link(site.publish()))
+    expect(page.locator("noscript p")).to_be_visible()
+    assert "JavaScript is switched off in this browser." in page.locator("noscript").inner_text()
+    expect(page.get_by_text("Nothing was asked, and nothing was sent.")).to_be_visible()
+    assert page.locator("input, select, textarea, button, form, a, [contenteditable]").count() == 0
+    assert device.posts == []
+
+
+@pytest.mark.parametrize("file", ["main.js", "mechanism.js", "random.js", "words.js"])
+def test_a_page_whose_code_did_not_load_says_so(site, device, file):
+    device.context.route(f"**/{file}", lambda route: route.fulfill(status=404))
+    page = device.open(site.link(site.publish()))
+    page.wait_for_load_state("load")
+    expect(page.get_by_text("the code of this page did not load.")).to_be_visible()
+    assert page.locator("input, select, textarea, button, form").count() == 0
+    assert device.posts == []
+
+
+@pytest.mark.parametrize(("sabotage", "words"), [
+    ("crypto.getRandomValues = () => { throw new Error('no entropy') }", RANDOMNESS),
+    ("crypto.getRandomValues = undefined", RANDOMNESS),
+    ("Object.defineProperty(window, 'crypto', {value: undefined})", RANDOMNESS),
+    ("Object.defineProperty(crypto, 'subtle', {value: undefined})", CRYPTO),
+], ids=["throws", "missing", "no crypto", "no subtle"])
+def test_a_device_without_cryptography_is_asked_nothing(site, device, sabotage, words):
+    device.context.add_init_script(sabotage)
+    page = device.open(site.link(site.publish()))
+    heading(page, "This survey cannot start")
+    expect(page.locator(".notice")).to_contain_text(words)
+    expect(page.get_by_text("Nothing was asked, and nothing was sent.")).to_be_visible()
+    assert page.locator("input").count() == 0
+    assert device.posts == []
+
+
+def test_a_generator_that_fails_at_the_last_moment_sends_nothing(site, device):
+    page = device.open(site.link(site.publish()))
+    answer(page, ["Yes", "Often"])
+    page.evaluate("void (crypto.getRandomValues = () => { throw new Error('no entropy') })")
+    press(page, "Send my report")
+    heading(page, "This survey cannot start")
+    expect(page.locator(".notice")).to_contain_text(RANDOMNESS)
+    expect(page.get_by_text("Your answers are forgotten. Nothing was sent.")).to_be_visible()
+    assert device.posts == []
+    assert kept(page) == {}
+
+
+def test_the_client_draws_from_no_other_generator_and_reads_no_clock(site, device):
+    device.context.add_init_script("""
+        const refuse = () => { throw new Error("not fit for a promise") };
+        Math.random = refuse; Date.now = refuse; performance.now = refuse;
+        window.Date = class { constructor() { refuse() } };
+    """)
+    page = device.open(site.link(site.publish()))
+    answer(page, ["No", "Once"])
+    press(page, "Send my report")
+    heading(page, "Your report was sent")
+    assert device.said == []
+
+
+# -- the definition
+
+
+def forged(survey, change) -> bytes:
+    definition = json.loads(survey.canonical)
+    change(definition)
+    return json.dumps(definition, sort_keys=True, separators=(",", ":"),
+                      ensure_ascii=False).encode()
+
+
+def channels(definition):
+    return [question["channel"] for page in definition["pages"] for question in page["questions"]]
+
+
+def weaken(T, L=1):
+    def change(definition):
+        channels(definition)[0].update(T=T, L=L)
+    return change
+
+
+def many_options(definition):
+    """p = .0996 but epsilon above 12: only the ratio gives it away."""
+    question = definition["pages"][0]["questions"][0]
+    k = 10_000
+    question["options"] = [{"id": f"o{i}", "label": str(i)} for i in range(k)]
+    question["opt_out"] = ""
+    question["channel"].update(k=k, T=math.ceil(math.e**12 * 1.0001), L=1)
+
+
+def all_together(definition):
+    """Each question alone is below the ceiling, all together are above 20."""
+    question, = definition["pages"][0]["questions"]
+    question["channel"].update(T=100, L=1)
+    definition["pages"][0]["questions"] = [{**question, "id": f"q{i}"} for i in range(5)]
+
+
+@pytest.mark.parametrize("change", [
+    weaken(1998), weaken(199), many_options, all_together,
+], ids=["p .999", "p just above .99", "epsilon above 12", "total above 20"])
+def test_a_definition_above_the_built_in_ceilings_is_refused_even_with_a_matching_link(
+        site, device, change):
+    survey = site.publish()
+    bad = forged(survey, change)
+    device.context.route("**/definition.json", lambda route: route.fulfill(body=bad))
+    page = device.open(f"{site.url}/s/{survey.slug}#d={hashlib.sha256(bad).hexdigest()[:16]}")
+    heading(page, "This survey cannot start")
+    expect(page.locator(".notice")).to_contain_text("would protect your answers less")
+    assert page.locator("input").count() == 0
+    assert device.posts == []
+
+
+def test_a_definition_just_below_the_ceilings_is_asked_so_the_refusal_can_fail(site, device):
+    survey = site.publish()
+    fair = forged(survey, weaken(198))
+    device.context.route("**/definition.json", lambda route: route.fulfill(body=fair))
+    page = device.open(f"{site.url}/s/{survey.slug}#d={hashlib.sha256(fair).hexdigest()}")
+    heading(page, "A small survey")
+
+
+@pytest.mark.parametrize("change", [
+    lambda definition: definition.update(title="Another title"), weaken(5), weaken(100),
+])
+def test_a_definition_that_is_not_the_links_is_refused(site, device, change):
+    survey = site.publish()
+    device.context.route("**/definition.json",
+                         lambda route: route.fulfill(body=forged(survey, change)))
+    page = device.open(site.link(survey))
+    heading(page, "This survey cannot start")
+    expect(page.locator(".notice")).to_contain_text("is not the one your link was made for")
+    assert page.locator("input").count() == 0
+    assert device.posts == []
+
+
+@pytest.mark.parametrize("fragment", ["0" * 16, "0" * 64, "abc", "", "g" * 16])
+def test_a_link_with_a_wrong_or_shortened_hash_is_refused(site, device, fragment):
+    survey = site.publish()
+    link = fragment or survey.sha256[:15]
+    page = device.open(f"{site.url}/s/{survey.slug}#d={link}")
+    heading(page, "This survey cannot start")
+    assert device.posts == []
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"format":2}', b"\xff\xfe"])
+def test_what_is_no_definition_is_refused(site, device, body):
+    survey = site.publish()
+    device.context.route("**/definition.json", lambda route: route.fulfill(body=body))
+    page = device.open(f"{site.url}/s/{survey.slug}")
+    heading(page, "This survey cannot start")
+    expect(page.locator(".notice")).to_contain_text("could not be read")
+    assert device.posts == []

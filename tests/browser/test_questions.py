@@ -1,0 +1,284 @@
+"""Asking, asking again, changing and reviewing: by hand, by keyboard and by ear."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.respondent import answer, choose, heading, option, press, wait_sent
+
+pytestmark = pytest.mark.web
+
+THREE = """
+slug = "small"
+title = "Three questions"
+introduction = "An introduction."
+contact = "Ask us."
+thanks = "Thank you."
+epsilon = 1
+
+[[pages]]
+title = "Both at once"
+[[pages.questions]]
+id = "a"
+type = "yes_no"
+text = "First question?"
+help = "A hint to the first."
+[[pages.questions]]
+id = "b"
+type = "single_choice"
+text = "Second question?"
+prefer_not_to_say = false
+options = [{id = "x", label = "Choice x"}, {id = "y", label = "Choice y"}]
+
+[[pages]]
+[[pages.questions]]
+id = "c"
+type = "yes_no"
+text = "Third question?"
+"""
+
+
+@pytest.fixture
+def page(site, device) -> Page:
+    """The start page of three questions on two pages."""
+    return device.open(site.link(site.publish(THREE)))
+
+
+def focused(page: Page) -> str:
+    text: str = page.evaluate("document.activeElement.textContent")
+    return text
+
+
+def test_an_untouched_question_is_asked_for_once_and_then_counts_as_prefer_not_to_say(page):
+    press(page, "Start")
+    choose(page, "Choice y")
+    press(page, "Continue")
+    summary = page.locator(".error-summary")
+    expect(summary).to_be_focused()
+    expect(summary).to_contain_text("Not everything is answered")
+    expect(summary.get_by_role("listitem")).to_have_count(1)
+    expect(summary).to_contain_text("it will count as “Prefer not to say”")
+    error = page.get_by_role("group", name="First question?").locator(".error")
+    expect(error).to_be_visible()
+    assert page.title().startswith("Error: ")
+    summary.get_by_role("button").tap()
+    assert page.evaluate("document.activeElement.type") == "radio"
+    assert "#d=" in page.url  # the link's hash is still there
+    press(page, "Continue")
+    heading(page, "Third question?")
+    press(page, "Continue")
+    press(page, "Continue")
+    heading(page, "Check your answers")
+    for question in ("a", "c"):
+        expect(page.locator(f"[data-question={question}]")).to_contain_text(
+            "Prefer not to say not answered")
+
+
+def test_a_question_without_opt_out_must_be_answered(page):
+    press(page, "Start")
+    choose(page, "Yes")
+    for _ in range(3):
+        press(page, "Continue")
+        summary = page.locator(".error-summary")
+        expect(summary).to_be_focused()
+        expect(summary).to_contain_text("There is a problem")
+        expect(summary.locator("li")).to_have_text("Choose an answer: “Second question?”")
+    choose(page, "Choice x")
+    press(page, "Continue")
+    heading(page, "Third question?")
+
+
+def test_back_keeps_the_answers(page):
+    press(page, "Start")
+    choose(page, "No")
+    choose(page, "Choice y")
+    press(page, "Continue")
+    choose(page, "Yes")
+    press(page, "Back")
+    expect(option(page, "No").locator("input")).to_be_checked()
+    expect(option(page, "Choice y").locator("input")).to_be_checked()
+    press(page, "Back")
+    heading(page, "Three questions")
+    press(page, "Start")
+    expect(option(page, "No").locator("input")).to_be_checked()
+    press(page, "Continue")
+    expect(option(page, "Yes").locator("input")).to_be_checked()
+
+
+def test_change_leads_to_the_question_and_back_to_the_review(page):
+    press(page, "Start")
+    choose(page, "No")
+    choose(page, "Choice y")
+    press(page, "Continue")
+    choose(page, "Yes")
+    press(page, "Continue")
+    heading(page, "Check your answers")
+    page.get_by_role("button", name="Change: Second question?").tap()
+    assert focused(page) == "Second question?"
+    choose(page, "Choice x")
+    press(page, "Continue to review")
+    heading(page, "Check your answers")
+    assert [row.inner_text() for row in page.locator("dd:not(.change) b").all()] \
+        == ["No", "Choice x", "Yes"]
+    page.get_by_role("button", name="Change: First question?").tap()
+    press(page, "Back")
+    heading(page, "Check your answers")
+
+
+def test_the_whole_survey_works_by_keyboard_alone(site, new_device):
+    device = new_device(has_touch=False, is_mobile=False)
+    page = device.open(site.link(site.publish(THREE)))
+    keys = page.keyboard
+
+    def tab_to(words: str) -> None:
+        for _ in range(20):
+            if focused(page).strip() == words:
+                return
+            keys.press("Tab")
+        raise AssertionError(f"no way to {words} by Tab")
+
+    heading(page, "Three questions")
+    tab_to("Start")
+    keys.press("Enter")
+    heading(page, "Both at once")
+    keys.press("Tab")
+    keys.press("Space")
+    keys.press("ArrowDown")
+    expect(option(page, "No").locator("input")).to_be_checked()
+    tab_to("How this answer is protected")
+    keys.press("Tab")
+    keys.press("ArrowUp")  # from the first radio round to the last
+    expect(option(page, "Choice y").locator("input")).to_be_checked()
+    tab_to("Continue")
+    keys.press("Space")
+    heading(page, "Third question?")
+    tab_to("Continue")
+    keys.press("Enter")
+    expect(page.locator(".error-summary")).to_be_focused()
+    keys.press("Tab")
+    keys.press("Enter")
+    keys.press("Space")
+    tab_to("Continue")
+    keys.press("Enter")
+    heading(page, "Check your answers")
+    tab_to("Send my report")
+    keys.press("Enter")
+    wait_sent(page)
+    tab_to("Remove the trace from this device")
+    keys.press("Enter")
+    heading(page, "The trace was removed")
+
+
+def check_basics(page: Page) -> None:
+    """What an ear or a keyboard needs of any page: language, one heading on top, names."""
+    assert page.evaluate("document.documentElement.lang") == "en"
+    assert page.title().strip()
+    levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4,h5,h6')]"
+                           ".filter(e => e.checkVisibility()).map(e => +e.tagName[1])")
+    assert levels.count(1) == 1
+    unnamed = page.evaluate("""[...document.querySelectorAll("input,button,a,summary")].filter(e =>
+        !(e.ariaLabel || e.labels?.[0]?.textContent || e.textContent).trim()).length""")
+    assert unnamed == 0
+    steps = [after - before for before, after in pairwise(levels)]
+    assert all(step <= 1 for step in steps), levels
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids))
+    referred = page.evaluate("""["aria-labelledby", "aria-describedby"].flatMap((name) =>
+        [...document.querySelectorAll(`[${name}]`)].flatMap(
+            (e) => e.getAttribute(name).split(" ")))""")
+    assert set(referred) - {""} <= set(ids)
+
+
+def test_every_view_has_a_language_one_heading_names_and_focus_on_the_heading(page):
+    heading(page, "Three questions")
+    check_basics(page)
+
+    def arrived() -> None:
+        expect(page.locator("h1")).to_be_focused()
+        assert page.evaluate("scrollY") == 0
+        check_basics(page)
+
+    press(page, "Start")
+    arrived()
+    for group, inputs in (("First question?", 3), ("Second question?", 2)):
+        radios = page.get_by_role("group", name=group).get_by_role("radio")
+        expect(radios).to_have_count(inputs)
+    expect(page.get_by_role("group", name="First question?")).to_have_accessible_description(
+        "A hint to the first.")
+    press(page, "Continue")
+    check_basics(page)
+    expect(page.get_by_role("group", name="First question?")).to_have_accessible_description(
+        "A hint to the first. Not answered. Continue without choosing and it will count as "
+        "“Prefer not to say”.")
+    choose(page, "Yes")
+    choose(page, "Choice x")
+    press(page, "Continue")
+    arrived()
+    choose(page, "Yes")
+    press(page, "Continue")
+    arrived()
+    page.route("**/reports", lambda route: route.fulfill(status=503))
+    press(page, "Send my report")
+    heading(page, "Your report is waiting to be sent")
+    arrived()
+    page.unroute_all()
+    page.route("**/reports", lambda route: route.fulfill(status=422))
+    press(page, "Try now")
+    heading(page, "Your report was not accepted")
+    arrived()
+    page.unroute_all()
+    press(page, "Try again")
+    wait_sent(page)
+    arrived()
+    press(page, "Remove the trace from this device")
+    heading(page, "The trace was removed")
+    arrived()
+
+
+def test_focus_is_visible_by_keyboard(site, new_device):
+    device = new_device(has_touch=False, is_mobile=False)
+    page = device.open(site.link(site.publish()))
+    heading(page, "A small survey")
+    outline = "(e => getComputedStyle(e).outlineStyle)"
+    for words in ("How your answers are protected, in numbers", "Start"):
+        page.keyboard.press("Tab")
+        assert focused(page) == words
+        assert page.evaluate(f"{outline}(document.activeElement)") != "none"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.type") == "radio"
+    assert page.evaluate(f"{outline}(document.activeElement.nextElementSibling)") == "solid"
+
+
+def test_nothing_moves_by_itself_when_an_answer_is_chosen(page):
+    press(page, "Start")
+    for label in ("Yes", "No", "Choice x"):
+        choose(page, label)
+        heading(page, "Both at once")
+
+
+def test_where_a_finger_rests_never_looks_like_a_proposed_answer(page):
+    press(page, "Start")
+    page.locator("label.choice").first.hover()
+    spans = page.locator("label.choice span").all()
+    looks = "e => [getComputedStyle(e).boxShadow, getComputedStyle(e).borderColor].join()"
+    assert len({span.evaluate(looks) for span in spans}) == 1
+
+
+def test_page_titles_name_the_place(page):
+    expect(page).to_have_title("Three questions")
+    press(page, "Start")
+    expect(page).to_have_title("Page 1 of 2 – Three questions")
+
+
+def test_answers_of_another_visit_are_not_there(site, device):
+    link = site.link(site.publish())
+    page = device.open(link)
+    answer(page, ["Yes", "Often"])
+    page.reload()
+    heading(page, "A small survey")
+    press(page, "Start")
+    expect(page.locator("input:checked")).to_have_count(0)

@@ -1,0 +1,324 @@
+"""A report is made once and arrives once, whatever network and server do (security 5 and 6)."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import cycle, product
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from survey.collect.publication import close
+from tests.browser.respondent import (
+    answer,
+    answer_and_send,
+    choose,
+    heading,
+    kept,
+    press,
+    wait_sent,
+    wait_waiting,
+)
+from tests.conftest import SMALL, TODAY
+
+pytestmark = [pytest.mark.web, pytest.mark.security]
+
+REFUSALS = {
+    409: "The survey has changed since this page was loaded, or its link was already used.",
+    410: "The survey is closed and takes no more reports.",
+    413: "The report is larger than this survey takes.",
+    422: "The survey found a value in the report that does not fit its questions.",
+}
+ALL_ANSWERS = list(product(["Yes", "No", "Prefer not to say", None], ["Never", "Once", "Often"]))
+"""Every way to answer the small survey; None leaves the question untouched."""
+
+
+def problem(route: Route, status: int, **headers: str) -> None:
+    body = {"type": "urn:survey:test", "title": "", "status": status, "detail": "a reason <b>"}
+    route.fulfill(status=status, headers=headers, body=json.dumps(body),
+                  content_type="application/problem+json")
+
+
+def refuse(route: Route, status: int) -> None:
+    """Record the report and say that it is refused: the worst a server can do."""
+    assert route.fetch().status == 201
+    problem(route, status)
+
+
+def test_a_survey_answered_by_tapping_offline_arrives_exactly_once(site, device):
+    survey = site.publish()
+    page = device.open(site.link(survey))
+    answer(page, ["Yes", "Often"])
+    device.context.set_offline(True)
+    press(page, "Send my report")
+    for _ in range(2):
+        wait_waiting(page)
+        press(page, "Try now")
+    wait_waiting(page)
+    assert len(device.bodies) == 3
+    assert site.store.waiting(survey.key) == 0
+    device.context.set_offline(False)
+    wait_sent(page)
+    assert len(device.bodies) == 4
+    assert len(set(device.bodies)) == 1
+    assert site.store.waiting(survey.key) == 1
+    close(site.store, survey.slug, TODAY)
+    tally = site.store.tally(survey.key)
+    assert tally.n == 1
+    codes = json.loads(device.bodies[0])["codes"]
+    assert [counts.index(1) for counts in tally.counts] == codes
+
+
+def test_a_lost_acknowledgment_leads_to_the_same_bytes_and_one_report(site, device):
+    survey = site.publish()
+    page = device.open(site.link(survey))
+    lost = iter([True, True, False])
+
+    def lose_the_answer(route: Route) -> None:
+        assert route.fetch().status == 201
+        if next(lost):
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/reports", lose_the_answer)
+    answer_and_send(page)
+    for _ in range(2):
+        wait_waiting(page)
+        press(page, "Try now")
+    wait_sent(page)
+    assert len(device.bodies) == 3
+    assert len(set(device.bodies)) == 1
+    assert site.store.waiting(survey.key) == 1
+
+
+def test_twenty_failed_sends_reloads_a_second_tab_and_the_back_button_repeat_the_bytes(
+        site, device):
+    survey = site.publish()
+    failures = cycle([lambda route: route.abort(), lambda route: problem(route, 500),
+                      lambda route: problem(route, 503, **{"Retry-After": "7200"}),
+                      lambda route: route.fulfill(status=200, body="<h1>Hotel</h1>")])
+    device.context.route("**/reports", lambda route: next(failures)(route))
+    page = device.open(site.link(survey))
+    answer_and_send(page)
+    wait_waiting(page)
+    while len(device.bodies) < 12:
+        press(page, "Try now")
+        wait_waiting(page)
+    for _ in range(3):
+        page.reload()
+        wait_waiting(page)
+    second = device.open(site.link(survey))
+    wait_waiting(second)
+    for _ in range(2):
+        second.goto("about:blank")
+        second.go_back()
+        wait_waiting(second)
+    while len(device.bodies) < 20:
+        press(second, "Try now")
+        wait_waiting(second)
+    device.context.unroute_all()
+    page.bring_to_front()
+    press(page, "Try now")
+    wait_sent(page)
+    second.bring_to_front()
+    press(second, "Try now")
+    wait_sent(second)
+    assert len(device.bodies) == 22
+    assert len(set(device.bodies)) == 1
+    assert site.store.waiting(survey.key) == 1
+
+
+def test_waits_grow_and_obey_retry_after_up_to_ten_minutes(site, device):
+    survey = site.publish()
+    page = device.context.new_page()
+    page.clock.install(time="2026-11-21T00:00:00Z")
+    replies = [lambda route: route.abort()]
+    page.route("**/reports", lambda route: replies[-1](route))
+    page.goto(site.link(survey))
+    answer(page, ["No", "Once"])
+    page.clock.pause_at("2026-11-21T01:00:00Z")
+    press(page, "Send my report")
+    status = page.get_by_role("status")
+    for seconds in (2, 5, 10, 20, 30, 30):
+        expect(status).to_contain_text(f"Next try in {seconds} seconds.")
+        tries = len(device.bodies)
+        page.clock.run_for(seconds * 1000 - 1)
+        assert len(device.bodies) == tries
+        with page.expect_request("**/reports"):
+            page.clock.run_for(1)
+    wait_waiting(page)
+    replies.append(lambda route: problem(route, 503, **{"Retry-After": "86400"}))
+    press(page, "Try now")
+    expect(status).to_have_text("The survey cannot take the report right now. "
+                                "Next try in 10 minutes.")
+    assert len(set(device.bodies)) == 1
+
+
+def test_a_second_tab_that_was_open_before_never_makes_a_second_report(site, device):
+    survey = site.publish()
+    first, second = device.open(site.link(survey)), device.open(site.link(survey))
+    answer(second, ["No", "Once"])
+    device.context.route("**/reports", lambda route: problem(route, 503))
+    first.bring_to_front()
+    answer_and_send(first, ["Yes", "Never"])
+    wait_waiting(first)
+    second.bring_to_front()
+    press(second, "Send my report")
+    wait_waiting(second)
+    expect(second.locator(".notice")).to_contain_text("answers you gave just now were not used")
+    assert len(device.bodies) == 2
+    assert len(set(device.bodies)) == 1
+
+
+@pytest.mark.parametrize("status", REFUSALS)
+def test_a_refused_report_is_kept_shown_and_sent_again_identical(site, device, status):
+    survey = site.publish()
+    page = device.open(site.link(survey))
+    device.context.route("**/reports", lambda route: refuse(route, status))
+    answer_and_send(page)
+    heading(page, "Your report was not accepted")
+    expect(page.locator(".notice").first).to_have_text(REFUSALS[status])
+    expect(page.locator("q")).to_have_text("a reason <b>")
+    before = kept(page)
+    press(page, "Try again")
+    heading(page, "Your report was not accepted")
+    expect(page.locator("h1")).to_be_focused()
+    for _ in range(2):
+        page.reload()
+        heading(page, "Your report was not accepted")
+        expect(page.locator(".notice").first).to_have_text(REFUSALS[status])
+    assert kept(page) == before
+    second = device.open(site.link(survey))
+    heading(second, "Your report was not accepted")
+    assert len(device.bodies) == 2  # shown again is not sent again
+    site.publish_as(survey.slug, SMALL.replace("Two questions.", "Two other questions."))
+    page.bring_to_front()
+    page.goto("about:blank")
+    page.goto(f"{site.url}/s/{survey.slug}")
+    heading(page, "Your report was not accepted")
+    press(page, "Try again")
+    expect(page.locator("h1")).to_be_focused()
+    page.get_by_text("What this report says").tap()
+    expect(page.locator("pre")).to_have_text(device.bodies[0].decode())
+    device.context.unroute_all()
+    second.bring_to_front()
+    press(second, "Try again")
+    wait_sent(second)
+    assert len(device.bodies) == 4
+    assert len(set(device.bodies)) == 1
+    assert site.store.waiting(survey.key) == 1
+
+
+def test_a_closed_survey_still_shows_the_report_that_is_kept(site, device):
+    survey = site.publish()
+    device.context.route("**/reports", lambda route: route.abort())
+    page = device.open(site.link(survey))
+    answer_and_send(page)
+    wait_waiting(page)
+    device.context.unroute_all()
+    page.route("**/definition.json", lambda route: problem(route, 410))
+    page.route("**/reports", lambda route: problem(route, 410))
+    page.reload()
+    heading(page, "Your report was not accepted")
+    page.get_by_text("What this report says").tap()
+    expect(page.locator("pre")).to_have_text(device.bodies[0].decode())
+
+
+def test_what_cannot_be_read_is_never_replaced_by_a_fresh_report(site, device):
+    survey = site.publish()
+    page = device.open(site.link(survey))
+    page.evaluate(f"localStorage.setItem('survey-report:{survey.slug}', '{{oops')")
+    page.reload()
+    heading(page, "This device keeps something for this survey that cannot be read")
+    expect(page.locator("input")).to_have_count(0)
+    assert device.posts == []
+
+
+def test_after_success_a_mark_without_answer_id_or_body_stays_until_it_is_removed(site, device):
+    survey = site.publish()
+    page = device.open(site.link(survey))
+    answer_and_send(page)
+    wait_sent(page)
+    assert kept(page) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
+    page.reload()
+    heading(page, "A report was already sent from this device")
+    expect(page.locator("input")).to_have_count(0)
+    site.publish_as(survey.slug, SMALL.replace("Two questions.", "Two newer questions."))
+    page.goto("about:blank")
+    page.goto(f"{site.url}/s/{survey.slug}")
+    heading(page, "A report was already sent from this device")
+    press(page, "Remove the trace from this device")
+    heading(page, "The trace was removed")
+    assert kept(page) == {}
+    assert len(device.bodies) == 1
+
+
+def test_only_the_frozen_report_is_kept_while_it_waits(site, device):
+    survey = site.publish()
+    page = device.open(site.link(survey))
+    device.context.route("**/reports", lambda route: route.abort())
+    answer(page, ["Yes", "Once"])
+    assert kept(page) == {}
+    press(page, "Send my report")
+    wait_waiting(page)
+    assert list(kept(page)) == [f"survey-report:{survey.slug}"]
+    stored = json.loads(kept(page)[f"survey-report:{survey.slug}"])
+    assert stored == {"state": "pending", "body": device.bodies[0].decode()}
+
+
+def test_where_storage_is_denied_the_report_waits_in_the_open_page(site, device):
+    survey = site.publish()
+    device.context.add_init_script(
+        "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('no') }})")
+    page = device.open(site.link(survey))
+    page.route("**/reports", lambda route: problem(route, 500))
+    answer_and_send(page)
+    wait_waiting(page)
+    expect(page.locator(".notice")).to_contain_text("Leave this page open")
+    page.unroute_all()
+    press(page, "Try now")
+    wait_sent(page)
+    assert len(set(device.bodies)) == 1
+
+
+def test_every_pattern_of_answers_has_the_same_keys_length_and_number_of_requests(
+        site, new_device):
+    survey = site.publish()
+    shapes = set()
+    for pattern in ALL_ANSWERS:
+        person = new_device()
+        page = person.open(site.link(survey))
+        answer_and_send(page, pattern)
+        wait_sent(page)
+        body, = person.bodies
+        addresses = [(request.method, request.url) for request in person.requests]
+        shapes.add((len(body), tuple(json.loads(body)), tuple(sorted(addresses))))
+        assert re.fullmatch(rb'\{"definition":"[0-9a-f]{64}","report_id":"[\w-]{22}","stratum":"",'
+                            rb'"codes":\[[012],[012]\],"invitation":"","pad":"\.+"\}', body)
+        person.context.close()
+    assert len(shapes) == 1
+    assert next(iter(shapes))[0] == survey.definition.report_bytes
+    assert site.store.waiting(survey.key) == len(ALL_ANSWERS)
+
+
+def test_pressing_send_twice_makes_one_report(site, device):
+    survey = site.publish()
+    page = device.open(site.link(survey))
+    answer(page, ["No", "Never"])
+    page.get_by_role("button", name="Send my report").dblclick()
+    wait_sent(page)
+    assert len(device.bodies) == 1
+
+
+def test_the_back_button_finds_an_empty_form(site, device):
+    survey = site.publish()
+    page = device.open(site.link(survey))
+    press(page, "Start")
+    choose(page, "Yes")
+    page.goto(f"{site.url}/healthz")
+    page.go_back()
+    press(page, "Start")
+    expect(page.locator("input")).to_have_count(3)
+    expect(page.locator("input:checked")).to_have_count(0)

@@ -1,0 +1,135 @@
+"""A respondent's device keeps and tells nothing but the one report (security 4 and 15)."""
+
+from __future__ import annotations
+
+import urllib.request
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.respondent import answer, answer_and_send, choose, kept, press, wait_sent
+from tests.conftest import SMALL
+
+pytestmark = [pytest.mark.web, pytest.mark.security]
+
+STORES = """async () => ({
+  session: {...sessionStorage},
+  cookie: document.cookie,
+  databases: await indexedDB.databases(),
+  caches: await caches.keys(),
+  workers: (await navigator.serviceWorker.getRegistrations()).length,
+  state: history.state,
+})"""
+NOTHING = {"session": {}, "cookie": "", "databases": [], "caches": [], "workers": 0, "state": None}
+
+
+def test_a_whole_visit_keeps_only_the_mark_and_asks_only_this_host(site, device):
+    survey = site.publish()
+    page = device.open(site.link(survey))
+    steps = page.evaluate("history.length")
+    answer(page, ["Yes", "Never"])
+    assert kept(page) == {}
+    assert page.evaluate(STORES) == NOTHING
+    press(page, "Send my report")
+    wait_sent(page)
+    assert list(kept(page)) == [f"survey-report:{survey.slug}"]
+    assert page.evaluate(STORES) == NOTHING
+    assert page.evaluate("history.length") == steps
+    assert page.url == site.link(survey)
+    assert device.context.cookies() == []
+    assert device.context.service_workers == []
+    assert device.said == []
+    assert {urlsplit(request.url).netloc for request in device.requests} \
+        == {urlsplit(site.url).netloc}
+    sent, = device.posts
+    assert sent.url == f"{site.url}/s/{survey.slug}/reports"
+    headers = sent.all_headers()
+    assert "cookie" not in headers
+    assert "referer" not in headers
+
+
+def test_no_answer_of_the_server_sets_a_cookie(site, device):
+    responses = []
+    device.context.on("response", lambda response: responses.append(response))
+    page = device.open(site.link(site.publish()))
+    answer_and_send(page)
+    wait_sent(page)
+    assert len(responses) == len(device.requests) > 20
+    for response in responses:
+        assert response.status in (200, 201)
+        assert "set-cookie" not in response.all_headers()
+
+
+def test_inputs_stand_in_no_form_and_their_names_differ_between_loads(site, device):
+    page = device.open(site.link(site.publish()))
+    names = []
+    for _ in range(3):
+        press(page, "Start")
+        expect(page.locator("input")).to_have_count(3)
+        assert page.locator("form").count() == 0
+        found = page.evaluate(
+            "[...document.querySelectorAll('input')].map(i => [i.name, i.value, i.form, i.id])")
+        name, = {name for name, *_ in found}
+        assert len(name) == 17
+        assert {tuple(rest) for _, *rest in found} == {("on", None, "")}
+        names.append(name)
+        page.reload()
+    assert len(set(names)) == 3
+
+
+def test_the_dom_of_a_question_tells_no_answer_apart_in_its_markup(site, device):
+    page = device.open(site.link(site.publish()))
+    press(page, "Start")
+    before = page.content()
+    choose(page, "Yes")
+    expect(page.locator("input:checked")).to_have_count(1)
+    assert page.content() == before
+
+
+def test_after_sending_nothing_on_the_page_is_the_raw_answer(site, device):
+    page = device.open(site.link(site.publish()))
+    answer_and_send(page)
+    wait_sent(page)
+    expect(page.locator("input")).to_have_count(0)
+
+
+def test_prints_hide_answers_and_reports(site, device):
+    page = device.open(site.link(site.publish()))
+    answer(page, ["Yes", "Never"])
+    page.emulate_media(media="print")
+    expect(page.locator(".answers")).to_be_hidden()
+    page.emulate_media(media="screen")
+    press(page, "Send my report")
+    wait_sent(page)
+    page.get_by_text("What was sent").tap()
+    expect(page.locator("pre")).to_be_visible()
+    page.emulate_media(media="print")
+    for part in ("pre", ".reported"):
+        expect(page.locator(part)).to_be_hidden()
+
+
+def test_the_page_is_the_same_bytes_for_every_survey(site):
+    other = SMALL.replace("A small survey", "Another title").replace("fell_asleep", "other")
+    pages = []
+    for survey in (site.publish(), site.publish(other)):
+        with urllib.request.urlopen(f"{site.url}/s/{survey.slug}") as page:
+            pages.append(page.read())
+    assert pages[0] == pages[1]
+    assert b"survey-" not in pages[0]
+
+
+def test_fifty_different_browsers_get_identical_pages_definitions_and_code(site):
+    survey = site.publish()
+    with urllib.request.urlopen(f"{site.url}/s/{survey.slug}") as page:
+        base = page.read().decode().split('src="')[1].split("/main.js")[0]
+    for path in (f"/s/{survey.slug}", f"/s/{survey.slug}/definition.json", f"{base}/main.js"):
+        found = set()
+        for number in range(50):
+            request = urllib.request.Request(site.url + path, headers={
+                "User-Agent": f"agent {number}", "Accept-Language": ["de", "ar", "en"][number % 3],
+                "Cookie": f"id={number}", "X-Forwarded-For": f"203.0.113.{number}"})
+            with urllib.request.urlopen(request) as response:
+                found.add((response.read(), response.headers["Content-Type"],
+                           response.headers["ETag"], response.headers["Set-Cookie"]))
+        assert len(found) == 1

@@ -109,13 +109,12 @@ def _answer(status: HTTPStatus, detail: str, name: str) -> Response:
 
 def wants_page() -> bool:
     """Whether a person is looking: browsers ask for HTML when they open an address."""
-    return (request.method != "POST" and request.accept_mimetypes.accept_html \
-        and not request.path.endswith(".json")) or request.path.startswith("/research")
+    opened = request.method != "POST" and request.accept_mimetypes.accept_html
+    return request.path.startswith("/research") or (
+        opened and not request.path.endswith(".json"))
 
 
 def _problem(status: HTTPStatus, detail: str, name: str) -> Response:
-
-
     body = json.dumps({"type": f"urn:survey:{name}", "title": status.phrase,
                        "status": int(status), "detail": detail})
     return Response(body, status, mimetype="application/problem+json")

@@ -166,13 +166,15 @@ export function damagedView(definition, onRemove) {
  */
 export function cannotView(reason, onTryAgain, asked = false) {
   const { cannot } = words;
+  const closed = reason === "closed";
   return view(
     "cannot",
-    cannot.heading,
+    closed ? cannot.headingClosed : cannot.heading,
     null,
     paragraph(cannot.because[reason], "notice"),
     paragraph(asked ? cannot.nothingSent : cannot.nothing),
-    button(cannot.again, onTryAgain),
+    // What is closed stays closed: a button would promise otherwise.
+    ...(closed ? [] : [button(cannot.again, onTryAgain)]),
   );
 }
 

@@ -225,6 +225,7 @@ export const words = {
 
   cannot: {
     heading: "This survey cannot start",
+    headingClosed: "This survey is closed",
     nothing: "Nothing was asked, and nothing was sent.",
     nothingSent: "Your answers are forgotten. Nothing was sent.",
     because: {
@@ -242,7 +243,7 @@ export const words = {
         "sent the link.",
       malformed: "The survey could not be read. Please tell whoever sent the link.",
       missing: "There is no survey at this address. Check the link.",
-      closed: "This survey is closed and takes no more reports.",
+      closed: "It takes no more reports. Thank you for coming.",
       unavailable: "The survey could not be loaded. Check your connection and try again.",
       unexpected: "Something went wrong on this page. Try again, or tell whoever sent the link.",
     },

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from survey.estimator.proportions import EFFECTIVE_RANGE, Proportions
-from survey.mechanism import Channel
+from survey.mechanism import PureChannel
 
 Disclosure = Literal["show", "caution", "hide"]
 
@@ -41,7 +41,7 @@ def disclosure(result: Proportions) -> Disclosure:
     return "show" if widest <= SHOWN_WIDTH else "caution"
 
 
-def reports_needed(result: Proportions, channel: Channel) -> int:
+def reports_needed(result: Proportions, channel: PureChannel) -> int:
     """About how many reports, all together, until the question is no longer hidden.
 
     Each share is taken at the middle of its interval: near 1/2 while little is known, near the

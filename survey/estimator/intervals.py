@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, expit, logit, ndtri
 
 from survey.estimator.feldman_cousins import feldman_cousins
-from survey.mechanism import Channel
+from survey.mechanism import PureChannel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -30,7 +30,7 @@ NEWTON_TOLERANCE = 1e-12
 
 
 def confidence_interval(
-    counts: Integers, n: int, channel: Channel, level: float, interval: str
+    counts: Integers, n: int, channel: PureChannel, level: float, interval: str
 ) -> Ends:
     """Ends of the interval of that name for every option's share, clipped to [0, 1].
 

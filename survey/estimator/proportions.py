@@ -14,7 +14,7 @@ from survey.estimator.intervals import (
     confidence_interval,
 )
 from survey.estimator.likelihood import most_likely_shares, require_likelihood
-from survey.mechanism import Channel, SubsetSelection
+from survey.mechanism import PureChannel, SubsetSelection
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -122,7 +122,7 @@ def proportions(
     )
 
 
-def debias(report_shares: ArrayLike, channel: Channel) -> Floats:
+def debias(report_shares: ArrayLike, channel: PureChannel) -> Floats:
     """The linear estimate pi = (f - q)/(p - q) from shares f of reports, elementwise.
 
     Unbiased, and for d = 1 at the Cramér-Rao bound; not clipped, so it adds, averages and
@@ -168,12 +168,12 @@ def _interval_for(
     return name, each, f"{name}, simultaneous"
 
 
-def _standard_error(f: Floats, n: int, channel: Channel) -> Floats:
+def _standard_error(f: Floats, n: int, channel: PureChannel) -> Floats:
     """sqrt(f(1-f)/n) / |p-q|: sampling and randomization together."""
     return np.asarray(np.sqrt(f * (1 - f) / n) / abs(channel.p - channel.q))
 
 
-def _effective_answers(estimate: Floats, n: int, channel: Channel) -> Floats:
+def _effective_answers(estimate: Floats, n: int, channel: PureChannel) -> Floats:
     """pi(1-pi)/SE^2 with pi clipped; SE at the clipped pi, so that no count divides by zero."""
     pi = np.clip(estimate, *EFFECTIVE_RANGE)
     error = _standard_error(channel.q + (channel.p - channel.q) * pi, n, channel)

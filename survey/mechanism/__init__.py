@@ -1,18 +1,19 @@
 """What happens to an answer: exact integer channels and how to choose them."""
 
-from survey.mechanism.channel import (
-    Channel,
-    SubsetSelection,
-    UniformBelow,
-    channel_from_json,
-    secure_uniform_below,
-)
+from survey.mechanism.bit_vector import BitVector
+from survey.mechanism.channel import Channel, PureChannel, channel_from_json
 from survey.mechanism.design import from_epsilon, from_keep_probability, from_ratio, grr
+from survey.mechanism.subset_selection import SubsetSelection
+from survey.mechanism.weight_table import WeightTable
+from survey.mechanism.weights import UniformBelow, secure_uniform_below
 
 __all__ = [
+    "BitVector",
     "Channel",
+    "PureChannel",
     "SubsetSelection",
     "UniformBelow",
+    "WeightTable",
     "channel_from_json",
     "from_epsilon",
     "from_keep_probability",

@@ -8,7 +8,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 from survey.errors import ChannelError
-from survey.mechanism.channel import MAX_OPTIONS, WORD_TOTAL, SubsetSelection
+from survey.mechanism.subset_selection import SubsetSelection
+from survey.mechanism.weights import MAX_OPTIONS, WORD_TOTAL
 
 Probability = Fraction | Decimal | str | float | int
 """How a probability may be written: "3/4", "0.85", Fraction, Decimal, or a float."""

@@ -114,13 +114,16 @@ def _question(question: Question) -> dict[str, Any]:
 
 
 def _published(form: dict[str, Any]) -> PublishedQuestion:
+    channel = channel_from_json(form["channel"])
+    if not isinstance(channel, SubsetSelection):
+        raise DefinitionError([(form["id"], f"a {form['type']} question has no {channel.kind}")])
     return PublishedQuestion(
         id=form["id"],
         type=form["type"],
         text=form["text"],
         options=tuple(Option(**option) for option in form["options"]),
         opt_out=form["opt_out"],
-        channel=channel_from_json(form["channel"]),
+        channel=channel,
     )
 
 

@@ -1,0 +1,161 @@
+"""Subset selection, of which generalized randomized response is the case d = 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survey.errors import ChannelError
+from survey.mechanism.accounting import log_rounded_up
+from survey.mechanism.bits import pack_bits
+from survey.mechanism.weights import (
+    MAX_OPTIONS,
+    UniformBelow,
+    check_integers,
+    check_two_weights,
+)
+
+
+@dataclass(frozen=True)
+class SubsetSelection:
+    """Report a set of d of the k options; sets that hold the truth are likelier by T to L.
+
+    d = 1 is generalized randomized response (Kairouz, Oh, Viswanath 2016), k = 2 of it
+    Warner's (1965); d > 1 is the subset selection of Ye and Barg (2018).
+
+    P(report | truth) is proportional to T when the set holds the truth and to L otherwise,
+    hence epsilon = ln(T/L) exactly.
+
+    >>> SubsetSelection(k=3, d=1, T=6, L=1).exact_p
+    Fraction(3, 4)
+    """
+
+    k: int
+    d: int
+    T: int
+    L: int
+
+    def __post_init__(self) -> None:
+        check_integers(k=self.k, d=self.d, T=self.T, L=self.L)
+        if not 2 <= self.k <= MAX_OPTIONS:
+            raise ChannelError(
+                f"k = {self.k} options: a channel needs 2 to {MAX_OPTIONS:,}; "
+                f"the nearest is {min(max(self.k, 2), MAX_OPTIONS)}"
+            )
+        if not 1 <= self.d < self.k:
+            raise ChannelError(f"d = {self.d} must be from 1 to k - 1 = {self.k - 1}")
+        check_two_weights(self.T, self.L, self.total)
+
+    @property
+    def kind(self) -> str:
+        """The name of this kind of channel in a definition."""
+        return "subset_selection"
+
+    @property
+    def total(self) -> int:
+        """dT + (k-d)L, the range of the draw that decides whether the truth is reported."""
+        return self.d * self.T + (self.k - self.d) * self.L
+
+    @property
+    def exact_p(self) -> Fraction:
+        """P(truth in report) = dT / (dT + (k-d)L)."""
+        return Fraction(self.d * self.T, self.total)
+
+    @property
+    def exact_q(self) -> Fraction:
+        """P(one given other option in report) = p(d-1)/(k-1) + (1-p)d/(k-1)."""
+        p = self.exact_p
+        return (p * (self.d - 1) + (1 - p) * self.d) / (self.k - 1)
+
+    @property
+    def p(self) -> float:
+        """`exact_p` as a float."""
+        return float(self.exact_p)
+
+    @property
+    def q(self) -> float:
+        """`exact_q` as a float."""
+        return float(self.exact_q)
+
+    @property
+    def ratio(self) -> Fraction:
+        """e^epsilon: the largest factor by which one report can move anyone's odds."""
+        larger, smaller = max(self.T, self.L), min(self.T, self.L)
+        return Fraction(larger, smaller)
+
+    @cached_property
+    def epsilon(self) -> float:
+        """ln(T/L), rounded up to the next float: never below the truth."""
+        return log_rounded_up(self.ratio)
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """P(option is in the report | truth), shape (k, k), row = truth; rows sum to d."""
+        matrix = np.full((self.k, self.k), self.q)
+        np.fill_diagonal(matrix, self.p)
+        return matrix
+
+    def perturb(
+        self, truths: NDArray[np.integer[Any]], rng: np.random.Generator
+    ) -> NDArray[np.integer[Any]]:
+        """Perturb many truths at once, for simulation; devices run `perturb_one`.
+
+        `truths` has shape (n,) with option indices. Returns option indices of shape (n,) for
+        d = 1, and for d > 1 membership (0 or 1) of shape (n, k).
+
+        >>> grr = SubsetSelection(k=2, d=1, T=3, L=1)
+        >>> reports = grr.perturb(np.zeros(10_000, dtype=np.int64), np.random.default_rng(1))
+        >>> bool(abs(np.mean(reports == 0) - 0.75) < 0.02)
+        True
+        """
+        truths = np.asarray(truths)
+        if truths.size and (truths.min() < 0 or truths.max() >= self.k):
+            raise ChannelError(f"truths must be option indices from 0 to {self.k - 1}")
+        u = rng.integers(0, self.total, size=truths.shape, dtype=np.int64)
+        if self.d == 1:
+            offset = np.where(u < self.T, 0, 1 + (u - self.T) // self.L)
+            return (truths.astype(np.int64) + offset) % self.k
+        # d distinct offsets from 1..k-1 in random order: the first d of a random permutation.
+        keys = rng.random((truths.size, self.k - 1))
+        offsets = 1 + np.argsort(keys, axis=1)[:, : self.d]
+        offsets[u < self.d * self.T, -1] = 0
+        members = np.zeros((truths.size, self.k), dtype=np.uint8)
+        np.put_along_axis(members, (truths.astype(np.int64)[:, None] + offsets) % self.k, 1, axis=1)
+        return members
+
+    def perturb_one(self, truth: int, uniform_below: UniformBelow) -> int | str:
+        """Perturb one truth, draw by draw as the client does; returns the code of the wire.
+
+        The offsets are drawn without looking at the truth, and the number of draws depends on
+        nothing, so neither time nor a recorded stream of draws tells what was answered.
+        """
+        if not 0 <= truth < self.k:
+            raise ChannelError(f"truth {truth} is not an option index from 0 to {self.k - 1}")
+        if self.T <= self.L:
+            raise ChannelError(f"a device never runs a channel with T = {self.T} <= L = {self.L}")
+        if self.d == 1:
+            # offset 0 for u in [0, T), then each other offset for L values of u.
+            u = uniform_below(self.total)
+            offset = 0 if u < self.T else 1 + (u - self.T) // self.L
+            return (truth + offset) % self.k
+        members = ((truth + offset) % self.k for offset in self._offsets(uniform_below))
+        return pack_bits(members, self.k)
+
+    def _offsets(self, uniform_below: UniformBelow) -> list[int]:
+        """d other offsets by a partial Fisher-Yates shuffle; the last may yield to offset 0."""
+        deck = list(range(1, self.k))
+        for i in range(self.d):
+            j = i + uniform_below(self.k - 1 - i)
+            deck[i], deck[j] = deck[j], deck[i]
+        if uniform_below(self.total) < self.d * self.T:
+            deck[self.d - 1] = 0
+        return deck[: self.d]
+
+    def to_json(self) -> dict[str, int | str]:
+        """The form a definition carries and the client runs: kind and integers only."""
+        return {"kind": self.kind, "k": self.k, "d": self.d, "T": self.T, "L": self.L}

@@ -3,7 +3,7 @@
  */
 
 /**
- * @typedef {import("./mechanism.js").Channel} Channel
+ * @typedef {import("./mechanism.js").SubsetSelection} Channel
  * @typedef {{id: string, label: string}} Option
  * @typedef {{id: string, type: string, text: string, help: string, options: Option[],
  *   opt_out: string, channel: Channel}} Question

@@ -3,7 +3,7 @@
  */
 
 /**
- * @typedef {import("./mechanism.js").Channel} Channel
+ * @typedef {import("./mechanism.js").SubsetSelection} Channel
  * @typedef {{channel: Channel}} Protected  a question, as far as the label needs it
  */
 

@@ -5,11 +5,17 @@
  */
 
 import { decodeBase64url, encodeBase64url } from "./base64url.js";
+import { tableRow, tableTruths } from "./tables.js";
 
 /**
- * @typedef {{kind: "subset_selection", k: number, d: number, T: number, L: number}} Channel
+ * @typedef {{kind: "subset_selection", k: number, d: number, T: number, L: number}} SubsetSelection
  *   P(report | truth) is T/M for a set of d options that holds the truth and L/M for one that does
  *   not; d = 1 is generalized randomized response
+ * @typedef {{kind: "bit_vector", m: number, s: number, T: number, L: number}} BitVector
+ *   one bit per option, each kept with weight T and flipped with weight L; at most s ticks
+ * @typedef {import("./tables.js").TableChannel} WeightTable
+ * @typedef {SubsetSelection | BitVector | WeightTable} Channel
+ * @typedef {number | readonly number[]} Truth  an option index, or for a bit vector m ticks, 0 or 1
  * @typedef {number | string} Code  an option index, or for d > 1 a bit string in base64url
  * @typedef {import("./random.js").UniformBelow} UniformBelow
  */
@@ -20,23 +26,29 @@ import { decodeBase64url, encodeBase64url } from "./base64url.js";
  * The number of draws depends on the channel alone, never on the truth or on what was drawn.
  *
  * @param {Channel} channel  the JSON form that a definition carries
- * @param {number} truth  an option index
+ * @param {Truth} truth
  * @param {UniformBelow} uniformBelow
  * @returns {Code}
  */
 export function perturb(channel, truth, uniformBelow) {
   switch (channel.kind) {
     case "subset_selection":
-      return perturbSubset(channel, truth, uniformBelow);
+      return perturbSubset(channel, indexBelow(channel.k, truth), uniformBelow);
+    case "bit_vector":
+      return perturbBits(channel, ticks(channel, truth), uniformBelow);
+    case "weight_table": {
+      const truths = tableTruths(channel.table) + channel.no_answers;
+      return perturbByTable(tableRow(channel, indexBelow(truths, truth)), uniformBelow);
+    }
     default:
-      throw new RangeError(`unknown kind of channel ${JSON.stringify(channel.kind)}`);
+      throw new RangeError(`unknown kind of channel ${JSON.stringify(channel)}`);
   }
 }
 
 /**
- * The options a code names, as indices: one for d = 1, d of them otherwise.
+ * The options a code names, as indices: one for d = 1, d of them for larger sets.
  *
- * @param {Channel} channel
+ * @param {SubsetSelection} channel
  * @param {Code} code
  * @returns {number[]}
  */
@@ -47,18 +59,70 @@ export function reportedOptions(channel, code) {
   return options.filter((option) => octets[option >> 3] & (128 >> (option & 7)));
 }
 
+/** @param {number} n @param {Truth} truth */
+function indexBelow(n, truth) {
+  if (typeof truth !== "number" || !Number.isInteger(truth) || truth < 0 || truth >= n) {
+    throw new RangeError(`truth ${truth} is not an option index from 0 to ${n - 1}`);
+  }
+  return truth;
+}
+
+/** @param {BitVector} channel @param {Truth} truth */
+function ticks({ m, s }, truth) {
+  const isTicks = Array.isArray(truth) && truth.every((tick) => tick === 0 || tick === 1);
+  if (!isTicks || truth.length !== m) throw new RangeError(`truth must be ${m} ticks, each 0 or 1`);
+  const ticked = truth.reduce((count, tick) => count + tick, 0);
+  if (ticked > s) throw new RangeError(`truth has ${ticked} ticks; at most ${s} are allowed`);
+  return truth;
+}
+
+/** @param {number} T @param {number} L */
+function demandPrivate(T, L) {
+  if (!(T > L && L >= 1)) {
+    throw new RangeError(`a device never runs a channel with T = ${T}, L = ${L}`);
+  }
+}
+
 /**
- * @param {Channel} channel
+ * Every bit is kept for T of T + L draws, whatever it is.
+ *
+ * @param {BitVector} channel
+ * @param {readonly number[]} truth
+ * @param {UniformBelow} uniformBelow
+ */
+function perturbBits({ m, T, L }, truth, uniformBelow) {
+  demandPrivate(T, L);
+  const bits = truth.map((tick) => tick ^ Number(uniformBelow(T + L) >= T));
+  return packBits(
+    bits.flatMap((bit, option) => (bit ? [option] : [])),
+    m,
+  );
+}
+
+/**
+ * One draw, and the whole row scanned: the report is the number of partial sums it has reached.
+ *
+ * @param {number[]} row
+ * @param {UniformBelow} uniformBelow
+ */
+function perturbByTable(row, uniformBelow) {
+  const u = uniformBelow(row.reduce((sum, weight) => sum + weight, 0));
+  let reached = 0;
+  let report = 0;
+  for (const weight of row) {
+    reached += weight;
+    report += Number(u >= reached);
+  }
+  return report;
+}
+
+/**
+ * @param {SubsetSelection} channel
  * @param {number} truth
  * @param {UniformBelow} uniformBelow
  */
 function perturbSubset({ k, d, T, L }, truth, uniformBelow) {
-  if (!(Number.isInteger(truth) && truth >= 0 && truth < k)) {
-    throw new RangeError(`truth ${truth} is not an option index from 0 to ${k - 1}`);
-  }
-  if (!(T > L && L >= 1)) {
-    throw new RangeError(`a device never runs a channel with T = ${T}, L = ${L}`);
-  }
+  demandPrivate(T, L);
   if (d === 1) return (truth + drawOffset(k, T, L, uniformBelow)) % k;
   return packBits(
     drawOffsets(k, d, T, L, uniformBelow).map((offset) => (truth + offset) % k),

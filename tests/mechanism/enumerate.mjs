@@ -1,26 +1,35 @@
-// Runs the shipped client through every draw: channels on stdin -> tables on stdout.
-// tables[channel][truth][report] = number of draws in [0, M) that give this report (d = 1).
+// Runs the shipped client through every sequence of draws.
+// stdin: [{channel, truths}], stdout: for each channel and truth {report: number of sequences}.
 import { readFileSync } from "node:fs";
 import { perturb } from "../../client_js/src/mechanism.js";
 
-const channels = JSON.parse(readFileSync(0, "utf8"));
-
 function table(channel, truth) {
-  const total = channel.T + (channel.k - 1) * channel.L;
-  const row = new Array(channel.k).fill(0);
-  for (let u = 0; u < total; u++) {
-    let asked = 0;
+  const reports = {};
+  const draws = [];
+  let shape = null;
+  for (;;) {
+    const asked = [];
     const uniformBelow = (n) => {
-      asked += 1;
-      if (n !== total) throw new Error(`asked below ${n}, not below ${total}`);
-      return u;
+      asked.push(n);
+      draws[asked.length - 1] ??= 0;
+      return draws[asked.length - 1];
     };
-    row[perturb(channel, truth, uniformBelow)] += 1;
-    if (asked !== 1) throw new Error(`${asked} draws instead of one`);
+    const report = perturb(channel, truth, uniformBelow);
+    reports[report] = (reports[report] ?? 0) + 1;
+    shape ??= String(asked);
+    if (shape !== String(asked)) throw new Error(`draws below ${asked}, then below ${shape}`);
+    let at = asked.length - 1;
+    while (at >= 0 && ++draws[at] === asked[at]) draws[at--] = 0;
+    if (at < 0) return { reports, draws: shape };
   }
-  return row;
 }
 
-console.log(
-  JSON.stringify(channels.map((c) => Array.from({ length: c.k }, (_, truth) => table(c, truth)))),
-);
+const asked = JSON.parse(readFileSync(0, "utf8"));
+const tables = asked.map(({ channel, truths }) => truths.map((truth) => table(channel, truth)));
+// What is drawn depends on the channel alone, never on the truth.
+for (const [i, rows] of tables.entries()) {
+  if (new Set(rows.map(({ draws }) => draws)).size !== 1) {
+    throw new Error(`the draws of channel ${i} depend on the truth`);
+  }
+}
+console.log(JSON.stringify(tables.map((rows) => rows.map(({ reports }) => reports))));

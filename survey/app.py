@@ -9,6 +9,7 @@ from http import HTTPStatus
 
 from flask import Flask, Response, render_template, request
 from werkzeug.exceptions import HTTPException
+from werkzeug.middleware.proxy_fix import ProxyFix
 
 from survey import errors, research, respond
 from survey.results.tables import Results
@@ -47,6 +48,9 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
         WTF_CSRF_TIME_LIMIT=None,
         MAX_CONTENT_LENGTH=research.MAX_UPLOAD_BYTES,
     )
+    if settings.trusted_proxies:
+        n = settings.trusted_proxies
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=n, x_proto=n, x_host=n)  # type: ignore[method-assign]
     store = store or open_store(settings.database)
     respond.init_app(app, store)
     research.init_app(app, store, Results(store), settings)

@@ -37,6 +37,7 @@ Command = Callable[..., Any]
 FILE = click.Path(path_type=Path)
 
 
+
 def command(function: Command) -> Command:
     """A command whose refusals are one line on stderr and exit 1."""
 
@@ -45,8 +46,13 @@ def command(function: Command) -> Command:
         try:
             return function(*args, **kwargs)
         except SurveyError as error:
-            click.echo(f"survey: {error}", err=True)
-            sys.exit(1)
+            refusal = str(error)
+        except OSError as error:
+            refusal = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        except UnicodeEncodeError:
+            refusal = "an argument is not text in this machine's encoding"
+        click.echo(f"survey: {refusal}", err=True)
+        sys.exit(1)
 
     return guarded
 
@@ -210,8 +216,8 @@ def add_researcher(email: str, password: str) -> None:
 def serve(address: str, port: int, workers: int) -> None:
     """Run the production server."""
     settings = _settings()
-    serving.serve(settings, address, port, workers,
-                  lambda: click.echo(f"serving {settings.public_url}"))
+    serving.serve(settings, address, port, workers, lambda: click.echo(
+        f"listening on {address} port {port}; people open {settings.public_url}"))
 
 
 @main.command("demo")
@@ -226,14 +232,22 @@ def run_demo(
 ) -> None:
     """Try everything on this machine: a survey, simulated respondents, a dashboard."""
     serving.check_port("127.0.0.1", port)
-    directory = directory or _demo_directory()
-    database = directory.absolute() / "demo.db"
+    directory = (directory or _demo_directory()).absolute()
+    with demo.alone_in(directory):
+        _run_demo(directory, port, respondents, fresh, open_browser)
+
+
+def _run_demo(
+    directory: Path, port: int, respondents: int, fresh: bool, open_browser: bool
+) -> None:
+    database = directory / "demo.db"
     if fresh:
         for suffix in ("", "-wal", "-shm"):
             database.with_name(database.name + suffix).unlink(missing_ok=True)
-    settings = Settings(
-        secret=secrets.token_hex(32), database=f"sqlite:///{database}",
-        public_url=f"http://127.0.0.1:{port}", password_cost=1)
+    variables = {"SURVEY_SECRET": secrets.token_hex(32), "SURVEY_DATABASE": f"sqlite:///{database}",
+                 "SURVEY_PUBLIC_URL": f"http://127.0.0.1:{port}"}
+    os.environ.update(variables)  # the server's workers read them there
+    settings = _settings()
     store = open_store(settings.database)
     store.migrate()
     survey = demo.prepare(store, _today())
@@ -241,8 +255,6 @@ def run_demo(
     demo.set_login(store, Passwords(settings.password_cost).hash(password))
     _simulate(store, survey, settings, respondents)
     store.close_connections()
-    os.environ.update(SURVEY_SECRET=settings.secret, SURVEY_DATABASE=settings.database,
-                      SURVEY_PUBLIC_URL=settings.public_url)
 
     def links() -> None:
         dashboard = f"{settings.public_url}/research/surveys/{survey.slug}"

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
+import os
 import socket
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable
 
+from flask import Flask
 from granian import Granian
 from granian.constants import Interfaces
+from granian.log import LogLevels
 
+from survey.app import create_app
 from survey.collect.release import ReleaseLoop
 from survey.errors import StoreError, SurveyError
 from survey.settings import Settings
@@ -20,6 +24,9 @@ from survey.store import open_store
 
 THREADS = 4
 STARTUP_SECONDS = 30.0
+PARENT_POLL_SECONDS = 1.0
+
+logger = logging.getLogger(__name__)
 
 
 def serve(
@@ -40,9 +47,10 @@ def serve(
     # A forked worker would inherit the release loop's connection in an unknown state.
     multiprocessing.set_start_method("spawn", force=True)
     server = Granian(
-        "survey.app:create_app", factory=True, interface=Interfaces.WSGI,
+        "survey.serving:worker", factory=True, interface=Interfaces.WSGI,
         address=address, port=port, workers=workers, blocking_threads=THREADS,
-        websockets=False, log_access=False, log_level="warning",  # type: ignore[arg-type]
+        respawn_failed_workers=True, websockets=False, log_access=False,
+        log_level=LogLevels.warning,
     )
     stop = threading.Event()
     releases = threading.Thread(target=ReleaseLoop(store, settings).run, args=[stop])
@@ -55,6 +63,22 @@ def serve(
         stop.set()
         if releases.ident is not None:
             releases.join()
+
+
+def worker() -> Flask:
+    """The application in a worker process, which ends when the server that started it is gone.
+
+    Orphaned workers would hold the port and take reports that nobody releases.
+    """
+    threading.Thread(target=_end_with, args=[os.getppid()], daemon=True).start()
+    return create_app()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(PARENT_POLL_SECONDS)
+    # At once: what is acknowledged is on the disk, what is not will be sent again.
+    os._exit(1)
 
 
 def check_port(address: str, port: int) -> None:
@@ -72,13 +96,22 @@ def check_port(address: str, port: int) -> None:
 
 def _when_ready(address: str, port: int, on_ready: Callable[[], None]) -> None:
     """Call back once the server answers."""
-    host = f"[{address}]" if ":" in address else address
+    # Without a proxy: a setting of the machine's must not lead a request to ourselves elsewhere.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     for _ in range(int(STARTUP_SECONDS / 0.1)):
         try:
-            with urllib.request.urlopen(f"http://{host}:{port}/healthz", timeout=1):
+            with opener.open(f"{_local_url(address, port)}/healthz", timeout=1):
                 break
-        except (urllib.error.URLError, OSError):
+        except OSError:
             time.sleep(0.1)
     else:
+        logger.error("the server does not answer after %d seconds", STARTUP_SECONDS)
         return
     on_ready()
+
+
+def _local_url(address: str, port: int) -> str:
+    """The address under which this machine reaches what listens on `address`."""
+    everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, never bound
+    host = everywhere.get(address, address)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -12,6 +12,9 @@ from urllib.parse import urlsplit
 from survey.errors import SettingsError
 
 MIN_SECRET_LENGTH = 32
+FEWEST_RELEASED = 25
+"""No instance may release fewer reports together: one person must not be seen to arrive."""
+
 KNOWN_SECRETS = ("change-me", "changeme", "secret", "dev", "development", "example")
 
 
@@ -36,18 +39,20 @@ class Settings:
     database: str = "sqlite:///survey.db"
     public_url: str = "http://127.0.0.1:8000"
     caps: Caps = Caps()
-    release_minimum: int = 25
+    release_minimum: int = FEWEST_RELEASED
     release_seconds: int = 60
     password_cost: int = 3
+    trusted_proxies: int = 0
 
     def __post_init__(self) -> None:
         _check_public_url(self.public_url)
-        if self.release_minimum < 1:
-            raise SettingsError("SURVEY_RELEASE_MINIMUM must be at least 1")
-        if self.caps.survey > 20:
-            raise SettingsError(
-                "SURVEY_EPSILON_PER_SURVEY must be at most 20: the client refuses more"
-            )
+        _check_range("SURVEY_RELEASE_MINIMUM", self.release_minimum, FEWEST_RELEASED, 65_536)
+        _check_range("SURVEY_RELEASE_SECONDS", self.release_seconds, 1, 86_400)
+        _check_range("SURVEY_PASSWORD_COST", self.password_cost, 1, 20)
+        _check_range("SURVEY_TRUSTED_PROXIES", self.trusted_proxies, 0, 10)
+        _check_range("SURVEY_EPSILON_PER_QUESTION", self.caps.question, Decimal("0.1"), Decimal(12))
+        _check_range("SURVEY_EPSILON_PER_SURVEY", self.caps.survey, Decimal("0.1"), Decimal(20))
+        _check_range("SURVEY_EPSILON_WARNING", self.caps.warning, Decimal("0.1"), Decimal(20))
 
     @property
     def secure_cookies(self) -> bool:
@@ -107,10 +112,13 @@ VARIABLES: Mapping[str, Variable] = {
         of_caps=True,
     ),
     "SURVEY_RELEASE_MINIMUM": Variable(
-        "release_minimum", int, "fewest reports that are released together"
+        "release_minimum", int, "fewest reports that are released together, at least 25"
     ),
     "SURVEY_RELEASE_SECONDS": Variable(
         "release_seconds", int, "longest time that enough reports wait for a release"
+    ),
+    "SURVEY_TRUSTED_PROXIES": Variable(
+        "trusted_proxies", int, "how many proxies in front add X-Forwarded-* headers"
     ),
     "SURVEY_PASSWORD_COST": Variable(
         "password_cost", int, "argon2id passes over memory for a researcher's password"
@@ -125,6 +133,13 @@ def _read(name: str, text: str, read: Callable[[str], Any]) -> Any:
         raise SettingsError(f"{name} = {text!r} is not a number") from None
 
 
+def _check_range(name: str, value: Decimal | int, lowest: Decimal | int,
+                 highest: Decimal | int) -> None:
+    # Written so that NaN, which is below nothing and above nothing, is refused too.
+    if not (Decimal(value).is_finite() and lowest <= value <= highest):
+        raise SettingsError(f"{name} = {value} must be from {lowest} to {highest}")
+
+
 def _check_secret(secret: str) -> None:
     guessable = len(set(secret)) < 8 or secret.lower().startswith(KNOWN_SECRETS)
     if len(secret) < MIN_SECRET_LENGTH or guessable:
@@ -135,7 +150,10 @@ def _check_secret(secret: str) -> None:
 
 
 def _check_public_url(public_url: str) -> None:
-    parts = urlsplit(public_url)
+    try:
+        parts = urlsplit(public_url)
+    except ValueError:
+        parts = urlsplit("")
     if parts.scheme == "https" and parts.hostname:
         return
     if parts.scheme == "http" and is_loopback(parts.hostname or ""):

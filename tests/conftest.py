@@ -141,14 +141,14 @@ def serve(
     """Start `survey serve` over the test's own database; returns its address."""
     running: list[subprocess.Popen[str]] = []
 
-    def start(**variables: str) -> str:
+    def start(*options: str, **variables: str) -> str:
         port = free_port()
         url = f"http://127.0.0.1:{port}"
         environment = {**os.environ, "SURVEY_SECRET": settings.secret,
                        "SURVEY_DATABASE": settings.database, "SURVEY_PUBLIC_URL": url,
                        "SURVEY_PASSWORD_COST": "1", **variables}
         process = subprocess.Popen(
-            [sys.executable, "-m", "survey.cli", "serve", "--port", str(port)],
+            [sys.executable, "-m", "survey.cli", "serve", "--port", str(port), *options],
             env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         running.append(process)
         wait_until_up(url, process)

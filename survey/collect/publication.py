@@ -26,16 +26,17 @@ def publish(store: Store, survey: Survey, today: date) -> PublishedSurvey:
     return store.publish(freeze(survey, newest.version + 1), today)
 
 
-def close(store: Store, slug: str, today: date) -> int:
-    """Take no more reports and release what waits; returns how many versions were closed.
+def close(store: Store, slug: str, today: date) -> bool:
+    """Take no more reports and release what waits; returns whether there was anything to do.
 
+    What waits is released even when it is fewer than a release's minimum: a report that nobody
+    may ever read would have been given for nothing. Interrupted, it is finished by closing again.
     The file is rewritten at the end, so that its pages tell nothing of who came when.
     """
     if not store.versions(slug):
         raise NotFoundError(f'there is no survey "{slug}"')
     closed = store.close_survey(slug, today)
-    for survey in closed:
-        release(store, survey, 1)
-    if closed:
+    released = sum(release(store, survey, 1) for survey in store.versions(slug))
+    if closed or released:
         store.vacuum()
-    return len(closed)
+    return bool(closed or released)

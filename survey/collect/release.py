@@ -6,6 +6,7 @@ nothing that anyone can watch, and the order in which they came is gone.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.collect.submission import GRACE
-from survey.errors import StoreBusyError
+from survey.errors import SurveyError
 from survey.settings import Settings
 from survey.store import BlockColumn, PublishedSurvey, Sealed, Store, Waiting
 
@@ -25,6 +26,8 @@ BLOCK_SIZE = 65_536
 """Reports per block; a stratum's last block grows to this before the next one begins."""
 
 POLL_SECONDS = 1.0
+
+logger = logging.getLogger(__name__)
 
 Codes = NDArray[np.uint8]
 
@@ -76,7 +79,11 @@ def secure_permutation(n: int) -> NDArray[np.intp]:
 
 def release(store: Store, survey: PublishedSurvey, minimum: int) -> int:
     """Release what waits if at least `minimum` do; returns how many."""
-    return store.release(survey.key, minimum, seal)
+    n = store.release(survey.key, minimum, seal)
+    if n:
+        # The log would go on holding single reports in the order of their arrival.
+        store.truncate_log()
+    return n
 
 
 def is_due(waiting: int, released: int, seconds: float, settings: Settings) -> bool:
@@ -102,15 +109,13 @@ class ReleaseLoop:
         self._tidied: date | None = None
 
     def run(self, stop: Event) -> None:
-        """Look once a second until `stop` is set."""
+        """Look once a second until `stop` is set; a disk that fails is tried again."""
         while not stop.wait(POLL_SECONDS):
             try:
                 self.look(monotonic())
-                if (today := datetime.now(UTC).date()) != self._tidied:
-                    self.forget_old_ids(today)
-                    self._tidied = today
-            except StoreBusyError:
-                continue  # a full or locked disk: what waits goes on waiting
+                self.tidy(datetime.now(UTC).date())
+            except SurveyError as error:
+                logger.warning("no release this time: %s", error)
         self._store.close_connections()
 
     def look(self, now: float) -> int:
@@ -120,13 +125,24 @@ class ReleaseLoop:
             last = self._last.setdefault(survey.key, now)
             waiting = self._store.waiting(survey.key)
             released = self._store.released(survey.key)
-            if is_due(waiting, released, now - last, self._settings):
+            if survey.state == "closed":
+                # A close that was interrupted between its two steps is finished here.
+                n += release(self._store, survey, 1) if waiting else 0
+            elif is_due(waiting, released, now - last, self._settings):
                 n += release(self._store, survey, self._settings.release_minimum)
                 self._last[survey.key] = now
         return n
 
-    def forget_old_ids(self, today: date) -> None:
-        """Delete report ids of surveys closed so long ago that nobody will send them again."""
-        for survey in self._store.surveys():
-            if survey.state == "closed" and today - survey.changed > GRACE:
-                self._store.forget_ids(survey.key)
+    def tidy(self, today: date) -> None:
+        """Once a day, forget ids of surveys closed so long ago that nobody will send them again.
+
+        The log is cut whenever somebody's reading kept a release from doing so.
+        """
+        self._store.truncate_log(only_pending=True)
+        if today == self._tidied:
+            return
+        old = [survey for survey in self._store.surveys()
+               if survey.state == "closed" and today - survey.changed > GRACE]
+        if sum(self._store.forget_ids(survey.key) for survey in old):
+            self._store.vacuum()
+        self._tidied = today

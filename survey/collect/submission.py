@@ -22,6 +22,7 @@ from survey.errors import (
     NotFoundError,
     ReportError,
     ReportTooLargeError,
+    SurveyError,
 )
 from survey.questionnaire.definition import MAX_REPORT_BYTES, MAX_STRATUM_LENGTH, Definition
 from survey.store import PublishedSurvey, Store, StoredReport
@@ -29,9 +30,6 @@ from survey.store import PublishedSurvey, Store, StoredReport
 KEYS = ("definition", "report_id", "stratum", "codes", "invitation", "pad")
 GRACE = timedelta(days=7)
 """How long the version before the current one, and the ids of a closed survey, are known."""
-
-MAX_DEPTH = 2
-"""A report is an object that holds a list; anything deeper is refused before it is parsed."""
 
 
 @dataclass(frozen=True)
@@ -53,26 +51,34 @@ def receive(store: Store, slug: str, body: bytes, today: date) -> None:
     if not versions:
         raise NotFoundError("there is no survey at this address")
     submission = parse(body)
-    survey = _version_of(versions, submission.definition, today)
+    survey = _made_for(versions, submission.definition)
     report = accept(submission, survey.definition)
-    if survey.state == "closed":
+    if refusal := _refusal(survey, versions[0], today):
         # Someone whose acknowledgement was lost must learn that the report did arrive.
         if not store.knows_report(survey.key, report):
-            raise ClosedError("this survey is closed and takes no more reports")
+            raise refusal
         return
     store.add_report(survey.key, report)
 
 
-def _version_of(
-    versions: Sequence[PublishedSurvey], definition: str, today: date
-) -> PublishedSurvey:
-    """The version a report was made for, if that version may still be sent."""
-    current = versions[0]
+def _made_for(versions: Sequence[PublishedSurvey], definition: str) -> PublishedSurvey:
+    """The version whose definition the report's device had."""
     for survey in versions:
-        recent = survey.version >= current.version - 1 and today - survey.changed <= GRACE
-        if survey.sha256 == definition and (survey.state != "superseded" or recent):
+        if survey.sha256 == definition:
             return survey
     raise ConflictError("this report was made for another definition of the survey")
+
+
+def _refusal(
+    survey: PublishedSurvey, current: PublishedSurvey, today: date
+) -> SurveyError | None:
+    """Why a version takes no new reports, or None when it does."""
+    if survey.state == "closed":
+        return ClosedError("this survey is closed and takes no more reports")
+    stale = survey.version < current.version - 1 or today - survey.changed > GRACE
+    if survey.state == "superseded" and stale:
+        return ConflictError("this report was made for another definition of the survey")
+    return None
 
 
 def parse(body: bytes) -> Submission:
@@ -132,24 +138,15 @@ def _report_id(text: str) -> bytes:
 
 
 def _strict_json(body: bytes) -> Any:
-    """JSON without what parsers disagree about: repeated keys, NaN, floats, deep nesting."""
+    """JSON without what parsers disagree about: repeated keys, NaN, half characters."""
     try:
         text = body.decode("utf-8")
-        _check_depth(text)
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant,
                           parse_float=_finite, parse_int=_small_integer)
     except UnicodeDecodeError:
         raise MalformedReportError("the body is not UTF-8") from None
     except (json.JSONDecodeError, RecursionError):
         raise MalformedReportError("the body is not JSON") from None
-
-
-def _check_depth(text: str) -> None:
-    depth = 0
-    for bracket in re.sub(r'"(?:[^"\\]|\\.)*"|[^\[\]{}"]', "", text):
-        depth += (bracket in "[{") - (bracket in "]}")
-        if depth > MAX_DEPTH:
-            raise MalformedReportError("the body is nested too deeply")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

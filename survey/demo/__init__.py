@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import numpy as np
 
 from survey.collect.publication import publish
 from survey.collect.submission import receive
-from survey.errors import NotFoundError
+from survey.errors import ConflictError, NotFoundError
 from survey.mechanism import secure_uniform_below
 from survey.mechanism.simulate import truths
 from survey.questionnaire.definition import Definition, report_body
@@ -33,6 +35,19 @@ TRUE_SHARES: Mapping[str, Sequence[float]] = {
     "leaving": (0.34, 0.66),
 }
 """What the simulated respondents would truthfully answer; invented."""
+
+
+@contextmanager
+def alone_in(directory: Path) -> Iterator[None]:
+    """Keep the directory to one demo: a second one would take away the first one's database."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConflictError(f"another demo runs in {directory}; stop it, or choose another "
+                                "directory with --directory") from None
+        yield
 
 
 def prepare(store: Store, today: date) -> PublishedSurvey:

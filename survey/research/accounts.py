@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 import time
 from collections.abc import Callable
@@ -23,8 +24,10 @@ from survey.store import Researcher, Store
 MIN_PASSWORD_LENGTH = 12
 IDLE_SECONDS = 2 * 3600
 ABSOLUTE_SECONDS = 12 * 3600
-MAX_FAILURES = 10
-FAILURE_SECONDS = 15 * 60
+MAX_TRIES = 10
+MAX_TRIES_PER_ADDRESS = 50
+TRY_SECONDS = 15 * 60
+MAX_REMEMBERED = 10_000
 WRONG = "This email address and password do not belong together."
 THROTTLED = "Too many wrong passwords. Wait 15 minutes and try again."
 
@@ -52,32 +55,50 @@ class Passwords:
 
 
 class Throttle:
-    """Counts wrong passwords per address and account, in memory, under a key that is forgotten.
+    """Counts tries per address and account, in memory, under a key that is forgotten.
 
-    Only the pair is throttled: a stranger elsewhere cannot lock the owner out.
+    A try is counted before its password is verified, so that tries at once do not slip through.
+    An account is throttled per address: a stranger elsewhere cannot lock its owner out.
     """
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
-        self._failures: dict[bytes, list[float]] = {}
+        self._tries: dict[bytes, list[float]] = {}
         self._lock = Lock()
 
-    def _pair(self, address: str, email: str) -> bytes:
-        return hmac.digest(self._key, f"{address}\n{email.lower()}".encode(), "sha256")
+    def _hashes(self, address: str, email: str) -> dict[bytes, int]:
+        """What a try counts against, with the limit of each."""
+        pair, alone = f"{address}\n{email.lower()}", f"{address}\n"
+        return {hmac.digest(self._key, text.encode(), "sha256"): limit
+                for text, limit in ((pair, MAX_TRIES), (alone, MAX_TRIES_PER_ADDRESS))}
 
-    def is_open(self, address: str, email: str, now: float) -> bool:
-        """Whether another try may be made."""
+    def admits(self, address: str, email: str, now: float) -> bool:
+        """Count a try at `now` (seconds); False when there were too many before it."""
+        hashes = self._hashes(address, email)
         with self._lock:
-            recent = [t for t in self._failures.get(self._pair(address, email), ())
-                      if now - t < FAILURE_SECONDS]
-            return len(recent) < MAX_FAILURES
+            self._forget(now)
+            if any(len(self._tries.get(each, ())) >= limit for each, limit in hashes.items()):
+                return False
+            for each in hashes:
+                self._tries.setdefault(each, []).append(now)
+            return True
 
-    def failed(self, address: str, email: str, now: float) -> None:
-        """Remember a wrong password; what is too old to matter is dropped."""
+    def succeeded(self, address: str, email: str) -> None:
+        """The password was right: earlier tries of this pair no longer count."""
+        pair = next(iter(self._hashes(address, email)))
         with self._lock:
-            self._failures = {pair: recent for pair, times in self._failures.items()
-                              if (recent := [t for t in times if now - t < FAILURE_SECONDS])}
-            self._failures.setdefault(self._pair(address, email), []).append(now)
+            self._tries.pop(pair, None)
+
+    def _forget(self, now: float) -> None:
+        """Drop what is too old; a flood of names cannot fill the memory."""
+        if len(self._tries) > MAX_REMEMBERED:
+            self._tries.clear()
+        for each in list(self._tries):
+            recent = [t for t in self._tries[each] if now - t < TRY_SECONDS]
+            if recent:
+                self._tries[each] = recent
+            else:
+                del self._tries[each]
 
 
 class SignedIn:
@@ -147,13 +168,13 @@ def blueprint(signed_in: SignedIn) -> Blueprint:
             page = render_template("research/sign_in.html", form=form)
             return page, 422 if form.errors else 200
         address, email = request.remote_addr or "", form.email.data.strip()
-        if not throttle.is_open(address, email, time.monotonic()):
+        if not throttle.admits(address, email, time.monotonic()):
             form.password.errors = [THROTTLED]
             return render_template("research/sign_in.html", form=form), 429
         if not signed_in.sign_in(email, form.password.data):
-            throttle.failed(address, email, time.monotonic())
             form.password.errors = [WRONG]
             return render_template("research/sign_in.html", form=form), 403
+        throttle.succeeded(address, email)
         return redirect(_own_page(request.args.get("next", "")))
 
     @routes.post("/sign-out")
@@ -166,5 +187,5 @@ def blueprint(signed_in: SignedIn) -> Blueprint:
 
 def _own_page(path: str) -> str:
     """Where to go after signing in: a researchers' page of ours, never another site."""
-    return path if path.startswith("/research/") and "\\" not in path else url_for(
-        "research.surveys")
+    own = re.fullmatch(r"/research/[A-Za-z0-9/._-]*", path)
+    return path if own else url_for("research.surveys")

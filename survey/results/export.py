@@ -12,7 +12,7 @@ from survey.results.tables import Row
 
 COLUMNS = tuple(column.name for column in fields(Row))
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\x00")
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\x00", "＝", "＋", "－", "＠")
 
 
 def to_csv(rows: Iterable[Row]) -> str:

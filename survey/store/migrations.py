@@ -38,6 +38,13 @@ FOUNDATION = (
         WHEN EXISTS (SELECT 1 FROM survey WHERE key = NEW.key OR sha256 = NEW.sha256
                      OR (slug = NEW.slug AND version = NEW.version))
         BEGIN SELECT RAISE(ABORT, 'a published definition is never replaced'); END""",
+    # Deleted and written again, a definition could change as well; a deletion takes its reports.
+    """CREATE TRIGGER published_definition_is_not_deleted_before_its_reports
+        BEFORE DELETE ON survey
+        WHEN EXISTS (SELECT 1 FROM inbox WHERE survey = OLD.key)
+            OR EXISTS (SELECT 1 FROM seen WHERE survey = OLD.key)
+            OR EXISTS (SELECT 1 FROM block WHERE survey = OLD.key)
+        BEGIN SELECT RAISE(ABORT, 'a survey is deleted after its reports, never before'); END""",
     """CREATE TABLE inbox (
         survey INTEGER NOT NULL REFERENCES survey (key),
         id BLOB NOT NULL,

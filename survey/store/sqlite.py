@@ -129,15 +129,12 @@ class SqliteStore(SqliteResearchers):
             if n < max(minimum, 1):
                 return 0
             _write(connection, survey, seal(groups), n)
-        with named_errors():
-            # The log would go on holding single reports in the order of their arrival.
-            self._database().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return n
 
-    def forget_ids(self, survey: int) -> None:
-        """Delete the ids of a closed survey's reports; a resent one can no longer be told."""
+    def forget_ids(self, survey: int) -> int:
+        """Delete the ids of a survey's released reports; a resent one can no longer be told."""
         with self._transaction() as connection:
-            connection.execute("DELETE FROM seen WHERE survey = ?", [survey])
+            return connection.execute("DELETE FROM seen WHERE survey = ?", [survey]).rowcount
 
     # -- released data
 

@@ -17,8 +17,10 @@ from survey.store.migrations import migrations
 BUSY_SECONDS = 5
 """Longest wait for the write lock; below every server's worker timeout."""
 
+BUSY_TIMEOUT = f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}"
+
 PRAGMAS = (
-    f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}",
+    BUSY_TIMEOUT,
     # Per connection: NORMAL may lose acknowledged commits when the power fails.
     "PRAGMA synchronous = FULL",
     # What left the inbox must not stay readable in the file's free pages.
@@ -35,6 +37,7 @@ class SqliteConnections:
         self._local = threading.local()
         # Threads queue here, fairly; SQLite's own lock, for other processes, polls.
         self._writing = threading.Lock()
+        self._log_pending = False
 
     # -- connections and transactions
 
@@ -109,11 +112,28 @@ class SqliteConnections:
         with named_errors():
             return [step.name for step in migrations.pending(self._database(create=True))]
 
+    def truncate_log(self, *, only_pending: bool = False) -> None:
+        """Move the log into the file and empty it, unless somebody is reading just now.
+
+        It never waits: a reader would otherwise hold up every writer. What could not be cut is
+        remembered, and `only_pending` tries again only then.
+        """
+        if only_pending and not self._log_pending:
+            return
+        with named_errors():
+            database = self._database()
+            database.execute("PRAGMA busy_timeout = 0")
+            try:
+                row = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                database.execute(BUSY_TIMEOUT)
+            self._log_pending = bool(row[0])
+
     def vacuum(self) -> None:
         """Rewrite the file, so that the layout of its pages tells nothing of its history."""
         with named_errors():
             self._database().execute("VACUUM")
-            self._database().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self.truncate_log()
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -140,13 +140,86 @@ def test_a_closed_survey_takes_no_more_reports_and_releases_what_waits(store, sm
     assert close(store, "small", TODAY) == 0
 
 
+def test_a_close_that_was_interrupted_is_finished_by_closing_again(store, small, settings):
+    for number in range(7):
+        store.add_report(small.key, report(number))
+    store.close_survey("small", TODAY)  # and then the power failed
+    assert store.tally(small.key).n == 0
+    assert close(store, "small", TODAY)
+    assert store.tally(small.key).n == 7
+
+
+def test_a_close_that_was_interrupted_is_finished_by_the_release_loop(store, small, settings):
+    store.add_report(small.key, report(1))
+    store.close_survey("small", TODAY)
+    assert ReleaseLoop(store, settings).look(0.0) == 1
+
+
+def test_a_reader_never_holds_up_a_release_and_the_log_is_cut_afterwards(store, small, settings):
+    for number in range(30):
+        store.add_report(small.key, report(number))
+    reader = raw(settings)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM inbox").fetchone()
+    log = Path(path_of(settings) + "-wal")
+    assert release(store, small, 25) == 30
+    assert log.stat().st_size > 0
+    reader.execute("COMMIT")
+    reader.close()
+    ReleaseLoop(store, settings).tidy(TODAY)
+    assert log.stat().st_size == 0
+
+
+def test_the_release_loop_survives_a_store_that_fails_for_a_while(store, small, settings, caplog):
+    loop = ReleaseLoop(store, settings)
+    stop = threading.Event()
+    failures = iter([StoreError("the database refused: disk I/O error"), StoreBusyError("full")])
+
+    def look(_):
+        failure = next(failures, None)
+        if failure is None:
+            stop.set()
+            return 0
+        raise failure
+
+    loop.look = look
+    loop.run(stop)
+    assert "disk I/O error" in caplog.text
+    assert "full" in caplog.text
+
+
+def test_a_published_survey_is_not_deleted_before_its_reports(store, small, settings):
+    store.add_report(small.key, report(1))
+    connection = raw(settings)
+    with pytest.raises(sqlite3.IntegrityError, match="after its reports"):
+        connection.execute("DELETE FROM survey")
+    connection.close()
+
+
+@pytest.mark.security
+def test_no_arrival_order_in_the_files_pages_after_close(store, small, settings):
+    """Reports come in the order of their codes; the file holds them in no order: .50 +- .02."""
+    for i in range(4000):
+        code = bytes([i // 1400, 0])
+        store.add_report(small.key, StoredReport(os.urandom(16), "", code))
+    close(store, "small", TODAY)
+    connection = raw(settings)
+    (data,) = connection.execute("SELECT data FROM block WHERE question = 0").fetchone()
+    connection.close()
+    codes = np.frombuffer(data, np.uint8).astype(int)
+    steps = np.diff(codes)
+    assert abs((steps > 0).sum() / (steps != 0).sum() - 0.5) < 0.02
+    # A file that kept the order would have two steps up and none down.
+    assert (steps != 0).sum() > 1000
+
+
 def test_ids_are_forgotten_when_nobody_will_send_them_again(store, small, settings):
     store.add_report(small.key, report(1))
     close(store, "small", TODAY)
     loop = ReleaseLoop(store, settings)
-    loop.forget_old_ids(TODAY + timedelta(days=7))
+    loop.tidy(TODAY + timedelta(days=7))
     assert store.knows_report(small.key, report(1))
-    loop.forget_old_ids(TODAY + timedelta(days=8))
+    loop.tidy(TODAY + timedelta(days=8))
     assert not store.knows_report(small.key, report(1))
 
 
@@ -233,8 +306,7 @@ def test_nothing_of_single_reports_stays_in_the_files_after_close(store, setting
     for each in reports:
         store.add_report(small.key, each)
     close(store, "small", TODAY)
-    ReleaseLoop(store, settings).forget_old_ids(TODAY + timedelta(days=8))
-    store.vacuum()
+    ReleaseLoop(store, settings).tidy(TODAY + timedelta(days=8))
     content = b"".join(file.read_bytes() for file in Path(path_of(settings)).parent.iterdir())
     assert not [each for each in reports if each.id in content]
 

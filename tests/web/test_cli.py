@@ -67,9 +67,12 @@ def test_check_prints_every_mistake_with_its_place_and_exits_with_1(run, tmp_pat
     ["publish", "none.toml"], ["check", "none.toml"],
     ["researcher", "add", "nobody", "--password", "long enough for all"],
     ["researcher", "add", "a@example.org", "--password", "short"], ["serve"],
+    ["export", "small", "--output", "/nonexistent/x.csv"], ["demo", "--directory", "/dev/null"],
+    ["estimate", "\udcff"], ["estimate", "../../etc"],
 ])
-def test_a_refusal_is_one_clear_line_and_exit_1(run, arguments):
+def test_a_refusal_is_one_clear_line_and_exit_1(run, tmp_path, arguments):
     run("migrate")
+    run("publish", str(tmp_path / "small.toml"))
     refused = run(*arguments)
     assert refused.exit_code == 1
     assert len(refused.stderr.splitlines()) == 1
@@ -108,8 +111,13 @@ def test_a_release_by_hand_needs_25_reports(run, tmp_path):
     ("SURVEY_PUBLIC_URL", "http://survey.example.org", "https://"),
     ("SURVEY_PUBLIC_URL", "ftp://127.0.0.1", "https://"),
     ("SURVEY_RELEASE_MINIMUM", "many", "not a number"),
-    ("SURVEY_RELEASE_MINIMUM", "0", "at least 1"),
-    ("SURVEY_EPSILON_PER_SURVEY", "21", "at most 20"),
+    ("SURVEY_RELEASE_MINIMUM", "24", "from 25 to"),
+    ("SURVEY_EPSILON_PER_SURVEY", "21", "to 20"),
+    ("SURVEY_EPSILON_PER_SURVEY", "NaN", "to 20"),
+    ("SURVEY_EPSILON_PER_QUESTION", "-1", "to 12"),
+    ("SURVEY_EPSILON_WARNING", "NaN", "to 20"),
+    ("SURVEY_PASSWORD_COST", "0", "from 1 to"),
+    ("SURVEY_PUBLIC_URL", "http://[::", "https://"),
     ("SURVEY_SECERT", SECRET, "unknown setting"),
     ("SURVEY_DATABASE", "mysql://x", "sqlite:///PATH"),
 ])
@@ -163,6 +171,7 @@ def test_the_demo_prints_links_that_work_and_survives_ctrl_c(tmp_path):
     assert {int(row["n_options"]) for row in rows} >= {2, 7}
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
+    assert process.returncode == 0
     again = open_store(f"sqlite:///{tmp_path / 'demo' / 'demo.db'}")
     survey, = again.surveys()
     assert again.tally(survey.key).n == 600
@@ -196,6 +205,35 @@ def test_a_demo_interrupted_among_its_respondents_goes_on_where_it_stopped(tmp_p
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert reports_in(path) == there + 50
+
+
+def test_a_second_demo_in_the_same_directory_is_refused_in_one_line(tmp_path):
+    process = demo(tmp_path / "demo", free_port(), "--respondents", "50")
+    printed_until(process, "Ctrl-C")
+    refused = CliRunner().invoke(main, ["demo", "--fresh", "--port", str(free_port()),
+                                        "--directory", str(tmp_path / "demo")])
+    assert refused.exit_code == 1
+    assert "another demo runs" in refused.stderr
+    assert reports_in(tmp_path / "demo" / "demo.db") == 50
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+
+
+def test_the_demo_prints_its_links_also_where_a_proxy_is_set(tmp_path, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    process = demo(tmp_path / "demo", free_port(), "--respondents", "0")
+    assert "Dashboard" in printed_until(process, "Ctrl-C")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+
+
+def test_a_fresh_demo_forgets_the_one_before(tmp_path):
+    for arguments, there in ((["--respondents", "60"], 60), (["--fresh", "--respondents", "0"], 0)):
+        process = demo(tmp_path / "demo", free_port(), *arguments)
+        printed_until(process, "Ctrl-C")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        assert reports_in(tmp_path / "demo" / "demo.db") == there
 
 
 @pytest.mark.parametrize("command", ["demo", "serve"])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from survey.app import create_app
+from survey.collect.publication import close
+from survey.errors import StoreBusyError
 from survey.settings import Settings
 from survey.store import open_store
-from tests.conftest import SECRET
+from tests.conftest import SECRET, TODAY
 
 POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
@@ -24,11 +26,42 @@ REQUESTS = [
 ]
 
 
+REPORTS = [({}, 201), ({"codes": [1, 1]}, 409), ({"codes": [9, 9]}, 422),
+           ({"pad": "." * 9000}, 413)]
+
+
 @pytest.mark.security
 @pytest.mark.parametrize(("method", "path", "status"), REQUESTS)
 def test_every_route_and_status_carries_the_exact_headers(client, small, method, path, status):
     response = getattr(client, method)(path)
     assert response.status_code == status
+    check_headers(response, path)
+
+
+@pytest.mark.security
+def test_every_answer_to_a_report_carries_the_exact_headers(client, store, small, monkeypatch):
+    path = "/s/small/reports"
+    form = {"definition": small.sha256, "report_id": "A" * 22, "stratum": "", "codes": [0, 2],
+            "invitation": "", "pad": ""}
+    for changes, status in REPORTS:
+        response = client.post(path, json={**form, **changes})
+        assert response.status_code == status
+        check_headers(response, path)
+    close(store, "small", TODAY)
+    closed = client.post(path, json={**form, "report_id": "C" + "A" * 21})
+    assert closed.status_code == 410
+    check_headers(closed, path)
+
+    def busy(*_):
+        raise StoreBusyError("busy")
+
+    monkeypatch.setattr(store, "versions", busy)
+    refused = client.post(path, json=form)
+    assert refused.status_code == 503
+    check_headers(refused, path)
+
+
+def check_headers(response, path):
     form_action = "'self'" if path.startswith("/research") else "'none'"
     assert response.headers["Content-Security-Policy"] == POLICY.format(form_action)
     assert response.headers["X-Content-Type-Options"] == "nosniff"
@@ -36,7 +69,9 @@ def test_every_route_and_status_carries_the_exact_headers(client, small, method,
     assert response.headers["Cross-Origin-Opener-Policy"] == "same-origin"
     assert response.headers["Cross-Origin-Resource-Policy"] == "same-origin"
     assert response.headers["Cache-Control"] == "no-store"
-    assert "geolocation=()" in response.headers["Permissions-Policy"]
+    assert response.headers["X-Frame-Options"] == "DENY"
+    assert response.headers["Permissions-Policy"] == (
+        "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
     assert "Strict-Transport-Security" not in response.headers  # http on loopback
 
 

@@ -72,6 +72,17 @@ def test_the_version_before_is_refused_after_8_days(client, store, small):
     assert client.post("/s/small/reports", json=body(small)).status_code == 409
 
 
+def test_a_stored_report_of_an_old_version_still_gets_its_201(client, store, small):
+    client.post("/s/small/reports", json=body(small))
+    today = datetime.now(UTC).date()
+    for number, words in enumerate(("Both questions", "Just two questions")):
+        changed = load(SMALL.replace("Two questions", words).encode(), "s.toml", Caps())
+        publish(store, changed, today - timedelta(days=30 - number))
+    assert client.post("/s/small/reports", json=body(small)).status_code == 201
+    other = body(small, report_id="BAAAAAAAAAAAAAAAAAAAAA")
+    assert client.post("/s/small/reports", json=other).status_code == 409
+
+
 def test_a_closed_survey_is_410_but_a_known_report_still_gets_its_201(client, store, small):
     client.post("/s/small/reports", json=body(small))
     close(store, "small", datetime.now(UTC).date())
@@ -116,6 +127,7 @@ def test_what_is_not_json_is_400(client, small):
 @pytest.mark.parametrize("headers", [
     {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"},
     {"Origin": "https://elsewhere.example"}, {"Origin": "null"},
+    {"Origin": "http://["}, {"Origin": ""}, {"Origin": "http://a]b"},
 ])
 def test_another_site_s_page_cannot_send_reports(client, store, small, headers):
     assert client.post("/s/small/reports", json=body(small), headers=headers).status_code == 403

@@ -6,11 +6,14 @@ import csv
 import io
 import os
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from flask import request
 
+from survey.app import create_app
 from survey.collect.release import release
 from survey.research.accounts import ABSOLUTE_SECONDS, IDLE_SECONDS, Passwords, Throttle
 from survey.results.tables import Results
@@ -101,9 +104,37 @@ def test_logins_are_throttled_within_10_tries_without_locking_the_owner_out(clie
 def test_a_throttle_opens_again_after_15_minutes():
     throttle = Throttle()
     for _ in range(10):
-        throttle.failed("203.0.113.9", EMAIL, 0.0)
-    assert not throttle.is_open("203.0.113.9", EMAIL.upper(), 899.0)
-    assert throttle.is_open("203.0.113.9", EMAIL, 900.0)
+        assert throttle.admits("203.0.113.9", EMAIL, 0.0)
+    assert not throttle.admits("203.0.113.9", EMAIL.upper(), 899.0)
+    assert throttle.admits("203.0.113.9", EMAIL, 900.0)
+
+
+def test_one_address_cannot_try_many_accounts_and_a_flood_fills_no_memory():
+    throttle = Throttle()
+    admitted = sum(throttle.admits("203.0.113.9", f"{i}@example.org", 0.0) for i in range(200))
+    assert admitted == 50
+    for i in range(30_000):
+        throttle.admits(f"2001:db8::{i:x}", EMAIL, 0.0)
+    assert len(throttle._tries) <= 10_002
+
+
+def test_the_right_password_forgives_the_wrong_ones_before_it(client, researcher):
+    for _ in range(2):
+        for _ in range(9):
+            assert sign_in(client, password="wrong").status_code == 403
+        assert sign_in(client).status_code == 302
+
+
+def test_behind_a_trusted_proxy_the_visitors_address_is_the_one_that_counts(store, settings):
+    proxied = replace(settings, trusted_proxies=1, public_url="https://survey.example.org")
+    proxied_app = create_app(proxied, store)
+    seen = []
+    proxied_app.add_url_rule("/address", view_func=lambda: seen.append(
+        (request.remote_addr, request.host, request.is_secure)) or "")
+    proxied_app.test_client().get("/address", headers={
+        "X-Forwarded-For": "198.51.100.1, 203.0.113.9", "X-Forwarded-Proto": "https",
+        "X-Forwarded-Host": "survey.example.org"})
+    assert seen == [("203.0.113.9", "survey.example.org", True)]
 
 
 @pytest.mark.security
@@ -134,7 +165,8 @@ def test_csrf_covers_every_unsafe_route_but_the_report_address(app):
 
 
 @pytest.mark.parametrize("target", ["https://elsewhere.example/", "//elsewhere.example/",
-                                    "/\\elsewhere.example", "/s/small"])
+                                    "/\\elsewhere.example", "/s/small",
+                                    "/research/%0d%0aX:1", "/research/?next=//x", "/research"])
 def test_signing_in_never_leads_to_another_site(client, researcher, target):
     assert sign_in(client, next_page=target).headers["Location"] == "/research/"
 

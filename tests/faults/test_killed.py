@@ -1,0 +1,134 @@
+"""Killed in the middle: what was acknowledged is there once, and nothing is left running."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import secrets
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from survey.collect.submission import parse
+from survey.questionnaire.definition import report_body
+from survey.store import StoredReport
+
+
+def children_of(pid: int) -> list[int]:
+    """Processes started by a process, from /proc."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(stat.parent.name))
+    return found
+
+
+def keep_sending(port: int, survey, acknowledged: list[bytes], stop: threading.Event) -> None:
+    """Send reports over one connection until it breaks; remember each acknowledged body."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        while not stop.is_set():
+            body = report_body(survey.sha256, secrets.token_urlsafe(16), [0, 1], length=512)
+            connection.request("POST", "/s/small/reports", body,
+                               {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            response.read()
+            if response.status == 201:
+                acknowledged.append(body)
+    except (OSError, http.client.HTTPException):
+        pass  # the server is gone: what this test is about
+    finally:
+        connection.close()
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_acknowledged_means_on_disk_also_when_every_process_is_killed(
+    serve, store, small, workers
+):
+    url = serve("--workers", workers)
+    port = int(url.rpartition(":")[2])
+    acknowledged: list[bytes] = []
+    stop = threading.Event()
+    threads = [threading.Thread(target=keep_sending, args=[port, small, acknowledged, stop])
+               for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    while len(acknowledged) < 300:
+        time.sleep(0.01)
+    parent = serve.processes[0]
+    for pid in [parent.pid, *children_of(parent.pid)]:
+        os.kill(pid, signal.SIGKILL)
+    parent.communicate()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert len({json.loads(body)["report_id"] for body in acknowledged}) == len(acknowledged)
+    for body in acknowledged:
+        assert store.knows_report(small.key, stored(body))
+    there = store.waiting(small.key) + store.released(small.key)
+    # At most one report per connection was stored without its answer having left.
+    assert len(acknowledged) <= there <= len(acknowledged) + 8
+
+
+def stored(body: bytes) -> StoredReport:
+    submission = parse(body)
+    return StoredReport(submission.report_id, "", bytes(submission.codes))
+
+
+def test_workers_end_when_the_server_that_started_them_is_killed(serve, store, small):
+    serve("--workers", "2")
+    parent = serve.processes[0]
+    workers = children_of(parent.pid)
+    assert len(workers) >= 2
+    parent.kill()
+    parent.communicate()
+    deadline = time.monotonic() + 15
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+        assert time.monotonic() < deadline, "orphaned workers go on"
+        time.sleep(0.1)
+
+
+def test_a_killed_worker_is_replaced_and_no_report_is_lost(serve, store, small):
+    url = serve("--workers", "2")
+    port = int(url.rpartition(":")[2])
+    parent = serve.processes[0]
+    before = {pid for pid in children_of(parent.pid) if is_worker(pid)}
+    os.kill(next(iter(before)), signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while len({pid for pid in children_of(parent.pid) if is_worker(pid)} - before) < 1:
+        assert parent.poll() is None, "the server ended with its worker"
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    acknowledged: list[bytes] = []
+    while not acknowledged:
+        stop = threading.Event()
+        sender = threading.Thread(target=keep_sending, args=[port, small, acknowledged, stop])
+        sender.start()
+        time.sleep(0.2)
+        stop.set()
+        sender.join()
+    assert store.knows_report(small.key, stored(acknowledged[0]))
+
+
+def is_worker(pid: int) -> bool:
+    try:
+        return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def test_a_terminated_server_stops_with_exit_0(serve, small):
+    serve()
+    process = serve.processes[0]
+    process.terminate()
+    process.communicate(timeout=30)
+    assert process.returncode == 0

@@ -1,0 +1,94 @@
+"""The field's classical designs as exact tables: coins, cards, dice, unrelated questions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from survey.errors import ChannelError
+from survey.mechanism.design import Probability, exact_fraction
+from survey.mechanism.shapes import Explicit
+from survey.mechanism.weight_table import WeightTable
+
+
+def from_probabilities(rows: Sequence[Sequence[Fraction]], no_answers: int = 0) -> WeightTable:
+    """The table whose weights are these probabilities, exactly.
+
+    `rows` has shape (truths, reports), each adding up to 1; the common denominator becomes the
+    total. epsilon is the largest log ratio within a column.
+
+    >>> p = Fraction(3, 4)
+    >>> from_probabilities([[p, 1 - p], [1 - p, p]]).ratio
+    Fraction(3, 1)
+    """
+    for number, row in enumerate(rows):
+        if sum(row) != 1:
+            raise ChannelError(f"row {number} adds up to {sum(row)}; it must be 1")
+    total = math.lcm(*(share.denominator for row in rows for share in row))
+    weights = tuple(tuple(int(share * total) for share in row) for row in rows)
+    return WeightTable(Explicit(weights), no_answers)
+
+
+def warner(p: Probability) -> WeightTable:
+    """Warner's cards: with chance p the question, otherwise its opposite; yes and no.
+
+    P(yes | yes) = P(no | no) = p. epsilon = |ln(p/(1-p))|. Source: Warner 1965.
+
+    >>> warner("3/4").ratio
+    Fraction(3, 1)
+    """
+    share = _share(p, "p")
+    return from_probabilities([[share, 1 - share], [1 - share, share]])
+
+
+def two_coins(truth: Probability, yes: Probability) -> WeightTable:
+    """The classical demonstration: heads (chance `truth`), answer truthfully; tails, throw again
+    and say yes on heads (chance `yes`), whatever is true.
+
+    P(yes | yes) = t + (1-t) y, P(yes | no) = (1-t) y. Two fair coins give p = 3/4 and ln 3: a
+    share of .2001 is reported as .35005.
+    Source: Boruch 1971 (forced response); Dwork and Roth 2014, section 3.2.
+
+    >>> coins = two_coins("1/2", "1/2")
+    >>> coins.ratio, coins.matrix.tolist()
+    (Fraction(3, 1), [[0.75, 0.25], [0.25, 0.75]])
+    """
+    y = _share(yes, "yes")
+    return forced_response(truth, [y, 1 - y])
+
+
+def forced_response(truth: Probability, forced: Sequence[Probability]) -> WeightTable:
+    """A die: with chance t the truth, otherwise option j with chance f_j, whatever is true.
+
+    P(j | i) = t [i = j] + (1-t) f_j; `forced` adds up to 1 over the k options, and may be unequal.
+    epsilon = ln max_j (1 + t / ((1-t) f_j)). Source: Boruch 1971; Fox and Tracy 1986.
+
+    >>> forced_response("2/3", ["1/2", "1/2"]).matrix.round(4).tolist()  # Nigeria's die
+    [[0.8333, 0.1667], [0.1667, 0.8333]]
+    """
+    t = _share(truth, "truth")
+    shares = [_share(f, f"forced[{j}]") for j, f in enumerate(forced)]
+    if sum(shares) != 1:
+        raise ChannelError(f"forced adds up to {sum(shares)}; it must be 1")
+    k = range(len(shares))
+    return from_probabilities([[(1 - t) * shares[j] + (t if i == j else 0) for j in k] for i in k])
+
+
+def unrelated_question(asked: Probability, prevalence: Probability) -> WeightTable:
+    """With chance p the question, otherwise a harmless one of known share u ("born in May?").
+
+    P(yes | yes) = p + (1-p) u, P(yes | no) = (1-p) u: as a channel the forced response with u.
+    Source: Greenberg, Abul-Ela, Simmons, Horvitz 1969.
+
+    >>> unrelated_question("3/4", "1/12").matrix.round(4).tolist()
+    [[0.7708, 0.2292], [0.0208, 0.9792]]
+    """
+    return two_coins(asked, _share(prevalence, "prevalence"))
+
+
+def _share(value: Probability, name: str) -> Fraction:
+    share = exact_fraction(value, name)
+    if not 0 < share < 1:
+        raise ChannelError(f"{name} = {share} must be above 0 and below 1")
+    return share

@@ -6,6 +6,7 @@ import decimal
 import math
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Rational
 
 from survey.errors import ChannelError
 from survey.mechanism.subset_selection import SubsetSelection
@@ -21,21 +22,43 @@ GRID = 1000
 """Values suggested in errors lie on a grid of 1/GRID."""
 
 
+MAX_DIGITS = 40
+MAX_EXPONENT = 30
+"""Numbers longer or further from 1 than this are refused: 1e9999999 takes 20 s to make exact."""
+
+
 def exact_fraction(value: Probability, name: str) -> Fraction:
     """Read a number exactly; a float is read as its shortest decimal.
+
+    Raises ChannelError, in no time, for what is no number or has too many digits.
 
     >>> exact_fraction(0.85, "truth_probability")
     Fraction(17, 20)
     """
     if isinstance(value, bool):
         raise ChannelError(f"{name} must be a number, not {value}")
+    if not isinstance(value, str | float | Decimal | Rational):
+        raise ChannelError(f"{name} must be a number, not a {type(value).__name__}")
     try:
         # repr of a float is its shortest decimal: .1 means 1/10, not the binary fraction.
-        return Fraction(repr(float(value)) if isinstance(value, float) else value)
-    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
-        raise ChannelError(
-            f'{name} = {value!r} is not a number; write a decimal (0.75) or a fraction ("3/4")'
-        ) from None
+        written = repr(float(value)) if isinstance(value, float) else value
+        if _is_short(written):
+            return Fraction(written)
+    except (ValueError, ArithmeticError):
+        pass
+    raise ChannelError(f'{name} = {_brief(value)} is not a number of at most {MAX_DIGITS} digits; '
+                       'write a decimal (0.75) or a fraction ("3/4")')
+
+
+def _is_short(value: Fraction | Decimal | str | int) -> bool:
+    """Whether a number can be made a fraction at once; raises ArithmeticError for a non-number."""
+    if isinstance(value, str):
+        return len(value) <= MAX_DIGITS and ("/" in value or _is_short(Decimal(value)))
+    if isinstance(value, Decimal):
+        return (value.is_finite() and len(value.as_tuple().digits) <= MAX_DIGITS
+                and abs(value.adjusted()) <= MAX_EXPONENT)
+    exact = Fraction(value)
+    return bool(max(abs(exact.numerator), exact.denominator) < 10 ** (4 * MAX_DIGITS))
 
 
 def smallest_truth_probability(k: int) -> Fraction:
@@ -75,14 +98,14 @@ def grr(k: int, truth_probability: Probability) -> SubsetSelection:
     if not Fraction(1, k) < p < 1:
         nearest = nearest_truth_probability(k, p)
         raise ChannelError(
-            f"truth_probability = {_shown(p)} must be above 1/{k} and below 1 for {k} options; "
-            f"the nearest allowed value is {_shown(nearest)}"
+            f"truth_probability = {shown(p)} must be above 1/{k} and below 1 for {k} options; "
+            f"the nearest allowed value is {shown(nearest)}"
         )
     ratio = p * (k - 1) / (1 - p)
     if ratio.numerator + (k - 1) * ratio.denominator > WORD_TOTAL:
         raise ChannelError(
-            f"truth_probability = {p} needs weights above 2^32; "
-            f"the nearest allowed value is {_shown(nearest_truth_probability(k, p))}"
+            f"truth_probability = {shown(p)} needs weights above 2^32; "
+            f"the nearest allowed value is {shown(nearest_truth_probability(k, p))}"
         )
     return from_ratio(k, ratio.numerator, ratio.denominator)
 
@@ -100,8 +123,8 @@ def from_keep_probability(k: int, keep_probability: Probability) -> SubsetSelect
     if not 0 < t < 1:
         nearest = Fraction(1 if t <= 0 else GRID - 1, GRID)
         raise ChannelError(
-            f"keep_probability = {_shown(t)} must be above 0 and below 1; "
-            f"the nearest allowed value is {_shown(nearest)}"
+            f"keep_probability = {shown(t)} must be above 0 and below 1; "
+            f"the nearest allowed value is {shown(nearest)}"
         )
     return grr(k, t + (1 - t) / k)
 
@@ -123,8 +146,8 @@ def from_epsilon(k: int, epsilon: Probability) -> SubsetSelection:
     if not 0 < asked <= MAX_EPSILON:
         nearest = Fraction(1, GRID) if asked <= 0 else Fraction(MAX_EPSILON)
         raise ChannelError(
-            f"epsilon = {_shown(asked)} must be above 0 and at most {MAX_EPSILON}; "
-            f"the nearest allowed value is {_shown(nearest)}"
+            f"epsilon = {shown(asked)} must be above 0 and at most {MAX_EPSILON}; "
+            f"the nearest allowed value is {shown(nearest)}"
         )
     for L in (10**4, 10**3, 10**2, 10, 1):
         T = _floor_times_exp(L, asked)
@@ -132,8 +155,8 @@ def from_epsilon(k: int, epsilon: Probability) -> SubsetSelection:
             return from_ratio(k, T, L)
     lowest = Fraction(math.floor(math.log1p(1e-4) * GRID) + 1, GRID)
     raise ChannelError(
-        f"epsilon = {_shown(asked)} is too small for {k} options in exact integers; "
-        f"the nearest allowed value is {_shown(lowest)}"
+        f"epsilon = {shown(asked)} is too small for {k} options in exact integers; "
+        f"the nearest allowed value is {shown(lowest)}"
     )
 
 
@@ -155,6 +178,23 @@ def from_ratio(k: int, T: int, L: int) -> SubsetSelection:
     return SubsetSelection(k=k, d=1, T=T // divisor, L=L // divisor)
 
 
-def _shown(value: Fraction) -> str:
-    """A fraction as people type it: a short decimal where it is one."""
-    return str(value) if len(f"{float(value):g}") > 6 else f"{float(value):g}"
+def shown(value: Fraction) -> str:
+    """A fraction as people type it: a decimal where a short one is exact; never raises.
+
+    >>> shown(Fraction(3, 4)), shown(Fraction(1, 3)), shown(Fraction(12))
+    ('0.75', '1/3', '12')
+    """
+    try:
+        decimal_form = str(float(value)).removesuffix(".0")
+    except OverflowError:
+        return _brief(value)
+    return decimal_form if Fraction(decimal_form) == value else _brief(value)
+
+
+def _brief(value: object) -> str:
+    """Any value in at most `MAX_DIGITS` characters."""
+    try:
+        text = repr(value) if isinstance(value, str | float) else str(value)
+    except ValueError:  # Python refuses to print integers of thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= MAX_DIGITS else f"{text[:MAX_DIGITS - 3]}..."

@@ -6,6 +6,7 @@ Types of question are a closed list: free text, files and places cannot be rando
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal
@@ -16,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     StringConstraints,
     ValidationInfo,
     field_validator,
@@ -23,15 +25,10 @@ from pydantic import (
 )
 
 from survey.errors import ChannelError
-from survey.mechanism import SubsetSelection, from_epsilon, from_keep_probability, grr
+from survey.mechanism import SubsetSelection
 from survey.mechanism.design import exact_fraction
-
-PRIVACY = {
-    "truth_probability": grr,
-    "keep_probability": from_keep_probability,
-    "epsilon": from_epsilon,
-}
-"""The three ways to state a question's privacy, each with its constructor."""
+from survey.questionnaire.privacy import PRIVACY, build_channel
+from survey.settings import Caps
 
 MAX_OPTIONS = 100
 MAX_QUESTIONS = 200
@@ -40,17 +37,38 @@ OPT_OUT_LABEL = "Prefer not to say"
 YES_NO = ({"id": "yes", "label": "Yes"}, {"id": "no", "label": "No"})
 
 
+BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+"""Characters that show nothing although Unicode calls them letters, marks or symbols."""
+
+
 def _without_controls(text: str) -> str:
     if re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]", text):
         raise ValueError("must not contain control characters")
+    # They reorder what follows: a label could read as the opposite of what is counted.
+    if re.search(r"[\u202a-\u202e\u2066-\u2069]", text):
+        raise ValueError("must not contain direction control characters (U+202A to U+202E, "
+                         "U+2066 to U+2069)")
     return text
+
+
+def _empty_if_invisible(text: str) -> str:
+    return text if any(_is_visible(character) for character in text) else ""
+
+
+def _is_visible(character: str) -> bool:
+    return (unicodedata.category(character) not in ("Cc", "Cf", "Zl", "Zp", "Zs")
+            and character not in BLANKS
+            and not re.match(r"[\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]", character))
 
 
 def _trimmed(value: Any) -> Any:
     return value.replace("\r\n", "\n").strip() if isinstance(value, str) else value
 
 
-Text = Annotated[str, BeforeValidator(_trimmed), AfterValidator(_without_controls)]
+Text = Annotated[
+    str, BeforeValidator(_trimmed), AfterValidator(_without_controls),
+    AfterValidator(_empty_if_invisible),
+]
 Line = Annotated[Text, StringConstraints(min_length=1, max_length=300, pattern=r"^[^\n]*$")]
 Passage = Annotated[Text, StringConstraints(max_length=10_000)]
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)]
@@ -83,6 +101,7 @@ class Question(Frozen):
     truth_probability: Fraction | None = None
     keep_probability: Fraction | None = None
     epsilon: Fraction | None = None
+    _channel: SubsetSelection = PrivateAttr()
 
     @model_validator(mode="before")
     @classmethod
@@ -100,16 +119,27 @@ class Question(Frozen):
             raise ValueError(str(error)) from None
 
     @model_validator(mode="after")
-    def _is_private(self) -> Question:
+    def _is_private(self, info: ValidationInfo) -> Question:
         if self.type == "yes_no" and [option.id for option in self.options] != ["yes", "no"]:
             raise ValueError('options of a yes_no question have the ids "yes" and "no", in order')
         if len(self.all_options) > MAX_OPTIONS:
             raise ValueError(f"at most {MAX_OPTIONS} options with the one to prefer not to say")
+        caps = info.context if isinstance(info.context, Caps) else Caps()
         try:
-            self.channel  # noqa: B018  a question that exists has its channel
+            self._channel = self._channel_under(caps)
         except ChannelError as error:
             raise ValueError(str(error)) from None
         return self
+
+    def _channel_under(self, caps: Caps) -> SubsetSelection:
+        stated = [name for name in PRIVACY if getattr(self, name) is not None]
+        if len(stated) != 1:
+            raise ChannelError(
+                f"state one of {', '.join(PRIVACY)}, "
+                + (f"not {' and '.join(stated)}" if stated else "here or for the whole survey")
+            )
+        return build_channel(
+            stated[0], getattr(self, stated[0]), len(self.all_options), caps)
 
     @property
     def opt_out(self) -> str:
@@ -127,13 +157,7 @@ class Question(Frozen):
     @property
     def channel(self) -> SubsetSelection:
         """The integer channel that the one stated privacy means for this many options."""
-        stated = [name for name in PRIVACY if getattr(self, name) is not None]
-        if len(stated) != 1:
-            raise ChannelError(
-                f"state one of {', '.join(PRIVACY)}, "
-                + (f"not {' and '.join(stated)}" if stated else "here or for the whole survey")
-            )
-        return PRIVACY[stated[0]](len(self.all_options), getattr(self, stated[0]))
+        return self._channel
 
 
 class Page(Frozen):
@@ -144,7 +168,7 @@ class Page(Frozen):
 
 
 class Survey(Frozen):
-    """A whole survey, before publication."""
+    """A whole survey, before publication; an instance's `Caps` are the validation context."""
 
     slug: Slug
     title: Line

@@ -2,81 +2,48 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from survey.errors import DefinitionError
-from survey.mechanism.accounting import total_epsilon
-from survey.questionnaire.model import MAX_QUESTIONS, OPT_OUT_ID, PRIVACY, Question, Survey
+from survey.questionnaire.mistakes import Mistake, Place, located, refusal, sentence, shortened
+from survey.questionnaire.model import (
+    MAX_OPTIONS,
+    MAX_QUESTIONS,
+    OPT_OUT_ID,
+    OPT_OUT_LABEL,
+    YES_NO,
+    Question,
+    Survey,
+)
+from survey.questionnaire.parse import MAX_FILE_BYTES, parse
+from survey.questionnaire.privacy import PRIVACY, total_mistake
 from survey.settings import Caps
-
-Place = tuple[str | int, ...]
-Mistake = tuple[Place, str]
-
-MAX_FILE_BYTES = 1_000_000
-
-MAX_TRUTH_PROBABILITY = Fraction(99, 100)
-"""Highest P(report = truth) that is published; the client has the same ceiling built in."""
-
-NAMES = {"pages": "page", "questions": "question", "options": "option"}
 
 
 def load_file(path: Path, caps: Caps) -> Survey:
     """Read and check a definition file; its ending says whether it is TOML or JSON."""
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise DefinitionError([(str(path), f"cannot be read: {error.strerror}")]) from None
+        raise refusal([(str(path), f"cannot be read: {error.strerror}")]) from None
     return load(content, path.name, caps)
 
 
 def load(content: bytes, name: str, caps: Caps) -> Survey:
     """Parse and check a definition; raises DefinitionError with every mistake found."""
-    raw = with_survey_defaults(_parse(content, name))
-    mistakes = [*_structure(raw), *_repeated_ids(raw), *_caps(raw, caps)]
+    raw = with_survey_defaults(parse(content, name))
+    if too_many := list(_too_many(raw)):
+        raise located(raw, too_many)
+    mistakes = [*_structure(raw, caps), *_repeated_ids(raw), *_repeated_labels(raw),
+                *_total(raw, caps)]
     if mistakes:
-        mistakes.sort(key=lambda mistake: [f"{step:05}" if isinstance(step, int) else step
-                                           for step in mistake[0]])
-        raise DefinitionError([(_shown(raw, place), text) for place, text in mistakes])
-    return Survey.model_validate(raw)
-
-
-def _parse(content: bytes, name: str) -> dict[str, Any]:
-    if len(content) > MAX_FILE_BYTES:
-        raise DefinitionError([(name, f"is larger than {MAX_FILE_BYTES:,} bytes")])
-    try:
-        text = content.decode("utf-8-sig")
-        if name.lower().endswith(".json"):
-            raw = json.loads(text, parse_float=Decimal, object_pairs_hook=_unique)
-        elif name.lower().endswith(".toml"):
-            raw = tomllib.loads(text, parse_float=Decimal)
-        else:
-            raise DefinitionError([(name, "a definition file ends in .toml or .json")])
-    except UnicodeDecodeError as error:
-        raise DefinitionError([(name, f"is not UTF-8 text (byte {error.start})")]) from None
-    except RecursionError:
-        raise DefinitionError([(name, "is nested too deeply")]) from None
-    except ValueError as error:  # of both parsers, with line and column
-        raise DefinitionError([(name, f"cannot be parsed: {error}")]) from None
-    if not isinstance(raw, dict):
-        raise DefinitionError([(name, "must hold one object with slug, title, pages")])
-    return raw
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    for key in keys:
-        if keys.count(key) > 1:
-            raise ValueError(f"the key {key!r} is given twice in one object")
-    return dict(pairs)
+        raise located(raw, mistakes)
+    return Survey.model_validate(raw, context=caps)
 
 
 def with_survey_defaults(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,44 +70,46 @@ def with_survey_defaults(raw: Mapping[str, Any]) -> dict[str, Any]:
     return spelled
 
 
-def _structure(raw: Mapping[str, Any]) -> Iterator[Mistake]:
+def _too_many(raw: Mapping[str, Any]) -> Iterator[Mistake]:
+    """Counts above the limits, taken before anything is done for each entry."""
+    pages = raw.get("pages")
+    pages = pages if isinstance(pages, list) else []
+    questions = sum(len(page["questions"]) for page in pages
+                    if isinstance(page, Mapping) and isinstance(page.get("questions"), list))
+    for count, what in ((len(pages), "pages"), (questions, "questions")):
+        if count > MAX_QUESTIONS:
+            yield ("pages",), f"has {count:,} {what}; at most {MAX_QUESTIONS} are allowed"
+            return
+    for place, question in _questions(raw):
+        options = question.get("options")
+        if isinstance(options, list) and len(options) > MAX_OPTIONS:
+            yield (*place, "options"), (f"has {len(options):,} entries; "
+                                        f"the nearest allowed number is {MAX_OPTIONS}")
+
+
+def _structure(raw: Mapping[str, Any], caps: Caps) -> Iterator[Mistake]:
     try:
-        Survey.model_validate(raw)
+        Survey.model_validate(raw, context=caps)
     except ValidationError as error:
         for detail in error.errors(include_url=False):
+            place = detail["loc"]
+            if OPT_OUT_ID in place:  # pydantic goes on with the names of both types it tried
+                place = place[:place.index(OPT_OUT_ID) + 1]
             if not _echoes_another(detail):
-                yield detail["loc"], _sentence(detail)
+                yield place, sentence(detail)
 
 
 def _echoes_another(detail: ErrorDetails) -> bool:
-    """Whether a list is called too short only because its entries have mistakes of their own."""
-    value = detail["input"]
+    """Whether a mistake only repeats another.
+
+    A list is called too short when its entries have mistakes of their own; a text is called no
+    boolean where both may stand.
+    """
+    value, place = detail["input"], detail["loc"]
+    if OPT_OUT_ID in place and place[-1] != OPT_OUT_ID:
+        return (place[-1] == "bool") == isinstance(value, str)
     return (detail["type"] == "too_short" and isinstance(value, Sequence)
-            and len(value) >= detail["ctx"]["min_length"])
-
-
-def _sentence(detail: ErrorDetails) -> str:
-    """What pydantic found wrong, as a sentence that goes on from the place."""
-    kind, value, limits = detail["type"], detail["input"], detail.get("ctx", {})
-    if kind == "extra_forbidden":
-        return "is not a known key"
-    if kind == "missing":
-        return "is missing"
-    if kind == "literal_error" and detail["loc"][-1] == "type":
-        return (f"{value!r} is not a type of question: {detail['msg'][0].lower()}"
-                f"{detail['msg'][1:]}; free text, files and places cannot be randomized")
-    if isinstance(value, str) and kind in ("too_short", "too_long"):
-        return "is empty" if not value.strip() else (
-            f"has {limits['actual_length']:,} characters; at most {limits['max_length']:,} fit")
-    if kind == "too_short":
-        least = limits["min_length"]
-        return f"has {limits['actual_length']} entries; the nearest allowed number is {least}"
-    if kind == "too_long":
-        most = limits["max_length"]
-        return f"has {limits['actual_length']} entries; the nearest allowed number is {most}"
-    message = detail["msg"].removeprefix("Value error, ")
-    message = message[0].lower() + message[1:]
-    return f"{value!r} does not fit: {message}" if kind == "string_pattern_mismatch" else message
+            and not isinstance(value, str) and len(value) >= detail["ctx"]["min_length"])
 
 
 def _questions(raw: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
@@ -153,22 +122,25 @@ def _questions(raw: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any
                 yield ("pages", i, "questions", j), question
 
 
+def _options(place: Place, question: Mapping[str, Any], key: str) -> list[tuple[Place, Any]]:
+    """The place and the value of one key of every option, as far as they are options."""
+    options = question.get("options", YES_NO if question.get("type") == "yes_no" else None)
+    return [((*place, "options", i, key), option.get(key))
+            for i, option in enumerate(options if isinstance(options, Sequence) else [])
+            if isinstance(option, Mapping)]
+
+
 def _repeated_ids(raw: Mapping[str, Any]) -> Iterator[Mistake]:
     questions = list(_questions(raw))
-    yield from _repeats([(place, question.get("id")) for place, question in questions])
+    yield from _repeats([((*place, "id"), question.get("id")) for place, question in questions])
     for place, question in questions:
-        options = question.get("options")
-        entries: list[tuple[Place, Any]] = [
-            ((*place, "options", i), option.get("id"))
-            for i, option in enumerate(options if isinstance(options, list) else [])
-            if isinstance(option, Mapping)
-        ]
+        entries = _options(place, question, "id")
         if question.get(OPT_OUT_ID, True):
-            entries.insert(0, (place, OPT_OUT_ID))
+            entries.insert(0, ((*place, "id"), OPT_OUT_ID))
         yield from _repeats(entries)
 
 
-def _repeats(entries: list[tuple[Place, Any]]) -> Iterator[Mistake]:
+def _repeats(entries: Sequence[tuple[Place, Any]]) -> Iterator[Mistake]:
     taken: set[str] = set()
     every = {identifier for _, identifier in entries if isinstance(identifier, str)}
     for place, identifier in entries:
@@ -180,50 +152,37 @@ def _repeats(entries: list[tuple[Place, Any]]) -> Iterator[Mistake]:
             reason = " (the option to prefer not to say is there by itself; " \
                      "write prefer_not_to_say = false to leave it out)" \
                 if identifier == OPT_OUT_ID else ""
-            yield (*place, "id"), f'"{identifier}" is used twice; the nearest free id ' \
-                                  f'is "{free}"{reason}'
+            yield place, f'"{shortened(identifier)}" is used twice; the nearest free id ' \
+                         f'is "{shortened(free)}"{reason}'
         taken.add(identifier)
 
 
-def _caps(raw: Mapping[str, Any], caps: Caps) -> Iterator[Mistake]:
-    """What is too weak to publish, of one question and of all together."""
-    ratios = []
-    places = list(_questions(raw))
-    if len(places) > MAX_QUESTIONS:
-        yield ("pages",), f"has {len(places)} questions; at most {MAX_QUESTIONS} are allowed"
-    for place, data in places:
+def _repeated_labels(raw: Mapping[str, Any]) -> Iterator[Mistake]:
+    """Options that respondents could not tell apart."""
+    for place, question in _questions(raw):
+        entries = _options(place, question, "label")
+        opt_out = question.get(OPT_OUT_ID, True)
+        if isinstance(opt_out, str):
+            entries.append(((*place, OPT_OUT_ID), opt_out))
+        elif opt_out:
+            entries.insert(0, (place, OPT_OUT_LABEL))
+        taken: set[str] = set()
+        for where, label in entries:
+            if not isinstance(label, str):
+                continue
+            seen = " ".join(label.split()).casefold()
+            if seen and seen in taken:
+                yield where, f'"{shortened(label)}" is the label of another option already'
+            taken.add(seen)
+
+
+def _total(raw: Mapping[str, Any], caps: Caps) -> Iterator[Mistake]:
+    """What is too weak about all questions together."""
+    channels = []
+    for _, data in _questions(raw):
         try:
-            channel = Question.model_validate(data).channel
+            channels.append(Question.model_validate(data, context=caps).channel)
         except ValidationError:
             continue
-        ratios.append(channel.ratio)
-        if channel.exact_p > MAX_TRUTH_PROBABILITY:
-            highest = float(MAX_TRUTH_PROBABILITY)
-            yield place, (f"truth probability {channel.p:.4g} is above {highest}; "
-                          f"the nearest allowed value is truth_probability = {highest}")
-        elif channel.epsilon > caps.question:
-            yield place, (f"epsilon {channel.epsilon:.4g} is above this instance's cap; "
-                          f"the nearest allowed value is epsilon = {caps.question}")
-    if ratios and (total := total_epsilon(ratios)) > caps.survey:
-        each = int(caps.survey * 1000 / len(ratios)) / 1000
-        yield ("pages",), (f"total epsilon {total:.4g} of {len(ratios)} questions is above "
-                           f"the cap of {caps.survey}; the nearest allowed value for equal "
-                           f"questions is epsilon = {each:g} each")
-
-
-def _shown(raw: Mapping[str, Any], place: Place) -> str:
-    """A place as people say it: page 1, question 2 (bullied), option 3, label."""
-    parts: list[str] = []
-    here: Any = raw
-    for step in place:
-        try:
-            here = here[step]
-        except (KeyError, IndexError, TypeError):
-            here = None
-        if isinstance(step, int) and parts:
-            name = here.get("id") if isinstance(here, Mapping) else None
-            parts[-1] = f"{NAMES.get(parts[-1], parts[-1])} {step + 1}" + (
-                f" ({name})" if isinstance(name, str) else "")
-        else:
-            parts.append(str(step))
-    return ", ".join(parts)
+    if channels and (mistake := total_mistake(channels, caps)):
+        yield ("pages",), mistake

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections import Counter
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 
@@ -22,6 +24,7 @@ from survey.mechanism import (
     from_ratio,
     grr,
 )
+from survey.mechanism.design import shown
 from tests.conftest import ROOT
 
 VECTORS = json.loads((ROOT / "tests/vectors/mechanism.json").read_text(encoding="utf-8"))
@@ -140,6 +143,41 @@ def test_epsilon_given_as_a_logarithm_is_met_exactly(factor, ratio):
 def test_an_impossible_channel_is_refused_with_the_nearest_value(make, words):
     with pytest.raises(ChannelError, match=words):
         make()
+
+
+HOSTILE_NUMBERS = [
+    Decimal("1e400"), Decimal("1e9999999"), Decimal("1e-9999999"), Decimal("0e9999999"),
+    Decimal("0." + "3" * 1000), "1e9999999", "1e-9999999", "1e99999999999999999999", "1" * 5000,
+    "1/" + "7" * 5000, "1/1e5", "³⁄₄", "3/4/5", "", "0x1", "-inf", "\x1b[31m", "\ud800", 10**5000,
+    1e300, 1e-300, float("inf"), Decimal("sNaN"), Fraction(1, 10**5000), None, [], {}, b"1", 1j,
+]
+
+
+@pytest.mark.parametrize("value", HOSTILE_NUMBERS, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("make", [grr, from_keep_probability, from_epsilon])
+def test_a_hostile_number_is_refused_at_once_and_briefly(make, value):
+    started = time.perf_counter()
+    with pytest.raises(ChannelError, match="number") as refused:
+        make(3, value)
+    assert time.perf_counter() - started < 0.5
+    assert len(str(refused.value)) < 200
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize(("value", "p"), [
+    (" 3/4 ", Fraction(3, 4)), ("7.5e-1", Fraction(3, 4)), (Decimal("0.75"), Fraction(3, 4)),
+    (Decimal("0.7" + "0" * 30), Fraction(7, 10)), ("1_1/2_0", Fraction(11, 20)),
+])
+def test_a_number_of_reasonable_length_is_read_exactly(value, p):
+    assert grr(2, value).exact_p == p
+
+
+@given(st.fractions() | st.integers().map(lambda n: Fraction(10) ** (n % 9000))
+       | st.just(Fraction(1, 10**9999)))
+def test_every_fraction_can_be_shown(value):
+    text = shown(value)
+    assert 0 < len(text) <= 40
+    assert "/" not in text or "..." in text or Fraction(text) == value
 
 
 def test_a_device_never_runs_a_channel_that_favours_the_other_answers():

@@ -18,7 +18,8 @@ from survey.errors import DefinitionError
 from survey.mechanism import SubsetSelection, grr
 from survey.questionnaire.definition import freeze, read_definition
 from survey.questionnaire.label import label, total_odds
-from survey.questionnaire.native import MAX_TRUTH_PROBABILITY, load, load_file
+from survey.questionnaire.native import load, load_file
+from survey.questionnaire.privacy import MAX_TRUTH_PROBABILITY
 from survey.settings import Caps
 from tests.conftest import ROOT, SMALL
 
@@ -78,14 +79,17 @@ def test_a_survey_s_privacy_holds_for_questions_that_state_none():
     ('type = "yes_no"', "page 1, question 1 (q)", "state one of"),
     ('type = "yes_no"\nepsilon = 1\ntruth_probability = 0.7', "page 1, question 1 (q)",
      "not truth_probability and epsilon"),
-    ('type = "yes_no"\ntruth_probability = 0.3', "page 1, question 1 (q)", "value is 0.334"),
-    ('type = "yes_no"\ntruth_probability = "1/3"', "page 1, question 1 (q)", "value is 0.334"),
-    ('type = "yes_no"\ntruth_probability = 1', "page 1, question 1 (q)", "value is 0.999"),
+    ('type = "yes_no"\ntruth_probability = 0.3', "page 1, question 1 (q)",
+     "value is truth_probability = 0.334"),
+    ('type = "yes_no"\ntruth_probability = "1/3"', "page 1, question 1 (q)",
+     "value is truth_probability = 0.334"),
+    ('type = "yes_no"\ntruth_probability = 1', "page 1, question 1 (q)",
+     "value is truth_probability = 0.99"),
     ('type = "yes_no"\ntruth_probability = 0.995', "page 1, question 1 (q)",
      "truth_probability = 0.99"),
     ('type = "yes_no"\ntruth_probability = nan', "page 1, question 1 (q), truth_probability",
      "not a number"),
-    ('type = "yes_no"\nepsilon = 13', "page 1, question 1 (q)", "value is 12"),
+    ('type = "yes_no"\nepsilon = 13', "page 1, question 1 (q)", "value is epsilon = 5.288"),
     ('type = "free_text"\nepsilon = 1', "page 1, question 1 (q), type", "cannot be randomized"),
     ('type = "single_choice"\nepsilon = 1', "page 1, question 1 (q), options", "is missing"),
     ('type = "single_choice"\nepsilon = 1\noptions = [{id = "a", label = "A"}]',

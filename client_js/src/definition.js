@@ -1,6 +1,10 @@
 /**
- * The survey as this device accepts it: known by its hash, well formed, never below the ceilings.
+ * The survey as this device accepts it: at its one address, known by its hash, never below the ceilings.
  */
+
+import { drawBytes, NoRandomnessError } from "./random.js";
+import { checkRoom } from "./report.js";
+import { fetchDefinition, UnavailableError } from "./transport.js";
 
 /**
  * @typedef {import("./mechanism.js").SubsetSelection} Channel
@@ -12,6 +16,8 @@
  *   title: string, introduction: string, contact: string, thanks: string, report_bytes: number,
  *   pages: Page[]}} Definition  `id` is the SHA-256 of its bytes, in hex
  * @typedef {"malformed" | "other_definition" | "too_weak"} Reason
+ * @typedef {"randomness" | "crypto" | "missing" | "closed" | "unavailable" | "unexpected"
+ *   | Reason} Obstacle
  */
 
 /** Ceilings no definition can lift: p <= .99; e^epsilon <= e^12 per question, e^20 together. */
@@ -19,6 +25,9 @@ const CEILINGS = { percent: 99n, ratio: 162_754n, totalRatio: 485_165_195n };
 const WORD_VALUES = 2n ** 32n;
 const MAX_OPTIONS = 10_000;
 const TYPES = ["yes_no", "single_choice"];
+
+/** Of all ways to write an address that reach one survey, the only one that is taken. */
+const ADDRESS = /^\/s\/([a-z0-9]+(?:-[a-z0-9]+)*)\/?$/;
 
 /** A definition this device will not ask; `reason` says of which kind the refusal is. */
 export class DefinitionError extends Error {
@@ -28,6 +37,60 @@ export class DefinitionError extends Error {
     this.name = "DefinitionError";
     this.reason = reason;
   }
+}
+
+/** WebCrypto is missing: an old browser, or an address without https. */
+export class CryptoMissingError extends Error {
+  constructor() {
+    super("this browser does not offer WebCrypto here");
+    this.name = "CryptoMissingError";
+  }
+}
+
+/**
+ * The slug an address names, "" when it is not written in the one way that counts.
+ *
+ * What is kept on the device is found by the slug. A second spelling, /s/work%70lace, would reach
+ * the same survey past the mark of the first report: two reports would average the randomness away.
+ *
+ * @param {string} pathname  as the address bar has it, not decoded
+ */
+export function slugOf(pathname) {
+  return ADDRESS.exec(pathname)?.[1] ?? "";
+}
+
+/**
+ * The definition, once it is certain that this device could keep its promise.
+ *
+ * @param {Window & typeof globalThis} window
+ * @param {string} slug  from the address
+ * @param {import("./random.js").GetRandomValues} getRandomValues
+ */
+export async function loadDefinition({ crypto, fetch, location }, slug, getRandomValues) {
+  drawBytes(getRandomValues, 1);
+  if (!crypto.subtle) throw new CryptoMissingError();
+  const bytes = await fetchDefinition(fetch, `/s/${slug}/definition.json`);
+  const definition = await readDefinition(bytes, {
+    digest: (content) => crypto.subtle.digest("SHA-256", content),
+    expectedPrefix: new URLSearchParams(location.hash.slice(1)).get("d") ?? "",
+  });
+  // Served under a second name, one survey could get two reports from this device.
+  demand(definition.slug === slug, `it is the survey ${definition.slug}, not ${slug}`);
+  checkRoom(definition);
+  return definition;
+}
+
+/**
+ * @param {unknown} error
+ * @returns {Obstacle}
+ */
+export function reasonFor(error) {
+  if (error instanceof NoRandomnessError) return "randomness";
+  if (error instanceof CryptoMissingError) return "crypto";
+  if (error instanceof DefinitionError) return error.reason;
+  if (!(error instanceof UnavailableError)) return "unexpected";
+  if (error.status === 404) return "missing";
+  return error.status === 410 ? "closed" : "unavailable";
 }
 
 /**

@@ -1,16 +1,32 @@
 /**
- * One page of questions as native fieldsets: it shows, asks again for what is missing, keeps nothing.
+ * The views of a visit: start page, pages of questions, review; they show and ask, and keep nothing.
  */
 
-import { button, disclosure, element, heading, surveyText } from "./dom.js";
-import { showGaps } from "./gaps.js";
-import { boundSentence, frequencySentence } from "./privacy.js";
+import {
+  boundSentence,
+  button,
+  contact,
+  disclosure,
+  element,
+  frequencySentence,
+  heading,
+  leastProtectedExample,
+  littleWarning,
+  openSides,
+  paragraphs,
+  protectionTable,
+  randomStepDrawing,
+  surveyText,
+  togetherNote,
+} from "./dom.js";
+import { optOutLabel, questions } from "./report.js";
 import { words } from "./words.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Question} Question
- * @typedef {import("./completeness.js").Gap} Gap
+ * @typedef {import("./dom.js").View} View
+ * @typedef {import("./report.js").Gap} Gap
  * @typedef {object} Asked
  * @property {Definition} definition
  * @property {number} at  index of the page
@@ -24,8 +40,61 @@ import { words } from "./words.js";
  */
 
 /**
+ * What the survey is and, before any question, who could learn what.
+ *
+ * @param {object} of
+ * @param {Definition} of.definition
+ * @param {string} of.clientHash
+ * @param {() => void} of.onStart
+ * @returns {View}
+ */
+export function startView({ definition, clientHash, onStart }) {
+  const spoken = surveyText(definition);
+  const content = element(
+    "div",
+    { class: "view start" },
+    heading(definition.title, spoken),
+    element("div", { class: "lead" }, ...paragraphs(definition.introduction, spoken)),
+    element("p", { class: "quiet" }, extent(definition)),
+    privacyLabel(definition, clientHash),
+    element("p", {}, words.start.sendOnce),
+    element("p", {}, words.start.forgotten),
+    button(words.start.button, onStart),
+    ...contact(definition),
+  );
+  return { content, title: definition.title };
+}
+
+/** @param {Definition} definition */
+function extent(definition) {
+  return words.start.extent(questions(definition).length, definition.pages.length);
+}
+
+/** @param {Definition} definition @param {string} clientHash */
+function privacyLabel(definition, clientHash) {
+  const { start } = words;
+  return element(
+    "section",
+    { class: "privacy", "aria-labelledby": "privacy-heading" },
+    element("h2", { id: "privacy-heading" }, start.heading),
+    element("p", {}, start.steps),
+    randomStepDrawing(),
+    leastProtectedExample(definition),
+    ...littleWarning(definition),
+    disclosure(
+      start.inNumbers,
+      protectionTable(definition),
+      togetherNote(definition),
+      openSides(definition, clientHash),
+    ),
+  );
+}
+
+/**
+ * One page of questions as native fieldsets.
+ *
  * @param {Asked} asked
- * @returns {import("./stage.js").View}
+ * @returns {View}
  */
 export function questionView(asked) {
   const { definition, at, focusOn } = asked;
@@ -155,4 +224,118 @@ function protection(question) {
     element("p", {}, frequencySentence(question)),
     element("p", {}, boundSentence(question)),
   );
+}
+
+/**
+ * Say what is missing on a page, on top and beside each field; the list on top takes focus.
+ *
+ * @param {HTMLElement} content
+ * @param {Fieldset[]} fieldsets
+ * @param {Gap[]} gaps
+ */
+function showGaps(content, fieldsets, gaps) {
+  if (!content.isConnected) return;
+  content.querySelector(".error-summary")?.remove();
+  const found = fieldsets.map((one) => ({
+    one,
+    gap: gaps.find(({ question }) => question === one.question),
+  }));
+  for (const { one, gap } of found) one.showError(gap ? besideField(gap) : "");
+  const items = found.flatMap(({ one, gap }) => (gap ? [summaryItem(one, gap)] : []));
+  const summary = errorSummary(gaps, items);
+  content.querySelector(".top")?.after(summary);
+  summary.focus();
+}
+
+/** @param {Gap} gap */
+function besideField({ optOut }) {
+  return optOut === "" ? words.question.missingHere : words.question.nudgeHere(optOut);
+}
+
+/** @param {Fieldset} one @param {Gap} gap */
+function summaryItem(one, { question, optOut }) {
+  const { missing, nudge } = words.question;
+  const text = optOut === "" ? missing(question.text) : nudge(question.text, optOut);
+  // A button, not a link: following "#..." would overwrite the fragment that names the definition.
+  return element(
+    "li",
+    {},
+    button(text, () => one.first.focus(), { class: "link" }),
+  );
+}
+
+/** @param {Gap[]} gaps @param {HTMLElement[]} items */
+function errorSummary(gaps, items) {
+  const { errorHeading, nudgeHeading } = words.question;
+  const title = gaps.some(({ optOut }) => optOut === "") ? errorHeading : nudgeHeading;
+  return element(
+    "div",
+    { class: "error-summary", role: "group", tabindex: "-1", "aria-labelledby": "error-title" },
+    element("h2", { id: "error-title" }, title),
+    element("ul", {}, ...items),
+  );
+}
+
+/**
+ * @typedef {object} Reviewed
+ * @property {Definition} definition
+ * @property {(question: string) => number | undefined} answerTo
+ * @property {(question: string) => void} onChange
+ * @property {() => void} onBack
+ * @property {() => void} onSend
+ */
+
+/**
+ * All answers once more, each with a way to change it, before the one report is made.
+ *
+ * @param {Reviewed} reviewed
+ * @returns {View}
+ */
+export function reviewView(reviewed) {
+  const { review } = words;
+  const { definition, onBack, onSend } = reviewed;
+  const content = element(
+    "div",
+    { class: "view review" },
+    element("div", { class: "top" }, button(words.question.back, onBack, { class: "link back" })),
+    heading(review.heading),
+    element("p", {}, review.intro),
+    element("dl", { class: "answers" }, ...questions(definition).map((q) => row(reviewed, q))),
+    element("p", {}, review.once),
+    button(review.send, onSend),
+  );
+  return { content, title: `${review.heading} – ${definition.title}` };
+}
+
+/** @param {Reviewed} reviewed @param {Question} question */
+function row({ definition, answerTo, onChange }, question) {
+  const spoken = surveyText(definition);
+  const { change, changeOf } = words.review;
+  return element(
+    "div",
+    { "data-question": question.id },
+    element("dt", spoken, question.text),
+    element("dd", {}, ...answer(question, answerTo(question.id), spoken)),
+    element(
+      "dd",
+      { class: "change" },
+      button(change, () => onChange(question.id), {
+        class: "link",
+        "aria-label": changeOf(question.text),
+      }),
+    ),
+  );
+}
+
+/**
+ * @param {Question} question
+ * @param {number | undefined} option
+ * @param {import("./dom.js").Attributes} spoken
+ */
+function answer(question, option, spoken) {
+  if (option !== undefined) return [element("b", spoken, question.options[option].label)];
+  return [
+    element("b", spoken, optOutLabel(question)),
+    element("span", { class: "quiet" }, ` ${words.review.notAnswered}`),
+  ];
 }

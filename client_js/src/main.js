@@ -1,31 +1,61 @@
 /**
- * The entry: wires the parts together for this address and shows where things stand.
+ * The entry: wires the parts together and leads one visit from the address to the acknowledgment.
  */
 
-import { encodeBase64url } from "./base64url.js";
-import { createDelivery } from "./delivery.js";
-import { element } from "./dom.js";
-import { loadDefinition, reasonFor } from "./opening.js";
-import { createOutbox } from "./outbox.js";
-import { cannotView } from "./outcome.js";
-import { createPause } from "./pause.js";
+import { loadDefinition, reasonFor, slugOf } from "./definition.js";
+import { createStage, element } from "./dom.js";
+import { questionView, reviewView, startView } from "./form.js";
+import { encodeBase64url } from "./mechanism.js";
+import {
+  cannotView,
+  createOutbox,
+  damagedView,
+  markView,
+  refusedView,
+  removedView,
+  sendingView,
+  sentView,
+  waitingView,
+} from "./outbox.js";
 import { createUniformBelow, drawBytes } from "./random.js";
-import { makeReport, questions } from "./report.js";
-import { createStage } from "./stage.js";
-import { sendReport } from "./transport.js";
-import { createVisit } from "./visit.js";
+import { makeReport, questions, stoppingGaps } from "./report.js";
+import { createPause, sendReport, sendUntilAnswered } from "./transport.js";
 import { words } from "./words.js";
 
-/** @typedef {import("./definition.js").Definition} Definition */
+/**
+ * @typedef {import("./definition.js").Definition} Definition
+ * @typedef {import("./outbox.js").Entry} Entry
+ * @typedef {import("./outbox.js").Outbox} Outbox
+ * @typedef {import("./report.js").Answers} Answers
+ */
 
-const address = location.pathname.replace(/\/+$/, "");
-const slug = address.slice(address.lastIndexOf("/") + 1);
+const slug = slugOf(location.pathname);
 const clientHash = document.body.dataset.clientHash ?? "";
 const stage = createStage(/** @type {HTMLElement} */ (document.getElementById("survey")));
 const reload = () => location.reload();
 
 /** @type {import("./random.js").GetRandomValues} */
 const getRandomValues = (array) => crypto.getRandomValues(array);
+
+async function open() {
+  // At another spelling of the address nothing kept would be found: nothing may be asked there.
+  if (slug === "") {
+    stage.show(cannotView("missing", reload));
+    return;
+  }
+  const outbox = createOutbox(deviceStorage(), slug);
+  /** @type {{definition: Definition | null, error: unknown}} */
+  const { definition, error } = await loadDefinition(window, slug, getRandomValues).then(
+    (loaded) => ({ definition: loaded, error: null }),
+    (failure) => ({ definition: null, error: failure }),
+  );
+  const delivery = createDelivery(outbox, definition);
+  if (definition) printFingerprints(definition);
+  const entry = outbox.read();
+  if (entry.state !== "empty") delivery.resume(entry, false);
+  else if (!definition) stage.show(cannotView(reasonFor(error), reload));
+  else begin(createVisit(definition, (answers) => report(answers, definition, outbox, delivery)));
+}
 
 /** The browser may deny storage by throwing when it is named. */
 function deviceStorage() {
@@ -34,22 +64,6 @@ function deviceStorage() {
   } catch {
     return null;
   }
-}
-
-/** Radio groups need a name; one made for this load alone means nothing to anyone else. */
-function randomNames(/** @type {Definition} */ definition) {
-  const names = new Map(
-    questions(definition).map(({ id }) => [
-      id,
-      `n${encodeBase64url(drawBytes(getRandomValues, 12))}`,
-    ]),
-  );
-  return (/** @type {string} */ question) => names.get(question) ?? "";
-}
-
-/** As much as a link carries; the start page prints all of it. @param {string} hash */
-function fingerprint(hash) {
-  return element("code", { title: hash }, hash.slice(0, 16));
 }
 
 /** @param {Definition} definition */
@@ -63,52 +77,213 @@ function printFingerprints(definition) {
     );
 }
 
-/**
- * @param {Definition} definition
- * @param {import("./outbox.js").Outbox} outbox
- * @param {ReturnType<typeof createDelivery>} delivery
- */
-function visit(definition, outbox, delivery) {
-  const uniformBelow = createUniformBelow(getRandomValues);
-  /** @param {import("./report.js").Answers} answers */
-  function onSend(answers) {
-    try {
-      const { entry, made } = outbox.freeze(() =>
-        makeReport(definition, answers, uniformBelow, drawBytes(getRandomValues, 16)),
-      );
-      delivery.resume(entry, !made);
-    } catch (error) {
-      stage.show(cannotView(reasonFor(error), reload, true));
-    } finally {
-      uniformBelow.wipe();
-    }
-  }
-  return createVisit({ stage, definition, clientHash, nameOf: randomNames(definition), onSend });
+/** As much as a link carries; the start page prints all of it. @param {string} hash */
+function fingerprint(hash) {
+  return element("code", { title: hash }, hash.slice(0, 16));
 }
 
-async function open() {
-  const outbox = createOutbox(deviceStorage(), slug);
-  /** @type {{definition: Definition | null, error: unknown}} */
-  const { definition, error } = await loadDefinition(window, address, getRandomValues).then(
-    (loaded) => ({ definition: loaded, error: null }),
-    (failure) => ({ definition: null, error: failure }),
-  );
-  const send = (/** @type {string} */ body) => sendReport(fetch, `${address}/reports`, body);
-  const delivery = createDelivery({ stage, outbox, definition, send, pause: createPause(window) });
-  if (definition) printFingerprints(definition);
-  const entry = outbox.read();
-  if (entry.state !== "empty") delivery.resume(entry, false);
-  else if (!definition) stage.show(cannotView(reasonFor(error), reload));
-  else begin(visit(definition, outbox, delivery));
-}
-
-/** @param {ReturnType<typeof createVisit>} current */
-function begin(current) {
+/** @param {ReturnType<typeof createVisit>} visit */
+function begin(visit) {
   window.addEventListener("pagehide", () => {
-    current.forget();
+    visit.forget();
     stage.clear();
   });
-  current.start();
+  visit.start();
+}
+
+/**
+ * Make the one report and send it, unless this device already has one.
+ *
+ * @param {Answers} answers
+ * @param {Definition} definition
+ * @param {Outbox} outbox
+ * @param {ReturnType<typeof createDelivery>} delivery
+ */
+function report(answers, definition, outbox, delivery) {
+  const uniformBelow = createUniformBelow(getRandomValues);
+  try {
+    const { entry, made } = outbox.freeze(() =>
+      makeReport(definition, answers, uniformBelow, drawBytes(getRandomValues, 16)),
+    );
+    delivery.resume(entry, !made);
+  } catch (error) {
+    stage.show(cannotView(reasonFor(error), reload, true));
+  } finally {
+    uniformBelow.wipe();
+  }
+}
+
+/**
+ * The way of one frozen report to its acknowledgment, and the view for each state on that way.
+ *
+ * @param {Outbox} outbox
+ * @param {Definition | null} definition  null when it did not come
+ */
+function createDelivery(outbox, definition) {
+  const pause = createPause(window);
+  const send = (/** @type {string} */ body) => sendReport(fetch, `/s/${slug}/reports`, body);
+
+  /** @param {string} body @param {boolean} earlier */
+  async function deliver(body, earlier) {
+    stage.show(sendingView(definition, earlier));
+    const wait = waiter(earlier);
+    const answer = await sendUntilAnswered(() => send(body), wait);
+    if (answer.outcome === "refused") {
+      resume(outbox.refused(body, answer.status, answer.detail), earlier);
+      return;
+    }
+    outbox.accepted(body);
+    stage.show(sentView({ definition, body, earlier, onRemove: remove }));
+  }
+
+  /** The waiting view appears with the first failure and stays: later ones only change a line. */
+  function waiter(/** @type {boolean} */ earlier) {
+    const { durable } = outbox;
+    const view = waitingView({ definition, durable, earlier, onTryNow: pause.end });
+    let shown = false;
+    return (/** @type {number} */ seconds, /** @type {import("./transport.js").Later} */ later) => {
+      if (!shown) stage.show(view);
+      shown = true;
+      view.say(seconds, later.reason);
+      return pause.begin(seconds);
+    };
+  }
+
+  /** Another tab may have removed it first, or made a report since: that one is resumed. */
+  const remove = () => resume(outbox.removeTrace(), false);
+
+  /** @param {Extract<Entry, {state: "refused"}>} entry @param {boolean} earlier */
+  function showRefused(entry, earlier) {
+    if (entry.body === "") {
+      stage.show(damagedView(definition, remove));
+      return;
+    }
+    const onTryAgain = () => resume(outbox.retry(), earlier);
+    const { durable } = outbox;
+    stage.show(refusedView({ definition, entry, durable, earlier, onTryAgain }));
+  }
+
+  /**
+   * Go on from what the outbox holds.
+   *
+   * @param {Entry} entry
+   * @param {boolean} earlier  whether it was made before the answers of this visit
+   */
+  function resume(entry, earlier) {
+    if (entry.state === "pending") deliver(entry.body, earlier);
+    if (entry.state === "refused") showRefused(entry, earlier);
+    if (entry.state === "empty") stage.show(removedView(definition));
+    if (entry.state === "sent") stage.show(markView(definition, earlier, remove));
+  }
+
+  return { resume };
+}
+
+/**
+ * From the start page to Send: the only place that holds raw answers, and forgets them.
+ *
+ * @param {Definition} definition
+ * @param {(answers: Answers) => void} onSend
+ */
+function createVisit(definition, onSend) {
+  const nameOf = randomNames(definition);
+  /** @type {Record<string, number>} */
+  let answers = Object.create(null);
+  /** @type {Set<string>} */
+  let nudged = new Set();
+  let reviewed = false;
+
+  function forget() {
+    for (const question of Object.keys(answers)) delete answers[question];
+    answers = Object.create(null);
+    nudged = new Set();
+    reviewed = false;
+  }
+
+  function start() {
+    stage.show(startView({ definition, clientHash, onStart: () => ask(0) }));
+  }
+
+  /** @param {number} at @param {string | null} [focusOn] */
+  function ask(at, focusOn = null) {
+    stage.show(
+      questionView({
+        definition,
+        at,
+        focusOn,
+        nameOf,
+        fromReview: reviewed,
+        answerTo: (question) => answers[question],
+        onAnswer: (question, option) => {
+          answers[question] = option;
+        },
+        onContinue: () => leave(at),
+        onBack: () => back(at),
+      }),
+    );
+  }
+
+  /** @param {number} at */
+  function leave(at) {
+    const gaps = stoppingGaps(definition.pages[at].questions, answers, nudged);
+    if (gaps.length === 0) goTo(reviewed ? definition.pages.length : at + 1);
+    return gaps;
+  }
+
+  /** @param {number} at */
+  function back(at) {
+    goTo(reviewed ? definition.pages.length : at - 1);
+  }
+
+  /** @param {number} at  -1 is the start page, one past the last is the review */
+  function goTo(at) {
+    if (at < 0) start();
+    else if (at < definition.pages.length) ask(at);
+    else review();
+  }
+
+  function review() {
+    reviewed = true;
+    stage.show(
+      reviewView({
+        definition,
+        answerTo: (question) => answers[question],
+        onChange: (question) => ask(pageOf(definition, question), question),
+        onBack: () => {
+          reviewed = false;
+          ask(definition.pages.length - 1);
+        },
+        onSend: send,
+      }),
+    );
+  }
+
+  /** Whatever becomes of the report, the raw answers end here. */
+  function send() {
+    try {
+      onSend(answers);
+    } finally {
+      forget();
+    }
+  }
+
+  return { start, forget };
+}
+
+/** @param {Definition} definition @param {string} question */
+function pageOf(definition, question) {
+  return definition.pages.findIndex((page) => page.questions.some(({ id }) => id === question));
+}
+
+/** Radio groups need a name; one made for this load alone means nothing to anyone else. */
+function randomNames(/** @type {Definition} */ definition) {
+  const names = new Map(
+    questions(definition).map(({ id }) => [
+      id,
+      `n${encodeBase64url(drawBytes(getRandomValues, 12))}`,
+    ]),
+  );
+  return (/** @type {string} */ question) => names.get(question) ?? "";
 }
 
 // A page taken back from the browser's memory starts anew: what it held is forgotten.

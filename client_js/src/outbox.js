@@ -1,6 +1,10 @@
 /**
- * A report is made once per survey, kept until it is acknowledged, and resent identical.
+ * A report is made once per survey, kept until it is acknowledged, resent identical, and shown so.
  */
+
+import { button, contact, disclosure, element, heading, paragraphs, surveyText } from "./dom.js";
+import { questions, reportCodes, reportedLabels } from "./report.js";
+import { words } from "./words.js";
 
 /**
  * @typedef {{state: "empty"}
@@ -8,21 +12,15 @@
  *   | {state: "refused", body: string, status: number, detail: string}
  *   | {state: "sent"}} Entry  a refused entry without a body is one that could not be read
  * @typedef {Pick<Storage, "getItem" | "setItem" | "removeItem">} KeptOnDevice
+ * @typedef {import("./definition.js").Definition} Definition
+ * @typedef {Definition | null} Known  null when only a kept report is left of the survey
+ * @typedef {import("./dom.js").View} View
  */
 
 /** @type {Entry} */
 const EMPTY = { state: "empty" };
 /** Something is kept here that this page cannot read: perhaps a report, so none is drawn again. */
 const UNREADABLE = Object.freeze({ state: "refused", body: "", status: 0, detail: "" });
-
-/** The transition asked for does not start from the state the outbox is in. */
-export class OutboxError extends Error {
-  /** @param {string} asked @param {string} state */
-  constructor(asked, state) {
-    super(`${asked} is not possible in state ${state}`);
-    this.name = "OutboxError";
-  }
-}
 
 /**
  * The outbox of one survey on this device, whatever the survey's version: fresh draws for the same
@@ -40,11 +38,16 @@ export function createOutbox(storage, slug) {
     return entry;
   }
 
-  /** @param {string} asked */
-  function bodyFor(asked) {
-    const entry = shelf.read();
-    if ((entry.state === "pending" || entry.state === "refused") && entry.body) return entry.body;
-    throw new OutboxError(asked, entry.state);
+  /**
+   * Another tab may have gone further meanwhile, or keep another report: what it keeps stays.
+   *
+   * @param {string} body  the report this tab knows about
+   * @param {Entry} entry  what became of it
+   */
+  function settle(body, entry) {
+    const kept = shelf.read();
+    const isOurs = kept.state === "empty" || ("body" in kept && kept.body === body);
+    return isOurs ? keep(entry) : kept;
   }
 
   return {
@@ -69,31 +72,46 @@ export function createOutbox(storage, slug) {
       return { entry: keep({ state: "pending", body: makeBody() }), made: true };
     },
 
-    /** The server has the report: keep a mark, without answers, body or id. */
-    accepted: () => keep({ state: "sent" }),
+    /**
+     * The server has the report: keep a mark, without answers, body or id.
+     *
+     * @param {string} body
+     * @returns {Entry}  what is kept now, here and below
+     */
+    accepted: (body) => settle(body, { state: "sent" }),
 
     /**
      * The server refused the report: keep it and the reason, unless another tab got it through.
      *
+     * @param {string} body
      * @param {number} status
      * @param {string} detail
      * @returns {Entry}
      */
-    refused(status, detail) {
+    refused: (body, status, detail) => settle(body, { state: "refused", body, status, detail }),
+
+    /**
+     * Send a refused report again, the same bytes, unless another tab got it through.
+     *
+     * @returns {Entry}
+     */
+    retry() {
       const kept = shelf.read();
-      if (kept.state === "sent") return kept;
-      return keep({ state: "refused", body: bodyFor("refusing"), status, detail });
+      const canRetry = kept.state === "refused" && kept.body !== "";
+      return canRetry ? keep({ state: "pending", body: kept.body }) : kept;
     },
 
-    /** Send a refused report again: the same bytes. */
-    retry: () => keep({ state: "pending", body: bodyFor("retrying") }),
-
-    /** Remove the mark, or what cannot be read; a report that may be sent again is never removed. */
+    /**
+     * Remove the mark, or what cannot be read; a report that may be sent again is never removed.
+     *
+     * @returns {Entry}
+     */
     removeTrace() {
-      const entry = shelf.read();
-      const isMark = entry.state === "sent" || (entry.state === "refused" && !entry.body);
-      if (!isMark) throw new OutboxError("removing the trace", entry.state);
+      const kept = shelf.read();
+      const isMark = kept.state === "sent" || (kept.state === "refused" && kept.body === "");
+      if (!isMark) return kept;
       shelf.clear();
+      return EMPTY;
     },
   };
 }
@@ -101,7 +119,7 @@ export function createOutbox(storage, slug) {
 /** @typedef {ReturnType<typeof createOutbox>} Outbox */
 
 /**
- * One entry in storage and in memory: storage speaks for all tabs, memory when it is denied.
+ * One entry in storage and in memory: storage speaks for all tabs, memory where it says nothing.
  *
  * @param {KeptOnDevice | null} storage
  * @param {string} key
@@ -118,7 +136,8 @@ function createShelf(storage, key) {
     /** @returns {Entry} */
     read() {
       const text = attempt(() => storage?.getItem(key)) ?? null;
-      return text === null ? held : parseEntry(text);
+      if (text !== null) held = parseEntry(text);
+      return held;
     },
     /** @param {Entry} entry */
     write(entry) {
@@ -164,4 +183,211 @@ function parseEntry(text) {
 function isReport(body) {
   const report = attempt(() => JSON.parse(String(body)));
   return typeof body === "string" && Array.isArray(report?.codes);
+}
+
+/**
+ * @param {string} name
+ * @param {string} title
+ * @param {Known} definition
+ * @param {...Node} children
+ * @returns {View}
+ */
+function view(name, title, definition, ...children) {
+  const survey = definition
+    ? [element("p", { class: "quiet", ...surveyText(definition) }, definition.title)]
+    : [];
+  const content = element("div", { class: `view ${name}` }, ...survey, heading(title), ...children);
+  return { content, title: definition ? `${title} – ${definition.title}` : title };
+}
+
+/** @param {string} text @param {string} [name] */
+function paragraph(text, name) {
+  return element("p", name ? { class: name } : {}, text);
+}
+
+/** @param {boolean} earlier  whether the report was made before this visit's answers */
+function earlierNotice(earlier) {
+  return earlier ? [paragraph(words.earlier, "notice")] : [];
+}
+
+/** @param {Known} definition @param {boolean} earlier */
+export function sendingView(definition, earlier) {
+  const { heading: title, text } = words.sending;
+  return view("sending", title, definition, ...earlierNotice(earlier), paragraph(text));
+}
+
+/**
+ * @param {object} of
+ * @param {Known} of.definition
+ * @param {boolean} of.durable
+ * @param {boolean} of.earlier
+ * @param {() => void} of.onTryNow
+ * @returns {View & {say: (seconds: number, reason: "network" | "busy") => void}}
+ */
+export function waitingView({ definition, durable, earlier, onTryNow }) {
+  const { waiting } = words;
+  const status = element("p", { role: "status" });
+  const tryNow = button(waiting.now, () => {
+    status.textContent = waiting.trying;
+    onTryNow();
+  });
+  const shown = view(
+    "waiting",
+    waiting.heading,
+    definition,
+    ...earlierNotice(earlier),
+    status,
+    paragraph(durable ? waiting.safe : waiting.keepOpen, durable ? "" : "notice"),
+    paragraph(waiting.same),
+    tryNow,
+  );
+  return {
+    ...shown,
+    say(seconds, reason) {
+      status.textContent = `${waiting[reason]} ${waiting.next(seconds)}`;
+    },
+  };
+}
+
+/**
+ * @param {object} of
+ * @param {Known} of.definition
+ * @param {string} of.body
+ * @param {boolean} of.earlier
+ * @param {() => void} of.onRemove
+ */
+export function sentView({ definition, body, earlier, onRemove }) {
+  const { sent, mark } = words;
+  const written = definition ? paragraphs(definition.thanks, surveyText(definition)) : [];
+  return view(
+    "sent",
+    sent.heading,
+    definition,
+    ...earlierNotice(earlier),
+    ...(written.length > 0 ? written : [paragraph(sent.thanks)]),
+    disclosure(sent.what, ...whatWasSent(definition, body, sent.warning)),
+    paragraph(mark.afterSending),
+    button(mark.remove, onRemove, { class: "button second" }),
+    ...(definition ? contact(definition) : []),
+  );
+}
+
+/** @param {Known} definition @param {boolean} earlier @param {() => void} onRemove */
+export function markView(definition, earlier, onRemove) {
+  const { mark } = words;
+  return view(
+    "mark",
+    mark.heading,
+    definition,
+    ...earlierNotice(earlier),
+    paragraph(mark.text),
+    button(mark.remove, onRemove, { class: "button second" }),
+  );
+}
+
+/** @param {Known} definition */
+export function removedView(definition) {
+  const { mark } = words;
+  return view("removed", mark.removedHeading, definition, paragraph(mark.removed));
+}
+
+/**
+ * @param {object} of
+ * @param {Known} of.definition
+ * @param {{body: string, status: number, detail: string}} of.entry
+ * @param {boolean} of.durable
+ * @param {boolean} of.earlier
+ * @param {() => void} of.onTryAgain
+ */
+export function refusedView({ definition, entry, durable, earlier, onTryAgain }) {
+  const { refused } = words;
+  const detail = entry.detail
+    ? [element("p", {}, `${refused.detail} `, element("q", { dir: "auto" }, entry.detail))]
+    : [];
+  return view(
+    "refused",
+    refused.heading,
+    definition,
+    ...earlierNotice(earlier),
+    paragraph(refused.because[entry.status] ?? refused.other(entry.status), "notice"),
+    ...detail,
+    paragraph(durable ? refused.kept : refused.keptHere),
+    button(refused.again, onTryAgain),
+    disclosure(refused.what, ...whatWasSent(definition, entry.body, refused.warning)),
+    ...(definition ? contact(definition) : []),
+  );
+}
+
+/** @param {Known} definition @param {() => void} onRemove */
+export function damagedView(definition, onRemove) {
+  const { damaged, mark } = words;
+  return view(
+    "refused damaged",
+    damaged.heading,
+    definition,
+    paragraph(damaged.text),
+    button(mark.remove, onRemove, { class: "button second" }),
+  );
+}
+
+/**
+ * @param {keyof typeof words.cannot.because} reason
+ * @param {() => void} onTryAgain
+ * @param {boolean} [asked]  whether answers had been given
+ */
+export function cannotView(reason, onTryAgain, asked = false) {
+  const { cannot } = words;
+  const closed = reason === "closed";
+  return view(
+    "cannot",
+    closed ? cannot.headingClosed : cannot.heading,
+    null,
+    paragraph(cannot.because[reason], "notice"),
+    paragraph(asked ? cannot.nothingSent : cannot.nothing),
+    // What is closed stays closed: a button would promise otherwise.
+    ...(closed ? [] : [button(cannot.again, onTryAgain)]),
+  );
+}
+
+/**
+ * The report question by question, what it means, and its exact bytes.
+ *
+ * @param {Known} definition
+ * @param {string} body
+ * @param {string} warning
+ */
+function whatWasSent(definition, body, warning) {
+  const { sent } = words;
+  const known = definition !== null && JSON.parse(body).definition === definition.id;
+  return [
+    paragraph(sent.whatMeans),
+    paragraph(warning, "notice"),
+    known ? reportedList(definition, body) : paragraph(sent.unknown),
+    paragraph(sent.bytes, "quiet"),
+    element("pre", { tabindex: "0", "aria-label": sent.bytes }, body),
+  ];
+}
+
+/** @param {Definition} definition @param {string} body */
+function reportedList(definition, body) {
+  const codes = reportCodes(body);
+  const rows = questions(definition).map((question, i) =>
+    element(
+      "div",
+      {},
+      element("dt", surveyText(definition), question.text),
+      ...reported(reportedLabels(question, codes[i]), surveyText(definition)),
+    ),
+  );
+  return element("dl", { class: "answers reported" }, ...rows);
+}
+
+/** @param {string[]} labels @param {import("./dom.js").Attributes} spoken */
+function reported(labels, spoken) {
+  const { sent } = words;
+  if (labels.length === 0) return [element("dd", {}, sent.unreadable)];
+  return [
+    element("dd", {}, `${sent.reported}: `, element("b", spoken, labels.join(", "))),
+    element("dd", { class: "quiet" }, sent.mayBeRandom),
+  ];
 }

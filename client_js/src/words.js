@@ -161,6 +161,7 @@ export const words = {
       "proves what your answer was.",
     reported: "Reported",
     mayBeRandom: "This may be a random answer.",
+    unreadable: "This part of the report cannot be read.",
     warning:
       "Someone could ask you to show this. You do not have to: once you leave or reload this page " +
       "it is gone, and this device keeps no copy of it.",

@@ -1,6 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DefinitionError, readDefinition } from "../src/definition.js";
+import {
+  CryptoMissingError,
+  DefinitionError,
+  loadDefinition,
+  readDefinition,
+  reasonFor,
+  slugOf,
+} from "../src/definition.js";
+import { NoRandomnessError } from "../src/random.js";
+import { ReportTooLongError } from "../src/report.js";
+import { UnavailableError } from "../src/transport.js";
 import { bytesOf, channel, definitionOf, digest, question, sha256 } from "./support.js";
 
 const GOOD = definitionOf([question("a", channel(2, 3, 1)), question("b", channel(5, 3, 1, 2))]);
@@ -146,3 +156,94 @@ test("bytes that are no JSON in UTF-8 are refused", async () => {
     await assert.rejects(readDefinition(bytes, { digest }), refused("malformed"));
   }
 });
+
+const BYTES = bytesOf(definitionOf([question("a", channel(2, 3, 1))]));
+const fill = (array) => crypto.getRandomValues(array);
+
+function browser(changes = {}) {
+  return {
+    crypto,
+    fetch: async () => new Response(BYTES),
+    location: { hash: `#d=${sha256(BYTES).slice(0, 16)}` },
+    ...changes,
+  };
+}
+
+test("a definition that fits its link is loaded", async () => {
+  const definition = await loadDefinition(browser(), "workplace", fill);
+  assert.equal(definition.id, sha256(BYTES));
+});
+
+test("a link without a hash is served too", async () => {
+  await loadDefinition(browser({ location: { hash: "" } }), "workplace", fill);
+});
+
+test("without randomness or WebCrypto nothing is even requested", async () => {
+  const fetch = () => assert.fail("requested");
+  const broken = () => {
+    throw new Error("no entropy");
+  };
+  await assert.rejects(loadDefinition(browser({ fetch }), "workplace", broken), NoRandomnessError);
+  const insecure = browser({ fetch, crypto: {} });
+  await assert.rejects(loadDefinition(insecure, "workplace", fill), CryptoMissingError);
+});
+
+test("another definition than the link's is refused", async () => {
+  const window = browser({ location: { hash: `#d=${"0".repeat(16)}` } });
+  await assert.rejects(loadDefinition(window, "workplace", fill), DefinitionError);
+});
+
+test("a definition served under another name is refused: it would get a second report", async () => {
+  await assert.rejects(
+    loadDefinition(browser(), "school", fill),
+    (error) => error instanceof DefinitionError && error.reason === "malformed",
+  );
+});
+
+test("only the one spelling of an address names a survey", () => {
+  for (const pathname of ["/s/workplace", "/s/workplace/"]) {
+    assert.equal(slugOf(pathname), "workplace");
+  }
+  assert.equal(slugOf("/s/a-1-b"), "a-1-b");
+});
+
+for (const pathname of [
+  "/s/work%70lace",
+  "/%73/workplace",
+  "/s/workplace%2F",
+  "/s/workplace//",
+  "//s/workplace",
+  "/s//workplace",
+  "/s/./workplace",
+  "/s/Workplace",
+  "/s/workplace;a",
+  "/s/workplace%0A",
+  "/s/workplace\n",
+  "/s/work--place",
+  "/s/-work",
+  "/s/work-",
+  "/s/",
+  "/",
+  "",
+  "/x/s/workplace",
+  "/s/workplace/reports",
+]) {
+  test(`${JSON.stringify(pathname)} is not an address`, () => {
+    assert.equal(slugOf(pathname), "");
+  });
+}
+
+const REASONS = [
+  [new NoRandomnessError(""), "randomness"],
+  [new CryptoMissingError(), "crypto"],
+  [new DefinitionError("too_weak", ""), "too_weak"],
+  [new UnavailableError(404), "missing"],
+  [new UnavailableError(410), "closed"],
+  [new UnavailableError(0), "unavailable"],
+  [new ReportTooLongError(2, 1), "unexpected"],
+];
+for (const [error, reason] of REASONS) {
+  test(`${error.name} ${error.status ?? ""} is explained as ${reason}`, () => {
+    assert.equal(reasonFor(error), reason);
+  });
+}

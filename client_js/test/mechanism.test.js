@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { perturb, reportedOptions } from "../src/mechanism.js";
+import { decodeBase64url, encodeBase64url, perturb, reportedOptions } from "../src/mechanism.js";
 import { channel, everyRun, replay } from "./support.js";
 
 const GRR = [
@@ -118,3 +118,27 @@ for (const kind of ["bit_vector", "constructor", "", undefined]) {
     assert.throws(() => perturb({ ...channel(2, 3, 1), kind }, 0, replay([])), RangeError);
   });
 }
+
+for (const [its, codes] of [
+  [channel(3, 6, 1), [3, -1, 0.5, 1e300, null, "AQ", "1", [1], {}, { toString: 1 }, undefined]],
+  [channel(12, 3, 1, 3), [7, "", "A", "AH", "AA", "__8", "A+A", "AHAA!", null, ["AHA"], undefined]],
+]) {
+  for (const code of codes) {
+    test(`${JSON.stringify(code)} is no report of ${its.d} of ${its.k}`, () => {
+      assert.throws(() => reportedOptions(its, code), RangeError);
+    });
+  }
+}
+
+test("bytes are written as Node writes them and read back", () => {
+  for (let length = 0; length < 40; length += 1) {
+    const bytes = Uint8Array.from({ length }, (_, i) => (i * 89 + length * 37) & 255);
+    const text = encodeBase64url(bytes);
+    assert.equal(text, Buffer.from(bytes).toString("base64url"));
+    assert.deepEqual(decodeBase64url(text), bytes);
+  }
+});
+
+test("a character outside the alphabet is refused", () => {
+  assert.throws(() => decodeBase64url("AA+A"), RangeError);
+});

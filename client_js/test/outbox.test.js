@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createOutbox, OutboxError } from "../src/outbox.js";
+import { createOutbox } from "../src/outbox.js";
 import { sendReport, sendUntilAnswered } from "../src/transport.js";
 import { deviceStorage } from "./support.js";
 
@@ -37,7 +37,7 @@ test("a second tab opened before finds the first tab's report", () => {
   assert.equal(second.read().state, "empty");
   first.freeze(() => BODY);
   assert.deepEqual(second.freeze(never), { entry: { state: "pending", body: BODY }, made: false });
-  first.accepted();
+  first.accepted(BODY);
   assert.deepEqual(second.freeze(never).entry, { state: "sent" });
 });
 
@@ -51,7 +51,7 @@ test("after acceptance one mark is left, without body or id", () => {
   const storage = deviceStorage();
   const outbox = createOutbox(storage, "workplace");
   outbox.freeze(() => BODY);
-  outbox.accepted();
+  outbox.accepted(BODY);
   assert.deepEqual([...storage.kept], [[KEY, '{"state":"sent"}']]);
   assert.deepEqual(outbox.freeze(never).entry, { state: "sent" });
 });
@@ -59,13 +59,14 @@ test("after acceptance one mark is left, without body or id", () => {
 test("the mark can be removed, a report that may still be sent cannot", () => {
   const storage = deviceStorage();
   const outbox = createOutbox(storage, "workplace");
-  assert.throws(() => outbox.removeTrace(), OutboxError);
-  outbox.freeze(() => BODY);
-  assert.throws(() => outbox.removeTrace(), OutboxError);
-  outbox.refused(422, "");
-  assert.throws(() => outbox.removeTrace(), OutboxError);
-  outbox.accepted();
-  outbox.removeTrace();
+  assert.deepEqual(outbox.removeTrace(), { state: "empty" });
+  const { entry } = outbox.freeze(() => BODY);
+  assert.deepEqual(outbox.removeTrace(), entry);
+  const refused = outbox.refused(BODY, 422, "");
+  assert.deepEqual(outbox.removeTrace(), refused);
+  assert.deepEqual(outbox.read(), refused);
+  outbox.accepted(BODY);
+  assert.deepEqual(outbox.removeTrace(), { state: "empty" });
   assert.equal(storage.kept.size, 0);
   assert.equal(outbox.read().state, "empty");
 });
@@ -75,7 +76,7 @@ test("a refused report is kept with its reason, and tried again as it is", () =>
   const outbox = createOutbox(storage, "workplace");
   outbox.freeze(() => BODY);
   const refused = { state: "refused", body: BODY, status: 410, detail: "closed" };
-  assert.deepEqual(outbox.refused(410, "closed"), refused);
+  assert.deepEqual(outbox.refused(BODY, 410, "closed"), refused);
   assert.deepEqual(createOutbox(storage, "workplace").read(), refused);
   assert.deepEqual(outbox.freeze(never).entry, refused);
   assert.deepEqual(outbox.retry(), { state: "pending", body: BODY });
@@ -85,14 +86,71 @@ test("a refusal that comes after another tab's acceptance changes nothing", () =
   const storage = deviceStorage();
   const [first, second] = [createOutbox(storage, "workplace"), createOutbox(storage, "workplace")];
   first.freeze(() => BODY);
-  second.accepted();
-  assert.deepEqual(first.refused(410, ""), { state: "sent" });
+  second.accepted(BODY);
+  assert.deepEqual(first.refused(BODY, 410, ""), { state: "sent" });
 });
 
-test("nothing to refuse or to retry is a named error", () => {
-  const outbox = createOutbox(deviceStorage(), "workplace");
-  assert.throws(() => outbox.refused(422, ""), OutboxError);
-  assert.throws(() => outbox.retry(), OutboxError);
+/** Two tabs that both see a refused report. */
+function twoTabs() {
+  const storage = deviceStorage();
+  const [first, second] = [createOutbox(storage, "workplace"), createOutbox(storage, "workplace")];
+  first.freeze(() => BODY);
+  first.refused(BODY, 410, "");
+  assert.equal(second.read().state, "refused");
+  return { storage, first, second };
+}
+
+test("trying again after another tab got it through finds the mark", () => {
+  const { storage, first, second } = twoTabs();
+  second.retry();
+  second.accepted(BODY);
+  assert.deepEqual(first.retry(), { state: "sent" });
+  assert.deepEqual([...storage.kept], [[KEY, '{"state":"sent"}']]);
+});
+
+test("sent stays sent, whatever answer another tab still gets", () => {
+  const { storage, first, second } = twoTabs();
+  second.accepted(BODY);
+  assert.deepEqual(first.refused(BODY, 422, "x"), { state: "sent" });
+  assert.deepEqual(first.accepted(BODY), { state: "sent" });
+  assert.deepEqual([...storage.kept], [[KEY, '{"state":"sent"}']]);
+});
+
+test("trying again while another tab tries finds the same bytes waiting", () => {
+  const { first, second } = twoTabs();
+  const waiting = second.retry();
+  assert.deepEqual(first.retry(), waiting);
+});
+
+test("what became of one report never overwrites another", () => {
+  const { storage, first } = twoTabs();
+  const other = '{"state":"pending","body":"{\\"codes\\":[0]}"}';
+  storage.setItem(KEY, other);
+  first.accepted(BODY);
+  first.refused(BODY, 422, "");
+  assert.equal(storage.getItem(KEY), other);
+});
+
+test("what a newer page may have written is not overwritten either", () => {
+  const { storage, first } = twoTabs();
+  storage.setItem(KEY, "{new");
+  assert.equal(first.refused(BODY, 422, "").body, "");
+  assert.equal(first.accepted(BODY).body, "");
+  assert.equal(storage.getItem(KEY), "{new");
+});
+
+test("a trace that another tab removed is removed without ado", () => {
+  const { storage, first, second } = twoTabs();
+  second.accepted(BODY);
+  assert.equal(first.read().state, "sent");
+  second.removeTrace();
+  assert.deepEqual(first.removeTrace(), { state: "empty" });
+  assert.deepEqual(first.removeTrace(), { state: "empty" });
+  assert.equal(storage.kept.size, 0);
+});
+
+test("with nothing kept there is nothing to try again", () => {
+  assert.deepEqual(createOutbox(deviceStorage(), "workplace").retry(), { state: "empty" });
 });
 
 test("a maker that fails leaves the outbox empty", () => {
@@ -119,9 +177,9 @@ for (const [name, storage] of Object.entries(DENIALS)) {
     outbox.freeze(() => BODY);
     assert.equal(outbox.durable, false);
     assert.deepEqual(outbox.freeze(never).entry, { state: "pending", body: BODY });
-    outbox.refused(422, "x");
+    outbox.refused(BODY, 422, "x");
     assert.equal(outbox.retry().body, BODY);
-    outbox.accepted();
+    outbox.accepted(BODY);
     assert.deepEqual(outbox.freeze(never).entry, { state: "sent" });
     outbox.removeTrace();
     assert.equal(outbox.read().state, "empty");
@@ -148,7 +206,7 @@ for (const text of DAMAGED) {
     const unknown = { state: "refused", body: "", status: 0, detail: "" };
     assert.deepEqual(outbox.read(), unknown);
     assert.deepEqual(outbox.freeze(never), { entry: unknown, made: false });
-    assert.throws(() => outbox.retry(), OutboxError);
+    assert.deepEqual(outbox.retry(), unknown);
     outbox.removeTrace();
     assert.equal(outbox.read().state, "empty");
   });
@@ -195,7 +253,7 @@ for (const status of [400, 403, 404, 409, 410, 413, 415, 422]) {
       const { entry } = tab.freeze(never);
       const { outcome, detail } = await send(fetch, entry.body);
       assert.equal(outcome, "refused");
-      tab.refused(status, detail);
+      tab.refused(BODY, status, detail);
     }
     assert.deepEqual(bodies, Array(5).fill(BODY));
   });

@@ -4,9 +4,17 @@ import { perturb } from "../src/mechanism.js";
 import { createUniformBelow } from "../src/random.js";
 import {
   checkRoom,
+  frequencies,
+  isProtectedLittle,
+  leastProtected,
   makeReport,
+  oddsFactor,
+  posteriorBounds,
   ReportTooLongError,
   reportCodes,
+  reportedLabels,
+  stoppingGaps,
+  totalOddsFactor,
   UnansweredError,
 } from "../src/report.js";
 import { channel, everyRun, known, question, replay } from "./support.js";
@@ -140,4 +148,83 @@ test("a survey whose longest report has no room is refused before it is asked", 
   }).length;
   checkRoom(known(asked, { report_bytes: needed }));
   assert.throws(() => checkRoom(known(asked, { report_bytes: needed - 1 })), ReportTooLongError);
+});
+
+test("what was sent is shown by its labels, and what cannot be read by none", () => {
+  const [one, set] = [question("a", channel(3, 3, 1)), question("b", channel(5, 3, 1, 2))];
+  assert.deepEqual(reportedLabels(one, 2), ["Option 2"]);
+  assert.deepEqual(reportedLabels(set, "wA"), ["Option 0", "Option 1"]);
+  for (const code of [3, -1, "wA", null, undefined, {}]) {
+    assert.deepEqual(reportedLabels(one, code), []);
+  }
+  for (const code of [0, "", "w!", "_A", null, undefined]) {
+    assert.deepEqual(reportedLabels(set, code), []);
+  }
+});
+
+const ask = (...channels) => channels.map((one, i) => question(`x${i}`, one));
+
+test("the design's own example comes out", () => {
+  assert.deepEqual(frequencies(channel(2, 3, 1)), { own: "75", other: "25" });
+  assert.deepEqual(frequencies(channel(3, 6, 1)), { own: "75", other: "12.5" });
+  assert.equal(oddsFactor(channel(2, 3, 1)), "3");
+  assert.deepEqual(posteriorBounds(channel(2, 3, 1)), { from10: 25, from50: 75 });
+});
+
+test("tenths are rounded half up", () => {
+  assert.deepEqual(frequencies(channel(5, 12, 1)), { own: "75", other: "6.3" });
+});
+
+test("factors and suspicions are rounded up, against us", () => {
+  assert.equal(oddsFactor(channel(5, 27_182, 10_000)), "2.8");
+  assert.equal(oddsFactor(channel(5, 28, 10)), "2.8");
+  assert.equal(oddsFactor(channel(5, 28_001, 10_000)), "2.9");
+  assert.deepEqual(posteriorBounds(channel(3, 6, 1)), { from10: 40, from50: 86 });
+});
+
+test("the factor of all questions is the product, rounded up, its digits in groups", () => {
+  assert.equal(totalOddsFactor(ask(channel(2, 3, 1), channel(2, 3, 1))), "9");
+  assert.equal(totalOddsFactor(ask(channel(2, 3, 2), channel(2, 3, 2))), "3");
+  assert.equal(totalOddsFactor(Array(18).fill(question("x", channel(2, 3, 1)))), "387,420,489");
+});
+
+test("the factor stays exact where a float would not", () => {
+  const many = Array(12).fill(question("x", channel(2, 99_999_999, 1)));
+  assert.equal(totalOddsFactor(many).replaceAll(",", ""), String(99_999_999n ** 12n));
+});
+
+test("little protection begins above 2980, exactly", () => {
+  assert.equal(isProtectedLittle(ask(channel(2, 2980, 1))), false);
+  assert.equal(isProtectedLittle(ask(channel(2, 29_800_001, 10_000))), true);
+});
+
+test("the least protected question has the greatest T/L, the first of equals", () => {
+  const asked = ask(channel(2, 3, 1), channel(3, 6, 1), channel(9, 12, 2), channel(4, 5, 1));
+  assert.equal(leastProtected(asked).id, "x1");
+});
+
+const OPTIONAL = question("a", channel(3, 3, 1));
+const REQUIRED = question("b", channel(2, 3, 1), { optOut: "" });
+const ids = (gaps) => gaps.map((gap) => gap.question.id);
+
+test("an untouched question with an opt-out stops the page once", () => {
+  const nudged = new Set();
+  assert.deepEqual(stoppingGaps([OPTIONAL], {}, nudged), [
+    { question: OPTIONAL, optOut: "Option 2" },
+  ]);
+  assert.deepEqual(stoppingGaps([OPTIONAL], {}, nudged), []);
+});
+
+test("a question without opt-out stops the page until it is answered", () => {
+  const nudged = new Set();
+  for (let i = 0; i < 3; i += 1) assert.deepEqual(ids(stoppingGaps([REQUIRED], {}, nudged)), ["b"]);
+  assert.deepEqual(stoppingGaps([REQUIRED], { b: 0 }, nudged), []);
+});
+
+test("both are listed together, in the page's order", () => {
+  assert.deepEqual(ids(stoppingGaps([OPTIONAL, REQUIRED], {}, new Set())), ["a", "b"]);
+});
+
+test("the first option counts as an answer", () => {
+  assert.deepEqual(stoppingGaps([OPTIONAL], { a: 0 }, new Set()), []);
 });

@@ -4,9 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { readDefinition } from "../src/definition.js";
-import { frequencies, oddsFactor, posteriorBounds } from "../src/label.js";
 import { perturb } from "../src/mechanism.js";
-import { makeReport } from "../src/report.js";
+import { frequencies, makeReport, oddsFactor, posteriorBounds } from "../src/report.js";
 import { digest, replay } from "./support.js";
 
 /** The vectors of one file; a missing or empty file fails, it is never skipped. */

@@ -1,6 +1,6 @@
 """The privacy label's numbers, computed from the channel in integers as the client does.
 
-`client_js/src/label.js` is the twin of this module; `tests/vectors/label.json` binds them.
+`client_js/src/report.js` is the twin of this module; `tests/vectors/label.json` binds them.
 """
 
 from __future__ import annotations

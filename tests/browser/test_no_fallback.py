@@ -27,7 +27,8 @@ def test_without_javascript_the_page_says_why_and_holds_nothing_to_fill_in(site,
     assert device.posts == []
 
 
-@pytest.mark.parametrize("file", ["main.js", "mechanism.js", "random.js", "words.js"])
+@pytest.mark.parametrize("file", [
+    "main.js", "mechanism.js", "random.js", "report.js", "outbox.js", "dom.js", "words.js"])
 def test_a_page_whose_code_did_not_load_says_so(site, device, file):
     device.context.route(f"**/{file}", lambda route: route.fulfill(status=404))
     page = device.open(site.link(site.publish()))
@@ -147,6 +148,17 @@ def test_a_definition_that_is_not_the_links_is_refused(site, device, change):
     page = device.open(site.link(survey))
     heading(page, "This survey cannot start")
     expect(page.locator(".notice")).to_contain_text("is not the one your link was made for")
+    assert page.locator("input").count() == 0
+    assert device.posts == []
+
+
+def test_a_definition_of_another_survey_is_refused(site, device):
+    survey = site.publish()
+    bad = forged(survey, lambda definition: definition.update(slug="another"))
+    device.context.route("**/definition.json", lambda route: route.fulfill(body=bad))
+    page = device.open(f"{site.url}/s/{survey.slug}#d={hashlib.sha256(bad).hexdigest()[:16]}")
+    heading(page, "This survey cannot start")
+    expect(page.locator(".notice")).to_contain_text("could not be read")
     assert page.locator("input").count() == 0
     assert device.posts == []
 

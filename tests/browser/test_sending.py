@@ -236,6 +236,152 @@ def test_what_cannot_be_read_is_never_replaced_by_a_fresh_report(site, device):
     assert device.posts == []
 
 
+def definitions(device) -> int:
+    """How often a definition was asked for."""
+    return sum(request.url.endswith("/definition.json") for request in device.requests)
+
+
+@pytest.mark.parametrize("spelling", ["/s/%73{}", "/%73/s{}", "/s/s{}%2F", "/s/%53{}"])
+def test_an_address_in_another_spelling_never_gets_a_second_report(site, device, spelling):
+    survey = site.publish()
+    page = device.open(site.link(survey))
+    answer_and_send(page)
+    wait_sent(page)
+    before = kept(page)
+    other = device.open(site.url + spelling.format(survey.slug[1:]))
+    other.wait_for_load_state("networkidle")
+    expect(other.locator("input")).to_have_count(0)
+    expect(other.get_by_role("button", name="Start")).to_have_count(0)
+    assert definitions(device) == 1
+    assert len(device.bodies) == 1
+    assert kept(page) == before
+
+
+def test_a_percent_encoded_link_is_no_survey_and_finds_nothing_kept(site, device):
+    survey = site.publish()
+    page = device.open(f"{site.url}/s/%73{survey.slug[1:]}#d={survey.sha256[:16]}")
+    heading(page, "This survey cannot start")
+    expect(page.locator(".notice")).to_have_text("There is no survey at this address. "
+                                                 "Check the link.")
+    expect(page.get_by_text("Nothing was asked, and nothing was sent.")).to_be_visible()
+    assert kept(page) == {}
+    assert definitions(device) == 0
+
+
+def put(page, survey, state: str, codes: str) -> str:
+    """Keep a report on the device whose codes are these, and say its body."""
+    body = f'{{"definition":"{survey.sha256}","codes":{codes},"pad":""}}'
+    entry = {"state": state, "body": body, "status": 422, "detail": ""}
+    page.evaluate("([key, text]) => localStorage.setItem(key, text)",
+                  [f"survey-report:{survey.slug}", json.dumps(entry)])
+    page.reload()
+    return body
+
+
+ODD_CODES = ["[9,9]", "[-1,0.5]", "[0]", "[]", "[0,1,2]", '[null,"AAAA"]', '[{"toString":1},[0]]']
+
+
+@pytest.mark.parametrize("codes", ODD_CODES)
+def test_a_refused_report_with_odd_codes_is_shown_as_far_as_it_can_be_read(site, device, codes):
+    survey = site.publish()
+    page = device.open(site.link(survey))
+    body = put(page, survey, "refused", codes)
+    heading(page, "Your report was not accepted")
+    page.get_by_text("What this report says").tap()
+    expect(page.locator("pre")).to_have_text(body)
+    expect(page.locator(".reported dt")).to_have_count(2)
+    unreadable = page.get_by_text("This part of the report cannot be read.")
+    readable = sum(type(code) is int and 0 <= code < 3 for code in json.loads(codes)[:2])
+    expect(unreadable).to_have_count(2 - readable)
+    device.context.route("**/reports", lambda route: problem(route, 422))
+    press(page, "Try again")
+    heading(page, "Your report was not accepted")
+    expect(page.locator("h1")).to_be_focused()
+    assert device.bodies == [body.encode()]
+    assert device.said == [line for line in device.said if "422" in line]
+
+
+@pytest.mark.parametrize("codes", ODD_CODES)
+def test_a_waiting_report_with_odd_codes_is_sent_as_it_is(site, device, codes):
+    survey = site.publish()
+    page = device.open(site.link(survey))
+    device.context.route("**/reports", lambda route: route.fulfill(status=201))
+    body = put(page, survey, "pending", codes)
+    wait_sent(page)
+    page.get_by_text("What was sent").tap()
+    expect(page.locator("pre")).to_have_text(body)
+    assert device.bodies == [body.encode()]
+    assert kept(page) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
+    assert device.said == []
+
+
+def two_tabs_with_a_refused_report(site, device):
+    """The first tab's answer is a refusal, and the second tab shows the same."""
+    survey = site.publish()
+    first = device.open(site.link(survey))
+    device.context.route("**/reports", lambda route: problem(route, 410))
+    answer_and_send(first)
+    heading(first, "Your report was not accepted")
+    second = device.open(site.link(survey))
+    heading(second, "Your report was not accepted")
+    device.context.unroute_all()
+    device.said.clear()
+    return survey, first, second
+
+
+@pytest.mark.parametrize("mine", [0, 1], ids=["the tab that made it", "the tab that found it"])
+def test_trying_again_after_another_tab_got_it_through_says_so(site, device, mine):
+    survey, *tabs = two_tabs_with_a_refused_report(site, device)
+    tabs[1 - mine].bring_to_front()
+    press(tabs[1 - mine], "Try again")
+    wait_sent(tabs[1 - mine])
+    tabs[mine].bring_to_front()
+    press(tabs[mine], "Try again")
+    heading(tabs[mine], "A report was already sent from this device")
+    assert len(device.bodies) == 2
+    assert len(set(device.bodies)) == 1
+    assert site.store.waiting(survey.key) == 1
+    assert kept(tabs[mine]) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
+    assert device.said == []
+
+
+@pytest.mark.parametrize("status", [201, 410, 422])
+def test_trying_now_after_another_tab_got_it_accepted_leaves_the_mark(site, device, status):
+    survey = site.publish()
+    device.context.route("**/reports", lambda route: route.abort())
+    first = device.open(site.link(survey))
+    answer_and_send(first)
+    wait_waiting(first)
+    second = device.open(site.link(survey))
+    wait_waiting(second)
+    device.context.unroute_all()
+    first.route("**/reports", lambda route: problem(route, status))
+    press(second, "Try now")
+    wait_sent(second)
+    first.bring_to_front()
+    press(first, "Try now")
+    heading(first, "Your report was sent" if status == 201 else
+            "A report was already sent from this device")
+    assert kept(first) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
+    assert len(set(device.bodies)) == 1
+    assert site.store.waiting(survey.key) == 1
+
+
+def test_a_trace_that_another_tab_removed_first_is_removed_too(site, device):
+    survey = site.publish()
+    first = device.open(site.link(survey))
+    answer_and_send(first)
+    wait_sent(first)
+    tabs = [first, *(device.open(site.link(survey)) for _ in range(2))]
+    for tab in tabs:
+        tab.bring_to_front()
+        press(tab, "Remove the trace from this device")
+        heading(tab, "The trace was removed")
+    assert kept(first) == {}
+    assert len(device.bodies) == 1
+    assert device.said == []
+
+
 def test_after_success_a_mark_without_answer_id_or_body_stays_until_it_is_removed(site, device):
     survey = site.publish()
     page = device.open(site.link(survey))

@@ -54,25 +54,32 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
     store = store or open_store(settings.database)
     respond.init_app(app, store)
     research.init_app(app, store, Results(store), settings)
-    app.add_url_rule("/healthz", view_func=lambda: Response("ok\n", mimetype="text/plain"),
-                     endpoint="healthz")
+    app.add_url_rule(
+        "/healthz", view_func=lambda: Response("ok\n", mimetype="text/plain"), endpoint="healthz"
+    )
     app.register_error_handler(errors.SurveyError, _refused)
     app.register_error_handler(HTTPException, _http_error)
 
     @app.after_request
     def secure(response: Response) -> Response:
         immutable = response.status_code == HTTPStatus.OK and request.endpoint in (
-            "respond.client_file", "research.asset")
+            "respond.client_file",
+            "research.asset",
+        )
         response.headers.update(
-            headers(request.path, https=settings.secure_cookies, immutable=immutable))
+            headers(request.path, https=settings.secure_cookies, immutable=immutable)
+        )
         return response
 
     return app
 
 
 def _refused(error: errors.SurveyError) -> tuple[Response | str, int] | Response:
-    return _answer(STATUS.get(type(error), HTTPStatus.INTERNAL_SERVER_ERROR), str(error),
-                   type(error).__name__.removesuffix("Error"))
+    return _answer(
+        STATUS.get(type(error), HTTPStatus.INTERNAL_SERVER_ERROR),
+        str(error),
+        type(error).__name__.removesuffix("Error"),
+    )
 
 
 def _http_error(error: HTTPException) -> Response:
@@ -100,9 +107,15 @@ def _answer(status: HTTPStatus, detail: str, name: str) -> Response:
     """An error as problem+json (RFC 9457) for programs, as a page for people."""
     if wants_page():
         response = Response(
-            render_template("error.html", status=status, detail=detail,
-                            heading=HEADINGS.get(status, "This did not work"),
-                            researcher_side=request.path.startswith("/research")), status)
+            render_template(
+                "error.html",
+                status=status,
+                detail=detail,
+                heading=HEADINGS.get(status, "This did not work"),
+                researcher_side=request.path.startswith("/research"),
+            ),
+            status,
+        )
     else:
         words = "".join(f" {c.lower()}" if c.isupper() else c for c in name).split()
         response = _problem(status, detail, "-".join(words))
@@ -114,11 +127,16 @@ def _answer(status: HTTPStatus, detail: str, name: str) -> Response:
 def wants_page() -> bool:
     """Whether a person is looking: browsers ask for HTML when they open an address."""
     opened = request.method != "POST" and request.accept_mimetypes.accept_html
-    return request.path.startswith("/research") or (
-        opened and not request.path.endswith(".json"))
+    return request.path.startswith("/research") or (opened and not request.path.endswith(".json"))
 
 
 def _problem(status: HTTPStatus, detail: str, name: str) -> Response:
-    body = json.dumps({"type": f"urn:survey:{name}", "title": status.phrase,
-                       "status": int(status), "detail": detail})
+    body = json.dumps(
+        {
+            "type": f"urn:survey:{name}",
+            "title": status.phrase,
+            "status": int(status),
+            "detail": detail,
+        }
+    )
     return Response(body, status, mimetype="application/problem+json")

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sys
-import time
-import webbrowser
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from functools import wraps
@@ -15,11 +12,11 @@ from typing import Any
 
 import click
 
-from survey import __version__, demo, serving
+from survey import __version__, serving
 from survey.collect.publication import close as close_survey
 from survey.collect.publication import publish as publish_survey
-from survey.collect.release import ReleaseLoop
 from survey.collect.release import release as release_reports
+from survey.demo import run
 from survey.errors import DefinitionError, NotFoundError, SurveyError
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.label import label
@@ -35,7 +32,6 @@ from survey.store import PublishedSurvey, Store, open_store
 Command = Callable[..., Any]
 
 FILE = click.Path(path_type=Path)
-
 
 
 def command(function: Command) -> Command:
@@ -93,18 +89,23 @@ def check(file: Path) -> None:
         survey = load_file(file, _settings().caps)
     except DefinitionError as error:
         for place, text in error.mistakes:
-            click.echo(f"{file}: {place}: {text}" if place != file.name else f"{place}: {text}",
-                       err=True)
+            click.echo(
+                f"{file}: {place}: {text}" if place != file.name else f"{place}: {text}", err=True
+            )
         sys.exit(1)
     definition = freeze(survey, 1)
-    click.echo(f"{file}: no mistakes. {len(definition.questions)} questions, "
-               f"total epsilon {definition.epsilon:.3f}, reports of "
-               f"{definition.report_bytes:,} bytes.")
+    click.echo(
+        f"{file}: no mistakes. {len(definition.questions)} questions, "
+        f"total epsilon {definition.epsilon:.3f}, reports of "
+        f"{definition.report_bytes:,} bytes."
+    )
     for question in definition.questions:
         numbers = label(question.channel)
-        click.echo(f"  {question.id}: {question.channel.k} options, truth probability "
-                   f"{question.channel.p:.4g}, epsilon {question.channel.epsilon:.4g}; "
-                   f"a report multiplies odds by at most {numbers.odds}")
+        click.echo(
+            f"  {question.id}: {question.channel.k} options, truth probability "
+            f"{question.channel.p:.4g}, epsilon {question.channel.epsilon:.4g}; "
+            f"a report multiplies odds by at most {numbers.odds}"
+        )
 
 
 @main.command()
@@ -162,8 +163,10 @@ def estimate(slug: str, version: int | None) -> None:
 
 def _lines(result: SurveyResult) -> list[str]:
     survey = result.survey
-    lines = [f"{survey.definition.title} ({survey.slug}, version {survey.version}): "
-             f"{result.n:,} released reports, 95% intervals"]
+    lines = [
+        f"{survey.definition.title} ({survey.slug}, version {survey.version}): "
+        f"{result.n:,} released reports, 95% intervals"
+    ]
     for question in result.questions:
         lines += ["", question.question.text]
         if question.disclosure == "hide":
@@ -197,8 +200,13 @@ def researcher() -> None:
 
 @researcher.command("add")
 @click.argument("email")
-@click.option("--password", prompt=True, hide_input=True, confirmation_prompt=True,
-              help="Asked for when not given.")
+@click.option(
+    "--password",
+    prompt=True,
+    hide_input=True,
+    confirmation_prompt=True,
+    help="Asked for when not given.",
+)
 @command
 def add_researcher(email: str, password: str) -> None:
     """Let EMAIL sign in."""
@@ -216,8 +224,15 @@ def add_researcher(email: str, password: str) -> None:
 def serve(address: str, port: int, workers: int) -> None:
     """Run the production server."""
     settings = _settings()
-    serving.serve(settings, address, port, workers, lambda: click.echo(
-        f"listening on {address} port {port}; people open {settings.public_url}"))
+    serving.serve(
+        settings,
+        address,
+        port,
+        workers,
+        lambda: click.echo(
+            f"listening on {address} port {port}; people open {settings.public_url}"
+        ),
+    )
 
 
 @main.command("demo")
@@ -231,64 +246,13 @@ def run_demo(
     port: int, respondents: int, fresh: bool, open_browser: bool, directory: Path | None
 ) -> None:
     """Try everything on this machine: a survey, simulated respondents, a dashboard."""
-    serving.check_port("127.0.0.1", port)
-    directory = (directory or _demo_directory()).absolute()
-    with demo.alone_in(directory):
-        _run_demo(directory, port, respondents, fresh, open_browser)
-
-
-def _run_demo(
-    directory: Path, port: int, respondents: int, fresh: bool, open_browser: bool
-) -> None:
-    database = directory / "demo.db"
-    if fresh:
-        for suffix in ("", "-wal", "-shm"):
-            database.with_name(database.name + suffix).unlink(missing_ok=True)
-    variables = {"SURVEY_SECRET": secrets.token_hex(32), "SURVEY_DATABASE": f"sqlite:///{database}",
-                 "SURVEY_PUBLIC_URL": f"http://127.0.0.1:{port}"}
-    os.environ.update(variables)  # the server's workers read them there
-    settings = _settings()
-    store = open_store(settings.database)
-    store.migrate()
-    survey = demo.prepare(store, _today())
-    password = secrets.token_urlsafe(12)
-    demo.set_login(store, Passwords(settings.password_cost).hash(password))
-    _simulate(store, survey, settings, respondents)
-    store.close_connections()
-
-    def links() -> None:
-        dashboard = f"{settings.public_url}/research/surveys/{survey.slug}"
-        link = respondent_link(survey, settings.public_url)
-        click.echo(f"\nAnswer the survey   {link}\n"
-                   f"Dashboard           {dashboard}\n"
-                   f"  sign in with      {demo.EMAIL}  {password}\n"
-                   f"Estimates as CSV    {dashboard}/{survey.version}/estimates.csv\n\n"
-                   f"Kept in {directory}. Stop with Ctrl-C.")
-        if open_browser:
-            webbrowser.open(link)
-
-    serving.serve(settings, "127.0.0.1", port, 1, links)
-
-
-def _demo_directory() -> Path:
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "ldp-survey" / "demo"
-
-
-def _simulate(store: Store, survey: PublishedSurvey, settings: Settings, respondents: int) -> None:
-    """Bring the demo up to its number of respondents, releasing as the server would."""
-    there = store.released(survey.key) + store.waiting(survey.key)
-    if respondents <= there:
-        return
-    releases = ReleaseLoop(store, settings)
-    with click.progressbar(
-        demo.respond(store, survey, respondents - there, _today()), length=respondents - there,
-        label="Simulated respondents",
-    ) as reports:
-        for number in reports:
-            if number % 100 == 0:
-                releases.look(time.monotonic())
-    release_reports(store, survey, settings.release_minimum)
+    run.start(
+        (directory or run.usual_directory()).absolute(),
+        port,
+        respondents,
+        fresh=fresh,
+        open_browser=open_browser,
+    )
 
 
 if __name__ == "__main__":

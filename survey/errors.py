@@ -24,8 +24,9 @@ class DefinitionError(SurveyError):
 
     def __init__(self, mistakes: list[tuple[str, str]]) -> None:
         self.mistakes = mistakes
-        super().__init__("\n".join(f"{place}: {text}" if place else text
-                                   for place, text in mistakes))
+        super().__init__(
+            "\n".join(f"{place}: {text}" if place else text for place, text in mistakes)
+        )
 
 
 class NotFoundError(SurveyError):

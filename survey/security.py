@@ -22,17 +22,19 @@ STRICT_TRANSPORT = "max-age=63072000; includeSubDomains"
 
 def content_security_policy(form_action: str) -> str:
     """The policy of all pages; only researchers' pages may send a form, and to us alone."""
-    return "; ".join((
-        "default-src 'none'",
-        "script-src 'self'",
-        "connect-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' data:",
-        f"form-action {form_action}",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-    ))
+    return "; ".join(
+        (
+            "default-src 'none'",
+            "script-src 'self'",
+            "connect-src 'self'",
+            "style-src 'self'",
+            "img-src 'self' data:",
+            f"form-action {form_action}",
+            "base-uri 'none'",
+            "frame-ancestors 'none'",
+            "require-trusted-types-for 'script'",
+        )
+    )
 
 
 def headers(path: str, *, https: bool, immutable: bool) -> dict[str, str]:

@@ -30,7 +30,10 @@ logger = logging.getLogger(__name__)
 
 
 def serve(
-    settings: Settings, address: str, port: int, workers: int,
+    settings: Settings,
+    address: str,
+    port: int,
+    workers: int,
     on_ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until interrupted; the workers read their settings from the environment.
@@ -47,9 +50,16 @@ def serve(
     # A forked worker would inherit the release loop's connection in an unknown state.
     multiprocessing.set_start_method("spawn", force=True)
     server = Granian(
-        "survey.serving:worker", factory=True, interface=Interfaces.WSGI,
-        address=address, port=port, workers=workers, blocking_threads=THREADS,
-        respawn_failed_workers=True, websockets=False, log_access=False,
+        "survey.serving:worker",
+        factory=True,
+        interface=Interfaces.WSGI,
+        address=address,
+        port=port,
+        workers=workers,
+        blocking_threads=THREADS,
+        respawn_failed_workers=True,
+        websockets=False,
+        log_access=False,
         log_level=LogLevels.warning,
     )
     stop = threading.Event()

@@ -71,8 +71,11 @@ class Settings:
         >>> Settings.from_environment({"SURVEY_RELEASE_MINIMUM": "50"}).release_minimum
         50
         """
-        given = {name: text for name, text in environment.items()
-                 if name.startswith("SURVEY_") and not name.startswith("SURVEY_TEST_")}
+        given = {
+            name: text
+            for name, text in environment.items()
+            if name.startswith("SURVEY_") and not name.startswith("SURVEY_TEST_")
+        }
         unknown = sorted(set(given) - set(VARIABLES))
         if unknown:
             raise SettingsError(f"unknown setting {unknown[0]}; known are {', '.join(VARIABLES)}")
@@ -108,7 +111,9 @@ VARIABLES: Mapping[str, Variable] = {
         "survey", Decimal, "largest total epsilon of a survey, at most 20", of_caps=True
     ),
     "SURVEY_EPSILON_WARNING": Variable(
-        "warning", Decimal, "total epsilon above which a survey is called little protected",
+        "warning",
+        Decimal,
+        "total epsilon above which a survey is called little protected",
         of_caps=True,
     ),
     "SURVEY_RELEASE_MINIMUM": Variable(
@@ -133,8 +138,9 @@ def _read(name: str, text: str, read: Callable[[str], Any]) -> Any:
         raise SettingsError(f"{name} = {text!r} is not a number") from None
 
 
-def _check_range(name: str, value: Decimal | int, lowest: Decimal | int,
-                 highest: Decimal | int) -> None:
+def _check_range(
+    name: str, value: Decimal | int, lowest: Decimal | int, highest: Decimal | int
+) -> None:
     # Written so that NaN, which is below nothing and above nothing, is refused too.
     if not (Decimal(value).is_finite() and lowest <= value <= highest):
         raise SettingsError(f"{name} = {value} must be from {lowest} to {highest}")

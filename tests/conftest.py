@@ -77,7 +77,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("NOT TESTED", sep="!", red=True, bold=True)
         terminalreporter.write_line(
             f"{len(skipped)} tests were skipped: this run does not show that the pages work. "
-            "Install Chromium (apt-get install chromium) and run again.", red=True)
+            "Install Chromium (apt-get install chromium) and run again.",
+            red=True,
+        )
 
 
 @pytest.fixture
@@ -135,21 +137,28 @@ def wait_until_up(url: str, process: subprocess.Popen[str], seconds: float = 30)
 
 
 @pytest.fixture
-def serve(
-    settings: Settings, store: Store
-) -> Iterator[Callable[..., str]]:
+def serve(settings: Settings, store: Store) -> Iterator[Callable[..., str]]:
     """Start `survey serve` over the test's own database; returns its address."""
     running: list[subprocess.Popen[str]] = []
 
     def start(*options: str, **variables: str) -> str:
         port = free_port()
         url = f"http://127.0.0.1:{port}"
-        environment = {**os.environ, "SURVEY_SECRET": settings.secret,
-                       "SURVEY_DATABASE": settings.database, "SURVEY_PUBLIC_URL": url,
-                       "SURVEY_PASSWORD_COST": "1", **variables}
+        environment = {
+            **os.environ,
+            "SURVEY_SECRET": settings.secret,
+            "SURVEY_DATABASE": settings.database,
+            "SURVEY_PUBLIC_URL": url,
+            "SURVEY_PASSWORD_COST": "1",
+            **variables,
+        }
         process = subprocess.Popen(
             [sys.executable, "-m", "survey.cli", "serve", "--port", str(port), *options],
-            env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         running.append(process)
         wait_until_up(url, process)
         return url

@@ -28,8 +28,9 @@ def commands(group: click.Group, prefix: str = "survey") -> set[str]:
 
 
 def test_the_readme_names_every_command_and_only_those():
-    named = {re.sub(r" [A-Z]+$", "", each) for each in re.findall(r"^\| `(survey [^`]+)`", README,
-                                                                 re.M)}
+    named = {
+        re.sub(r" [A-Z]+$", "", each) for each in re.findall(r"^\| `(survey [^`]+)`", README, re.M)
+    }
     assert named == commands(main)
 
 
@@ -48,8 +49,9 @@ def test_the_readmes_definition_is_one_that_can_be_published(tmp_path):
     (text,) = re.findall(r"```toml\n(.*?)```", README, re.S)
     file = tmp_path / "readme.toml"
     file.write_text(text, encoding="utf-8")
-    run = subprocess.run([sys.executable, "-m", "survey.cli", "check", str(file)],
-                         capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-m", "survey.cli", "check", str(file)], capture_output=True, text=True
+    )
     assert run.returncode == 0, run.stderr
 
 
@@ -71,7 +73,8 @@ def test_the_committed_vectors_are_the_ones_their_generator_writes(tmp_path, mon
     write.main()
     for name in ("mechanism.json", "report.json"):
         assert (tmp_path / name).read_text("utf-8") == (ROOT / "tests/vectors" / name).read_text(
-            "utf-8")
+            "utf-8"
+        )
 
 
 def test_the_top_level_is_the_fixed_one():

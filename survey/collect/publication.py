@@ -22,7 +22,8 @@ def publish(store: Store, survey: Survey, today: date) -> PublishedSurvey:
     if newest.state == "open" and freeze(survey, newest.version).canonical == newest.canonical:
         raise ConflictError(
             f"{survey.slug} is published already, with the same content, as version "
-            f"{newest.version}")
+            f"{newest.version}"
+        )
     return store.publish(freeze(survey, newest.version + 1), today)
 
 

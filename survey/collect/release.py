@@ -64,8 +64,9 @@ def _blocks(group: Waiting, waiting: Codes) -> Iterator[BlockColumn]:
     for start in range(0, len(rows), BLOCK_SIZE):
         part = rows[start : start + BLOCK_SIZE]
         for question, column in enumerate(part.T):
-            yield BlockColumn(group.stratum, question, number + start // BLOCK_SIZE,
-                              len(part), column.tobytes())
+            yield BlockColumn(
+                group.stratum, question, number + start // BLOCK_SIZE, len(part), column.tobytes()
+            )
 
 
 def secure_permutation(n: int) -> NDArray[np.intp]:
@@ -141,8 +142,11 @@ class ReleaseLoop:
         self._store.truncate_log(only_pending=True)
         if today == self._tidied:
             return
-        old = [survey for survey in self._store.surveys()
-               if survey.state == "closed" and today - survey.changed > GRACE]
+        old = [
+            survey
+            for survey in self._store.surveys()
+            if survey.state == "closed" and today - survey.changed > GRACE
+        ]
         if sum(self._store.forget_ids(survey.key) for survey in old):
             self._store.vacuum()
         self._tidied = today

@@ -69,9 +69,7 @@ def _made_for(versions: Sequence[PublishedSurvey], definition: str) -> Published
     raise ConflictError("this report was made for another definition of the survey")
 
 
-def _refusal(
-    survey: PublishedSurvey, current: PublishedSurvey, today: date
-) -> SurveyError | None:
+def _refusal(survey: PublishedSurvey, current: PublishedSurvey, today: date) -> SurveyError | None:
     """Why a version takes no new reports, or None when it does."""
     if survey.state == "closed":
         return ClosedError("this survey is closed and takes no more reports")
@@ -98,21 +96,26 @@ def parse(body: bytes) -> Submission:
             raise ReportError(f"{key} must be a string")
     if not isinstance(form["codes"], list):
         raise ReportError("codes must be a list with one code per question")
-    return Submission(form["definition"], _report_id(form["report_id"]),
-                      _no_link(form), form["codes"])
+    return Submission(
+        form["definition"], _report_id(form["report_id"]), _no_link(form), form["codes"]
+    )
 
 
 def accept(submission: Submission, definition: Definition) -> StoredReport:
     """Hold a submission against its survey; the first code that does not fit is named."""
     questions = definition.questions
     if len(submission.codes) != len(questions):
-        raise ReportError(f"codes must have {len(questions)} entries, one per question, "
-                          f"not {len(submission.codes)}")
+        raise ReportError(
+            f"codes must have {len(questions)} entries, one per question, "
+            f"not {len(submission.codes)}"
+        )
     for number, (code, question) in enumerate(zip(submission.codes, questions, strict=True), 1):
         # type() and not isinstance(): JSON's true is an int to Python.
         if type(code) is not int or not 0 <= code < question.channel.k:
-            raise ReportError(f"code {number} ({question.id}) must be an integer "
-                              f"from 0 to {question.channel.k - 1}")
+            raise ReportError(
+                f"code {number} ({question.id}) must be an integer "
+                f"from 0 to {question.channel.k - 1}"
+            )
     return StoredReport(submission.report_id, submission.stratum, bytes(submission.codes))
 
 
@@ -141,8 +144,13 @@ def _strict_json(body: bytes) -> Any:
     """JSON without what parsers disagree about: repeated keys, NaN, half characters."""
     try:
         text = body.decode("utf-8")
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant,
-                          parse_float=_finite, parse_int=_small_integer)
+        return json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            parse_int=_small_integer,
+        )
     except UnicodeDecodeError:
         raise MalformedReportError("the body is not UTF-8") from None
     except (json.JSONDecodeError, RecursionError):

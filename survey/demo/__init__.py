@@ -6,7 +6,7 @@ import fcntl
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import numpy as np
@@ -45,9 +45,16 @@ def alone_in(directory: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ConflictError(f"another demo runs in {directory}; stop it, or choose another "
-                                "directory with --directory") from None
+            raise ConflictError(
+                f"another demo runs in {directory}; stop it, or choose another "
+                "directory with --directory"
+            ) from None
         yield
+
+
+def today() -> date:
+    """The UTC date."""
+    return datetime.now(UTC).date()
 
 
 def prepare(store: Store, today: date) -> PublishedSurvey:
@@ -73,15 +80,20 @@ def respond(store: Store, survey: PublishedSurvey, n: int, today: date) -> Itera
 
 def _respondents(definition: Definition, n: int) -> Iterator[tuple[int, ...]]:
     rng = np.random.default_rng()
-    columns = [np.concatenate(list(truths(TRUE_SHARES[question.id], n, rng)))
-               for question in definition.questions]
+    columns = [
+        np.concatenate(list(truths(TRUE_SHARES[question.id], n, rng)))
+        for question in definition.questions
+    ]
     for answers in zip(*columns, strict=True):
         yield tuple(int(answer) for answer in answers)
 
 
 def _report(survey: PublishedSurvey, answers: Sequence[int]) -> bytes:
     """One person's report, perturbed exactly as a device does it."""
-    codes = [question.channel.perturb_one(answer, secure_uniform_below)
-             for question, answer in zip(survey.definition.questions, answers, strict=True)]
-    return report_body(survey.sha256, secrets.token_urlsafe(16), codes,
-                       length=survey.definition.report_bytes)
+    codes = [
+        question.channel.perturb_one(answer, secure_uniform_below)
+        for question, answer in zip(survey.definition.questions, answers, strict=True)
+    ]
+    return report_body(
+        survey.sha256, secrets.token_urlsafe(16), codes, length=survey.definition.report_bytes
+    )

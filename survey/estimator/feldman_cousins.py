@@ -63,9 +63,7 @@ def feldman_cousins(
 
 
 @lru_cache(maxsize=CACHED_QUESTIONS)
-def _ends(
-    counts: bytes, n: int, least: float, most: float, level: float
-) -> tuple[Floats, Floats]:
+def _ends(counts: bytes, n: int, least: float, most: float, level: float) -> tuple[Floats, Floats]:
     """The ends for distinct counts, given as the bytes of int64: both sides in one pass."""
     c = np.frombuffer(counts, dtype=np.int64)
     a = np.repeat([least, 1 - most], c.size)
@@ -93,16 +91,12 @@ def _lower_end_inside(c: Integers, n: int, a: Floats, b: Floats, level: float) -
     left = np.where(m > 0, np.clip(_overtaking(m - 1, c, n, a, b), a, b), a)
     crossing = np.flatnonzero(_between(m, c, n, right) < level)
     if crossing.size:
-        right[crossing] = _root(
-            m[crossing], c[crossing], n, left[crossing], right[crossing], level
-        )
+        right[crossing] = _root(m[crossing], c[crossing], n, left[crossing], right[crossing], level)
     # At theta_m one outcome enters where another leaves: rounding must not part the two ends.
     return np.asarray(np.clip(right - ROUNDING * np.sqrt(right * (1 - right) / n), a, b))
 
 
-def _root(
-    m: Integers, c: Integers, n: int, left: Floats, right: Floats, level: float
-) -> Floats:
+def _root(m: Integers, c: Integers, n: int, left: Floats, right: Floats, level: float) -> Floats:
     """Where P(m <= X < c) falls below level in [left, right], by bisection, from outside."""
     tolerance = ROOT_TOLERANCE * np.sqrt(right * (1 - left) / n)
     while np.any(wide := right - left > tolerance):

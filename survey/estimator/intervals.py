@@ -110,12 +110,16 @@ def clopper_pearson(counts: Integers, n: int, level: float) -> Ends:
 
 
 Interval = Callable[[Integers, int, float, float, float], Ends]
-INTERVALS: Mapping[str, Interval] = MappingProxyType({
-    DEFAULT_INTERVAL: feldman_cousins_interval,
-    "wilson-hull": wilson_hull,
-    "wilson": lambda counts, n, _least, _most, level: wilson(counts, n, level),
-    "clopper-pearson": lambda counts, n, _least, _most, level: clopper_pearson(counts, n, level),
-})
+INTERVALS: Mapping[str, Interval] = MappingProxyType(
+    {
+        DEFAULT_INTERVAL: feldman_cousins_interval,
+        "wilson-hull": wilson_hull,
+        "wilson": lambda counts, n, _least, _most, level: wilson(counts, n, level),
+        "clopper-pearson": lambda counts, n, _least, _most, level: clopper_pearson(
+            counts, n, level
+        ),
+    }
+)
 """Every interval offered: (counts, n, least, most, level) to its ends on the scale of lambda."""
 
 

@@ -132,8 +132,9 @@ def debias(report_shares: ArrayLike, channel: PureChannel) -> Floats:
     >>> debias([0.75, 0.25], grr(2, "3/4")).tolist()
     [1.0, 0.0]
     """
-    return np.asarray((np.asarray(report_shares, dtype=np.float64) - channel.q)
-                      / (channel.p - channel.q))
+    return np.asarray(
+        (np.asarray(report_shares, dtype=np.float64) - channel.q) / (channel.p - channel.q)
+    )
 
 
 def _checked_counts(counts: ArrayLike, k: int) -> Integers:

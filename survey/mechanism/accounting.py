@@ -101,8 +101,7 @@ def advanced_epsilon(epsilons: Sequence[float], delta: float) -> float:
     """
     _check_delta(delta)
     spread = 2 * math.log(1 / delta) * math.fsum(epsilon**2 for epsilon in epsilons)
-    return math.sqrt(spread) + math.fsum(
-        epsilon * math.expm1(epsilon) for epsilon in epsilons)
+    return math.sqrt(spread) + math.fsum(epsilon * math.expm1(epsilon) for epsilon in epsilons)
 
 
 def shuffled_epsilon(ratio: Fraction, n: int, delta: float) -> float | None:

@@ -40,8 +40,9 @@ class BitVector:
         check_integers(m=self.m, s=self.s, T=self.T, L=self.L)
         if not 1 <= self.m <= MAX_BITS:
             nearest = min(max(self.m, 1), MAX_BITS)
-            raise ChannelError(f"m = {self.m} options: a bit vector has 1 to {MAX_BITS}; "
-                               f"the nearest is {nearest}")
+            raise ChannelError(
+                f"m = {self.m} options: a bit vector has 1 to {MAX_BITS}; the nearest is {nearest}"
+            )
         if not 1 <= self.s <= self.m:
             raise ChannelError(f"s = {self.s} ticks must be from 1 to m = {self.m}")
         check_two_weights(self.T, self.L, self.T + self.L)

@@ -46,8 +46,10 @@ def exact_fraction(value: Probability, name: str) -> Fraction:
             return Fraction(written)
     except (ValueError, ArithmeticError):
         pass
-    raise ChannelError(f'{name} = {_brief(value)} is not a number of at most {MAX_DIGITS} digits; '
-                       'write a decimal (0.75) or a fraction ("3/4")')
+    raise ChannelError(
+        f"{name} = {_brief(value)} is not a number of at most {MAX_DIGITS} digits; "
+        'write a decimal (0.75) or a fraction ("3/4")'
+    )
 
 
 def _is_short(value: Fraction | Decimal | str | int) -> bool:
@@ -55,8 +57,11 @@ def _is_short(value: Fraction | Decimal | str | int) -> bool:
     if isinstance(value, str):
         return len(value) <= MAX_DIGITS and ("/" in value or _is_short(Decimal(value)))
     if isinstance(value, Decimal):
-        return (value.is_finite() and len(value.as_tuple().digits) <= MAX_DIGITS
-                and abs(value.adjusted()) <= MAX_EXPONENT)
+        return (
+            value.is_finite()
+            and len(value.as_tuple().digits) <= MAX_DIGITS
+            and abs(value.adjusted()) <= MAX_EXPONENT
+        )
     exact = Fraction(value)
     return bool(max(abs(exact.numerator), exact.denominator) < 10 ** (4 * MAX_DIGITS))
 
@@ -197,4 +202,4 @@ def _brief(value: object) -> str:
         text = repr(value) if isinstance(value, str | float) else str(value)
     except ValueError:  # Python refuses to print integers of thousands of digits
         return "a number of thousands of digits"
-    return text if len(text) <= MAX_DIGITS else f"{text[:MAX_DIGITS - 3]}..."
+    return text if len(text) <= MAX_DIGITS else f"{text[: MAX_DIGITS - 3]}..."

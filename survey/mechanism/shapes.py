@@ -50,7 +50,8 @@ class Window:
         if self.width < 1 or self.stride < 1 or self.reports > MAX_REPORTS:
             raise ChannelError(
                 f"a window of width {self.width} and stride {self.stride} has {self.reports:,} "
-                f"reports; width and stride are at least 1 and at most {MAX_REPORTS:,} fit")
+                f"reports; width and stride are at least 1 and at most {MAX_REPORTS:,} fit"
+            )
         outside = self.reports - self.width
         check_two_weights(self.T, self.L, self.width * self.T + outside * self.L)
 
@@ -68,8 +69,14 @@ class Window:
 
     def to_json(self) -> dict[str, Any]:
         """Name and integers."""
-        return {"name": self.name, "k": self.k, "width": self.width, "stride": self.stride,
-                "T": self.T, "L": self.L}
+        return {
+            "name": self.name,
+            "k": self.k,
+            "width": self.width,
+            "stride": self.stride,
+            "T": self.T,
+            "L": self.L,
+        }
 
 
 @dataclass(frozen=True)
@@ -144,19 +151,32 @@ class Explicit:
 
     def __post_init__(self) -> None:
         lengths = {len(row) for row in self.table}
-        if not 2 <= len(self.table) <= MAX_EXPLICIT or len(lengths) != 1 or not (
-                2 <= lengths.pop() <= MAX_EXPLICIT):
-            raise ChannelError(f"a table has 2 to {MAX_EXPLICIT} rows of the same 2 to "
-                               f"{MAX_EXPLICIT} weights")
-        check_integers(**{f"table[{i}][{j}]": weight for i, row in enumerate(self.table)
-                          for j, weight in enumerate(row)})
+        if (
+            not 2 <= len(self.table) <= MAX_EXPLICIT
+            or len(lengths) != 1
+            or not (2 <= lengths.pop() <= MAX_EXPLICIT)
+        ):
+            raise ChannelError(
+                f"a table has 2 to {MAX_EXPLICIT} rows of the same 2 to {MAX_EXPLICIT} weights"
+            )
+        check_integers(
+            **{
+                f"table[{i}][{j}]": weight
+                for i, row in enumerate(self.table)
+                for j, weight in enumerate(row)
+            }
+        )
         for i, row in enumerate(self.table):
             if min(row) < 1:
-                raise ChannelError(f"row {i} holds a weight below 1: a zero weight gives no "
-                                   "privacy (epsilon would be infinite); the nearest is 1")
+                raise ChannelError(
+                    f"row {i} holds a weight below 1: a zero weight gives no "
+                    "privacy (epsilon would be infinite); the nearest is 1"
+                )
             if sum(row) != sum(self.table[0]):
-                raise ChannelError(f"row {i} adds up to {sum(row)}, row 0 to "
-                                   f"{sum(self.table[0])}; rows have equal sums")
+                raise ChannelError(
+                    f"row {i} adds up to {sum(row)}, row 0 to "
+                    f"{sum(self.table[0])}; rows have equal sums"
+                )
         check_total(sum(self.table[0]))
 
     def rows(self) -> Rows:
@@ -188,8 +208,10 @@ class Mixture:
             raise ChannelError("both parts of a mixture have a weight of at least 1")
         rows = [part.rows() for part in (self.first, self.second)]
         if len(rows[0]) != len(rows[1]):
-            raise ChannelError(f"the parts of a mixture have {len(rows[0])} and {len(rows[1])} "
-                               "truths; they must have the same")
+            raise ChannelError(
+                f"the parts of a mixture have {len(rows[0])} and {len(rows[1])} "
+                "truths; they must have the same"
+            )
         check_total(self.a * int(rows[0][0].sum()) + self.b * int(rows[1][0].sum()))
 
     def rows(self) -> Rows:
@@ -198,8 +220,13 @@ class Mixture:
 
     def to_json(self) -> dict[str, Any]:
         """Name, integers, and both parts."""
-        return {"name": self.name, "a": self.a, "first": self.first.to_json(),
-                "b": self.b, "second": self.second.to_json()}
+        return {
+            "name": self.name,
+            "a": self.a,
+            "first": self.first.to_json(),
+            "b": self.b,
+            "second": self.second.to_json(),
+        }
 
 
 def shape_from_json(form: Mapping[str, Any]) -> Shape:
@@ -234,5 +261,7 @@ def _mixture(parameters: dict[str, Any]) -> Mixture:
 
 def _check_grid(k: int) -> None:
     if not 2 <= k <= MAX_GRID:
-        raise ChannelError(f"a grid of {k:,} points: 2 to {MAX_GRID:,} are allowed; "
-                           f"the nearest is {min(max(k, 2), MAX_GRID):,}")
+        raise ChannelError(
+            f"a grid of {k:,} points: 2 to {MAX_GRID:,} are allowed; "
+            f"the nearest is {min(max(k, 2), MAX_GRID):,}"
+        )

@@ -141,7 +141,7 @@ def with_no_answers(rows: Rows, no_answers: int) -> Rows:
     others = int((row_sum - int(least.sum())) / (rho - 1))
     own = int(rho * others)
     if others < 1:
-        raise ChannelError("this table has no room for an answer like \"prefer not to say\"")
+        raise ChannelError('this table has no room for an answer like "prefer not to say"')
     silent = _filled(least, most, row_sum + others - own)
     extended = np.full((len(rows) + no_answers, rows.shape[1] + no_answers), others, np.int64)
     extended[: len(rows), : rows.shape[1]] = rows

@@ -67,10 +67,14 @@ def freeze(survey: Survey, version: int) -> Definition:
     form: dict[str, Any] = {
         "format": FORMAT,
         "version": version,
-        **{name: getattr(survey, name)
-           for name in ("slug", "title", "language", "introduction", "contact", "thanks")},
-        "pages": [{"title": page.title, "questions": [_question(q) for q in page.questions]}
-                  for page in survey.pages],
+        **{
+            name: getattr(survey, name)
+            for name in ("slug", "title", "language", "introduction", "contact", "thanks")
+        },
+        "pages": [
+            {"title": page.title, "questions": [_question(q) for q in page.questions]}
+            for page in survey.pages
+        ],
         "report_bytes": _report_bytes(survey),
     }
     return read_definition(canonical_json(form))
@@ -128,26 +132,47 @@ def _published(form: dict[str, Any]) -> PublishedQuestion:
 
 
 def report_body(
-    definition_id: str, report_id: str, codes: Sequence[int | str], *,
-    stratum: str = "", invitation: str = "", length: int = 0,
+    definition_id: str,
+    report_id: str,
+    codes: Sequence[int | str],
+    *,
+    stratum: str = "",
+    invitation: str = "",
+    length: int = 0,
 ) -> bytes:
     """A report as the client writes it: fixed keys in fixed order, padded to `length` bytes."""
-    form = {"definition": definition_id, "report_id": report_id, "stratum": stratum,
-            "codes": list(codes), "invitation": invitation, "pad": ""}
+    form = {
+        "definition": definition_id,
+        "report_id": report_id,
+        "stratum": stratum,
+        "codes": list(codes),
+        "invitation": invitation,
+        "pad": "",
+    }
     body = json.dumps(form, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
     return body[:-2] + b"." * (length - len(body)) + body[-2:]
 
 
 def _report_bytes(survey: Survey) -> int:
     """The constant length of a report: the longest one, rounded up to the next step."""
-    longest = len(report_body(
-        "0" * 64, "0" * 22, [question.channel.k - 1 for question in survey.questions],
-        stratum="0" * MAX_STRATUM_LENGTH, invitation="0" * INVITATION_LENGTH,
-    ))
+    longest = len(
+        report_body(
+            "0" * 64,
+            "0" * 22,
+            [question.channel.k - 1 for question in survey.questions],
+            stratum="0" * MAX_STRATUM_LENGTH,
+            invitation="0" * INVITATION_LENGTH,
+        )
+    )
     length = -(-longest // REPORT_STEP) * REPORT_STEP
     if length > MAX_REPORT_BYTES:
-        raise DefinitionError([
-            ("pages", f"a report would have {length:,} bytes; at most {MAX_REPORT_BYTES:,} "
-                      "are allowed: ask fewer questions")
-        ])
+        raise DefinitionError(
+            [
+                (
+                    "pages",
+                    f"a report would have {length:,} bytes; at most {MAX_REPORT_BYTES:,} "
+                    "are allowed: ask fewer questions",
+                )
+            ]
+        )
     return length

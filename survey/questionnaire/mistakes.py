@@ -31,8 +31,12 @@ def refusal(mistakes: Sequence[tuple[str, str]]) -> DefinitionError:
 
 def located(raw: Mapping[str, Any], mistakes: Iterable[Mistake]) -> DefinitionError:
     """The error that lists mistakes in the order and by the names of their places."""
-    ordered = sorted(mistakes, key=lambda mistake: [
-        f"{step:05}" if isinstance(step, int) else step for step in mistake[0]])
+    ordered = sorted(
+        mistakes,
+        key=lambda mistake: [
+            f"{step:05}" if isinstance(step, int) else step for step in mistake[0]
+        ],
+    )
     named = [(_named(raw, place), text) for place, text in ordered[:MAX_LISTED]]
     return refusal([*named, *(("", text) for _, text in ordered[MAX_LISTED:])])
 
@@ -44,7 +48,8 @@ def printable(text: str) -> str:
     a\\x1b[31m \\u202eb
     """
     return "".join(
-        character if character.isprintable() else ascii(character)[1:-1] for character in text)
+        character if character.isprintable() else ascii(character)[1:-1] for character in text
+    )
 
 
 def shortened(text: str) -> str:
@@ -69,12 +74,15 @@ def sentence(detail: ErrorDetails) -> str:
     message = detail["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     if kind == "literal_error" and detail["loc"][-1] == "type":
-        return (f"{quoted(value)} is not a type of question: {message}; "
-                "free text, files and places cannot be randomized")
+        return (
+            f"{quoted(value)} is not a type of question: {message}; "
+            "free text, files and places cannot be randomized"
+        )
     if kind in ("too_short", "too_long"):
         return _of_length(kind, value, limits)
-    return f"{quoted(value)} does not fit: {message}" if kind == "string_pattern_mismatch" \
-        else message
+    return (
+        f"{quoted(value)} does not fit: {message}" if kind == "string_pattern_mismatch" else message
+    )
 
 
 def _of_length(kind: str, value: object, limits: Mapping[str, Any]) -> str:
@@ -98,7 +106,8 @@ def _named(raw: Mapping[str, Any], place: Place) -> str:
         if isinstance(step, int) and parts:
             name = here.get("id") if isinstance(here, Mapping) else None
             parts[-1] = f"{NAMES.get(parts[-1], parts[-1])} {step + 1}" + (
-                f" ({shortened(name)})" if isinstance(name, str) else "")
+                f" ({shortened(name)})" if isinstance(name, str) else ""
+            )
         else:
             parts.append(shortened(str(step)))
     return ", ".join(parts)

@@ -46,8 +46,9 @@ def _without_controls(text: str) -> str:
         raise ValueError("must not contain control characters")
     # They reorder what follows: a label could read as the opposite of what is counted.
     if re.search(r"[\u202a-\u202e\u2066-\u2069]", text):
-        raise ValueError("must not contain direction control characters (U+202A to U+202E, "
-                         "U+2066 to U+2069)")
+        raise ValueError(
+            "must not contain direction control characters (U+202A to U+202E, U+2066 to U+2069)"
+        )
     return text
 
 
@@ -56,9 +57,11 @@ def _empty_if_invisible(text: str) -> str:
 
 
 def _is_visible(character: str) -> bool:
-    return (unicodedata.category(character) not in ("Cc", "Cf", "Zl", "Zp", "Zs")
-            and character not in BLANKS
-            and not re.match(r"[\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]", character))
+    return (
+        unicodedata.category(character) not in ("Cc", "Cf", "Zl", "Zp", "Zs")
+        and character not in BLANKS
+        and not re.match(r"[\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]", character)
+    )
 
 
 def _trimmed(value: Any) -> Any:
@@ -66,7 +69,9 @@ def _trimmed(value: Any) -> Any:
 
 
 Text = Annotated[
-    str, BeforeValidator(_trimmed), AfterValidator(_without_controls),
+    str,
+    BeforeValidator(_trimmed),
+    AfterValidator(_without_controls),
     AfterValidator(_empty_if_invisible),
 ]
 Line = Annotated[Text, StringConstraints(min_length=1, max_length=300, pattern=r"^[^\n]*$")]
@@ -138,8 +143,7 @@ class Question(Frozen):
                 f"state one of {', '.join(PRIVACY)}, "
                 + (f"not {' and '.join(stated)}" if stated else "here or for the whole survey")
             )
-        return build_channel(
-            stated[0], getattr(self, stated[0]), len(self.all_options), caps)
+        return build_channel(stated[0], getattr(self, stated[0]), len(self.all_options), caps)
 
     @property
     def opt_out(self) -> str:

@@ -39,8 +39,12 @@ def load(content: bytes, name: str, caps: Caps) -> Survey:
     raw = with_survey_defaults(parse(content, name))
     if too_many := list(_too_many(raw)):
         raise located(raw, too_many)
-    mistakes = [*_structure(raw, caps), *_repeated_ids(raw), *_repeated_labels(raw),
-                *_total(raw, caps)]
+    mistakes = [
+        *_structure(raw, caps),
+        *_repeated_ids(raw),
+        *_repeated_labels(raw),
+        *_total(raw, caps),
+    ]
     if mistakes:
         raise located(raw, mistakes)
     return Survey.model_validate(raw, context=caps)
@@ -56,15 +60,19 @@ def with_survey_defaults(raw: Mapping[str, Any]) -> dict[str, Any]:
     def complete(question: Any) -> Any:
         if not isinstance(question, Mapping):
             return question
-        inherited = {name: value for name, value in defaults.items()
-                     if name == OPT_OUT_ID or not any(stated in question for stated in PRIVACY)}
+        inherited = {
+            name: value
+            for name, value in defaults.items()
+            if name == OPT_OUT_ID or not any(stated in question for stated in PRIVACY)
+        }
         return {**inherited, **question}
 
     pages = spelled.get("pages")
     if isinstance(pages, list):
         spelled["pages"] = [
             {**page, "questions": [complete(question) for question in page["questions"]]}
-            if isinstance(page, Mapping) and isinstance(page.get("questions"), list) else page
+            if isinstance(page, Mapping) and isinstance(page.get("questions"), list)
+            else page
             for page in pages
         ]
     return spelled
@@ -74,8 +82,11 @@ def _too_many(raw: Mapping[str, Any]) -> Iterator[Mistake]:
     """Counts above the limits, taken before anything is done for each entry."""
     pages = raw.get("pages")
     pages = pages if isinstance(pages, list) else []
-    questions = sum(len(page["questions"]) for page in pages
-                    if isinstance(page, Mapping) and isinstance(page.get("questions"), list))
+    questions = sum(
+        len(page["questions"])
+        for page in pages
+        if isinstance(page, Mapping) and isinstance(page.get("questions"), list)
+    )
     for count, what in ((len(pages), "pages"), (questions, "questions")):
         if count > MAX_QUESTIONS:
             yield ("pages",), f"has {count:,} {what}; at most {MAX_QUESTIONS} are allowed"
@@ -83,8 +94,10 @@ def _too_many(raw: Mapping[str, Any]) -> Iterator[Mistake]:
     for place, question in _questions(raw):
         options = question.get("options")
         if isinstance(options, list) and len(options) > MAX_OPTIONS:
-            yield (*place, "options"), (f"has {len(options):,} entries; "
-                                        f"the nearest allowed number is {MAX_OPTIONS}")
+            yield (
+                (*place, "options"),
+                (f"has {len(options):,} entries; the nearest allowed number is {MAX_OPTIONS}"),
+            )
 
 
 def _structure(raw: Mapping[str, Any], caps: Caps) -> Iterator[Mistake]:
@@ -94,7 +107,7 @@ def _structure(raw: Mapping[str, Any], caps: Caps) -> Iterator[Mistake]:
         for detail in error.errors(include_url=False):
             place = detail["loc"]
             if OPT_OUT_ID in place:  # pydantic goes on with the names of both types it tried
-                place = place[:place.index(OPT_OUT_ID) + 1]
+                place = place[: place.index(OPT_OUT_ID) + 1]
             if not _echoes_another(detail):
                 yield place, sentence(detail)
 
@@ -108,8 +121,12 @@ def _echoes_another(detail: ErrorDetails) -> bool:
     value, place = detail["input"], detail["loc"]
     if OPT_OUT_ID in place and place[-1] != OPT_OUT_ID:
         return (place[-1] == "bool") == isinstance(value, str)
-    return (detail["type"] == "too_short" and isinstance(value, Sequence)
-            and not isinstance(value, str) and len(value) >= detail["ctx"]["min_length"])
+    return (
+        detail["type"] == "too_short"
+        and isinstance(value, Sequence)
+        and not isinstance(value, str)
+        and len(value) >= detail["ctx"]["min_length"]
+    )
 
 
 def _questions(raw: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
@@ -125,9 +142,11 @@ def _questions(raw: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any
 def _options(place: Place, question: Mapping[str, Any], key: str) -> list[tuple[Place, Any]]:
     """The place and the value of one key of every option, as far as they are options."""
     options = question.get("options", YES_NO if question.get("type") == "yes_no" else None)
-    return [((*place, "options", i, key), option.get(key))
-            for i, option in enumerate(options if isinstance(options, Sequence) else [])
-            if isinstance(option, Mapping)]
+    return [
+        ((*place, "options", i, key), option.get(key))
+        for i, option in enumerate(options if isinstance(options, Sequence) else [])
+        if isinstance(option, Mapping)
+    ]
 
 
 def _repeated_ids(raw: Mapping[str, Any]) -> Iterator[Mistake]:
@@ -147,13 +166,22 @@ def _repeats(entries: Sequence[tuple[Place, Any]]) -> Iterator[Mistake]:
         if not isinstance(identifier, str):
             continue
         if identifier in taken:
-            free = next(f"{identifier}_{n}" for n in range(2, len(every) + 3)
-                        if f"{identifier}_{n}" not in every)
-            reason = " (the option to prefer not to say is there by itself; " \
-                     "write prefer_not_to_say = false to leave it out)" \
-                if identifier == OPT_OUT_ID else ""
-            yield place, f'"{shortened(identifier)}" is used twice; the nearest free id ' \
-                         f'is "{shortened(free)}"{reason}'
+            free = next(
+                f"{identifier}_{n}"
+                for n in range(2, len(every) + 3)
+                if f"{identifier}_{n}" not in every
+            )
+            reason = (
+                " (the option to prefer not to say is there by itself; "
+                "write prefer_not_to_say = false to leave it out)"
+                if identifier == OPT_OUT_ID
+                else ""
+            )
+            yield (
+                place,
+                f'"{shortened(identifier)}" is used twice; the nearest free id '
+                f'is "{shortened(free)}"{reason}',
+            )
         taken.add(identifier)
 
 

@@ -15,7 +15,9 @@ MAX_FILE_BYTES = 1_000_000
 
 DOTTED = re.compile(
     r"""(?:(?<![\w-])[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
-    r"""(?:[ \t]*+\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')){50}""", re.ASCII)
+    r"""(?:[ \t]*+\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')){50}""",
+    re.ASCII,
+)
 """A TOML key of so many parts that tomllib, quadratic in them, would work for hours."""
 
 
@@ -39,8 +41,9 @@ def parse(content: bytes, name: str) -> dict[str, Any]:
 
 def _parsed(text: str, name: str) -> Any:
     if name.lower().endswith(".json"):
-        return json.loads(text, parse_float=_decimal, object_pairs_hook=_unique,
-                          parse_constant=_refuse_constant)
+        return json.loads(
+            text, parse_float=_decimal, object_pairs_hook=_unique, parse_constant=_refuse_constant
+        )
     if not name.lower().endswith(".toml"):
         raise refusal([(shortened(name), "a definition file ends in .toml or .json")])
     if dotted := DOTTED.search(text):
@@ -72,8 +75,9 @@ def _refuse_surrogates(raw: Any) -> None:
     """Halves of surrogate pairs are in no UTF-8: they would be an accident later, anywhere."""
     for text in _texts(raw):
         if half := re.search("[\ud800-\udfff]", text):
-            raise ValueError(f"{ascii(half[0])[1:-1]} is half of a unicode character, "
-                             f"in {quoted(text)}")
+            raise ValueError(
+                f"{ascii(half[0])[1:-1]} is half of a unicode character, in {quoted(text)}"
+            )
 
 
 def _texts(raw: Any) -> Iterator[str]:

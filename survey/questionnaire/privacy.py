@@ -56,9 +56,15 @@ def total_mistake(channels: Iterable[SubsetSelection], caps: Caps) -> str | None
         return None
     sizes = Counter(channel.k for channel in channels)
     each = _highest("epsilon", lambda value: _fits(value, sizes, caps))
-    return (f"total epsilon {total:.4g} of {len(channels)} questions is above the cap of "
-            f"{caps.survey}; " + ("ask fewer questions" if each is None else
-            f"the nearest allowed value for equal questions is epsilon = {shown(each)} each"))
+    return (
+        f"total epsilon {total:.4g} of {len(channels)} questions is above the cap of "
+        f"{caps.survey}; "
+        + (
+            "ask fewer questions"
+            if each is None
+            else f"the nearest allowed value for equal questions is epsilon = {shown(each)} each"
+        )
+    )
 
 
 def _is_too_weak(channel: SubsetSelection, caps: Caps) -> bool:
@@ -68,8 +74,10 @@ def _is_too_weak(channel: SubsetSelection, caps: Caps) -> bool:
 def _fits(value: Fraction, sizes: Counter[int], caps: Caps) -> bool:
     """Whether questions of these numbers of options may all have the epsilon `value`."""
     channels = {k: from_epsilon(k, value) for k in sizes}
-    return (not any(_is_too_weak(channel, caps) for channel in channels.values())
-            and total_epsilon(channels[k].ratio for k in sizes.elements()) <= caps.survey)
+    return (
+        not any(_is_too_weak(channel, caps) for channel in channels.values())
+        and total_epsilon(channels[k].ratio for k in sizes.elements()) <= caps.survey
+    )
 
 
 def _highest(
@@ -86,17 +94,24 @@ def _refusal(way: str, value: Fraction, k: int, caps: Caps) -> ChannelError:
     useless = Fraction(1, k) if way == "truth_probability" else Fraction(0)
     lowest = smallest_truth_probability(k) if way == "truth_probability" else Fraction(1, GRID)
     highest = _highest(way, lambda v: not _is_too_weak(PRIVACY[way](k, v), caps), lowest)
-    limits = (f"truth probability is at most {shown(MAX_TRUTH_PROBABILITY)} "
-              f"and epsilon at most {caps.question}")
+    limits = (
+        f"truth probability is at most {shown(MAX_TRUTH_PROBABILITY)} "
+        f"and epsilon at most {caps.question}"
+    )
     if value <= useless:
         reason = f"must be above {useless} for {k} options"
     elif highest is None or value > highest:
         reason = f"is too weak for {k} options: {limits}"
     else:
         reason = f"cannot be made exactly for {k} options of integers up to 2^32"
-    return ChannelError(f"{way} = {shown(value)} {reason}; " + (
-        "the caps of this instance allow no value" if highest is None else
-        f"the nearest allowed value is {way} = {shown(_nearest(value, lowest, highest))}"))
+    return ChannelError(
+        f"{way} = {shown(value)} {reason}; "
+        + (
+            "the caps of this instance allow no value"
+            if highest is None
+            else f"the nearest allowed value is {way} = {shown(_nearest(value, lowest, highest))}"
+        )
+    )
 
 
 def _nearest(value: Fraction, lowest: Fraction, highest: Fraction) -> Fraction:

@@ -69,8 +69,10 @@ class Throttle:
     def _hashes(self, address: str, email: str) -> dict[bytes, int]:
         """What a try counts against, with the limit of each."""
         pair, alone = f"{address}\n{email.lower()}", f"{address}\n"
-        return {hmac.digest(self._key, text.encode(), "sha256"): limit
-                for text, limit in ((pair, MAX_TRIES), (alone, MAX_TRIES_PER_ADDRESS))}
+        return {
+            hmac.digest(self._key, text.encode(), "sha256"): limit
+            for text, limit in ((pair, MAX_TRIES), (alone, MAX_TRIES_PER_ADDRESS))
+        }
 
     def admits(self, address: str, email: str, now: float) -> bool:
         """Count a try at `now` (seconds); False when there were too many before it."""
@@ -112,9 +114,16 @@ class SignedIn:
         """The researcher behind this request."""
         if "researcher" not in g:
             token = session.get("token")
-            g.researcher = self._store.session_researcher(
-                _hash(token), int(time.time()), IDLE_SECONDS, ABSOLUTE_SECONDS,
-            ) if isinstance(token, str) else None
+            g.researcher = (
+                self._store.session_researcher(
+                    _hash(token),
+                    int(time.time()),
+                    IDLE_SECONDS,
+                    ABSOLUTE_SECONDS,
+                )
+                if isinstance(token, str)
+                else None
+            )
         found: Researcher | None = g.researcher
         return found
 
@@ -125,8 +134,9 @@ class SignedIn:
             return False
         self.sign_out()
         session["token"] = secrets.token_urlsafe(32)
-        self._store.start_session(_hash(session["token"]), researcher.key, int(time.time()),
-                                  ABSOLUTE_SECONDS)
+        self._store.start_session(
+            _hash(session["token"]), researcher.key, int(time.time()), ABSOLUTE_SECONDS
+        )
         return True
 
     def sign_out(self) -> None:

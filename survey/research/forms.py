@@ -14,10 +14,10 @@ MAX_UPLOAD_BYTES = 1_100_000
 class SignInForm(FlaskForm):  # type: ignore[misc]
     """Address and password."""
 
-    email = EmailField("Email address", [
-        InputRequired("Enter your email address"), Length(max=254)])
-    password = PasswordField("Password", [
-        InputRequired("Enter your password"), Length(max=1024)])
+    email = EmailField(
+        "Email address", [InputRequired("Enter your email address"), Length(max=254)]
+    )
+    password = PasswordField("Password", [InputRequired("Enter your password"), Length(max=1024)])
     submit = SubmitField("Sign in")
 
 

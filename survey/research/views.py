@@ -27,9 +27,7 @@ HASH_IN_LINK = 16
 """Digits of the definition id in a link's fragment; the client refuses another definition."""
 
 
-def blueprint(
-    store: Store, results: Results, settings: Settings, signed_in: SignedIn
-) -> Blueprint:
+def blueprint(store: Store, results: Results, settings: Settings, signed_in: SignedIn) -> Blueprint:
     """The researchers' routes over one store."""
     routes = Blueprint("research", __name__, url_prefix="/research")
     stylesheet = STYLESHEET.read_bytes()
@@ -37,8 +35,11 @@ def blueprint(
 
     @routes.app_context_processor
     def words() -> dict[str, Any]:
-        return {"research_css": url_for("research.asset", version=stylesheet_hash),
-                "percent": percent, "in_words": in_words}
+        return {
+            "research_css": url_for("research.asset", version=stylesheet_hash),
+            "percent": percent,
+            "in_words": in_words,
+        }
 
     @routes.get("/assets/<version>/research.css")
     def asset(version: str) -> Response:
@@ -50,8 +51,10 @@ def blueprint(
     @signed_in.required
     def surveys() -> str:
         found = store.surveys()
-        return render_template("research/surveys.html", surveys=[
-            (survey, store.released(survey.key)) for survey in found])
+        return render_template(
+            "research/surveys.html",
+            surveys=[(survey, store.released(survey.key)) for survey in found],
+        )
 
     @routes.route("/publish", methods=["GET", "POST"])
     @signed_in.required
@@ -92,8 +95,13 @@ def _add_results(
     @signed_in.required
     def estimates(slug: str, version: int) -> Response:
         result = results.of(_version(store, slug, version))
-        return Response(to_csv(result.rows), content_type="text/csv; charset=utf-8", headers={
-            "Content-Disposition": f'attachment; filename="{slug}-{version}-estimates.csv"'})
+        return Response(
+            to_csv(result.rows),
+            content_type="text/csv; charset=utf-8",
+            headers={
+                "Content-Disposition": f'attachment; filename="{slug}-{version}-estimates.csv"'
+            },
+        )
 
 
 def _publish(store: Store, upload: FileStorage, settings: Settings) -> PublishedSurvey:
@@ -110,13 +118,18 @@ def _dashboard(result: SurveyResult, settings: Settings) -> dict[str, Any]:
     definition = result.survey.definition
     channels = [question.channel for question in definition.questions]
     return {
-        "result": result, "survey": result.survey, "definition": definition,
+        "result": result,
+        "survey": result.survey,
+        "definition": definition,
         "link": respondent_link(result.survey, settings.public_url),
         "total_odds": total_odds(channels),
         "little_protected": definition.epsilon > settings.caps.warning,
         "release_minimum": settings.release_minimum,
-        "charts": {question.question.id: chart_svg(question) for question in result.questions
-                   if question.disclosure != "hide"},
+        "charts": {
+            question.question.id: chart_svg(question)
+            for question in result.questions
+            if question.disclosure != "hide"
+        },
         "labels": {question.id: label(question.channel) for question in definition.questions},
     }
 

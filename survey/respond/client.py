@@ -26,14 +26,24 @@ class Client:
     def find(cls) -> Client:
         """Read the client of this installation: the checkout's, else the package's copy."""
         checkout = PACKAGE.parent / "client_js" / "src"
-        folder = checkout if (PACKAGE.parent / "pyproject.toml").exists() and checkout.is_dir() \
+        folder = (
+            checkout
+            if (PACKAGE.parent / "pyproject.toml").exists() and checkout.is_dir()
             else PACKAGE / "static" / "client"
-        return cls({path.name: path.read_bytes() for path in sorted(folder.iterdir())
-                    if path.suffix in TYPES})
+        )
+        return cls(
+            {
+                path.name: path.read_bytes()
+                for path in sorted(folder.iterdir())
+                if path.suffix in TYPES
+            }
+        )
 
     @property
     def sha256(self) -> str:
         """SHA-256 over the lines `<sha256 of file>  <name>`, names in order."""
-        lines = (f"{hashlib.sha256(content).hexdigest()}  {name}\n"
-                 for name, content in sorted(self.files.items()))
+        lines = (
+            f"{hashlib.sha256(content).hexdigest()}  {name}\n"
+            for name, content in sorted(self.files.items())
+        )
         return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()

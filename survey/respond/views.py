@@ -25,8 +25,9 @@ def blueprint(store: Store, client: Client) -> Blueprint:
     def page(slug: str) -> tuple[str, int]:
         # Also for a closed survey: someone may come back to learn whether a report arrived.
         closed = _survey(store, slug).state == "closed"
-        shell = render_template("respond/page.html", client_base=client_base,
-                                client_hash=client_hash)
+        shell = render_template(
+            "respond/page.html", client_base=client_base, client_hash=client_hash
+        )
         return shell, 410 if closed else 200
 
     @routes.get("/s/<slug>/definition.json")
@@ -39,7 +40,8 @@ def blueprint(store: Store, client: Client) -> Blueprint:
     @routes.post("/s/<slug>/reports")
     def reports(slug: str) -> Response:
         check_same_origin(
-            request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin"), request.host)
+            request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin"), request.host
+        )
         submission.receive(store, slug, _body(), datetime.now(UTC).date())
         # The same answer for a new report and for one that was here before.
         return Response(status=201)

@@ -36,41 +36,79 @@ def chart_specification(result: QuestionResult) -> dict[str, Any]:
         "height": {"step": ROW_PIXELS},
         "background": None,
         "data": {"values": [_point(row) for row in result.rows]},
-        "encoding": {"y": {
-            "field": "option", "type": "nominal", "sort": None,
-            "axis": {"title": None, "ticks": False, "domain": False, "labelPadding": 10,
-                     "labelLimit": MEASURED_LABEL_PIXELS,
-                     "minExtent": LABEL_PIXELS, "maxExtent": LABEL_PIXELS},
-        }},
+        "encoding": {
+            "y": {
+                "field": "option",
+                "type": "nominal",
+                "sort": None,
+                "axis": {
+                    "title": None,
+                    "ticks": False,
+                    "domain": False,
+                    "labelPadding": 10,
+                    "labelLimit": MEASURED_LABEL_PIXELS,
+                    "minExtent": LABEL_PIXELS,
+                    "maxExtent": LABEL_PIXELS,
+                },
+            }
+        },
         "layer": [
-            {"mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False},
-             "encoding": {"x": _axis("low"), "x2": {"field": "high"}}},
-            {"mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
-             "encoding": {"x": _axis("dot"), "shape": {
-                 "field": "outside", "type": "nominal", "legend": None,
-                 "scale": {"domain": ["no", "below", "above"],
-                           "range": ["circle", "triangle-left", "triangle-right"]}},
-                 "description": {"field": "words"}}},
+            {
+                "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False},
+                "encoding": {"x": _axis("low"), "x2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
+                "encoding": {
+                    "x": _axis("dot"),
+                    "shape": {
+                        "field": "outside",
+                        "type": "nominal",
+                        "legend": None,
+                        "scale": {
+                            "domain": ["no", "below", "above"],
+                            "range": ["circle", "triangle-left", "triangle-right"],
+                        },
+                    },
+                    "description": {"field": "words"},
+                },
+            },
         ],
         "config": {
-            "font": FONT, "view": {"stroke": None}, "mark": {"color": ACCENT},
-            "axis": {"labelFontSize": 13, "labelColor": INK, "gridColor": RULE,
-                     "tickColor": RULE, "domainColor": RULE},
+            "font": FONT,
+            "view": {"stroke": None},
+            "mark": {"color": ACCENT},
+            "axis": {
+                "labelFontSize": 13,
+                "labelColor": INK,
+                "gridColor": RULE,
+                "tickColor": RULE,
+                "domainColor": RULE,
+            },
         },
     }
 
 
 def _axis(field: str) -> dict[str, Any]:
-    return {"field": field, "type": "quantitative", "scale": {"domain": [0, 1]},
-            "axis": {"format": "%", "title": None, "values": [0, 0.25, 0.5, 0.75, 1]}}
+    return {
+        "field": field,
+        "type": "quantitative",
+        "scale": {"domain": [0, 1]},
+        "axis": {"format": "%", "title": None, "values": [0, 0.25, 0.5, 0.75, 1]},
+    }
 
 
 def _point(row: Row) -> dict[str, Any]:
     estimate = row.estimate or 0.0
     outside = "below" if estimate < 0 else "above" if estimate > 1 else "no"
-    return {"option": row.option_label, "dot": min(max(estimate, 0.0), 1.0),
-            "low": row.conf_low, "high": row.conf_high, "outside": outside,
-            "words": f"{row.option_label}: {in_words(row)}"}
+    return {
+        "option": row.option_label,
+        "dot": min(max(estimate, 0.0), 1.0),
+        "low": row.conf_low,
+        "high": row.conf_high,
+        "outside": outside,
+        "words": f"{row.option_label}: {in_words(row)}",
+    }
 
 
 def in_words(row: Row) -> str:
@@ -80,8 +118,10 @@ def in_words(row: Row) -> str:
     """
     if row.estimate is None or row.conf_low is None or row.conf_high is None:
         return "not enough responses yet"
-    return (f"estimated {percent(row.estimate)}, "
-            f"between {percent(row.conf_low)[:-1]} and {percent(row.conf_high)}")
+    return (
+        f"estimated {percent(row.estimate)}, "
+        f"between {percent(row.conf_low)[:-1]} and {percent(row.conf_high)}"
+    )
 
 
 def percent(share: float) -> str:

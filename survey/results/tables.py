@@ -112,9 +112,13 @@ def survey_result(survey: PublishedSurvey, tally: Tally, now: datetime) -> Surve
     generated_at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     questions = zip(survey.definition.questions, tally.counts, strict=True)
     return SurveyResult(
-        survey=survey, release=tally.release, n=tally.n,
-        questions=tuple(_question(survey, question, counts, generated_at)
-                        for question, counts in questions))
+        survey=survey,
+        release=tally.release,
+        n=tally.n,
+        questions=tuple(
+            _question(survey, question, counts, generated_at) for question, counts in questions
+        ),
+    )
 
 
 def _question(
@@ -125,26 +129,47 @@ def _question(
     shown: Disclosure = disclosure(result) if result else "hide"
     visible = None if shown == "hide" else result
     more = reports_needed(result, question.channel) - n if result and not visible else 0
-    rows = tuple(_row(survey, question, option, n, counts[option], visible, FLAGS[shown],
-                      generated_at)
-                 for option in range(question.channel.k))
+    rows = tuple(
+        _row(survey, question, option, n, counts[option], visible, FLAGS[shown], generated_at)
+        for option in range(question.channel.k)
+    )
     return QuestionResult(question, rows, shown, more)
 
 
 def _row(
-    survey: PublishedSurvey, question: PublishedQuestion, option: int, n: int, count: int,
-    result: Proportions | None, flag: str, generated_at: str,
+    survey: PublishedSurvey,
+    question: PublishedQuestion,
+    option: int,
+    n: int,
+    count: int,
+    result: Proportions | None,
+    flag: str,
+    generated_at: str,
 ) -> Row:
     channel = question.channel
     return Row(
-        survey_id=survey.slug, survey_version=survey.version, wave="", stratum="", bucket="",
-        question_id=question.id, question_text=question.text,
-        option_id=question.options[option].id, option_label=question.options[option].label,
-        statistic="share", base="all", n_reports=n,
+        survey_id=survey.slug,
+        survey_version=survey.version,
+        wave="",
+        stratum="",
+        bucket="",
+        question_id=question.id,
+        question_text=question.text,
+        option_id=question.options[option].id,
+        option_label=question.options[option].label,
+        statistic="share",
+        base="all",
+        n_reports=n,
         report_count=count if result else None,
         report_share=count / n if result else None,
         **{name: float(getattr(result, name)[option]) if result else None for name in ESTIMATED},
-        conf_level=LEVEL, method=result.method if result else "",
-        mechanism=MECHANISM, truth_probability=channel.p, n_options=channel.k,
-        epsilon=channel.epsilon, flag=flag, generated_at=generated_at, app_version=__version__,
+        conf_level=LEVEL,
+        method=result.method if result else "",
+        mechanism=MECHANISM,
+        truth_probability=channel.p,
+        n_options=channel.k,
+        epsilon=channel.epsilon,
+        flag=flag,
+        generated_at=generated_at,
+        app_version=__version__,
     )

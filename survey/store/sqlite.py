@@ -34,48 +34,66 @@ class SqliteStore(SqliteResearchers):
     def publish(self, definition: Definition, today: date) -> PublishedSurvey:
         """Store a definition for good; an open version before it becomes superseded."""
         with self._transaction() as connection:
-            newest = connection.execute(
-                "SELECT max(version) FROM survey WHERE slug = ?", [definition.slug]
-            ).fetchone()[0] or 0
+            newest = (
+                connection.execute(
+                    "SELECT max(version) FROM survey WHERE slug = ?", [definition.slug]
+                ).fetchone()[0]
+                or 0
+            )
             if definition.version != newest + 1:
-                raise ConflictError(f"version {definition.version} of {definition.slug} cannot be "
-                                    f"published; the next is {newest + 1}")
+                raise ConflictError(
+                    f"version {definition.version} of {definition.slug} cannot be "
+                    f"published; the next is {newest + 1}"
+                )
             connection.execute(
                 "UPDATE survey SET state = 'superseded', changed = ? "
-                "WHERE slug = ? AND state = 'open'", [today.isoformat(), definition.slug])
+                "WHERE slug = ? AND state = 'open'",
+                [today.isoformat(), definition.slug],
+            )
             connection.execute(
                 "INSERT INTO survey (slug, version, definition, sha256, state, changed) "
                 "VALUES (?, ?, ?, ?, 'open', ?)",
-                [definition.slug, definition.version, definition.canonical, definition.sha256,
-                 today.isoformat()])
+                [
+                    definition.slug,
+                    definition.version,
+                    definition.canonical,
+                    definition.sha256,
+                    today.isoformat(),
+                ],
+            )
             row = connection.execute(
-                ALL_SURVEYS + "WHERE sha256 = ?", [definition.sha256]).fetchone()
+                ALL_SURVEYS + "WHERE sha256 = ?", [definition.sha256]
+            ).fetchone()
             connection.execute("INSERT INTO release VALUES (?, 0, 0)", [row[0]])
             return _survey(row)
 
     def surveys(self) -> list[PublishedSurvey]:
         """Every version of every survey, by slug, newest version first."""
         with named_errors():
-            rows = self._database().execute(
-                ALL_SURVEYS + "ORDER BY slug, version DESC").fetchall()
+            rows = self._database().execute(ALL_SURVEYS + "ORDER BY slug, version DESC").fetchall()
             return [_survey(row) for row in rows]
 
     def versions(self, slug: str) -> list[PublishedSurvey]:
         """All versions of one survey, newest first; empty when there is none."""
         with named_errors():
-            rows = self._database().execute(
-                ALL_SURVEYS + "WHERE slug = ? ORDER BY version DESC",
-                [slug]).fetchall()
+            rows = (
+                self._database()
+                .execute(ALL_SURVEYS + "WHERE slug = ? ORDER BY version DESC", [slug])
+                .fetchall()
+            )
             return [_survey(row) for row in rows]
 
     def close_survey(self, slug: str, today: date) -> list[PublishedSurvey]:
         """Let no version of a survey take reports any more; returns the versions closed."""
         with self._transaction() as connection:
             rows = connection.execute(
-                ALL_SURVEYS + "WHERE slug = ? AND state != 'closed'", [slug]).fetchall()
+                ALL_SURVEYS + "WHERE slug = ? AND state != 'closed'", [slug]
+            ).fetchall()
             connection.execute(
                 "UPDATE survey SET state = 'closed', changed = ? "
-                "WHERE slug = ? AND state != 'closed'", [today.isoformat(), slug])
+                "WHERE slug = ? AND state != 'closed'",
+                [today.isoformat(), slug],
+            )
             return [_survey(row) for row in rows]
 
     # -- reports
@@ -90,11 +108,14 @@ class SqliteStore(SqliteResearchers):
             if _is_known(connection, survey, report):
                 return
             state = connection.execute(
-                "SELECT state FROM survey WHERE key = ?", [survey]).fetchone()
+                "SELECT state FROM survey WHERE key = ?", [survey]
+            ).fetchone()
             if state is None or state[0] == "closed":
                 raise ClosedError("this survey is closed and takes no more reports")
-            connection.execute("INSERT INTO inbox VALUES (?, ?, ?, ?)",
-                               [survey, report.id, report.stratum, report.codes])
+            connection.execute(
+                "INSERT INTO inbox VALUES (?, ?, ?, ?)",
+                [survey, report.id, report.stratum, report.codes],
+            )
 
     def knows_report(self, survey: int, report: StoredReport) -> bool:
         """Whether a report was stored before; ConflictError when its id has other codes."""
@@ -144,12 +165,15 @@ class SqliteStore(SqliteResearchers):
             head = connection.execute(
                 "SELECT release.number, release.n, survey.definition FROM release "
                 "JOIN survey ON survey.key = release.survey WHERE survey.key = ?",
-                [survey]).fetchone()
+                [survey],
+            ).fetchone()
             if head is None:
                 raise NotFoundError(f"there is no survey number {survey}")
             rows = connection.execute(
                 "SELECT question, option, sum(n) FROM counts WHERE survey = ? "
-                "GROUP BY question, option", [survey]).fetchall()
+                "GROUP BY question, option",
+                [survey],
+            ).fetchall()
         counts = [[0] * question.channel.k for question in read_definition(head[2]).questions]
         for question, option, n in rows:
             counts[question][option] = n
@@ -158,42 +182,54 @@ class SqliteStore(SqliteResearchers):
     def blocks(self, survey: int, question: int) -> list[BlockColumn]:
         """One question's released codes, block by block."""
         with named_errors():
-            rows = self._database().execute(
-                "SELECT stratum, question, block, n, data FROM block "
-                "WHERE survey = ? AND question = ? ORDER BY stratum, block",
-                [survey, question]).fetchall()
+            rows = (
+                self._database()
+                .execute(
+                    "SELECT stratum, question, block, n, data FROM block "
+                    "WHERE survey = ? AND question = ? ORDER BY stratum, block",
+                    [survey, question],
+                )
+                .fetchall()
+            )
             return [BlockColumn(*row) for row in rows]
 
 
 def _is_known(connection: sqlite3.Connection, survey: int, report: StoredReport) -> bool:
     """Whether the id was stored before, in the inbox or released since."""
     waiting = connection.execute(
-        "SELECT stratum, codes FROM inbox WHERE survey = ? AND id = ?",
-        [survey, report.id]).fetchone()
+        "SELECT stratum, codes FROM inbox WHERE survey = ? AND id = ?", [survey, report.id]
+    ).fetchone()
     if waiting is not None:
         if waiting != (report.stratum, report.codes):
             raise ConflictError("another report with this report_id is stored already")
         return True
-    return connection.execute("SELECT 1 FROM seen WHERE survey = ? AND id = ?",
-                              [survey, report.id]).fetchone() is not None
+    return (
+        connection.execute(
+            "SELECT 1 FROM seen WHERE survey = ? AND id = ?", [survey, report.id]
+        ).fetchone()
+        is not None
+    )
 
 
 def _waiting(connection: sqlite3.Connection, survey: int) -> list[Waiting]:
     rows = connection.execute(
-        "SELECT stratum, codes FROM inbox WHERE survey = ? ORDER BY stratum, id",
-        [survey]).fetchall()
+        "SELECT stratum, codes FROM inbox WHERE survey = ? ORDER BY stratum, id", [survey]
+    ).fetchall()
     strata: dict[str, list[bytes]] = {}
     for stratum, codes in rows:
         strata.setdefault(stratum, []).append(codes)
-    return [Waiting(stratum, codes, _last_block(connection, survey, stratum))
-            for stratum, codes in strata.items()]
+    return [
+        Waiting(stratum, codes, _last_block(connection, survey, stratum))
+        for stratum, codes in strata.items()
+    ]
 
 
 def _last_block(connection: sqlite3.Connection, survey: int, stratum: str) -> LastBlock | None:
     rows = connection.execute(
         "SELECT block, data FROM block WHERE survey = ?1 AND stratum = ?2 AND block = "
         "(SELECT max(block) FROM block WHERE survey = ?1 AND stratum = ?2) ORDER BY question",
-        [survey, stratum]).fetchall()
+        [survey, stratum],
+    ).fetchall()
     return LastBlock(rows[0][0], [data for _, data in rows]) if rows else None
 
 
@@ -201,18 +237,28 @@ def _write(connection: sqlite3.Connection, survey: int, sealed: Sealed, n: int) 
     connection.executemany(
         "INSERT INTO block (survey, stratum, question, block, n, data) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT DO UPDATE SET n = excluded.n, data = excluded.data",
-        [(survey, c.stratum, c.question, c.block, c.n, c.data) for c in sealed.columns])
+        [(survey, c.stratum, c.question, c.block, c.n, c.data) for c in sealed.columns],
+    )
     connection.executemany(
         "INSERT INTO counts (survey, stratum, question, option, n) VALUES (?, ?, ?, ?, ?) "
         "ON CONFLICT DO UPDATE SET n = n + excluded.n",
-        [(survey, *place, added) for place, added in sealed.counts.items()])
+        [(survey, *place, added) for place, added in sealed.counts.items()],
+    )
     connection.execute("INSERT INTO seen SELECT survey, id FROM inbox WHERE survey = ?", [survey])
     connection.execute("DELETE FROM inbox WHERE survey = ?", [survey])
     connection.execute(
-        "UPDATE release SET number = number + 1, n = n + ? WHERE survey = ?", [n, survey])
+        "UPDATE release SET number = number + 1, n = n + ? WHERE survey = ?", [n, survey]
+    )
 
 
 def _survey(row: tuple[Any, ...]) -> PublishedSurvey:
     key, slug, version, sha256, state, changed, definition = row
-    return PublishedSurvey(key=key, slug=slug, version=version, sha256=sha256, state=state,
-                           changed=date.fromisoformat(changed), canonical=definition)
+    return PublishedSurvey(
+        key=key,
+        slug=slug,
+        version=version,
+        sha256=sha256,
+        state=state,
+        changed=date.fromisoformat(changed),
+        canonical=definition,
+    )

@@ -16,8 +16,10 @@ class SqliteResearchers(SqliteConnections):
         """Add someone who may sign in; ConflictError when the address is taken."""
         with self._transaction() as connection:
             try:
-                connection.execute("INSERT INTO researcher (email, password_hash) VALUES (?, ?)",
-                                   [email, password_hash])
+                connection.execute(
+                    "INSERT INTO researcher (email, password_hash) VALUES (?, ?)",
+                    [email, password_hash],
+                )
             except sqlite3.IntegrityError:
                 raise ConflictError(f"{email} is a researcher already") from None
 
@@ -26,7 +28,8 @@ class SqliteResearchers(SqliteConnections):
         with self._transaction() as connection:
             row = connection.execute(
                 "UPDATE researcher SET password_hash = ? WHERE email = ? RETURNING key",
-                [password_hash, email]).fetchone()
+                [password_hash, email],
+            ).fetchone()
             if row is None:
                 raise NotFoundError(f"there is no researcher {email}")
             connection.execute("DELETE FROM login_session WHERE researcher = ?", [row[0]])
@@ -34,19 +37,22 @@ class SqliteResearchers(SqliteConnections):
     def researcher(self, email: str) -> Researcher | None:
         """The researcher of an address, whatever its case."""
         with named_errors():
-            row = self._database().execute(
-                "SELECT key, email, password_hash FROM researcher WHERE email = ?",
-                [email]).fetchone()
+            row = (
+                self._database()
+                .execute(
+                    "SELECT key, email, password_hash FROM researcher WHERE email = ?", [email]
+                )
+                .fetchone()
+            )
             return Researcher(*row) if row else None
 
-    def start_session(
-        self, token_hash: bytes, researcher: int, now: int, absolute: int
-    ) -> None:
+    def start_session(self, token_hash: bytes, researcher: int, now: int, absolute: int) -> None:
         """Open a session, of which only the token's hash is kept; outdated ones are deleted."""
         with self._transaction() as connection:
             connection.execute("DELETE FROM login_session WHERE started < ?", [now - absolute])
-            connection.execute("INSERT INTO login_session VALUES (?, ?, ?, ?)",
-                               [token_hash, researcher, now, now])
+            connection.execute(
+                "INSERT INTO login_session VALUES (?, ?, ?, ?)", [token_hash, researcher, now, now]
+            )
 
     def session_researcher(
         self, token_hash: bytes, now: int, idle: int, absolute: int
@@ -56,16 +62,23 @@ class SqliteResearchers(SqliteConnections):
         The last use is written once a minute at most: reading a page costs no disk write.
         """
         with named_errors():
-            row = self._database().execute(
-                "SELECT researcher.key, email, password_hash, started, used FROM login_session "
-                "JOIN researcher ON researcher.key = login_session.researcher "
-                "WHERE token_hash = ?", [token_hash]).fetchone()
+            row = (
+                self._database()
+                .execute(
+                    "SELECT researcher.key, email, password_hash, started, used FROM login_session "
+                    "JOIN researcher ON researcher.key = login_session.researcher "
+                    "WHERE token_hash = ?",
+                    [token_hash],
+                )
+                .fetchone()
+            )
         if row is None or row[3] < now - absolute or row[4] < now - idle:
             return None
         if now - row[4] >= 60:
             with self._transaction() as connection:
-                connection.execute("UPDATE login_session SET used = ? WHERE token_hash = ?",
-                                   [now, token_hash])
+                connection.execute(
+                    "UPDATE login_session SET used = ? WHERE token_hash = ?", [now, token_hash]
+                )
         return Researcher(*row[:3])
 
     def end_session(self, token_hash: bytes) -> None:

@@ -23,9 +23,7 @@ Question = tuple[NDArray[np.int64], SubsetSelection]
 def survey_of(n: int, channels: list[SubsetSelection], seed: int = 1) -> list[Question]:
     """Counts of n reports for each channel, from random true shares."""
     rng = np.random.default_rng(seed)
-    return [
-        (rng.multinomial(n, rng.dirichlet(np.ones(c.k)) @ c.matrix), c) for c in channels
-    ]
+    return [(rng.multinomial(n, rng.dirichlet(np.ones(c.k)) @ c.matrix), c) for c in channels]
 
 
 def estimate(questions: list[Question]) -> None:
@@ -53,6 +51,7 @@ def wilson_by_scipy(questions: list[Question]) -> None:
 
 def first_then(questions: list[Question]) -> Callable[[], None]:
     """Forget everything, then estimate one question: what the rest of a survey starts from."""
+
     def prepare() -> None:
         _ends.cache_clear()
         estimate(questions[:1])
@@ -68,20 +67,41 @@ def main() -> None:
     large_mixed = survey_of(10**6, mixed)
     many = survey_of(10**6, [from_epsilon(10_000, 4)])
     rows: list[tuple[str, float, float | None]] = [
-        ("30 questions, one channel, n = 2,000, after the first",
-         median_seconds(lambda: estimate(same[1:]), first_then(same)), 0.05),
-        ("30 questions, 30 channels, n = 1,000, the first time",
-         median_seconds(lambda: estimate(different), _ends.cache_clear), 6.0),
-        ("the same 30 again",
-         median_seconds(lambda: estimate(different), lambda: estimate(different)), 0.05),
-        ("30 questions, one channel, n = 10^6, the first time",
-         median_seconds(lambda: estimate(large), _ends.cache_clear), 0.05),
-        ("30 questions, 30 channels (k 2 to 10), n = 10^6, the first time",
-         median_seconds(lambda: estimate(large_mixed), _ends.cache_clear), None),
-        ("1 question with 10,000 options, n = 10^6, the first time",
-         median_seconds(lambda: estimate(many), _ends.cache_clear), None),
-        ("baseline: scipy's Wilson per option, 30 questions, 30 channels, n = 1,000",
-         median_seconds(lambda: wilson_by_scipy(different), lambda: None), None),
+        (
+            "30 questions, one channel, n = 2,000, after the first",
+            median_seconds(lambda: estimate(same[1:]), first_then(same)),
+            0.05,
+        ),
+        (
+            "30 questions, 30 channels, n = 1,000, the first time",
+            median_seconds(lambda: estimate(different), _ends.cache_clear),
+            6.0,
+        ),
+        (
+            "the same 30 again",
+            median_seconds(lambda: estimate(different), lambda: estimate(different)),
+            0.05,
+        ),
+        (
+            "30 questions, one channel, n = 10^6, the first time",
+            median_seconds(lambda: estimate(large), _ends.cache_clear),
+            0.05,
+        ),
+        (
+            "30 questions, 30 channels (k 2 to 10), n = 10^6, the first time",
+            median_seconds(lambda: estimate(large_mixed), _ends.cache_clear),
+            None,
+        ),
+        (
+            "1 question with 10,000 options, n = 10^6, the first time",
+            median_seconds(lambda: estimate(many), _ends.cache_clear),
+            None,
+        ),
+        (
+            "baseline: scipy's Wilson per option, 30 questions, 30 channels, n = 1,000",
+            median_seconds(lambda: wilson_by_scipy(different), lambda: None),
+            None,
+        ),
     ]
     print(f"{f'median of {ROUNDS}':<76}{'ms':>9}{'target':>9}{'ratio':>8}")
     for name, seconds, target in rows:

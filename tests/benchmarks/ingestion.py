@@ -29,7 +29,8 @@ ROUNDS = 3
 TARGET = 0.25
 
 DEFINITION = 'slug = "load"\ntitle = "Load"\nepsilon = 1\n' + "".join(
-    f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Q?"\n' for i in range(10))
+    f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Q?"\n' for i in range(10)
+)
 
 
 def node() -> str:
@@ -41,7 +42,11 @@ def node() -> str:
 def measure(url: str, form: dict[str, object] | None) -> dict[str, float]:
     run = subprocess.run(
         [node(), str(ROOT / "tests/benchmarks/load.mjs"), url, str(CONNECTIONS), str(SECONDS)],
-        input=json.dumps(form or {}), capture_output=True, text=True, check=True)
+        input=json.dumps(form or {}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     figures: dict[str, float] = json.loads(run.stdout)
     return figures
 
@@ -51,15 +56,23 @@ def main() -> None:
     database = f"sqlite:///{scratch / 'load.db'}"
     store = open_store(database)
     store.migrate()
-    survey = publish(store, load(DEFINITION.encode(), "load.toml", Caps()),
-                     datetime.now(UTC).date())
+    survey = publish(
+        store, load(DEFINITION.encode(), "load.toml", Caps()), datetime.now(UTC).date()
+    )
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     server = subprocess.Popen(
-        [sys.executable, "-m", "survey.cli", "serve", "--port", str(port)], text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        env={**os.environ, "SURVEY_SECRET": SECRET, "SURVEY_DATABASE": database,
-             "SURVEY_PUBLIC_URL": url})
+        [sys.executable, "-m", "survey.cli", "serve", "--port", str(port)],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={
+            **os.environ,
+            "SURVEY_SECRET": SECRET,
+            "SURVEY_DATABASE": database,
+            "SURVEY_PUBLIC_URL": url,
+        },
+    )
     try:
         wait_until_up(url, server)
         form = {"id": survey.sha256, "codes": [0] * 10, "length": survey.definition.report_bytes}
@@ -83,8 +96,10 @@ def report(empty: list[dict[str, float]], durable: list[dict[str, float]]) -> No
     print(f"granian, {CONNECTIONS} connections, {SECONDS} s, medians of {ROUNDS} rounds")
     print(f"{'':30}{'per second':>12}{'median ms':>12}{'p99 ms':>12}")
     for name, rounds in (("empty answer (/healthz)", empty), ("durable report", durable)):
-        figures = [statistics.median(each[key] for each in rounds)
-                   for key in ("per_second", "median_ms", "p99_ms")]
+        figures = [
+            statistics.median(each[key] for each in rounds)
+            for key in ("per_second", "median_ms", "p99_ms")
+        ]
         print(f"{name:30}" + "".join(f"{figure:12,.1f}" for figure in figures))
     ratios = [d["per_second"] / e["per_second"] for d, e in zip(durable, empty, strict=True)]
     ratio = statistics.median(ratios)

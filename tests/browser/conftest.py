@@ -20,8 +20,12 @@ from survey.settings import Caps
 from survey.store import PublishedSurvey, Store, open_store
 from tests.conftest import EMAIL, PASSWORD, SECRET, SMALL, TODAY, free_port, wait_until_up
 
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True,
-         "device_scale_factor": 1}
+PHONE = {
+    "viewport": {"width": 390, "height": 844},
+    "has_touch": True,
+    "is_mobile": True,
+    "device_scale_factor": 1,
+}
 expect.set_options(timeout=15_000)
 
 
@@ -56,9 +60,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     url = f"http://127.0.0.1:{port}"
     process = subprocess.Popen(
         [sys.executable, "-m", "survey.cli", "serve", "--port", str(port)],
-        env={**os.environ, "SURVEY_SECRET": SECRET, "SURVEY_DATABASE": database,
-             "SURVEY_PUBLIC_URL": url, "SURVEY_PASSWORD_COST": "1"},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        env={
+            **os.environ,
+            "SURVEY_SECRET": SECRET,
+            "SURVEY_DATABASE": database,
+            "SURVEY_PUBLIC_URL": url,
+            "SURVEY_PASSWORD_COST": "1",
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     wait_until_up(url, process)
     yield Site(url, store)
     process.terminate()

@@ -24,16 +24,19 @@ def sign_in(device: Device, url: str, path: str = "/research/") -> Page:
     return page
 
 
-def add_released(store: Store, survey: PublishedSurvey, n: int,
-                 weights: Sequence[float] = (0.62, 0.25, 0.08, 0.05)) -> None:
+def add_released(
+    store: Store,
+    survey: PublishedSurvey,
+    n: int,
+    weights: Sequence[float] = (0.62, 0.25, 0.08, 0.05),
+) -> None:
     """Store and release reports of n people whose truths follow falling weights."""
     rng = np.random.default_rng(20)
     channels = [question.channel for question in survey.definition.questions]
     columns = []
     for channel in channels:
         shares = np.resize(np.array(weights), channel.k)
-        columns.append(channel.perturb(
-            rng.choice(channel.k, size=n, p=shares / shares.sum()), rng))
+        columns.append(channel.perturb(rng.choice(channel.k, size=n, p=shares / shares.sum()), rng))
     for row in np.stack(columns, axis=1).astype(np.uint8):
         store.add_report(survey.key, StoredReport(os.urandom(16), "", row.tobytes()))
     release(store, survey, 25)

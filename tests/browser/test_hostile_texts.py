@@ -20,13 +20,13 @@ PAYLOADS = (
     "<script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",
     "<svg/onload=alert(1)>",
-    "\"><iframe src=//evil.example></iframe>",
+    '"><iframe src=//evil.example></iframe>',
     "javascript:alert(1)",
-    "<a href=\"javascript:alert(1)\">press</a>",
+    '<a href="javascript:alert(1)">press</a>',
     "</title><script>alert(1)</script>",
     "{{ 7*7 }}{% raw %}${7*7}#{7*7}",
     "<style>*{background:url(//evil.example/x)}</style>",
-    "<meta http-equiv=refresh content=\"0;url=//evil.example\">",
+    '<meta http-equiv=refresh content="0;url=//evil.example">',
     "'-alert(1)-' onfocus=alert(1) autofocus=\"",
     "&lt;script&gt;alert(1)&lt;/script&gt;<!--",
     "<base href=//evil.example/><form action=//evil.example><input name=x>",
@@ -36,15 +36,35 @@ EVERYTHING = "\n\n".join(PAYLOADS)
 
 def definition() -> str:
     """A definition as JSON with a payload in every text there is."""
-    return json.dumps({
-        "slug": "small", "title": " ".join(PAYLOADS[:6]), "introduction": EVERYTHING,
-        "contact": EVERYTHING, "thanks": EVERYTHING, "epsilon": "1/2",
-        "pages": [{"title": payload, "questions": [{
-            "id": f"q{i}", "type": "single_choice", "text": f"{payload} {EVERYTHING[:700]}",
-            "help": EVERYTHING, "prefer_not_to_say": f"{payload} no",
-            "options": [{"id": "a", "label": payload}, {"id": "b", "label": f"{payload} b"}],
-        }]} for i, payload in enumerate(PAYLOADS)],
-    })
+    return json.dumps(
+        {
+            "slug": "small",
+            "title": " ".join(PAYLOADS[:6]),
+            "introduction": EVERYTHING,
+            "contact": EVERYTHING,
+            "thanks": EVERYTHING,
+            "epsilon": "1/2",
+            "pages": [
+                {
+                    "title": payload,
+                    "questions": [
+                        {
+                            "id": f"q{i}",
+                            "type": "single_choice",
+                            "text": f"{payload} {EVERYTHING[:700]}",
+                            "help": EVERYTHING,
+                            "prefer_not_to_say": f"{payload} no",
+                            "options": [
+                                {"id": "a", "label": payload},
+                                {"id": "b", "label": f"{payload} b"},
+                            ],
+                        }
+                    ],
+                }
+                for i, payload in enumerate(PAYLOADS)
+            ],
+        }
+    )
 
 
 def publish(site):
@@ -55,8 +75,9 @@ def publish(site):
 
 def assert_harmless(device, site, page: Page) -> None:
     assert device.said == []
-    assert [request.url for request in device.requests
-            if not request.url.startswith(site.url + "/")] == []
+    assert [
+        request.url for request in device.requests if not request.url.startswith(site.url + "/")
+    ] == []
     assert page.evaluate("window.opener") is None
     assert page.locator("main :is(script, iframe, img, style, meta, base, form, a)").count() == 0
     assert page.url.startswith(site.url)
@@ -97,18 +118,24 @@ def test_payloads_are_shown_as_text_to_researchers_and_inside_charts(site, new_d
     for payload in PAYLOADS:
         expect(page.locator("main").get_by_text(payload).first).to_be_attached()
     assert page.locator("main :is(script, iframe, img, style, meta, base)").count() == 0
-    assert {link.get_attribute("href") for link in page.locator("main a").all()} \
-        == {f"/research/surveys/{survey.slug}/1/estimates.csv"}
+    assert {link.get_attribute("href") for link in page.locator("main a").all()} == {
+        f"/research/surveys/{survey.slug}/1/estimates.csv"
+    }
     assert device.said == []
-    assert [request.url for request in device.requests
-            if not request.url.startswith(site.url + "/")] == []
+    assert [
+        request.url for request in device.requests if not request.url.startswith(site.url + "/")
+    ] == []
 
 
 @pytest.mark.parametrize("detail", PAYLOADS[:4])
 def test_payloads_in_the_servers_own_words_are_shown_as_text(site, device, detail):
     page = device.open(site.link(site.publish()))
-    page.route("**/reports", lambda route: route.fulfill(
-        status=422, body=json.dumps({"detail": detail}), content_type="application/problem+json"))
+    page.route(
+        "**/reports",
+        lambda route: route.fulfill(
+            status=422, body=json.dumps({"detail": detail}), content_type="application/problem+json"
+        ),
+    )
     answer_and_send(page)
     expect(page.locator("q")).to_have_text(detail)
     assert [line for line in device.said if not line.startswith("Failed to load")] == []

@@ -23,15 +23,26 @@ from tests.conftest import ROOT, SMALL, TODAY
 
 pytestmark = pytest.mark.web
 
-WORKPLACE = (ROOT / "survey/demo/workplace.toml").read_text(encoding="utf-8").replace(
-    'slug = "workplace"', 'slug = "small"')
-LONG = SMALL.replace("Did you fall asleep at work?", "Donaudampfschifffahrtsgesellschaft" * 4) \
-    .replace("A small survey", "A survey whose title is as long as titles of surveys really are, "
-             "with a Donaudampfschifffahrtsgesellschaftskapitän in it") \
-    .replace("Once", "An answer that needs a whole sentence, as answers in real surveys often do") \
+WORKPLACE = (
+    (ROOT / "survey/demo/workplace.toml")
+    .read_text(encoding="utf-8")
+    .replace('slug = "workplace"', 'slug = "small"')
+)
+LONG = (
+    SMALL.replace("Did you fall asleep at work?", "Donaudampfschifffahrtsgesellschaft" * 4)
+    .replace(
+        "A small survey",
+        "A survey whose title is as long as titles of surveys really are, "
+        "with a Donaudampfschifffahrtsgesellschaftskapitän in it",
+    )
+    .replace("Once", "An answer that needs a whole sentence, as answers in real surveys often do")
     .replace("Often", "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenverleihung")
-BROKEN = SMALL.replace('"3/4"', "0.2").replace('"often"', '"once"').replace(
-    'title = "First page"', 'titel = "First page"')
+)
+BROKEN = (
+    SMALL.replace('"3/4"', "0.2")
+    .replace('"often"', '"once"')
+    .replace('title = "First page"', 'titel = "First page"')
+)
 DIRECTORY = os.environ.get("SURVEY_TEST_SCREENSHOTS")
 SCHEMES = ("light", "dark") if DIRECTORY else ("light",)
 BLANK_BYTES = 6_000
@@ -72,7 +83,8 @@ def look(tmp_path) -> Callable[[Page, str], None]:
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             width = page.viewport_size["width"]
             picture = page.screenshot(
-                path=directory / f"{name}-{width}-{scheme}.png", full_page=True)
+                path=directory / f"{name}-{width}-{scheme}.png", full_page=True
+            )
             assert len(picture) > BLANK_BYTES
 
     return check
@@ -107,9 +119,14 @@ def test_respondents_pages_fit_and_every_target_can_be_hit(site, looked_at, look
     wait_waiting(page)
     look(page, "respond-waiting")
     page.unroute_all()
-    page.route("**/reports", lambda route: route.fulfill(
-        status=422, json={"detail": "code 3 of question 2 is not one of 0 to 2"},
-        content_type="application/problem+json"))
+    page.route(
+        "**/reports",
+        lambda route: route.fulfill(
+            status=422,
+            json={"detail": "code 3 of question 2 is not one of 0 to 2"},
+            content_type="application/problem+json",
+        ),
+    )
     press(page, "Try now")
     heading(page, "Your report was not accepted")
     look(page, "respond-refused")
@@ -187,7 +204,8 @@ def look_at_research(page: Page, url: str, look: Callable[[Page, str], None]) ->
     page.goto(f"{url}/research/publish")
     look(page, "research-publish")
     page.get_by_label("Definition file").set_input_files(
-        {"name": "survey.toml", "mimeType": "application/toml", "buffer": BROKEN.encode()})
+        {"name": "survey.toml", "mimeType": "application/toml", "buffer": BROKEN.encode()}
+    )
     page.get_by_role("button", name="Check and publish").click()
     expect(page.get_by_role("alert")).to_be_visible()
     look(page, "research-publish-mistakes")

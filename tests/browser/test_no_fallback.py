@@ -27,8 +27,9 @@ def test_without_javascript_the_page_says_why_and_holds_nothing_to_fill_in(site,
     assert device.posts == []
 
 
-@pytest.mark.parametrize("file", [
-    "main.js", "mechanism.js", "random.js", "report.js", "outbox.js", "dom.js", "words.js"])
+@pytest.mark.parametrize(
+    "file", ["main.js", "mechanism.js", "random.js", "report.js", "outbox.js", "dom.js", "words.js"]
+)
 def test_a_page_whose_code_did_not_load_says_so(site, device, file):
     device.context.route(f"**/{file}", lambda route: route.fulfill(status=404))
     page = device.open(site.link(site.publish()))
@@ -38,12 +39,16 @@ def test_a_page_whose_code_did_not_load_says_so(site, device, file):
     assert device.posts == []
 
 
-@pytest.mark.parametrize(("sabotage", "words"), [
-    ("crypto.getRandomValues = () => { throw new Error('no entropy') }", RANDOMNESS),
-    ("crypto.getRandomValues = undefined", RANDOMNESS),
-    ("Object.defineProperty(window, 'crypto', {value: undefined})", RANDOMNESS),
-    ("Object.defineProperty(crypto, 'subtle', {value: undefined})", CRYPTO),
-], ids=["throws", "missing", "no crypto", "no subtle"])
+@pytest.mark.parametrize(
+    ("sabotage", "words"),
+    [
+        ("crypto.getRandomValues = () => { throw new Error('no entropy') }", RANDOMNESS),
+        ("crypto.getRandomValues = undefined", RANDOMNESS),
+        ("Object.defineProperty(window, 'crypto', {value: undefined})", RANDOMNESS),
+        ("Object.defineProperty(crypto, 'subtle', {value: undefined})", CRYPTO),
+    ],
+    ids=["throws", "missing", "no crypto", "no subtle"],
+)
 def test_a_device_without_cryptography_is_asked_nothing(site, device, sabotage, words):
     device.context.add_init_script(sabotage)
     page = device.open(site.link(site.publish()))
@@ -85,8 +90,9 @@ def test_the_client_draws_from_no_other_generator_and_reads_no_clock(site, devic
 def forged(survey, change) -> bytes:
     definition = json.loads(survey.canonical)
     change(definition)
-    return json.dumps(definition, sort_keys=True, separators=(",", ":"),
-                      ensure_ascii=False).encode()
+    return json.dumps(
+        definition, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    ).encode()
 
 
 def channels(definition):
@@ -96,6 +102,7 @@ def channels(definition):
 def weaken(T, L=1):
     def change(definition):
         channels(definition)[0].update(T=T, L=L)
+
     return change
 
 
@@ -110,16 +117,24 @@ def many_options(definition):
 
 def all_together(definition):
     """Each question alone is below the ceiling, all together are above 20."""
-    question, = definition["pages"][0]["questions"]
+    (question,) = definition["pages"][0]["questions"]
     question["channel"].update(T=100, L=1)
     definition["pages"][0]["questions"] = [{**question, "id": f"q{i}"} for i in range(5)]
 
 
-@pytest.mark.parametrize("change", [
-    weaken(1998), weaken(199), many_options, all_together,
-], ids=["p .999", "p just above .99", "epsilon above 12", "total above 20"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        weaken(1998),
+        weaken(199),
+        many_options,
+        all_together,
+    ],
+    ids=["p .999", "p just above .99", "epsilon above 12", "total above 20"],
+)
 def test_a_definition_above_the_built_in_ceilings_is_refused_even_with_a_matching_link(
-        site, device, change):
+    site, device, change
+):
     survey = site.publish()
     bad = forged(survey, change)
     device.context.route("**/definition.json", lambda route: route.fulfill(body=bad))
@@ -138,13 +153,19 @@ def test_a_definition_just_below_the_ceilings_is_asked_so_the_refusal_can_fail(s
     heading(page, "A small survey")
 
 
-@pytest.mark.parametrize("change", [
-    lambda definition: definition.update(title="Another title"), weaken(5), weaken(100),
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda definition: definition.update(title="Another title"),
+        weaken(5),
+        weaken(100),
+    ],
+)
 def test_a_definition_that_is_not_the_links_is_refused(site, device, change):
     survey = site.publish()
-    device.context.route("**/definition.json",
-                         lambda route: route.fulfill(body=forged(survey, change)))
+    device.context.route(
+        "**/definition.json", lambda route: route.fulfill(body=forged(survey, change))
+    )
     page = device.open(site.link(survey))
     heading(page, "This survey cannot start")
     expect(page.locator(".notice")).to_contain_text("is not the one your link was made for")

@@ -74,8 +74,14 @@ def watched(device: Device, page: Page) -> dict[str, object]:
     }
 
 
-def visit(site: Site, new_device: Callable[..., Device], link: str, pattern: tuple[str, str],
-          codes: tuple[int, int], end: Callable[[Page], None]) -> dict[str, object]:
+def visit(
+    site: Site,
+    new_device: Callable[..., Device],
+    link: str,
+    pattern: tuple[str, str],
+    codes: tuple[int, int],
+    end: Callable[[Page], None],
+) -> dict[str, object]:
     truths = FIRST[pattern[0]], SECOND[pattern[1]]
     chosen = [word(truth, code) for truth, code in zip(truths, codes, strict=True)]
     device = new_device()
@@ -92,10 +98,12 @@ def visit(site: Site, new_device: Callable[..., Device], link: str, pattern: tup
 
 
 def test_all_twelve_patterns_of_answers_leave_the_same_traces_when_the_codes_agree(
-        site, new_device):
+    site, new_device
+):
     link = site.link(site.publish())
-    first, *others = [visit(site, new_device, link, pattern, (2, 1), wait_sent)
-                      for pattern in PATTERNS]
+    first, *others = [
+        visit(site, new_device, link, pattern, (2, 1), wait_sent) for pattern in PATTERNS
+    ]
     assert first["requests"]
     for pattern, other in zip(PATTERNS[1:], others, strict=True):
         assert other == first, pattern
@@ -111,7 +119,13 @@ def test_opposite_answers_leave_the_same_traces_while_the_report_waits(site, new
 def test_other_codes_do_show_so_the_comparison_can_fail(site, new_device):
     link = site.link(site.publish())
     one = visit(site, new_device, link, ("Yes", "Often"), (1, 1), wait_sent)
-    other = visit(site, new_device, link, ("Yes", "Often"), (1, 2), lambda page: heading(
-        page, "Your report was not accepted"))  # the same id with other bytes: 409
+    other = visit(
+        site,
+        new_device,
+        link,
+        ("Yes", "Often"),
+        (1, 2),
+        lambda page: heading(page, "Your report was not accepted"),
+    )  # the same id with other bytes: 409
     assert one["requests"] != other["requests"]
     assert one["dom"] != other["dom"]

@@ -74,7 +74,8 @@ def test_an_untouched_question_is_asked_for_once_and_then_counts_as_prefer_not_t
     heading(page, "Check your answers")
     for question in ("a", "c"):
         expect(page.locator(f"[data-question={question}]")).to_contain_text(
-            "Prefer not to say not answered")
+            "Prefer not to say not answered"
+        )
 
 
 def test_a_question_without_opt_out_must_be_answered(page):
@@ -121,8 +122,11 @@ def test_change_leads_to_the_question_and_back_to_the_review(page):
     choose(page, "Choice x")
     press(page, "Continue to review")
     heading(page, "Check your answers")
-    assert [row.inner_text() for row in page.locator("dd:not(.change) b").all()] \
-        == ["No", "Choice x", "Yes"]
+    assert [row.inner_text() for row in page.locator("dd:not(.change) b").all()] == [
+        "No",
+        "Choice x",
+        "Yes",
+    ]
     page.get_by_role("button", name="Change: First question?").tap()
     press(page, "Back")
     heading(page, "Check your answers")
@@ -176,8 +180,10 @@ def check_basics(page: Page) -> None:
     """What an ear or a keyboard needs of any page: language, one heading on top, names."""
     assert page.evaluate("document.documentElement.lang") == "en"
     assert page.title().strip()
-    levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4,h5,h6')]"
-                           ".filter(e => e.checkVisibility()).map(e => +e.tagName[1])")
+    levels = page.evaluate(
+        "[...document.querySelectorAll('h1,h2,h3,h4,h5,h6')]"
+        ".filter(e => e.checkVisibility()).map(e => +e.tagName[1])"
+    )
     assert levels.count(1) == 1
     unnamed = page.evaluate("""[...document.querySelectorAll("input,button,a,summary")].filter(e =>
         !(e.ariaLabel || e.labels?.[0]?.textContent || e.textContent).trim()).length""")
@@ -207,12 +213,14 @@ def test_every_view_has_a_language_one_heading_names_and_focus_on_the_heading(pa
         radios = page.get_by_role("group", name=group).get_by_role("radio")
         expect(radios).to_have_count(inputs)
     expect(page.get_by_role("group", name="First question?")).to_have_accessible_description(
-        "A hint to the first.")
+        "A hint to the first."
+    )
     press(page, "Continue")
     check_basics(page)
     expect(page.get_by_role("group", name="First question?")).to_have_accessible_description(
         "A hint to the first. Not answered. Continue without choosing and it will count as "
-        "“Prefer not to say”.")
+        "“Prefer not to say”."
+    )
     choose(page, "Yes")
     choose(page, "Choice x")
     press(page, "Continue")

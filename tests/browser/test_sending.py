@@ -36,8 +36,12 @@ ALL_ANSWERS = list(product(["Yes", "No", "Prefer not to say", None], ["Never", "
 
 def problem(route: Route, status: int, **headers: str) -> None:
     body = {"type": "urn:survey:test", "title": "", "status": status, "detail": "a reason <b>"}
-    route.fulfill(status=status, headers=headers, body=json.dumps(body),
-                  content_type="application/problem+json")
+    route.fulfill(
+        status=status,
+        headers=headers,
+        body=json.dumps(body),
+        content_type="application/problem+json",
+    )
 
 
 def refuse(route: Route, status: int) -> None:
@@ -94,11 +98,17 @@ def test_a_lost_acknowledgment_leads_to_the_same_bytes_and_one_report(site, devi
 
 
 def test_twenty_failed_sends_reloads_a_second_tab_and_the_back_button_repeat_the_bytes(
-        site, device):
+    site, device
+):
     survey = site.publish()
-    failures = cycle([lambda route: route.abort(), lambda route: problem(route, 500),
-                      lambda route: problem(route, 503, **{"Retry-After": "7200"}),
-                      lambda route: route.fulfill(status=200, body="<h1>Hotel</h1>")])
+    failures = cycle(
+        [
+            lambda route: route.abort(),
+            lambda route: problem(route, 500),
+            lambda route: problem(route, 503, **{"Retry-After": "7200"}),
+            lambda route: route.fulfill(status=200, body="<h1>Hotel</h1>"),
+        ]
+    )
     device.context.route("**/reports", lambda route: next(failures)(route))
     page = device.open(site.link(survey))
     answer_and_send(page)
@@ -151,8 +161,9 @@ def test_waits_grow_and_obey_retry_after_up_to_ten_minutes(site, device):
     wait_waiting(page)
     replies.append(lambda route: problem(route, 503, **{"Retry-After": "86400"}))
     press(page, "Try now")
-    expect(status).to_have_text("The survey cannot take the report right now. "
-                                "Next try in 10 minutes.")
+    expect(status).to_have_text(
+        "The survey cannot take the report right now. Next try in 10 minutes."
+    )
     assert len(set(device.bodies)) == 1
 
 
@@ -261,8 +272,9 @@ def test_a_percent_encoded_link_is_no_survey_and_finds_nothing_kept(site, device
     survey = site.publish()
     page = device.open(f"{site.url}/s/%73{survey.slug[1:]}#d={survey.sha256[:16]}")
     heading(page, "This survey cannot start")
-    expect(page.locator(".notice")).to_have_text("There is no survey at this address. "
-                                                 "Check the link.")
+    expect(page.locator(".notice")).to_have_text(
+        "There is no survey at this address. Check the link."
+    )
     expect(page.get_by_text("Nothing was asked, and nothing was sent.")).to_be_visible()
     assert kept(page) == {}
     assert definitions(device) == 0
@@ -272,8 +284,10 @@ def put(page, survey, state: str, codes: str) -> str:
     """Keep a report on the device whose codes are these, and say its body."""
     body = f'{{"definition":"{survey.sha256}","codes":{codes},"pad":""}}'
     entry = {"state": state, "body": body, "status": 422, "detail": ""}
-    page.evaluate("([key, text]) => localStorage.setItem(key, text)",
-                  [f"survey-report:{survey.slug}", json.dumps(entry)])
+    page.evaluate(
+        "([key, text]) => localStorage.setItem(key, text)",
+        [f"survey-report:{survey.slug}", json.dumps(entry)],
+    )
     page.reload()
     return body
 
@@ -360,8 +374,10 @@ def test_trying_now_after_another_tab_got_it_accepted_leaves_the_mark(site, devi
     wait_sent(second)
     first.bring_to_front()
     press(first, "Try now")
-    heading(first, "Your report was sent" if status == 201 else
-            "A report was already sent from this device")
+    heading(
+        first,
+        "Your report was sent" if status == 201 else "A report was already sent from this device",
+    )
     assert kept(first) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
     assert len(set(device.bodies)) == 1
     assert site.store.waiting(survey.key) == 1
@@ -417,7 +433,8 @@ def test_only_the_frozen_report_is_kept_while_it_waits(site, device):
 def test_where_storage_is_denied_the_report_waits_in_the_open_page(site, device):
     survey = site.publish()
     device.context.add_init_script(
-        "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('no') }})")
+        "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('no') }})"
+    )
     page = device.open(site.link(survey))
     page.route("**/reports", lambda route: problem(route, 500))
     answer_and_send(page)
@@ -429,8 +446,7 @@ def test_where_storage_is_denied_the_report_waits_in_the_open_page(site, device)
     assert len(set(device.bodies)) == 1
 
 
-def test_every_pattern_of_answers_has_the_same_keys_length_and_number_of_requests(
-        site, new_device):
+def test_every_pattern_of_answers_has_the_same_keys_length_and_number_of_requests(site, new_device):
     survey = site.publish()
     shapes = set()
     for pattern in ALL_ANSWERS:
@@ -438,11 +454,14 @@ def test_every_pattern_of_answers_has_the_same_keys_length_and_number_of_request
         page = person.open(site.link(survey))
         answer_and_send(page, pattern)
         wait_sent(page)
-        body, = person.bodies
+        (body,) = person.bodies
         addresses = [(request.method, request.url) for request in person.requests]
         shapes.add((len(body), tuple(json.loads(body)), tuple(sorted(addresses))))
-        assert re.fullmatch(rb'\{"definition":"[0-9a-f]{64}","report_id":"[\w-]{22}","stratum":"",'
-                            rb'"codes":\[[012],[012]\],"invitation":"","pad":"\.+"\}', body)
+        assert re.fullmatch(
+            rb'\{"definition":"[0-9a-f]{64}","report_id":"[\w-]{22}","stratum":"",'
+            rb'"codes":\[[012],[012]\],"invitation":"","pad":"\.+"\}',
+            body,
+        )
         person.context.close()
     assert len(shapes) == 1
     assert next(iter(shapes))[0] == survey.definition.report_bytes

@@ -48,9 +48,10 @@ def test_a_whole_visit_keeps_only_the_mark_and_asks_only_this_host(site, device)
     assert device.context.cookies() == []
     assert device.context.service_workers == []
     assert device.said == []
-    assert {urlsplit(request.url).netloc for request in device.requests} \
-        == {urlsplit(site.url).netloc}
-    sent, = device.posts
+    assert {urlsplit(request.url).netloc for request in device.requests} == {
+        urlsplit(site.url).netloc
+    }
+    (sent,) = device.posts
     assert sent.url == f"{site.url}/s/{survey.slug}/reports"
     headers = sent.all_headers()
     assert "cookie" not in headers
@@ -89,8 +90,9 @@ def test_inputs_stand_in_no_form_and_their_names_differ_between_loads(site, devi
         expect(page.locator("input")).to_have_count(3)
         assert page.locator("form").count() == 0
         found = page.evaluate(
-            "[...document.querySelectorAll('input')].map(i => [i.name, i.value, i.form, i.id])")
-        name, = {name for name, *_ in found}
+            "[...document.querySelectorAll('input')].map(i => [i.name, i.value, i.form, i.id])"
+        )
+        (name,) = {name for name, *_ in found}
         assert len(name) == 17
         assert {tuple(rest) for _, *rest in found} == {("on", None, "")}
         names.append(name)
@@ -146,10 +148,22 @@ def test_fifty_different_browsers_get_identical_pages_definitions_and_code(site)
     for path in (f"/s/{survey.slug}", f"/s/{survey.slug}/definition.json", f"{base}/main.js"):
         found = set()
         for number in range(50):
-            request = urllib.request.Request(site.url + path, headers={
-                "User-Agent": f"agent {number}", "Accept-Language": ["de", "ar", "en"][number % 3],
-                "Cookie": f"id={number}", "X-Forwarded-For": f"203.0.113.{number}"})
+            request = urllib.request.Request(
+                site.url + path,
+                headers={
+                    "User-Agent": f"agent {number}",
+                    "Accept-Language": ["de", "ar", "en"][number % 3],
+                    "Cookie": f"id={number}",
+                    "X-Forwarded-For": f"203.0.113.{number}",
+                },
+            )
             with urllib.request.urlopen(request) as response:
-                found.add((response.read(), response.headers["Content-Type"],
-                           response.headers["ETag"], response.headers["Set-Cookie"]))
+                found.add(
+                    (
+                        response.read(),
+                        response.headers["Content-Type"],
+                        response.headers["ETag"],
+                        response.headers["Set-Cookie"],
+                    )
+                )
         assert len(found) == 1

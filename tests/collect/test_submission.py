@@ -18,8 +18,15 @@ from tests.conftest import TODAY
 
 
 def good(small, **changes) -> dict:
-    return {"definition": small.sha256, "report_id": "AAAAAAAAAAAAAAAAAAAAAA", "stratum": "",
-            "codes": [0, 2], "invitation": "", "pad": "...", **changes}
+    return {
+        "definition": small.sha256,
+        "report_id": "AAAAAAAAAAAAAAAAAAAAAA",
+        "stratum": "",
+        "codes": [0, 2],
+        "invitation": "",
+        "pad": "...",
+        **changes,
+    }
 
 
 def test_a_good_report_is_stored(store, small):
@@ -27,30 +34,33 @@ def test_a_good_report_is_stored(store, small):
     assert store.waiting(small.key) == 1
 
 
-@pytest.mark.parametrize(("changes", "words"), [
-    ({"codes": [3, 0]}, r"code 1 \(fell_asleep\) must be an integer from 0 to 2"),
-    ({"codes": [0, -1]}, r"code 2 \(pressure\)"),
-    ({"codes": [9, 9]}, r"code 1 \(fell_asleep\)"),
-    ({"codes": [True, 0]}, "code 1"),
-    ({"codes": [0.0, 0]}, "code 1"),
-    ({"codes": ["0", 0]}, "code 1"),
-    ({"codes": [None, 0]}, "code 1"),
-    ({"codes": [[0], 0]}, "nested|code 1"),
-    ({"codes": [0]}, "2 entries, one per question, not 1"),
-    ({"codes": [0, 0, 0]}, "not 3"),
-    ({"codes": []}, "not 0"),
-    ({"codes": {"0": 0}}, "codes must be a list"),
-    ({"codes": "00"}, "codes must be a list"),
-    ({"report_id": ""}, "report_id"),
-    ({"report_id": "A" * 21}, "report_id"),
-    ({"report_id": "A" * 21 + "B"}, "report_id"),  # a second spelling of the same bytes
-    ({"report_id": "A" * 21 + "="}, "report_id"),
-    ({"report_id": 7}, "report_id must be a string"),
-    ({"stratum": "north"}, "stratum"),
-    ({"invitation": "x" * 43}, "invitation"),
-    ({"pad": 0}, "pad must be a string"),
-    ({"extra": ""}, "only the keys"),
-])
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"codes": [3, 0]}, r"code 1 \(fell_asleep\) must be an integer from 0 to 2"),
+        ({"codes": [0, -1]}, r"code 2 \(pressure\)"),
+        ({"codes": [9, 9]}, r"code 1 \(fell_asleep\)"),
+        ({"codes": [True, 0]}, "code 1"),
+        ({"codes": [0.0, 0]}, "code 1"),
+        ({"codes": ["0", 0]}, "code 1"),
+        ({"codes": [None, 0]}, "code 1"),
+        ({"codes": [[0], 0]}, "nested|code 1"),
+        ({"codes": [0]}, "2 entries, one per question, not 1"),
+        ({"codes": [0, 0, 0]}, "not 3"),
+        ({"codes": []}, "not 0"),
+        ({"codes": {"0": 0}}, "codes must be a list"),
+        ({"codes": "00"}, "codes must be a list"),
+        ({"report_id": ""}, "report_id"),
+        ({"report_id": "A" * 21}, "report_id"),
+        ({"report_id": "A" * 21 + "B"}, "report_id"),  # a second spelling of the same bytes
+        ({"report_id": "A" * 21 + "="}, "report_id"),
+        ({"report_id": 7}, "report_id must be a string"),
+        ({"stratum": "north"}, "stratum"),
+        ({"invitation": "x" * 43}, "invitation"),
+        ({"pad": 0}, "pad must be a string"),
+        ({"extra": ""}, "only the keys"),
+    ],
+)
 def test_a_report_that_does_not_fit_is_refused_naming_the_first_mistake(
     store, small, changes, words
 ):
@@ -60,8 +70,9 @@ def test_a_report_that_does_not_fit_is_refused_naming_the_first_mistake(
     assert store.waiting(small.key) == 0
 
 
-@pytest.mark.parametrize("key", ["definition", "report_id", "stratum", "codes", "invitation",
-                                 "pad"])
+@pytest.mark.parametrize(
+    "key", ["definition", "report_id", "stratum", "codes", "invitation", "pad"]
+)
 def test_a_missing_key_is_named(small, key):
     form = good(small)
     del form[key]
@@ -69,12 +80,28 @@ def test_a_missing_key_is_named(small, key):
         parse(json.dumps(form).encode())
 
 
-@pytest.mark.parametrize("body", [
-    b"", b"{", b"null null", b"\xff", b'{"a": NaN}', b'{"a": Infinity}', b'{"a": 1e400}',
-    b'{"a": -1e999}', b'{"a": 1, "a": 1}', b"[" * 8000, b'{"a":' * 1000,
-    b'"' + b'\\"' * 4000, b'{"a": "' + b'\\"' * 4000 + b"\\",
-    b'{"pad": "\\ud800"}', b'{"a": 12345678901}', b"codes=1", b"\xef\xbb\xbf{}",
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"null null",
+        b"\xff",
+        b'{"a": NaN}',
+        b'{"a": Infinity}',
+        b'{"a": 1e400}',
+        b'{"a": -1e999}',
+        b'{"a": 1, "a": 1}',
+        b"[" * 8000,
+        b'{"a":' * 1000,
+        b'"' + b'\\"' * 4000,
+        b'{"a": "' + b'\\"' * 4000 + b"\\",
+        b'{"pad": "\\ud800"}',
+        b'{"a": 12345678901}',
+        b"codes=1",
+        b"\xef\xbb\xbf{}",
+    ],
+)
 def test_what_parsers_disagree_about_is_refused(body):
     with pytest.raises(MalformedReportError):
         parse(body)
@@ -97,8 +124,11 @@ def test_a_body_above_8_kb_is_refused(small):
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner,
-                                                                max_size=3), max_leaves=6)
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
 
 
 @pytest.mark.security
@@ -106,9 +136,11 @@ VALUES = st.recursive(
 @given(data=st.data())
 def test_strict_payloads_whatever_is_sent_is_stored_whole_or_refused_by_name(store, small, data):
     keys = ("definition", "report_id", "stratum", "codes", "invitation", "pad", "x")
-    form = {key: data.draw(st.just(value) | VALUES)
-            for key, value in {**good(small), "x": 1}.items()
-            if key in data.draw(st.sets(st.sampled_from(keys), min_size=5))}
+    form = {
+        key: data.draw(st.just(value) | VALUES)
+        for key, value in {**good(small), "x": 1}.items()
+        if key in data.draw(st.sets(st.sampled_from(keys), min_size=5))
+    }
     form.update(report_id=base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("="))
     before = store.waiting(small.key)
     try:

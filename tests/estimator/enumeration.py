@@ -50,10 +50,12 @@ def exact_coverage(ends: Ends) -> Floats:
     if order < 0:
         first, last = ends.n - last, ends.n - first
     share = ends.channel.q + (ends.channel.p - ends.channel.q) * edge
-    return np.concatenate([
-        binom.cdf(last, ends.n, at) - binom.cdf(first - 1, ends.n, at)
-        for at in (share[:-1], share[1:])
-    ])
+    return np.concatenate(
+        [
+            binom.cdf(last, ends.n, at) - binom.cdf(first - 1, ends.n, at)
+            for at in (share[:-1], share[1:])
+        ]
+    )
 
 
 def mean_width(ends: Ends, shares: Floats) -> float:

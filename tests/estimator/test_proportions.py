@@ -127,8 +127,16 @@ def test_effective_answers_stay_finite_when_an_option_was_never_reported() -> No
     assert 0 < result.n_effective[0] < 50
 
 
-@pytest.mark.parametrize("kind", [list, tuple, np.array, lambda c: np.array(c, dtype=float),
-                                  lambda c: np.array(c, dtype=np.uint8)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        list,
+        tuple,
+        np.array,
+        lambda c: np.array(c, dtype=float),
+        lambda c: np.array(c, dtype=np.uint8),
+    ],
+)
 def test_counts_may_come_in_any_form_that_holds_whole_numbers(kind: Any) -> None:
     assert proportions(kind([30, 70]), grr(2, "3/4")).n == 100
 
@@ -197,9 +205,7 @@ def test_simultaneous_uses_clopper_pearson_at_the_shared_level_and_says_so() -> 
     ("truth", "n"),
     [((0.25, 0.25, 0.25, 0.25), 60), ((1.0, 0.0, 0.0, 0.0), 200), ((0.7, 0.2, 0.1, 0.0), 500)],
 )
-def test_simultaneous_intervals_cover_all_shares_together(
-    truth: tuple[float, ...], n: int
-) -> None:
+def test_simultaneous_intervals_cover_all_shares_together(truth: tuple[float, ...], n: int) -> None:
     channel, rng = grr(4, "0.6"), np.random.default_rng(20_240_601)
     draws = rng.multinomial(n, np.array(truth) @ channel.matrix, size=2000)
     covered = 0

@@ -37,8 +37,9 @@ def keep_sending(port: int, survey, acknowledged: list[bytes], stop: threading.E
     try:
         while not stop.is_set():
             body = report_body(survey.sha256, secrets.token_urlsafe(16), [0, 1], length=512)
-            connection.request("POST", "/s/small/reports", body,
-                               {"Content-Type": "application/json"})
+            connection.request(
+                "POST", "/s/small/reports", body, {"Content-Type": "application/json"}
+            )
             response = connection.getresponse()
             response.read()
             if response.status == 201:
@@ -51,15 +52,15 @@ def keep_sending(port: int, survey, acknowledged: list[bytes], stop: threading.E
 
 @pytest.mark.security
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_acknowledged_means_on_disk_also_when_every_process_is_killed(
-    serve, store, small, workers
-):
+def test_acknowledged_means_on_disk_also_when_every_process_is_killed(serve, store, small, workers):
     url = serve("--workers", workers)
     port = int(url.rpartition(":")[2])
     acknowledged: list[bytes] = []
     stop = threading.Event()
-    threads = [threading.Thread(target=keep_sending, args=[port, small, acknowledged, stop])
-               for _ in range(8)]
+    threads = [
+        threading.Thread(target=keep_sending, args=[port, small, acknowledged, stop])
+        for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     while len(acknowledged) < 300:

@@ -118,38 +118,66 @@ def test_epsilon_given_as_a_logarithm_is_met_exactly(factor, ratio):
     assert from_epsilon(2, math.log(factor)).ratio == ratio
 
 
-@pytest.mark.parametrize(("make", "words"), [
-    (lambda: grr(1, 0.5), "nearest is 2"),
-    (lambda: grr(3, "1/3"), "0.334"),
-    (lambda: grr(2, 0.5), "0.501"),
-    (lambda: grr(2, 0.2), "0.501"),
-    (lambda: grr(2, 1), "0.999"),
-    (lambda: grr(2, "three"), "not a number"),
-    (lambda: grr(2, "1/0"), "not a number"),
-    (lambda: grr(2, float("nan")), "not a number"),
-    (lambda: grr(2, True), "must be a number"),
-    (lambda: grr(2, "99999999999/100000000000"), "2\\^32"),
-    (lambda: from_keep_probability(2, 0), "0.001"),
-    (lambda: from_epsilon(2, 0), "0.001"),
-    (lambda: from_epsilon(2, 12.5), "12"),
-    (lambda: from_epsilon(2, -1), "0.001"),
-    (lambda: SubsetSelection(2, 1, 3.0, 1), "integer"),
-    (lambda: SubsetSelection(2, 1, 3, 0), "no privacy"),
-    (lambda: SubsetSelection(2, 1, 2, 2), "differ"),
-    (lambda: SubsetSelection(3, 3, 2, 1), "k - 1"),
-    (lambda: SubsetSelection(2, 1, 2**32, 1), "2\\^32"),
-    (lambda: channel_from_json({"kind": "other"}), "unknown kind"),
-])
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: grr(1, 0.5), "nearest is 2"),
+        (lambda: grr(3, "1/3"), "0.334"),
+        (lambda: grr(2, 0.5), "0.501"),
+        (lambda: grr(2, 0.2), "0.501"),
+        (lambda: grr(2, 1), "0.999"),
+        (lambda: grr(2, "three"), "not a number"),
+        (lambda: grr(2, "1/0"), "not a number"),
+        (lambda: grr(2, float("nan")), "not a number"),
+        (lambda: grr(2, True), "must be a number"),
+        (lambda: grr(2, "99999999999/100000000000"), "2\\^32"),
+        (lambda: from_keep_probability(2, 0), "0.001"),
+        (lambda: from_epsilon(2, 0), "0.001"),
+        (lambda: from_epsilon(2, 12.5), "12"),
+        (lambda: from_epsilon(2, -1), "0.001"),
+        (lambda: SubsetSelection(2, 1, 3.0, 1), "integer"),
+        (lambda: SubsetSelection(2, 1, 3, 0), "no privacy"),
+        (lambda: SubsetSelection(2, 1, 2, 2), "differ"),
+        (lambda: SubsetSelection(3, 3, 2, 1), "k - 1"),
+        (lambda: SubsetSelection(2, 1, 2**32, 1), "2\\^32"),
+        (lambda: channel_from_json({"kind": "other"}), "unknown kind"),
+    ],
+)
 def test_an_impossible_channel_is_refused_with_the_nearest_value(make, words):
     with pytest.raises(ChannelError, match=words):
         make()
 
 
 HOSTILE_NUMBERS = [
-    Decimal("1e400"), Decimal("1e9999999"), Decimal("1e-9999999"), Decimal("0e9999999"),
-    Decimal("0." + "3" * 1000), "1e9999999", "1e-9999999", "1e99999999999999999999", "1" * 5000,
-    "1/" + "7" * 5000, "1/1e5", "³⁄₄", "3/4/5", "", "0x1", "-inf", "\x1b[31m", "\ud800", 10**5000,
-    1e300, 1e-300, float("inf"), Decimal("sNaN"), Fraction(1, 10**5000), None, [], {}, b"1", 1j,
+    Decimal("1e400"),
+    Decimal("1e9999999"),
+    Decimal("1e-9999999"),
+    Decimal("0e9999999"),
+    Decimal("0." + "3" * 1000),
+    "1e9999999",
+    "1e-9999999",
+    "1e99999999999999999999",
+    "1" * 5000,
+    "1/" + "7" * 5000,
+    "1/1e5",
+    "³⁄₄",
+    "3/4/5",
+    "",
+    "0x1",
+    "-inf",
+    "\x1b[31m",
+    "\ud800",
+    10**5000,
+    1e300,
+    1e-300,
+    float("inf"),
+    Decimal("sNaN"),
+    Fraction(1, 10**5000),
+    None,
+    [],
+    {},
+    b"1",
+    1j,
 ]
 
 
@@ -164,16 +192,25 @@ def test_a_hostile_number_is_refused_at_once_and_briefly(make, value):
     assert str(refused.value).isprintable()
 
 
-@pytest.mark.parametrize(("value", "p"), [
-    (" 3/4 ", Fraction(3, 4)), ("7.5e-1", Fraction(3, 4)), (Decimal("0.75"), Fraction(3, 4)),
-    (Decimal("0.7" + "0" * 30), Fraction(7, 10)), ("1_1/2_0", Fraction(11, 20)),
-])
+@pytest.mark.parametrize(
+    ("value", "p"),
+    [
+        (" 3/4 ", Fraction(3, 4)),
+        ("7.5e-1", Fraction(3, 4)),
+        (Decimal("0.75"), Fraction(3, 4)),
+        (Decimal("0.7" + "0" * 30), Fraction(7, 10)),
+        ("1_1/2_0", Fraction(11, 20)),
+    ],
+)
 def test_a_number_of_reasonable_length_is_read_exactly(value, p):
     assert grr(2, value).exact_p == p
 
 
-@given(st.fractions() | st.integers().map(lambda n: Fraction(10) ** (n % 9000))
-       | st.just(Fraction(1, 10**9999)))
+@given(
+    st.fractions()
+    | st.integers().map(lambda n: Fraction(10) ** (n % 9000))
+    | st.just(Fraction(1, 10**9999))
+)
 def test_every_fraction_can_be_shown(value):
     text = shown(value)
     assert 0 < len(text) <= 40

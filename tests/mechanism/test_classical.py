@@ -64,16 +64,19 @@ def test_nigerias_die_gives_the_published_share():
     assert np.linalg.solve(channel.matrix.T, reported)[0] == pytest.approx(0.2619, abs=5e-5)
 
 
-@pytest.mark.parametrize(("make", "words"), [
-    (lambda: warner("1/2"), "all rows are alike"),
-    (lambda: warner(0), "above 0"),
-    (lambda: two_coins(1, "1/2"), "below 1"),
-    (lambda: two_coins("1/2", 0), "above 0"),
-    (lambda: forced_response("1/2", ["1/2", "1/3"]), "must be 1"),
-    (lambda: from_probabilities([[Fraction(1, 2), Fraction(1, 3)]] * 2), "must be 1"),
-    (lambda: two_coins("1/99991", "1/99989"), "2\\^32"),
-    (lambda: unrelated_question("1/2", math.nan), "not a number"),
-])
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: warner("1/2"), "all rows are alike"),
+        (lambda: warner(0), "above 0"),
+        (lambda: two_coins(1, "1/2"), "below 1"),
+        (lambda: two_coins("1/2", 0), "above 0"),
+        (lambda: forced_response("1/2", ["1/2", "1/3"]), "must be 1"),
+        (lambda: from_probabilities([[Fraction(1, 2), Fraction(1, 3)]] * 2), "must be 1"),
+        (lambda: two_coins("1/99991", "1/99989"), "2\\^32"),
+        (lambda: unrelated_question("1/2", math.nan), "not a number"),
+    ],
+)
 def test_a_design_that_cannot_be_run_is_refused(make, words):
     with pytest.raises(ChannelError, match=words):
         make()

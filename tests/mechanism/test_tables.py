@@ -19,9 +19,15 @@ from survey.mechanism.shapes import ByDistance, Explicit, Mixture, OneBit, Windo
 from survey.mechanism.weight_table import largest_ratio, with_no_answers
 
 SHAPES = [
-    Window(5, 3, 1, 3, 1), Window(7, 4, 3, 27, 10), Window(2, 1, 1, 5, 2), OneBit(1, 3, 1),
-    OneBit(10, 27, 10), ByDistance((9, 6, 4, 3)), ByDistance((50, 3)),
-    Explicit(((5, 1, 2), (2, 5, 1), (1, 2, 5))), Explicit(((7, 3), (1, 9))),
+    Window(5, 3, 1, 3, 1),
+    Window(7, 4, 3, 27, 10),
+    Window(2, 1, 1, 5, 2),
+    OneBit(1, 3, 1),
+    OneBit(10, 27, 10),
+    ByDistance((9, 6, 4, 3)),
+    ByDistance((50, 3)),
+    Explicit(((5, 1, 2), (2, 5, 1), (1, 2, 5))),
+    Explicit(((7, 3), (1, 9))),
     Mixture(3, OneBit(4, 3, 1), 2, Window(5, 3, 2, 3, 1)),
 ]
 TABLES = [WeightTable(shape, extra) for shape in SHAPES for extra in (0, 1, 2)]
@@ -39,8 +45,11 @@ def test_rows_have_equal_sums_and_epsilon_is_tight(table):
     assert (table.weights.sum(axis=1) == table.total).all()
     assert table.weights.min() >= 1
     # Brute force over all pairs of truths and all reports, in exact fractions.
-    worst = max(Fraction(int(a), int(b)) for i, j in product(range(table.truths), repeat=2)
-                for a, b in zip(table.weights[i], table.weights[j], strict=True))
+    worst = max(
+        Fraction(int(a), int(b))
+        for i, j in product(range(table.truths), repeat=2)
+        for a, b in zip(table.weights[i], table.weights[j], strict=True)
+    )
     assert worst == table.ratio
     assert math.log(worst) <= table.epsilon + 1e-12
     assert math.log(worst) > table.epsilon - 1e-9
@@ -69,8 +78,10 @@ def test_a_table_survives_its_json_form(table):
     assert channel_from_json(table.to_json()) == table
 
 
-@given(st.lists(st.lists(st.integers(1, 400), min_size=3, max_size=3), min_size=2, max_size=5),
-       st.integers(1, 2))
+@given(
+    st.lists(st.lists(st.integers(1, 400), min_size=3, max_size=3), min_size=2, max_size=5),
+    st.integers(1, 2),
+)
 def test_no_answer_rows_never_raise_epsilon_whatever_the_table(rows, extra):
     largest = max(map(sum, rows))
     table = np.array([[*row[:2], row[2] + largest - sum(row)] for row in rows])
@@ -99,8 +110,9 @@ def test_one_bit_means_come_back_unbiased():
     np.testing.assert_allclose(R * (one * (T + L) - L) / (T - L), np.arange(R + 1))
 
 
-@pytest.mark.parametrize(("m", "s", "T", "L"), [(1, 1, 3, 1), (3, 3, 3, 1), (4, 1, 2, 1),
-                                               (4, 2, 5, 2)])
+@pytest.mark.parametrize(
+    ("m", "s", "T", "L"), [(1, 1, 3, 1), (3, 3, 3, 1), (4, 1, 2, 1), (4, 2, 5, 2)]
+)
 def test_bit_vectors_epsilon_is_tight_over_all_pairs_of_answers(m, s, T, L):
     channel = BitVector(m, s, T, L)
     answers = [ticks for ticks in product((0, 1), repeat=m) if sum(ticks) <= s]
@@ -155,36 +167,47 @@ def test_spare_bits_must_be_zero():
         unpack_bits("gEE", 10)
 
 
-@pytest.mark.parametrize(("make", "words"), [
-    (lambda: Explicit(((1, 2), (2, 2))), "equal sums"),
-    (lambda: Explicit(((1.0, 2), (2, 1))), "integer"),
-    (lambda: Explicit(((0, 3), (2, 1))), "infinite"),
-    (lambda: Explicit(((1, 2),)), "2 to 64 rows"),
-    (lambda: Explicit(((1, 2), (1, 2, 3))), "2 to 64 rows"),
-    (lambda: Explicit(tuple((1,) * 65 for _ in range(65))), "2 to 64"),
-    (lambda: WeightTable(Explicit(((2, 2), (2, 2)))), "all rows are alike"),
-    (lambda: Explicit(((2**32, 1), (1, 2**32))), "2\\^32"),
-    (lambda: Window(1001, 1, 1, 2, 1), "nearest is 1,000"),
-    (lambda: Window(10, 0, 1, 2, 1), "at least 1"),
-    (lambda: Window(1000, 1, 5, 2, 1), "4,096 fit"),
-    (lambda: Window(10, 3, 1, 2, 2), "differ"),
-    (lambda: Window(10, 3, 1, 2, 0), "no privacy"),
-    (lambda: OneBit(1000, 3, 1), "nearest is 1,000"),
-    (lambda: OneBit(999, 2**31, 1), "2\\^32"),
-    (lambda: ByDistance((3, 0)), "no privacy"),
-    (lambda: ByDistance((3,)), "nearest is 2"),
-    (lambda: Mixture(0, OneBit(4, 3, 1), 1, Window(5, 3, 2, 3, 1)), "at least 1"),
-    (lambda: Mixture(1, OneBit(5, 3, 1), 1, Window(5, 3, 2, 3, 1)), "6 and 5 truths"),
-    (lambda: WeightTable(OneBit(4, 3, 1), 3), "from 0 to 2"),
-    (lambda: BitVector(0, 1, 3, 1), "nearest is 1"),
-    (lambda: BitVector(3, 4, 3, 1), "ticks"),
-    (lambda: BitVector(3, 1, 3, 3), "differ"),
-    (lambda: channel_from_json({"kind": "weight_table", "table": {"name": "x"},
-                                "no_answers": 0}), "unknown table"),
-    (lambda: channel_from_json({"kind": "weight_table", "table": {"name": "window", "k": 3},
-                                "no_answers": 0}), "other parameters"),
-    (lambda: channel_from_json({"kind": "bit_vector", "m": 3}), "has kind, m, s, T, L"),
-])
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Explicit(((1, 2), (2, 2))), "equal sums"),
+        (lambda: Explicit(((1.0, 2), (2, 1))), "integer"),
+        (lambda: Explicit(((0, 3), (2, 1))), "infinite"),
+        (lambda: Explicit(((1, 2),)), "2 to 64 rows"),
+        (lambda: Explicit(((1, 2), (1, 2, 3))), "2 to 64 rows"),
+        (lambda: Explicit(tuple((1,) * 65 for _ in range(65))), "2 to 64"),
+        (lambda: WeightTable(Explicit(((2, 2), (2, 2)))), "all rows are alike"),
+        (lambda: Explicit(((2**32, 1), (1, 2**32))), "2\\^32"),
+        (lambda: Window(1001, 1, 1, 2, 1), "nearest is 1,000"),
+        (lambda: Window(10, 0, 1, 2, 1), "at least 1"),
+        (lambda: Window(1000, 1, 5, 2, 1), "4,096 fit"),
+        (lambda: Window(10, 3, 1, 2, 2), "differ"),
+        (lambda: Window(10, 3, 1, 2, 0), "no privacy"),
+        (lambda: OneBit(1000, 3, 1), "nearest is 1,000"),
+        (lambda: OneBit(999, 2**31, 1), "2\\^32"),
+        (lambda: ByDistance((3, 0)), "no privacy"),
+        (lambda: ByDistance((3,)), "nearest is 2"),
+        (lambda: Mixture(0, OneBit(4, 3, 1), 1, Window(5, 3, 2, 3, 1)), "at least 1"),
+        (lambda: Mixture(1, OneBit(5, 3, 1), 1, Window(5, 3, 2, 3, 1)), "6 and 5 truths"),
+        (lambda: WeightTable(OneBit(4, 3, 1), 3), "from 0 to 2"),
+        (lambda: BitVector(0, 1, 3, 1), "nearest is 1"),
+        (lambda: BitVector(3, 4, 3, 1), "ticks"),
+        (lambda: BitVector(3, 1, 3, 3), "differ"),
+        (
+            lambda: channel_from_json(
+                {"kind": "weight_table", "table": {"name": "x"}, "no_answers": 0}
+            ),
+            "unknown table",
+        ),
+        (
+            lambda: channel_from_json(
+                {"kind": "weight_table", "table": {"name": "window", "k": 3}, "no_answers": 0}
+            ),
+            "other parameters",
+        ),
+        (lambda: channel_from_json({"kind": "bit_vector", "m": 3}), "has kind, m, s, T, L"),
+    ],
+)
 def test_an_impossible_table_is_refused_by_name(make, words):
     with pytest.raises(ChannelError, match=words):
         make()

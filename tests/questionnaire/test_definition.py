@@ -39,13 +39,23 @@ def survey_with(question: str, head: str = "") -> str:
 def test_toml_and_json_say_the_same():
     toml = load(SMALL.encode(), "small.toml", Caps())
     question = {"id": "fell_asleep", "type": "yes_no", "text": "Did you fall asleep at work?"}
-    second = {"id": "pressure", "type": "single_choice", "prefer_not_to_say": False,
-              "text": "Did anybody press you to stay longer?",
-              "options": [{"id": i, "label": i.title()} for i in ("never", "once", "often")]}
-    form = {"slug": "small", "title": "A small survey", "introduction": "Two questions.",
-            "truth_probability": 0.75, "pages": [
-                {"title": "First page", "questions": [question]},
-                {"title": "Second page", "questions": [second]}]}
+    second = {
+        "id": "pressure",
+        "type": "single_choice",
+        "prefer_not_to_say": False,
+        "text": "Did anybody press you to stay longer?",
+        "options": [{"id": i, "label": i.title()} for i in ("never", "once", "often")],
+    }
+    form = {
+        "slug": "small",
+        "title": "A small survey",
+        "introduction": "Two questions.",
+        "truth_probability": 0.75,
+        "pages": [
+            {"title": "First page", "questions": [question]},
+            {"title": "Second page", "questions": [second]},
+        ],
+    }
     assert freeze(load(json.dumps(form).encode(), "small.json", Caps()), 1) == freeze(toml, 1)
 
 
@@ -56,12 +66,15 @@ def test_prefer_not_to_say_is_an_option_inside_the_randomizer_by_default():
     assert (second.opt_out, second.channel.k) == ("", 3)
 
 
-@pytest.mark.parametrize(("privacy", "p"), [
-    ("truth_probability = 0.6", Fraction(3, 5)),
-    ('truth_probability = "3/5"', Fraction(3, 5)),
-    ("keep_probability = 0.4", Fraction(3, 5)),
-    (f"epsilon = {1.0986122886681098}", Fraction(3, 5)),
-])
+@pytest.mark.parametrize(
+    ("privacy", "p"),
+    [
+        ("truth_probability = 0.6", Fraction(3, 5)),
+        ('truth_probability = "3/5"', Fraction(3, 5)),
+        ("keep_probability = 0.4", Fraction(3, 5)),
+        (f"epsilon = {1.0986122886681098}", Fraction(3, 5)),
+    ],
+)
 def test_privacy_is_stated_as_truth_probability_keep_probability_or_epsilon(privacy, p):
     survey = load(survey_with(f'type = "yes_no"\n{privacy}').encode(), "x.toml", Caps())
     assert next(survey.questions).channel.exact_p == p
@@ -75,55 +88,106 @@ def test_a_survey_s_privacy_holds_for_questions_that_state_none():
     assert second.channel.exact_p == Fraction(9, 10)
 
 
-@pytest.mark.parametrize(("question", "place", "words"), [
-    ('type = "yes_no"', "page 1, question 1 (q)", "state one of"),
-    ('type = "yes_no"\nepsilon = 1\ntruth_probability = 0.7', "page 1, question 1 (q)",
-     "not truth_probability and epsilon"),
-    ('type = "yes_no"\ntruth_probability = 0.3', "page 1, question 1 (q)",
-     "value is truth_probability = 0.334"),
-    ('type = "yes_no"\ntruth_probability = "1/3"', "page 1, question 1 (q)",
-     "value is truth_probability = 0.334"),
-    ('type = "yes_no"\ntruth_probability = 1', "page 1, question 1 (q)",
-     "value is truth_probability = 0.99"),
-    ('type = "yes_no"\ntruth_probability = 0.995', "page 1, question 1 (q)",
-     "truth_probability = 0.99"),
-    ('type = "yes_no"\ntruth_probability = nan', "page 1, question 1 (q), truth_probability",
-     "not a number"),
-    ('type = "yes_no"\nepsilon = 13', "page 1, question 1 (q)", "value is epsilon = 5.288"),
-    ('type = "free_text"\nepsilon = 1', "page 1, question 1 (q), type", "cannot be randomized"),
-    ('type = "single_choice"\nepsilon = 1', "page 1, question 1 (q), options", "is missing"),
-    ('type = "single_choice"\nepsilon = 1\noptions = [{id = "a", label = "A"}]',
-     "page 1, question 1 (q), options", "nearest allowed number is 2"),
-    ('type = "single_choice"\nepsilon = 1\n'
-     'options = [{id = "a", label = "A"}, {id = "a", label = "B"}]',
-     "page 1, question 1 (q), option 2 (a), id", 'nearest free id is "a_2"'),
-    ('type = "single_choice"\nepsilon = 1\noptions = [{id = "a", label = "A"}, '
-     '{id = "prefer_not_to_say", label = "B"}]',
-     "page 1, question 1 (q), option 2 (prefer_not_to_say), id", "by itself"),
-    ('type = "single_choice"\nepsilon = 1\noptions = [{id = "A", label = "A"}, '
-     '{id = "b", label = ""}]', "page 1, question 1 (q), option 2 (b), label", "is empty"),
-    ('type = "yes_no"\nepsilon = 1\nquota = 3', "page 1, question 1 (q), quota", "not a known key"),
-    ('type = "yes_no"\nepsilon = 1\nhelp = "a\\u0000b"', "page 1, question 1 (q), help",
-     "control characters"),
-])
+@pytest.mark.parametrize(
+    ("question", "place", "words"),
+    [
+        ('type = "yes_no"', "page 1, question 1 (q)", "state one of"),
+        (
+            'type = "yes_no"\nepsilon = 1\ntruth_probability = 0.7',
+            "page 1, question 1 (q)",
+            "not truth_probability and epsilon",
+        ),
+        (
+            'type = "yes_no"\ntruth_probability = 0.3',
+            "page 1, question 1 (q)",
+            "value is truth_probability = 0.334",
+        ),
+        (
+            'type = "yes_no"\ntruth_probability = "1/3"',
+            "page 1, question 1 (q)",
+            "value is truth_probability = 0.334",
+        ),
+        (
+            'type = "yes_no"\ntruth_probability = 1',
+            "page 1, question 1 (q)",
+            "value is truth_probability = 0.99",
+        ),
+        (
+            'type = "yes_no"\ntruth_probability = 0.995',
+            "page 1, question 1 (q)",
+            "truth_probability = 0.99",
+        ),
+        (
+            'type = "yes_no"\ntruth_probability = nan',
+            "page 1, question 1 (q), truth_probability",
+            "not a number",
+        ),
+        ('type = "yes_no"\nepsilon = 13', "page 1, question 1 (q)", "value is epsilon = 5.288"),
+        ('type = "free_text"\nepsilon = 1', "page 1, question 1 (q), type", "cannot be randomized"),
+        ('type = "single_choice"\nepsilon = 1', "page 1, question 1 (q), options", "is missing"),
+        (
+            'type = "single_choice"\nepsilon = 1\noptions = [{id = "a", label = "A"}]',
+            "page 1, question 1 (q), options",
+            "nearest allowed number is 2",
+        ),
+        (
+            'type = "single_choice"\nepsilon = 1\n'
+            'options = [{id = "a", label = "A"}, {id = "a", label = "B"}]',
+            "page 1, question 1 (q), option 2 (a), id",
+            'nearest free id is "a_2"',
+        ),
+        (
+            'type = "single_choice"\nepsilon = 1\noptions = [{id = "a", label = "A"}, '
+            '{id = "prefer_not_to_say", label = "B"}]',
+            "page 1, question 1 (q), option 2 (prefer_not_to_say), id",
+            "by itself",
+        ),
+        (
+            'type = "single_choice"\nepsilon = 1\noptions = [{id = "A", label = "A"}, '
+            '{id = "b", label = ""}]',
+            "page 1, question 1 (q), option 2 (b), label",
+            "is empty",
+        ),
+        (
+            'type = "yes_no"\nepsilon = 1\nquota = 3',
+            "page 1, question 1 (q), quota",
+            "not a known key",
+        ),
+        (
+            'type = "yes_no"\nepsilon = 1\nhelp = "a\\u0000b"',
+            "page 1, question 1 (q), help",
+            "control characters",
+        ),
+    ],
+)
 def test_every_mistake_is_named_with_its_place_and_the_nearest_value(question, place, words):
     found = [text for where, text in mistakes(survey_with(question)) if where == place]
     assert any(words in text for text in found), mistakes(survey_with(question))
 
 
 def test_all_mistakes_are_listed_at_once():
-    text = ('slug = "Two words"\ncolour = "red"\n[[questions]]\nid = "q"\ntype = "yes_no"\n'
-            'text = "Q?"\ntruth_probability = 0.1\n[[questions]]\nid = "q"\ntype = "map"\n')
+    text = (
+        'slug = "Two words"\ncolour = "red"\n[[questions]]\nid = "q"\ntype = "yes_no"\n'
+        'text = "Q?"\ntruth_probability = 0.1\n[[questions]]\nid = "q"\ntype = "map"\n'
+    )
     places = [place for place, _ in mistakes(text)]
-    assert places == ["colour", "page 1, question 1 (q)", "page 1, question 2 (q), id",
-                      "page 1, question 2 (q), options", "page 1, question 2 (q), text",
-                      "page 1, question 2 (q), type", "slug", "title"]
+    assert places == [
+        "colour",
+        "page 1, question 1 (q)",
+        "page 1, question 2 (q), id",
+        "page 1, question 2 (q), options",
+        "page 1, question 2 (q), text",
+        "page 1, question 2 (q), type",
+        "slug",
+        "title",
+    ]
 
 
 def test_a_total_epsilon_above_the_cap_is_refused_with_the_nearest_allowed_value():
     text = 'slug = "s"\ntitle = "S"\nepsilon = 4\n' + "".join(
-        f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Q?"\n' for i in range(6))
-    (place, words), = mistakes(text)
+        f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Q?"\n' for i in range(6)
+    )
+    ((place, words),) = mistakes(text)
     assert place == "pages"
     assert "above the cap of 20" in words
     assert "epsilon = 3.333 each" in words
@@ -133,22 +197,25 @@ def test_a_total_epsilon_above_the_cap_is_refused_with_the_nearest_allowed_value
 
 def test_an_instance_can_cap_one_question():
     caps = Caps(question=Decimal(2))
-    (_, words), = mistakes(survey_with('type = "yes_no"\nepsilon = 3'), caps=caps)
+    ((_, words),) = mistakes(survey_with('type = "yes_no"\nepsilon = 3'), caps=caps)
     assert "nearest allowed value is epsilon = 2" in words
 
 
-@pytest.mark.parametrize(("content", "name", "words"), [
-    (b"slug = 'a'\ntitle", "x.toml", "cannot be parsed"),
-    (b'{"slug": "a", "slug": "b"}', "x.json", "given twice"),
-    (b"[" * 100_000, "x.json", "nested"),
-    (b"[]", "x.json", "one object"),
-    (b"\xff\xfe", "x.toml", "UTF-8"),
-    (b"", "x.yaml", ".toml or .json"),
-    (b" " * 1_000_001, "x.toml", "larger"),
-    (b'{"slug": "\\ud800"}', "x.json", "unicode"),
-    (b'{"pages": {"a": 1}}', "x.json", "valid tuple"),
-    (b'{"pages": [[], 3, {"questions": [4, null]}]}', "x.json", "valid dictionary"),
-])
+@pytest.mark.parametrize(
+    ("content", "name", "words"),
+    [
+        (b"slug = 'a'\ntitle", "x.toml", "cannot be parsed"),
+        (b'{"slug": "a", "slug": "b"}', "x.json", "given twice"),
+        (b"[" * 100_000, "x.json", "nested"),
+        (b"[]", "x.json", "one object"),
+        (b"\xff\xfe", "x.toml", "UTF-8"),
+        (b"", "x.yaml", ".toml or .json"),
+        (b" " * 1_000_001, "x.toml", "larger"),
+        (b'{"slug": "\\ud800"}', "x.json", "unicode"),
+        (b'{"pages": {"a": 1}}', "x.json", "valid tuple"),
+        (b'{"pages": [[], 3, {"questions": [4, null]}]}', "x.json", "valid dictionary"),
+    ],
+)
 def test_a_file_that_cannot_be_read_says_why(content, name, words):
     with pytest.raises(DefinitionError, match=re.escape(words)):
         load(content, name, Caps())
@@ -156,10 +223,31 @@ def test_a_file_that_cannot_be_read_says_why(content, name, words):
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(string.printable, max_size=9),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-        st.sampled_from(["slug", "title", "pages", "questions", "id", "type", "text", "options",
-                         "label", "epsilon", "prefer_not_to_say", "help"]), inner, max_size=6),
-    max_leaves=30)
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "slug",
+                    "title",
+                    "pages",
+                    "questions",
+                    "id",
+                    "type",
+                    "text",
+                    "options",
+                    "label",
+                    "epsilon",
+                    "prefer_not_to_say",
+                    "help",
+                ]
+            ),
+            inner,
+            max_size=6,
+        )
+    ),
+    max_leaves=30,
+)
 
 
 @given(JSON)
@@ -188,10 +276,12 @@ def test_the_version_is_part_of_the_hash():
 
 
 def test_reports_of_a_survey_have_one_length_below_8_kb():
-    questions = "".join(f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Q?"\n'
-                        for i in range(200))
-    definition = freeze(load(f'slug="s"\ntitle="S"\nepsilon=0.1\n{questions}'.encode(), "x.toml",
-                             Caps()), 1)
+    questions = "".join(
+        f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Q?"\n' for i in range(200)
+    )
+    definition = freeze(
+        load(f'slug="s"\ntitle="S"\nepsilon=0.1\n{questions}'.encode(), "x.toml", Caps()), 1
+    )
     assert definition.report_bytes % 256 == 0
     assert 600 < definition.report_bytes <= 8192
 
@@ -204,9 +294,14 @@ def test_the_privacy_label_agrees_with_the_clients(vector):
     form = vector["channel"]
     numbers = label(SubsetSelection(form["k"], form["d"], form["T"], form["L"]))
     assert (numbers.own, numbers.other, numbers.odds) == (
-        vector["own"], vector["other"], vector["odds"])
+        vector["own"],
+        vector["other"],
+        vector["odds"],
+    )
     assert (str(numbers.from10), str(numbers.from50)) == (
-        str(vector["from10"]), str(vector["from50"]))
+        str(vector["from10"]),
+        str(vector["from50"]),
+    )
 
 
 def test_the_example_of_the_product_page_is_what_the_label_says():

@@ -40,7 +40,7 @@ def question(**more: object) -> dict[str, object]:
 @pytest.mark.parametrize("number", ["1e400", "1e9999999", "1e-9999999", "1e99999999999999999999"])
 @pytest.mark.parametrize("ending", ["toml", "json"])
 def test_a_number_too_long_to_be_exact_is_refused_at_once(name, number, ending):
-    content = f'{name} = {number}' if ending == "toml" else f'{{"{name}": {number}}}'
+    content = f"{name} = {number}" if ending == "toml" else f'{{"{name}": {number}}}'
     if ending == "toml":
         content = f'[[questions]]\nid = "q"\ntype = "yes_no"\ntext = "Q?"\n{content}'
     else:
@@ -56,17 +56,23 @@ def test_an_object_of_70_000_keys_is_refused_at_once():
 
 def test_a_key_given_twice_is_named_among_70_000():
     keys = ", ".join(f'"key{i}": 1' for i in range(60_000))
-    (_, text), = mistakes(f'{{{keys}, "key7": 2}}'.encode())
+    ((_, text),) = mistakes(f'{{{keys}, "key7": 2}}'.encode())
     assert '"key7" is given twice' in text
 
 
-@pytest.mark.parametrize(("form", "place", "words"), [
-    (survey(*[{}] * 100_000), "pages", "has 100,000 questions; at most 200 are allowed"),
-    (survey(*[None] * 201), "pages", "has 201 questions; at most 200 are allowed"),
-    ({"pages": [{}] * 201}, "pages", "has 201 pages; at most 200 are allowed"),
-    (survey(question(type="single_choice", options=[{}] * 100_000)),
-     "page 1, question 1 (q), options", "has 100,000 entries; the nearest allowed number is 100"),
-])
+@pytest.mark.parametrize(
+    ("form", "place", "words"),
+    [
+        (survey(*[{}] * 100_000), "pages", "has 100,000 questions; at most 200 are allowed"),
+        (survey(*[None] * 201), "pages", "has 201 questions; at most 200 are allowed"),
+        ({"pages": [{}] * 201}, "pages", "has 201 pages; at most 200 are allowed"),
+        (
+            survey(question(type="single_choice", options=[{}] * 100_000)),
+            "page 1, question 1 (q), options",
+            "has 100,000 entries; the nearest allowed number is 100",
+        ),
+    ],
+)
 def test_too_many_entries_are_the_one_mistake_that_is_said(form, place, words):
     assert mistakes(form) == [(place, words)]
 
@@ -77,12 +83,19 @@ def test_two_hundred_questions_full_of_mistakes_are_listed_up_to_a_hundred():
     assert found[-1][1].endswith("more mistakes")
 
 
-@pytest.mark.parametrize("form", [
-    survey(question(id="\ud800")), survey(question(**{"\udfff": 1})), {"\ud800": 1}, "\ud800",
-    survey(question(help="\ud83d")), ["\udc00"],
-])
+@pytest.mark.parametrize(
+    "form",
+    [
+        survey(question(id="\ud800")),
+        survey(question(**{"\udfff": 1})),
+        {"\ud800": 1},
+        "\ud800",
+        survey(question(help="\ud83d")),
+        ["\udc00"],
+    ],
+)
 def test_half_a_surrogate_pair_anywhere_is_a_mistake_with_the_files_name(form):
-    (place, text), = mistakes(form)
+    ((place, text),) = mistakes(form)
     assert place == "x.json"
     assert "is half of a unicode character" in text
     str(mistakes(form)).encode()
@@ -96,21 +109,31 @@ def test_a_whole_surrogate_pair_in_json_is_a_character():
 
 @pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
 def test_numbers_that_json_does_not_know_are_refused_by_name(constant):
-    (place, text), = mistakes(f'{{"slug": {constant}}}'.encode())
+    ((place, text),) = mistakes(f'{{"slug": {constant}}}'.encode())
     assert (place, text) == (
-        "x.json", f"cannot be parsed: {constant} is not a number that JSON knows")
+        "x.json",
+        f"cannot be parsed: {constant} is not a number that JSON knows",
+    )
 
 
 STEERING = "\x1b]0;owned\x07\x1b[2J\u202e\u2028\x9b31m\r\n"
 
 
-@pytest.mark.parametrize("form", [
-    {STEERING: 1}, {"slug": STEERING}, survey(question(id=STEERING)),
-    survey(question(type=STEERING)), survey(question(**{STEERING: 1})),
-    survey(question(epsilon=STEERING)), survey(question(id=STEERING), question(id=STEERING)),
-    survey(question(prefer_not_to_say=STEERING)), survey(language=STEERING),
-    b'{"a\\u001b[31m": 1, "a\\u001b[31m": 2}',
-])
+@pytest.mark.parametrize(
+    "form",
+    [
+        {STEERING: 1},
+        {"slug": STEERING},
+        survey(question(id=STEERING)),
+        survey(question(type=STEERING)),
+        survey(question(**{STEERING: 1})),
+        survey(question(epsilon=STEERING)),
+        survey(question(id=STEERING), question(id=STEERING)),
+        survey(question(prefer_not_to_say=STEERING)),
+        survey(language=STEERING),
+        b'{"a\\u001b[31m": 1, "a\\u001b[31m": 2}',
+    ],
+)
 def test_nothing_in_a_file_can_steer_the_terminal_that_shows_its_mistakes(form):
     assert mistakes(form)
 
@@ -133,18 +156,35 @@ def test_what_is_printed_is_printable(text):
 LONG = "x" * 300_000
 
 
-@pytest.mark.parametrize("form", [
-    {LONG: 1}, survey(question(**{LONG: 1})), survey(question(id=LONG), question(id=LONG)),
-    survey(question(type=LONG)), survey(question(text=LONG)), survey(slug=LONG),
-    survey(question(epsilon=LONG)), survey(question(options=[{"id": LONG, "label": LONG}] * 2)),
-    f'{{"{LONG}": 1, "{LONG}": 2}}'.encode(),
-])
+@pytest.mark.parametrize(
+    "form",
+    [
+        {LONG: 1},
+        survey(question(**{LONG: 1})),
+        survey(question(id=LONG), question(id=LONG)),
+        survey(question(type=LONG)),
+        survey(question(text=LONG)),
+        survey(slug=LONG),
+        survey(question(epsilon=LONG)),
+        survey(question(options=[{"id": LONG, "label": LONG}] * 2)),
+        f'{{"{LONG}": 1, "{LONG}": 2}}'.encode(),
+    ],
+)
 def test_long_keys_and_values_are_shortened_in_messages(form):
     assert max(len(place + text) for place, text in mistakes(form)) < 500
 
 
-@pytest.mark.parametrize("key", ["a." * 100_000 + "a", '"a" . ' * 100_000 + "a", "a" * 900_000,
-                                 "a-" * 400_000, '"' * 900_000, "." * 900_000])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "a." * 100_000 + "a",
+        '"a" . ' * 100_000 + "a",
+        "a" * 900_000,
+        "a-" * 400_000,
+        '"' * 900_000,
+        "." * 900_000,
+    ],
+)
 def test_a_toml_key_of_very_many_parts_is_refused_at_once(key):
     assert mistakes(f"{key} = 1".encode(), "x.toml")
 

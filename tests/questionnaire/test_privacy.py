@@ -28,9 +28,32 @@ WAYS = st.sampled_from(sorted(PRIVACY))
 VALUES = (
     st.integers(-10, 13_010).map(lambda n: Fraction(n, 1000))
     | st.fractions(min_value=-1, max_value=14)
-    | st.sampled_from([Fraction(text) for text in (
-        "0", "1", "1/2", "1/3", "1/100", "0.989", "0.99", "0.9900001", "0.991", "0.995", "0.999",
-        "8", "12", "13", "0.00001", "-1", "1e30", "-1e30", "0.98999999999999")])
+    | st.sampled_from(
+        [
+            Fraction(text)
+            for text in (
+                "0",
+                "1",
+                "1/2",
+                "1/3",
+                "1/100",
+                "0.989",
+                "0.99",
+                "0.9900001",
+                "0.991",
+                "0.995",
+                "0.999",
+                "8",
+                "12",
+                "13",
+                "0.00001",
+                "-1",
+                "1e30",
+                "-1e30",
+                "0.98999999999999",
+            )
+        ]
+    )
 )
 CAPS = st.decimals("0.1", "12", places=3).map(lambda cap: Caps(question=cap)) | st.just(Caps())
 GRID = Fraction(1, 1000)
@@ -70,16 +93,19 @@ def test_for_every_number_of_options_the_suggested_value_publishes(way, value):
         assert_channel_or_nearest(way, Fraction(value), k, Caps())
 
 
-@pytest.mark.parametrize(("way", "value", "k", "nearest"), [
-    ("truth_probability", "1", 2, "0.99"),
-    ("truth_probability", "0.995", 100, "0.967"),
-    ("truth_probability", "0.1", 3, "0.334"),
-    ("keep_probability", "1", 2, "0.98"),
-    ("keep_probability", "0", 2, "0.001"),
-    ("epsilon", "13", 2, "4.595"),
-    ("epsilon", "13", 100, "8"),
-    ("epsilon", "0", 3, "0.001"),
-])
+@pytest.mark.parametrize(
+    ("way", "value", "k", "nearest"),
+    [
+        ("truth_probability", "1", 2, "0.99"),
+        ("truth_probability", "0.995", 100, "0.967"),
+        ("truth_probability", "0.1", 3, "0.334"),
+        ("keep_probability", "1", 2, "0.98"),
+        ("keep_probability", "0", 2, "0.001"),
+        ("epsilon", "13", 2, "4.595"),
+        ("epsilon", "13", 100, "8"),
+        ("epsilon", "0", 3, "0.001"),
+    ],
+)
 def test_the_nearest_value_is_the_one_a_person_would_find_by_trying(way, value, k, nearest):
     with pytest.raises(ChannelError, match=f"{way} = {re.escape(nearest)}$"):
         build_channel(way, Fraction(value), k, Caps())
@@ -97,8 +123,11 @@ def suggested_for_all(channels: Iterable[SubsetSelection], caps: Caps) -> str | 
     return said[1] if said else None
 
 
-@given(sizes=st.lists(st.integers(2, 100), min_size=1, max_size=12),
-       cap=st.decimals("0.1", "20", places=3), question=st.decimals("0.1", "12", places=2))
+@given(
+    sizes=st.lists(st.integers(2, 100), min_size=1, max_size=12),
+    cap=st.decimals("0.1", "20", places=3),
+    question=st.decimals("0.1", "12", places=2),
+)
 def test_the_epsilon_suggested_for_all_questions_publishes_and_the_next_does_not(
     sizes, cap, question
 ):
@@ -111,7 +140,8 @@ def test_the_epsilon_suggested_for_all_questions_publishes_and_the_next_does_not
     assert total_mistake(channels, caps) is None
     above = Fraction(each) + GRID
     assert not all(publishes("epsilon", above, k, caps) for k in sizes) or total_mistake(
-        [from_epsilon(k, above) for k in sizes], caps)
+        [from_epsilon(k, above) for k in sizes], caps
+    )
 
 
 def test_more_questions_than_a_cap_can_hold_are_told_to_be_fewer():

@@ -14,8 +14,12 @@ from survey.settings import Caps
 def form(labels=("A", "B"), title="S", text="Q?", page="", **more):
     options = [{"id": f"o{i}", "label": label} for i, label in enumerate(labels)]
     question = {"id": "q", "type": "single_choice", "text": text, "options": options, **more}
-    return {"slug": "s", "title": title, "epsilon": 1,
-            "pages": [{"title": page, "questions": [question]}]}
+    return {
+        "slug": "s",
+        "title": title,
+        "epsilon": 1,
+        "pages": [{"title": page, "questions": [question]}],
+    }
 
 
 def accepted(written):
@@ -30,7 +34,7 @@ def mistakes(written):
 
 @pytest.mark.parametrize("second", ["Often", " often ", "OFTEN", "\u00a0Often"])
 def test_two_options_with_one_label_are_a_mistake_at_the_second(second):
-    (place, text), = mistakes(form(["Often", "Never", second]))
+    ((place, text),) = mistakes(form(["Often", "Never", second]))
     assert place == "page 1, question 1 (q), option 3 (o2), label"
     assert "is the label of another option already" in text
 
@@ -39,10 +43,13 @@ def test_labels_that_differ_only_in_spaces_and_case_are_the_same():
     assert len(mistakes(form(["Very  often", "very\u2003OFTEN", "STRASSE", "straße"]))) == 2
 
 
-@pytest.mark.parametrize(("labels", "opt_out", "place"), [
-    (["A", "prefer NOT to say"], True, "page 1, question 1 (q), option 2 (o1), label"),
-    (["A", "No answer"], "no answer", "page 1, question 1 (q), prefer_not_to_say"),
-])
+@pytest.mark.parametrize(
+    ("labels", "opt_out", "place"),
+    [
+        (["A", "prefer NOT to say"], True, "page 1, question 1 (q), option 2 (o1), label"),
+        (["A", "No answer"], "no answer", "page 1, question 1 (q), prefer_not_to_say"),
+    ],
+)
 def test_an_option_that_reads_like_prefer_not_to_say_is_a_mistake(labels, opt_out, place):
     assert [where for where, _ in mistakes(form(labels, prefer_not_to_say=opt_out))] == [place]
 
@@ -52,7 +59,7 @@ def test_the_labels_that_a_yes_no_question_has_by_itself_count():
     question = written["pages"][0]["questions"][0]
     question["type"] = "yes_no"
     del question["options"]
-    (place, _), = mistakes(written)
+    ((place, _),) = mistakes(written)
     assert place == "page 1, question 1 (q), prefer_not_to_say"
 
 
@@ -60,16 +67,17 @@ def test_prefer_not_to_say_may_be_an_ordinary_label_where_it_is_left_out():
     accepted(form(["A", "Prefer not to say"], prefer_not_to_say=False))
 
 
-@pytest.mark.parametrize("control", [chr(code) for code in (*range(0x202A, 0x202F),
-                                                            *range(0x2066, 0x206A))], ids=ascii)
+@pytest.mark.parametrize(
+    "control", [chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))], ids=ascii
+)
 @pytest.mark.parametrize("where", ["title", "text", "help", "page", "prefer_not_to_say"])
 def test_direction_control_characters_are_refused_in_every_text(where, control):
-    (_, text), = mistakes(form(**{where: f"a{control}b"}))
+    ((_, text),) = mistakes(form(**{where: f"a{control}b"}))
     assert "direction control characters" in text
 
 
 def test_direction_control_characters_are_refused_in_labels():
-    (place, text), = mistakes(form(["A", "\u202eB"]))
+    ((place, text),) = mistakes(form(["A", "\u202eB"]))
     assert place.endswith("label")
     assert "direction control characters" in text
 
@@ -80,14 +88,25 @@ def test_marks_and_joiners_that_languages_need_are_kept(text):
     assert (survey.title, next(survey.questions).options[0].label) == (text, text)
 
 
-BLANK = ["", "   ", "\u200b", "\u200b \u2060", "\ufeff", "\u00ad", "\u00a0\u200e", "\u2800",
-         "\u3164", "\u200d\ufe0f", "\U000e0041"]
+BLANK = [
+    "",
+    "   ",
+    "\u200b",
+    "\u200b \u2060",
+    "\ufeff",
+    "\u00ad",
+    "\u00a0\u200e",
+    "\u2800",
+    "\u3164",
+    "\u200d\ufe0f",
+    "\U000e0041",
+]
 
 
 @pytest.mark.parametrize("blank", BLANK, ids=ascii)
 def test_a_title_question_or_label_without_a_visible_character_is_empty(blank):
     for written in (form(title=blank), form(text=blank), form(["A", blank])):
-        (_, text), = mistakes(written)
+        ((_, text),) = mistakes(written)
         assert text == "is empty"
 
 

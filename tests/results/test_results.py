@@ -36,8 +36,7 @@ def test_rows_are_what_the_estimator_says(small):
     expected = proportions(counts[0], small.definition.questions[0].channel)
     rows = result.questions[0].rows
     for name in ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective"):
-        np.testing.assert_array_equal([getattr(row, name) for row in rows],
-                                      getattr(expected, name))
+        np.testing.assert_array_equal([getattr(row, name) for row in rows], getattr(expected, name))
     assert {row.method for row in rows} == {expected.method}
     assert [row.report_count for row in rows] == counts[0]
     assert [row.report_share for row in rows] == [0.3, 1300 / 3000, 800 / 3000]
@@ -77,18 +76,23 @@ def test_a_chart_is_svg_without_script_or_style_on_an_axis_from_0_to_100(small):
 
 def test_words_say_estimated_and_the_interval(small):
     row = result_of(small, [[900, 1300, 800], [1000, 1100, 900]]).rows[0]
-    assert in_words(row) == (f"estimated {percent(row.estimate)}, between "
-                             f"{percent(row.conf_low)[:-1]} and {percent(row.conf_high)}")
+    assert in_words(row) == (
+        f"estimated {percent(row.estimate)}, between "
+        f"{percent(row.conf_low)[:-1]} and {percent(row.conf_high)}"
+    )
     assert in_words(replace(row, estimate=None)) == "not enough responses yet"
 
 
 @pytest.mark.security
-@given(st.text(max_size=20), st.sampled_from(["", "\ufeff", '"', " ", "'", ' "']),
-       st.sampled_from(["", *FORMULA_STARTS]))
+@given(
+    st.text(max_size=20),
+    st.sampled_from(["", "\ufeff", '"', " ", "'", ' "']),
+    st.sampled_from(["", *FORMULA_STARTS]),
+)
 def test_csv_text_is_never_a_formula_and_numbers_stay_numbers(small_row, text, before, start):
     label = before + start + text
     row = replace(small_row, option_label=label, question_text=label)
-    parsed, = csv.DictReader(io.StringIO(to_csv([row]), newline=""))
+    (parsed,) = csv.DictReader(io.StringIO(to_csv([row]), newline=""))
     assert tuple(parsed) == COLUMNS
     shown = parsed["option_label"].lstrip("\ufeff\" '")
     if parsed["option_label"] != label:
@@ -106,8 +110,15 @@ def small_row():
     from tests.conftest import SMALL, TODAY
 
     definition = freeze(load(SMALL.encode(), "small.toml", Caps()), 1)
-    survey = PublishedSurvey(key=1, slug="small", version=1, sha256=definition.sha256,
-                             state="open", changed=TODAY, canonical=definition.canonical)
+    survey = PublishedSurvey(
+        key=1,
+        slug="small",
+        version=1,
+        sha256=definition.sha256,
+        state="open",
+        changed=TODAY,
+        canonical=definition.canonical,
+    )
     counts = [[900, 1300, 800], [1000, 1100, 900]]
     row = survey_result(survey, Tally(1, 3000, counts), NOW).rows[0]
     return replace(row, estimate=-0.25)

@@ -72,7 +72,9 @@ def test_a_changed_definition_becomes_the_next_version(store, small):
     second = publish(store, changed, TODAY)
     assert second.version == 2
     assert [(s.version, s.state) for s in store.versions("small")] == [
-        (2, "open"), (1, "superseded")]
+        (2, "open"),
+        (1, "superseded"),
+    ]
 
 
 def test_two_people_publishing_at_once_get_no_hole_and_no_double(store, small):
@@ -244,8 +246,10 @@ def test_counts_and_blocks_agree_after_many_releases(store, small):
             store.add_report(small.key, each)
             sent[each.codes] += 1
         release(store, small, 25)
-    columns = [np.frombuffer(b"".join(b.data for b in store.blocks(small.key, question)), np.uint8)
-               for question in (0, 1)]
+    columns = [
+        np.frombuffer(b"".join(b.data for b in store.blocks(small.key, question)), np.uint8)
+        for question in (0, 1)
+    ]
     # Codes of one report stay together through every shuffle: cross-tabs are the sent ones.
     pairs = Counter(bytes(pair) for pair in np.stack(columns, axis=1))
     assert pairs == sent
@@ -295,8 +299,9 @@ def test_a_release_leaves_no_trace_of_the_order_of_arrival():
     assert abs((steps > 0).sum() / (steps != 0).sum() - 0.5) < 0.02
     # New reports do not stay at the end of the block they join.
     old = seal([Waiting("", [b"\x00"] * n, None)]).columns[0].data
-    mixed = np.frombuffer(seal([Waiting("", [b"\x01"] * n, LastBlock(0, [old]))]).columns[0].data,
-                          np.uint8)
+    mixed = np.frombuffer(
+        seal([Waiting("", [b"\x01"] * n, LastBlock(0, [old]))]).columns[0].data, np.uint8
+    )
     assert abs(mixed[:n].mean() - 0.5) < 0.02
 
 
@@ -328,11 +333,22 @@ def test_report_tables_have_no_clock_no_address_and_no_order(settings, store):
     connection = raw(settings)
     for table in ("inbox", "seen", "block", "counts"):
         (statement,) = connection.execute(
-            "SELECT sql FROM sqlite_master WHERE name = ?", [table]).fetchone()
+            "SELECT sql FROM sqlite_master WHERE name = ?", [table]
+        ).fetchone()
         assert "WITHOUT ROWID" in statement
         names = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-        assert names <= {"survey", "id", "stratum", "codes", "bucket", "question", "block", "n",
-                         "data", "option"}
+        assert names <= {
+            "survey",
+            "id",
+            "stratum",
+            "codes",
+            "bucket",
+            "question",
+            "block",
+            "n",
+            "data",
+            "option",
+        }
     connection.close()
 
 

@@ -23,9 +23,18 @@ from survey.settings import Caps
 HERE = Path(__file__).parent
 
 CHANNELS = [
-    (2, 1, 3, 1), (2, 1, 13591, 5000), (3, 1, 6, 1), (3, 1, 3, 1), (5, 1, 12, 1),
-    (7, 1, 27182, 10000), (64, 1, 140007, 1111), (100, 1, 4294967295 - 98, 1),
-    (4, 2, 3, 1), (6, 2, 3, 1), (9, 3, 5, 2), (16, 4, 7, 1),
+    (2, 1, 3, 1),
+    (2, 1, 13591, 5000),
+    (3, 1, 6, 1),
+    (3, 1, 3, 1),
+    (5, 1, 12, 1),
+    (7, 1, 27182, 10000),
+    (64, 1, 140007, 1111),
+    (100, 1, 4294967295 - 98, 1),
+    (4, 2, 3, 1),
+    (6, 2, 3, 1),
+    (9, 3, 5, 2),
+    (16, 4, 7, 1),
 ]
 
 BITS = [(1, 1, 3, 1), (5, 5, 13591, 5000), (9, 2, 2, 1), (17, 17, 4294967295, 1)]
@@ -33,7 +42,9 @@ BITS = [(1, 1, 3, 1), (5, 5, 13591, 5000), (9, 2, 2, 1), (17, 17, 4294967295, 1)
 WINDOW = {"name": "window", "k": 7, "width": 4, "stride": 3, "T": 27, "L": 10}
 ONE_BIT = {"name": "one_bit", "R": 6, "T": 13591, "L": 5000}
 TABLES = [
-    WINDOW, ONE_BIT, {"name": "window", "k": 1000, "width": 301, "stride": 1, "T": 5, "L": 2},
+    WINDOW,
+    ONE_BIT,
+    {"name": "window", "k": 1000, "width": 301, "stride": 1, "T": 5, "L": 2},
     {"name": "by_distance", "weights": [900, 500, 277, 154, 85, 47]},
     {"name": "explicit", "table": [[5, 1, 2], [2, 5, 1], [1, 3, 4]]},
     {"name": "mixture", "a": 3, "first": ONE_BIT, "b": 7, "second": WINDOW},
@@ -94,8 +105,9 @@ def perturbed_bits(
 ) -> tuple[str, list[list[int]]]:
     """Each bit stays as it is for the first T of T + L draws."""
     draws = [[T + L, random_below(T + L)] for _ in range(m)]
-    bits = "".join(str(tick if u < T else 1 - tick)
-                   for tick, (_, u) in zip(ticks, draws, strict=True))
+    bits = "".join(
+        str(tick if u < T else 1 - tick) for tick, (_, u) in zip(ticks, draws, strict=True)
+    )
     octets = bytes(int(bits[i : i + 8].ljust(8, "0"), 2) for i in range(0, m, 8))
     return base64.urlsafe_b64encode(octets).decode().rstrip("="), draws
 
@@ -105,8 +117,13 @@ def table_rows(table: dict[str, Any]) -> list[list[int]]:
     match table["name"]:
         case "window":
             reports = (table["k"] - 1) * table["stride"] + table["width"]
-            return [[table["T"] if 0 <= j - i * table["stride"] < table["width"] else table["L"]
-                     for j in range(reports)] for i in range(table["k"])]
+            return [
+                [
+                    table["T"] if 0 <= j - i * table["stride"] < table["width"] else table["L"]
+                    for j in range(reports)
+                ]
+                for i in range(table["k"])
+            ]
         case "one_bit":
             R, T, L = table["R"], table["T"], table["L"]
             return [[(R - x) * T + x * L, x * T + (R - x) * L] for x in range(R + 1)]
@@ -123,8 +140,10 @@ def table_rows(table: dict[str, Any]) -> list[list[int]]:
             return list(table["table"])
         case _:
             first, second = table_rows(table["first"]), table_rows(table["second"])
-            return [[table["a"] * w for w in one] + [table["b"] * w for w in other]
-                    for one, other in zip(first, second, strict=True)]
+            return [
+                [table["a"] * w for w in one] + [table["b"] * w for w in other]
+                for one, other in zip(first, second, strict=True)
+            ]
 
 
 def with_silence(rows: list[list[int]], silent: int) -> list[list[int]]:
@@ -137,8 +156,9 @@ def with_silence(rows: list[list[int]], silent: int) -> list[list[int]]:
     for j, column in enumerate(columns):
         row[j] += min(max(column) - row[j], sum(rows[0]) + others - own - sum(row))
     extended = [[*plain, *[others] * silent] for plain in rows]
-    return extended + [[*row, *(own if i == j else others for j in range(silent))]
-                       for i in range(silent)]
+    return extended + [
+        [*row, *(own if i == j else others for j in range(silent))] for i in range(silent)
+    ]
 
 
 def table_vectors(rng: random.Random) -> list[dict[str, Any]]:
@@ -152,8 +172,14 @@ def table_vectors(rng: random.Random) -> list[dict[str, Any]]:
                 total = sum(rows[truth])
                 for u in (0, total - 1, rng.randrange(total)):
                     partial = list(itertools.accumulate(rows[truth]))
-                    vectors.append({"channel": channel, "truth": truth, "draws": [[total, u]],
-                                    "report": sum(u >= reached for reached in partial)})
+                    vectors.append(
+                        {
+                            "channel": channel,
+                            "truth": truth,
+                            "draws": [[total, u]],
+                            "report": sum(u >= reached for reached in partial),
+                        }
+                    )
     return vectors
 
 
@@ -164,8 +190,14 @@ def bit_vectors(rng: random.Random) -> list[dict[str, Any]]:
             ticked = rng.sample(range(m), rng.randint(0, s))
             ticks = [int(option in ticked) for option in range(m)]
             report, draws = perturbed_bits(m, T, L, ticks, rng.randrange)
-            vectors.append({"channel": {"kind": "bit_vector", "m": m, "s": s, "T": T, "L": L},
-                            "truth": ticks, "draws": draws, "report": report})
+            vectors.append(
+                {
+                    "channel": {"kind": "bit_vector", "m": m, "s": s, "T": T, "L": L},
+                    "truth": ticks,
+                    "draws": draws,
+                    "report": report,
+                }
+            )
     return vectors
 
 
@@ -202,19 +234,28 @@ def report_vectors() -> list[dict[str, Any]]:
         draws, codes = [], []
         for question, opt_out in (("first", 2), ("second", None)):
             channel = definition.questions[len(codes)].channel
-            code, used = perturbed(channel.k, 1, channel.T, channel.L,
-                                   answers.get(question, opt_out), rng.randrange)
+            code, used = perturbed(
+                channel.k, 1, channel.T, channel.L, answers.get(question, opt_out), rng.randrange
+            )
             draws += used
             codes.append(code)
         octets = rng.randbytes(16)
         report_id = base64.urlsafe_b64encode(octets).decode().rstrip("=")
-        start = (f'{{"definition":"{definition.sha256}","report_id":"{report_id}","stratum":"",'
-                 f'"codes":[{",".join(map(str, codes))}],"invitation":"","pad":"')
+        start = (
+            f'{{"definition":"{definition.sha256}","report_id":"{report_id}","stratum":"",'
+            f'"codes":[{",".join(map(str, codes))}],"invitation":"","pad":"'
+        )
         body = start + "." * (definition.report_bytes - len(start) - 2) + '"}'
-        vectors.append({
-            "canonical": definition.canonical.decode("utf-8"), "id": definition.sha256,
-            "answers": answers, "draws": draws, "id_bytes": list(octets), "body": body,
-        })
+        vectors.append(
+            {
+                "canonical": definition.canonical.decode("utf-8"),
+                "id": definition.sha256,
+                "answers": answers,
+                "draws": draws,
+                "id_bytes": list(octets),
+                "body": body,
+            }
+        )
     return vectors
 
 

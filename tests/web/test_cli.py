@@ -62,14 +62,24 @@ def test_check_prints_every_mistake_with_its_place_and_exits_with_1(run, tmp_pat
     assert "option 3 (once), id" in refused.stderr
 
 
-@pytest.mark.parametrize("arguments", [
-    ["estimate", "none"], ["export", "none"], ["close", "none"], ["release", "none"],
-    ["publish", "none.toml"], ["check", "none.toml"],
-    ["researcher", "add", "nobody", "--password", "long enough for all"],
-    ["researcher", "add", "a@example.org", "--password", "short"], ["serve"],
-    ["export", "small", "--output", "/nonexistent/x.csv"], ["demo", "--directory", "/dev/null"],
-    ["estimate", "\udcff"], ["estimate", "../../etc"],
-])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["estimate", "none"],
+        ["export", "none"],
+        ["close", "none"],
+        ["release", "none"],
+        ["publish", "none.toml"],
+        ["check", "none.toml"],
+        ["researcher", "add", "nobody", "--password", "long enough for all"],
+        ["researcher", "add", "a@example.org", "--password", "short"],
+        ["serve"],
+        ["export", "small", "--output", "/nonexistent/x.csv"],
+        ["demo", "--directory", "/dev/null"],
+        ["estimate", "\udcff"],
+        ["estimate", "../../etc"],
+    ],
+)
 def test_a_refusal_is_one_clear_line_and_exit_1(run, tmp_path, arguments):
     run("migrate")
     run("publish", str(tmp_path / "small.toml"))
@@ -79,8 +89,9 @@ def test_a_refusal_is_one_clear_line_and_exit_1(run, tmp_path, arguments):
     assert "Traceback" not in refused.output
 
 
-@pytest.mark.parametrize("arguments", [["none"], ["check"], ["demo", "--port", "0"],
-                                       ["serve", "--workers", "many"]])
+@pytest.mark.parametrize(
+    "arguments", [["none"], ["check"], ["demo", "--port", "0"], ["serve", "--workers", "many"]]
+)
 def test_wrong_usage_is_exit_2(run, arguments):
     assert run(*arguments).exit_code == 2
 
@@ -104,23 +115,26 @@ def test_a_release_by_hand_needs_25_reports(run, tmp_path):
     assert "fewer than 25 reports wait" in run("release", "small").stderr
 
 
-@pytest.mark.parametrize(("variable", "value", "words"), [
-    ("SURVEY_SECRET", "short", "32 or more"),
-    ("SURVEY_SECRET", "change-me-change-me-change-me-change-me", "32 or more"),
-    ("SURVEY_SECRET", "x" * 64, "32 or more"),
-    ("SURVEY_PUBLIC_URL", "http://survey.example.org", "https://"),
-    ("SURVEY_PUBLIC_URL", "ftp://127.0.0.1", "https://"),
-    ("SURVEY_RELEASE_MINIMUM", "many", "not a number"),
-    ("SURVEY_RELEASE_MINIMUM", "24", "from 25 to"),
-    ("SURVEY_EPSILON_PER_SURVEY", "21", "to 20"),
-    ("SURVEY_EPSILON_PER_SURVEY", "NaN", "to 20"),
-    ("SURVEY_EPSILON_PER_QUESTION", "-1", "to 12"),
-    ("SURVEY_EPSILON_WARNING", "NaN", "to 20"),
-    ("SURVEY_PASSWORD_COST", "0", "from 1 to"),
-    ("SURVEY_PUBLIC_URL", "http://[::", "https://"),
-    ("SURVEY_SECERT", SECRET, "unknown setting"),
-    ("SURVEY_DATABASE", "mysql://x", "sqlite:///PATH"),
-])
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("SURVEY_SECRET", "short", "32 or more"),
+        ("SURVEY_SECRET", "change-me-change-me-change-me-change-me", "32 or more"),
+        ("SURVEY_SECRET", "x" * 64, "32 or more"),
+        ("SURVEY_PUBLIC_URL", "http://survey.example.org", "https://"),
+        ("SURVEY_PUBLIC_URL", "ftp://127.0.0.1", "https://"),
+        ("SURVEY_RELEASE_MINIMUM", "many", "not a number"),
+        ("SURVEY_RELEASE_MINIMUM", "24", "from 25 to"),
+        ("SURVEY_EPSILON_PER_SURVEY", "21", "to 20"),
+        ("SURVEY_EPSILON_PER_SURVEY", "NaN", "to 20"),
+        ("SURVEY_EPSILON_PER_QUESTION", "-1", "to 12"),
+        ("SURVEY_EPSILON_WARNING", "NaN", "to 20"),
+        ("SURVEY_PASSWORD_COST", "0", "from 1 to"),
+        ("SURVEY_PUBLIC_URL", "http://[::", "https://"),
+        ("SURVEY_SECERT", SECRET, "unknown setting"),
+        ("SURVEY_DATABASE", "mysql://x", "sqlite:///PATH"),
+    ],
+)
 def test_an_unsafe_setting_refuses_to_serve(run, monkeypatch, variable, value, words):
     monkeypatch.setenv("SURVEY_SECRET", SECRET)
     monkeypatch.setenv(variable, value)
@@ -131,10 +145,22 @@ def test_an_unsafe_setting_refuses_to_serve(run, monkeypatch, variable, value, w
 
 def demo(directory, port, *arguments):
     return subprocess.Popen(
-        [sys.executable, "-m", "survey.cli", "demo", "--port", str(port), "--directory",
-         str(directory), *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"})
+        [
+            sys.executable,
+            "-m",
+            "survey.cli",
+            "demo",
+            "--port",
+            str(port),
+            "--directory",
+            str(directory),
+            *arguments,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
 
 
 def printed_until(process, words):
@@ -158,8 +184,9 @@ def test_the_demo_prints_links_that_work_and_survives_ctrl_c(tmp_path):
     with opener.open(link) as page:
         assert page.status == 200
     with opener.open(dashboard) as page:
-        token = re.search(r'name="csrf_token" type="hidden" value="([^"]+)"',
-                          page.read().decode())[1]
+        token = re.search(r'name="csrf_token" type="hidden" value="([^"]+)"', page.read().decode())[
+            1
+        ]
         form = urlencode({"csrf_token": token, "email": email, "password": password})
         address = page.url
     with opener.open(address, data=form.encode()) as page:
@@ -173,7 +200,7 @@ def test_the_demo_prints_links_that_work_and_survives_ctrl_c(tmp_path):
     process.communicate(timeout=30)
     assert process.returncode == 0
     again = open_store(f"sqlite:///{tmp_path / 'demo' / 'demo.db'}")
-    survey, = again.surveys()
+    (survey,) = again.surveys()
     assert again.tally(survey.key).n == 600
     assert survey.definition.epsilon <= 8
     again.close_connections()
@@ -210,8 +237,9 @@ def test_a_demo_interrupted_among_its_respondents_goes_on_where_it_stopped(tmp_p
 def test_a_second_demo_in_the_same_directory_is_refused_in_one_line(tmp_path):
     process = demo(tmp_path / "demo", free_port(), "--respondents", "50")
     printed_until(process, "Ctrl-C")
-    refused = CliRunner().invoke(main, ["demo", "--fresh", "--port", str(free_port()),
-                                        "--directory", str(tmp_path / "demo")])
+    refused = CliRunner().invoke(
+        main, ["demo", "--fresh", "--port", str(free_port()), "--directory", str(tmp_path / "demo")]
+    )
     assert refused.exit_code == 1
     assert "another demo runs" in refused.stderr
     assert reports_in(tmp_path / "demo" / "demo.db") == 50

@@ -17,17 +17,30 @@ POLICY = (
     "require-trusted-types-for 'script'"
 )
 REQUESTS = [
-    ("get", "/s/small", 200), ("get", "/s/none", 404), ("get", "/s/small/definition.json", 200),
-    ("post", "/s/small/reports", 415), ("put", "/s/small/reports", 405), ("get", "/", 404),
-    ("get", "/healthz", 200), ("get", "/favicon.ico", 200), ("get", "/client/0/main.js", 404),
-    ("get", "/research/", 302), ("get", "/research/sign-in", 200),
-    ("post", "/research/sign-in", 400), ("get", "/research/none", 404),
-    ("get", "/research/surveys/small/1/estimates.csv", 302), ("get", "/%00%ff", 404),
+    ("get", "/s/small", 200),
+    ("get", "/s/none", 404),
+    ("get", "/s/small/definition.json", 200),
+    ("post", "/s/small/reports", 415),
+    ("put", "/s/small/reports", 405),
+    ("get", "/", 404),
+    ("get", "/healthz", 200),
+    ("get", "/favicon.ico", 200),
+    ("get", "/client/0/main.js", 404),
+    ("get", "/research/", 302),
+    ("get", "/research/sign-in", 200),
+    ("post", "/research/sign-in", 400),
+    ("get", "/research/none", 404),
+    ("get", "/research/surveys/small/1/estimates.csv", 302),
+    ("get", "/%00%ff", 404),
 ]
 
 
-REPORTS = [({}, 201), ({"codes": [1, 1]}, 409), ({"codes": [9, 9]}, 422),
-           ({"pad": "." * 9000}, 413)]
+REPORTS = [
+    ({}, 201),
+    ({"codes": [1, 1]}, 409),
+    ({"codes": [9, 9]}, 422),
+    ({"pad": "." * 9000}, 413),
+]
 
 
 @pytest.mark.security
@@ -41,8 +54,14 @@ def test_every_route_and_status_carries_the_exact_headers(client, small, method,
 @pytest.mark.security
 def test_every_answer_to_a_report_carries_the_exact_headers(client, store, small, monkeypatch):
     path = "/s/small/reports"
-    form = {"definition": small.sha256, "report_id": "A" * 22, "stratum": "", "codes": [0, 2],
-            "invitation": "", "pad": ""}
+    form = {
+        "definition": small.sha256,
+        "report_id": "A" * 22,
+        "stratum": "",
+        "codes": [0, 2],
+        "invitation": "",
+        "pad": "",
+    }
     for changes, status in REPORTS:
         response = client.post(path, json={**form, **changes})
         assert response.status_code == status
@@ -71,7 +90,8 @@ def check_headers(response, path):
     assert response.headers["Cache-Control"] == "no-store"
     assert response.headers["X-Frame-Options"] == "DENY"
     assert response.headers["Permissions-Policy"] == (
-        "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
+        "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
+    )
     assert "Strict-Transport-Security" not in response.headers  # http on loopback
 
 
@@ -100,12 +120,19 @@ def test_client_files_are_immutable_under_the_hash_of_them_all(client, small):
 
 @pytest.mark.security
 def test_over_https_cookies_are_host_bound_and_transport_is_strict(tmp_path):
-    settings = Settings(secret=SECRET, database=f"sqlite:///{tmp_path / 'x.db'}",
-                        public_url="https://survey.example.org", password_cost=1)
+    settings = Settings(
+        secret=SECRET,
+        database=f"sqlite:///{tmp_path / 'x.db'}",
+        public_url="https://survey.example.org",
+        password_cost=1,
+    )
     store = open_store(settings.database)
     store.migrate()
-    response = create_app(settings, store).test_client().get(
-        "/research/sign-in", base_url="https://survey.example.org")
+    response = (
+        create_app(settings, store)
+        .test_client()
+        .get("/research/sign-in", base_url="https://survey.example.org")
+    )
     cookie = response.headers["Set-Cookie"]
     assert cookie.startswith("__Host-survey=")
     for flag in ("Secure", "HttpOnly", "SameSite=Strict", "Path=/"):

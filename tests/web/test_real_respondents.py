@@ -72,12 +72,19 @@ def true_answers() -> dict[str, np.ndarray]:
 def test_real_proportions_lie_inside_the_simultaneous_intervals(serve, store, node):
     survey = publish(store, load(DEFINITION.encode(), "fair.toml", Caps()), TODAY)
     answers = true_answers()
-    people = [dict(zip(answers, map(int, row), strict=True))
-              for row in zip(*answers.values(), strict=True)]
+    people = [
+        dict(zip(answers, map(int, row), strict=True))
+        for row in zip(*answers.values(), strict=True)
+    ]
     assert len(people) == 6366
     url = serve()
-    run = subprocess.run([node, str(ROOT / "tests/web/respond_many.mjs"), f"{url}/s/fair"],
-                         input=json.dumps(people), capture_output=True, text=True, timeout=300)
+    run = subprocess.run(
+        [node, str(ROOT / "tests/web/respond_many.mjs"), f"{url}/s/fair"],
+        input=json.dumps(people),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) == 6366
     close(store, "fair", TODAY)
@@ -98,8 +105,13 @@ def test_the_raw_answers_are_not_what_arrived(serve, store, node):
     survey = publish(store, load(DEFINITION.encode(), "fair.toml", Caps()), TODAY)
     url = serve()
     people = [{"affair": 0, "religious": 0, "children": 0, "occupation": 0}] * 200
-    subprocess.run([node, str(ROOT / "tests/web/respond_many.mjs"), f"{url}/s/fair"],
-                   input=json.dumps(people), check=True, capture_output=True, text=True)
+    subprocess.run(
+        [node, str(ROOT / "tests/web/respond_many.mjs"), f"{url}/s/fair"],
+        input=json.dumps(people),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     close(store, "fair", TODAY)
     for counts in store.tally(survey.key).counts:
         assert min(counts[0], 200 - counts[0]) > 20

@@ -18,8 +18,15 @@ from tests.conftest import SMALL
 
 
 def body(small, **changes) -> dict:
-    return {"definition": small.sha256, "report_id": "AAAAAAAAAAAAAAAAAAAAAA", "stratum": "",
-            "codes": [0, 2], "invitation": "", "pad": "", **changes}
+    return {
+        "definition": small.sha256,
+        "report_id": "AAAAAAAAAAAAAAAAAAAAAA",
+        "stratum": "",
+        "codes": [0, 2],
+        "invitation": "",
+        "pad": "",
+        **changes,
+    }
 
 
 def problem(response) -> dict:
@@ -95,11 +102,14 @@ def test_a_closed_survey_is_410_but_a_known_report_still_gets_its_201(client, st
     assert store.tally(small.key).n == 1
 
 
-@pytest.mark.parametrize(("codes", "words"), [
-    ([7, 0], "code 1 (fell_asleep) must be an integer from 0 to 2"),
-    ([0], "codes must have 2 entries"),
-    ([0, 0, 0], "codes must have 2 entries"),
-])
+@pytest.mark.parametrize(
+    ("codes", "words"),
+    [
+        ([7, 0], "code 1 (fell_asleep) must be an integer from 0 to 2"),
+        ([0], "codes must have 2 entries"),
+        ([0, 0, 0], "codes must have 2 entries"),
+    ],
+)
 def test_codes_out_of_range_missing_or_extra_are_422_naming_the_first(client, small, codes, words):
     refused = client.post("/s/small/reports", json=body(small, codes=codes))
     assert refused.status_code == 422
@@ -111,8 +121,9 @@ def test_a_body_over_8_kb_is_413(client, small):
     assert client.post("/s/small/reports", json=large).status_code == 413
 
 
-@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "multipart/form-data",
-                                  "text/plain", ""])
+@pytest.mark.parametrize(
+    "kind", ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain", ""]
+)
 def test_anything_but_json_is_415_and_is_not_parsed(client, store, small, kind):
     refused = client.post("/s/small/reports", data=json.dumps(body(small)), content_type=kind)
     assert refused.status_code == 415
@@ -124,11 +135,18 @@ def test_what_is_not_json_is_400(client, small):
     assert refused.status_code == 400
 
 
-@pytest.mark.parametrize("headers", [
-    {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"},
-    {"Origin": "https://elsewhere.example"}, {"Origin": "null"},
-    {"Origin": "http://["}, {"Origin": ""}, {"Origin": "http://a]b"},
-])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "https://elsewhere.example"},
+        {"Origin": "null"},
+        {"Origin": "http://["},
+        {"Origin": ""},
+        {"Origin": "http://a]b"},
+    ],
+)
 def test_another_site_s_page_cannot_send_reports(client, store, small, headers):
     assert client.post("/s/small/reports", json=body(small), headers=headers).status_code == 403
     assert store.waiting(small.key) == 0
@@ -151,8 +169,14 @@ def test_other_methods_are_405(client, small, method):
 
 def test_a_refusal_never_echoes_what_was_sent(client, small):
     marker = "marker-that-must-not-return"
-    for changes in ({"pad": marker, "codes": [9, 9]}, {"stratum": marker}, {marker: 1},
-                    {"definition": marker}, {"report_id": marker}, {"codes": [marker, 0]}):
+    for changes in (
+        {"pad": marker, "codes": [9, 9]},
+        {"stratum": marker},
+        {marker: 1},
+        {"definition": marker},
+        {"report_id": marker},
+        {"codes": [marker, 0]},
+    ):
         refused = client.post("/s/small/reports", json=body(small, **changes))
         assert 400 <= refused.status_code < 500
         assert marker not in refused.text
@@ -160,24 +184,40 @@ def test_a_refusal_never_echoes_what_was_sent(client, small):
 
 @pytest.mark.security
 def test_no_respondents_answer_sets_a_cookie(client, small):
-    for response in (client.get("/s/small"), client.get("/s/small/definition.json"),
-                     client.post("/s/small/reports", json=body(small)), client.get("/s/none")):
+    for response in (
+        client.get("/s/small"),
+        client.get("/s/small/definition.json"),
+        client.post("/s/small/reports", json=body(small)),
+        client.get("/s/none"),
+    ):
         assert "Set-Cookie" not in response.headers
 
 
 @pytest.mark.security
 def test_frozen_definition_50_different_clients_get_identical_bytes(client, small):
-    answers = {client.get("/s/small/definition.json",
-                          headers={"User-Agent": f"agent {i}", "Cookie": f"a={i}",
-                                   "Accept-Language": f"l{i}",
-                                   "X-Forwarded-For": f"203.0.113.{i}"}).data for i in range(50)}
+    answers = {
+        client.get(
+            "/s/small/definition.json",
+            headers={
+                "User-Agent": f"agent {i}",
+                "Cookie": f"a={i}",
+                "Accept-Language": f"l{i}",
+                "X-Forwarded-For": f"203.0.113.{i}",
+            },
+        ).data
+        for i in range(50)
+    }
     assert answers == {small.canonical}
 
 
 @pytest.mark.security
 @run(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
-@given(data=st.binary(max_size=400), kind=st.sampled_from(
-    ["application/json", "application/json; charset=latin-1", "text/plain", "", "a/b; =\x00"]))
+@given(
+    data=st.binary(max_size=400),
+    kind=st.sampled_from(
+        ["application/json", "application/json; charset=latin-1", "text/plain", "", "a/b; =\x00"]
+    ),
+)
 def test_strict_payloads_no_bytes_of_any_type_make_a_5xx(client, small, data, kind):
     response = client.post("/s/small/reports", data=data, content_type=kind)
     assert 400 <= response.status_code < 500

@@ -27,8 +27,10 @@ def token(page) -> str:
 
 def sign_in(client, email=EMAIL, password=PASSWORD, next_page=""):
     address = f"/research/sign-in?next={next_page}"
-    return client.post(address, data={
-        "csrf_token": token(client.get(address)), "email": email, "password": password})
+    return client.post(
+        address,
+        data={"csrf_token": token(client.get(address)), "email": email, "password": password},
+    )
 
 
 @pytest.fixture
@@ -49,17 +51,26 @@ def add_released(store, small, n, share=0.5):
 
 def publish_file(client, content, name="s.toml"):
     page = client.get("/research/publish")
-    return client.post("/research/publish", data={
-        "csrf_token": token(page), "file": (io.BytesIO(content), name)},
-        content_type="multipart/form-data")
+    return client.post(
+        "/research/publish",
+        data={"csrf_token": token(page), "file": (io.BytesIO(content), name)},
+        content_type="multipart/form-data",
+    )
 
 
 # -- signing in
 
 
-@pytest.mark.parametrize("path", ["/research/", "/research/publish", "/research/surveys/small",
-                                  "/research/surveys/small/1",
-                                  "/research/surveys/small/1/estimates.csv"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/research/",
+        "/research/publish",
+        "/research/surveys/small",
+        "/research/surveys/small/1",
+        "/research/surveys/small/1/estimates.csv",
+    ],
+)
 def test_nobody_reads_a_researchers_page_without_signing_in(client, small, path):
     response = client.get(path)
     assert response.status_code == 302
@@ -81,8 +92,9 @@ def test_signing_in_renews_the_session_and_signing_out_ends_it_on_the_server(cli
     assert client.get("/research/").status_code == 302
 
 
-@pytest.mark.parametrize(("email", "password"), [
-    (EMAIL, "wrong password"), ("nobody@example.org", PASSWORD)])
+@pytest.mark.parametrize(
+    ("email", "password"), [(EMAIL, "wrong password"), ("nobody@example.org", PASSWORD)]
+)
 def test_wrong_and_unknown_get_the_same_words(client, researcher, email, password):
     response = sign_in(client, email, password)
     assert response.status_code == 403
@@ -95,9 +107,11 @@ def test_logins_are_throttled_within_10_tries_without_locking_the_owner_out(clie
         assert sign_in(client, password="wrong").status_code == 403
     assert sign_in(client).status_code == 429
     address = "/research/sign-in"
-    elsewhere = client.post(address, data={"csrf_token": token(client.get(address)),
-                                           "email": EMAIL, "password": PASSWORD},
-                            environ_base={"REMOTE_ADDR": "203.0.113.9"})
+    elsewhere = client.post(
+        address,
+        data={"csrf_token": token(client.get(address)), "email": EMAIL, "password": PASSWORD},
+        environ_base={"REMOTE_ADDR": "203.0.113.9"},
+    )
     assert elsewhere.status_code == 302
 
 
@@ -129,11 +143,18 @@ def test_behind_a_trusted_proxy_the_visitors_address_is_the_one_that_counts(stor
     proxied = replace(settings, trusted_proxies=1, public_url="https://survey.example.org")
     proxied_app = create_app(proxied, store)
     seen = []
-    proxied_app.add_url_rule("/address", view_func=lambda: seen.append(
-        (request.remote_addr, request.host, request.is_secure)) or "")
-    proxied_app.test_client().get("/address", headers={
-        "X-Forwarded-For": "198.51.100.1, 203.0.113.9", "X-Forwarded-Proto": "https",
-        "X-Forwarded-Host": "survey.example.org"})
+    proxied_app.add_url_rule(
+        "/address",
+        view_func=lambda: seen.append((request.remote_addr, request.host, request.is_secure)) or "",
+    )
+    proxied_app.test_client().get(
+        "/address",
+        headers={
+            "X-Forwarded-For": "198.51.100.1, 203.0.113.9",
+            "X-Forwarded-Proto": "https",
+            "X-Forwarded-Host": "survey.example.org",
+        },
+    )
     assert seen == [("203.0.113.9", "survey.example.org", True)]
 
 
@@ -158,15 +179,29 @@ def test_csrf_every_form_without_its_token_is_refused(signed_in, path):
 
 @pytest.mark.security
 def test_csrf_covers_every_unsafe_route_but_the_report_address(app):
-    unsafe = {rule.rule for rule in app.url_map.iter_rules()
-              if rule.methods - {"GET", "HEAD", "OPTIONS"}}
-    assert unsafe == {"/research/sign-in", "/research/sign-out", "/research/publish",
-                      "/s/<slug>/reports"}
+    unsafe = {
+        rule.rule for rule in app.url_map.iter_rules() if rule.methods - {"GET", "HEAD", "OPTIONS"}
+    }
+    assert unsafe == {
+        "/research/sign-in",
+        "/research/sign-out",
+        "/research/publish",
+        "/s/<slug>/reports",
+    }
 
 
-@pytest.mark.parametrize("target", ["https://elsewhere.example/", "//elsewhere.example/",
-                                    "/\\elsewhere.example", "/s/small",
-                                    "/research/%0d%0aX:1", "/research/?next=//x", "/research"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "https://elsewhere.example/",
+        "//elsewhere.example/",
+        "/\\elsewhere.example",
+        "/s/small",
+        "/research/%0d%0aX:1",
+        "/research/?next=//x",
+        "/research",
+    ],
+)
 def test_signing_in_never_leads_to_another_site(client, researcher, target):
     assert sign_in(client, next_page=target).headers["Location"] == "/research/"
 
@@ -208,8 +243,9 @@ def test_no_file_is_a_mistake_beside_the_field(signed_in):
 
 
 def test_a_huge_upload_is_413(signed_in):
-    response = signed_in.post("/research/publish", data=b"x" * 2_000_000,
-                              content_type="multipart/form-data; boundary=b")
+    response = signed_in.post(
+        "/research/publish", data=b"x" * 2_000_000, content_type="multipart/form-data; boundary=b"
+    )
     assert response.status_code == 413
 
 
@@ -243,8 +279,9 @@ def rows_of(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_page_csv_and_command_line_print_the_same_rows(signed_in, store, small, settings,
-                                                       monkeypatch):
+def test_page_csv_and_command_line_print_the_same_rows(
+    signed_in, store, small, settings, monkeypatch
+):
     from click.testing import CliRunner
 
     from survey.cli import main
@@ -267,10 +304,12 @@ def test_the_csv_has_the_fixed_columns_whatever_the_data(signed_in, store, small
     empty = signed_in.get("/research/surveys/small/1/estimates.csv")
     add_released(store, small, 3000)
     full = signed_in.get("/research/surveys/small/1/estimates.csv")
-    header = ("survey_id,survey_version,wave,stratum,bucket,question_id,question_text,option_id,"
-              "option_label,statistic,base,n_reports,report_count,report_share,estimate,mle,"
-              "std_error,conf_low,conf_high,conf_level,n_effective,method,mechanism,"
-              "truth_probability,n_options,epsilon,flag,generated_at,app_version")
+    header = (
+        "survey_id,survey_version,wave,stratum,bucket,question_id,question_text,option_id,"
+        "option_label,statistic,base,n_reports,report_count,report_share,estimate,mle,"
+        "std_error,conf_low,conf_high,conf_level,n_effective,method,mechanism,"
+        "truth_probability,n_options,epsilon,flag,generated_at,app_version"
+    )
     assert empty.text.splitlines()[0] == full.text.splitlines()[0] == header
     assert len(rows_of(empty.text)) == len(rows_of(full.text)) == 6
     assert {row["flag"] for row in rows_of(empty.text)} == {"suppressed"}
@@ -304,7 +343,8 @@ def test_results_are_computed_once_per_release(store, small, monkeypatch):
 @pytest.mark.security
 def test_question_texts_cannot_bring_markup_into_a_page(signed_in, store):
     attack = SMALL.replace("Did you fall asleep at work?", "<script>alert(1)</script>").replace(
-        "Never", '<img src=x onerror=alert(1)>')
+        "Never", "<img src=x onerror=alert(1)>"
+    )
     publish_file(signed_in, attack.encode())
     add_released(store, store.versions("small")[0], 3000)
     page = signed_in.get("/research/surveys/small/1").text
@@ -323,7 +363,8 @@ def test_an_unknown_researcher_costs_one_password_hash_like_a_known_one(store, r
     verified = []
     hasher = passwords._hasher
     passwords._hasher = SimpleNamespace(
-        verify=lambda hashed, given: verified.append(hashed) or hasher.verify(hashed, given))
+        verify=lambda hashed, given: verified.append(hashed) or hasher.verify(hashed, given)
+    )
     assert not passwords.verify(None, PASSWORD)
     assert not passwords.verify(store.researcher(EMAIL), "wrong")
     assert passwords.verify(store.researcher(EMAIL), PASSWORD)

@@ -1,0 +1,88 @@
+"""Start the demo: its database, its simulated respondents, its server, and the links to it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+import webbrowser
+from pathlib import Path
+
+import click
+
+from survey import demo, serving
+from survey.collect.release import ReleaseLoop, release
+from survey.research.accounts import Passwords
+from survey.research.views import respondent_link
+from survey.settings import Settings
+from survey.store import PublishedSurvey, Store, open_store
+
+DATABASE_FILES = ("demo.db", "demo.db-wal", "demo.db-shm")
+
+
+def usual_directory() -> Path:
+    """Where a demo is kept when nothing else is said."""
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "ldp-survey" / "demo"
+
+
+def start(directory: Path, port: int, respondents: int, *, fresh: bool, open_browser: bool) -> None:
+    """Run the demo in its own directory until interrupted."""
+    serving.check_port("127.0.0.1", port)
+    with demo.alone_in(directory):
+        if fresh:
+            for name in DATABASE_FILES:
+                (directory / name).unlink(missing_ok=True)
+        settings = _settings(directory, port)
+        store = open_store(settings.database)
+        store.migrate()
+        survey = demo.prepare(store, demo.today())
+        password = secrets.token_urlsafe(12)
+        demo.set_login(store, Passwords(settings.password_cost).hash(password))
+        _simulate(store, survey, settings, respondents)
+        store.close_connections()
+
+        def tell() -> None:
+            click.echo(_links(survey, settings, password, directory))
+            if open_browser:
+                webbrowser.open(respondent_link(survey, settings.public_url))
+
+        serving.serve(settings, "127.0.0.1", port, 1, tell)
+
+
+def _settings(directory: Path, port: int) -> Settings:
+    """The demo's settings, in the environment too: the server's workers read them there."""
+    os.environ.update(
+        SURVEY_SECRET=secrets.token_hex(32),
+        SURVEY_DATABASE=f"sqlite:///{directory / 'demo.db'}",
+        SURVEY_PUBLIC_URL=f"http://127.0.0.1:{port}",
+    )
+    return Settings.from_environment(os.environ)
+
+
+def _simulate(store: Store, survey: PublishedSurvey, settings: Settings, respondents: int) -> None:
+    """Bring the demo up to its number of respondents, releasing as the server would."""
+    there = store.released(survey.key) + store.waiting(survey.key)
+    if respondents <= there:
+        return
+    releases = ReleaseLoop(store, settings)
+    with click.progressbar(
+        demo.respond(store, survey, respondents - there, demo.today()),
+        length=respondents - there,
+        label="Simulated respondents",
+    ) as reports:
+        for number in reports:
+            if number % 100 == 0:
+                releases.look(time.monotonic())
+    release(store, survey, settings.release_minimum)
+
+
+def _links(survey: PublishedSurvey, settings: Settings, password: str, directory: Path) -> str:
+    dashboard = f"{settings.public_url}/research/surveys/{survey.slug}"
+    return (
+        f"\nAnswer the survey   {respondent_link(survey, settings.public_url)}\n"
+        f"Dashboard           {dashboard}\n"
+        f"  sign in with      {demo.EMAIL}  {password}\n"
+        f"Estimates as CSV    {dashboard}/{survey.version}/estimates.csv\n\n"
+        f"Kept in {directory}. Stop with Ctrl-C."
+    )

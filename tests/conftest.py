@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 
+import hypothesis
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
@@ -27,6 +28,12 @@ from survey.questionnaire.native import load
 from survey.research.accounts import Passwords
 from survey.settings import Caps, Settings
 from survey.store import PublishedSurvey, Store, open_store
+
+# No clock and no memory of earlier runs decides whether a property test passes.
+hypothesis.settings.register_profile(
+    "project", deadline=None, database=None, derandomize="CI" in os.environ
+)
+hypothesis.settings.load_profile("project")
 
 ROOT = Path(__file__).parent.parent
 TODAY = date(2026, 11, 21)

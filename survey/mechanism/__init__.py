@@ -2,7 +2,7 @@
 
 from survey.mechanism.bit_vector import BitVector
 from survey.mechanism.channel import Channel, PureChannel, channel_from_json
-from survey.mechanism.design import from_epsilon, from_keep_probability, from_ratio, grr
+from survey.mechanism.design import best, from_epsilon, from_keep_probability, from_ratio, grr
 from survey.mechanism.subset_selection import SubsetSelection
 from survey.mechanism.weight_table import WeightTable
 from survey.mechanism.weights import UniformBelow, secure_uniform_below
@@ -14,6 +14,7 @@ __all__ = [
     "SubsetSelection",
     "UniformBelow",
     "WeightTable",
+    "best",
     "channel_from_json",
     "from_epsilon",
     "from_keep_probability",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
@@ -147,6 +148,52 @@ def from_epsilon(k: int, epsilon: Probability) -> SubsetSelection:
     True
     """
     _check_options(k)
+    T, L = two_weights(epsilon, lambda T, L: T + (k - 1) * L)
+    return from_ratio(k, T, L)
+
+
+def best(k: int, epsilon: Probability) -> SubsetSelection:
+    """Subset selection with the d of smallest variance at equal shares: the best known channel.
+
+    n Var at pi = 1/k is (d/k)(1-d/k)/(p-q)^2, smallest near d = k/(e^epsilon + 1). GRR (d = 1)
+    for few options. Source: Ye and Barg 2018, theorem V.
+
+    >>> best(5, 1).d, best(64, 1).d
+    (1, 17)
+    """
+    _check_options(k)
+    ratio = math.exp(float(_asked_epsilon(epsilon)))
+    d = min(range(1, k), key=lambda d: _relative_variance(k, d, ratio))
+    T, L = two_weights(epsilon, lambda T, L: d * T + (k - d) * L)
+    divisor = math.gcd(T, L)
+    return SubsetSelection(k=k, d=d, T=T // divisor, L=L // divisor)
+
+
+def _relative_variance(k: int, d: int, ratio: float) -> float:
+    # p = d r/(d r + k - d); q as in `SubsetSelection.exact_q`; reported share at pi = 1/k is d/k.
+    p = d * ratio / (d * ratio + k - d)
+    q = (p * (d - 1) + (1 - p) * d) / (k - 1)
+    return (d / k) * (1 - d / k) / (p - q) ** 2
+
+
+def two_weights(epsilon: Probability, total: Callable[[int, int], int]) -> tuple[int, int]:
+    """Integers T > L with T/L as near below e^epsilon as fits: `total(T, L)` stays within 2^32.
+
+    L is the largest power of ten up to 10^4 that fits, T = floor(L e^epsilon).
+    """
+    asked = _asked_epsilon(epsilon)
+    for L in (10**4, 10**3, 10**2, 10, 1):
+        T = _floor_times_exp(L, asked)
+        if L < T and total(T, L) <= WORD_TOTAL:
+            return T, L
+    lowest = Fraction(math.floor(math.log1p(1e-4) * GRID) + 1, GRID)
+    raise ChannelError(
+        f"epsilon = {shown(asked)} does not fit in exact integers here; "
+        f"the nearest allowed value is {shown(lowest)}"
+    )
+
+
+def _asked_epsilon(epsilon: Probability) -> Fraction:
     asked = exact_fraction(epsilon, "epsilon")
     if not 0 < asked <= MAX_EPSILON:
         nearest = Fraction(1, GRID) if asked <= 0 else Fraction(MAX_EPSILON)
@@ -154,15 +201,7 @@ def from_epsilon(k: int, epsilon: Probability) -> SubsetSelection:
             f"epsilon = {shown(asked)} must be above 0 and at most {MAX_EPSILON}; "
             f"the nearest allowed value is {shown(nearest)}"
         )
-    for L in (10**4, 10**3, 10**2, 10, 1):
-        T = _floor_times_exp(L, asked)
-        if L < T <= WORD_TOTAL - (k - 1) * L:
-            return from_ratio(k, T, L)
-    lowest = Fraction(math.floor(math.log1p(1e-4) * GRID) + 1, GRID)
-    raise ChannelError(
-        f"epsilon = {shown(asked)} is too small for {k} options in exact integers; "
-        f"the nearest allowed value is {shown(lowest)}"
-    )
+    return asked
 
 
 def _floor_times_exp(factor: int, exponent: Fraction) -> int:

@@ -24,7 +24,6 @@ from survey.store import open_store
 
 THREADS = 4
 STARTUP_SECONDS = 30.0
-PARENT_POLL_SECONDS = 1.0
 
 logger = logging.getLogger(__name__)
 
@@ -80,13 +79,16 @@ def worker() -> Flask:
 
     Orphaned workers would hold the port and take reports that nobody releases.
     """
-    threading.Thread(target=_end_with, args=[os.getppid()], daemon=True).start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     return create_app()
 
 
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(PARENT_POLL_SECONDS)
+def _end_with_parent() -> None:
+    # Known from the start of this process: the parent may be gone before this line runs.
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    parent.join()
     # At once: what is acknowledged is on the disk, what is not will be sent again.
     os._exit(1)
 

@@ -284,6 +284,8 @@ def put(page, survey, state: str, codes: str) -> str:
     """Keep a report on the device whose codes are these, and say its body."""
     body = f'{{"definition":"{survey.sha256}","codes":{codes},"pad":""}}'
     entry = {"state": state, "body": body, "status": 422, "detail": ""}
+    # Until then the page that is open may still read, and send, what is put there.
+    expect(page.locator(".view.start")).to_be_visible()
     page.evaluate(
         "([key, text]) => localStorage.setItem(key, text)",
         [f"survey-report:{survey.slug}", json.dumps(entry)],

@@ -24,7 +24,7 @@ from survey.errors import (
     ReportTooLargeError,
     SurveyError,
 )
-from survey.questionnaire.definition import MAX_REPORT_BYTES, MAX_STRATUM_LENGTH, Definition
+from survey.questionnaire.definition import MAX_REPORT_BYTES, Definition
 from survey.store import PublishedSurvey, Store, StoredReport
 
 KEYS = ("definition", "report_id", "stratum", "codes", "invitation", "pad")
@@ -121,7 +121,7 @@ def accept(submission: Submission, definition: Definition) -> StoredReport:
 
 def _no_link(form: dict[str, Any]) -> str:
     """Strata and invitations come with links that a survey has issued; none does so far."""
-    if len(form["stratum"]) > MAX_STRATUM_LENGTH or form["stratum"]:
+    if form["stratum"]:
         raise ReportError("stratum must be empty: this survey has no strata")
     if form["invitation"]:
         raise ReportError("invitation must be empty: this survey takes no invitations")
@@ -177,7 +177,6 @@ def _finite(text: str) -> float:
     return value
 
 
-def _small_integer(text: str) -> int:
-    if len(text) > 10:
-        raise MalformedReportError("an integer in a report has at most 10 digits")
-    return int(text)
+def _small_integer(text: str) -> int | float:
+    # Longer ones are no code of any survey; as floats they are refused where codes are checked.
+    return int(text) if len(text) <= 10 else float(text)

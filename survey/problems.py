@@ -1,0 +1,106 @@
+"""Every refusal as an answer: problem+json (RFC 9457) for programs, a page for people."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from flask import Flask, Response, render_template, request
+from werkzeug.exceptions import HTTPException
+
+from survey import errors
+
+logger = logging.getLogger(__name__)
+
+STATUS: Mapping[type[errors.SurveyError], HTTPStatus] = {
+    errors.MalformedReportError: HTTPStatus.BAD_REQUEST,
+    errors.CrossSiteError: HTTPStatus.FORBIDDEN,
+    errors.NotFoundError: HTTPStatus.NOT_FOUND,
+    errors.ConflictError: HTTPStatus.CONFLICT,
+    errors.ClosedError: HTTPStatus.GONE,
+    errors.ReportTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.UnsupportedMediaError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    errors.ReportError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.DefinitionError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.StoreBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.StoreError: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+"""The status of each refusal; every other SurveyError is a mistake of ours."""
+
+RETRY_SECONDS = "5"
+
+
+def init_app(app: Flask) -> None:
+    """Answer every error of the application."""
+    app.register_error_handler(errors.SurveyError, _refused)
+    app.register_error_handler(HTTPException, _http_error)
+
+
+def _refused(error: errors.SurveyError) -> Response:
+    status = STATUS.get(type(error), HTTPStatus.INTERNAL_SERVER_ERROR)
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        logger.error("an error that no address expects", exc_info=error)
+        return _answer(status, DETAILS[status], "InternalServerError")
+    return _answer(status, str(error), type(error).__name__.removesuffix("Error"))
+
+
+def _http_error(error: HTTPException) -> Response:
+    status = HTTPStatus(error.code or 500)
+    response = _answer(status, DETAILS.get(status, status.description), status.phrase)
+    if error.code == HTTPStatus.METHOD_NOT_ALLOWED:
+        response.headers["Allow"] = ", ".join(getattr(error, "valid_methods", None) or [])
+    return response
+
+
+HEADINGS: Mapping[HTTPStatus, str] = {
+    HTTPStatus.NOT_FOUND: "Nothing is here",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Please come again in a moment",
+}
+
+DETAILS: Mapping[HTTPStatus, str] = {
+    HTTPStatus.NOT_FOUND: "There is nothing at this address. Check that the link is complete.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "What was sent is larger than this address takes.",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "Something went wrong here. Nothing of the request is kept.",
+    HTTPStatus.BAD_REQUEST: "The request could not be read. If you sent a form, open it again.",
+}
+
+
+def _answer(status: HTTPStatus, detail: str, name: str) -> Response:
+    """An error as problem+json (RFC 9457) for programs, as a page for people."""
+    if _wants_page():
+        response = Response(
+            render_template(
+                "error.html",
+                status=status,
+                detail=detail,
+                heading=HEADINGS.get(status, "This did not work"),
+                researcher_side=request.path.startswith("/research"),
+            ),
+            status,
+        )
+    else:
+        words = "".join(f" {c.lower()}" if c.isupper() else c for c in name).split()
+        response = _problem(status, detail, "-".join(words))
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        response.headers["Retry-After"] = RETRY_SECONDS
+    return response
+
+
+def _wants_page() -> bool:
+    """Whether a person is looking: browsers ask for HTML when they open an address."""
+    opened = request.method != "POST" and request.accept_mimetypes.accept_html
+    return request.path.startswith("/research") or (opened and not request.path.endswith(".json"))
+
+
+def _problem(status: HTTPStatus, detail: str, name: str) -> Response:
+    body = json.dumps(
+        {
+            "type": f"urn:survey:{name}",
+            "title": status.phrase,
+            "status": int(status),
+            "detail": detail,
+        }
+    )
+    return Response(body, status, mimetype="application/problem+json")

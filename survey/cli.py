@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, date, datetime
 from functools import wraps
 from pathlib import Path
@@ -12,7 +14,8 @@ from typing import Any
 
 import click
 
-from survey import __version__, serving
+from survey import __version__, demo, serving
+from survey.audit.proof import Auditor
 from survey.collect.publication import close as close_survey
 from survey.collect.publication import publish as publish_survey
 from survey.collect.release import release as release_reports
@@ -23,6 +26,7 @@ from survey.questionnaire.label import label
 from survey.questionnaire.native import load_file
 from survey.research.accounts import Passwords
 from survey.research.views import respondent_link
+from survey.respond.client import Client
 from survey.results.charts import in_words
 from survey.results.export import to_csv
 from survey.results.tables import Results, SurveyResult
@@ -214,6 +218,49 @@ def add_researcher(email: str, password: str) -> None:
         raise SurveyError(f"{email!r} is not an email address")
     _store().add_researcher(email, Passwords(_settings().password_cost).hash(password))
     click.echo(f"{email} can sign in at {_settings().public_url}/research/")
+
+
+@main.command()
+@click.argument("slug", required=False)
+@click.option(
+    "--samples",
+    default=100_000,
+    show_default=True,
+    type=click.IntRange(1_000),
+    help="Perturbations of each truth with the real generator.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
+@command
+def audit(slug: str | None, samples: int, as_json: bool) -> None:
+    """Prove that the shipped client runs the promised integers, for the demo's or SLUG's."""
+    client = Client.find()
+    definition = _newest(_store(), slug).definition if slug else demo.definition()
+    channels = list(dict.fromkeys(question.channel for question in definition.questions))
+    auditor = Auditor(client.files)
+    checks = [
+        *auditor.enumeration(channels),
+        auditor.words(channels),
+        *auditor.sampling(channels, samples),
+    ]
+    if as_json:
+        click.echo(
+            json.dumps(
+                {
+                    "client": client.sha256,
+                    "files": client.file_hashes,
+                    "checks": [asdict(check) for check in checks],
+                },
+                indent=2,
+            )
+        )
+    else:
+        click.echo(f"client {client.sha256}")
+        for name, digest in client.file_hashes.items():
+            click.echo(f"  {digest}  {name}")
+        for check in checks:
+            click.echo(f"{'ok  ' if check.ok else 'BAD '} {check.name}: {check.detail}")
+    if not all(check.ok for check in checks):
+        raise SurveyError("the client does not keep what it promises")
 
 
 @main.command()

@@ -16,7 +16,7 @@ from survey.collect.submission import receive
 from survey.errors import ConflictError, NotFoundError
 from survey.mechanism import secure_uniform_below
 from survey.mechanism.simulate import truths
-from survey.questionnaire.definition import Definition, report_body
+from survey.questionnaire.definition import Definition, freeze, report_body
 from survey.questionnaire.native import load_file
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store
@@ -55,6 +55,11 @@ def alone_in(directory: Path) -> Iterator[None]:
 def today() -> date:
     """The UTC date."""
     return datetime.now(UTC).date()
+
+
+def definition() -> Definition:
+    """The demo's survey as it is published."""
+    return freeze(load_file(DEFINITION, Caps()), 1)
 
 
 def prepare(store: Store, today: date) -> PublishedSurvey:

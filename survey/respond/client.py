@@ -40,10 +40,15 @@ class Client:
         )
 
     @property
+    def file_hashes(self) -> dict[str, str]:
+        """SHA-256 of each file, by name, in the order of the names."""
+        return {
+            name: hashlib.sha256(content).hexdigest()
+            for name, content in sorted(self.files.items())
+        }
+
+    @property
     def sha256(self) -> str:
         """SHA-256 over the lines `<sha256 of file>  <name>`, names in order."""
-        lines = (
-            f"{hashlib.sha256(content).hexdigest()}  {name}\n"
-            for name, content in sorted(self.files.items())
-        )
+        lines = (f"{digest}  {name}\n" for name, digest in self.file_hashes.items())
         return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()

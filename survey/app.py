@@ -26,14 +26,17 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Strict",
         WTF_CSRF_TIME_LIMIT=None,
+        # Our own Referrer-Policy withholds what this check asks for; token and SameSite remain.
+        WTF_CSRF_SSL_STRICT=False,
         MAX_CONTENT_LENGTH=research.MAX_UPLOAD_BYTES,
     )
     if settings.trusted_proxies:
         n = settings.trusted_proxies
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=n, x_proto=n, x_host=n)  # type: ignore[method-assign]
     store = store or open_store(settings.database)
-    respond.init_app(app, store)
-    research.init_app(app, store, Results(store), settings)
+    client = respond.Client.find()
+    respond.init_app(app, store, settings, client)
+    research.init_app(app, store, Results(store), settings, client.sha256)
     app.add_url_rule(
         "/healthz", view_func=lambda: Response("ok\n", mimetype="text/plain"), endpoint="healthz"
     )

@@ -84,6 +84,16 @@ def _newest(store: Store, slug: str, version: int | None = None) -> PublishedSur
     raise NotFoundError(f'there is no survey "{slug}"' + (f" version {version}" if version else ""))
 
 
+def _warn(epsilon: float) -> None:
+    """Say before it is frozen that a survey protects its respondents little."""
+    if epsilon > _settings().caps.warning:
+        click.echo(
+            f"warning: total epsilon {epsilon:.3f}: taken together, these answers are protected "
+            "little; ask fewer questions or choose a smaller epsilon for each",
+            err=True,
+        )
+
+
 @main.command()
 @click.argument("file", type=FILE)
 @command
@@ -98,6 +108,7 @@ def check(file: Path) -> None:
             )
         sys.exit(1)
     definition = freeze(survey, 1)
+    _warn(definition.epsilon)
     click.echo(
         f"{file}: no mistakes. {len(definition.questions)} questions, "
         f"total epsilon {definition.epsilon:.3f}, reports of "
@@ -127,7 +138,9 @@ def publish(file: Path) -> None:
     """Freeze a definition FILE and open it for reports."""
     settings, store = _settings(), _store()
     survey = publish_survey(store, load_file(file, settings.caps), _today())
-    click.echo(f"published {survey.slug} version {survey.version}, definition {survey.sha256}")
+    _warn(survey.definition.epsilon)
+    click.echo(f"published {survey.slug} version {survey.version}")
+    click.echo(f"definition {survey.sha256}\npage code  {Client.find().sha256}")
     click.echo(respondent_link(survey, settings.public_url))
 
 
@@ -174,11 +187,12 @@ def _lines(result: SurveyResult) -> list[str]:
     for question in result.questions:
         lines += ["", question.question.text]
         if question.disclosure == "hide":
-            more = f": about {question.more_needed:,} more needed" if question.more_needed else ""
-            lines.append(f"  not enough responses yet{more}")
+            lines.append(f"  {question.caveat(closed=survey.state == 'closed')}")
             continue
         width = max(len(row.option_label) for row in question.rows)
         lines += [f"  {row.option_label:<{width}}  {in_words(row)}" for row in question.rows]
+        if question.disclosure == "caution":
+            lines.append(f"  {question.caveat(closed=survey.state == 'closed')}")
     return lines
 
 

@@ -50,12 +50,15 @@ def headers(path: str, *, https: bool, immutable: bool) -> dict[str, str]:
     return chosen
 
 
-def check_same_origin(site: str | None, origin: str | None, host: str) -> None:
+def check_same_origin(site: str | None, origin: str | None, host: str, public_url: str) -> None:
     """Refuse a report that another site's page sends: there is no cookie to protect it.
 
     Browsers name the sender in Sec-Fetch-Site and Origin; programs that name none may send.
     """
     # Compared as text: a malformed Origin is another site's, never an error of ours.
-    elsewhere = origin is not None and origin not in (f"https://{host}", f"http://{host}")
+    # The public address counts whatever Host a proxy passes on.
+    public = "/".join(public_url.split("/")[:3])
+    own = (f"https://{host}", f"http://{host}", public)
+    elsewhere = origin is not None and origin not in own
     if site not in (None, "same-origin", "none") or elsewhere:
         raise CrossSiteError("a report is taken from this site's own page only")

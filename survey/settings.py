@@ -13,7 +13,7 @@ from survey.errors import SettingsError
 
 MIN_SECRET_LENGTH = 32
 FEWEST_RELEASED = 25
-"""No instance may release fewer reports together: one person must not be seen to arrive."""
+"""No instance may release fewer together while a survey is open: nobody is seen to arrive."""
 
 KNOWN_SECRETS = ("change-me", "changeme", "secret", "dev", "development", "example")
 
@@ -113,7 +113,7 @@ VARIABLES: Mapping[str, Variable] = {
     "SURVEY_EPSILON_WARNING": Variable(
         "warning",
         Decimal,
-        "total epsilon above which a survey is called little protected",
+        "total epsilon above which researchers are warned",
         of_caps=True,
     ),
     "SURVEY_RELEASE_MINIMUM": Variable(

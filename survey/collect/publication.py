@@ -38,6 +38,5 @@ def close(store: Store, slug: str, today: date) -> bool:
         raise NotFoundError(f'there is no survey "{slug}"')
     closed = store.close_survey(slug, today)
     released = sum(release(store, survey, 1) for survey in store.versions(slug))
-    if closed or released:
-        store.vacuum()
+    store.vacuum()
     return bool(closed or released)

@@ -127,8 +127,10 @@ class ReleaseLoop:
             waiting = self._store.waiting(survey.key)
             released = self._store.released(survey.key)
             if survey.state == "closed":
-                # A close that was interrupted between its two steps is finished here.
-                n += release(self._store, survey, 1) if waiting else 0
+                # A close that was interrupted between its steps is finished here.
+                if waiting:
+                    n += release(self._store, survey, 1)
+                    self._store.vacuum()
             elif is_due(waiting, released, now - last, self._settings):
                 n += release(self._store, survey, self._settings.release_minimum)
                 self._last[survey.key] = now
@@ -147,6 +149,10 @@ class ReleaseLoop:
             for survey in self._store.surveys()
             if survey.state == "closed" and today - survey.changed > GRACE
         ]
-        if sum(self._store.forget_ids(survey.key) for survey in old):
+        for survey in old:
+            self._store.forget_ids(survey.key)
+        if old and self._store.has_free_pages():
             self._store.vacuum()
+        elif old:
+            self._store.truncate_log()
         self._tidied = today

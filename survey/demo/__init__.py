@@ -68,6 +68,13 @@ def prepare(store: Store, today: date) -> PublishedSurvey:
     return found[0] if found else publish(store, load_file(DEFINITION, Caps()), today)
 
 
+def is_untouched(survey: PublishedSurvey) -> bool:
+    """Whether this is still the survey that the simulated respondents know how to answer."""
+    asked = {question.id: question.channel.k for question in survey.definition.questions}
+    known = {question: len(shares) for question, shares in TRUE_SHARES.items()}
+    return survey.state == "open" and asked == known
+
+
 def set_login(store: Store, password_hash: str) -> None:
     """Give the demo's researcher a password, new at every start."""
     try:

@@ -65,6 +65,9 @@ def _simulate(store: Store, survey: PublishedSurvey, settings: Settings, respond
     there = store.released(survey.key) + store.waiting(survey.key)
     if respondents <= there:
         return
+    if not demo.is_untouched(survey):
+        click.echo("The survey was changed or closed: nobody is simulated. --fresh starts over.")
+        return
     releases = ReleaseLoop(store, settings)
     with click.progressbar(
         demo.respond(store, survey, respondents - there, demo.today()),

@@ -27,7 +27,9 @@ HASH_IN_LINK = 16
 """Digits of the definition id in a link's fragment; the client refuses another definition."""
 
 
-def blueprint(store: Store, results: Results, settings: Settings, signed_in: SignedIn) -> Blueprint:
+def blueprint(
+    store: Store, results: Results, settings: Settings, signed_in: SignedIn, client_hash: str
+) -> Blueprint:
     """The researchers' routes over one store."""
     routes = Blueprint("research", __name__, url_prefix="/research")
     stylesheet = STYLESHEET.read_bytes()
@@ -37,6 +39,7 @@ def blueprint(store: Store, results: Results, settings: Settings, signed_in: Sig
     def words() -> dict[str, Any]:
         return {
             "research_css": url_for("research.asset", version=stylesheet_hash),
+            "client_hash": client_hash,
             "percent": percent,
             "in_words": in_words,
         }
@@ -129,6 +132,10 @@ def _dashboard(result: SurveyResult, settings: Settings) -> dict[str, Any]:
             question.question.id: chart_svg(question)
             for question in result.questions
             if question.disclosure != "hide"
+        },
+        "caveats": {
+            question.question.id: question.caveat(closed=result.survey.state == "closed")
+            for question in result.questions
         },
         "labels": {question.id: label(question.channel) for question in definition.questions},
     }

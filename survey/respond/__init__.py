@@ -6,9 +6,12 @@ from flask import Flask
 
 from survey.respond.client import Client
 from survey.respond.views import blueprint
+from survey.settings import Settings
 from survey.store import Store
 
+__all__ = ["Client", "init_app"]
 
-def init_app(app: Flask, store: Store) -> None:
+
+def init_app(app: Flask, store: Store, settings: Settings, client: Client) -> None:
     """Add the respondents' addresses to the application."""
-    app.register_blueprint(blueprint(store, Client.find()))
+    app.register_blueprint(blueprint(store, client, settings))

@@ -12,10 +12,11 @@ from survey.errors import ClosedError, NotFoundError, ReportTooLargeError, Unsup
 from survey.questionnaire.definition import MAX_REPORT_BYTES
 from survey.respond.client import TYPES, Client
 from survey.security import check_same_origin
+from survey.settings import Settings
 from survey.store import PublishedSurvey, Store
 
 
-def blueprint(store: Store, client: Client) -> Blueprint:
+def blueprint(store: Store, client: Client, settings: Settings) -> Blueprint:
     """The respondents' routes over one store and one client."""
     routes = Blueprint("respond", __name__)
     client_hash = client.sha256
@@ -40,7 +41,10 @@ def blueprint(store: Store, client: Client) -> Blueprint:
     @routes.post("/s/<slug>/reports")
     def reports(slug: str) -> Response:
         check_same_origin(
-            request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin"), request.host
+            request.headers.get("Sec-Fetch-Site"),
+            request.headers.get("Origin"),
+            request.host,
+            settings.public_url,
         )
         submission.receive(store, slug, _body(), datetime.now(UTC).date())
         # The same answer for a new report and for one that was here before.

@@ -71,6 +71,17 @@ class QuestionResult:
     disclosure: Disclosure
     more_needed: int
 
+    def caveat(self, *, closed: bool) -> str:
+        """What to say beside this question, or instead of its numbers; empty when nothing."""
+        if self.disclosure == "show":
+            return ""
+        if self.disclosure == "caution":
+            return "Read with caution: the intervals are still wide."
+        more = f"about {self.more_needed:,} more" if self.more_needed else "more"
+        if closed:
+            return f"Not enough responses: {more} would have been needed."
+        return f"Not enough responses yet: {more} needed."
+
 
 @dataclass(frozen=True)
 class SurveyResult:

@@ -152,10 +152,10 @@ class SqliteStore(SqliteResearchers):
             _write(connection, survey, seal(groups), n)
         return n
 
-    def forget_ids(self, survey: int) -> int:
+    def forget_ids(self, survey: int) -> None:
         """Delete the ids of a survey's released reports; a resent one can no longer be told."""
         with self._transaction() as connection:
-            return connection.execute("DELETE FROM seen WHERE survey = ?", [survey]).rowcount
+            connection.execute("DELETE FROM seen WHERE survey = ?", [survey])
 
     # -- released data
 

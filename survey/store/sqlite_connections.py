@@ -129,6 +129,12 @@ class SqliteConnections:
                 database.execute(BUSY_TIMEOUT)
             self._log_pending = bool(row[0])
 
+    def has_free_pages(self) -> bool:
+        """Whether something was deleted since the file was last rewritten."""
+        with named_errors():
+            row = self._database().execute("PRAGMA freelist_count").fetchone()
+            return bool(row[0])
+
     def vacuum(self) -> None:
         """Rewrite the file, so that the layout of its pages tells nothing of its history."""
         with named_errors():

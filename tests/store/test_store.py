@@ -151,6 +151,23 @@ def test_a_close_that_was_interrupted_is_finished_by_closing_again(store, small,
     assert store.tally(small.key).n == 7
 
 
+def test_a_close_whose_rewriting_failed_is_finished_by_closing_again(store, small, monkeypatch):
+    for each in random_reports(3000):
+        store.add_report(small.key, each)
+    vacuum = store.vacuum
+
+    def fails_once():
+        monkeypatch.setattr(store, "vacuum", vacuum)
+        raise StoreBusyError("full")
+
+    monkeypatch.setattr(store, "vacuum", fails_once)
+    with pytest.raises(StoreBusyError):
+        close(store, "small", TODAY)
+    assert store.has_free_pages()
+    close(store, "small", TODAY)
+    assert not store.has_free_pages()
+
+
 def test_a_close_that_was_interrupted_is_finished_by_the_release_loop(store, small, settings):
     store.add_report(small.key, report(1))
     store.close_survey("small", TODAY)

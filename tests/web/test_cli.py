@@ -18,9 +18,13 @@ import pytest
 from click.testing import CliRunner
 
 from survey.cli import main
+from survey.collect.publication import close, publish
+from survey.demo import DEFINITION, prepare
 from survey.errors import StoreBusyError, StoreError
+from survey.questionnaire.native import load
+from survey.settings import Caps
 from survey.store import open_store
-from tests.conftest import SECRET, SMALL, free_port
+from tests.conftest import SECRET, SMALL, TODAY, free_port
 
 
 @pytest.fixture
@@ -42,7 +46,7 @@ def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_pa
     assert published.exit_code == 0
     digest = re.search(r"definition ([0-9a-f]{64})", published.output)[1]
     assert f"http://127.0.0.1:8000/s/small#d={digest[:16]}" in published.output
-    assert "not enough responses yet" in run("estimate", "small").output
+    assert "Not enough responses yet" in run("estimate", "small").output
     assert len(list(csv.DictReader(io.StringIO(run("export", "small").output)))) == 6
     target = tmp_path / "out.csv"
     run("export", "small", "--output", str(target))
@@ -143,7 +147,7 @@ def test_an_unsafe_setting_refuses_to_serve(run, monkeypatch, variable, value, w
     assert words in refused.stderr
 
 
-def demo(directory, port, *arguments):
+def demo(directory, port, *arguments, **variables):
     return subprocess.Popen(
         [
             sys.executable,
@@ -159,7 +163,7 @@ def demo(directory, port, *arguments):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", **variables},
     )
 
 
@@ -253,6 +257,49 @@ def test_the_demo_prints_its_links_also_where_a_proxy_is_set(tmp_path, monkeypat
     assert "Dashboard" in printed_until(process, "Ctrl-C")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
+
+
+@pytest.mark.parametrize("change", ["closed", "changed"])
+def test_a_demo_whose_survey_was_changed_or_closed_still_starts(tmp_path, change):
+    store = open_store(f"sqlite:///{tmp_path / 'demo' / 'demo.db'}")
+    store.migrate()
+    prepare(store, TODAY)
+    if change == "closed":
+        close(store, "workplace", TODAY)
+    else:
+        text = DEFINITION.read_text(encoding="utf-8").replace('"leaving"', '"leave_soon"')
+        publish(store, load(text.encode(), "w.toml", Caps()), TODAY)
+    store.close_connections()
+    process = demo(tmp_path / "demo", free_port(), "--respondents", "100")
+    assert "--fresh starts over" in printed_until(process, "Ctrl-C")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+
+
+def test_a_demo_opens_the_survey_in_a_browser_when_asked_to(tmp_path):
+    opened = tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(0o755)
+    process = demo(
+        tmp_path / "demo", free_port(), "--respondents", "0", "--open", BROWSER=f"{browser} %s"
+    )
+    output = printed_until(process, "Ctrl-C")
+    while not (opened.exists() and opened.read_text()):
+        assert process.poll() is None
+    assert opened.read_text().strip() in output
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+
+
+def test_a_weak_survey_is_warned_of_before_it_is_frozen(run, tmp_path):
+    run("migrate")
+    weak = tmp_path / "weak.toml"
+    weak.write_text(SMALL.replace('truth_probability = "3/4"', "epsilon = 4.5"), encoding="utf-8")
+    for command in ("check", "publish"):
+        warned = run(command, str(weak))
+        assert warned.exit_code == 0
+        assert "protected little" in warned.stderr
 
 
 def test_a_fresh_demo_forgets_the_one_before(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as run
 from hypothesis import strategies as st
 
+from survey.app import create_app
 from survey.collect.publication import close, publish
 from survey.errors import StoreBusyError
 from survey.questionnaire.native import load
@@ -150,6 +152,15 @@ def test_what_is_not_json_is_400(client, small):
 def test_another_site_s_page_cannot_send_reports(client, store, small, headers):
     assert client.post("/s/small/reports", json=body(small), headers=headers).status_code == 403
     assert store.waiting(small.key) == 0
+
+
+def test_a_proxy_that_hides_the_host_does_not_make_a_report_foreign(store, settings, small):
+    public = replace(settings, public_url="https://survey.example.org")
+    client = create_app(public, store).test_client()
+    headers = {"Origin": "https://survey.example.org", "Sec-Fetch-Site": "same-origin"}
+    assert client.post("/s/small/reports", json=body(small), headers=headers).status_code == 201
+    headers = {"Origin": "https://survey.example.org.evil.example"}
+    assert client.post("/s/small/reports", json=body(small), headers=headers).status_code == 403
 
 
 def test_a_busy_store_is_503_with_retry_after(client, store, small, monkeypatch):

@@ -139,6 +139,36 @@ def test_the_right_password_forgives_the_wrong_ones_before_it(client, researcher
         assert sign_in(client).status_code == 302
 
 
+def test_researchers_sign_in_and_publish_behind_https_without_a_referer(
+    store, settings, researcher
+):
+    """Our pages send no Referer, so nothing may ask for one."""
+    proxied = replace(settings, trusted_proxies=1, public_url="https://survey.example.org")
+    client = create_app(proxied, store).test_client()
+    client.environ_base.update(
+        HTTP_X_FORWARDED_PROTO="https",
+        HTTP_X_FORWARDED_HOST="survey.example.org",
+        HTTP_X_FORWARDED_FOR="203.0.113.9",
+    )
+    options = {"base_url": "https://survey.example.org"}
+    form = {
+        "csrf_token": token(client.get("/research/sign-in", **options)),
+        "email": EMAIL,
+        "password": PASSWORD,
+    }
+    assert client.post("/research/sign-in", data=form, **options).status_code == 302
+    page = client.get("/research/publish", **options)
+    assert page.status_code == 200
+    sent = {"csrf_token": token(page), "file": (io.BytesIO(SMALL.encode()), "s.toml")}
+    published = client.post(
+        "/research/publish", data=sent, content_type="multipart/form-data", **options
+    )
+    assert published.status_code == 302
+    form = {"csrf_token": token(client.get("/research/", **options))}
+    assert client.post("/research/sign-out", data=form, **options).status_code == 302
+    assert client.post("/research/sign-out", data={}, **options).status_code == 400
+
+
 def test_behind_a_trusted_proxy_the_visitors_address_is_the_one_that_counts(store, settings):
     proxied = replace(settings, trusted_proxies=1, public_url="https://survey.example.org")
     proxied_app = create_app(proxied, store)

@@ -45,10 +45,11 @@ import { words } from "./words.js";
  * @param {object} of
  * @param {Definition} of.definition
  * @param {string} of.clientHash
+ * @param {boolean} of.durable  whether this browser lets the page keep anything
  * @param {() => void} of.onStart
  * @returns {View}
  */
-export function startView({ definition, clientHash, onStart }) {
+export function startView({ definition, clientHash, durable, onStart }) {
   const spoken = surveyText(definition);
   const content = element(
     "div",
@@ -59,6 +60,7 @@ export function startView({ definition, clientHash, onStart }) {
     privacyLabel(definition, clientHash),
     element("p", {}, words.start.sendOnce),
     element("p", {}, words.start.forgotten),
+    ...(durable ? [] : [element("p", { class: "notice" }, words.start.keepsNothing)]),
     button(words.start.button, onStart),
     ...contact(definition),
   );

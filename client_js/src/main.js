@@ -54,7 +54,11 @@ async function open() {
   const entry = outbox.read();
   if (entry.state !== "empty") delivery.resume(entry, false);
   else if (!definition) stage.show(cannotView(reasonFor(error), reload));
-  else begin(createVisit(definition, (answers) => report(answers, definition, outbox, delivery)));
+  else {
+    const onSend = (/** @type {Answers} */ answers) =>
+      report(answers, definition, outbox, delivery);
+    begin(createVisit(definition, outbox.durable, onSend));
+  }
 }
 
 /** The browser may deny storage by throwing when it is named. */
@@ -133,7 +137,8 @@ function createDelivery(outbox, definition) {
       return;
     }
     outbox.accepted(body);
-    stage.show(sentView({ definition, body, earlier, onRemove: remove }));
+    const { durable } = outbox;
+    stage.show(sentView({ definition, body, durable, earlier, onRemove: remove }));
   }
 
   /** The waiting view appears with the first failure and stays: later ones only change a line. */
@@ -173,7 +178,10 @@ function createDelivery(outbox, definition) {
     if (entry.state === "pending") deliver(entry.body, earlier);
     if (entry.state === "refused") showRefused(entry, earlier);
     if (entry.state === "empty") stage.show(removedView(definition));
-    if (entry.state === "sent") stage.show(markView(definition, earlier, remove));
+    if (entry.state === "sent") {
+      const { durable } = outbox;
+      stage.show(markView({ definition, durable, earlier, onRemove: remove }));
+    }
   }
 
   return { resume };
@@ -183,9 +191,10 @@ function createDelivery(outbox, definition) {
  * From the start page to Send: the only place that holds raw answers, and forgets them.
  *
  * @param {Definition} definition
+ * @param {boolean} durable  whether this browser lets the page keep anything
  * @param {(answers: Answers) => void} onSend
  */
-function createVisit(definition, onSend) {
+function createVisit(definition, durable, onSend) {
   const nameOf = randomNames(definition);
   /** @type {Record<string, number>} */
   let answers = Object.create(null);
@@ -201,7 +210,7 @@ function createVisit(definition, onSend) {
   }
 
   function start() {
-    stage.show(startView({ definition, clientHash, onStart: () => ask(0) }));
+    stage.show(startView({ definition, clientHash, durable, onStart: () => ask(0) }));
   }
 
   /** @param {number} at @param {string | null} [focusOn] */

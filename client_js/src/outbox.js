@@ -54,7 +54,7 @@ export function createOutbox(storage, slug) {
     /** What is kept now, by this tab or another. */
     read: shelf.read,
 
-    /** Whether what is kept outlives this page. */
+    /** Whether what is kept, or would be, outlives this page. */
     get durable() {
       return shelf.durable;
     },
@@ -127,7 +127,7 @@ export function createOutbox(storage, slug) {
 function createShelf(storage, key) {
   /** @type {Entry} */
   let held = EMPTY;
-  let durable = storage !== null;
+  let durable = canKeep(storage);
 
   return {
     get durable() {
@@ -136,7 +136,9 @@ function createShelf(storage, key) {
     /** @returns {Entry} */
     read() {
       const text = attempt(() => storage?.getItem(key)) ?? null;
-      if (text !== null) held = parseEntry(text);
+      if (text === null) return held;
+      durable = true;
+      held = parseEntry(text);
       return held;
     },
     /** @param {Entry} entry */
@@ -151,6 +153,15 @@ function createShelf(storage, key) {
       attempt(() => storage?.removeItem(key));
     },
   };
+}
+
+/** Try it with a word that says nothing and is gone at once. @param {KeptOnDevice | null} storage */
+function canKeep(storage) {
+  const probe = "survey-probe";
+  attempt(() => storage?.setItem(probe, probe));
+  const isKept = attempt(() => storage?.getItem(probe)) === probe;
+  attempt(() => storage?.removeItem(probe));
+  return isKept;
 }
 
 /**
@@ -253,10 +264,11 @@ export function waitingView({ definition, durable, earlier, onTryNow }) {
  * @param {object} of
  * @param {Known} of.definition
  * @param {string} of.body
+ * @param {boolean} of.durable  whether the mark outlives this page
  * @param {boolean} of.earlier
  * @param {() => void} of.onRemove
  */
-export function sentView({ definition, body, earlier, onRemove }) {
+export function sentView({ definition, body, durable, earlier, onRemove }) {
   const { sent, mark } = words;
   const written = definition ? paragraphs(definition.thanks, surveyText(definition)) : [];
   return view(
@@ -266,22 +278,39 @@ export function sentView({ definition, body, earlier, onRemove }) {
     ...earlierNotice(earlier),
     ...(written.length > 0 ? written : [paragraph(sent.thanks)]),
     disclosure(sent.what, ...whatWasSent(definition, body, sent.warning)),
-    paragraph(mark.afterSending),
-    button(mark.remove, onRemove, { class: "button second" }),
+    ...markNotice(mark.afterSending, durable, onRemove),
     ...(definition ? contact(definition) : []),
   );
 }
 
-/** @param {Known} definition @param {boolean} earlier @param {() => void} onRemove */
-export function markView(definition, earlier, onRemove) {
+/**
+ * What is said of the mark, and the way to remove it: only where there is one that stays.
+ *
+ * @param {string} text
+ * @param {boolean} durable
+ * @param {() => void} onRemove
+ */
+function markNotice(text, durable, onRemove) {
+  const { mark } = words;
+  if (!durable) return [paragraph(mark.keepsNothing, "notice")];
+  return [paragraph(text), button(mark.remove, onRemove, { class: "button second" })];
+}
+
+/**
+ * @param {object} of
+ * @param {Known} of.definition
+ * @param {boolean} of.durable
+ * @param {boolean} of.earlier
+ * @param {() => void} of.onRemove
+ */
+export function markView({ definition, durable, earlier, onRemove }) {
   const { mark } = words;
   return view(
     "mark",
     mark.heading,
     definition,
     ...earlierNotice(earlier),
-    paragraph(mark.text),
-    button(mark.remove, onRemove, { class: "button second" }),
+    ...markNotice(mark.text, durable, onRemove),
   );
 }
 

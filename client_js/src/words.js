@@ -11,8 +11,9 @@ const plural = (count, one, many) => `${count} ${count === 1 ? one : many}`;
 /** A share of 100 that rounds to nothing is still possible. @param {string} tenths */
 const about = (tenths) => (tenths === "0" ? "fewer than 0.1" : `about ${tenths}`);
 
-/** @param {number} percent */
-const atMost = (percent) => (percent > 99 ? "above 99%" : `at most ${percent}%`);
+/** What a suspicion becomes; the bound rounds up, so 100 would say too much. @param {number} percent */
+const becomes = (percent) =>
+  percent > 99 ? "can become more than 99%" : `becomes at most ${percent}%`;
 
 export const words = {
   language: "en",
@@ -43,6 +44,9 @@ export const words = {
     forgotten:
       "Until you press “Send my report”, your answers are kept nowhere. If you leave or reload " +
       "this page before that, they are forgotten.",
+    keepsNothing:
+      "This browser lets the page keep nothing: keep this page open until your report is sent, " +
+      "and answer only once.",
     contact: "Who asks, and whom to ask",
     button: "Start",
   },
@@ -67,7 +71,7 @@ export const words = {
       /** @type {{from10: number, from50: number}} */ bounds,
     ) =>
       `One report can multiply anyone’s odds about your answer by at most ${factor}: ` +
-      `a suspicion of 10% becomes ${atMost(bounds.from10)}, of 50% ${atMost(bounds.from50)}.`,
+      `a suspicion of 10% ${becomes(bounds.from10)}, and one of 50% ${becomes(bounds.from50)}.`,
     caption: "What a report can say about you, question by question",
     columns: [
       "Question",
@@ -177,6 +181,9 @@ export const words = {
     afterSending:
       "This device keeps one mark that a report was sent for this survey, so that none is sent " +
       "twice. The mark holds no answers and no report.",
+    keepsNothing:
+      "This browser lets the page keep nothing, so it cannot know next time that you answered. " +
+      "Please do not answer again: every further report would weaken your protection.",
     remove: "Remove the trace from this device",
     removedHeading: "The trace was removed",
     removed:

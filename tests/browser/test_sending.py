@@ -448,6 +448,36 @@ def test_where_storage_is_denied_the_report_waits_in_the_open_page(site, device)
     assert len(set(device.bodies)) == 1
 
 
+@pytest.mark.parametrize(
+    "denial",
+    [
+        "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('no') }})",
+        "for (const name of ['getItem', 'setItem', 'removeItem'])"
+        " Storage.prototype[name] = () => { throw new DOMException('no') }",
+    ],
+    ids=["when named", "when used"],
+)
+def test_where_storage_is_denied_the_page_says_so_and_promises_no_mark(site, device, denial):
+    device.context.add_init_script(denial)
+    page = device.open(site.link(site.publish()))
+    expect(page.locator(".notice", has_text="keep this page open")).to_be_visible()
+    answer_and_send(page)
+    wait_sent(page)
+    expect(page.locator(".notice", has_text="Please do not answer again")).to_be_visible()
+    expect(page.get_by_text("This device keeps one mark")).to_have_count(0)
+    expect(page.get_by_role("button")).to_have_count(0)
+
+
+def test_where_storage_works_nothing_of_this_is_said(site, device):
+    page = device.open(site.link(site.publish()))
+    heading(page, "A small survey")
+    expect(page.get_by_text("lets the page keep nothing")).to_have_count(0)
+    assert kept(page) == {}
+    answer_and_send(page)
+    wait_sent(page)
+    expect(page.get_by_text("lets the page keep nothing")).to_have_count(0)
+
+
 def test_every_pattern_of_answers_has_the_same_keys_length_and_number_of_requests(site, new_device):
     survey = site.publish()
     shapes = set()

@@ -137,8 +137,9 @@ def migrate() -> None:
 def publish(file: Path) -> None:
     """Freeze a definition FILE and open it for reports."""
     settings, store = _settings(), _store()
-    survey = publish_survey(store, load_file(file, settings.caps), _today())
-    _warn(survey.definition.epsilon)
+    written = load_file(file, settings.caps)
+    _warn(freeze(written, 1).epsilon)
+    survey = publish_survey(store, written, _today())
     click.echo(f"published {survey.slug} version {survey.version}")
     click.echo(f"definition {survey.sha256}\npage code  {Client.find().sha256}")
     click.echo(respondent_link(survey, settings.public_url))

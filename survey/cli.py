@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from datetime import UTC, date, datetime
 from functools import wraps
 from pathlib import Path
@@ -15,23 +13,22 @@ from typing import Any
 import click
 
 from survey import __version__, demo, serving
-from survey.audit.proof import Auditor
+from survey.audit.report import all_checks, as_json_text, as_text
 from survey.collect.publication import close as close_survey
 from survey.collect.publication import publish as publish_survey
 from survey.collect.release import release as release_reports
 from survey.demo import run
-from survey.errors import DefinitionError, NotFoundError, SurveyError
+from survey.errors import DefinitionError, SurveyError
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.label import label
 from survey.questionnaire.native import load_file
 from survey.research.accounts import Passwords
 from survey.research.views import respondent_link
 from survey.respond.client import Client
-from survey.results.charts import in_words
-from survey.results.export import to_csv
-from survey.results.tables import Results, SurveyResult
+from survey.results.export import to_csv, to_lines
+from survey.results.tables import Results
 from survey.settings import Settings
-from survey.store import PublishedSurvey, Store, open_store
+from survey.store import Store, find_survey, open_store
 
 Command = Callable[..., Any]
 
@@ -75,13 +72,6 @@ def _store() -> Store:
 
 def _today() -> date:
     return datetime.now(UTC).date()
-
-
-def _newest(store: Store, slug: str, version: int | None = None) -> PublishedSurvey:
-    for survey in store.versions(slug):
-        if version in (None, survey.version):
-            return survey
-    raise NotFoundError(f'there is no survey "{slug}"' + (f" version {version}" if version else ""))
 
 
 def _warn(epsilon: float) -> None:
@@ -160,8 +150,7 @@ def close(slug: str) -> None:
 def release(slug: str) -> None:
     """Release what waits for SLUG, if enough reports do."""
     store, minimum = _store(), _settings().release_minimum
-    if not store.versions(slug):
-        raise NotFoundError(f'there is no survey "{slug}"')
+    find_survey(store, slug)
     n = sum(release_reports(store, survey, minimum) for survey in store.versions(slug))
     if not n:
         raise SurveyError(f"nothing released: fewer than {minimum} reports wait")
@@ -175,26 +164,8 @@ def release(slug: str) -> None:
 def estimate(slug: str, version: int | None) -> None:
     """Print the estimates of SLUG from its released reports."""
     store = _store()
-    result = Results(store).of(_newest(store, slug, version))
-    click.echo("\n".join(_lines(result)))
-
-
-def _lines(result: SurveyResult) -> list[str]:
-    survey = result.survey
-    lines = [
-        f"{survey.definition.title} ({survey.slug}, version {survey.version}): "
-        f"{result.n:,} released reports, 95% intervals"
-    ]
-    for question in result.questions:
-        lines += ["", question.question.text]
-        if question.disclosure == "hide":
-            lines.append(f"  {question.caveat(closed=survey.state == 'closed')}")
-            continue
-        width = max(len(row.option_label) for row in question.rows)
-        lines += [f"  {row.option_label:<{width}}  {in_words(row)}" for row in question.rows]
-        if question.disclosure == "caution":
-            lines.append(f"  {question.caveat(closed=survey.state == 'closed')}")
-    return lines
+    result = Results(store).of(find_survey(store, slug, version))
+    click.echo("\n".join(to_lines(result)))
 
 
 @main.command()
@@ -205,7 +176,7 @@ def _lines(result: SurveyResult) -> list[str]:
 def export(slug: str, version: int | None, output: Path | None) -> None:
     """Write the estimates of SLUG as CSV."""
     store = _store()
-    text = to_csv(Results(store).of(_newest(store, slug, version)).rows)
+    text = to_csv(Results(store).of(find_survey(store, slug, version)).rows)
     if output is None:
         sys.stdout.buffer.write(text.encode("utf-8"))
     else:
@@ -249,31 +220,11 @@ def add_researcher(email: str, password: str) -> None:
 def audit(slug: str | None, samples: int, as_json: bool) -> None:
     """Prove that the shipped client runs the promised integers, for the demo's or SLUG's."""
     client = Client.find()
-    definition = _newest(_store(), slug).definition if slug else demo.definition()
+    definition = find_survey(_store(), slug).definition if slug else demo.definition()
     channels = list(dict.fromkeys(question.channel for question in definition.questions))
-    auditor = Auditor(client.files)
-    checks = [
-        *auditor.enumeration(channels),
-        auditor.words(channels),
-        *auditor.sampling(channels, samples),
-    ]
-    if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "client": client.sha256,
-                    "files": client.file_hashes,
-                    "checks": [asdict(check) for check in checks],
-                },
-                indent=2,
-            )
-        )
-    else:
-        click.echo(f"client {client.sha256}")
-        for name, digest in client.file_hashes.items():
-            click.echo(f"  {digest}  {name}")
-        for check in checks:
-            click.echo(f"{'ok  ' if check.ok else 'BAD '} {check.name}: {check.detail}")
+    checks = all_checks(client.files, channels, samples)
+    write = as_json_text if as_json else as_text
+    click.echo(write(client.sha256, client.file_hashes, checks))
     if not all(check.ok for check in checks):
         raise SurveyError("the client does not keep what it promises")
 

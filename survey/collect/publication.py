@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import date
 
 from survey.collect.release import release
-from survey.errors import ConflictError, NotFoundError
+from survey.errors import ConflictError
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.model import Survey
-from survey.store import PublishedSurvey, Store
+from survey.store import PublishedSurvey, Store, find_survey
 
 
 def publish(store: Store, survey: Survey, today: date) -> PublishedSurvey:
@@ -34,8 +34,7 @@ def close(store: Store, slug: str, today: date) -> bool:
     may ever read would have been given for nothing. Interrupted, it is finished by closing again.
     The file is rewritten at the end, so that its pages tell nothing of who came when.
     """
-    if not store.versions(slug):
-        raise NotFoundError(f'there is no survey "{slug}"')
+    find_survey(store, slug)
     closed = store.close_survey(slug, today)
     released = sum(release(store, survey, 1) for survey in store.versions(slug))
     store.vacuum()

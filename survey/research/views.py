@@ -20,7 +20,7 @@ from survey.results.charts import chart_svg, in_words, percent
 from survey.results.export import to_csv
 from survey.results.tables import Results, SurveyResult
 from survey.settings import Settings
-from survey.store import PublishedSurvey, Store
+from survey.store import PublishedSurvey, Store, find_survey
 
 STYLESHEET = Path(__file__).resolve().parent.parent / "static" / "research.css"
 HASH_IN_LINK = 16
@@ -59,6 +59,14 @@ def blueprint(
             surveys=[(survey, store.released(survey.key)) for survey in found],
         )
 
+    _add_publishing(routes, store, settings, signed_in)
+    _add_results(routes, store, results, settings, signed_in)
+    return routes
+
+
+def _add_publishing(
+    routes: Blueprint, store: Store, settings: Settings, signed_in: SignedIn
+) -> None:
     @routes.route("/publish", methods=["GET", "POST"])
     @signed_in.required
     def publish() -> Any:
@@ -75,9 +83,6 @@ def blueprint(
         page = render_template("research/publish.html", form=form, mistakes=mistakes)
         return page, 422 if mistakes or form.errors else 200
 
-    _add_results(routes, store, results, settings, signed_in)
-    return routes
-
 
 def _add_results(
     routes: Blueprint, store: Store, results: Results, settings: Settings, signed_in: SignedIn
@@ -85,19 +90,19 @@ def _add_results(
     @routes.get("/surveys/<slug>")
     @signed_in.required
     def newest(slug: str) -> Any:
-        version = _version(store, slug, None).version
+        version = find_survey(store, slug).version
         return redirect(url_for("research.dashboard", slug=slug, version=version))
 
     @routes.get("/surveys/<slug>/<int:version>")
     @signed_in.required
     def dashboard(slug: str, version: int) -> str:
-        result = results.of(_version(store, slug, version))
+        result = results.of(find_survey(store, slug, version))
         return render_template("research/dashboard.html", **_dashboard(result, settings))
 
     @routes.get("/surveys/<slug>/<int:version>/estimates.csv")
     @signed_in.required
     def estimates(slug: str, version: int) -> Response:
-        result = results.of(_version(store, slug, version))
+        result = results.of(find_survey(store, slug, version))
         return Response(
             to_csv(result.rows),
             content_type="text/csv; charset=utf-8",
@@ -139,10 +144,3 @@ def _dashboard(result: SurveyResult, settings: Settings) -> dict[str, Any]:
         },
         "labels": {question.id: label(question.channel) for question in definition.questions},
     }
-
-
-def _version(store: Store, slug: str, version: int | None) -> PublishedSurvey:
-    for survey in store.versions(slug):
-        if version in (None, survey.version):
-            return survey
-    raise NotFoundError("There is no such survey.")

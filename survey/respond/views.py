@@ -13,7 +13,7 @@ from survey.questionnaire.definition import MAX_REPORT_BYTES
 from survey.respond.client import TYPES, Client
 from survey.security import check_same_origin
 from survey.settings import Settings
-from survey.store import PublishedSurvey, Store
+from survey.store import Store, find_survey
 
 
 def blueprint(store: Store, client: Client, settings: Settings) -> Blueprint:
@@ -25,7 +25,7 @@ def blueprint(store: Store, client: Client, settings: Settings) -> Blueprint:
     @routes.get("/s/<slug>")
     def page(slug: str) -> tuple[str, int]:
         # Also for a closed survey: someone may come back to learn whether a report arrived.
-        closed = _survey(store, slug).state == "closed"
+        closed = find_survey(store, slug).state == "closed"
         shell = render_template(
             "respond/page.html", client_base=client_base, client_hash=client_hash
         )
@@ -33,7 +33,7 @@ def blueprint(store: Store, client: Client, settings: Settings) -> Blueprint:
 
     @routes.get("/s/<slug>/definition.json")
     def definition(slug: str) -> Response:
-        survey = _survey(store, slug)
+        survey = find_survey(store, slug)
         if survey.state == "closed":
             raise ClosedError("this survey is closed and takes no more answers")
         return Response(survey.canonical, mimetype="application/json")
@@ -61,13 +61,6 @@ def blueprint(store: Store, client: Client, settings: Settings) -> Blueprint:
         return Response(client.files["favicon.svg"], content_type=TYPES[".svg"])
 
     return routes
-
-
-def _survey(store: Store, slug: str) -> PublishedSurvey:
-    versions = store.versions(slug)
-    if not versions:
-        raise NotFoundError("There is no survey at this address. Check that the link is complete.")
-    return versions[0]
 
 
 def _body() -> bytes:

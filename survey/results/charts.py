@@ -24,6 +24,23 @@ INK = "#1d2327"
 RULE = "#c9d1d6"
 
 
+OPTIONS = {
+    "field": "option",
+    "type": "nominal",
+    "sort": None,
+    "axis": {
+        "title": None,
+        "ticks": False,
+        "domain": False,
+        "labelPadding": 10,
+        "labelLimit": MEASURED_LABEL_PIXELS,
+        "minExtent": LABEL_PIXELS,
+        "maxExtent": LABEL_PIXELS,
+    },
+}
+"""The vertical axis: one row per option, in the survey's order."""
+
+
 def chart_specification(result: QuestionResult) -> dict[str, Any]:
     """Estimated share and interval of each option, on an axis that is always 0 to 100%.
 
@@ -36,44 +53,8 @@ def chart_specification(result: QuestionResult) -> dict[str, Any]:
         "height": {"step": ROW_PIXELS},
         "background": None,
         "data": {"values": [_point(row) for row in result.rows]},
-        "encoding": {
-            "y": {
-                "field": "option",
-                "type": "nominal",
-                "sort": None,
-                "axis": {
-                    "title": None,
-                    "ticks": False,
-                    "domain": False,
-                    "labelPadding": 10,
-                    "labelLimit": MEASURED_LABEL_PIXELS,
-                    "minExtent": LABEL_PIXELS,
-                    "maxExtent": LABEL_PIXELS,
-                },
-            }
-        },
-        "layer": [
-            {
-                "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False},
-                "encoding": {"x": _axis("low"), "x2": {"field": "high"}},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
-                "encoding": {
-                    "x": _axis("dot"),
-                    "shape": {
-                        "field": "outside",
-                        "type": "nominal",
-                        "legend": None,
-                        "scale": {
-                            "domain": ["no", "below", "above"],
-                            "range": ["circle", "triangle-left", "triangle-right"],
-                        },
-                    },
-                    "description": {"field": "words"},
-                },
-            },
-        ],
+        "encoding": {"y": OPTIONS},
+        "layer": [_intervals(), _dots()],
         "config": {
             "font": FONT,
             "view": {"stroke": None},
@@ -85,6 +66,28 @@ def chart_specification(result: QuestionResult) -> dict[str, Any]:
                 "tickColor": RULE,
                 "domainColor": RULE,
             },
+        },
+    }
+
+
+def _intervals() -> dict[str, Any]:
+    return {
+        "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False},
+        "encoding": {"x": _axis("low"), "x2": {"field": "high"}},
+    }
+
+
+def _dots() -> dict[str, Any]:
+    shapes = {
+        "domain": ["no", "below", "above"],
+        "range": ["circle", "triangle-left", "triangle-right"],
+    }
+    return {
+        "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
+        "encoding": {
+            "x": _axis("dot"),
+            "shape": {"field": "outside", "type": "nominal", "legend": None, "scale": shapes},
+            "description": {"field": "words"},
         },
     }
 

@@ -1,4 +1,4 @@
-"""Rows as CSV (RFC 4180), with text that no spreadsheet can take for a formula."""
+"""Results as CSV (RFC 4180) that no spreadsheet can take for formulas, and as plain lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import astuple, fields
 from typing import Any
 
-from survey.results.tables import Row
+from survey.results.charts import in_words
+from survey.results.tables import Row, SurveyResult
 
 COLUMNS = tuple(column.name for column in fields(Row))
 
@@ -29,3 +30,22 @@ def _cell(value: Any) -> Any:
     if isinstance(value, str) and value.lstrip("\ufeff\" '").startswith(FORMULA_STARTS):
         return "'" + value
     return "" if value is None else value
+
+
+def to_lines(result: SurveyResult) -> list[str]:
+    """A result as lines for a terminal: per question the same rows as page and CSV, in words."""
+    survey = result.survey
+    lines = [
+        f"{survey.definition.title} ({survey.slug}, version {survey.version}): "
+        f"{result.n:,} released reports, 95% intervals"
+    ]
+    for question in result.questions:
+        lines += ["", question.question.text]
+        if question.disclosure == "hide":
+            lines.append(f"  {question.caveat(closed=survey.state == 'closed')}")
+            continue
+        width = max(len(row.option_label) for row in question.rows)
+        lines += [f"  {row.option_label:<{width}}  {in_words(row)}" for row in question.rows]
+        if question.disclosure == "caution":
+            lines.append(f"  {question.caveat(closed=survey.state == 'closed')}")
+    return lines

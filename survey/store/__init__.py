@@ -1,6 +1,6 @@
 """Where reports are kept: one protocol, one function that opens it."""
 
-from survey.errors import SettingsError
+from survey.errors import NotFoundError, SettingsError
 from survey.store.protocol import (
     BlockColumn,
     LastBlock,
@@ -24,8 +24,17 @@ __all__ = [
     "StoredReport",
     "Tally",
     "Waiting",
+    "find_survey",
     "open_store",
 ]
+
+
+def find_survey(store: Store, slug: str, version: int | None = None) -> PublishedSurvey:
+    """A version of a survey, the newest when none is named; NotFoundError when there is none."""
+    for survey in store.versions(slug):
+        if version in (None, survey.version):
+            return survey
+    raise NotFoundError(f'there is no survey "{slug}"' + (f" version {version}" if version else ""))
 
 
 def open_store(url: str) -> Store:

@@ -293,9 +293,13 @@ def test_a_demo_opens_the_survey_in_a_browser_when_asked_to(tmp_path):
 
 
 def test_a_weak_survey_is_warned_of_before_it_is_frozen(run, tmp_path):
-    run("migrate")
     weak = tmp_path / "weak.toml"
     weak.write_text(SMALL.replace('truth_probability = "3/4"', "epsilon = 4.5"), encoding="utf-8")
+    # Nothing can be stored yet, and still the warning was there.
+    refused = run("publish", str(weak))
+    assert refused.exit_code == 1
+    assert refused.stderr.index("protected little") < refused.stderr.index("survey migrate")
+    run("migrate")
     for command in ("check", "publish"):
         warned = run(command, str(weak))
         assert warned.exit_code == 0

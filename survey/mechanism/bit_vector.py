@@ -5,46 +5,62 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survey.errors import ChannelError
-from survey.mechanism.accounting import log_rounded_up
 from survey.mechanism.bits import pack_bits
+from survey.mechanism.codes import Counts, Stored, count_bits, encode_bits, longest_bits
+from survey.mechanism.pure import Pure
 from survey.mechanism.weights import MAX_BITS, UniformBelow, check_integers, check_two_weights
 
 
 @dataclass(frozen=True)
-class BitVector:
-    """m options, every bit reported: kept with weight T, flipped with weight L.
+class BitVector(Pure):
+    """m options; every reported bit is kept with weight T, flipped with weight L.
 
-    P(bit = truth) = T/(T+L) independently per bit. Two answers differ in at most
-    min(m, 2s) bits when at most s options may be ticked, so epsilon = min(m, 2s) ln(T/L).
+    P(bit = truth) = T/(T+L) independently per bit. A truth has at most `s` ticks among the first
+    m - alone options, or one tick among the last `alone` ("none of these", "prefer not to say").
+    Two truths differ in at most
+    D = max(min(m - alone, 2s), s + 1 if alone >= 1, 2 if alone >= 2) bits.
+    `sampled` of the m options, drawn at random by the device whatever the truth is, are reported;
+    which ones is open. Hence epsilon = min(sampled, D) ln(T/L).
 
-    `s` is the largest number of ticks, m when there is no limit. Source: Warner 1965 per bit;
-    composition as in Erlingsson, Pihur, Korolova 2014.
+    Source: Warner 1965 per bit; composition as in Erlingsson, Pihur, Korolova 2014.
 
     >>> BitVector(m=3, s=1, T=3, L=1).ratio
     Fraction(9, 1)
+    >>> BitVector(m=5, s=5, T=3, L=1, sampled=1).ratio
+    Fraction(3, 1)
     """
 
     m: int
     s: int
     T: int
     L: int
+    alone: int = 0
+    sampled: int = 0
+    """How many options are reported; written 0, all of them."""
 
     def __post_init__(self) -> None:
-        check_integers(m=self.m, s=self.s, T=self.T, L=self.L)
+        check_integers(m=self.m, s=self.s, T=self.T, L=self.L, alone=self.alone)
+        check_integers(sampled=self.sampled)
         if not 1 <= self.m <= MAX_BITS:
             nearest = min(max(self.m, 1), MAX_BITS)
             raise ChannelError(
                 f"m = {self.m} options: a bit vector has 1 to {MAX_BITS}; the nearest is {nearest}"
             )
-        if not 1 <= self.s <= self.m:
-            raise ChannelError(f"s = {self.s} ticks must be from 1 to m = {self.m}")
+        if not 0 <= self.alone < self.m:
+            raise ChannelError(f"alone = {self.alone} must be from 0 to m - 1 = {self.m - 1}")
+        if not 1 <= self.s <= self.m - self.alone:
+            raise ChannelError(
+                f"s = {self.s} ticks must be from 1 to m - alone = {self.m - self.alone}"
+            )
+        if not 0 <= self.sampled <= self.m:
+            raise ChannelError(f"sampled = {self.sampled} must be from 1 to m = {self.m}")
+        object.__setattr__(self, "sampled", self.sampled or self.m)
         check_two_weights(self.T, self.L, self.T + self.L)
 
     @property
@@ -63,47 +79,120 @@ class BitVector:
         return Fraction(self.L, self.T + self.L)
 
     @property
-    def p(self) -> float:
-        """`exact_p` as a float."""
-        return float(self.exact_p)
-
-    @property
-    def q(self) -> float:
-        """`exact_q` as a float."""
-        return float(self.exact_q)
+    def distance(self) -> int:
+        """D, the largest number of bits in which two truths differ."""
+        between = [min(self.m - self.alone, 2 * self.s)]
+        if self.alone >= 1:
+            between.append(self.s + 1)
+        if self.alone >= 2:
+            between.append(2)
+        return max(between)
 
     @property
     def ratio(self) -> Fraction:
-        """e^epsilon = (T/L)^min(m, 2s)."""
+        """e^epsilon = (T/L)^min(sampled, D)."""
         larger, smaller = max(self.T, self.L), min(self.T, self.L)
-        return Fraction(larger, smaller) ** min(self.m, 2 * self.s)
+        return Fraction(larger, smaller) ** min(self.sampled, self.distance)
 
-    @cached_property
-    def epsilon(self) -> float:
-        """ln of `ratio`, rounded up."""
-        return log_rounded_up(self.ratio)
+    @property
+    def is_sampled(self) -> bool:
+        """Whether a report holds only some of the options, and says which."""
+        return self.sampled < self.m
+
+    @property
+    def bits(self) -> int:
+        """Bits of a code: the options asked (when only some are), then their reported bits."""
+        return 2 * self.m if self.is_sampled else self.m
+
+    @property
+    def code_bytes(self) -> int:
+        """Bytes of one stored code."""
+        return (self.bits + 7) // 8
+
+    @property
+    def longest_code(self) -> str:
+        """A code of the greatest length on the wire: all have the same."""
+        return longest_bits(self.bits)
+
+    @property
+    def counted(self) -> int:
+        """Length of the vector of counts."""
+        return self.bits
+
+    def encode(self, code: object) -> bytes:
+        """The stored bytes of a code of the wire, or ChannelError saying what it must be."""
+        octets = encode_bits(code, self.bits)
+        if self.is_sampled:
+            bits = int.from_bytes(octets, "big") >> (8 * len(octets) - self.bits)
+            asked, ones = bits >> self.m, bits & ((1 << self.m) - 1)
+            if asked.bit_count() != self.sampled or ones & ~asked:
+                raise ChannelError(
+                    f"must name {self.sampled} of {self.m} options and report only those"
+                )
+        return octets
+
+    def count(self, codes: Stored) -> Counts:
+        """How often each bit is 1: the ones; when sampled, first how often each was asked."""
+        return count_bits(codes, self.bits)
 
     def perturb(
         self, truths: NDArray[np.integer[Any]], rng: np.random.Generator
     ) -> NDArray[np.integer[Any]]:
-        """Perturb many tick patterns at once; `truths` and the result have shape (n, m), 0 or 1."""
+        """Perturb many tick patterns at once, shape (n, m), values 0 or 1.
+
+        Returns the reported bits, shape (n, m); when sampled, shape (n, 2m): asked, then reported.
+        """
         truths = np.asarray(truths)
         if truths.ndim != 2 or truths.shape[1] != self.m or not np.isin(truths, (0, 1)).all():
             raise ChannelError(f"truths must be ticks, 0 or 1, of shape (n, {self.m})")
         flips = rng.integers(0, self.T + self.L, size=truths.shape, dtype=np.int64) >= self.T
-        return (truths.astype(np.uint8) ^ flips).astype(np.uint8)
+        reported: NDArray[np.uint8] = truths.astype(np.uint8) ^ flips
+        if not self.is_sampled:
+            return reported
+        # The options with the smallest of m random keys are a uniform sample.
+        order = np.argsort(rng.random(truths.shape), axis=1)[:, : self.sampled]
+        asked = np.zeros(truths.shape, dtype=np.uint8)
+        np.put_along_axis(asked, order, 1, axis=1)
+        return np.concatenate([asked, reported & asked], axis=1)
 
     def perturb_one(self, truth: Sequence[int], uniform_below: UniformBelow) -> str:
-        """Perturb one pattern, bit by bit as the client does; m draws whatever the ticks are."""
-        if len(truth) != self.m or any(tick not in (0, 1) for tick in truth):
-            raise ChannelError(f"truth must be {self.m} ticks, each 0 or 1")
-        if sum(truth) > self.s:
-            raise ChannelError(f"truth has {sum(truth)} ticks; at most {self.s} are allowed")
+        """Perturb one pattern as the client does; the draws depend on nothing that was ticked."""
+        self._check_truth(truth)
         if self.T <= self.L:
             raise ChannelError(f"a device never runs a channel with T = {self.T} <= L = {self.L}")
-        reported = [tick ^ (uniform_below(self.T + self.L) >= self.T) for tick in truth]
-        return pack_bits([option for option, bit in enumerate(reported) if bit], self.m)
+        asked = self._asked(uniform_below) if self.is_sampled else range(self.m)
+        reported = [
+            option for option in asked if truth[option] ^ (uniform_below(self.T + self.L) >= self.T)
+        ]
+        if not self.is_sampled:
+            return pack_bits(reported, self.m)
+        return pack_bits([*asked, *(self.m + option for option in reported)], 2 * self.m)
+
+    def _asked(self, uniform_below: UniformBelow) -> list[int]:
+        """The first `sampled` of a partial Fisher-Yates shuffle."""
+        deck = list(range(self.m))
+        for i in range(self.sampled):
+            j = i + uniform_below(self.m - i)
+            deck[i], deck[j] = deck[j], deck[i]
+        return deck[: self.sampled]
+
+    def _check_truth(self, truth: Sequence[int]) -> None:
+        if len(truth) != self.m or any(tick not in (0, 1) for tick in truth):
+            raise ChannelError(f"truth must be {self.m} ticks, each 0 or 1")
+        among, apart = sum(truth[: self.m - self.alone]), sum(truth[self.m - self.alone :])
+        if among > self.s:
+            raise ChannelError(f"truth has {among} ticks; at most {self.s} are allowed")
+        if apart > 1 or (apart and among):
+            raise ChannelError(f"a tick among the last {self.alone} options stands alone")
 
     def to_json(self) -> dict[str, int | str]:
         """The form a definition carries and the client runs."""
-        return {"kind": self.kind, "m": self.m, "s": self.s, "T": self.T, "L": self.L}
+        return {
+            "kind": self.kind,
+            "m": self.m,
+            "s": self.s,
+            "alone": self.alone,
+            "sampled": self.sampled,
+            "T": self.T,
+            "L": self.L,
+        }

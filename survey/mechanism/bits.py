@@ -39,5 +39,5 @@ def unpack_bits(text: str, k: int) -> bytes:
     spare = 8 * len(octets) - k
     fits = len(octets) == packed_bytes(k) and not (spare and octets[-1] & ((1 << spare) - 1))
     if not fits or base64.urlsafe_b64encode(octets).decode("ascii").rstrip("=") != text:
-        raise ChannelError(f"a set of {k} options is {k} bits in base64url without padding")
+        raise ChannelError(f"must be {k} bits in base64url without padding")
     return octets

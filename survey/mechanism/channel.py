@@ -15,9 +15,13 @@ from numpy.typing import NDArray
 
 from survey.errors import ChannelError
 from survey.mechanism.bit_vector import BitVector
+from survey.mechanism.codes import Counts, Stored
 from survey.mechanism.subset_selection import SubsetSelection
 from survey.mechanism.weight_table import WeightTable, table_from_json
 from survey.mechanism.weights import UniformBelow
+
+AnyChannel = SubsetSelection | BitVector | WeightTable
+"""The three kinds there are."""
 
 
 class Channel(Protocol):
@@ -33,6 +37,14 @@ class Channel(Protocol):
         self, truths: NDArray[np.integer[Any]], rng: np.random.Generator
     ) -> NDArray[np.integer[Any]]: ...
     def perturb_one(self, truth: Any, uniform_below: UniformBelow) -> int | str: ...
+    @property
+    def code_bytes(self) -> int: ...
+    @property
+    def longest_code(self) -> int | str: ...
+    @property
+    def counted(self) -> int: ...
+    def encode(self, code: object) -> bytes: ...
+    def count(self, codes: Stored) -> Counts: ...
     def to_json(self) -> dict[str, Any]: ...
 
 
@@ -50,11 +62,11 @@ class PureChannel(Channel, Protocol):
 
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "subset_selection": ("k", "d", "T", "L"),
-    "bit_vector": ("m", "s", "T", "L"),
+    "bit_vector": ("m", "s", "alone", "sampled", "T", "L"),
 }
 
 
-def channel_from_json(form: Mapping[str, Any]) -> SubsetSelection | BitVector | WeightTable:
+def channel_from_json(form: Mapping[str, Any]) -> AnyChannel:
     """Build the channel that a definition carries.
 
     >>> channel_from_json({"kind": "subset_selection", "k": 2, "d": 1, "T": 3, "L": 1}).ratio

@@ -30,7 +30,7 @@ def from_probabilities(rows: Sequence[Sequence[Fraction]], no_answers: int = 0) 
     return WeightTable(Explicit(weights), no_answers)
 
 
-def warner(p: Probability) -> WeightTable:
+def warner(p: Probability, no_answers: int = 0) -> WeightTable:
     """Warner's cards: with chance p the question, otherwise its opposite; yes and no.
 
     P(yes | yes) = P(no | no) = p. epsilon = |ln(p/(1-p))|. Source: Warner 1965.
@@ -39,10 +39,10 @@ def warner(p: Probability) -> WeightTable:
     Fraction(3, 1)
     """
     share = _share(p, "p")
-    return from_probabilities([[share, 1 - share], [1 - share, share]])
+    return from_probabilities([[share, 1 - share], [1 - share, share]], no_answers)
 
 
-def two_coins(truth: Probability, yes: Probability) -> WeightTable:
+def two_coins(truth: Probability, yes: Probability, no_answers: int = 0) -> WeightTable:
     """The classical demonstration: heads (chance `truth`), answer truthfully; tails, throw again
     and say yes on heads (chance `yes`), whatever is true.
 
@@ -55,10 +55,12 @@ def two_coins(truth: Probability, yes: Probability) -> WeightTable:
     (Fraction(3, 1), [[0.75, 0.25], [0.25, 0.75]])
     """
     y = _share(yes, "yes")
-    return forced_response(truth, [y, 1 - y])
+    return forced_response(truth, [y, 1 - y], no_answers)
 
 
-def forced_response(truth: Probability, forced: Sequence[Probability]) -> WeightTable:
+def forced_response(
+    truth: Probability, forced: Sequence[Probability], no_answers: int = 0
+) -> WeightTable:
     """A die: with chance t the truth, otherwise option j with chance f_j, whatever is true.
 
     P(j | i) = t [i = j] + (1-t) f_j; `forced` adds up to 1 over the k options, and may be unequal.
@@ -72,10 +74,13 @@ def forced_response(truth: Probability, forced: Sequence[Probability]) -> Weight
     if sum(shares) != 1:
         raise ChannelError(f"forced adds up to {sum(shares)}; it must be 1")
     k = range(len(shares))
-    return from_probabilities([[(1 - t) * shares[j] + (t if i == j else 0) for j in k] for i in k])
+    rows = [[(1 - t) * shares[j] + (t if i == j else 0) for j in k] for i in k]
+    return from_probabilities(rows, no_answers)
 
 
-def unrelated_question(asked: Probability, prevalence: Probability) -> WeightTable:
+def unrelated_question(
+    asked: Probability, prevalence: Probability, no_answers: int = 0
+) -> WeightTable:
     """With chance p the question, otherwise a harmless one of known share u ("born in May?").
 
     P(yes | yes) = p + (1-p) u, P(yes | no) = (1-p) u: as a channel the forced response with u.
@@ -84,7 +89,7 @@ def unrelated_question(asked: Probability, prevalence: Probability) -> WeightTab
     >>> unrelated_question("3/4", "1/12").matrix.round(4).tolist()
     [[0.7708, 0.2292], [0.0208, 0.9792]]
     """
-    return two_coins(asked, _share(prevalence, "prevalence"))
+    return two_coins(_share(asked, "asked"), _share(prevalence, "prevalence"), no_answers)
 
 
 def _share(value: Probability, name: str) -> Fraction:

@@ -181,7 +181,9 @@ def _normal(x: float) -> float:
     return math.erfc(-x / math.sqrt(2)) / 2
 
 
-def exponential(utility: Sequence[Sequence[float]], epsilon: Probability) -> WeightTable:
+def exponential(
+    utility: Sequence[Sequence[float]], epsilon: Probability, no_answers: int = 0
+) -> WeightTable:
     """The exponential mechanism: P(j | i) proportional to exp(eps u[i][j] / (2 d)).
 
     `utility` has shape (truths, reports); d is the largest difference within a column.
@@ -199,7 +201,8 @@ def exponential(utility: Sequence[Sequence[float]], epsilon: Probability) -> Wei
 
     def table(eps: float) -> WeightTable:
         scores = np.exp(eps * (u - u.max(axis=1, keepdims=True)) / (2 * difference))
-        return WeightTable(Explicit(_equal_rows(scores / scores.sum(axis=1, keepdims=True))))
+        rows = _equal_rows(scores / scores.sum(axis=1, keepdims=True))
+        return WeightTable(Explicit(rows), no_answers)
 
     return _largest_below(epsilon, table)
 
@@ -279,7 +282,8 @@ def _largest_below(epsilon: Probability, table: Callable[[float], WeightTable]) 
 
 def _equal_rows(rows: Floats) -> tuple[tuple[int, ...], ...]:
     """Integer rows of one sum: rounded up, then each row's peak is shaved to the common sum."""
-    total = WORD_TOTAL // 2
+    # A third of the room: two options that are no answer add at most one such sum each.
+    total = WORD_TOTAL // 3
     weights = np.maximum(np.ceil(rows * total), 1).astype(np.int64)
     target = int(weights.sum(axis=1).min())
     weights[np.arange(len(weights)), weights.argmax(axis=1)] -= weights.sum(axis=1) - target

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survey.errors import ChannelError
-from survey.mechanism.accounting import log_rounded_up
 from survey.mechanism.bits import pack_bits
+from survey.mechanism.codes import (
+    Counts,
+    Stored,
+    count_bits,
+    count_indices,
+    encode_bits,
+    encode_index,
+    index_bytes,
+    longest_bits,
+)
+from survey.mechanism.pure import Pure
 from survey.mechanism.weights import (
     MAX_OPTIONS,
     UniformBelow,
@@ -22,7 +31,7 @@ from survey.mechanism.weights import (
 
 
 @dataclass(frozen=True)
-class SubsetSelection:
+class SubsetSelection(Pure):
     """Report a set of d of the k options; sets that hold the truth are likelier by T to L.
 
     d = 1 is generalized randomized response (Kairouz, Oh, Viswanath 2016), k = 2 of it
@@ -73,25 +82,38 @@ class SubsetSelection:
         return (p * (self.d - 1) + (1 - p) * self.d) / (self.k - 1)
 
     @property
-    def p(self) -> float:
-        """`exact_p` as a float."""
-        return float(self.exact_p)
-
-    @property
-    def q(self) -> float:
-        """`exact_q` as a float."""
-        return float(self.exact_q)
-
-    @property
     def ratio(self) -> Fraction:
         """e^epsilon: the largest factor by which one report can move anyone's odds."""
         larger, smaller = max(self.T, self.L), min(self.T, self.L)
         return Fraction(larger, smaller)
 
-    @cached_property
-    def epsilon(self) -> float:
-        """ln(T/L), rounded up to the next float: never below the truth."""
-        return log_rounded_up(self.ratio)
+    @property
+    def code_bytes(self) -> int:
+        """Bytes of one stored code: an option index for d = 1, else k bits."""
+        return index_bytes(self.k) if self.d == 1 else (self.k + 7) // 8
+
+    @property
+    def longest_code(self) -> int | str:
+        """A code of the greatest length on the wire."""
+        return self.k - 1 if self.d == 1 else longest_bits(self.k)
+
+    @property
+    def counted(self) -> int:
+        """Length of the vector of counts: one support per option."""
+        return self.k
+
+    def encode(self, code: object) -> bytes:
+        """The stored bytes of a code of the wire, or ChannelError saying what it must be."""
+        if self.d == 1:
+            return encode_index(code, self.k)
+        octets = encode_bits(code, self.k)
+        if int.from_bytes(octets, "big").bit_count() != self.d:
+            raise ChannelError(f"must be a set of {self.d} of the {self.k} options")
+        return octets
+
+    def count(self, codes: Stored) -> Counts:
+        """How many reports support each option, shape (k,)."""
+        return count_indices(codes, self.k) if self.d == 1 else count_bits(codes, self.k)
 
     @property
     def matrix(self) -> NDArray[np.float64]:

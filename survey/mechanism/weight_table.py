@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from survey.errors import ChannelError
 from survey.mechanism.accounting import log_rounded_up
+from survey.mechanism.codes import Counts, Stored, count_indices, encode_index, index_bytes
 from survey.mechanism.shapes import Rows, Shape, shape_from_json
 from survey.mechanism.weights import UniformBelow, check_integers, check_total
 
@@ -40,8 +41,6 @@ class WeightTable:
         check_integers(no_answers=self.no_answers)
         if not 0 <= self.no_answers <= MAX_NO_ANSWERS:
             raise ChannelError(f"no_answers = {self.no_answers} must be from 0 to {MAX_NO_ANSWERS}")
-        if self.ratio == 1:
-            raise ChannelError("all rows are alike: the reports would say nothing")
         check_total(self.total)
 
     @property
@@ -52,7 +51,10 @@ class WeightTable:
     @cached_property
     def weights(self) -> Rows:
         """The integers that run, shape (truths, reports); rows have equal sums."""
-        rows = with_no_answers(self.shape.rows(), self.no_answers)
+        plain = self.shape.rows()
+        if (plain == plain[0]).all():
+            raise ChannelError("all rows are alike: the reports would say nothing")
+        rows = with_no_answers(plain, self.no_answers)
         rows.flags.writeable = False
         return rows
 
@@ -85,6 +87,29 @@ class WeightTable:
     def matrix(self) -> NDArray[np.float64]:
         """P(report | truth), shape (truths, reports); rows sum to 1."""
         return self.weights / self.total
+
+    @property
+    def code_bytes(self) -> int:
+        """Bytes of one stored code, the index of a report."""
+        return index_bytes(self.reports)
+
+    @property
+    def longest_code(self) -> int:
+        """A code of the greatest length on the wire."""
+        return self.reports - 1
+
+    @property
+    def counted(self) -> int:
+        """Length of the vector of counts: one per report."""
+        return self.reports
+
+    def encode(self, code: object) -> bytes:
+        """The stored bytes of a code of the wire, or ChannelError saying what it must be."""
+        return encode_index(code, self.reports)
+
+    def count(self, codes: Stored) -> Counts:
+        """How often each report came, shape (reports,)."""
+        return count_indices(codes, self.reports)
 
     def perturb(
         self, truths: NDArray[np.integer[Any]], rng: np.random.Generator

@@ -205,7 +205,10 @@ def test_spare_bits_must_be_zero():
             ),
             "other parameters",
         ),
-        (lambda: channel_from_json({"kind": "bit_vector", "m": 3}), "has kind, m, s, T, L"),
+        (
+            lambda: channel_from_json({"kind": "bit_vector", "m": 3}),
+            "has kind, m, s, alone, sampled, T, L",
+        ),
     ],
 )
 def test_an_impossible_table_is_refused_by_name(make, words):

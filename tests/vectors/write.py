@@ -37,7 +37,15 @@ CHANNELS = [
     (16, 4, 7, 1),
 ]
 
-BITS = [(1, 1, 3, 1), (5, 5, 13591, 5000), (9, 2, 2, 1), (17, 17, 4294967295, 1)]
+BITS = [
+    # m, s, alone, sampled, T, L
+    (1, 1, 0, 1, 3, 1),
+    (5, 5, 0, 5, 13591, 5000),
+    (9, 2, 1, 9, 2, 1),
+    (17, 17, 0, 17, 4294967295, 1),
+    (7, 5, 2, 1, 27182, 10000),
+    (6, 2, 3, 4, 3, 1),
+]
 
 WINDOW = {"name": "window", "k": 7, "width": 4, "stride": 3, "T": 27, "L": 10}
 ONE_BIT = {"name": "one_bit", "R": 6, "T": 13591, "L": 5000}
@@ -65,6 +73,119 @@ text = "Second?"
 prefer_not_to_say = false
 options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]
 """
+
+EVERY_TYPE = b"""
+slug = "every-type"
+title = "Every type"
+allow_skip_logic = true
+epsilon = 0.7
+[[pages]]
+[[pages.questions]]
+id = "works"
+type = "yes_no"
+text = "Do you work?"
+[[pages.questions]]
+id = "coins"
+type = "yes_no"
+text = "Coins?"
+mechanism = "two_coins"
+parameters = { truth = "1/2", yes = "1/3" }
+[[pages.questions]]
+id = "places"
+type = "multiple_choice"
+text = "Where?"
+max_ticks = 2
+mechanism = "bits"
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]
+[[pages]]
+[[pages.questions]]
+id = "hours"
+type = "number"
+text = "How many hours?"
+low = 0
+high = 12
+step = "0.5"
+unit = "hours"
+ask_if = { question = "works", options = ["yes"] }
+[[pages.questions]]
+id = "why"
+type = "multiple_choice"
+text = "Why?"
+mechanism = "sampled_options"
+prefer_not_to_say = false
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"},
+           {id = "d", label = "D"}]
+[[pages.questions]]
+id = "which"
+type = "multiple_choice"
+text = "Which?"
+mechanism = "subsets"
+does_not_apply = true
+epsilon = 2
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]
+[[pages.questions]]
+id = "since"
+type = "date"
+text = "Since when?"
+low = 2020-01-01
+high = 2020-12-30
+step = 7
+mechanism = "square_wave"
+does_not_apply = true
+[[pages.questions]]
+id = "mood"
+type = "scale"
+text = "How do you feel?"
+low = 0
+high = 10
+mechanism = "geometric"
+[[pages.questions]]
+id = "group"
+type = "single_choice"
+text = "Which group?"
+mechanism = "best"
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"},
+           {id = "d", label = "D"}, {id = "e", label = "E"}, {id = "f", label = "F"},
+           {id = "g", label = "G"}, {id = "h", label = "H"}]
+"""
+
+LABELLED = [
+    (2, 1, 3, 1),
+    (3, 1, 6, 1),
+    (3, 1, 3, 1),
+    (5, 1, 12, 1),
+    (5, 1, 14, 5),
+    (2, 1, 99, 1),
+    (7, 1, 20001, 20000),
+    (12, 3, 3, 1),
+    (64, 17, 27182, 10000),
+    (64, 1, 140007, 1111),
+    (10000, 1, 162754, 1),
+    (6, 1, 19, 7),
+    (4, 2, 3, 1),
+    (4, 1, 1663, 1000),
+    (8, 2, 31, 9),
+]
+"""k, d, T, L of single choices whose label is written out."""
+
+PRIORS = (Fraction(1, 10), Fraction(1, 2))
+
+ANSWERS = (
+    {
+        "works": 0,
+        "coins": 1,
+        "places": [0, 2],
+        "hours": 24,
+        "why": [4],
+        "which": [0, 1, 2],
+        "since": 52,
+        "mood": 10,
+        "group": 7,
+    },
+    {"works": 1, "why": [0, 3], "which": [4], "places": [3], "mood": 11, "since": 53},
+    {"why": [0, 1, 2, 3], "group": 0, "coins": 2, "which": [3], "hours": 3},
+)
+"""Answers as the form keeps them; "hours" counts only when "works" is 0, yes."""
 
 
 def perturbed(
@@ -101,15 +222,29 @@ def perturbed(
 
 
 def perturbed_bits(
-    m: int, T: int, L: int, ticks: list[int], random_below: Any
+    m: int, sampled: int, T: int, L: int, ticks: list[int], random_below: Any
 ) -> tuple[str, list[list[int]]]:
-    """Each bit stays as it is for the first T of T + L draws."""
-    draws = [[T + L, random_below(T + L)] for _ in range(m)]
-    bits = "".join(
-        str(tick if u < T else 1 - tick) for tick, (_, u) in zip(ticks, draws, strict=True)
-    )
-    octets = bytes(int(bits[i : i + 8].ljust(8, "0"), 2) for i in range(0, m, 8))
+    """Each bit that is asked stays as it is for the first T of T + L draws."""
+    left, draws = list(range(m)), []
+    for i in range(sampled if sampled < m else 0):
+        draws.append([m - i, random_below(m - i)])
+        other = i + draws[-1][1]
+        left[i], left[other] = left[other], left[i]
+    bits = ["0"] * m
+    for option in left[:sampled]:
+        draws.append([T + L, random_below(T + L)])
+        bits[option] = str(ticks[option] if draws[-1][1] < T else 1 - ticks[option])
+    asked = ["1" if option in left[:sampled] else "0" for option in range(m)]
+    text = "".join([*asked, *bits] if sampled < m else bits)
+    octets = bytes(int(text[i : i + 8].ljust(8, "0"), 2) for i in range(0, len(text), 8))
     return base64.urlsafe_b64encode(octets).decode().rstrip("="), draws
+
+
+def tick_pattern(m: int, s: int, alone: int, rng: random.Random) -> list[int]:
+    """Some ordinary ticks, or one of those that stand alone."""
+    ordinary = rng.sample(range(m - alone), rng.randint(0, s))
+    ticked = [rng.randrange(m - alone, m)] if alone and rng.random() < 0.3 else ordinary
+    return [int(option in ticked) for option in range(m)]
 
 
 def table_rows(table: dict[str, Any]) -> list[list[int]]:
@@ -185,14 +320,14 @@ def table_vectors(rng: random.Random) -> list[dict[str, Any]]:
 
 def bit_vectors(rng: random.Random) -> list[dict[str, Any]]:
     vectors = []
-    for m, s, T, L in BITS:
+    for m, s, alone, sampled, T, L in BITS:
+        channel = {"kind": "bit_vector", "m": m, "s": s, "alone": alone, "sampled": sampled}
         for _ in range(8):
-            ticked = rng.sample(range(m), rng.randint(0, s))
-            ticks = [int(option in ticked) for option in range(m)]
-            report, draws = perturbed_bits(m, T, L, ticks, rng.randrange)
+            ticks = tick_pattern(m, s, alone, rng)
+            report, draws = perturbed_bits(m, sampled, T, L, ticks, rng.randrange)
             vectors.append(
                 {
-                    "channel": {"kind": "bit_vector", "m": m, "s": s, "T": T, "L": L},
+                    "channel": {**channel, "T": T, "L": L},
                     "truth": ticks,
                     "draws": draws,
                     "report": report,
@@ -225,42 +360,167 @@ def mechanism_vectors() -> list[dict[str, Any]]:
     return vectors + bit_vectors(rng) + table_vectors(rng)
 
 
+def patterns_of(question: dict[str, Any]) -> list[tuple[int, ...]]:
+    """The answers to a multiple choice, smallest bit mask first, then those that stand alone."""
+    ordinary = len(question["options"]) - question["alone"]
+    masks = [m for m in range(1, 2**ordinary) if m.bit_count() <= question["max_ticks"]]
+    sets = [tuple(j for j in range(ordinary) if mask >> j & 1) for mask in masks]
+    return sets + [(ordinary + i,) for i in range(question["alone"])]
+
+
+def code_of(question: dict[str, Any], answer: Any, random_below: Any) -> tuple[Any, list[Any]]:
+    """The report of one question and the draws it took."""
+    channel = question["channel"]
+    if channel["kind"] == "bit_vector":
+        ticks = [int(option in answer) for option in range(channel["m"])]
+        return perturbed_bits(
+            channel["m"], channel["sampled"], channel["T"], channel["L"], ticks, random_below
+        )
+    if channel["kind"] == "subset_selection":
+        truth = patterns_of(question).index(tuple(answer)) if question["alone"] else answer
+        return perturbed(*(channel[name] for name in "kdTL"), truth, random_below)
+    row = rows_of(channel)[answer]
+    u = random_below(sum(row))
+    return sum(u >= reached for reached in itertools.accumulate(row)), [[sum(row), u]]
+
+
+def rows_of(channel: dict[str, Any]) -> list[list[int]]:
+    """All rows of a table, those of no answer among them."""
+    rows = table_rows(channel["table"])
+    return with_silence(rows, channel["no_answers"]) if channel["no_answers"] else rows
+
+
+def truth_of(question: dict[str, Any], answers: dict[str, Any]) -> Any:
+    """What counts as the answer: what was given, or what an untouched or skipped question is."""
+    ids = [option["id"] for option in question["options"]]
+    points = question["grid"]["points"] if question["type"] in ("number", "date") else 0
+    skipped = question["ask_if"] is not None and answers.get("works", 2) != 0
+    if not skipped and question["id"] in answers:
+        return answers[question["id"]]
+    option = ids.index(question["not_applicable"] if skipped else question["opt_out"])
+    return [option] if question["alone"] else points + option
+
+
 def report_vectors() -> list[dict[str, Any]]:
     """Whole bodies: canonical definition, answers, draws, id bytes -> the bytes sent."""
     rng = random.Random(20261122)
-    definition = freeze(load(DEFINITION, "vector.toml", Caps()), 1)
-    vectors = []
-    for answers in ({"first": 0, "second": 2}, {"first": 1, "second": 0}, {"second": 1}):
-        draws, codes = [], []
-        for question, opt_out in (("first", 2), ("second", None)):
-            channel = definition.questions[len(codes)].channel
-            code, used = perturbed(
-                channel.k, 1, channel.T, channel.L, answers.get(question, opt_out), rng.randrange
-            )
-            draws += used
-            codes.append(code)
-        octets = rng.randbytes(16)
-        report_id = base64.urlsafe_b64encode(octets).decode().rstrip("=")
-        start = (
-            f'{{"definition":"{definition.sha256}","report_id":"{report_id}","stratum":"",'
-            f'"codes":[{",".join(map(str, codes))}],"invitation":"","pad":"'
+    small = ({"first": 0, "second": 2}, {"first": 1, "second": 0}, {"second": 1})
+    sampled = EVERY_TYPE.replace(b"epsilon = 0.7", b"epsilon = 0.7\nquestions_per_person = 3", 1)
+    return [
+        report_vector(content, answers, drawn, rng)
+        for content, several, drawn in (
+            (DEFINITION, small, None),
+            (EVERY_TYPE, ANSWERS, None),
+            (sampled, ANSWERS, ["works", "hours", "why", "group"]),
         )
-        body = start + "." * (definition.report_bytes - len(start) - 2) + '"}'
-        vectors.append(
-            {
-                "canonical": definition.canonical.decode("utf-8"),
-                "id": definition.sha256,
-                "answers": answers,
-                "draws": draws,
-                "id_bytes": list(octets),
-                "body": body,
-            }
-        )
-    return vectors
+        for answers in several
+    ]
+
+
+def report_vector(
+    content: bytes, answers: dict[str, Any], drawn: list[str] | None, rng: random.Random
+) -> dict[str, Any]:
+    definition = freeze(load(content, "vector.toml", Caps()), 1)
+    form = json.loads(definition.canonical)
+    draws, codes = [], []
+    for question in (q for page in form["pages"] for q in page["questions"]):
+        if drawn is not None and question["id"] not in drawn:
+            codes.append(None)
+            continue
+        code, used = code_of(question, truth_of(question, answers), rng.randrange)
+        draws += used
+        codes.append(code)
+    octets = rng.randbytes(16)
+    report_id = base64.urlsafe_b64encode(octets).decode().rstrip("=")
+    start = (
+        f'{{"definition":"{definition.sha256}","report_id":"{report_id}","stratum":"",'
+        f'"codes":[{",".join(map(json.dumps, codes))}],"invitation":"","pad":"'
+    )
+    return {
+        "canonical": definition.canonical.decode("utf-8"),
+        "id": definition.sha256,
+        "answers": answers,
+        "drawn": drawn,
+        "draws": draws,
+        "id_bytes": list(octets),
+        "body": start + "." * (definition.report_bytes - len(start) - 2) + '"}',
+    }
+
+
+def label_vectors() -> list[dict[str, Any]]:
+    """A question of a definition -> the numbers of its privacy label."""
+    form = json.loads(freeze(load(EVERY_TYPE, "vector.toml", Caps()), 1).canonical)
+    asked = [question for page in form["pages"] for question in page["questions"]]
+    choices = [
+        {**asked[0], "type": "single_choice", "options": options_of(k), "opt_out": "",
+         "channel": {"kind": "subset_selection", "k": k, "d": d, "T": T, "L": L}}
+        for k, d, T, L in LABELLED
+    ]  # fmt: skip
+    return [{"question": question, **label_of(question)} for question in (*choices, *asked)]
+
+
+def options_of(k: int) -> list[dict[str, str]]:
+    return [{"id": f"o{i}", "label": f"Option {i}"} for i in range(k)]
+
+
+def label_of(question: dict[str, Any]) -> dict[str, Any]:
+    ratio = ratio_of(question)
+    own, other = shares_of(question)
+    ten, half = (math.ceil(100 * prior * ratio / (prior * ratio + 1 - prior)) for prior in PRIORS)
+    return {"own": own, "other": other, "odds": tenths(math.ceil(10 * ratio)), "from10": ten,
+            "from50": half}  # fmt: skip
+
+
+def tenths(value: int) -> str:
+    return f"{value // 10:,}" + (f".{value % 10}" if value % 10 else "")
+
+
+def shares_of(question: dict[str, Any]) -> tuple[str, str]:
+    """Of 100 reports, how many say the first option when it is the answer, and when it is not."""
+    if question["type"] in ("number", "date"):
+        return "", ""
+    channel = question["channel"]
+    if channel["kind"] == "weight_table":
+        said = [Fraction(row[0], sum(row)) for row in rows_of(channel)]
+        shares = said[0], min(said[1:])
+    else:
+        T, L = channel["T"], channel["L"]
+        if channel["kind"] == "bit_vector":
+            shares = Fraction(T, T + L), Fraction(L, T + L)
+        elif question["alone"]:
+            sets = patterns_of(question)
+            total = T + (len(sets) - 1) * L
+            with_it = sum(0 in one for one in sets)
+            shares = Fraction(T + (with_it - 1) * L, total), Fraction(with_it * L, total)
+        else:
+            k, d = channel["k"], channel["d"]
+            p = Fraction(d * T, d * T + (k - d) * L)
+            shares = p, (p * (d - 1) + (1 - p) * d) / (k - 1)
+    own, other = (tenths(math.floor(1000 * share + Fraction(1, 2))) for share in shares)
+    return own, other
+
+
+def ratio_of(question: dict[str, Any]) -> Fraction:
+    """e^epsilon, for bit vectors from the two answers that differ in most bits."""
+    channel = question["channel"]
+    if channel["kind"] == "weight_table":
+        columns = zip(*rows_of(channel), strict=True)
+        return max(Fraction(max(column), min(column)) for column in columns)
+    ratio = Fraction(channel["T"], channel["L"])
+    if channel["kind"] == "subset_selection":
+        return ratio
+    sets = [set(one) for one in patterns_of(question)]
+    apart = max(len(one ^ other) for one in sets for other in sets)
+    return ratio ** min(channel["sampled"], apart)
 
 
 def main() -> None:
-    for name, vectors in (("mechanism", mechanism_vectors()), ("report", report_vectors())):
+    written = {
+        "mechanism": mechanism_vectors(),
+        "report": report_vectors(),
+        "label": label_vectors(),
+    }
+    for name, vectors in written.items():
         lines = ",\n".join(json.dumps(vector, ensure_ascii=False) for vector in vectors)
         (HERE / f"{name}.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 

@@ -1,0 +1,69 @@
+"""Codes of reports as bytes and back to counts: integers of one or two bytes, bit strings."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from survey.errors import ChannelError
+from survey.mechanism.bits import packed_bytes, unpack_bits
+
+Stored = NDArray[np.uint8]
+"""Stored codes of many reports, shape (n, bytes of one code)."""
+
+Counts = NDArray[np.int64]
+
+
+def index_bytes(codes: int) -> int:
+    """Bytes that one of so many codes takes: one for up to 256, else two."""
+    return 1 if codes <= 256 else 2
+
+
+def encode_index(code: object, codes: int) -> bytes:
+    """One of the integers from 0 to codes - 1 as big-endian bytes; else ChannelError.
+
+    >>> encode_index(300, 1000)
+    b'\\x01,'
+    """
+    # type() and not isinstance(): JSON's true is an int to Python.
+    if type(code) is not int or not 0 <= code < codes:
+        raise ChannelError(f"must be an integer from 0 to {codes - 1}")
+    return code.to_bytes(index_bytes(codes), "big")
+
+
+def count_indices(stored: Stored, codes: int) -> Counts:
+    """How often each integer occurs, shape (codes,).
+
+    >>> count_indices(np.array([[1], [0], [1]], dtype=np.uint8), 3).tolist()
+    [1, 2, 0]
+    """
+    values: NDArray[np.uint16] = stored[:, 0].astype(np.uint16)
+    if index_bytes(codes) == 2:
+        values = np.asarray((values << 8) | stored[:, 1], dtype=np.uint16)
+    return np.bincount(values, minlength=codes).astype(np.int64)
+
+
+def encode_bits(code: object, bits: int) -> bytes:
+    """A bit string in base64url as bytes; else ChannelError."""
+    if not isinstance(code, str):
+        raise ChannelError(f"must be {bits} bits in base64url without padding")
+    return unpack_bits(code, bits)
+
+
+def read_bits(stored: Stored, bits: int) -> NDArray[np.uint8]:
+    """The bits of many codes, shape (n, bits), values 0 or 1."""
+    return np.unpackbits(stored, axis=1, count=bits)
+
+
+def count_bits(stored: Stored, bits: int) -> Counts:
+    """How often each bit is 1, shape (bits,).
+
+    >>> count_bits(np.array([[128], [192]], dtype=np.uint8), 3).tolist()
+    [2, 1, 0]
+    """
+    return np.asarray(np.sum(read_bits(stored, bits), axis=0, dtype=np.int64))
+
+
+def longest_bits(bits: int) -> str:
+    """A code of that many bits; all of them have one length."""
+    return "A" * -(-packed_bytes(bits) * 4 // 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from survey.collect.release import release as release_reports
 from survey.demo import run
 from survey.errors import DefinitionError, SurveyError
 from survey.questionnaire.definition import freeze
-from survey.questionnaire.label import label
+from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.native import load_file
 from survey.research.accounts import Passwords
 from survey.research.views import respondent_link
@@ -86,8 +87,9 @@ def _warn(epsilon: float) -> None:
 
 @main.command()
 @click.argument("file", type=FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 @command
-def check(file: Path) -> None:
+def check(file: Path, as_json: bool) -> None:
     """Print every mistake in a definition FILE, or what its numbers mean."""
     try:
         survey = load_file(file, _settings().caps)
@@ -99,18 +101,16 @@ def check(file: Path) -> None:
         sys.exit(1)
     definition = freeze(survey, 1)
     _warn(definition.epsilon)
+    found = ledger(definition)
+    if as_json:
+        click.echo(json.dumps(found.to_json(), indent=2))
+        return
     click.echo(
         f"{file}: no mistakes. {len(definition.questions)} questions, "
         f"total epsilon {definition.epsilon:.3f}, reports of "
         f"{definition.report_bytes:,} bytes."
     )
-    for question in definition.questions:
-        numbers = label(question.channel)
-        click.echo(
-            f"  {question.id}: {question.channel.k} options, truth probability "
-            f"{question.channel.p:.4g}, epsilon {question.channel.epsilon:.4g}; "
-            f"a report multiplies odds by at most {numbers.odds}"
-        )
+    click.echo("\n".join(lines(found)))
 
 
 @main.command()

@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from threading import Event
 from time import monotonic
 
@@ -19,8 +20,9 @@ from numpy.typing import NDArray
 
 from survey.collect.submission import GRACE
 from survey.errors import SurveyError
+from survey.questionnaire.published import PublishedQuestion
 from survey.settings import Settings
-from survey.store import BlockColumn, PublishedSurvey, Sealed, Store, Waiting
+from survey.store import ASKED, BlockColumn, PublishedSurvey, Sealed, Store, Waiting
 
 BLOCK_SIZE = 65_536
 """Reports per block; a stratum's last block grows to this before the next one begins."""
@@ -30,32 +32,45 @@ POLL_SECONDS = 1.0
 logger = logging.getLogger(__name__)
 
 Codes = NDArray[np.uint8]
+"""Reports as rows, the codes of all questions side by side, shape (n, bytes of a report)."""
 
 
-def seal(groups: Sequence[Waiting]) -> Sealed:
+def seal(questions: Sequence[PublishedQuestion], groups: Sequence[Waiting]) -> Sealed:
     """Shuffle each stratum's waiting reports together with its newest block.
 
     One permutation moves all codes of a report together: cross-tabs stay possible.
     """
     columns: list[BlockColumn] = []
     counts: Counter[tuple[str, int, int]] = Counter()
+    widths = [question.code_bytes for question in questions]
     for group in groups:
-        waiting = np.frombuffer(b"".join(group.codes), dtype=np.uint8)
-        waiting = waiting.reshape(len(group.codes), -1)
-        for question, column in enumerate(waiting.T):
-            for option, n in enumerate(np.bincount(column).tolist()):
-                if n:
-                    counts[group.stratum, question, option] += n
-        columns.extend(_blocks(group, waiting))
+        waiting = np.frombuffer(b"".join(group.codes), dtype=np.uint8).reshape(-1, sum(widths))
+        for number, column in enumerate(_columns(waiting, widths)):
+            asked, supports = questions[number].count(column)
+            counts[group.stratum, number, ASKED] += asked
+            for option in np.flatnonzero(supports).tolist():
+                counts[group.stratum, number, option] += int(supports[option])
+        columns.extend(_blocks(group, waiting, widths))
     return Sealed(columns=columns, counts=counts)
 
 
-def _blocks(group: Waiting, waiting: Codes) -> Iterator[BlockColumn]:
+def _columns(rows: Codes, widths: Sequence[int]) -> list[Codes]:
+    """Each question's codes, shape (n, bytes of one)."""
+    return np.split(rows, np.cumsum(widths)[:-1], axis=1)
+
+
+def _blocks(group: Waiting, waiting: Codes, widths: Sequence[int]) -> Iterator[BlockColumn]:
     """The newest block with the waiting reports, shuffled, cut into blocks again."""
     number, rows = 0, waiting
     if group.last is not None:
         number = group.last.number
-        old = np.stack([np.frombuffer(data, dtype=np.uint8) for data in group.last.columns], axis=1)
+        old = np.concatenate(
+            [
+                np.frombuffer(column, dtype=np.uint8).reshape(-1, width)
+                for column, width in zip(group.last.columns, widths, strict=True)
+            ],
+            axis=1,
+        )
         if len(old) < BLOCK_SIZE:
             rows = np.concatenate([old, waiting])
         else:
@@ -63,7 +78,7 @@ def _blocks(group: Waiting, waiting: Codes) -> Iterator[BlockColumn]:
     rows = rows[secure_permutation(len(rows))]
     for start in range(0, len(rows), BLOCK_SIZE):
         part = rows[start : start + BLOCK_SIZE]
-        for question, column in enumerate(part.T):
+        for question, column in enumerate(_columns(part, widths)):
             yield BlockColumn(
                 group.stratum, question, number + start // BLOCK_SIZE, len(part), column.tobytes()
             )
@@ -80,7 +95,7 @@ def secure_permutation(n: int) -> NDArray[np.intp]:
 
 def release(store: Store, survey: PublishedSurvey, minimum: int) -> int:
     """Release what waits if at least `minimum` do; returns how many."""
-    n = store.release(survey.key, minimum, seal)
+    n = store.release(survey.key, minimum, partial(seal, survey.definition.questions))
     if n:
         # The log would go on holding single reports in the order of their arrival.
         store.truncate_log()

@@ -16,6 +16,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from survey.errors import (
+    ChannelError,
     ClosedError,
     ConflictError,
     MalformedReportError,
@@ -39,7 +40,7 @@ class Submission:
     definition: str
     report_id: bytes
     stratum: str
-    codes: Sequence[int]
+    codes: Sequence[object]
 
 
 def receive(store: Store, slug: str, body: bytes, today: date) -> None:
@@ -109,14 +110,30 @@ def accept(submission: Submission, definition: Definition) -> StoredReport:
             f"codes must have {len(questions)} entries, one per question, "
             f"not {len(submission.codes)}"
         )
+    _check_drawn(submission.codes, definition)
+    codes = []
     for number, (code, question) in enumerate(zip(submission.codes, questions, strict=True), 1):
-        # type() and not isinstance(): JSON's true is an int to Python.
-        if type(code) is not int or not 0 <= code < question.channel.k:
-            raise ReportError(
-                f"code {number} ({question.id}) must be an integer "
-                f"from 0 to {question.channel.k - 1}"
-            )
-    return StoredReport(submission.report_id, submission.stratum, bytes(submission.codes))
+        try:
+            codes.append(question.encode(code))
+        except ChannelError as error:
+            raise ReportError(f"code {number} ({question.id}) {error}") from None
+    return StoredReport(submission.report_id, submission.stratum, b"".join(codes))
+
+
+def _check_drawn(codes: Sequence[object], definition: Definition) -> None:
+    """In a survey that draws its questions, whole groups are null, as many as are not drawn."""
+    if not definition.is_sampled:
+        return
+    asked = {
+        question.id for code, question in zip(codes, definition.questions, strict=True)
+        if code is not None
+    }  # fmt: skip
+    drawn = [group for group in definition.groups if asked.issuperset(group)]
+    if len(drawn) != definition.drawn or sum(map(len, drawn)) != len(asked):
+        raise ReportError(
+            f"codes must be null for all but {definition.drawn} of the "
+            f"{len(definition.groups)} questions that are drawn, with those that depend on them"
+        )
 
 
 def _no_link(form: dict[str, Any]) -> str:

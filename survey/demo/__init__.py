@@ -14,9 +14,10 @@ import numpy as np
 from survey.collect.publication import publish
 from survey.collect.submission import receive
 from survey.errors import ConflictError, NotFoundError
-from survey.mechanism import secure_uniform_below
+from survey.mechanism import Channel, secure_uniform_below
 from survey.mechanism.simulate import truths
 from survey.questionnaire.definition import Definition, freeze, report_body
+from survey.questionnaire.model import Survey
 from survey.questionnaire.native import load_file
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store
@@ -24,17 +25,32 @@ from survey.store import PublishedSurvey, Store
 DEFINITION = Path(__file__).with_name("workplace.toml")
 EMAIL = "demo@example.org"
 
-TRUE_SHARES: Mapping[str, Sequence[float]] = {
-    "injured": (0.20, 0.68, 0.12),
-    "sick_at_work": (0.34, 0.24, 0.30, 0.12),
-    "bullied": (0.18, 0.67, 0.15),
-    "harassed": (0.16, 0.84),
-    "support": (0.36, 0.18, 0.14, 0.18, 0.14),
-    "unpaid_overtime": (0.38, 0.30, 0.20, 0.12),
-    "satisfaction": (0.08, 0.10, 0.14, 0.14, 0.18, 0.23, 0.13),
-    "leaving": (0.34, 0.66),
+Answer = int | tuple[int, ...]
+
+OVERTIME = (0.34, 0.08, 0.09, 0.08, 0.07, 0.07, 0.05, 0.04, 0.04, 0.03, 0.03)
+
+TRUE_SHARES: Mapping[str, Mapping[Answer, float]] = {
+    "injured": dict(enumerate((0.20, 0.68, 0.12))),
+    "sick_at_work": dict(enumerate((0.34, 0.24, 0.30, 0.12))),
+    "bullied": dict(enumerate((0.18, 0.67, 0.15))),
+    "harassed": dict(enumerate((0.16, 0.84))),
+    "support": {
+        (0,): 0.20,
+        (0, 1): 0.16,
+        (0, 2): 0.08,
+        (0, 1, 2): 0.04,
+        (1,): 0.10,
+        (2,): 0.08,
+        (1, 3): 0.05,
+        (3,): 0.06,
+        (4,): 0.15,
+        (5,): 0.08,
+    },
+    "unpaid_overtime": {**dict(enumerate(OVERTIME)), 12: 0.03, 15: 0.02, 20: 0.01, 31: 0.02},
+    "satisfaction": dict(enumerate((0.08, 0.10, 0.14, 0.14, 0.18, 0.23, 0.13))),
+    "leaving": dict(enumerate((0.34, 0.66))),
 }
-"""What the simulated respondents would truthfully answer; invented."""
+"""What the simulated respondents would truthfully answer, as answers and shares; invented."""
 
 
 @contextmanager
@@ -57,22 +73,28 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
+def load() -> Survey:
+    """The demo's survey as it is written."""
+    return load_file(DEFINITION, Caps())
+
+
 def definition() -> Definition:
     """The demo's survey as it is published."""
-    return freeze(load_file(DEFINITION, Caps()), 1)
+    return freeze(load(), 1)
 
 
 def prepare(store: Store, today: date) -> PublishedSurvey:
     """The demo's survey, published if it is not yet."""
     found = store.versions("workplace")
-    return found[0] if found else publish(store, load_file(DEFINITION, Caps()), today)
+    return found[0] if found else publish(store, load(), today)
 
 
 def is_untouched(survey: PublishedSurvey) -> bool:
     """Whether this is still the survey that the simulated respondents know how to answer."""
-    asked = {question.id: question.channel.k for question in survey.definition.questions}
-    known = {question: len(shares) for question, shares in TRUE_SHARES.items()}
-    return survey.state == "open" and asked == known
+    return (
+        survey.state == "open"
+        and survey.definition.canonical == freeze(load(), survey.version).canonical
+    )
 
 
 def set_login(store: Store, password_hash: str) -> None:
@@ -90,22 +112,26 @@ def respond(store: Store, survey: PublishedSurvey, n: int, today: date) -> Itera
         yield number
 
 
-def _respondents(definition: Definition, n: int) -> Iterator[tuple[int, ...]]:
+def _respondents(definition: Definition, n: int) -> Iterator[tuple[Answer, ...]]:
     rng = np.random.default_rng()
-    columns = [
-        np.concatenate(list(truths(TRUE_SHARES[question.id], n, rng)))
-        for question in definition.questions
-    ]
-    for answers in zip(*columns, strict=True):
-        yield tuple(int(answer) for answer in answers)
+    columns = []
+    for question in definition.questions:
+        answers, shares = zip(*TRUE_SHARES[question.id].items(), strict=True)
+        chosen = np.concatenate(list(truths(shares, n, rng)))
+        columns.append([answers[i] for i in chosen.tolist()])
+    yield from zip(*columns, strict=True)
 
 
-def _report(survey: PublishedSurvey, answers: Sequence[int]) -> bytes:
+def _report(survey: PublishedSurvey, answers: Sequence[Answer]) -> bytes:
     """One person's report, perturbed exactly as a device does it."""
     codes = [
-        question.channel.perturb_one(answer, secure_uniform_below)
+        _perturbed(question.channel, question.truth(answer))
         for question, answer in zip(survey.definition.questions, answers, strict=True)
     ]
     return report_body(
         survey.sha256, secrets.token_urlsafe(16), codes, length=survey.definition.report_bytes
     )
+
+
+def _perturbed(channel: Channel, truth: Answer) -> int | str:
+    return channel.perturb_one(truth, secure_uniform_below)

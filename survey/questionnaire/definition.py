@@ -9,13 +9,15 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
 
 from survey.errors import DefinitionError
-from survey.mechanism import SubsetSelection, channel_from_json
-from survey.mechanism.accounting import total_epsilon
-from survey.questionnaire.model import Option, Question, Survey
+from survey.mechanism.accounting import log_rounded_up
+from survey.questionnaire.model import Survey
+from survey.questionnaire.privacy import total_ratio_of
+from survey.questionnaire.published import PublishedQuestion, published, question_form
 
 FORMAT = 1
 MAX_REPORT_BYTES = 8192
@@ -29,27 +31,22 @@ INVITATION_LENGTH = 43
 
 
 @dataclass(frozen=True)
-class PublishedQuestion:
-    """A question as it is asked, with the channel that every device runs for it."""
-
-    id: str
-    type: str
-    text: str
-    options: tuple[Option, ...]
-    opt_out: str
-    channel: SubsetSelection
-
-
-@dataclass(frozen=True)
 class Definition:
-    """One version of one survey, as published; `canonical` is what its hash is over."""
+    """One version of one survey, as published; `canonical` is what its hash is over.
+
+    `groups` are the questions that are drawn together, of which each person is asked `drawn`;
+    without question sampling both cover all questions.
+    """
 
     canonical: bytes
     slug: str
     version: int
     title: str
     questions: tuple[PublishedQuestion, ...]
+    groups: tuple[tuple[str, ...], ...]
+    drawn: int
     report_bytes: int
+    allow_skip_logic: bool
 
     @cached_property
     def sha256(self) -> str:
@@ -57,22 +54,34 @@ class Definition:
         return hashlib.sha256(self.canonical).hexdigest()
 
     @property
+    def is_sampled(self) -> bool:
+        """Whether each person is asked only some of the questions."""
+        return self.drawn < len(self.groups)
+
+    @cached_property
+    def ratio(self) -> Fraction:
+        """e^epsilon of everything one respondent sends."""
+        ratios = {question.id: question.channel.ratio for question in self.questions}
+        return total_ratio_of(self.groups, ratios, self.drawn)
+
+    @cached_property
     def epsilon(self) -> float:
-        """Total epsilon of everything one respondent sends, rounded up."""
-        return total_epsilon(question.channel.ratio for question in self.questions)
+        """ln of `ratio`, rounded up."""
+        return log_rounded_up(self.ratio)
 
 
 def freeze(survey: Survey, version: int) -> Definition:
     """Turn a survey into its published form; refuses what would not fit on the wire."""
+    texts = ("slug", "title", "language", "introduction", "contact", "thanks")
+    sampled = survey.questions_per_person is not None
     form: dict[str, Any] = {
         "format": FORMAT,
         "version": version,
-        **{
-            name: getattr(survey, name)
-            for name in ("slug", "title", "language", "introduction", "contact", "thanks")
-        },
+        **{name: getattr(survey, name) for name in texts},
+        "allow_skip_logic": survey.allow_skip_logic,
+        "sampling": {"draw": survey.drawn, "groups": survey.groups} if sampled else None,
         "pages": [
-            {"title": page.title, "questions": [_question(q) for q in page.questions]}
+            {"title": page.title, "questions": [question_form(q) for q in page.questions]}
             for page in survey.pages
         ],
         "report_bytes": _report_bytes(survey),
@@ -95,46 +104,26 @@ def canonical_json(form: dict[str, Any]) -> bytes:
 def read_definition(canonical: bytes) -> Definition:
     """Read back what `freeze` wrote."""
     form = json.loads(canonical)
+    questions = [question for page in form["pages"] for question in page["questions"]]
+    sampling = form["sampling"]
+    groups = sampling["groups"] if sampling else [[question["id"]] for question in questions]
     return Definition(
         canonical=canonical,
         slug=form["slug"],
         version=form["version"],
         title=form["title"],
         report_bytes=form["report_bytes"],
-        questions=tuple(_published(q) for page in form["pages"] for q in page["questions"]),
-    )
-
-
-def _question(question: Question) -> dict[str, Any]:
-    return {
-        "id": question.id,
-        "type": question.type,
-        "text": question.text,
-        "help": question.help,
-        "options": [{"id": option.id, "label": option.label} for option in question.all_options],
-        "opt_out": question.opt_out,
-        "channel": question.channel.to_json(),
-    }
-
-
-def _published(form: dict[str, Any]) -> PublishedQuestion:
-    channel = channel_from_json(form["channel"])
-    if not isinstance(channel, SubsetSelection):
-        raise DefinitionError([(form["id"], f"a {form['type']} question has no {channel.kind}")])
-    return PublishedQuestion(
-        id=form["id"],
-        type=form["type"],
-        text=form["text"],
-        options=tuple(Option(**option) for option in form["options"]),
-        opt_out=form["opt_out"],
-        channel=channel,
+        allow_skip_logic=form["allow_skip_logic"],
+        groups=tuple(map(tuple, groups)),
+        drawn=sampling["draw"] if sampling else len(groups),
+        questions=tuple(published(q, nullable=sampling is not None) for q in questions),
     )
 
 
 def report_body(
     definition_id: str,
     report_id: str,
-    codes: Sequence[int | str],
+    codes: Sequence[int | str | None],
     *,
     stratum: str = "",
     invitation: str = "",
@@ -155,11 +144,15 @@ def report_body(
 
 def _report_bytes(survey: Survey) -> int:
     """The constant length of a report: the longest one, rounded up to the next step."""
+    codes: list[int | str | None] = [q.channel.longest_code for q in survey.questions]
+    if survey.questions_per_person is not None:
+        # A question that was not drawn is null, which is longer than a short code.
+        codes = [max((code, None), key=lambda one: len(json.dumps(one))) for code in codes]
     longest = len(
         report_body(
             "0" * 64,
             "0" * 22,
-            [question.channel.k - 1 for question in survey.questions],
+            codes,
             stratum="0" * MAX_STRATUM_LENGTH,
             invitation="0" * INVITATION_LENGTH,
         )

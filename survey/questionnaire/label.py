@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from survey.mechanism import SubsetSelection
-from survey.mechanism.accounting import posterior_bound, total_ratio
+from survey.mechanism import BitVector, SubsetSelection, WeightTable, multiple_choice
+from survey.mechanism.accounting import posterior_bound
+from survey.questionnaire.published import PublishedQuestion
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,9 @@ class Label:
     """What one channel means for a person.
 
     `own` and `other`: of 100 people with one answer (with another one), how many reports say
-    it. `odds`: the most that a report multiplies anyone's odds by. `from10`, `from50`: what a
-    suspicion of 10 and of 50 per cent can become at most, in whole per cent.
+    it; empty for numbers, where every report can come from every answer. `odds`: the most that a
+    report multiplies anyone's odds by. `from10`, `from50`: what a suspicion of 10 and of 50 per
+    cent can become at most, in whole per cent.
     """
 
     own: str
@@ -30,24 +31,50 @@ class Label:
     from50: int
 
 
-def label(channel: SubsetSelection) -> Label:
-    """Compute the label of a channel; frequencies rounded half up, risks rounded up.
-
-    >>> label(SubsetSelection(k=2, d=1, T=3, L=1))
-    Label(own='75', other='25', odds='3', from10=25, from50=75)
-    """
+def label(question: PublishedQuestion) -> Label:
+    """Compute the label of a question; frequencies rounded half up, risks rounded up."""
+    ratio = question.channel.ratio
+    found = frequencies(question)
+    own, other = map(_share, found) if found else ("", "")
     return Label(
-        own=_tenths(math.floor(channel.exact_p * 1000 + Fraction(1, 2))),
-        other=_tenths(math.floor(channel.exact_q * 1000 + Fraction(1, 2))),
-        odds=_tenths(math.ceil(channel.ratio * 10)),
-        from10=_percent_up(posterior_bound(Fraction(1, 10), channel.ratio)),
-        from50=_percent_up(posterior_bound(Fraction(1, 2), channel.ratio)),
+        own=own,
+        other=other,
+        odds=_tenths(math.ceil(ratio * 10)),
+        from10=_percent_up(posterior_bound(Fraction(1, 10), ratio)),
+        from50=_percent_up(posterior_bound(Fraction(1, 2), ratio)),
     )
 
 
-def total_odds(channels: Iterable[SubsetSelection]) -> int:
-    """The most that all answers of one person together multiply odds by, rounded up."""
-    return math.ceil(total_ratio(channel.ratio for channel in channels))
+def frequencies(question: PublishedQuestion) -> tuple[Fraction, Fraction] | None:
+    """P(a report says the first option | it is the answer), and if it is not; None for numbers.
+
+    Where it differs between the other answers, the smallest: never more cover than there is.
+    """
+    channel = question.channel
+    if question.type in ("number", "date"):
+        return None
+    match channel:
+        case SubsetSelection() if question.by_patterns:
+            holding = sum(0 in pattern for pattern in question.patterns)
+            return multiple_choice.support(channel, holding)
+        case WeightTable():
+            said = [Fraction(int(weight), channel.total) for weight in channel.weights[:, 0]]
+            return said[0], min(said[1:])
+        case SubsetSelection() | BitVector():
+            return channel.exact_p, channel.exact_q
+
+
+def odds_in_words(ratio: Fraction) -> str:
+    """The most that odds are multiplied by, as a whole number rounded up.
+
+    >>> odds_in_words(Fraction(2209, 2))
+    '1,105'
+    """
+    return f"{math.ceil(ratio):,}"
+
+
+def _share(probability: Fraction) -> str:
+    return _tenths(math.floor(probability * 1000 + Fraction(1, 2)))
 
 
 def _tenths(tenths: int) -> str:

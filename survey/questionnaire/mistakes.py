@@ -69,13 +69,13 @@ def sentence(detail: ErrorDetails) -> str:
     kind, value, limits = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == "extra_forbidden":
         return "is not a known key"
-    if kind == "missing":
+    if kind in ("missing", "union_tag_not_found"):
         return "is missing"
     message = detail["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
-    if kind == "literal_error" and detail["loc"][-1] == "type":
+    if kind == "union_tag_invalid":
         return (
-            f"{quoted(value)} is not a type of question: {message}; "
+            f"{quoted(limits['tag'])} is not a type of question: {limits['expected_tags']}; "
             "free text, files and places cannot be randomized"
         )
     if kind in ("too_short", "too_long"):

@@ -9,19 +9,17 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from survey.questionnaire.mistakes import Mistake, Place, located, refusal, sentence, shortened
-from survey.questionnaire.model import (
-    MAX_OPTIONS,
-    MAX_QUESTIONS,
-    OPT_OUT_ID,
-    OPT_OUT_LABEL,
-    YES_NO,
-    Question,
-    Survey,
-)
+from survey.questionnaire.across import repeated_ids, repeated_labels, unfit_together
+from survey.questionnaire.designs import DESIGNS, PRIVACY
+from survey.questionnaire.mistakes import Mistake, Place, located, refusal, sentence
+from survey.questionnaire.model import MAX_QUESTIONS, Survey
 from survey.questionnaire.parse import MAX_FILE_BYTES, parse
-from survey.questionnaire.privacy import PRIVACY, total_mistake
+from survey.questionnaire.questions import MAX_OPTIONS, NOT_APPLICABLE_ID, SPECIAL, TYPES
+from survey.questionnaire.raw import questions_in
 from survey.settings import Caps
+
+INHERITED = tuple(SPECIAL)[1:]
+"""Options that are there by themselves in every type of question: a survey may state them once."""
 
 
 def load_file(path: Path, caps: Caps) -> Survey:
@@ -39,15 +37,12 @@ def load(content: bytes, name: str, caps: Caps) -> Survey:
     raw = with_survey_defaults(parse(content, name))
     if too_many := list(_too_many(raw)):
         raise located(raw, too_many)
-    mistakes = [
-        *_structure(raw, caps),
-        *_repeated_ids(raw),
-        *_repeated_labels(raw),
-        *_total(raw, caps),
-    ]
-    if mistakes:
+    survey, mistakes = _structure(raw, caps)
+    mistakes += [*repeated_ids(raw), *repeated_labels(raw)]
+    mistakes += unfit_together(survey, caps) if survey and not mistakes else []
+    if survey is None or mistakes:
         raise located(raw, mistakes)
-    return Survey.model_validate(raw, context=caps)
+    return survey
 
 
 def with_survey_defaults(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,27 +50,31 @@ def with_survey_defaults(raw: Mapping[str, Any]) -> dict[str, Any]:
     spelled = dict(raw)
     if "questions" in spelled and "pages" not in spelled:
         spelled["pages"] = [{"questions": spelled.pop("questions")}]
-    defaults = {name: spelled.pop(name) for name in (*PRIVACY, OPT_OUT_ID) if name in spelled}
-
-    def complete(question: Any) -> Any:
-        if not isinstance(question, Mapping):
-            return question
-        inherited = {
-            name: value
-            for name, value in defaults.items()
-            if name == OPT_OUT_ID or not any(stated in question for stated in PRIVACY)
-        }
-        return {**inherited, **question}
+    defaults = {name: spelled.pop(name) for name in (*PRIVACY, *INHERITED) if name in spelled}
 
     pages = spelled.get("pages")
     if isinstance(pages, list):
         spelled["pages"] = [
-            {**page, "questions": [complete(question) for question in page["questions"]]}
+            {**page, "questions": [_complete(question, defaults) for question in page["questions"]]}
             if isinstance(page, Mapping) and isinstance(page.get("questions"), list)
             else page
             for page in pages
         ]
     return spelled
+
+
+def _complete(question: Any, defaults: Mapping[str, Any]) -> Any:
+    """A question with what the survey states for all that do not state it themselves."""
+    if not isinstance(question, Mapping):
+        return question
+    design = DESIGNS.get(str(question.get("mechanism")))
+    states_itself = any(way in question for way in PRIVACY) or (design and design.states_itself)
+    inherited = {
+        name: value for name, value in defaults.items() if name in INHERITED or not states_itself
+    }
+    # A question that is not asked counts as one that does not apply.
+    skippable = {NOT_APPLICABLE_ID: True} if "ask_if" in question else {}
+    return {**inherited, **skippable, **question}
 
 
 def _too_many(raw: Mapping[str, Any]) -> Iterator[Mistake]:
@@ -91,7 +90,7 @@ def _too_many(raw: Mapping[str, Any]) -> Iterator[Mistake]:
         if count > MAX_QUESTIONS:
             yield ("pages",), f"has {count:,} {what}; at most {MAX_QUESTIONS} are allowed"
             return
-    for place, question in _questions(raw):
+    for place, question in questions_in(raw):
         options = question.get("options")
         if isinstance(options, list) and len(options) > MAX_OPTIONS:
             yield (
@@ -100,16 +99,28 @@ def _too_many(raw: Mapping[str, Any]) -> Iterator[Mistake]:
             )
 
 
-def _structure(raw: Mapping[str, Any], caps: Caps) -> Iterator[Mistake]:
+def _structure(raw: Mapping[str, Any], caps: Caps) -> tuple[Survey | None, list[Mistake]]:
+    """The survey, or what is wrong with its parts."""
     try:
-        Survey.model_validate(raw, context=caps)
+        return Survey.model_validate(raw, context=caps), []
     except ValidationError as error:
-        for detail in error.errors(include_url=False):
-            place = detail["loc"]
-            if OPT_OUT_ID in place:  # pydantic goes on with the names of both types it tried
-                place = place[: place.index(OPT_OUT_ID) + 1]
-            if not _echoes_another(detail):
-                yield place, sentence(detail)
+        details = error.errors(include_url=False)
+        return None, [
+            (_place(detail), sentence(detail)) for detail in details if not _echoes_another(detail)
+        ]
+
+
+def _place(detail: ErrorDetails) -> Place:
+    """Where a mistake is, without the names of types that pydantic tried."""
+    place = tuple(
+        step
+        for at, step in enumerate(detail["loc"])
+        if not (step in TYPES and at and isinstance(detail["loc"][at - 1], int))
+    )
+    for identifier in SPECIAL:
+        if identifier in place:
+            place = place[: place.index(identifier) + 1]
+    return (*place, "type") if detail["type"].startswith("union_tag") else place
 
 
 def _echoes_another(detail: ErrorDetails) -> bool:
@@ -119,98 +130,11 @@ def _echoes_another(detail: ErrorDetails) -> bool:
     boolean where both may stand.
     """
     value, place = detail["input"], detail["loc"]
-    if OPT_OUT_ID in place and place[-1] != OPT_OUT_ID:
-        return (place[-1] == "bool") == isinstance(value, str)
+    if set(SPECIAL) & set(place) and place[-1] not in SPECIAL:
+        return (place[-1] in ("bool", "literal[True]")) == isinstance(value, str)
     return (
         detail["type"] == "too_short"
         and isinstance(value, Sequence)
         and not isinstance(value, str)
         and len(value) >= detail["ctx"]["min_length"]
     )
-
-
-def _questions(raw: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
-    """Every question that is an object, with its place, whatever else is wrong."""
-    pages = raw.get("pages")
-    for i, page in enumerate(pages if isinstance(pages, list) else []):
-        questions = page.get("questions") if isinstance(page, Mapping) else None
-        for j, question in enumerate(questions if isinstance(questions, list) else []):
-            if isinstance(question, Mapping):
-                yield ("pages", i, "questions", j), question
-
-
-def _options(place: Place, question: Mapping[str, Any], key: str) -> list[tuple[Place, Any]]:
-    """The place and the value of one key of every option, as far as they are options."""
-    options = question.get("options", YES_NO if question.get("type") == "yes_no" else None)
-    return [
-        ((*place, "options", i, key), option.get(key))
-        for i, option in enumerate(options if isinstance(options, Sequence) else [])
-        if isinstance(option, Mapping)
-    ]
-
-
-def _repeated_ids(raw: Mapping[str, Any]) -> Iterator[Mistake]:
-    questions = list(_questions(raw))
-    yield from _repeats([((*place, "id"), question.get("id")) for place, question in questions])
-    for place, question in questions:
-        entries = _options(place, question, "id")
-        if question.get(OPT_OUT_ID, True):
-            entries.insert(0, ((*place, "id"), OPT_OUT_ID))
-        yield from _repeats(entries)
-
-
-def _repeats(entries: Sequence[tuple[Place, Any]]) -> Iterator[Mistake]:
-    taken: set[str] = set()
-    every = {identifier for _, identifier in entries if isinstance(identifier, str)}
-    for place, identifier in entries:
-        if not isinstance(identifier, str):
-            continue
-        if identifier in taken:
-            free = next(
-                f"{identifier}_{n}"
-                for n in range(2, len(every) + 3)
-                if f"{identifier}_{n}" not in every
-            )
-            reason = (
-                " (the option to prefer not to say is there by itself; "
-                "write prefer_not_to_say = false to leave it out)"
-                if identifier == OPT_OUT_ID
-                else ""
-            )
-            yield (
-                place,
-                f'"{shortened(identifier)}" is used twice; the nearest free id '
-                f'is "{shortened(free)}"{reason}',
-            )
-        taken.add(identifier)
-
-
-def _repeated_labels(raw: Mapping[str, Any]) -> Iterator[Mistake]:
-    """Options that respondents could not tell apart."""
-    for place, question in _questions(raw):
-        entries = _options(place, question, "label")
-        opt_out = question.get(OPT_OUT_ID, True)
-        if isinstance(opt_out, str):
-            entries.append(((*place, OPT_OUT_ID), opt_out))
-        elif opt_out:
-            entries.insert(0, (place, OPT_OUT_LABEL))
-        taken: set[str] = set()
-        for where, label in entries:
-            if not isinstance(label, str):
-                continue
-            seen = " ".join(label.split()).casefold()
-            if seen and seen in taken:
-                yield where, f'"{shortened(label)}" is the label of another option already'
-            taken.add(seen)
-
-
-def _total(raw: Mapping[str, Any], caps: Caps) -> Iterator[Mistake]:
-    """What is too weak about all questions together."""
-    channels = []
-    for _, data in _questions(raw):
-        try:
-            channels.append(Question.model_validate(data, context=caps).channel)
-        except ValidationError:
-            continue
-    if channels and (mistake := total_mistake(channels, caps)):
-        yield ("pages",), mistake

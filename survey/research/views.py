@@ -12,7 +12,7 @@ from werkzeug.datastructures import FileStorage
 
 from survey.collect.publication import publish as publish_survey
 from survey.errors import ConflictError, DefinitionError, NotFoundError
-from survey.questionnaire.label import label, total_odds
+from survey.questionnaire.label import label, odds_in_words
 from survey.questionnaire.native import load
 from survey.research.accounts import SignedIn
 from survey.research.forms import PublishForm
@@ -124,13 +124,12 @@ def respondent_link(survey: PublishedSurvey, public_url: str) -> str:
 
 def _dashboard(result: SurveyResult, settings: Settings) -> dict[str, Any]:
     definition = result.survey.definition
-    channels = [question.channel for question in definition.questions]
     return {
         "result": result,
         "survey": result.survey,
         "definition": definition,
         "link": respondent_link(result.survey, settings.public_url),
-        "total_odds": total_odds(channels),
+        "total_odds": odds_in_words(definition.ratio),
         "little_protected": definition.epsilon > settings.caps.warning,
         "release_minimum": settings.release_minimum,
         "charts": {
@@ -142,5 +141,5 @@ def _dashboard(result: SurveyResult, settings: Settings) -> dict[str, Any]:
             question.question.id: question.caveat(closed=result.survey.state == "closed")
             for question in result.questions
         },
-        "labels": {question.id: label(question.channel) for question in definition.questions},
+        "labels": {question.id: label(question) for question in definition.questions},
     }

@@ -21,13 +21,15 @@ def blueprint(store: Store, client: Client, settings: Settings) -> Blueprint:
     routes = Blueprint("respond", __name__)
     client_hash = client.sha256
     client_base = f"/client/{client_hash}"
+    # In the page itself: every further file is one more that a slow connection waits for.
+    icon = client.files["favicon.svg"].decode("utf-8")
 
     @routes.get("/s/<slug>")
     def page(slug: str) -> tuple[str, int]:
         # Also for a closed survey: someone may come back to learn whether a report arrived.
         closed = find_survey(store, slug).state == "closed"
         shell = render_template(
-            "respond/page.html", client_base=client_base, client_hash=client_hash
+            "respond/page.html", client_base=client_base, client_hash=client_hash, icon=icon
         )
         return shell, 410 if closed else 200
 

@@ -2,6 +2,7 @@
 
 from survey.errors import NotFoundError, SettingsError
 from survey.store.protocol import (
+    ASKED,
     BlockColumn,
     LastBlock,
     PublishedSurvey,
@@ -15,6 +16,7 @@ from survey.store.protocol import (
 from survey.store.sqlite import SqliteStore
 
 __all__ = [
+    "ASKED",
     "BlockColumn",
     "LastBlock",
     "PublishedSurvey",

@@ -11,6 +11,9 @@ from survey.questionnaire.definition import Definition, read_definition
 
 State = Literal["open", "superseded", "closed"]
 
+ASKED = -1
+"""The place of a question's counts that says how many reports hold an answer to it."""
+
 
 @dataclass(frozen=True)
 class PublishedSurvey:
@@ -71,7 +74,8 @@ class BlockColumn:
 class Sealed:
     """What a release writes: whole blocks, and what to add to the counts.
 
-    `counts` maps (stratum, question, option) to the number of newly released reports.
+    `counts` maps (stratum, question, place) to the number of newly released reports: the places
+    of its channel's counts, and `ASKED`.
     """
 
     columns: Sequence[BlockColumn]
@@ -80,13 +84,16 @@ class Sealed:
 
 @dataclass(frozen=True)
 class Tally:
-    """Released counts of one survey; `counts[question][option]`, over all strata.
+    """Released counts of one survey, over all strata.
 
-    `release` numbers the state: equal numbers mean equal counts.
+    `n` reports; `asked[question]` of them hold an answer to a question (all, unless the survey
+    draws its questions); `counts[question]` are those of its channel. `release` numbers the
+    state: equal numbers mean equal counts.
     """
 
     release: int
     n: int
+    asked: Sequence[int]
     counts: Sequence[Sequence[int]]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from survey.errors import ClosedError, ConflictError, NotFoundError
 from survey.questionnaire.definition import Definition, read_definition
 from survey.store.protocol import (
+    ASKED,
     BlockColumn,
     LastBlock,
     PublishedSurvey,
@@ -174,10 +175,15 @@ class SqliteStore(SqliteResearchers):
                 "GROUP BY question, option",
                 [survey],
             ).fetchall()
-        counts = [[0] * question.channel.k for question in read_definition(head[2]).questions]
-        for question, option, n in rows:
-            counts[question][option] = n
-        return Tally(release=head[0], n=head[1], counts=counts)
+        questions = read_definition(head[2]).questions
+        counts = [[0] * question.channel.counted for question in questions]
+        asked = [0] * len(questions)
+        for question, place, n in rows:
+            if place == ASKED:
+                asked[question] = n
+            else:
+                counts[question][place] = n
+        return Tally(release=head[0], n=head[1], asked=asked, counts=counts)
 
     def blocks(self, survey: int, question: int) -> list[BlockColumn]:
         """One question's released codes, block by block."""

@@ -15,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from survey.errors import DefinitionError
-from survey.mechanism import SubsetSelection, grr
+from survey.mechanism import grr
 from survey.questionnaire.definition import freeze, read_definition
-from survey.questionnaire.label import label, total_odds
+from survey.questionnaire.label import label, odds_in_words
 from survey.questionnaire.native import load, load_file
 from survey.questionnaire.privacy import MAX_TRUTH_PROBABILITY
+from survey.questionnaire.published import published
 from survey.settings import Caps
 from tests.conftest import ROOT, SMALL
 
@@ -168,7 +169,8 @@ def test_every_mistake_is_named_with_its_place_and_the_nearest_value(question, p
 def test_all_mistakes_are_listed_at_once():
     text = (
         'slug = "Two words"\ncolour = "red"\n[[questions]]\nid = "q"\ntype = "yes_no"\n'
-        'text = "Q?"\ntruth_probability = 0.1\n[[questions]]\nid = "q"\ntype = "map"\n'
+        'text = "Q?"\ntruth_probability = 0.1\n[[questions]]\nid = "q"\ntype = "single_choice"\n'
+        '[[questions]]\nid = "where"\ntype = "map"\n'
     )
     places = [place for place, _ in mistakes(text)]
     assert places == [
@@ -177,7 +179,7 @@ def test_all_mistakes_are_listed_at_once():
         "page 1, question 2 (q), id",
         "page 1, question 2 (q), options",
         "page 1, question 2 (q), text",
-        "page 1, question 2 (q), type",
+        "page 1, question 3 (where), type",
         "slug",
         "title",
     ]
@@ -291,8 +293,7 @@ LABELS = json.loads((ROOT / "tests/vectors/label.json").read_text(encoding="utf-
 
 @pytest.mark.parametrize("vector", LABELS)
 def test_the_privacy_label_agrees_with_the_clients(vector):
-    form = vector["channel"]
-    numbers = label(SubsetSelection(form["k"], form["d"], form["T"], form["L"]))
+    numbers = label(published(vector["question"], nullable=False))
     assert (numbers.own, numbers.other, numbers.odds) == (
         vector["own"],
         vector["other"],
@@ -305,10 +306,19 @@ def test_the_privacy_label_agrees_with_the_clients(vector):
 
 
 def test_the_example_of_the_product_page_is_what_the_label_says():
-    numbers = label(grr(2, "3/4"))
+    question = """slug = "example"
+        title = "E"
+        truth_probability = "3/4"
+        prefer_not_to_say = {}
+        questions = [{{id = "q", type = "yes_no", text = "Q?"}}]"""
+    two, three = (
+        freeze(load(question.format(kept).encode(), "example.toml", Caps()), 1).questions[0]
+        for kept in ("false", "true")
+    )
+    numbers = label(two)
     assert (numbers.own, numbers.other, numbers.odds) == ("75", "25", "3")
-    assert label(grr(3, "3/4")).other == "12.5"
-    assert total_odds([grr(2, "3/4")] * 10) == 3**10
+    assert label(three).other == "12.5"
+    assert odds_in_words(two.channel.ratio**10) == "59,049"
 
 
 def test_the_client_has_the_same_ceilings_built_in():

@@ -44,7 +44,7 @@ def test_a_number_too_long_to_be_exact_is_refused_at_once(name, number, ending):
     if ending == "toml":
         content = f'[[questions]]\nid = "q"\ntype = "yes_no"\ntext = "Q?"\n{content}'
     else:
-        content = f'{{"questions": [{content}]}}'
+        content = f'{{"questions": [{{"type": "yes_no", {content[1:]}]}}'
     assert any("number" in text for _, text in mistakes(content.encode(), f"x.{ending}"))
 
 

@@ -13,15 +13,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from survey.errors import ChannelError
-from survey.mechanism import SubsetSelection, from_epsilon
-from survey.mechanism.accounting import total_epsilon
-from survey.questionnaire.model import Question, Survey
-from survey.questionnaire.privacy import (
-    MAX_TRUTH_PROBABILITY,
-    PRIVACY,
-    build_channel,
-    total_mistake,
-)
+from survey.mechanism import from_epsilon
+from survey.mechanism.accounting import total_epsilon, total_ratio
+from survey.questionnaire.designs import DESIGNS, PRIVACY, Asked
+from survey.questionnaire.model import Survey
+from survey.questionnaire.privacy import Stated, build_channel, is_too_weak, total_mistake
+from survey.questionnaire.questions import ChoiceQuestion
 from survey.settings import Caps
 
 WAYS = st.sampled_from(sorted(PRIVACY))
@@ -59,38 +56,84 @@ CAPS = st.decimals("0.1", "12", places=3).map(lambda cap: Caps(question=cap)) | 
 GRID = Fraction(1, 1000)
 
 
-def publishes(way: str, value: Fraction, k: int, caps: Caps) -> bool:
+def of_choice(way: str, value: Fraction, k: int) -> Stated:
+    return Stated("grr", way, value, Asked(k, 0))
+
+
+def publishes(stated: Stated, value: Fraction, caps: Caps) -> bool:
     try:
-        channel = PRIVACY[way](k, value)
+        return value > stated.useless and not is_too_weak(stated.build(value), caps)
     except ChannelError:
         return False
-    return channel.exact_p <= MAX_TRUTH_PROBABILITY and channel.epsilon <= caps.question
 
 
-def assert_channel_or_nearest(way: str, value: Fraction, k: int, caps: Caps) -> None:
-    if publishes(way, value, k, caps):
-        assert build_channel(way, value, k, caps) == PRIVACY[way](k, value)
+def assert_channel_or_nearest(stated: Stated, caps: Caps, grid: Fraction = GRID) -> None:
+    way, value = stated.way, stated.value
+    if publishes(stated, value, caps):
+        assert build_channel(stated, caps) == stated.build(value)
         return
     with pytest.raises(ChannelError) as refused:
-        build_channel(way, value, k, caps)
-    said = re.search(rf"the nearest allowed value is {way} = ([0-9.]+)$", str(refused.value))
+        build_channel(stated, caps)
+    said = re.search(rf"the nearest allowed value is {way} = ([0-9./]+)$", str(refused.value))
     assert said, str(refused.value)
     nearest = Fraction(said[1])
-    assert publishes(way, nearest, k, caps)
-    between = nearest + (GRID if value > nearest else -GRID)
-    assert abs(value - nearest) <= GRID / 2 or not publishes(way, between, k, caps)
+    assert publishes(stated, nearest, caps)
+    between = nearest + (grid if value > nearest else -grid)
+    assert abs(value - nearest) <= grid / 2 or not publishes(stated, between, caps)
 
 
 @given(way=WAYS, value=VALUES, k=st.integers(2, 100), caps=CAPS)
 def test_a_value_gives_a_channel_or_the_nearest_value_that_publishes(way, value, k, caps):
-    assert_channel_or_nearest(way, value, k, caps)
+    assert_channel_or_nearest(of_choice(way, value, k), caps)
 
 
 @pytest.mark.parametrize("way", sorted(PRIVACY))
 @pytest.mark.parametrize("value", ["-1", "0", "0.00001", "1/100", "0.5", "0.995", "1", "13"])
 def test_for_every_number_of_options_the_suggested_value_publishes(way, value):
     for k in range(2, 101):
-        assert_channel_or_nearest(way, Fraction(value), k, Caps())
+        assert_channel_or_nearest(of_choice(way, Fraction(value), k), Caps())
+
+
+OTHERS = [
+    ("best", "epsilon", Asked(8, 1)),
+    ("warner", "p", Asked(2, 1)),
+    ("two_coins", "truth", Asked(2, 0, parameters={"yes": "1/3"})),
+    ("unrelated_question", "asked", Asked(2, 1, parameters={"prevalence": "1/12"})),
+    ("forced_response", "truth", Asked(3, 0, parameters={"forced": ["1/2", "1/3", "1/6"]})),
+    (
+        "exponential",
+        "epsilon",
+        Asked(3, 1, parameters={"utility": [[2, 1, 0], [1, 2, 1], [0, 1, 2]]}),
+    ),
+    ("geometric", "epsilon", Asked(11, 1)),
+    ("laplace", "epsilon", Asked(11, 0)),
+    ("gaussian", "sigma", Asked(11, 1, step=Fraction(1, 2))),
+    ("square_wave", "epsilon", Asked(21, 2)),
+    ("one_bit", "epsilon", Asked(41, 1)),
+    ("piecewise", "epsilon", Asked(41, 0)),
+    ("hybrid", "epsilon", Asked(41, 1)),
+    ("bits", "epsilon", Asked(4, 0, ticks=4, alone=2)),
+    ("bits", "truth_probability", Asked(4, 0, ticks=2, alone=1)),
+    ("sampled_options", "epsilon", Asked(6, 0, ticks=3, alone=2)),
+    ("subsets", "epsilon", Asked(4, 0, ticks=4, alone=1)),
+]
+
+
+@pytest.mark.parametrize(
+    ("design", "way", "asked"), OTHERS, ids=[f"{design} by {way}" for design, way, _ in OTHERS]
+)
+@pytest.mark.parametrize("value", ["-1", "0", "0.3", "0.75", "0.999", "1", "5", "13", "40"])
+def test_every_design_gives_a_channel_or_the_nearest_value_that_publishes(
+    design, way, asked, value
+):
+    grid = asked.step * GRID if way == "sigma" else GRID
+    assert_channel_or_nearest(Stated(design, way, Fraction(value), asked), Caps(), grid)
+
+
+def test_every_design_is_tried():
+    assert {(design, way) for design, way, _ in OTHERS} | {("grr", way) for way in PRIVACY} == {
+        (name, way) for name, design in DESIGNS.items() for way in design.ways
+    }
 
 
 @pytest.mark.parametrize(
@@ -108,16 +151,21 @@ def test_for_every_number_of_options_the_suggested_value_publishes(way, value):
 )
 def test_the_nearest_value_is_the_one_a_person_would_find_by_trying(way, value, k, nearest):
     with pytest.raises(ChannelError, match=f"{way} = {re.escape(nearest)}$"):
-        build_channel(way, Fraction(value), k, Caps())
+        build_channel(of_choice(way, Fraction(value), k), Caps())
 
 
 def test_a_cap_below_every_value_says_that_none_is_allowed():
     with pytest.raises(ChannelError, match="allow no value"):
-        build_channel("epsilon", Fraction(1), 3, Caps(question=Decimal("0.0005")))
+        build_channel(of_choice("epsilon", Fraction(1), 3), Caps(question=Decimal("0.0005")))
 
 
-def suggested_for_all(channels: Iterable[SubsetSelection], caps: Caps) -> str | None:
-    mistake = total_mistake(channels, caps)
+def total_mistake_of(ratios: Iterable[Fraction], caps: Caps) -> str | None:
+    ratios = list(ratios)
+    return total_mistake(total_ratio(ratios), len(ratios), caps)
+
+
+def suggested_for_all(sizes: list[int], caps: Caps) -> str | None:
+    mistake = total_mistake_of((from_epsilon(k, 11).ratio for k in sizes), caps)
     said = re.search(r"equal questions is epsilon = ([0-9.]+) each$", mistake or "")
     assert said or not mistake or "ask fewer questions" in mistake
     return said[1] if said else None
@@ -128,24 +176,20 @@ def suggested_for_all(channels: Iterable[SubsetSelection], caps: Caps) -> str | 
     cap=st.decimals("0.1", "20", places=3),
     question=st.decimals("0.1", "12", places=2),
 )
-def test_the_epsilon_suggested_for_all_questions_publishes_and_the_next_does_not(
-    sizes, cap, question
-):
+def test_the_epsilon_suggested_for_all_questions_fits_and_the_next_would_not(sizes, cap, question):
     caps = Caps(question=question, survey=cap)
-    each = suggested_for_all([from_epsilon(k, 11) for k in sizes], caps)
+    each = suggested_for_all(sizes, caps)
     if each is None:
         assert total_epsilon(from_epsilon(k, 11).ratio for k in sizes) <= cap
         return
-    channels = [build_channel("epsilon", Fraction(each), k, caps) for k in sizes]
-    assert total_mistake(channels, caps) is None
+    ratios = [from_epsilon(k, Fraction(each)).ratio for k in sizes]
+    assert total_mistake_of(ratios, caps) is None
     above = Fraction(each) + GRID
-    assert not all(publishes("epsilon", above, k, caps) for k in sizes) or total_mistake(
-        [from_epsilon(k, above) for k in sizes], caps
-    )
+    assert above > question or len(sizes) * above > cap
 
 
 def test_more_questions_than_a_cap_can_hold_are_told_to_be_fewer():
-    mistake = total_mistake([from_epsilon(3, 1)] * 200, Caps(survey=Decimal("0.1")))
+    mistake = total_mistake_of([from_epsilon(3, 1).ratio] * 200, Caps(survey=Decimal("0.1")))
     assert mistake is not None
     assert mistake.endswith("ask fewer questions")
 
@@ -163,4 +207,4 @@ def test_the_model_takes_the_caps_from_the_validation_context():
 
 def test_the_model_alone_has_the_caps_of_a_new_instance():
     with pytest.raises(ValidationError, match=r"nearest allowed value is truth_probability = 0.99"):
-        Question.model_validate(question(truth_probability="0.995"))
+        ChoiceQuestion.model_validate(question(truth_probability="0.995"))

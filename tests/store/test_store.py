@@ -23,10 +23,12 @@ from survey.errors import (
     StoreBusyError,
     StoreError,
 )
+from survey.mechanism import grr
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.native import load
+from survey.questionnaire.published import PublishedQuestion
 from survey.settings import Caps
-from survey.store import LastBlock, StoredReport, Waiting, open_store
+from survey.store import ASKED, LastBlock, StoredReport, Waiting, open_store
 from survey.store.migrations import migrations
 from tests.conftest import SMALL, TODAY
 
@@ -296,13 +298,37 @@ def test_no_report_is_doubled_or_lost_between_senders_and_releases(store, settin
     assert store.tally(small.key).n == 200
 
 
+def question_of(k: int) -> PublishedQuestion:
+    return PublishedQuestion(
+        id="q",
+        type="single_choice",
+        text="Q?",
+        options=(),
+        grid=None,
+        max_ticks=0,
+        alone=0,
+        opt_out="",
+        not_applicable="",
+        ask_if=None,
+        mechanism="grr",
+        channel=grr(k, "3/4"),
+        nullable=False,
+    )
+
+
+OCTET = [question_of(256)]
+"""One question whose codes fill a byte."""
+
+
 def test_blocks_grow_to_their_size_and_then_a_new_one_begins():
     full = [bytes([1]) * (BLOCK_SIZE - 10)]
-    sealed = seal([Waiting("", [b"\x02"] * 30, LastBlock(4, full))])
+    sealed = seal(OCTET, [Waiting("", [b"\x02"] * 30, LastBlock(4, full))])
     assert [(c.block, c.n) for c in sealed.columns] == [(4, BLOCK_SIZE), (5, 20)]
-    assert sealed.counts == {("", 0, 2): 30}
+    assert sealed.counts == {("", 0, ASKED): 30, ("", 0, 2): 30}
     exact = [bytes([1]) * BLOCK_SIZE]
-    assert [c.block for c in seal([Waiting("", [b"\x02"], LastBlock(4, exact))]).columns] == [5]
+    assert [
+        c.block for c in seal(OCTET, [Waiting("", [b"\x02"], LastBlock(4, exact))]).columns
+    ] == [5]
 
 
 @pytest.mark.security
@@ -310,14 +336,14 @@ def test_a_release_leaves_no_trace_of_the_order_of_arrival():
     """Order statistic: for how many neighbours does the later one come later? .50 +- .02."""
     n = 20_000
     waiting = [(i // 100).to_bytes(1, "big") for i in range(n)]
-    column = next(iter(seal([Waiting("", waiting, None)]).columns)).data
+    column = next(iter(seal(OCTET, [Waiting("", waiting, None)]).columns)).data
     codes = np.frombuffer(column, np.uint8).astype(int)
     steps = np.diff(codes)
     assert abs((steps > 0).sum() / (steps != 0).sum() - 0.5) < 0.02
     # New reports do not stay at the end of the block they join.
-    old = seal([Waiting("", [b"\x00"] * n, None)]).columns[0].data
+    old = seal(OCTET, [Waiting("", [b"\x00"] * n, None)]).columns[0].data
     mixed = np.frombuffer(
-        seal([Waiting("", [b"\x01"] * n, LastBlock(0, [old]))]).columns[0].data, np.uint8
+        seal(OCTET, [Waiting("", [b"\x01"] * n, LastBlock(0, [old]))]).columns[0].data, np.uint8
     )
     assert abs(mixed[:n].mean() - 0.5) < 0.02
 

@@ -1,0 +1,177 @@
+"""What a survey gives away, question by question and together: for `survey check` and builders."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from survey.mechanism import BitVector, SubsetSelection, WeightTable
+from survey.mechanism.accounting import (
+    advanced_epsilon,
+    group_ratio,
+    log_rounded_up,
+    parallel_ratio,
+    posterior_interval,
+    shuffled_epsilon,
+    waves_ratio,
+)
+from survey.questionnaire.definition import Definition
+from survey.questionnaire.label import label, odds_in_words
+from survey.questionnaire.published import PublishedQuestion
+
+DELTA = 1e-6
+"""The delta of the two figures that are given for comparison."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One question: what it asks, how it is randomized, what one report of it can do.
+
+    `ratio` is e^epsilon as an exact fraction. `truth_probability` is that of a report, or of a
+    bit, that has one; None for tables. `odds`, `from10`, `from50` as in the privacy label.
+    """
+
+    question: str
+    type: str
+    mechanism: str
+    asks: str
+    truth_probability: float | None
+    ratio: str
+    epsilon: float
+    odds: str
+    from10: int
+    from50: int
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All questions and what they come to for one person.
+
+    epsilon        basic composition: the sum over all that one person sends; the guarantee
+    largest        over people who are asked different questions: the most that one of them is asked
+    advanced       advanced composition at `DELTA`, for comparison: (epsilon, delta), seldom less
+    waves          the sum when the same person answers so many waves
+    together       the same for so many people whose answers hang together, such as a household
+    shuffled       central epsilon at `DELTA` for who trusts the shuffler, None where not proved
+    half           where a suspicion of one half can end
+    """
+
+    entries: tuple[Entry, ...]
+    questions_asked: int
+    ratio: str
+    epsilon: float
+    odds: str
+    largest: float
+    advanced: float
+    waves: dict[int, float]
+    together: dict[int, float]
+    shuffled: dict[int, float | None]
+    half: tuple[float, float]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for builders and programs."""
+        return asdict(self)
+
+
+def ledger(
+    definition: Definition,
+    *,
+    waves: tuple[int, ...] = (2, 4),
+    people: tuple[int, ...] = (2, 4),
+    respondents: tuple[int, ...] = (1_000, 100_000),
+) -> Ledger:
+    """Add up what a survey gives away."""
+    ratio = definition.ratio
+    low, high = posterior_interval(ratio)
+    epsilons = sorted((q.channel.epsilon for q in definition.questions), reverse=True)
+    asked = questions_asked(definition)
+    return Ledger(
+        entries=tuple(_entry(question) for question in definition.questions),
+        questions_asked=asked,
+        ratio=str(ratio),
+        epsilon=definition.epsilon,
+        odds=odds_in_words(ratio),
+        largest=log_rounded_up(parallel_ratio(q.channel.ratio for q in definition.questions)),
+        advanced=advanced_epsilon(epsilons[:asked], DELTA),
+        waves={n: log_rounded_up(waves_ratio(ratio, n)) for n in waves},
+        together={n: log_rounded_up(group_ratio(ratio, n)) for n in people},
+        shuffled={n: shuffled_epsilon(ratio, n, DELTA) for n in respondents},
+        half=(math.floor(1000 * low) / 1000, math.ceil(1000 * high) / 1000),
+    )
+
+
+def questions_asked(definition: Definition) -> int:
+    """The most questions that one person is asked."""
+    sizes = sorted(map(len, definition.groups), reverse=True)
+    return sum(sizes[: definition.drawn])
+
+
+def lines(found: Ledger) -> list[str]:
+    """The ledger as people read it on a terminal."""
+    return [
+        *(f"  {_line(entry)}" for entry in found.entries),
+        f"  all together ({found.questions_asked} questions a person): epsilon "
+        f"{found.epsilon:.4g}, odds multiplied by at most {found.odds}; a suspicion of 50% ends "
+        f"between {_percent(found.half[0])} and {_percent(found.half[1])}",
+        *_comparisons(found),
+    ]
+
+
+def _percent(share: float) -> str:
+    """A share that is neither 0 nor 1, to a tenth of a per cent."""
+    if share < 0.001:
+        return "less than 0.1%"
+    return "more than 99.9%" if share > 0.999 else f"{share:.1%}"
+
+
+def _line(entry: Entry) -> str:
+    known = entry.truth_probability
+    p = "" if known is None else f"truth probability {known:.4g}, "
+    return (
+        f"{entry.question}: {entry.asks} by {entry.mechanism}, {p}epsilon {entry.epsilon:.4g}; "
+        f"a report multiplies odds by at most {entry.odds}"
+    )
+
+
+def _comparisons(found: Ledger) -> list[str]:
+    waves = ", ".join(f"{n} waves {epsilon:.4g}" for n, epsilon in found.waves.items())
+    together = ", ".join(f"{n} people {epsilon:.4g}" for n, epsilon in found.together.items())
+    shuffled = ", ".join(
+        f"{n:,} reports {'no bound' if epsilon is None else f'{epsilon:.2g}'}"
+        for n, epsilon in found.shuffled.items()
+    )
+    return [
+        f"  answered again in later waves: {waves}",
+        f"  answers that hang together: {together}",
+        f"  advanced composition, for comparison: {found.advanced:.4g} at delta {DELTA:g}",
+        f"  only for who trusts the shuffling of releases, at delta {DELTA:g}: {shuffled}",
+    ]
+
+
+def _entry(question: PublishedQuestion) -> Entry:
+    channel, numbers = question.channel, label(question)
+    return Entry(
+        question=question.id,
+        type=question.type,
+        mechanism=question.mechanism,
+        asks=_asks(question),
+        truth_probability=None if isinstance(channel, WeightTable) else channel.p,
+        ratio=str(channel.ratio),
+        epsilon=channel.epsilon,
+        odds=numbers.odds,
+        from10=numbers.from10,
+        from50=numbers.from50,
+    )
+
+
+def _asks(question: PublishedQuestion) -> str:
+    """What there is to answer, in words."""
+    channel = question.channel
+    if question.type in ("number", "date") and question.grid:
+        return f"a grid of {question.grid.points:,} points"
+    if isinstance(channel, BitVector) and channel.is_sampled:
+        return f"{channel.sampled} of {channel.m} options"
+    if isinstance(channel, SubsetSelection) and channel.d > 1:
+        return f"{channel.k} options, {channel.d} in a report,"
+    return f"{len(question.options)} options"

@@ -1,0 +1,169 @@
+"""Every type of question from a device's code to the released counts."""
+
+from __future__ import annotations
+
+import json
+import secrets
+
+import numpy as np
+import pytest
+
+from survey.collect.publication import publish
+from survey.collect.release import release
+from survey.collect.submission import receive
+from survey.errors import ReportError
+from survey.mechanism import secure_uniform_below
+from survey.questionnaire.definition import report_body
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from survey.store import PublishedSurvey, Store
+from tests.conftest import TODAY
+from tests.vectors.write import EVERY_TYPE
+
+ANSWERS = {
+    "works": 0,
+    "coins": 1,
+    "places": [0, 2],
+    "hours": 24,
+    "why": [4],
+    "which": [0, 1, 2],
+    "since": 52,
+    "mood": 10,
+    "group": 7,
+}
+N = 40
+
+
+@pytest.fixture
+def every_type(store: Store) -> PublishedSurvey:
+    return publish(store, load(EVERY_TYPE, "every.toml", Caps()), TODAY)
+
+
+@pytest.fixture
+def sampled(store: Store) -> PublishedSurvey:
+    """The same survey when each person is asked 3 of its 8 groups of questions."""
+    content = EVERY_TYPE.replace(b"[[pages]]", b"questions_per_person = 3\n[[pages]]", 1)
+    return publish(store, load(content, "every.toml", Caps()), TODAY)
+
+
+def codes_of(survey: PublishedSurvey, drawn: set[str] | None = None) -> list[object]:
+    return [
+        question.channel.perturb_one(question.truth(ANSWERS[question.id]), secure_uniform_below)
+        if drawn is None or question.id in drawn
+        else None
+        for question in survey.definition.questions
+    ]
+
+
+def send(store: Store, survey: PublishedSurvey, codes: list[object]) -> None:
+    length = survey.definition.report_bytes
+    body = report_body(survey.sha256, secrets.token_urlsafe(16), codes, length=length)
+    assert len(body) == length
+    receive(store, survey.slug, body, TODAY)
+
+
+def test_released_counts_are_those_of_the_reports_for_every_type(store, every_type):
+    sent = [codes_of(every_type) for _ in range(N)]
+    for codes in sent:
+        send(store, every_type, codes)
+    assert release(store, every_type, 25) == N
+    tally = store.tally(every_type.key)
+    assert tally.asked == [N] * len(every_type.definition.questions)
+    for i, question in enumerate(every_type.definition.questions):
+        stored = np.frombuffer(b"".join(question.encode(codes[i]) for codes in sent), np.uint8)
+        _, expected = question.count(stored.reshape(N, -1))
+        assert tally.counts[i] == expected.tolist(), question.id
+        assert expected.sum() >= N
+
+
+def test_a_block_holds_the_codes_of_a_question_side_by_side_and_shuffled(store, every_type):
+    sent = [codes_of(every_type) for _ in range(N)]
+    for codes in sent:
+        send(store, every_type, codes)
+    release(store, every_type, 25)
+    for i, question in enumerate(every_type.definition.questions):
+        (block,) = store.blocks(every_type.key, i)
+        width = question.code_bytes
+        found = [block.data[at : at + width] for at in range(0, len(block.data), width)]
+        assert sorted(found) == sorted(question.encode(codes[i]) for codes in sent)
+
+
+def test_a_second_release_adds_to_the_block_of_the_first_for_every_type(store, every_type):
+    for _ in range(2):
+        for _ in range(N):
+            send(store, every_type, codes_of(every_type))
+        release(store, every_type, 25)
+    tally = store.tally(every_type.key)
+    for i, question in enumerate(every_type.definition.questions):
+        (block,) = store.blocks(every_type.key, i)
+        rows = np.frombuffer(block.data, np.uint8).reshape(-1, question.code_bytes)
+        assert len(rows) == 2 * N
+        assert question.count(rows)[1].tolist() == tally.counts[i]
+
+
+def test_questions_that_were_not_drawn_are_null_and_counted_apart(store, sampled):
+    for i in range(N):
+        drawn = {"works", "hours", "mood", "group" if i % 2 else "why"}
+        send(store, sampled, codes_of(sampled, drawn))
+    release(store, sampled, 25)
+    tally = store.tally(sampled.key)
+    asked = dict(zip((q.id for q in sampled.definition.questions), tally.asked, strict=True))
+    assert asked == {
+        "works": N, "coins": 0, "places": 0, "hours": N, "why": N // 2, "which": 0,
+        "since": 0, "mood": N, "group": N // 2,
+    }  # fmt: skip
+    for i, question in enumerate(sampled.definition.questions):
+        assert (sum(tally.counts[i]) > 0) == (asked[question.id] > 0)
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        set(),
+        {"works", "hours", "mood"},
+        {"works", "mood", "group", "why"},
+        {"hours", "mood", "group", "why"},
+        {"works", "hours", "mood", "group", "why"},
+    ],
+    ids=["none", "too few", "without its dependent", "without what it depends on", "too many"],
+)
+def test_a_report_about_other_questions_than_a_draw_can_give_is_refused(store, sampled, drawn):
+    with pytest.raises(ReportError, match="null for all but 3 of the 8 questions"):
+        send(store, sampled, codes_of(sampled, drawn))
+    assert store.waiting(sampled.key) == 0
+
+
+@pytest.mark.parametrize(
+    ("question", "code", "words"),
+    [
+        ("works", 3, "from 0 to 2"),
+        ("coins", True, "from 0 to 2"),
+        ("places", 5, "5 bits in base64url"),
+        ("places", "AAA", "5 bits"),
+        ("places", "BA", "5 bits"),
+        ("places", None, "5 bits"),
+        ("hours", "7", "integer from 0 to"),
+        ("hours", 10**6, "integer from 0 to"),
+        ("why", "AAAA", "10 bits"),
+        ("why", "__8", "10 bits"),
+        ("why", "AAA", "must name 1 of 5 options"),
+        ("why", "gQA", "must name 1 of 5 options and report only those"),
+        ("which", 10, "from 0 to 9"),
+        ("group", "gAA", "9 bits|must be a set of"),
+    ],
+)
+def test_a_code_that_its_channel_never_gives_is_refused_by_name(
+    store, every_type, question, code, words
+):
+    codes = codes_of(every_type)
+    number = [q.id for q in every_type.definition.questions].index(question)
+    codes[number] = code
+    with pytest.raises(ReportError, match=rf"code {number + 1} \({question}\).*({words})"):
+        send(store, every_type, codes)
+    assert store.waiting(every_type.key) == 0
+
+
+def test_every_survey_of_the_definition_stays_below_the_largest_report(every_type, sampled):
+    for survey in (every_type, sampled):
+        codes = [question.channel.longest_code for question in survey.definition.questions]
+        assert len(json.dumps(codes)) < survey.definition.report_bytes <= 8192

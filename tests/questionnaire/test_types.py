@@ -1,0 +1,355 @@
+"""Every type of question in a definition: what it means, what is refused, what is suggested."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+
+import pytest
+
+from survey.errors import ChannelError, DefinitionError
+from survey.mechanism import BitVector, SubsetSelection, WeightTable
+from survey.questionnaire.definition import Definition, freeze, read_definition
+from survey.questionnaire.designs import DESIGNS, PRIVACY
+from survey.questionnaire.ledger import ledger
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from tests.vectors.write import EVERY_TYPE
+
+OPTIONS = [{"id": name, "label": name.upper()} for name in "abcd"]
+
+
+def question(**more: object) -> dict[str, object]:
+    return {"id": "q", "type": "single_choice", "text": "Q?", **more}
+
+
+def written(*questions: dict[str, object], **more: object) -> bytes:
+    return json.dumps(
+        {"slug": "s", "title": "S", "pages": [{"questions": [q]} for q in questions], **more}
+    ).encode()
+
+
+def published(*questions: dict[str, object], **more: object) -> Definition:
+    return freeze(load(written(*questions, **more), "s.json", Caps()), 1)
+
+
+def mistakes(*questions: dict[str, object], **more: object) -> list[tuple[str, str]]:
+    with pytest.raises(DefinitionError) as refused:
+        published(*questions, **more)
+    return refused.value.mistakes
+
+
+def test_a_definition_of_every_type_reads_back_as_it_was_frozen():
+    definition = freeze(load(EVERY_TYPE, "every.toml", Caps()), 1)
+    assert read_definition(definition.canonical) == definition
+    assert {q.type for q in definition.questions} == {
+        "yes_no", "multiple_choice", "number", "date", "scale", "single_choice"
+    }  # fmt: skip
+
+
+def test_prefer_not_to_say_and_does_not_apply_are_inside_the_randomizer_of_every_type():
+    asked = {
+        "yes_no": {},
+        "single_choice": {"options": OPTIONS},
+        "scale": {"low": 1, "high": 5},
+        "multiple_choice": {"options": OPTIONS},
+        "number": {"low": 0, "high": 10},
+        "date": {"low": "2020-01-01", "high": "2020-02-01"},
+    }
+    for kind, more in asked.items():
+        (one,) = published(question(type=kind, does_not_apply=True, epsilon=1, **more)).questions
+        assert [o.id for o in one.options[-2:]] == ["does_not_apply", "prefer_not_to_say"], kind
+        match one.channel:
+            case BitVector() as bits:
+                assert (bits.m, bits.alone) == (7, 3)
+            case WeightTable() as table:
+                assert table.no_answers == 2
+            case SubsetSelection() as choice:
+                assert choice.k == len(one.options)
+
+
+def test_none_of_these_is_an_option_of_every_multiple_choice():
+    plain, named = published(
+        question(type="multiple_choice", options=OPTIONS, epsilon=1, prefer_not_to_say=False),
+        question(
+            id="r", type="multiple_choice", options=OPTIONS, epsilon=1, none_of_these="Nothing"
+        ),
+    ).questions
+    assert plain.options[-1].label == "None of these"
+    assert plain.alone == 1
+    assert [option.label for option in named.options[-2:]] == ["Nothing", "Prefer not to say"]
+
+
+def test_a_limit_of_ticks_makes_answers_of_fewer_bits_and_a_smaller_epsilon():
+    many, few = published(
+        question(type="multiple_choice", options=OPTIONS, truth_probability=0.6),
+        question(
+            id="r", type="multiple_choice", options=OPTIONS, truth_probability=0.6, max_ticks=1
+        ),
+    ).questions
+    assert (many.channel.ratio, few.channel.ratio) == (Fraction(3, 2) ** 5, Fraction(3, 2) ** 2)
+
+
+def test_multiple_choice_takes_the_design_of_the_smallest_variance_and_says_which():
+    (low,) = published(question(type="multiple_choice", options=OPTIONS, epsilon=1)).questions
+    (high,) = published(question(type="multiple_choice", options=OPTIONS, epsilon=4)).questions
+    assert (low.mechanism, high.mechanism) == ("sampled_options", "subsets")
+
+
+def test_a_mean_is_asked_by_one_bit_up_to_epsilon_61_and_by_a_hybrid_above():
+    low, high = (
+        published(question(type="number", low=0, high=10, epsilon=epsilon)).questions[0]
+        for epsilon in (0.61, 0.62)
+    )
+    assert (low.channel.shape.name, high.channel.shape.name) == ("one_bit", "mixture")
+
+
+def test_best_lets_the_reported_sets_grow_with_the_number_of_options():
+    options = [{"id": f"o{i}", "label": f"O{i}"} for i in range(20)]
+    (one,) = published(question(options=options, mechanism="best", epsilon=1)).questions
+    assert one.channel.d == 6
+
+
+def test_the_classical_designs_have_their_own_parameters_and_inherit_no_other_privacy():
+    coins, cards, die, unrelated = published(
+        question(type="yes_no", mechanism="two_coins", parameters={"truth": "1/2", "yes": "1/2"}),
+        question(id="r", type="yes_no", mechanism="warner", parameters={"p": "3/4"}),
+        question(
+            id="s",
+            options=OPTIONS[:3],
+            mechanism="forced_response",
+            parameters={"truth": "1/2", "forced": ["1/2", "1/4", "1/4"]},
+        ),
+        question(
+            id="t",
+            type="yes_no",
+            mechanism="unrelated_question",
+            parameters={"asked": "1/2", "prevalence": "1/12"},
+        ),
+        prefer_not_to_say=False,
+        epsilon=0.1,
+    ).questions
+    assert coins.channel.matrix.tolist() == [[0.75, 0.25], [0.25, 0.75]]
+    assert coins.channel.ratio == cards.channel.ratio == 3
+    assert die.channel.ratio == 5
+    assert unrelated.channel.ratio == 13
+
+
+def test_gaussian_noise_is_stated_in_the_answers_own_unit():
+    tens, ones = (
+        published(
+            question(
+                type="number",
+                low=0,
+                high=10 * step,
+                step=step,
+                mechanism="gaussian",
+                parameters={"sigma": 8 * step},
+            )
+        ).questions[0]
+        for step in (10, 1)
+    )
+    assert tens.channel == ones.channel
+
+
+def test_a_grid_is_kept_in_integers_and_gives_the_values_back():
+    (one,) = published(
+        question(type="number", low="-1.5", high=2, step="0.25", unit="m", epsilon=1)
+    ).questions
+    assert one.grid.to_json() == {
+        "low": -150, "step": 25, "points": 15, "decimals": 2, "unit": "m"
+    }  # fmt: skip
+    assert one.grid.values[:2] == (-1.5, -1.25)
+    (day,) = published(
+        question(type="date", low="1970-01-11", high="1970-01-25", step=7, epsilon=1)
+    ).questions
+    assert day.grid.values == (10, 17, 24)
+
+
+def test_a_scale_of_numbers_has_its_ends_labelled_and_its_scores_kept():
+    (one,) = published(
+        question(type="scale", low=-1, high=1, low_label="bad", high_label="good", epsilon=1)
+    ).questions
+    assert [option.label for option in one.options[:3]] == ["-1 (bad)", "0", "1 (good)"]
+    assert one.grid.values == (-1, 0, 1)
+
+
+NUMBER = {"type": "number", "low": 0, "high": 10}
+DATE = {"type": "date", "low": "2020-01-01"}
+CARDS = {"type": "yes_no", "mechanism": "warner"}
+COINS = {"type": "yes_no", "mechanism": "two_coins"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({**NUMBER, "high": 5000, "epsilon": 1}, "5,001 points.*step = 6 with high = 4998"),
+        ({**NUMBER, "high": 9990, "epsilon": 1}, "step = 10$"),
+        ({**NUMBER, "step": 3, "epsilon": 1}, "high = 9"),
+        ({"type": "number", "low": 5, "high": 5, "epsilon": 1}, "high = 6"),
+        ({**NUMBER, "high": 1, "step": 0, "epsilon": 1}, "step = 0.*is 1"),
+        ({**NUMBER, "high": 1, "step": "1/3", "epsilon": 1}, "decimals.*0.333333"),
+        ({**NUMBER, "high": 10**13, "step": 10**12, "epsilon": 1}, "digits"),
+        ({**NUMBER, "epsilon": 13}, "epsilon = 8"),
+        ({**NUMBER, "epsilon": 0}, "epsilon = 0.001"),
+        ({**NUMBER, "truth_probability": 0.8}, "state epsilon"),
+        ({**NUMBER, "options": OPTIONS, "epsilon": 1}, "known key"),
+        ({**NUMBER, "high": 5, "mechanism": "square_wave", "epsilon": 1}, "7 points"),
+        ({**DATE, "high": "2030-01-01", "epsilon": 1}, "step = 4 days"),
+        ({"type": "date", "low": "2020-01-02", "high": "2020-01-01", "epsilon": 1}, "after"),
+        ({**DATE, "high": "2020-01-03", "step": 9, "epsilon": 1}, "is 2"),
+        ({"type": "date", "low": "soon", "high": "2020-01-01", "epsilon": 1}, "date"),
+        ({"type": "scale", "low": 1, "epsilon": 1}, "low and high"),
+        ({"type": "scale", "low": 1, "high": 1, "epsilon": 1}, "at least 2 points"),
+        ({"type": "scale", "low": 0, "high": 10**9, "epsilon": 1}, "at most 100 options"),
+        ({"type": "scale", "options": OPTIONS, "low_label": "x", "epsilon": 1}, "go with low"),
+        ({"type": "multiple_choice", "options": OPTIONS, "max_ticks": 9, "epsilon": 1}, "is 4"),
+        ({"type": "multiple_choice", "options": OPTIONS, "none_of_these": False, "epsilon": 1}, ""),
+        ({"type": "multiple_choice", "options": OPTIONS, "epsilon": 13}, "epsilon = 8"),
+        ({"type": "multiple_choice", "options": OPTIONS, "truth_probability": 0.5}, "0.501"),
+        ({"type": "yes_no", "mechanism": "square_wave", "epsilon": 1}, "none of a yes_no question"),
+        ({"type": "yes_no", "mechanism": "magic", "epsilon": 1}, "grr, best, warner, two_coins"),
+        ({**COINS, "parameters": {"truth": "1/2"}}, "truth, yes"),
+        ({**COINS, "epsilon": 1}, "state truth"),
+        ({**CARDS, "parameters": {"p": "1/3"}}, "above 1/2.*p = 0.501"),
+        ({**CARDS, "parameters": {"p": 1}}, "p = 0.994"),
+        ({"type": "yes_no", "epsilon": 1, "parameters": {"x": 1}}, "no parameters"),
+        ({"options": OPTIONS, "mechanism": "forced_response",
+          "parameters": {"truth": "1/2", "forced": ["1/2", "1/4"]}}, "3|4|forced"),
+        ({"options": OPTIONS, "mechanism": "exponential", "epsilon": 1,
+          "parameters": {"utility": [[1]]}}, "utility|table|rows"),
+        ({**NUMBER, "mechanism": "gaussian",
+          "parameters": {"sigma": "0.1"}}, "sigma"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_is_refused_with_the_nearest_that_can(asked, words):
+    found = mistakes(question(**asked))
+    assert len(found) == 1, found
+    assert re.search(words, found[0][1]), found[0]
+
+
+def parent(**more: object) -> dict[str, object]:
+    return question(id="parent", type="yes_no", epsilon=1, **more)
+
+
+def child(**more: object) -> dict[str, object]:
+    return question(
+        type="yes_no", epsilon=1, ask_if={"question": "parent", "options": ["yes"]}, **more
+    )
+
+
+def test_a_question_that_may_be_skipped_gets_the_option_does_not_apply():
+    _, one = published(parent(), child(), allow_skip_logic=True).questions
+    assert one.not_applicable == "does_not_apply"
+    assert one.channel.k == 4
+
+
+@pytest.mark.parametrize(
+    ("questions", "more", "words"),
+    [
+        ([parent(), child()], {}, "allow_skip_logic = true"),
+        ([child(), parent()], {"allow_skip_logic": True}, "earlier page"),
+        ([child()], {"allow_skip_logic": True}, "earlier page$"),
+        ([parent(), child(does_not_apply=False)], {"allow_skip_logic": True}, "does_not_apply"),
+        (
+            [parent(), {**child(), "ask_if": {"question": "parent", "options": ["maybe"]}}],
+            {"allow_skip_logic": True},
+            '"maybe" is no option of parent; there are yes, no, prefer_not_to_say',
+        ),
+        (
+            [
+                question(id="parent", type="number", low=0, high=9, epsilon=1),
+                child(),
+            ],
+            {"allow_skip_logic": True},
+            "no question with options",
+        ),
+    ],
+)
+def test_skip_logic_that_could_not_be_followed_is_refused(questions, more, words):
+    found = mistakes(*questions, **more)
+    assert len(found) == 1
+    assert "ask_if" in found[0][0]
+    assert re.search(words, found[0][1])
+
+
+def test_a_question_on_the_same_page_is_not_an_earlier_one():
+    content = json.loads(written(parent(), child(), allow_skip_logic=True))
+    content["pages"] = [{"questions": [parent(), child()]}]
+    with pytest.raises(DefinitionError, match="earlier page"):
+        load(json.dumps(content).encode(), "s.json", Caps())
+
+
+def test_with_sampled_questions_a_person_gives_away_only_what_is_asked():
+    questions = [question(id=f"q{i}", type="yes_no", epsilon=e) for i, e in enumerate((1, 2, 3))]
+    all_of_them, two = published(*questions), published(*questions, questions_per_person=2)
+    assert all_of_them.epsilon == pytest.approx(6, abs=1e-3)
+    assert two.epsilon == pytest.approx(5, abs=1e-3)
+    assert two.is_sampled
+    assert not all_of_them.is_sampled
+
+
+def test_a_question_and_those_that_depend_on_it_are_drawn_together():
+    definition = published(
+        parent(), child(), question(id="other", type="yes_no", epsilon=1.5),
+        allow_skip_logic=True, questions_per_person=1,
+    )  # fmt: skip
+    assert definition.groups == (("parent", "q"), ("other",))
+    assert definition.epsilon == pytest.approx(2, abs=1e-3)
+
+
+@pytest.mark.parametrize(("wanted", "nearest"), [(0, 1), (-3, 1), (2, 1), (9, 1)])
+def test_more_questions_than_there_are_cannot_be_drawn(wanted, nearest):
+    questions = [question(id=f"q{i}", type="yes_no", epsilon=1) for i in range(2)]
+    ((place, text),) = mistakes(*questions, questions_per_person=wanted)
+    assert place == "questions_per_person"
+    assert text.endswith(f"nearest allowed value is {nearest}")
+
+
+def test_sampling_one_question_out_of_one_is_refused():
+    ((_, text),) = mistakes(parent(), questions_per_person=1)
+    assert "cannot be drawn" in text
+
+
+def test_the_cap_counts_what_one_person_is_asked():
+    questions = [question(id=f"q{i}", type="yes_no", epsilon=4) for i in range(8)]
+    assert "total epsilon" in mistakes(*questions)[0][1]
+    assert published(*questions, questions_per_person=4).epsilon <= 16
+
+
+def test_every_design_is_reached_by_a_type_of_question():
+    assert all(design.types and design.ways for design in DESIGNS.values())
+    assert {way for design in DESIGNS.values() for way in design.ways} >= set(PRIVACY)
+
+
+def test_the_ledger_adds_up_the_questions_and_compares_other_ways_to_add():
+    definition = freeze(load(EVERY_TYPE, "every.toml", Caps()), 1)
+    found = ledger(definition)
+    assert found.epsilon == definition.epsilon
+    assert found.questions_asked == len(definition.questions) == len(found.entries)
+    assert found.waves[2] == pytest.approx(2 * found.epsilon)
+    assert found.together[4] == pytest.approx(4 * found.epsilon)
+    assert found.advanced > found.epsilon
+    assert found.largest == max(entry.epsilon for entry in found.entries)
+    assert Fraction(found.ratio) == definition.ratio
+    assert json.loads(json.dumps(found.to_json()))["odds"] == found.odds
+
+
+def test_ticks_that_may_not_stand_together_are_no_answer():
+    (one,) = published(
+        question(type="multiple_choice", options=OPTIONS, mechanism="subsets", epsilon=4)
+    ).questions
+    assert one.truth([0, 2]) == 4
+    with pytest.raises(KeyError):
+        one.truth([0, 4])
+
+
+def test_too_many_sets_of_options_are_no_subset_design():
+    options = [{"id": f"o{i}", "label": f"O{i}"} for i in range(12)]
+    ((_, text),) = mistakes(
+        question(type="multiple_choice", options=options, mechanism="subsets", epsilon=4)
+    )
+    assert "more than 1,024 sets" in text
+    with pytest.raises(ChannelError):
+        BitVector(3, 3, 3, 1, alone=1)

@@ -9,8 +9,11 @@ import tomllib
 from pathlib import Path
 
 import click
+import pytest
 
 from survey.cli import main
+from survey.questionnaire.designs import DESIGNS
+from survey.questionnaire.questions import TYPES
 from survey.settings import VARIABLES, Settings
 from tests.conftest import ROOT
 from tests.vectors import write
@@ -45,14 +48,22 @@ def test_the_readme_names_every_setting_with_its_default_and_only_those():
         assert shown == (f"`{value}`" if value != "" else "none: must be set to serve")
 
 
-def test_the_readmes_definition_is_one_that_can_be_published(tmp_path):
-    (text,) = re.findall(r"```toml\n(.*?)```", README, re.S)
+@pytest.mark.parametrize("text", re.findall(r"```toml\n(.*?)```", README, re.S))
+def test_the_readmes_definitions_can_be_published(text, tmp_path):
     file = tmp_path / "readme.toml"
     file.write_text(text, encoding="utf-8")
     run = subprocess.run(
         [sys.executable, "-m", "survey.cli", "check", str(file)], capture_output=True, text=True
     )
     assert run.returncode == 0, run.stderr
+
+
+def test_the_readme_names_every_type_and_every_mechanism_and_only_those():
+    for heading, known in (("### Types of question", set(TYPES)), ("### Mechanisms", set(DESIGNS))):
+        section = README.split(heading)[1].split("\n#")[0]
+        rows = re.findall(r"^\| (`[^|]+) \|", section, re.M)
+        named = {name for row in rows[1:] for name in re.findall(r"`(\w+)`", row)}
+        assert named == known
 
 
 def test_the_two_commands_are_the_ones_that_ci_runs():
@@ -71,7 +82,7 @@ def test_imports_go_down_only():
 def test_the_committed_vectors_are_the_ones_their_generator_writes(tmp_path, monkeypatch):
     monkeypatch.setattr(write, "HERE", tmp_path)
     write.main()
-    for name in ("mechanism.json", "report.json"):
+    for name in ("mechanism.json", "report.json", "label.json"):
         assert (tmp_path / name).read_text("utf-8") == (ROOT / "tests/vectors" / name).read_text(
             "utf-8"
         )

@@ -16,6 +16,9 @@ from survey.mechanism.codes import Counts, Stored, count_bits, encode_bits, long
 from survey.mechanism.pure import Pure
 from survey.mechanism.weights import MAX_BITS, UniformBelow, check_integers, check_two_weights
 
+MAX_ALONE = 3
+"""At most "none of these", "does not apply", "prefer not to say"."""
+
 
 @dataclass(frozen=True)
 class BitVector(Pure):
@@ -52,8 +55,10 @@ class BitVector(Pure):
             raise ChannelError(
                 f"m = {self.m} options: a bit vector has 1 to {MAX_BITS}; the nearest is {nearest}"
             )
-        if not 0 <= self.alone < self.m:
-            raise ChannelError(f"alone = {self.alone} must be from 0 to m - 1 = {self.m - 1}")
+        if not 0 <= self.alone <= min(self.m - 1, MAX_ALONE):
+            raise ChannelError(
+                f"alone = {self.alone} must be from 0 to {min(self.m - 1, MAX_ALONE)}"
+            )
         if not 1 <= self.s <= self.m - self.alone:
             raise ChannelError(
                 f"s = {self.s} ticks must be from 1 to m - alone = {self.m - self.alone}"
@@ -177,7 +182,8 @@ class BitVector(Pure):
         return deck[: self.sampled]
 
     def _check_truth(self, truth: Sequence[int]) -> None:
-        if len(truth) != self.m or any(tick not in (0, 1) for tick in truth):
+        is_list = isinstance(truth, Sequence) and not isinstance(truth, str)
+        if not is_list or len(truth) != self.m or any(tick not in (0, 1) for tick in truth):
             raise ChannelError(f"truth must be {self.m} ticks, each 0 or 1")
         among, apart = sum(truth[: self.m - self.alone]), sum(truth[self.m - self.alone :])
         if among > self.s:

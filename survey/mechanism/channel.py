@@ -72,7 +72,7 @@ def channel_from_json(form: Mapping[str, Any]) -> AnyChannel:
     >>> channel_from_json({"kind": "subset_selection", "k": 2, "d": 1, "T": 3, "L": 1}).ratio
     Fraction(3, 1)
     """
-    kind = str(form.get("kind"))
+    kind = str(form.get("kind"))[:40] if isinstance(form, Mapping) else "none"
     if kind == "weight_table":
         return table_from_json(form)
     if kind not in PARAMETERS:
@@ -81,4 +81,6 @@ def channel_from_json(form: Mapping[str, Any]) -> AnyChannel:
     if set(form) != {"kind", *names}:
         raise ChannelError(f"a {kind} channel has kind, {', '.join(names)}, not {sorted(form)}")
     integers = {name: form[name] for name in names}
+    if integers.get("sampled") == 0:
+        raise ChannelError("sampled = 0 must be from 1 to m: a channel has one written form")
     return SubsetSelection(**integers) if kind == "subset_selection" else BitVector(**integers)

@@ -23,6 +23,8 @@ def from_probabilities(rows: Sequence[Sequence[Fraction]], no_answers: int = 0) 
     Fraction(3, 1)
     """
     for number, row in enumerate(rows):
+        if not all(isinstance(share, Fraction) for share in row):
+            raise ChannelError(f"row {number} must hold fractions: floats are not exact")
         if sum(row) != 1:
             raise ChannelError(f"row {number} adds up to {sum(row)}; it must be 1")
     total = math.lcm(*(share.denominator for row in rows for share in row))
@@ -70,6 +72,8 @@ def forced_response(
     [[0.8333, 0.1667], [0.1667, 0.8333]]
     """
     t = _share(truth, "truth")
+    if isinstance(forced, str) or not isinstance(forced, Sequence):
+        raise ChannelError("forced must be a list with one chance per option")
     shares = [_share(f, f"forced[{j}]") for j, f in enumerate(forced)]
     if sum(shares) != 1:
         raise ChannelError(f"forced adds up to {sum(shares)}; it must be 1")

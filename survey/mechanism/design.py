@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -11,7 +12,7 @@ from numbers import Rational
 
 from survey.errors import ChannelError
 from survey.mechanism.subset_selection import SubsetSelection
-from survey.mechanism.weights import MAX_OPTIONS, WORD_TOTAL
+from survey.mechanism.weights import MAX_OPTIONS, WORD_TOTAL, check_integers
 
 Probability = Fraction | Decimal | str | float | int
 """How a probability may be written: "3/4", "0.85", Fraction, Decimal, or a float."""
@@ -162,7 +163,8 @@ def best(k: int, epsilon: Probability) -> SubsetSelection:
     (1, 17)
     """
     _check_options(k)
-    ratio = math.exp(float(_asked_epsilon(epsilon)))
+    two_weights(epsilon, lambda T, L: T + (k - 1) * L)  # refuses what is too small for integers
+    ratio = math.exp(float(asked_epsilon(epsilon)))
     d = min(range(1, k), key=lambda d: _relative_variance(k, d, ratio))
     T, L = two_weights(epsilon, lambda T, L: d * T + (k - d) * L)
     divisor = math.gcd(T, L)
@@ -181,19 +183,30 @@ def two_weights(epsilon: Probability, total: Callable[[int, int], int]) -> tuple
 
     L is the largest power of ten up to 10^4 that fits, T = floor(L e^epsilon).
     """
-    asked = _asked_epsilon(epsilon)
+    asked = asked_epsilon(epsilon)
     for L in (10**4, 10**3, 10**2, 10, 1):
         T = _floor_times_exp(L, asked)
         if L < T and total(T, L) <= WORD_TOTAL:
             return T, L
-    lowest = Fraction(math.floor(math.log1p(1e-4) * GRID) + 1, GRID)
     raise ChannelError(
         f"epsilon = {shown(asked)} does not fit in exact integers here; "
-        f"the nearest allowed value is {shown(lowest)}"
+        f"the nearest allowed value is {shown(_nearest_that_fits(asked, total))}"
     )
 
 
-def _asked_epsilon(epsilon: Probability) -> Fraction:
+def _nearest_that_fits(asked: Fraction, total: Callable[[int, int], int]) -> Fraction:
+    """The smallest epsilon on the grid, or for a large one the largest whose total fits."""
+    if asked < 1:
+        return Fraction(math.floor(math.log1p(1e-4) * GRID) + 1, GRID)
+    steps = range(1, MAX_EPSILON * GRID + 1)
+    fitting = bisect_left(
+        steps, True, key=lambda n: total(_floor_times_exp(1, Fraction(n, GRID)), 1) > WORD_TOTAL
+    )
+    return Fraction(fitting, GRID)
+
+
+def asked_epsilon(epsilon: Probability) -> Fraction:
+    """An epsilon as it was asked for, exactly; ChannelError outside (0, 12]."""
     asked = exact_fraction(epsilon, "epsilon")
     if not 0 < asked <= MAX_EPSILON:
         nearest = Fraction(1, GRID) if asked <= 0 else Fraction(MAX_EPSILON)
@@ -218,7 +231,8 @@ def from_ratio(k: int, T: int, L: int) -> SubsetSelection:
     >>> from_ratio(3, 3, 1).exact_p
     Fraction(3, 5)
     """
-    divisor = math.gcd(T, L) if type(T) is int and type(L) is int and L > 0 else 1
+    check_integers(T=T, L=L)
+    divisor = math.gcd(T, L) if L > 0 else 1
     return SubsetSelection(k=k, d=1, T=T // divisor, L=L // divisor)
 
 

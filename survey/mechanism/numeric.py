@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.errors import ChannelError
-from survey.mechanism.design import MAX_EPSILON, Probability, exact_fraction, two_weights
+from survey.mechanism.design import (
+    MAX_EPSILON,
+    Probability,
+    asked_epsilon,
+    exact_fraction,
+    two_weights,
+)
 from survey.mechanism.shapes import MAX_REPORTS, ByDistance, Explicit, Mixture, OneBit, Window
 from survey.mechanism.weight_table import WeightTable
 from survey.mechanism.weights import MAX_GRID, WORD_TOTAL
@@ -23,6 +29,14 @@ Floats = NDArray[np.float64]
 
 HYBRID_FROM = 0.61
 """Above this epsilon the hybrid has less variance than one bit (Wang et al. 2019)."""
+
+PART_TOTAL = 2**14
+"""T + L of each part of a hybrid, so that both fit in a word with room for their own weights."""
+
+LARGEST_PART_TOTAL = 2**18
+"""The same for an epsilon up to 12, whose T alone is above 2^17."""
+
+LARGEST_UTILITY = 10**9
 
 SHRINKING = (0.0, *(2.0**power for power in range(-40, -1)))
 """How much lower than asked an epsilon is aimed at, so that its integers stay within it."""
@@ -53,16 +67,10 @@ def square_wave(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTabl
     53
     """
     _checked(k)
-    eps = float(exact_fraction(epsilon, "epsilon"))
-    half = (
-        0
-        if eps <= 0
-        else round(
-            k
-            * (eps * math.exp(eps) - math.exp(eps) + 1)
-            / (2 * math.exp(eps) * (math.exp(eps) - 1 - eps))
-        )
-    )
+    eps = float(asked_epsilon(epsilon))
+    two_weights(epsilon, lambda T, L: k * (T + L))  # refuses what is too small for integers
+    growth = math.exp(eps)
+    half = round(k * (eps * growth - growth + 1) / (2 * growth * (growth - 1 - eps)))
     return WeightTable(_window(k, 2 * half + 1, 1, epsilon), no_answers)
 
 
@@ -87,16 +95,18 @@ def hybrid(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
     >>> hybrid(11, "0.5") == one_bit(11, "0.5")
     True
     """
-    eps = float(exact_fraction(epsilon, "epsilon"))
+    eps = float(asked_epsilon(epsilon))
     if eps <= HYBRID_FROM:
         return one_bit(k, epsilon, no_answers)
-    window = _piecewise_window(k, epsilon, largest=2**14)
-    bit = OneBit(k - 1, *_small_weights(epsilon, lambda T, L: (k - 1) * (T + L), 2**14))
+    largest = PART_TOTAL if eps < math.log(PART_TOTAL) - 1 else LARGEST_PART_TOTAL
+    window = _piecewise_window(k, epsilon, largest)
+    bit = OneBit(_checked(k) - 1, *_small_weights(epsilon, lambda T, L: (k - 1) * (T + L), largest))
     totals = [int(part.rows()[0].sum()) for part in (bit, window)]
     # a M1 : b M2 = e^(-eps/2) : 1 - e^(-eps/2)
     wanted = math.exp(-eps / 2) * totals[1] / ((1 - math.exp(-eps / 2)) * totals[0])
+    # Two options that are no answer add at most one such sum each.
     room = WORD_TOTAL // (4 * sum(totals))
-    weights = Fraction(wanted).limit_denominator(max(room, 1))
+    weights = Fraction(wanted).limit_denominator(max(int(room / max(wanted, 1.0)), 1))
     a, b = max(weights.numerator, 1), weights.denominator
     return WeightTable(Mixture(a, bit, b, window), no_answers)
 
@@ -192,9 +202,7 @@ def exponential(
     >>> exponential([[1, 0], [0, 1]], 1).epsilon <= 1
     True
     """
-    u = np.asarray(utility, dtype=np.float64)
-    if u.ndim != 2 or not np.isfinite(u).all():
-        raise ChannelError("a utility table has finite numbers, one row per truth")
+    u = _utility_table(utility)
     difference = float(np.ptp(u, axis=0).max())
     if difference == 0:
         raise ChannelError("all rows of the utility table are alike: reports would say nothing")
@@ -205,6 +213,19 @@ def exponential(
         return WeightTable(Explicit(rows), no_answers)
 
     return _largest_below(epsilon, table)
+
+
+def _utility_table(utility: Sequence[Sequence[float]]) -> Floats:
+    try:
+        u = np.asarray(utility, dtype=np.float64)
+    except (TypeError, ValueError):
+        u = np.empty(0)
+    if u.ndim != 2 or not u.size or not (np.abs(u) <= LARGEST_UTILITY).all():
+        raise ChannelError(
+            "a utility table has one row per truth, of equal lengths, of finite numbers up to "
+            f"{LARGEST_UTILITY:,}"
+        )
+    return u
 
 
 def _checked(k: int) -> int:
@@ -241,7 +262,7 @@ def _window(
 
 def _piecewise_window(k: int, epsilon: Probability, largest: int = WORD_TOTAL) -> Window:
     steps = _checked(k) - 1
-    eps = float(exact_fraction(epsilon, "epsilon"))
+    eps = float(asked_epsilon(epsilon))
     stride = max(MAX_REPORTS // 4 // steps, 1)
     width = max(round(stride * steps * math.exp(-eps / 2)), 1)
     return _window(k, width, stride, epsilon, largest)
@@ -267,12 +288,7 @@ def _within(epsilon: Probability, noise: Callable[[float], Floats], no_answers: 
 
 def _largest_below(epsilon: Probability, table: Callable[[float], WeightTable]) -> WeightTable:
     """The table for an epsilon so little below the asked one that its integers stay within it."""
-    asked = float(exact_fraction(epsilon, "epsilon"))
-    if not 0 < asked <= MAX_EPSILON:
-        raise ChannelError(
-            f"epsilon = {asked:g} must be above 0 and at most {MAX_EPSILON}; the nearest allowed "
-            f"value is {0.001 if asked <= 0 else MAX_EPSILON}"
-        )
+    asked = float(asked_epsilon(epsilon))
     for less in SHRINKING:
         made = table(asked * (1 - less))
         if made.epsilon <= asked:

@@ -252,10 +252,13 @@ def shape_from_json(form: Mapping[str, Any]) -> Shape:
 
 
 def _mixture(parameters: dict[str, Any]) -> Mixture:
-    parts = {side: shape_from_json(parameters.pop(side)) for side in ("first", "second")}
-    for side, part in parts.items():
-        if not isinstance(part, Window | OneBit):
+    parts = {}
+    for side in ("first", "second"):
+        form = parameters.pop(side)
+        # Looked at before going down: mixtures within mixtures could nest without end.
+        if form.get("name") not in (Window.name, OneBit.name):
             raise ChannelError(f"the {side} part of a mixture is a window or one bit")
+        parts[side] = shape_from_json(form)
     return Mixture(**parameters, **parts)  # type: ignore[arg-type]
 
 

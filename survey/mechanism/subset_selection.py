@@ -26,6 +26,8 @@ from survey.mechanism.weights import (
     MAX_OPTIONS,
     UniformBelow,
     check_integers,
+    check_truth,
+    check_truths,
     check_two_weights,
 )
 
@@ -135,19 +137,19 @@ class SubsetSelection(Pure):
         >>> bool(abs(np.mean(reports == 0) - 0.75) < 0.02)
         True
         """
-        truths = np.asarray(truths)
-        if truths.size and (truths.min() < 0 or truths.max() >= self.k):
-            raise ChannelError(f"truths must be option indices from 0 to {self.k - 1}")
+        truths = check_truths(truths, self.k)
         u = rng.integers(0, self.total, size=truths.shape, dtype=np.int64)
         if self.d == 1:
-            offset = np.where(u < self.T, 0, 1 + (u - self.T) // self.L)
-            return (truths.astype(np.int64) + offset) % self.k
+            # offset = max(0, floor((u - T + L)/L)): as in `perturb_one`, without a branch.
+            offset = np.maximum((u - (self.T - self.L)) // self.L, 0)
+            report = truths + offset
+            return report - self.k * (report >= self.k)
         # d distinct offsets from 1..k-1 in random order: the first d of a random permutation.
         keys = rng.random((truths.size, self.k - 1))
         offsets = 1 + np.argsort(keys, axis=1)[:, : self.d]
         offsets[u < self.d * self.T, -1] = 0
         members = np.zeros((truths.size, self.k), dtype=np.uint8)
-        np.put_along_axis(members, (truths.astype(np.int64)[:, None] + offsets) % self.k, 1, axis=1)
+        np.put_along_axis(members, (truths[:, None] + offsets) % self.k, 1, axis=1)
         return members
 
     def perturb_one(self, truth: int, uniform_below: UniformBelow) -> int | str:
@@ -156,8 +158,7 @@ class SubsetSelection(Pure):
         The offsets are drawn without looking at the truth, and the number of draws depends on
         nothing, so neither time nor a recorded stream of draws tells what was answered.
         """
-        if not 0 <= truth < self.k:
-            raise ChannelError(f"truth {truth} is not an option index from 0 to {self.k - 1}")
+        truth = check_truth(truth, self.k)
         if self.T <= self.L:
             raise ChannelError(f"a device never runs a channel with T = {self.T} <= L = {self.L}")
         if self.d == 1:

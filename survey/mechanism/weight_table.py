@@ -15,7 +15,13 @@ from survey.errors import ChannelError
 from survey.mechanism.accounting import log_rounded_up
 from survey.mechanism.codes import Counts, Stored, count_indices, encode_index, index_bytes
 from survey.mechanism.shapes import Rows, Shape, shape_from_json
-from survey.mechanism.weights import UniformBelow, check_integers, check_total
+from survey.mechanism.weights import (
+    UniformBelow,
+    check_integers,
+    check_total,
+    check_truth,
+    check_truths,
+)
 
 MAX_NO_ANSWERS = 2
 """At most "prefer not to say" and "does not apply"."""
@@ -115,9 +121,7 @@ class WeightTable:
         self, truths: NDArray[np.integer[Any]], rng: np.random.Generator
     ) -> NDArray[np.int64]:
         """Perturb many truths at once, shape (n,), for simulation."""
-        truths = np.asarray(truths)
-        if truths.size and (truths.min() < 0 or truths.max() >= self.truths):
-            raise ChannelError(f"truths must be from 0 to {self.truths - 1}")
+        truths = check_truths(truths, self.truths)
         u = rng.integers(0, self.total, size=truths.shape, dtype=np.int64)
         reports = np.empty(truths.shape, dtype=np.int64)
         for truth in np.unique(truths):
@@ -127,8 +131,7 @@ class WeightTable:
 
     def perturb_one(self, truth: int, uniform_below: UniformBelow) -> int:
         """Perturb one truth with one draw; the whole row is scanned whatever comes out."""
-        if not 0 <= truth < self.truths:
-            raise ChannelError(f"truth {truth} is not from 0 to {self.truths - 1}")
+        truth = check_truth(truth, self.truths)
         u = uniform_below(self.total)
         # report = number of partial sums of the row that u has reached.
         return int((u >= np.cumsum(self.weights[truth])).sum())

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from survey.errors import ChannelError
 
@@ -19,6 +24,9 @@ MAX_GRID = 1_000
 """Most points of a grid for numbers and dates."""
 
 
+LONGEST = 10**100
+
+
 def secure_uniform_below(n: int) -> int:
     """Draw uniformly from [0, n) with the system's CSPRNG."""
     return secrets.randbelow(n)
@@ -28,7 +36,27 @@ def check_integers(**values: object) -> None:
     """Refuse anything that is not exactly an integer: no float decides on a device."""
     for name, value in values.items():
         if type(value) is not int:
-            raise ChannelError(f"{name} must be an integer, not {value!r}")
+            raise ChannelError(f"{name} must be an integer, not {str(value)[:40]!r}")
+        if abs(value) > LONGEST:  # Python refuses to print integers of thousands of digits
+            raise ChannelError(f"{name} is far above 2^32; use smaller integers")
+
+
+def check_truth(truth: object, truths: int) -> int:
+    """The truth as an index, or ChannelError."""
+    # numpy's integers are indices too; a bool or a float is none.
+    is_index = isinstance(truth, Integral) and not isinstance(truth, bool)
+    index = int(truth) if is_index else -1  # type: ignore[call-overload]
+    if not 0 <= index < truths:
+        raise ChannelError(f"truth {str(truth)[:40]} is not an option index from 0 to {truths - 1}")
+    return index
+
+
+def check_truths(truths: NDArray[Any], most: int) -> NDArray[np.int64]:
+    """Many truths as indices, or ChannelError."""
+    values = np.asarray(truths)
+    if values.size and (values.dtype.kind not in "iu" or values.min() < 0 or values.max() >= most):
+        raise ChannelError(f"truths must be option indices from 0 to {most - 1}")
+    return values.astype(np.int64)
 
 
 def check_two_weights(T: int, L: int, total: int) -> None:

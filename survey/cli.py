@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from survey import __version__, demo, serving
-from survey.audit.report import all_checks, as_json_text, as_text
+from survey.audit.report import as_json_text, as_text, checks_of
 from survey.collect.publication import close as close_survey
 from survey.collect.publication import publish as publish_survey
 from survey.collect.release import release as release_reports
@@ -221,8 +221,7 @@ def audit(slug: str | None, samples: int, as_json: bool) -> None:
     """Prove that the shipped client runs the promised integers, for the demo's or SLUG's."""
     client = Client.find()
     definition = find_survey(_store(), slug).definition if slug else demo.definition()
-    channels = list(dict.fromkeys(question.channel for question in definition.questions))
-    checks = all_checks(client.files, channels, samples)
+    checks = list(checks_of(client.files, definition, samples))
     write = as_json_text if as_json else as_text
     click.echo(write(client.sha256, client.file_hashes, checks))
     if not all(check.ok for check in checks):

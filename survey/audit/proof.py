@@ -3,68 +3,71 @@
 from __future__ import annotations
 
 import json
-import math
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
-from scipy.special import betaincinv
-
-from survey.audit.exact import (
-    AnyChannel,
-    Truth,
-    distribution,
-    draws_below,
-    sequences,
-    truths_of,
-)
-from survey.errors import SurveyError
-from survey.mechanism import BitVector, SubsetSelection, WeightTable
+from survey.audit.alone import check_alone, lines
+from survey.audit.check import Check
+from survey.audit.empirical import Counts, asked_samples, check_samples
+from survey.audit.exact import distribution, draws_below, sequences, shown, truths_of
+from survey.audit.node import Node
+from survey.audit.people import whole_surveys
+from survey.audit.rows import asked_rows, check_rows
+from survey.audit.siblings import fits, sibling
+from survey.audit.whole import drawn_questions, enumerated_pairs
+from survey.mechanism import AnyChannel, WeightTable
 from survey.mechanism.weights import WORD_TOTAL
-
-ENUMERATED = 5_000_000
-"""Most sequences of draws, over all truths, that one channel is enumerated with."""
-
-ALPHA = 1e-6
-"""Chance of a false alarm of one channel's empirical check, over all its cells."""
-
-SCRIPT = Path(__file__).with_name("run.mjs")
-TRUTHS_SAMPLED = 8
-
-Counts = Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was looked at: what, whether it holds, and what was seen."""
-
-    name: str
-    ok: bool
-    detail: str
+from survey.questionnaire.definition import Definition
 
 
 class Auditor:
     """Runs the client's files, exactly as they are served, under Node."""
 
     def __init__(self, files: Mapping[str, bytes], node: str | None = None) -> None:
-        self._files = files
-        found = node or shutil.which("node")
-        if found is None:
-            raise SurveyError("survey audit runs the client under Node: install Node 20 or newer")
-        self._node = found
+        self._node = Node(files, node)
 
     def enumeration(self, channels: Iterable[AnyChannel]) -> list[Check]:
-        """Every sequence of draws of each channel, or of a smaller one of the same code."""
+        """Every sequence of draws of each channel; of one too large, a smaller one's and more."""
         real = list(channels)
-        done = [channel if _fits(channel) else sibling(channel) for channel in real]
+        done = [channel if fits(channel) else sibling(channel) for channel in real]
         asked = [{"channel": c.to_json(), "truths": truths_of(c)} for c in done]
-        tables = self._run(enumerate=asked)["enumerated"]
-        return [_enumerated(*each) for each in zip(real, done, tables, strict=True)]
+        tables = self._node.ask(enumerate=asked)["enumerate"]
+        checks = [_enumerated(*each) for each in zip(real, done, tables, strict=True)]
+        large = [channel for channel in real if not fits(channel)]
+        return [*checks, *self._alone(large)]
+
+    def _alone(self, channels: Iterable[AnyChannel]) -> list[Check]:
+        """Each draw of the real channels alone; of weight tables also every row."""
+        checks = []
+        for channel in channels:
+            chosen = lines(channel)
+            asked = [line.asked(channel) for line in chosen]
+            checks.append(check_alone(channel, chosen, self._node.ask(alone=asked)["alone"]))
+            if isinstance(channel, WeightTable):
+                rows = self._node.ask(rows=[asked_rows(channel)])["rows"][0]
+                checks.append(check_rows(channel, rows))
+        return checks
+
+    def ratios(self, channels: Iterable[AnyChannel]) -> Check:
+        """Whether the client shows, and holds against its ceilings, the epsilon of each channel."""
+        real = list(channels)
+        seen = self._node.ask(ratios=[channel.to_json() for channel in real])["ratios"]
+        name = "e^epsilon as the pages show it"
+        for channel, (most, least) in zip(real, seen, strict=True):
+            if Fraction(int(most), int(least)) != channel.ratio:
+                detail = f"{shown(channel)}: {most}/{least} is not {channel.ratio}"
+                return Check("channels", name, False, detail)
+        return Check("channels", name, True, f"the same fraction for all {len(real)} channels")
+
+    def reports(self, definition: Definition) -> list[Check]:
+        """Whole reports: of two questions at a time every one, of all questions some."""
+        form = json.loads(definition.canonical)
+        return [
+            *enumerated_pairs(self._node, form),
+            *drawn_questions(self._node, form),
+            whole_surveys(self._node, form, definition.sha256),
+        ]
 
     def words(self, channels: Iterable[AnyChannel]) -> Check:
         """How the generator's words become draws: rejection at the one exact limit, then mod."""
@@ -73,41 +76,21 @@ class Auditor:
             for n in sorted({total for channel in channels for total in draws_below(channel)})
             for word in _edge_words(n)
         ]
-        drawn = self._run(words=asked)["drawn"]
+        drawn = self._node.ask(words=asked)["words"]
         for question, answer in zip(asked, drawn, strict=True):
             n, word = question["n"], question["word"]
             used = word if word < _limit(n) else question["next"]
-            if answer != {"drawn": used % n, "filled": 1}:
-                return Check("words to draws", False, f"word {word} below {n}: {answer}")
-        return Check("words to draws", True, f"{len(asked)} words at the edges of every range")
+            if answer != {"value": used % n, "filled": 1}:
+                detail = f"word {word} below {n}: {answer}"
+                return Check("generator", "words to draws", False, detail)
+        detail = f"{len(asked):,} words at the edges of every range"
+        return Check("generator", "words to draws", True, detail)
 
     def sampling(self, channels: Iterable[AnyChannel], n: int) -> list[Check]:
         """n perturbations of up to eight truths of each channel, with the device's generator."""
         real = list(channels)
-        truths = [truths_of(channel)[:TRUTHS_SAMPLED] for channel in real]
-        asked = [
-            {"channel": channel.to_json(), "truths": some, "n": n}
-            for channel, some in zip(real, truths, strict=True)
-        ]
-        seen = self._run(sample=asked)["sampled"]
-        return [_sampled(*each, n) for each in zip(real, truths, seen, strict=True)]
-
-    def _run(self, **question: Any) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory() as folder:
-            for name, content in {**self._files, "package.json": b'{"type":"module"}'}.items():
-                (Path(folder) / name).write_bytes(content)
-            run = subprocess.run(  # noqa: S603  our own script and the client under audit
-                [self._node, str(SCRIPT)],
-                input=json.dumps({"client": folder, **question}),
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        if run.returncode:
-            last = (run.stderr.strip().splitlines() or ["no message"])[-1]
-            raise SurveyError(f"the client does not run under Node: {last}")
-        answer: dict[str, Any] = json.loads(run.stdout)
-        return answer
+        seen = self._node.ask(sample=[asked_samples(channel, n) for channel in real])["sample"]
+        return [check_samples(*each, n) for each in zip(real, seen, strict=True)]
 
 
 def _limit(n: int) -> int:
@@ -120,40 +103,24 @@ def _edge_words(n: int) -> list[int]:
     return sorted(word for word in edges if 0 <= word < WORD_TOTAL)
 
 
-def _fits(channel: AnyChannel) -> bool:
-    if isinstance(channel, BitVector) and channel.m > 16:
-        return False
-    return sequences(channel) * len(truths_of(channel)) <= ENUMERATED
-
-
-def sibling(channel: AnyChannel) -> AnyChannel:
-    """A channel of the same kind with so small integers that it can be enumerated."""
-    if isinstance(channel, BitVector):
-        m = min(channel.m, 5)
-        return BitVector(m, min(channel.s, m), 3, 1)
-    if isinstance(channel, SubsetSelection):
-        k = min(channel.k, 6)
-        return SubsetSelection(k, min(channel.d, k - 1), 3, 1)
-    raise SurveyError(
-        f"a table with a total of {channel.total:,} is too large to be enumerated; "
-        "publish it with smaller integers"
-    )
-
-
 def _enumerated(real: AnyChannel, done: AnyChannel, rows: Sequence[dict[str, Any]]) -> Check:
-    name = f"enumeration of {_shown(real)}"
-    if len({row["draws"] for row in rows} | {"not constant"}) != 2:
-        return Check(name, False, "the draws depend on the truth or on what was drawn")
-    for truth, row in zip(truths_of(done), rows, strict=True):
+    wrong = _wrong(done, rows)
+    what = "every draw" if done == real else f"every draw of the same code with {shown(done)}"
+    detail = f"{what}: {sequences(done) * len(rows):,} perturbations, all exact"
+    return Check("channels", f"enumeration of {shown(real)}", not wrong, wrong or detail)
+
+
+def _wrong(channel: AnyChannel, rows: Sequence[dict[str, Any]]) -> str:
+    """What is not as promised, "" when all is."""
+    for truth, row in zip(truths_of(channel), rows, strict=True):
+        if row["ranges"] != draws_below(channel):
+            return "the draws depend on the truth or on what was drawn"
         total = sum(row["reports"].values())
         seen = {code: Fraction(n, total) for code, n in row["reports"].items()}
-        if seen != distribution(done, truth):
-            return Check(name, False, f"truth {truth}: the table differs from the integers")
+        if seen != distribution(channel, truth):
+            return f"truth {truth}: the table differs from the integers"
     ratio = _largest_ratio([row["reports"] for row in rows])
-    if ratio != done.ratio:
-        return Check(name, False, f"e^epsilon is {ratio}, not the promised {done.ratio}")
-    what = "every draw" if done == real else f"every draw of the same code with {_shown(done)}"
-    return Check(name, True, f"{what}: {sequences(done) * len(rows):,} perturbations, all exact")
+    return "" if ratio == channel.ratio else f"e^epsilon is {ratio}, promised is {channel.ratio}"
 
 
 def _largest_ratio(tables: Sequence[Counts]) -> Fraction:
@@ -163,49 +130,3 @@ def _largest_ratio(tables: Sequence[Counts]) -> Fraction:
     if any(min(column) == 0 for column in counts):
         return Fraction(10**18)  # a report that some truth never gives proves something
     return max(Fraction(max(column), min(column)) for column in counts)
-
-
-def _sampled(channel: AnyChannel, truths: Sequence[Truth], seen: Sequence[Counts], n: int) -> Check:
-    name = f"real generator, {_shown(channel)}"
-    expected = [distribution(channel, truth) for truth in truths]
-    alpha = ALPHA / sum(map(len, expected))
-    for truth, table, promised in zip(truths, seen, expected, strict=True):
-        for code, probability in promised.items():
-            low, high = clopper_pearson(table.get(code, 0), n, alpha)
-            if not low <= float(probability) <= high:
-                return Check(
-                    name, False, f"truth {truth}, report {code}: {table.get(code, 0):,} of {n:,}, "
-                    f"expected {float(probability) * n:,.0f}"
-                )  # fmt: skip
-        if unknown := set(table) - set(promised):
-            return Check(name, False, f"truth {truth}: unknown report {min(unknown)}")
-    bound = epsilon_bound(seen, n, alpha)
-    ok = bound <= channel.epsilon
-    return Check(name, ok, f"{n:,} for each of {len(truths)} truths: epsilon is at least "
-                 f"{bound:.3f}, promised {channel.epsilon:.3f}")  # fmt: skip
-
-
-def epsilon_bound(tables: Sequence[Counts], n: int, alpha: float) -> float:
-    """What the samples prove epsilon to be at least (Clopper-Pearson, one-sided each)."""
-    largest = 0.0
-    for code in set().union(*tables):
-        bounds = [clopper_pearson(table.get(code, 0), n, alpha) for table in tables]
-        most, least = max(low for low, _ in bounds), min(high for _, high in bounds)
-        if most > 0:
-            largest = max(largest, math.log(most / least))
-    return largest
-
-
-def clopper_pearson(c: int, n: int, alpha: float) -> tuple[float, float]:
-    """The exact interval for c successes of n at level 1 - alpha (Clopper and Pearson 1934)."""
-    low = 0.0 if c == 0 else float(betaincinv(c, n - c + 1, alpha / 2))
-    high = 1.0 if c == n else float(betaincinv(c + 1, n - c, 1 - alpha / 2))
-    return low, high
-
-
-def _shown(channel: AnyChannel) -> str:
-    if isinstance(channel, WeightTable):
-        return f"weight_table {channel.shape.name}, total {channel.total:,}"
-    form = channel.to_json()
-    integers = ", ".join(f"{name}={value}" for name, value in form.items() if name != "kind")
-    return f"{form['kind']} {integers}"

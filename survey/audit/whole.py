@@ -1,0 +1,208 @@
+"""Whole reports: nothing but the codes may depend on an answer, and they only as promised."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice, product
+from typing import Any
+
+from survey.audit.check import Check
+from survey.audit.exact import Truth, distribution, draws_below, sequences
+from survey.audit.node import Node
+from survey.audit.small import Pair, pairs
+from survey.audit.truths import Answers, Form, answers_of, questions, truths
+from survey.mechanism import AnyChannel, channel_from_json
+from survey.questionnaire.definition import report_body
+
+GROUP = "whole reports"
+
+ID_BYTES = tuple(range(3, 256, 16))
+REPORT_ID = "AxMjM0NTY3ODk6Ozw9Pj8w"
+"""These 16 bytes in base64url."""
+
+Codes = tuple[int | str | None, ...]
+
+MAX_GROUPS = 7
+"""Of more groups of questions than these, so many are kept to enumerate who is asked what."""
+
+
+TOGETHER = 20
+"""Pairs that one run of Node answers."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pair of questions under one way of asking: all, or some drawn at random."""
+
+    pair: Pair
+    drawn: tuple[str, ...] | None
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """The definition as the device has it."""
+        ids = [question["id"] for question in questions(self.pair.form)]
+        groups = None if self.drawn is None else [[name] for name in ids]
+        sampling = groups and {"draw": len(self.drawn or ()), "groups": groups}
+        return {**self.pair.form, "sampling": sampling, "id": self.pair.id}
+
+    def answers(self) -> list[dict[str, Any]]:
+        """Every pair of answers, a question that is left out lacking."""
+        asked = questions(self.form)
+        given = product(*(answers_of(question) for question in asked))
+        names = [question["id"] for question in asked]
+        return [
+            {name: each for name, each in zip(names, both, strict=True) if each is not None}
+            for both in given
+        ]
+
+    def channels(self) -> dict[str, AnyChannel]:
+        """The channels of the questions that are asked, in the order of their codes."""
+        return {
+            question["id"]: channel_from_json(question["channel"])
+            for question in questions(self.form)
+            if self.drawn is None or question["id"] in self.drawn
+        }
+
+    def request(self) -> dict[str, Any]:
+        """The question to the client."""
+        return {
+            "definition": self.form,
+            "answers": self.answers(),
+            "idBytes": ID_BYTES,
+            "circumstances": {"stratum": "", "invitation": "", "drawn": self.drawn},
+        }
+
+
+def enumerated_pairs(node: Node, form: Form) -> list[Check]:
+    """Every report of two questions at a time, whatever is answered and drawn."""
+    made = list(pairs(form))
+    parts = [made[start : start + TOGETHER] for start in range(0, len(made), TOGETHER)]
+    return [check for part in parts for check in _enumerated(node, part, form)]
+
+
+def _enumerated(node: Node, part: Sequence[Pair], form: Form) -> Iterator[Check]:
+    is_sampled = form["sampling"] is not None
+    cases = [list(_cases(pair, is_sampled=is_sampled)) for pair in part]
+    seen = iter(node.ask(reports=[each.request() for some in cases for each in some])["reports"])
+    for pair, some in zip(part, cases, strict=True):
+        answers = list(islice(seen, len(some)))
+        wrong = [_wrong(case, answer) for case, answer in zip(some, answers, strict=True)]
+        found = next((each for each in wrong if each), "")
+        yield Check(GROUP, pair.name, not found, found or _detail(pair, answers))
+
+
+def _cases(pair: Pair, *, is_sampled: bool) -> Iterator[Case]:
+    """Both questions asked; where questions are drawn also each of them alone."""
+    if not is_sampled:
+        yield Case(pair, None)
+        return
+    asked = questions(pair.form)
+    names = tuple(question["id"] for question in asked)
+    yield Case(pair, names)
+    if not any(question["ask_if"] for question in asked):
+        yield from (Case(pair, (name,)) for name in names)
+
+
+def _detail(pair: Pair, answers: Sequence[Mapping[str, Any]]) -> str:
+    sizes = {
+        ("real", "real"): "every draw of both channels",
+        ("small", "small"): "every draw of small channels of the same kinds",
+    }
+    tables = [table for answer in answers for table in answer["tables"]]
+    runs = sum(count for table in tables for _, count in table["counts"])
+    drawn = ", asked together and each alone" if len(answers) > 1 else ""
+    hidden = ", the second also when it is passed over" if _is_conditional(pair) else ""
+    how = sizes.get(pair.sizes, "every draw of very small channels of the same kinds")
+    return (
+        f"{how}{drawn}{hidden}: {runs:,} reports, all bytes but the codes alike, "
+        "the codes independent and exact"
+    )
+
+
+def _is_conditional(pair: Pair) -> bool:
+    return any(question["ask_if"] for question in questions(pair.form))
+
+
+def _wrong(case: Case, answer: Mapping[str, Any]) -> str:
+    """What is not as promised, "" when all is."""
+    bodies = [_read(body) for body in answer["bodies"]]
+    if misshapen := _misshapen(case, answer["bodies"], bodies):
+        return misshapen
+    channels = case.channels()
+    ranges = [n for channel in channels.values() for n in draws_below(channel)]
+    for given, table in zip(case.answers(), answer["tables"], strict=True):
+        if table["ranges"] != ranges:
+            return f"answers {given}: the draws are other than the channels'"
+        seen = {bodies[at]: count for at, count in table["counts"]}
+        if seen != _promised(case, given):
+            return f"answers {given}: the two codes have another distribution than promised"
+    return ""
+
+
+def _read(body: str) -> Codes:
+    """The codes of a report; none when what stands there are no codes."""
+    try:
+        codes = tuple(json.loads(body)["codes"])
+    except (ValueError, KeyError, TypeError):
+        return ()
+    # True would pass for the code 1 further on.
+    return codes if all(type(code) in (int, str, type(None)) for code in codes) else ()
+
+
+def _misshapen(case: Case, bodies: Sequence[str], codes: Sequence[Codes]) -> str:
+    for body, read in zip(bodies, codes, strict=True):
+        length = case.pair.form["report_bytes"]
+        if body.encode() != report_body(case.pair.id, REPORT_ID, read, length=length):
+            return f"a report is not the bytes that its codes make: {body[:240]}"
+    return ""
+
+
+def _promised(case: Case, answers: Answers) -> dict[Codes, int]:
+    """How many sequences of draws give each pair of codes: the product of the channels' tables."""
+    found = truths(case.form, answers, case.drawn)
+    channels = case.channels()
+    tables: list[dict[int | str | None, int]] = [
+        _counts(channels[question["id"]], found[question["id"]])
+        if question["id"] in found
+        else {None: 1}
+        for question in questions(case.form)
+    ]
+    return {
+        tuple(code for code, _ in cells): math.prod(count for _, count in cells)
+        for cells in product(*(table.items() for table in tables))
+    }
+
+
+def _counts(channel: AnyChannel, truth: Truth) -> dict[int | str | None, int]:
+    total = sequences(channel)
+    is_index = isinstance(channel.longest_code, int)
+    return {
+        int(code) if is_index else code: int(share * total)
+        for code, share in distribution(channel, truth).items()
+    }
+
+
+def drawn_questions(node: Node, form: Form) -> list[Check]:
+    """Who is asked what: every choice of groups equally likely, whatever there is to answer."""
+    if form["sampling"] is None:
+        return []
+    groups = form["sampling"]["groups"][:MAX_GROUPS]
+    draw = min(form["sampling"]["draw"], len(groups))
+    small = {**form, "id": "0" * 64, "sampling": {"draw": draw, "groups": groups}}
+    answer = node.ask(drawn=[{"definition": small}])["drawn"][0]
+    seen: dict[frozenset[str], int] = {}
+    for drawn, count in answer["outcomes"].items():
+        asked = frozenset(json.loads(drawn))
+        seen[asked] = seen.get(asked, 0) + count
+    every = [
+        frozenset(name for group in some for name in group) for some in combinations(groups, draw)
+    ]
+    each = math.factorial(draw)
+    ok = answer["ranges"] == [len(groups) - i for i in range(draw)] and seen == dict.fromkeys(
+        every, each
+    )
+    detail = f"every draw of {draw} of {len(groups)} groups: {len(every)} choices, equally likely"
+    return [Check(GROUP, "questions drawn", ok, detail if ok else "not all equally likely")]

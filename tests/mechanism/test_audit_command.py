@@ -1,0 +1,111 @@
+"""`survey audit`: readable, as JSON, and honest about what went wrong."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from survey.audit.check import Check
+from survey.audit.proof import Auditor
+from survey.audit.report import GROUPS, as_json_text, as_text, checks_of
+from survey.cli import main
+from survey.respond.client import Client
+from tests.conftest import SMALL
+from tests.mechanism import kinds
+
+CLIENT = Client.find()
+
+QUICK = ["--samples", "1000"]
+
+CHECKS = [
+    Check("channels", "enumeration of a channel", True, "all exact"),
+    Check("channels", "e^epsilon as the pages show it", True, "the same"),
+    Check("whole reports", "one + other", False, "the draws are other than the channels'"),
+]
+
+
+@pytest.fixture
+def published(monkeypatch, tmp_path, node):
+    """The small survey of the tests, published; and Node on the path."""
+    monkeypatch.setenv("PATH", node.rpartition("/")[0])
+    monkeypatch.setenv("SURVEY_DATABASE", f"sqlite:///{tmp_path / 'audit.db'}")
+    file = tmp_path / "small.toml"
+    file.write_text(SMALL, encoding="utf-8")
+    for command in (["migrate"], ["publish", str(file)]):
+        assert CliRunner().invoke(main, command).exit_code == 0
+
+
+def test_the_audit_of_the_demo_is_readable_and_exits_with_0(node, monkeypatch):
+    monkeypatch.setenv("PATH", node.rpartition("/")[0])
+    read = CliRunner().invoke(main, ["audit", "--samples", "1000"])
+    assert read.exit_code == 0, read.output
+    assert "BAD" not in read.output
+    assert f"client {CLIENT.sha256}" in read.output
+    assert all(title in read.output for title in GROUPS.values())
+    assert "checks hold" in read.output.splitlines()[-1]
+
+
+def test_the_audit_of_a_published_survey_has_json(published):
+    form = json.loads(CliRunner().invoke(main, ["audit", "small", *QUICK, "--json"]).output)
+    assert form["client"] == CLIENT.sha256
+    assert set(form["files"]) == set(CLIENT.files)
+    assert form["ok"]
+    assert all(check["ok"] for check in form["checks"])
+
+
+@pytest.mark.security
+def test_an_audit_that_finds_a_broken_client_exits_with_1(published, monkeypatch):
+    broken = CLIENT.files["mechanism.js"].replace(b"u < T ? 0", b"u <= T ? 0")
+    files = {**CLIENT.files, "mechanism.js": broken}
+    monkeypatch.setattr(Client, "find", lambda: Client(files))
+    refused = CliRunner().invoke(main, ["audit", "small", *QUICK])
+    assert refused.exit_code == 1
+    assert "BAD  enumeration of" in refused.stdout
+    assert "does not keep what it promises" in refused.stderr
+
+
+def test_an_audit_without_node_says_what_is_missing(monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    refused = CliRunner().invoke(main, ["audit"])
+    assert refused.exit_code == 1
+    assert "install Node" in refused.stderr
+
+
+def test_the_text_has_the_hashes_each_group_under_its_title_and_one_summary():
+    text = as_text("c0de", {"mechanism.js": "f11e"}, CHECKS)
+    assert text.splitlines()[:2] == ["client c0de", "  f11e  mechanism.js"]
+    assert text.count(GROUPS["channels"]) == 1
+    assert "BAD  one + other: the draws" in text
+    assert text.splitlines()[-1].startswith("1 of 3 checks failed")
+    assert as_text("c0de", {}, CHECKS[:2]).splitlines()[-1].startswith("all 2 checks hold")
+
+
+def test_the_json_says_the_same():
+    form = json.loads(as_json_text("c0de", {"mechanism.js": "f11e"}, CHECKS))
+    assert not form["ok"]
+    assert form["summary"].startswith("1 of 3 checks failed")
+    assert form["checks"][2] == {
+        "group": "whole reports",
+        "name": "one + other",
+        "ok": False,
+        "detail": "the draws are other than the channels'",
+    }
+
+
+@pytest.mark.parametrize("name", kinds.ALL)
+def test_every_kind_of_survey_is_audited_in_all_its_parts(node, name):
+    checks = list(checks_of(CLIENT.files, kinds.definition(kinds.ALL[name]), 1_000, node))
+    assert all(check.ok for check in checks), [check for check in checks if not check.ok]
+    assert [group for group in GROUPS if any(each.group == group for each in checks)] == [*GROUPS]
+
+
+@pytest.mark.long
+def test_the_largest_survey_that_can_be_published_is_audited_too(node):
+    definition = kinds.definition(kinds.LARGEST)
+    auditor = Auditor(CLIENT.files, node)
+    assert all(check.ok for check in auditor.reports(definition))
+    channels = [question.channel for question in definition.questions[1:]]
+    assert all(check.ok for check in auditor.enumeration(channels))
+    assert all(check.ok for check in auditor.sampling(channels, 1_000))

@@ -1,0 +1,105 @@
+"""Whole reports of every kind of survey, through the shipped makeReport."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from survey.audit.node import Node
+from survey.audit.people import whole_surveys
+from survey.audit.proof import Auditor
+from survey.audit.small import LIMIT, pairs
+from survey.audit.truths import answers_of, patterns, questions, truths
+from survey.audit.whole import drawn_questions
+from survey.respond.client import Client
+from tests.mechanism import kinds
+
+FILES = Client.find().files
+
+
+def form(name):
+    return json.loads(kinds.definition(kinds.ALL[name]).canonical)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("name", kinds.ALL)
+def test_nothing_but_the_codes_depends_on_an_answer_and_they_are_independent_and_exact(node, name):
+    definition = kinds.definition(kinds.ALL[name])
+    for check in Auditor(FILES, node).reports(definition):
+        assert check.ok, check
+
+
+@pytest.mark.parametrize("name", kinds.ALL)
+def test_every_question_stands_first_and_second_in_a_report_that_is_enumerated(name):
+    made = list(pairs(form(name)))
+    both = [[question["id"] for question in questions(pair.form)] for pair in made]
+    ids = {question["id"] for question in questions(form(name))}
+    assert {first for first, _ in both} == ids
+    assert {second for _, second in both} == ids
+
+
+def test_a_question_is_enumerated_behind_the_one_it_depends_on():
+    conditions = {
+        pair.name: questions(pair.form)[1]["ask_if"]["question"]
+        for pair in pairs(form("routed"))
+        if questions(pair.form)[1]["ask_if"]
+    }
+    assert conditions == {"works + nights": "works", "nights + how_many": "nights"}
+
+
+def test_a_survey_of_one_question_is_enumerated_with_the_question_twice():
+    alone = kinds.CHOICES[: kinds.CHOICES.index('[[questions]]\nid = "several"')]
+    (pair,) = pairs(json.loads(kinds.definition(alone).canonical))
+    assert pair.name == "plain + plain_again"
+    assert pair.sizes == ("real", "real")
+
+
+@pytest.mark.parametrize("name", ["ticks", "numbers"])
+def test_questions_too_large_stand_in_a_report_with_small_channels_of_the_same_kinds(name):
+    for pair in pairs(form(name)):
+        assert pair.sizes[0] != "real"
+        kept = {question["id"]: question for question in questions(form(name))}
+        for question in questions(pair.form):
+            real = kept[question["id"]]
+            assert question["channel"]["kind"] == real["channel"]["kind"]
+            assert question["opt_out"] in ["", *(option["id"] for option in question["options"])]
+            assert len(answers_of(question)) < LIMIT
+
+
+@pytest.mark.security
+def test_a_hidden_question_counts_as_one_that_does_not_apply_whatever_was_answered():
+    asked = form("routed")
+    found = truths(asked, {"works": 1, "nights": 0, "how_many": 3}, None)
+    not_applicable = [option["id"] for option in questions(asked)[2]["options"]]
+    assert not_applicable[found["nights"]] == "does_not_apply"
+    assert found["how_many"] == 8  # the first truth behind the eight points of the grid
+    assert truths(asked, {"works": 0, "nights": 0, "how_many": 3}, None)["how_many"] == 3
+
+
+def test_patterns_are_in_the_order_of_their_bitmasks():
+    question = {"options": [{}] * 5, "alone": 2, "max_ticks": 2}
+    assert patterns(question) == [(0,), (1,), (0, 1), (2,), (0, 2), (1, 2), (3,), (4,)]
+
+
+@pytest.mark.security
+def test_every_choice_of_questions_is_equally_likely(node):
+    (check,) = drawn_questions(Node(FILES, node), form("drawn"))
+    assert check.ok, check
+    assert "every draw of 2 of 5 groups: 10 choices" in check.detail
+
+
+def test_reports_of_the_survey_as_it_is_are_the_bytes_that_python_writes(node):
+    definition = kinds.definition(kinds.NUMBERS)
+    check = whole_surveys(Node(FILES, node), json.loads(definition.canonical), definition.sha256)
+    assert check.ok, check
+    assert "of all 4 questions" in check.detail
+
+
+def test_a_client_of_another_survey_is_caught(node):
+    definition = kinds.definition(kinds.TABLES)
+    check = whole_surveys(Node(FILES, node), json.loads(definition.canonical), "f" * 64)
+    assert check.ok
+    changed = FILES["report.js"].replace(b"definition: definition.id", b'definition: "0"')
+    broken = Node({**FILES, "report.js": changed}, node)
+    assert not whole_surveys(broken, json.loads(definition.canonical), "f" * 64).ok

@@ -2,19 +2,27 @@
  * The survey as this device accepts it: at its one address, known by its hash, never below the ceilings.
  */
 
+import { ratio, tableRow, tableTruths } from "./mechanism.js";
 import { drawBytes, NoRandomnessError } from "./random.js";
-import { checkRoom } from "./report.js";
+import { checkRoom, isEntered, totalRatio } from "./report.js";
 import { fetchDefinition, UnavailableError } from "./transport.js";
 
 /**
- * @typedef {import("./mechanism.js").SubsetSelection} Channel
+ * @typedef {import("./mechanism.js").Channel} Channel
+ * @typedef {import("./mechanism.js").Table} Table
  * @typedef {{id: string, label: string}} Option
+ * @typedef {{low: number, step: number, points: number, decimals: number, unit: string}} Grid
+ *   value i is (low + i step) / 10^decimals; for dates, days since 1970-01-01
+ * @typedef {{question: string, options: string[]}} Condition
  * @typedef {{id: string, type: string, text: string, help: string, options: Option[],
- *   opt_out: string, channel: Channel}} Question
+ *   grid: Grid | null, max_ticks: number, alone: number, opt_out: string, not_applicable: string,
+ *   ask_if: Condition | null, mechanism: string, channel: Channel}} Question
  * @typedef {{title: string, questions: Question[]}} Page
+ * @typedef {{draw: number, groups: string[][]}} Sampling
  * @typedef {{id: string, format: number, slug: string, version: number, language: string,
  *   title: string, introduction: string, contact: string, thanks: string, report_bytes: number,
- *   pages: Page[]}} Definition  `id` is the SHA-256 of its bytes, in hex
+ *   allow_skip_logic: boolean, sampling: Sampling | null, pages: Page[]}} Definition  `id` is the
+ *   SHA-256 of its bytes, in hex
  * @typedef {"malformed" | "other_definition" | "too_weak"} Reason
  * @typedef {"randomness" | "crypto" | "missing" | "closed" | "unavailable" | "unexpected"
  *   | Reason} Obstacle
@@ -24,7 +32,18 @@ import { fetchDefinition, UnavailableError } from "./transport.js";
 const CEILINGS = { percent: 99n, ratio: 162_754n, totalRatio: 485_165_195n };
 const WORD_VALUES = 2n ** 32n;
 const MAX_OPTIONS = 10_000;
-const TYPES = ["yes_no", "single_choice"];
+const MAX_BITS = 1000;
+const MAX_ALONE = 3;
+const MAX_PATTERNS = 1024n;
+const MAX_GRID = 1000;
+const MAX_REPORTS = 4096;
+const MAX_EXPLICIT = 64;
+const MAX_NO_ANSWERS = 2;
+/** Days since 1970 from the year 1 to the year 9999, which is as far as date fields go. */
+const DAYS = { first: -719_162, last: 2_932_896 };
+
+const CHOICES = ["yes_no", "single_choice", "scale", "multiple_choice"];
+const TYPES = [...CHOICES, "number", "date"];
 
 /** Of all ways to write an address that reach one survey, the only one that is taken. */
 const ADDRESS = /^\/s\/([a-z0-9]+(?:-[a-z0-9]+)*)\/?$/;
@@ -107,7 +126,7 @@ export async function readDefinition(bytes, { digest, expectedPrefix = "" }) {
   checkPrefix(id, expectedPrefix);
   const definition = parse(bytes);
   checkStructure(definition);
-  checkCeilings(definition.pages.flatMap((page) => page.questions));
+  checkCeilings(definition);
   return freeze({ ...definition, id });
 }
 
@@ -134,7 +153,7 @@ function parse(bytes) {
   }
 }
 
-/** @param {boolean} holds @param {string} message @returns {asserts holds} */
+/** @param {unknown} holds @param {string} message @returns {asserts holds} */
 function demand(holds, message) {
   if (!holds) throw new DefinitionError("malformed", message);
 }
@@ -144,16 +163,26 @@ function demandTexts(value, names, place) {
   for (const name of names) demand(typeof value[name] === "string", `${place}.${name} is no text`);
 }
 
+/** @param {any} value @param {number} [least] @param {number} [most] */
+function isInteger(value, least = 0, most = Number.MAX_SAFE_INTEGER) {
+  return Number.isSafeInteger(value) && value >= least && value <= most;
+}
+
 /** @param {any} definition */
 function checkStructure(definition) {
   demand(definition?.format === 1, "the definition is not of format 1");
   demandTexts(definition, ["slug", "language", "title", "introduction", "contact", "thanks"], "it");
-  const room = definition.report_bytes;
-  demand(Number.isInteger(room) && room >= 1 && room <= 8192, `report_bytes is ${room}`);
-  demand(Array.isArray(definition.pages) && definition.pages.length > 0, "it has no pages");
-  definition.pages.forEach(checkPage);
-  const asked = definition.pages.flatMap((/** @type {Page} */ page) => page.questions);
+  const { report_bytes: room, allow_skip_logic: skips, sampling, pages } = definition;
+  demand(isInteger(room, 1, 8192), `report_bytes is ${room}`);
+  demand(typeof skips === "boolean", "allow_skip_logic is neither true nor false");
+  demand(Array.isArray(pages) && pages.length > 0, "it has no pages");
+  pages.forEach(checkPage);
+  const asked = pages.flatMap((/** @type {Page} */ page) => page.questions);
   demandDistinct(asked, "questions");
+  pages.forEach((_, at) => {
+    checkConditions(definition, at);
+  });
+  if (sampling !== null) checkSampling(sampling, asked);
 }
 
 /** @param {any} page @param {number} at */
@@ -165,15 +194,60 @@ function checkPage(page, at) {
 
 /** @param {any} question */
 function checkQuestion(question) {
-  demandTexts(question ?? {}, ["id", "type", "text", "help", "opt_out"], "question");
-  const { id, type, options, opt_out: optOut, channel } = question;
+  const texts = ["id", "type", "text", "help", "opt_out", "not_applicable", "mechanism"];
+  demandTexts(question ?? {}, texts, "question");
+  const { id, type } = question;
   demand(TYPES.includes(type), `${id}: unknown type ${type}`);
+  checkOptions(question);
+  // The points of a scale may stand for numbers; other options never do.
+  const isPlain = CHOICES.includes(type) && (type !== "scale" || question.grid === null);
+  if (isPlain) demand(question.grid === null, `${id}: these options have no grid`);
+  else checkGrid(question);
+  checkTicks(question);
+  checkChannel(question.channel, id);
+  checkSize(question);
+}
+
+/** @param {any} question */
+function checkOptions({ id, type, options, opt_out: optOut, not_applicable: notApplicable }) {
+  const least = CHOICES.includes(type) ? 2 : 0;
+  const most = least === 0 ? MAX_NO_ANSWERS : MAX_OPTIONS;
   demand(Array.isArray(options), `${id}: no options`);
+  demand(isInteger(options.length, least, most), `${id}: ${options.length} options`);
   for (const option of options) demandTexts(option ?? {}, ["id", "label"], `${id}.options`);
   demandDistinct(options, `${id}: options`);
-  const known = options.some((/** @type {Option} */ option) => option.id === optOut);
-  demand(optOut === "" || known, `${id}: its opt_out is no option`);
-  checkChannel(channel, options.length, id);
+  const known = ["", ...options.map((/** @type {Option} */ option) => option.id)];
+  demand(known.includes(optOut), `${id}: its opt_out is no option`);
+  demand(known.includes(notApplicable), `${id}: its not_applicable is no option`);
+}
+
+/** @param {any} question */
+function checkGrid({ id, type, options, grid }) {
+  const { low, step, points, decimals, unit } = grid ?? {};
+  const furthest = Number.MAX_SAFE_INTEGER;
+  demand(isInteger(low, -furthest) && isInteger(step, 1), `${id}: low or step is no integer`);
+  demand(isInteger(points, 2, MAX_GRID), `${id}: ${points} grid points`);
+  const fits = type !== "scale" || points <= options.length;
+  demand(fits, `${id}: ${points} grid points for ${options.length} options`);
+  demand(isInteger(low + step * (points - 1), -furthest), `${id}: the grid goes too far`);
+  demand(isInteger(decimals, 0, type === "date" ? 0 : 15), `${id}: ${decimals} decimals`);
+  demand(typeof unit === "string", `${id}: its unit is no text`);
+  const isReal = low >= DAYS.first && low + step * (points - 1) <= DAYS.last;
+  demand(type === "number" || isReal, `${id}: its dates are beyond the calendar`);
+}
+
+/** @param {any} question */
+function checkTicks({ id, type, options, max_ticks: ticks, alone, ...question }) {
+  const several = type === "multiple_choice";
+  const most = several ? Math.min(MAX_ALONE, options.length - 1) : 0;
+  demand(isInteger(alone, several ? 1 : 0, most), `${id}: ${alone} options stand alone`);
+  const together = options.slice(0, options.length - alone);
+  const mostTicks = several ? together.length : 0;
+  demand(isInteger(ticks, several ? 1 : 0, mostTicks), `${id}: at most ${ticks} ticks`);
+  const beside = together.some((/** @type {Option} */ option) =>
+    [question.opt_out, question.not_applicable].includes(option.id),
+  );
+  demand(!several || !beside, `${id}: an option that is no answer does not stand alone`);
 }
 
 /** @param {{id: string}[]} parts @param {string} place */
@@ -182,33 +256,256 @@ function demandDistinct(parts, place) {
   demand(!ids.includes("") && new Set(ids).size === ids.length, `${place} share or lack an id`);
 }
 
-/** @param {any} channel @param {number} options @param {string} id */
-function checkChannel(channel, options, id) {
-  demand(channel?.kind === "subset_selection", `${id}: unknown kind of channel`);
-  const { k, d, T, L } = channel;
-  demand([k, d, T, L].every(Number.isSafeInteger), `${id}: a channel is made of integers`);
-  demand(k >= 2 && k <= MAX_OPTIONS && k === options, `${id}: k = ${k} for ${options} options`);
-  demand(d >= 1 && d < k, `${id}: d = ${d} is not from 1 to k - 1`);
-  demand(T > L && L >= 1, `${id}: T = ${T}, L = ${L} is not T > L >= 1`);
-  demand(total(channel) <= WORD_VALUES, `${id}: the weights add up to more than 2^32`);
-}
-
-/** @param {Channel} channel */
-function total({ k, d, T, L }) {
-  return BigInt(d) * BigInt(T) + BigInt(k - d) * BigInt(L);
-}
-
-/** @param {Question[]} asked */
-function checkCeilings(asked) {
-  let [product, base] = [1n, 1n];
-  for (const { id, channel } of asked) {
-    const [d, T, L] = [BigInt(channel.d), BigInt(channel.T), BigInt(channel.L)];
-    refuseAbove(100n * d * T, CEILINGS.percent * total(channel), `${id}: p is above .99`);
-    refuseAbove(T, CEILINGS.ratio * L, `${id}: epsilon is above 12`);
-    product *= T;
-    base *= L;
+/**
+ * What a question depends on was asked on an earlier page.
+ *
+ * @param {any} definition
+ * @param {number} at
+ */
+function checkConditions({ pages, allow_skip_logic: skips }, at) {
+  const earlier = pages.slice(0, at).flatMap((/** @type {Page} */ page) => page.questions);
+  for (const question of pages[at].questions) {
+    if (question.ask_if === null) continue;
+    demand(skips, `${question.id}: it depends on another, and the survey allows no skip logic`);
+    checkCondition(question, earlier);
   }
-  refuseAbove(product, CEILINGS.totalRatio * base, "all questions together: epsilon above 20");
+}
+
+/** @param {any} question @param {Question[]} earlier */
+function checkCondition({ id, ask_if: condition, not_applicable: notApplicable }, earlier) {
+  demand(notApplicable !== "", `${id}: it has no option for when it is not asked`);
+  const on = earlier.find((one) => one.id === condition?.question);
+  demand(on && CHOICES.includes(on.type), `${id}: what it depends on is no choice before it`);
+  const known = on.options.map((option) => option.id);
+  const { options } = condition;
+  demand(Array.isArray(options) && options.length > 0, `${id}: it depends on no options`);
+  const areKnown = options.every((option) => known.includes(option));
+  demand(areKnown, `${id}: it depends on unknown options`);
+}
+
+/** @param {any} sampling @param {Question[]} asked */
+function checkSampling(sampling, asked) {
+  const { draw, groups } = sampling ?? {};
+  const isList = (/** @type {any} */ list) => Array.isArray(list) && list.length > 0;
+  demand(isList(groups) && groups.every(isList), "sampling has no groups of questions");
+  demand(isInteger(draw, 1, groups.length - 1), `sampling draws ${draw} of ${groups.length}`);
+  const grouped = [...groups.flat()].sort();
+  const ids = asked.map(({ id }) => id).sort();
+  const isPartition = grouped.length === ids.length && ids.every((id, i) => id === grouped[i]);
+  demand(isPartition, "a question is in no group of the sampling, or in two");
+  for (const { id, ask_if: condition } of asked) {
+    const group = groups.find((/** @type {string[]} */ one) => one.includes(id));
+    const together = condition === null || group.includes(condition.question);
+    demand(together, `${id}: it is drawn without the question it depends on`);
+  }
+}
+
+/**
+ * A channel is one of the three kinds and made of integers that fit in a draw.
+ *
+ * @param {any} channel
+ * @param {string} id
+ */
+function checkChannel(channel, id) {
+  const check = { subset_selection: checkSet, bit_vector: checkBits, weight_table: checkTable };
+  const kind = /** @type {keyof typeof check} */ (String(channel?.kind));
+  demand(Object.keys(check).includes(kind), `${id}: unknown kind of channel`);
+  check[kind](channel, id);
+}
+
+/** @param {any} channel @param {string} id */
+function checkSet({ k, d, T, L }, id) {
+  demand(isInteger(k, 2, MAX_OPTIONS), `${id}: k = ${k}`);
+  demand(isInteger(d, 1, k - 1), `${id}: d = ${d} is not from 1 to k - 1`);
+  checkWeights(T, L, id);
+  demandDrawable(BigInt(d) * BigInt(T) + BigInt(k - d) * BigInt(L), id);
+}
+
+/** @param {any} channel @param {string} id */
+function checkBits({ m, s, alone, sampled, T, L }, id) {
+  demand(isInteger(m, 1, MAX_BITS), `${id}: m = ${m} bits`);
+  demand(isInteger(alone, 0, Math.min(MAX_ALONE, m - 1)), `${id}: ${alone} bits stand alone`);
+  demand(isInteger(s, 1, m - alone), `${id}: s = ${s} ticks`);
+  demand(isInteger(sampled, 1, m), `${id}: ${sampled} of ${m} bits are reported`);
+  checkWeights(T, L, id);
+  demandDrawable(BigInt(T) + BigInt(L), id);
+}
+
+/** @param {any} channel @param {string} id */
+function checkTable(channel, id) {
+  const { table, no_answers: silent } = channel;
+  demand(isInteger(silent, 0, MAX_NO_ANSWERS), `${id}: ${silent} rows of no answer`);
+  demandDrawable(shapeTotal(table, id), id);
+  const { most, least } = ratio(channel);
+  demand(most > least, `${id}: all rows of its table are alike`);
+  const truths = tableTruths(table) + silent;
+  const sum = listTotal(tableRow(channel, 0));
+  demandDrawable(sum, id);
+  // One pass over what may be four million weights.
+  for (let truth = 0; truth < truths; truth += 1) checkRow(tableRow(channel, truth), sum, id);
+}
+
+/** @param {number[]} row @param {bigint} sum @param {string} id */
+function checkRow(row, sum, id) {
+  let [least, most, total] = [row[0], row[0], 0];
+  for (const weight of row) {
+    total += weight;
+    if (weight < least) least = weight;
+    if (weight > most) most = weight;
+  }
+  demand(least >= 1, `${id}: a weight of its table is below 1`);
+  demand(BigInt(total) === sum, `${id}: the rows of its table have different sums`);
+  refuseAbove(100n * BigInt(most), CEILINGS.percent * sum, `${id}: p is above .99`);
+}
+
+/**
+ * The sum of a shape's rows, once its integers are known to be integers: nothing is built before.
+ *
+ * @param {any} table
+ * @param {string} id
+ * @returns {bigint}
+ */
+function shapeTotal(table, id) {
+  switch (table?.name) {
+    case "window":
+      return windowTotal(table, id);
+    case "one_bit":
+      demand(isInteger(table.R, 1, MAX_GRID - 1), `${id}: R = ${table.R}`);
+      checkWeights(table.T, table.L, id);
+      return BigInt(table.R) * BigInt(table.T + table.L);
+    case "by_distance":
+      checkList(table.weights, MAX_GRID, id);
+      return 2n * listTotal(table.weights) - BigInt(table.weights[0]);
+    case "explicit":
+      return explicitTotal(table.table, id);
+    case "mixture":
+      return mixtureTotal(table, id);
+    default:
+      throw new DefinitionError("malformed", `${id}: unknown table`);
+  }
+}
+
+/** @param {any} table @param {string} id */
+function windowTotal({ k, width, stride, T, L }, id) {
+  demand(isInteger(k, 2, MAX_GRID), `${id}: a window over ${k} grid points`);
+  demand(isInteger(width, 1) && isInteger(stride, 1), `${id}: a window without width or stride`);
+  const reports = (k - 1) * stride + width;
+  demand(reports <= MAX_REPORTS, `${id}: a window with ${reports} reports`);
+  checkWeights(T, L, id);
+  return BigInt(width) * BigInt(T) + BigInt(reports - width) * BigInt(L);
+}
+
+/** @param {any} rows @param {string} id */
+function explicitTotal(rows, id) {
+  const isTable = Array.isArray(rows) && isInteger(rows.length, 2, MAX_EXPLICIT);
+  demand(isTable, `${id}: a table has 2 to ${MAX_EXPLICIT} rows`);
+  for (const row of rows) {
+    checkList(row, MAX_EXPLICIT, id);
+    demand(row.length === rows[0].length, `${id}: the rows of its table differ in length`);
+    demandDrawable(listTotal(row), id);
+  }
+  return listTotal(rows[0]);
+}
+
+/** @param {any} table @param {string} id */
+function mixtureTotal({ a, first, b, second }, id) {
+  demand(isInteger(a, 1) && isInteger(b, 1), `${id}: a mixture without weights`);
+  for (const part of [first, second]) {
+    demand(["window", "one_bit"].includes(part?.name), `${id}: a mixture of other tables`);
+  }
+  const total = BigInt(a) * shapeTotal(first, id) + BigInt(b) * shapeTotal(second, id);
+  demand(tableTruths(first) === tableTruths(second), `${id}: the parts of a mixture differ`);
+  return total;
+}
+
+/** @param {any} list @param {number} most @param {string} id */
+function checkList(list, most, id) {
+  const isList = Array.isArray(list) && isInteger(list.length, 2, most);
+  demand(isList, `${id}: its table has no 2 to ${most} weights`);
+  demand(
+    list.every((weight) => isInteger(weight, 1)),
+    `${id}: a weight of its table is no integer from 1`,
+  );
+}
+
+/** @param {number[]} list */
+function listTotal(list) {
+  return list.reduce((sum, weight) => sum + BigInt(weight), 0n);
+}
+
+/** @param {any} T @param {any} L @param {string} id */
+function checkWeights(T, L, id) {
+  demand([T, L].every(Number.isSafeInteger), `${id}: a channel is made of integers`);
+  demand(T > L && L >= 1, `${id}: T = ${T}, L = ${L} is not T > L >= 1`);
+}
+
+/** @param {bigint} total @param {string} id */
+function demandDrawable(total, id) {
+  demand(total <= WORD_VALUES, `${id}: the weights add up to more than 2^32`);
+}
+
+/** @param {Question} question */
+function checkSize(question) {
+  const { id, type } = question;
+  demand(fits(question), `${id}: its channel does not fit the type ${type} and its options`);
+}
+
+/** Whether the channel has a truth for every answer, and no other. @param {Question} question */
+function fits({ type, options, grid, alone, max_ticks: s, channel }) {
+  const several = type === "multiple_choice";
+  if (channel.kind === "bit_vector") {
+    return several && channel.m === options.length && channel.alone === alone && channel.s === s;
+  }
+  if (channel.kind === "weight_table") {
+    const [truths, silent] = [tableTruths(channel.table), channel.no_answers];
+    if (isEntered(type)) return truths === grid?.points && silent === options.length;
+    return !several && truths + silent === options.length;
+  }
+  if (!several) return !isEntered(type) && channel.k === options.length;
+  const count = patternCount(options.length - alone, s) + BigInt(alone);
+  return channel.d === 1 && count <= MAX_PATTERNS && BigInt(channel.k) === count;
+}
+
+/**
+ * How many sets of 1 to s of n options there are, counted no further than needed.
+ *
+ * @param {number} n
+ * @param {number} s
+ */
+function patternCount(n, s) {
+  let [ofSize, count] = [1n, 0n];
+  for (let size = 1; size <= s && count <= MAX_PATTERNS; size += 1) {
+    ofSize = (ofSize * BigInt(n - size + 1)) / BigInt(size);
+    count += ofSize;
+  }
+  return count;
+}
+
+/** @param {Definition} definition */
+function checkCeilings(definition) {
+  for (const { id, channel } of definition.pages.flatMap((page) => page.questions)) {
+    refuseCertain(channel, id);
+    const { most, least } = ratio(channel);
+    refuseAbove(most, CEILINGS.ratio * least, `${id}: epsilon is above 12`);
+  }
+  const { most, least } = totalRatio(definition);
+  refuseAbove(most, CEILINGS.totalRatio * least, "all questions together: epsilon above 20");
+}
+
+/**
+ * No option and no bit is reported as it is more often than 99 times in 100; of tables, each weight
+ * was looked at above.
+ *
+ * @param {Channel} channel
+ * @param {string} id
+ */
+function refuseCertain(channel, id) {
+  if (channel.kind === "weight_table") return;
+  const [T, L] = [BigInt(channel.T), BigInt(channel.L)];
+  const isBits = channel.kind === "bit_vector";
+  const [k, d] = isBits ? [2n, 1n] : [BigInt(channel.k), BigInt(channel.d)];
+  const total = d * T + (k - d) * L;
+  refuseAbove(100n * d * T, CEILINGS.percent * total, `${id}: p is above .99`);
 }
 
 /** @param {bigint} value @param {bigint} ceiling @param {string} message */

@@ -8,6 +8,7 @@ import {
   frequencies,
   isProtectedLittle,
   leastProtected,
+  namesOptions,
   oddsFactor,
   posteriorBounds,
   questions,
@@ -132,19 +133,32 @@ export function createStage(main) {
 /** @typedef {ReturnType<typeof createStage>} Stage */
 
 /**
- * Natural frequencies of one question, for its first option that says something.
+ * Natural frequencies of one question, for its first option; reports that name none need other words.
  *
  * @param {Question} question
  */
-export function frequencySentence({ options, opt_out: optOut, channel }) {
-  const own = options.find((option) => option.id !== optOut) ?? options[0];
-  const other = options.find((option) => option !== own) ?? own;
-  const of = frequencies(channel);
-  const sentence =
-    channel.k === 2
-      ? words.label.frequencyOfTwo(own.label, other.label, of)
-      : words.label.frequencyOfMany(own.label, of);
-  return channel.d === 1 ? sentence : `${words.label.severalNamed(channel.d)} ${sentence}`;
+export function frequencySentence(question) {
+  const { type, channel, options } = question;
+  if (!namesOptions(question)) return words.label.everyReport;
+  const of = frequencies(question);
+  const [own, other] = options.map(({ label }) => label);
+  if (type === "multiple_choice") return tickSentence(channel, own, of);
+  if (options.length === 2) return words.label.frequencyOfTwo(own, other, of);
+  if (channel.kind === "weight_table") return words.label.frequencyOfRarest(own, of);
+  const several = channel.kind === "subset_selection" && channel.d > 1;
+  const named = several ? `${words.label.severalNamed(channel.d)} ` : "";
+  return `${named}${words.label.frequencyOfMany(own, of)}`;
+}
+
+/**
+ * @param {import("./mechanism.js").Channel} channel
+ * @param {string} own
+ * @param {{own: string, other: string}} of
+ */
+function tickSentence(channel, own, of) {
+  const isSampled = channel.kind === "bit_vector" && channel.sampled < channel.m;
+  const { frequencyOfTick, frequencyOfSampledTick } = words.label;
+  return isSampled ? frequencyOfSampledTick(own, of, channel) : frequencyOfTick(own, of);
 }
 
 /**
@@ -171,6 +185,7 @@ export function leastProtectedExample(definition) {
     element("p", { class: "quiet" }, alike ? words.start.example : words.start.least),
     element("p", { class: "asked", ...surveyText(definition) }, least.text),
     element("p", {}, frequencySentence(least)),
+    ...(namesOptions(least) ? [] : [element("p", {}, boundSentence(least))]),
   );
 }
 
@@ -205,9 +220,11 @@ export function protectionTable(definition) {
 }
 
 /** @param {Definition} definition @param {Question} question */
-function protectionRow(definition, { text, channel }) {
-  const { share, percent, columns } = words.label;
-  const { own, other } = frequencies(channel);
+function protectionRow(definition, question) {
+  const { text, channel } = question;
+  const { noShare, percent, columns } = words.label;
+  const { own, other } = frequencies(question);
+  const share = namesOptions(question) ? words.label.share : () => noShare;
   const { from10, from50 } = posteriorBounds(channel);
   const cells = [share(own), share(other), oddsFactor(channel), percent(from10), percent(from50)];
   return element(
@@ -215,7 +232,15 @@ function protectionRow(definition, { text, channel }) {
     { role: "row" },
     element("th", { scope: "row", role: "rowheader", ...surveyText(definition) }, text),
     ...cells.map((cell, i) =>
-      element("td", { role: "cell", "data-label": columns[i + 1] }, element("span", {}, cell)),
+      element(
+        "td",
+        {
+          role: "cell",
+          "data-label": columns[i + 1],
+          ...(cell === noShare ? { class: "bare" } : {}),
+        },
+        element("span", {}, cell),
+      ),
     ),
   );
 }
@@ -226,8 +251,7 @@ function protectionRow(definition, { text, channel }) {
  * @param {Definition} definition
  */
 export function togetherNote(definition) {
-  const asked = questions(definition);
-  return element("p", {}, words.label.together(totalOddsFactor(asked)));
+  return element("p", {}, words.label.together(totalOddsFactor(definition)));
 }
 
 /**
@@ -237,7 +261,7 @@ export function togetherNote(definition) {
  * @returns {HTMLElement[]}
  */
 export function littleWarning(definition) {
-  if (!isProtectedLittle(questions(definition))) return [];
+  if (!isProtectedLittle(definition)) return [];
   const { little, littleMeans } = words.label;
   return [element("p", { class: "notice" }, element("strong", {}, little), ` ${littleMeans}`)];
 }

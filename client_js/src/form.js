@@ -19,23 +19,28 @@ import {
   surveyText,
   togetherNote,
 } from "./dom.js";
-import { optOutLabel, questions } from "./report.js";
+import { answerTexts, createField } from "./fields.js";
+import { optOutLabel, questions, sampledCounts } from "./report.js";
 import { words } from "./words.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Question} Question
  * @typedef {import("./dom.js").View} View
+ * @typedef {import("./definition.js").Page} Page
+ * @typedef {import("./report.js").Answer} Answer
  * @typedef {import("./report.js").Gap} Gap
  * @typedef {object} Asked
  * @property {Definition} definition
+ * @property {Page[]} pages  of this person, with the questions that are asked now
  * @property {number} at  index of the page
  * @property {string | null} focusOn  id of the question to go to, for "Change"
  * @property {boolean} fromReview
  * @property {(question: string) => string} nameOf  name of a question's inputs, made for this load
- * @property {(question: string) => number | undefined} answerTo
- * @property {(question: string, option: number) => void} onAnswer
- * @property {() => Gap[]} onContinue  goes on, or says which gaps stop it
+ * @property {(question: string) => Answer | undefined} answerTo
+ * @property {(question: string, answer: Answer | undefined) => void} onAnswer
+ * @property {(wrong: Set<string>) => Gap[]} onContinue  goes on, or says which gaps stop it; `wrong`:
+ *   ids of questions whose entry is no answer
  * @property {() => void} onBack
  */
 
@@ -57,6 +62,7 @@ export function startView({ definition, clientHash, durable, onStart }) {
     heading(definition.title, spoken),
     element("div", { class: "lead" }, ...paragraphs(definition.introduction, spoken)),
     element("p", { class: "quiet" }, extent(definition)),
+    ...(skips(definition) ? [element("p", { class: "quiet" }, words.start.skips)] : []),
     privacyLabel(definition, clientHash),
     element("p", {}, words.start.sendOnce),
     element("p", {}, words.start.forgotten),
@@ -69,7 +75,13 @@ export function startView({ definition, clientHash, durable, onStart }) {
 
 /** @param {Definition} definition */
 function extent(definition) {
+  if (definition.sampling) return words.start.sampled(sampledCounts(definition));
   return words.start.extent(questions(definition).length, definition.pages.length);
+}
+
+/** Whether answers decide what is asked. @param {Definition} definition */
+function skips(definition) {
+  return questions(definition).some((question) => question.ask_if !== null);
 }
 
 /** @param {Definition} definition @param {string} clientHash */
@@ -99,15 +111,17 @@ function privacyLabel(definition, clientHash) {
  * @returns {View}
  */
 export function questionView(asked) {
-  const { definition, at, focusOn } = asked;
-  const fieldsets = definition.pages[at].questions.map((question) => fieldset(asked, question));
+  const { pages, at, focusOn } = asked;
+  const fieldsets = pages[at].questions.map((question) => fieldset(asked, question));
   const content = element("div", { class: "view questions" });
   content.append(
     top(asked),
     ...pageHeading(asked),
     ...fieldsets.map((one) => one.group),
     button(asked.fromReview ? words.question.toReview : words.question.next, () => {
-      showGaps(content, fieldsets, asked.onContinue());
+      const wrong = fieldsets.filter(({ field }) => field.problem() !== "");
+      const gaps = asked.onContinue(new Set(wrong.map(({ question }) => question.id)));
+      showGaps(content, fieldsets, gaps);
       if (content.isConnected) document.title = `${words.question.error}: ${titleOf(asked)}`;
     }),
   );
@@ -116,13 +130,13 @@ export function questionView(asked) {
 }
 
 /** @param {Asked} asked */
-function titleOf({ definition, at }) {
-  return `${words.question.page(at + 1, definition.pages.length)} – ${definition.title}`;
+function titleOf({ definition, pages, at }) {
+  return `${words.question.page(at + 1, pages.length)} – ${definition.title}`;
 }
 
 /** @param {Asked} asked */
-function top({ definition, at, onBack }) {
-  const of = definition.pages.length;
+function top({ pages, at, onBack }) {
+  const of = pages.length;
   const text = words.question.page(at + 1, of);
   return element(
     "div",
@@ -138,12 +152,18 @@ function top({ definition, at, onBack }) {
  *
  * @param {Asked} asked
  */
-function pageHeading({ definition, at }) {
-  const { title, questions } = definition.pages[at];
+function pageHeading(asked) {
+  const { definition, pages, at } = asked;
+  const { title, questions } = pages[at];
   if (title !== "") return [heading(title, surveyText(definition))];
-  if (questions.length === 1) return [];
-  const before = definition.pages.slice(0, at).reduce((n, page) => n + page.questions.length, 0);
+  if (isHeadedByQuestion(asked)) return [];
+  const before = pages.slice(0, at).reduce((n, page) => n + page.questions.length, 0);
   return [heading(words.question.numbers(before + 1, before + questions.length))];
+}
+
+/** @param {Asked} asked */
+function isHeadedByQuestion({ pages, at }) {
+  return pages[at].title === "" && pages[at].questions.length === 1;
 }
 
 /**
@@ -151,7 +171,7 @@ function pageHeading({ definition, at }) {
  * @property {Question} question
  * @property {HTMLElement} group
  * @property {HTMLElement} heading
- * @property {HTMLElement} first  its first radio
+ * @property {import("./fields.js").Field} field
  * @property {(error: string) => void} showError  "" removes it
  */
 
@@ -162,61 +182,71 @@ function pageHeading({ definition, at }) {
  */
 function fieldset(asked, question) {
   const spoken = surveyText(asked.definition);
-  const { title, questions } = asked.definition.pages[asked.at];
-  const level = title === "" && questions.length === 1 ? "h1" : "h2";
-  const legend = element(level, { tabindex: "-1", ...spoken }, question.text);
-  const hint =
-    question.help === "" ? [] : [element("p", { class: "hint", ...spoken }, question.help)];
+  const name = asked.nameOf(question.id);
+  const level = isHeadedByQuestion(asked) ? "h1" : "h2";
+  const legend = element(level, { id: `${name}-q`, tabindex: "-1", ...spoken }, question.text);
   const error = element("p", { class: "error", hidden: "" });
-  const choices = question.options.map((_, option) => choice(asked, question, option));
+  const field = filledField(asked, question, (text) => showError(text));
+  const hints = [
+    ...hint(question.help, spoken),
+    // The interface's own words follow the researcher's: they say how, not what.
+    ...hint(field.hint, {}),
+  ];
   const group = element(
     "fieldset",
     { class: "question", "data-question": question.id },
     element("legend", {}, legend),
-    ...hint,
+    ...hints,
     error,
-    element("div", { class: "choices" }, ...choices),
+    ...field.content,
     protection(question),
   );
-  const first = /** @type {HTMLElement} */ (choices[0].firstElementChild);
-  describe(group, [...hint, error], asked.nameOf(question.id));
-  return { question, group, heading: legend, first, showError: errorShower(group, error) };
+  const showError = errorShower(group, error, field.entry);
+  describe([group, ...(field.entry ? [field.entry] : [])], [...hints, error], name);
+  return { question, group, heading: legend, field, showError };
 }
 
-/** @param {HTMLElement} group @param {HTMLElement} error */
-function errorShower(group, error) {
+/** @param {Asked} asked @param {Question} question @param {(text: string) => void} onProblem */
+function filledField({ definition, nameOf, answerTo, onAnswer }, question, onProblem) {
+  const { id } = question;
+  return createField({
+    definition,
+    question,
+    name: nameOf(id),
+    answer: answerTo(id),
+    onAnswer: (answer) => onAnswer(id, answer),
+    onProblem,
+  });
+}
+
+/** @param {string} text @param {import("./dom.js").Attributes} spoken */
+function hint(text, spoken) {
+  return text === "" ? [] : [element("p", { class: "hint", ...spoken }, text)];
+}
+
+/** @param {HTMLElement} group @param {HTMLElement} error @param {HTMLElement | null} entry */
+function errorShower(group, error, entry) {
   return (/** @type {string} */ text) => {
     error.textContent = text;
     error.hidden = text === "";
     group.classList.toggle("has-error", text !== "");
+    entry?.setAttribute("aria-invalid", String(text !== ""));
   };
 }
 
-/** @param {HTMLElement} group @param {HTMLElement[]} texts @param {string} name */
-function describe(group, texts, name) {
+/**
+ * @param {HTMLElement[]} parts  the group, and an input to type in when there is one
+ * @param {HTMLElement[]} texts
+ * @param {string} name
+ */
+function describe([group, entry], texts, name) {
   texts.forEach((text, i) => {
     text.id = `${name}-${i}`;
   });
-  group.setAttribute("aria-describedby", texts.map((text) => text.id).join(" "));
-}
-
-/**
- * The whole row is the label, so the whole row can be tapped.
- *
- * @param {Asked} asked
- * @param {Question} question
- * @param {number} option
- */
-function choice({ definition, nameOf, answerTo, onAnswer }, { id, options }, option) {
-  const radio = element("input", { type: "radio", name: nameOf(id), autocomplete: "off" });
-  radio.checked = answerTo(id) === option;
-  radio.addEventListener("change", () => onAnswer(id, option));
-  return element(
-    "label",
-    { class: "choice" },
-    radio,
-    element("span", surveyText(definition), options[option].label),
-  );
+  const ids = texts.map((text) => text.id).join(" ");
+  group.setAttribute("aria-describedby", ids);
+  entry?.setAttribute("aria-describedby", ids);
+  entry?.setAttribute("aria-labelledby", `${name}-q`);
 }
 
 /** @param {Question} question */
@@ -242,27 +272,36 @@ function showGaps(content, fieldsets, gaps) {
     one,
     gap: gaps.find(({ question }) => question === one.question),
   }));
-  for (const { one, gap } of found) one.showError(gap ? besideField(gap) : "");
+  for (const { one, gap } of found) one.showError(gap ? besideField(one, gap) : "");
   const items = found.flatMap(({ one, gap }) => (gap ? [summaryItem(one, gap)] : []));
   const summary = errorSummary(gaps, items);
   content.querySelector(".top")?.after(summary);
   summary.focus();
 }
 
-/** @param {Gap} gap */
-function besideField({ optOut }) {
-  return optOut === "" ? words.question.missingHere : words.question.nudgeHere(optOut);
+/** @param {Fieldset} one @param {Gap} gap */
+function besideField({ field }, { optOut }) {
+  if (field.problem() !== "") return field.problem();
+  const { missingHere, missingEntryHere, nudgeHere } = words.question;
+  if (optOut !== "") return nudgeHere(optOut);
+  return field.entry ? missingEntryHere : missingHere;
 }
 
 /** @param {Fieldset} one @param {Gap} gap */
-function summaryItem(one, { question, optOut }) {
-  const { missing, nudge } = words.question;
-  const text = optOut === "" ? missing(question.text) : nudge(question.text, optOut);
+function inSummary({ field }, { question, optOut }) {
+  const { missing, missingEntry, nudge, wrong } = words.question;
+  if (field.problem() !== "") return wrong(question.text, field.problem());
+  if (optOut !== "") return nudge(question.text, optOut);
+  return (field.entry ? missingEntry : missing)(question.text);
+}
+
+/** @param {Fieldset} one @param {Gap} gap */
+function summaryItem(one, gap) {
   // A button, not a link: following "#..." would overwrite the fragment that names the definition.
   return element(
     "li",
     {},
-    button(text, () => one.first.focus(), { class: "link" }),
+    button(inSummary(one, gap), () => one.field.first.focus(), { class: "link" }),
   );
 }
 
@@ -281,7 +320,8 @@ function errorSummary(gaps, items) {
 /**
  * @typedef {object} Reviewed
  * @property {Definition} definition
- * @property {(question: string) => number | undefined} answerTo
+ * @property {Page[]} pages  of this person, with the questions that are asked
+ * @property {(question: string) => Answer | undefined} answerTo
  * @property {(question: string) => void} onChange
  * @property {() => void} onBack
  * @property {() => void} onSend
@@ -295,14 +335,15 @@ function errorSummary(gaps, items) {
  */
 export function reviewView(reviewed) {
   const { review } = words;
-  const { definition, onBack, onSend } = reviewed;
+  const { definition, pages, onBack, onSend } = reviewed;
+  const asked = pages.flatMap((page) => page.questions);
   const content = element(
     "div",
     { class: "view review" },
     element("div", { class: "top" }, button(words.question.back, onBack, { class: "link back" })),
     heading(review.heading),
     element("p", {}, review.intro),
-    element("dl", { class: "answers" }, ...questions(definition).map((q) => row(reviewed, q))),
+    element("dl", { class: "answers" }, ...asked.map((one) => row(reviewed, one))),
     element("p", {}, review.once),
     button(review.send, onSend),
   );
@@ -317,7 +358,7 @@ function row({ definition, answerTo, onChange }, question) {
     "div",
     { "data-question": question.id },
     element("dt", spoken, question.text),
-    element("dd", {}, ...answer(question, answerTo(question.id), spoken)),
+    element("dd", {}, ...answer(definition, question, answerTo(question.id))),
     element(
       "dd",
       { class: "change" },
@@ -329,13 +370,13 @@ function row({ definition, answerTo, onChange }, question) {
   );
 }
 
-/**
- * @param {Question} question
- * @param {number | undefined} option
- * @param {import("./dom.js").Attributes} spoken
- */
-function answer(question, option, spoken) {
-  if (option !== undefined) return [element("b", spoken, question.options[option].label)];
+/** @param {Definition} definition @param {Question} question @param {Answer | undefined} given */
+function answer(definition, question, given) {
+  const spoken = surveyText(definition);
+  if (given !== undefined) {
+    const texts = answerTexts(question, given, definition.language);
+    return [element("b", spoken, texts.join(", "))];
+  }
   return [
     element("b", spoken, optOutLabel(question)),
     element("span", { class: "quiet" }, ` ${words.review.notAnswered}`),

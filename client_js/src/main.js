@@ -18,7 +18,14 @@ import {
   waitingView,
 } from "./outbox.js";
 import { createUniformBelow, drawBytes } from "./random.js";
-import { makeReport, questions, stoppingGaps } from "./report.js";
+import {
+  drawQuestions,
+  isOpen,
+  makeReport,
+  questions,
+  shownPages,
+  stoppingGaps,
+} from "./report.js";
 import { createPause, sendReport, sendUntilAnswered } from "./transport.js";
 import { words } from "./words.js";
 
@@ -26,7 +33,9 @@ import { words } from "./words.js";
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./outbox.js").Entry} Entry
  * @typedef {import("./outbox.js").Outbox} Outbox
+ * @typedef {import("./report.js").Answer} Answer
  * @typedef {import("./report.js").Answers} Answers
+ * @typedef {import("./report.js").Drawn} Drawn
  */
 
 const slug = slugOf(location.pathname);
@@ -55,8 +64,8 @@ async function open() {
   if (entry.state !== "empty") delivery.resume(entry, false);
   else if (!definition) stage.show(cannotView(reasonFor(error), reload));
   else {
-    const onSend = (/** @type {Answers} */ answers) =>
-      report(answers, definition, outbox, delivery);
+    const onSend = (/** @type {Answers} */ answers, /** @type {Drawn} */ drawn) =>
+      report({ answers, drawn, definition }, outbox, delivery);
     begin(createVisit(definition, outbox.durable, onSend));
   }
 }
@@ -98,16 +107,16 @@ function begin(visit) {
 /**
  * Make the one report and send it, unless this device already has one.
  *
- * @param {Answers} answers
- * @param {Definition} definition
+ * @param {{answers: Answers, drawn: Drawn, definition: Definition}} visited
  * @param {Outbox} outbox
  * @param {ReturnType<typeof createDelivery>} delivery
  */
-function report(answers, definition, outbox, delivery) {
+function report({ answers, drawn, definition }, outbox, delivery) {
   const uniformBelow = createUniformBelow(getRandomValues);
   try {
+    const circumstances = { stratum: "", invitation: "", drawn };
     const { entry, made } = outbox.freeze(() =>
-      makeReport(definition, answers, uniformBelow, drawBytes(getRandomValues, 16)),
+      makeReport(definition, answers, uniformBelow, drawBytes(getRandomValues, 16), circumstances),
     );
     delivery.resume(entry, !made);
   } catch (error) {
@@ -192,25 +201,50 @@ function createDelivery(outbox, definition) {
  *
  * @param {Definition} definition
  * @param {boolean} durable  whether this browser lets the page keep anything
- * @param {(answers: Answers) => void} onSend
+ * @param {(answers: Answers, drawn: Drawn) => void} onSend
  */
 function createVisit(definition, durable, onSend) {
   const nameOf = randomNames(definition);
-  /** @type {Record<string, number>} */
+  /** @type {Record<string, Answer>} */
   let answers = Object.create(null);
   /** @type {Set<string>} */
   let nudged = new Set();
+  /** @type {Drawn | undefined} */
+  let drawn;
   let reviewed = false;
 
   function forget() {
     for (const question of Object.keys(answers)) delete answers[question];
     answers = Object.create(null);
     nudged = new Set();
+    drawn = undefined;
     reviewed = false;
   }
 
   function start() {
-    stage.show(startView({ definition, clientHash, durable, onStart: () => ask(0) }));
+    stage.show(startView({ definition, clientHash, durable, onStart: askFirst }));
+  }
+
+  /** Which questions are asked is drawn once: drawing again would let one choose. */
+  function askFirst() {
+    try {
+      drawn ??= drawOnce(definition);
+    } catch (error) {
+      stage.show(cannotView(reasonFor(error), reload));
+      return;
+    }
+    goTo(0, 1);
+  }
+
+  /** The pages of this person, with the questions that are asked after the answers so far. */
+  function pages() {
+    return shownPages(definition, answers, drawn ?? null);
+  }
+
+  /** @param {string} question @param {Answer | undefined} given */
+  function keep(question, given) {
+    if (given === undefined) delete answers[question];
+    else answers[question] = given;
   }
 
   /** @param {number} at @param {string | null} [focusOn] */
@@ -218,36 +252,52 @@ function createVisit(definition, durable, onSend) {
     stage.show(
       questionView({
         definition,
+        pages: pages(),
         at,
         focusOn,
         nameOf,
         fromReview: reviewed,
         answerTo: (question) => answers[question],
-        onAnswer: (question, option) => {
-          answers[question] = option;
-        },
-        onContinue: () => leave(at),
+        onAnswer: keep,
+        onContinue: (wrong) => leave(at, wrong),
         onBack: () => back(at),
       }),
     );
   }
 
-  /** @param {number} at */
-  function leave(at) {
-    const gaps = stoppingGaps(definition.pages[at].questions, answers, nudged);
-    if (gaps.length === 0) goTo(reviewed ? definition.pages.length : at + 1);
+  /** @param {number} at @param {Set<string>} wrong */
+  function leave(at, wrong) {
+    const gaps = stoppingGaps(pages()[at].questions, answers, nudged, wrong);
+    if (gaps.length === 0 && reviewed) goTo(firstOpen(), 1);
+    else if (gaps.length === 0) goTo(at + 1, 1);
     return gaps;
   }
 
-  /** @param {number} at */
-  function back(at) {
-    goTo(reviewed ? definition.pages.length : at - 1);
+  /** From a change back to the review; the long way when the change has left something open. */
+  function back(/** @type {number} */ at) {
+    reviewed = reviewed && firstOpen() === pages().length;
+    if (reviewed) review();
+    else goTo(at - 1, -1);
   }
 
-  /** @param {number} at  -1 is the start page, one past the last is the review */
-  function goTo(at) {
-    if (at < 0) start();
-    else if (at < definition.pages.length) ask(at);
+  /** The first page with a question that waits for an answer; one past the last when none does. */
+  function firstOpen() {
+    const open = pages().findIndex((page) =>
+      page.questions.some((question) => isOpen(question, answers, nudged)),
+    );
+    return open < 0 ? pages().length : open;
+  }
+
+  /**
+   * @param {number} at  -1 is the start page, one past the last is the review
+   * @param {1 | -1} direction  in which to pass over pages that ask nothing
+   */
+  function goTo(at, direction) {
+    const all = pages();
+    let next = at;
+    while (all[next]?.questions.length === 0) next += direction;
+    if (next < 0) start();
+    else if (next < all.length) ask(next);
     else review();
   }
 
@@ -256,11 +306,12 @@ function createVisit(definition, durable, onSend) {
     stage.show(
       reviewView({
         definition,
+        pages: pages(),
         answerTo: (question) => answers[question],
-        onChange: (question) => ask(pageOf(definition, question), question),
+        onChange: (question) => ask(pageOf(pages(), question), question),
         onBack: () => {
           reviewed = false;
-          ask(definition.pages.length - 1);
+          goTo(pages().length - 1, -1);
         },
         onSend: send,
       }),
@@ -270,7 +321,7 @@ function createVisit(definition, durable, onSend) {
   /** Whatever becomes of the report, the raw answers end here. */
   function send() {
     try {
-      onSend(answers);
+      onSend(answers, drawn ?? null);
     } finally {
       forget();
     }
@@ -279,9 +330,19 @@ function createVisit(definition, durable, onSend) {
   return { start, forget };
 }
 
-/** @param {Definition} definition @param {string} question */
-function pageOf(definition, question) {
-  return definition.pages.findIndex((page) => page.questions.some(({ id }) => id === question));
+/** @param {Definition} definition */
+function drawOnce(definition) {
+  const uniformBelow = createUniformBelow(getRandomValues);
+  try {
+    return drawQuestions(definition, uniformBelow);
+  } finally {
+    uniformBelow.wipe();
+  }
+}
+
+/** @param {import("./definition.js").Page[]} pages @param {string} question */
+function pageOf(pages, question) {
+  return pages.findIndex((page) => page.questions.some(({ id }) => id === question));
 }
 
 /** Radio groups need a name; one made for this load alone means nothing to anyone else. */

@@ -8,8 +8,9 @@
  * @typedef {{kind: "subset_selection", k: number, d: number, T: number, L: number}} SubsetSelection
  *   P(report | truth) is T/M for a set of d options that holds the truth and L/M for one that does
  *   not; d = 1 is generalized randomized response
- * @typedef {{kind: "bit_vector", m: number, s: number, T: number, L: number}} BitVector
- *   one bit per option, each kept with weight T and flipped with weight L; at most s ticks
+ * @typedef {{kind: "bit_vector", m: number, s: number, alone: number, sampled: number, T: number,
+ *   L: number}} BitVector  one bit per option, each kept with weight T and flipped with weight L;
+ *   at most s ticks, or one of the last `alone` options and no other; `sampled` bits are reported
  * @typedef {{kind: "weight_table", table: Table, no_answers: number}} WeightTable
  *   the last `no_answers` truths and reports stand for "prefer not to say", "does not apply"
  * @typedef {SubsetSelection | BitVector | WeightTable} Channel
@@ -24,7 +25,7 @@
  * @typedef {{most: bigint, least: bigint}} Ratio  most/least = e^epsilon
  * @typedef {{least: number[], most: number[], sum: number, ratio: Ratio}} Extremes
  * @typedef {number | readonly number[]} Truth  an option index, or for a bit vector m ticks, 0 or 1
- * @typedef {number | string} Code  an option index, or for d > 1 a bit string in base64url
+ * @typedef {number | string} Code  an option index, or a bit string in base64url
  * @typedef {import("./random.js").UniformBelow} UniformBelow
  */
 
@@ -54,36 +55,123 @@ export function perturb(channel, truth, uniformBelow) {
 }
 
 /**
- * The options a code names, as indices: one for d = 1, d of them for larger sets.
+ * e^epsilon of a channel, exactly.
  *
- * @param {SubsetSelection} channel
+ *     T/L,  (T/L)^min(sampled, D),  or the largest ratio within a column of the table
+ *
+ * @param {Channel} channel
+ * @returns {Ratio}
+ */
+export function ratio(channel) {
+  if (channel.kind === "weight_table") return columnExtremes(channel.table).ratio;
+  const exponent = channel.kind === "bit_vector" ? differingBits(channel) : 1n;
+  return { most: BigInt(channel.T) ** exponent, least: BigInt(channel.L) ** exponent };
+}
+
+/**
+ * In how many reported bits two truths can differ: D = max(min(m - alone, 2s), s + 1, 2), as far as
+ * there are options that stand alone, and never more than are reported.
+ *
+ * @param {BitVector} channel
+ */
+function differingBits({ m, s, alone, sampled }) {
+  const D = Math.max(Math.min(m - alone, 2 * s), alone >= 1 ? s + 1 : 0, alone >= 2 ? 2 : 0);
+  return BigInt(Math.min(sampled, D));
+}
+
+/**
+ * What a code names, as indices: d options, the bits that are 1, or the one column of a table.
+ *
+ * @param {Channel} channel
  * @param {unknown} code  a RangeError unless it is one of the channel's reports
  * @returns {number[]}
  */
-export function reportedOptions({ k, d }, code) {
-  const options = Array.from({ length: k }, (_, option) => option);
-  const octets = d > 1 && typeof code === "string" ? decodeBase64url(code) : [];
-  const named = options.filter((option) =>
-    d === 1 ? option === code : octets[option >> 3] & (128 >> (option & 7)),
-  );
-  if (named.length !== d) throw new RangeError(`${JSON.stringify(code)} names no ${d} of ${k}`);
-  return named;
-}
-
-/** @param {number} n @param {Truth} truth */
-function indexBelow(n, truth) {
-  if (typeof truth !== "number" || !Number.isInteger(truth) || truth < 0 || truth >= n) {
-    throw new RangeError(`truth ${truth} is not an option index from 0 to ${n - 1}`);
+export function reportedOptions(channel, code) {
+  switch (channel.kind) {
+    case "subset_selection":
+      return channel.d === 1 ? [indexBelow(channel.k, code)] : readSet(channel, code);
+    case "bit_vector":
+      return readBits(channel, code).ones;
+    default:
+      return [indexBelow(tableReports(channel.table) + channel.no_answers, code)];
   }
-  return truth;
 }
 
-/** @param {BitVector} channel @param {Truth} truth */
-function ticks({ m, s }, truth) {
+/**
+ * The bits a code speaks of: all, or those that were drawn.
+ *
+ * @param {BitVector} channel
+ * @param {unknown} code  a RangeError unless it is one of the channel's reports
+ * @returns {number[]}
+ */
+export function askedBits(channel, code) {
+  return readBits(channel, code).asked;
+}
+
+/** @param {SubsetSelection} channel @param {unknown} code */
+function readSet({ k, d }, code) {
+  const members = unpackBits(code, k);
+  if (members.length !== d) throw new RangeError(`${code} names no ${d} of ${k} options`);
+  return members;
+}
+
+/** @param {BitVector} channel @param {unknown} code */
+function readBits({ m, sampled }, code) {
+  if (sampled === m) return { asked: numbersBelow(m), ones: unpackBits(code, m) };
+  const both = unpackBits(code, 2 * m);
+  const asked = both.filter((bit) => bit < m);
+  const ones = both.filter((bit) => bit >= m).map((bit) => bit - m);
+  if (asked.length !== sampled || !ones.every((bit) => asked.includes(bit))) {
+    throw new RangeError(`${code} is no report of ${sampled} of ${m} bits`);
+  }
+  return { asked, ones };
+}
+
+/**
+ * The code of a channel that takes most characters.
+ *
+ * @param {Channel} channel
+ * @returns {Code}
+ */
+export function longestCode(channel) {
+  if (channel.kind === "weight_table") return tableReports(channel.table) + channel.no_answers - 1;
+  if (channel.kind === "bit_vector") {
+    return packBits([], channel.sampled < channel.m ? 2 * channel.m : channel.m);
+  }
+  return channel.d === 1 ? channel.k - 1 : packBits([], channel.k);
+}
+
+/** @param {number} n @param {unknown} index  a truth or a code */
+function indexBelow(n, index) {
+  if (typeof index !== "number" || !Number.isInteger(index) || index < 0 || index >= n) {
+    throw new RangeError(`${typeof index} ${JSON.stringify(index)} is not from 0 to ${n - 1}`);
+  }
+  return index;
+}
+
+/** @param {number} n */
+function numbersBelow(n) {
+  return Array.from({ length: n }, (_, i) => i);
+}
+
+/**
+ * At most s ticks among the options that go together, or exactly one among those that stand alone.
+ *
+ * @param {BitVector} channel
+ * @param {Truth} truth
+ */
+function ticks({ m, s, alone, sampled }, truth) {
+  if (![s, alone, sampled].every(Number.isInteger) || sampled < 1 || sampled > m) {
+    throw new RangeError(`${sampled} of ${m} bits, ${s} ticks, ${alone} alone: not a channel`);
+  }
   const isTicks = Array.isArray(truth) && truth.every((tick) => tick === 0 || tick === 1);
   if (!isTicks || truth.length !== m) throw new RangeError(`truth must be ${m} ticks, each 0 or 1`);
-  const ticked = truth.reduce((count, tick) => count + tick, 0);
-  if (ticked > s) throw new RangeError(`truth has ${ticked} ticks; at most ${s} are allowed`);
+  const together = total(truth.slice(0, m - alone));
+  const apart = total(truth.slice(m - alone));
+  if (together > s) throw new RangeError(`truth has ${together} ticks; at most ${s} are allowed`);
+  if (apart > 1 || (apart === 1 && together > 0)) {
+    throw new RangeError("truth ticks an option that stands alone together with another");
+  }
   return truth;
 }
 
@@ -95,19 +183,20 @@ function demandPrivate(T, L) {
 }
 
 /**
- * Every bit is kept for T of T + L draws, whatever it is.
+ * Every reported bit is kept for T of T + L draws, whatever it is.
+ *
+ * Which bits are reported is drawn first, says nothing about the truth, and is part of the report.
  *
  * @param {BitVector} channel
  * @param {readonly number[]} truth
  * @param {UniformBelow} uniformBelow
  */
-function perturbBits({ m, T, L }, truth, uniformBelow) {
+function perturbBits({ m, sampled, T, L }, truth, uniformBelow) {
   demandPrivate(T, L);
-  const bits = truth.map((tick) => tick ^ Number(uniformBelow(T + L) >= T));
-  return packBits(
-    bits.flatMap((bit, option) => (bit ? [option] : [])),
-    m,
-  );
+  const asked = sampled < m ? drawSome(numbersBelow(m), sampled, uniformBelow) : numbersBelow(m);
+  const ones = asked.filter((bit) => truth[bit] ^ Number(uniformBelow(T + L) >= T));
+  if (sampled === m) return packBits(ones, m);
+  return packBits([...asked, ...ones.map((bit) => m + bit)], 2 * m);
 }
 
 /**
@@ -155,7 +244,7 @@ function drawOffset(k, T, L, uniformBelow) {
 }
 
 /**
- * d other offsets by a partial Fisher-Yates shuffle; the last may yield to offset 0.
+ * d other offsets; the last may yield to offset 0.
  *
  * Drawing only the offsets that are needed would let the time taken tell whether the truth is in.
  *
@@ -166,15 +255,28 @@ function drawOffset(k, T, L, uniformBelow) {
  * @param {UniformBelow} uniformBelow
  */
 function drawOffsets(k, d, T, L, uniformBelow) {
-  const deck = Array.from({ length: k - 1 }, (_, i) => i + 1);
-  for (let i = 0; i < d; i += 1) {
-    const j = i + uniformBelow(k - 1 - i);
-    const other = deck[j];
-    deck[j] = deck[i];
-    deck[i] = other;
-  }
+  const others = numbersBelow(k - 1).map((i) => i + 1);
+  const deck = drawSome(others, d, uniformBelow);
   if (uniformBelow(d * T + (k - d) * L) < d * T) deck[d - 1] = 0;
-  return deck.slice(0, d);
+  return deck;
+}
+
+/**
+ * The first cards of a shuffled deck: a partial Fisher-Yates shuffle, one draw per card.
+ *
+ * @template T
+ * @param {readonly T[]} cards
+ * @param {number} count
+ * @param {UniformBelow} uniformBelow
+ * @returns {T[]}
+ */
+export function drawSome(cards, count, uniformBelow) {
+  const deck = [...cards];
+  for (let i = 0; i < count; i += 1) {
+    const j = i + uniformBelow(deck.length - i);
+    [deck[i], deck[j]] = [deck[j], deck[i]];
+  }
+  return deck.slice(0, count);
 }
 
 /**
@@ -187,6 +289,19 @@ function packBits(members, k) {
   const octets = new Uint8Array((k + 7) >> 3);
   for (const option of members) octets[option >> 3] |= 128 >> (option & 7);
   return encodeBase64url(octets);
+}
+
+/**
+ * The numbers whose bits are 1; a RangeError for what is not such bits, written in the one way.
+ *
+ * @param {unknown} code
+ * @param {number} n
+ */
+function unpackBits(code, n) {
+  const octets = typeof code === "string" ? decodeBase64url(code) : new Uint8Array();
+  const members = numbersBelow(n).filter((bit) => octets[bit >> 3] & (128 >> (bit & 7)));
+  if (packBits(members, n) !== code) throw new RangeError(`${JSON.stringify(code)}: not ${n} bits`);
+  return members;
 }
 
 /**
@@ -213,6 +328,27 @@ export function tableTruths(table) {
 }
 
 /**
+ * Number of reports a table has columns for, the ones that are no answer apart.
+ *
+ * @param {Table} table
+ * @returns {number}
+ */
+export function tableReports(table) {
+  switch (table.name) {
+    case "window":
+      return (table.k - 1) * table.stride + table.width;
+    case "one_bit":
+      return 2;
+    case "explicit":
+      return table.table[0].length;
+    case "mixture":
+      return tableReports(table.first) + tableReports(table.second);
+    default:
+      return tableTruths(table);
+  }
+}
+
+/**
  * Weights of every report, given one truth; all rows of a channel have the same sum.
  *
  * @param {WeightTable} channel
@@ -230,16 +366,6 @@ export function tableRow({ table, no_answers: silent }, truth) {
   const row = truth < truths ? answered : unanswered;
   const added = Array.from({ length: silent }, (_, i) => (truth === truths + i ? own : others));
   return [...row, ...added];
-}
-
-/**
- * e^epsilon of a table; options that are no answer never raise it.
- *
- * @param {WeightTable} channel
- * @returns {Ratio}
- */
-export function tableRatio({ table }) {
-  return columnExtremes(table).ratio;
 }
 
 /**
@@ -270,7 +396,9 @@ function plainRow(table, truth) {
 function windowRow({ k, width, stride, T, L }, truth) {
   const start = truth * stride;
   const reports = (k - 1) * stride + width;
-  return Array.from({ length: reports }, (_, j) => (j >= start && j < start + width ? T : L));
+  return Array(reports)
+    .fill(L)
+    .fill(T, start, start + width);
 }
 
 /** P(1 | x) = (xT + (R-x)L) / (R(T+L)). @param {OneBit} table @param {number} truth */
@@ -290,8 +418,26 @@ function distanceRow({ weights }, truth) {
   return row;
 }
 
-/** @param {Table} table @returns {Extremes} */
+/**
+ * A definition's tables never change, and a thousand rows take their time.
+ *
+ * @type {WeakMap<Table, Extremes>}
+ */
+const known = new WeakMap();
+
+/**
+ * Least and most weight of every column; no option that is no answer goes beyond their ratio.
+ *
+ * @param {Table} table
+ */
 function columnExtremes(table) {
+  const extremes = known.get(table) ?? findExtremes(table);
+  known.set(table, extremes);
+  return extremes;
+}
+
+/** @param {Table} table @returns {Extremes} */
+function findExtremes(table) {
   const least = plainRow(table, 0);
   const most = [...least];
   const sum = total(least);

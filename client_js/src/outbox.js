@@ -3,7 +3,7 @@
  */
 
 import { button, contact, disclosure, element, heading, paragraphs, surveyText } from "./dom.js";
-import { questions, reportCodes, reportedLabels } from "./report.js";
+import { questions, readCode, reportCodes } from "./report.js";
 import { words } from "./words.js";
 
 /**
@@ -405,18 +405,35 @@ function reportedList(definition, body) {
       "div",
       {},
       element("dt", surveyText(definition), question.text),
-      ...reported(reportedLabels(question, codes[i]), surveyText(definition)),
+      ...(definition.sampling && codes[i] === null
+        ? [element("dd", {}, words.sent.notAsked)]
+        : reported(readCode(question, codes[i]), surveyText(definition))),
     ),
   );
   return element("dl", { class: "answers reported" }, ...rows);
 }
 
-/** @param {string[]} labels @param {import("./dom.js").Attributes} spoken */
-function reported(labels, spoken) {
+/** @param {import("./report.js").Reported | null} said @param {import("./dom.js").Attributes} spoken */
+function reported(said, spoken) {
   const { sent } = words;
-  if (labels.length === 0) return [element("dd", {}, sent.unreadable)];
+  if (said === null) return [element("dd", {}, sent.unreadable)];
+  const about = said.asked.length === 0 ? [] : labelled(sent.askedAbout, said.asked, spoken);
   return [
-    element("dd", {}, `${sent.reported}: `, element("b", spoken, labels.join(", "))),
+    ...about,
+    ...labelled(sent.reported, said.named, spoken, said.place),
     element("dd", { class: "quiet" }, sent.mayBeRandom),
   ];
+}
+
+/**
+ * @param {string} what
+ * @param {string[]} labels
+ * @param {import("./dom.js").Attributes} spoken
+ * @param {{at: number, of: number} | null} [place]
+ */
+function labelled(what, labels, spoken, place = null) {
+  const { noneNamed, place: placeText } = words.sent;
+  const ours = place ? placeText(place.at, place.of) : noneNamed;
+  const text = labels.length > 0 ? element("b", spoken, labels.join(", ")) : element("b", {}, ours);
+  return [element("dd", {}, `${what}: `, text)];
 }

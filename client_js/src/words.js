@@ -22,6 +22,13 @@ export const words = {
     extent: (/** @type {number} */ asked, /** @type {number} */ pages) =>
       `${plural(asked, "question", "questions")} on ${plural(pages, "page", "pages")}. ` +
       "No account, no cookie.",
+    sampled: (/** @type {{fewest: number, most: number, all: number}} */ { fewest, most, all }) =>
+      `Each person is asked ${fewest === most ? most : `${fewest} to ${most}`} of ` +
+      `${plural(all, "question", "questions")}, chosen at random. ` +
+      "No account, no cookie.",
+    skips:
+      "Some questions are asked only after certain answers. Your report always has the same form, " +
+      "but how long you take may tell which questions were skipped.",
     heading: "Answer truthfully. Your real answer stays on this device.",
     steps:
       "Before anything is sent, this page sometimes replaces it by a random one. Nobody who has " +
@@ -64,6 +71,30 @@ export const words = {
       `Of 100 people whose answer is “${own}”, ${about(of.own)} reports say “${own}”. ` +
       `Of 100 people with any one other answer, ${about(of.other)} reports say “${own}” too. ` +
       `So a “${own}” report never proves anything.`,
+    frequencyOfRarest: (
+      /** @type {string} */ own,
+      /** @type {{own: string, other: string}} */ of,
+    ) =>
+      `Of 100 people whose answer is “${own}”, ${about(of.own)} reports say “${own}”. ` +
+      `Of 100 with the other answer for which that is rarest, ${about(of.other)} reports say ` +
+      `“${own}” too. So a “${own}” report never proves anything.`,
+    frequencyOfTick: (/** @type {string} */ own, /** @type {{own: string, other: string}} */ of) =>
+      `Of 100 people who select “${own}”, ${about(of.own)} reports say that they did. ` +
+      `Of 100 who do not, ${about(of.other)} reports say so too. ` +
+      "So a report never proves anything.",
+    frequencyOfSampledTick: (
+      /** @type {string} */ own,
+      /** @type {{own: string, other: string}} */ of,
+      /** @type {{sampled: number, m: number}} */ { sampled, m },
+    ) =>
+      `A report speaks of only ${sampled} of the ${m} options, chosen at random. Where it speaks ` +
+      `of “${own}”: of 100 people who select it, ${about(of.own)} reports say that they did; ` +
+      `of 100 who do not, ${about(of.other)} reports say so too. ` +
+      "So a report never proves anything.",
+    everyReport:
+      "Every report can come from every answer, from some more often than from others. " +
+      "So a report never proves anything.",
+    noShare: "–",
     severalNamed: (/** @type {number} */ count) =>
       `A report names ${count} of the options here, never just one.`,
     bounds: (
@@ -114,10 +145,37 @@ export const words = {
     nudgeHeading: "Not everything is answered",
     missing: (/** @type {string} */ question) => `Choose an answer: “${question}”`,
     missingHere: "Choose an answer.",
+    missingEntry: (/** @type {string} */ question) => `Give an answer: “${question}”`,
+    missingEntryHere: "Give an answer.",
+    wrong: (/** @type {string} */ question, /** @type {string} */ problem) =>
+      `“${question}”: ${problem}`,
     nudge: (/** @type {string} */ question, /** @type {string} */ optOut) =>
-      `“${question}”: not answered. Continue without choosing and it will count as “${optOut}”.`,
+      `“${question}”: not answered. Continue without an answer and it will count as “${optOut}”.`,
     nudgeHere: (/** @type {string} */ optOut) =>
-      `Not answered. Continue without choosing and it will count as “${optOut}”.`,
+      `Not answered. Continue without an answer and it will count as “${optOut}”.`,
+  },
+
+  field: {
+    allThatApply: "Select all that apply.",
+    upTo: (/** @type {number} */ most) => `Select up to ${most}.`,
+    tooMany: (/** @type {number} */ most) => `Select at most ${most}.`,
+    or: "or",
+    number: (
+      /** @type {string} */ low,
+      /** @type {string} */ high,
+      /** @type {string} */ unit,
+      /** @type {boolean} */ whole,
+    ) => `A ${whole ? "whole " : ""}number from ${low} to ${`${high} ${unit}`.trim()}.`,
+    rounded: (/** @type {string} */ step) => `It is rounded on this device, in steps of ${step}.`,
+    thousands: "Write thousands without a comma or point.",
+    numberWrong: (/** @type {string} */ low, /** @type {string} */ high) =>
+      `Enter a number from ${low} to ${high}.`,
+    date: (/** @type {string} */ first, /** @type {string} */ last) =>
+      `A date from ${first} to ${last}.`,
+    roundedDays: (/** @type {number} */ step) =>
+      `It is rounded on this device, in steps of ${plural(step, "day", "days")}.`,
+    dateWrong: (/** @type {string} */ first, /** @type {string} */ last) =>
+      `Enter a date from ${first} to ${last}.`,
   },
 
   review: {
@@ -165,6 +223,11 @@ export const words = {
       "proves what your answer was.",
     reported: "Reported",
     mayBeRandom: "This may be a random answer.",
+    askedAbout: "Speaks of these options, chosen at random",
+    noneNamed: "none of the options",
+    notAsked: "Not asked",
+    place: (/** @type {number} */ at, /** @type {number} */ of) =>
+      of === 2 ? String(at) : `Report number ${at + 1} of ${of}`,
     unreadable: "This part of the report cannot be read.",
     warning:
       "Someone could ask you to show this. You do not have to: once you leave or reload this page " +

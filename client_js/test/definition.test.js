@@ -11,7 +11,18 @@ import {
 import { NoRandomnessError } from "../src/random.js";
 import { ReportTooLongError } from "../src/report.js";
 import { UnavailableError } from "../src/transport.js";
-import { bytesOf, channel, definitionOf, digest, question, sha256 } from "./support.js";
+import {
+  amount,
+  bits,
+  bytesOf,
+  channel,
+  definitionOf,
+  digest,
+  pickSome,
+  question,
+  sha256,
+  table,
+} from "./support.js";
 
 const GOOD = definitionOf([question("a", channel(2, 3, 1)), question("b", channel(5, 3, 1, 2))]);
 
@@ -108,11 +119,238 @@ const WRONG_CHANNELS = {
   "another k than options": channel(4, 3, 1),
   "weights above 2^32": channel(3, 2 ** 32 - 2 ** 31 + 2, 2 ** 30),
   "another kind": { ...channel(3, 3, 1), kind: "weight_table" },
+  "an unknown kind": { ...channel(3, 3, 1), kind: "toString" },
+  "bits for one choice": bits(3, 3, 1),
+  "a table of another size": table({ name: "by_distance", weights: [4, 2, 1] }, 1),
   "no channel": undefined,
 };
 for (const [name, wrong] of Object.entries(WRONG_CHANNELS)) {
   test(`a channel with ${name} is refused`, async () => {
     await assert.rejects(readQuestion({ channel: wrong }), refused("malformed"));
+  });
+}
+
+const WINDOW = { name: "window", k: 5, width: 3, stride: 1, T: 3, L: 1 };
+const ONE_BIT = { name: "one_bit", R: 4, T: 3, L: 1 };
+const MIXTURE = { name: "mixture", a: 2, first: ONE_BIT, b: 3, second: WINDOW };
+const BY_DISTANCE = { name: "by_distance", weights: [9, 4, 2, 1, 1] };
+const square = (...rows) => ({ name: "explicit", table: rows });
+const HOURS = amount("hours", table(WINDOW, 2), { not_applicable: "o0" });
+const TICKS = question("ticks", bits(5, 2, 1, { s: 2, alone: 2 }), { not_applicable: "o3" });
+const PATTERNS = pickSome("patterns", channel(8, 3, 1), 4);
+
+const GOOD_QUESTIONS = {
+  "a scale on a table": question("a", table(BY_DISTANCE, 1), { type: "scale" }),
+  "a scale that stands for numbers": question("a", table(BY_DISTANCE, 1), {
+    type: "scale",
+    grid: { low: 1, step: 1, points: 5, decimals: 0, unit: "" },
+  }),
+  "a yes/no of coins": question("a", table(square([4, 2], [1, 5]), 1), { type: "yes_no" }),
+  "a number": HOURS,
+  "a number that must be given": amount("a", table(MIXTURE)),
+  "a date": amount("a", table(BY_DISTANCE, 1), { type: "date", grid: { low: 18_262, unit: "" } }),
+  "ticks as bits": TICKS,
+  "sampled ticks": question("a", bits(5, 2, 1, { alone: 1, sampled: 2 })),
+  "ticks as patterns": PATTERNS,
+  "1,024 patterns": pickSome("a", channel(1024, 3, 1), 11),
+};
+for (const [name, asked] of Object.entries(GOOD_QUESTIONS)) {
+  test(`${name} is taken`, async () => {
+    await read(definitionOf([asked]));
+  });
+}
+
+const number = (its, changes) => amount("a", table(its), changes);
+const dated = (grid) => ({ ...number(WINDOW), type: "date", grid: { ...HOURS.grid, ...grid } });
+const WRONG_OF_THEIR_TYPE = {
+  "a number without a grid": { ...HOURS, grid: null },
+  "a grid of another size": { ...HOURS, grid: { ...HOURS.grid, points: 6 } },
+  "a grid with a step of 0": { ...HOURS, grid: { ...HOURS.grid, step: 0 } },
+  "a grid in fractions": { ...HOURS, grid: { ...HOURS.grid, low: 0.5 } },
+  "a grid too far to count": { ...HOURS, grid: { ...HOURS.grid, low: Number.MAX_SAFE_INTEGER } },
+  "a grid without a unit": { ...HOURS, grid: { ...HOURS.grid, unit: undefined } },
+  "a number with three more options": {
+    ...HOURS,
+    options: ["x", "y", "z"].map((id) => ({ id, label: id })),
+  },
+  "a number with ticks": { ...HOURS, max_ticks: 1 },
+  "a number of bits": { ...HOURS, channel: bits(5, 3, 1) },
+  "a number of options": { ...HOURS, channel: channel(7, 3, 1) },
+  "a date with decimals": dated({ decimals: 1 }),
+  "a date before the calendar": dated({ low: -719_163 }),
+  "a date after the calendar": dated({ low: 2_932_893 }),
+  "a choice with a grid": question("a", channel(3, 3, 1), { grid: HOURS.grid }),
+  "a choice with ticks": question("a", channel(3, 3, 1), { max_ticks: 2 }),
+  "a choice of options that stand alone": question("a", channel(3, 3, 1), { alone: 1 }),
+  "a scale with more points than options": question("a", channel(3, 3, 1), {
+    type: "scale",
+    grid: { ...HOURS.grid, points: 4 },
+  }),
+  "ticks of which none stands alone": { ...TICKS, alone: 0 },
+  "ticks of which four stand alone": { ...TICKS, alone: 4 },
+  "ticks of another limit than their bits": { ...TICKS, max_ticks: 3 },
+  "other options alone than in the bits": { ...TICKS, alone: 1 },
+  "ticks whose opt-out goes together with others": { ...TICKS, opt_out: "o0" },
+  "ticks without a limit": { ...TICKS, max_ticks: 0 },
+  "ticks with bits for other options": { ...TICKS, channel: bits(6, 2, 1, { s: 2, alone: 2 }) },
+  "ticks on a table": { ...TICKS, channel: table(BY_DISTANCE) },
+  "patterns of another number": { ...PATTERNS, channel: channel(9, 3, 1) },
+  "sets of patterns": { ...PATTERNS, channel: channel(8, 3, 1, 2) },
+  "2,048 patterns": pickSome("a", channel(2048, 3, 1), 12),
+  "more patterns than can be counted": pickSome("a", channel(1024, 3, 1), 1000),
+};
+for (const [name, asked] of Object.entries(WRONG_OF_THEIR_TYPE)) {
+  test(`${name}: refused`, async () => {
+    await assert.rejects(read(definitionOf([asked])), refused("malformed"));
+  });
+}
+
+const WRONG_BITS = {
+  "no bits": { m: 0 },
+  "1,001 bits": { m: 1001 },
+  "no ticks": { s: 0 },
+  "more ticks than options": { s: 4 },
+  "half a tick": { s: 1.5 },
+  "all alone": { alone: 5 },
+  "four alone": { alone: 4 },
+  "none sampled": { sampled: 0 },
+  "more sampled than bits": { sampled: 6 },
+  "a missing number": { sampled: undefined },
+  "weights above 2^32": { T: 2 ** 32, L: 1 },
+  "T = L": { T: 1, L: 1 },
+};
+for (const [name, changes] of Object.entries(WRONG_BITS)) {
+  test(`a bit vector with ${name} is refused`, async () => {
+    const asked = { ...TICKS, channel: { ...TICKS.channel, ...changes } };
+    await assert.rejects(read(definitionOf([asked])), refused("malformed"));
+  });
+}
+
+const WRONG_TABLES = {
+  "an unknown name": { name: "toString" },
+  "no table": undefined,
+  "a window without width": { ...WINDOW, width: 0 },
+  "a window without stride": { ...WINDOW, stride: 0 },
+  "a window of 4,097 reports": { ...WINDOW, width: 4093 },
+  "a window with T = L": { ...WINDOW, T: 1 },
+  "a window of fractions": { ...WINDOW, T: 2.5 },
+  "a window above 2^32": { ...WINDOW, T: 2 ** 31 },
+  "one bit of no numbers": { ...ONE_BIT, R: 0 },
+  "one bit above 2^32": { ...ONE_BIT, T: 2 ** 31 },
+  "a grid of 1,001 points": { ...ONE_BIT, R: 1000 },
+  "a weight of 0": { ...BY_DISTANCE, weights: [9, 4, 2, 1, 0] },
+  "no weights": { ...BY_DISTANCE, weights: [] },
+  "weights that are no list": { ...BY_DISTANCE, weights: "94211" },
+  "rows of different sums": square([3, 1], [1, 4]),
+  "rows of different lengths": square([3, 1], [1, 2, 1]),
+  "rows that are alike": square([2, 2], [2, 2]),
+  "a negative weight": square([5, -1], [1, 3]),
+  "no rows": square(),
+  "a row that is no list": square(7, [1, 3]),
+  "65 reports": square(Array(65).fill(1), Array(65).fill(1)),
+  "65 rows": square(...Array(65).fill([2, 1])),
+  "a mixture without weight": { ...MIXTURE, a: 0 },
+  "a mixture of different grids": { ...MIXTURE, first: { ...ONE_BIT, R: 5 } },
+  "a mixture of mixtures": { ...MIXTURE, second: MIXTURE },
+  "a mixture above 2^32": { ...MIXTURE, a: 2 ** 30 },
+};
+for (const [name, shape] of Object.entries(WRONG_TABLES)) {
+  test(`a table with ${name} is refused`, async () => {
+    const asked = { ...HOURS, channel: table(shape, 2) };
+    await assert.rejects(read(definitionOf([asked])), refused("malformed"));
+  });
+}
+
+test("no report of a table is more likely than .99, whoever sends it", async () => {
+  const coins = (...rows) => definitionOf([question("a", table(square(...rows)))]);
+  await read(coins([99, 1], [1, 99]));
+  await assert.rejects(read(coins([199, 1], [1, 199])), refused("too_weak"));
+  await assert.rejects(read(coins([100, 100], [199, 1])), refused("too_weak"));
+});
+
+test("no bit is kept more often than .99, and all of a report stay below epsilon 12", async () => {
+  const ticks = (...of) => definitionOf([question("a", bits(...of))]);
+  await read(ticks(3, 99, 1, { s: 1, alone: 1 }));
+  await assert.rejects(read(ticks(3, 100, 1, { s: 1, alone: 1 })), refused("too_weak"));
+  // 3^10 = 59,049 and 3^11 = 177,147, on the two sides of e^12.
+  await read(ticks(10, 3, 1, { alone: 1 }));
+  await assert.rejects(read(ticks(11, 3, 1, { alone: 1 })), refused("too_weak"));
+  await read(ticks(11, 3, 1, { alone: 1, sampled: 10 }));
+});
+
+test("a survey that draws questions is weighed by the groups that say most", async () => {
+  const asked = Array.from({ length: 30 }, (_, i) => question(`x${i}`, channel(2, 3, 1)));
+  const survey = (draw) =>
+    definitionOf(asked, { sampling: { draw, groups: asked.map(({ id }) => [id]) } });
+  await read(survey(18));
+  await assert.rejects(read(survey(19)), refused("too_weak"));
+});
+
+const PARENT = question("a", channel(3, 3, 1));
+const CHILD = question("b", channel(3, 3, 1), {
+  not_applicable: "o1",
+  ask_if: { question: "a", options: ["o0"] },
+});
+const SKIPS = definitionOf([PARENT, CHILD], { allow_skip_logic: true });
+const child = (changes) => ({
+  ...SKIPS,
+  pages: [SKIPS.pages[0], { title: "", questions: [{ ...CHILD, ...changes }] }],
+});
+const onlyIf = (question, options) => child({ ask_if: { question, options } });
+const WRONG_CONDITIONS = {
+  "skip logic that is not allowed": { ...SKIPS, allow_skip_logic: false },
+  "skip logic neither allowed nor not": { ...SKIPS, allow_skip_logic: undefined },
+  "a condition that is left out": child({ ask_if: undefined }),
+  "no option for when it is not asked": child({ not_applicable: "" }),
+  "an unknown option for when it is not asked": child({ not_applicable: "never" }),
+  "a condition on nothing": onlyIf("x", ["o0"]),
+  "a condition on itself": onlyIf("b", ["o0"]),
+  "a condition on no options": onlyIf("a", []),
+  "a condition on unknown options": onlyIf("a", ["o0", "o9"]),
+  "a condition on the same page": {
+    ...SKIPS,
+    pages: [{ title: "", questions: [PARENT, CHILD] }],
+  },
+  "a condition on a later page": { ...SKIPS, pages: [SKIPS.pages[1], SKIPS.pages[0]] },
+  "a condition on a number": definitionOf(
+    [HOURS, { ...CHILD, ask_if: { question: "hours", options: ["o0"] } }],
+    { allow_skip_logic: true },
+  ),
+};
+test("skip logic that is allowed is taken", async () => {
+  await read(SKIPS);
+  await read({
+    ...SKIPS,
+    sampling: { draw: 1, groups: [["a", "b"], ["c"]] },
+    pages: [...SKIPS.pages, { title: "", questions: [question("c", channel(3, 3, 1))] }],
+  });
+});
+for (const [name, wrong] of Object.entries(WRONG_CONDITIONS)) {
+  test(`a definition with ${name} is refused`, async () => {
+    await assert.rejects(read(wrong), refused("malformed"));
+  });
+}
+
+const sampled = (draw, ...groups) => ({ ...GOOD, sampling: { draw, groups } });
+const WRONG_SAMPLINGS = {
+  "no draw": sampled(0, ["a"], ["b"]),
+  "a draw of all groups": sampled(2, ["a"], ["b"]),
+  "half a draw": sampled(0.5, ["a"], ["b"]),
+  "an empty group": sampled(1, ["a", "b"], []),
+  "a question in no group": sampled(1, ["a"], ["a"]),
+  "a question in two groups": sampled(1, ["a", "b"], ["b"]),
+  "an unknown question": sampled(1, ["a"], ["b", "x"]),
+  "groups that are no lists": sampled(1, "a", "b"),
+  "no groups": { ...GOOD, sampling: { draw: 1 } },
+  "no word on sampling": { ...GOOD, sampling: undefined },
+  "a question drawn without the one it depends on": {
+    ...SKIPS,
+    sampling: { draw: 1, groups: [["a"], ["b"]] },
+  },
+};
+for (const [name, wrong] of Object.entries(WRONG_SAMPLINGS)) {
+  test(`a sampling with ${name} is refused`, async () => {
+    await assert.rejects(read(wrong), refused("malformed"));
   });
 }
 
@@ -125,6 +363,9 @@ const WRONG_QUESTIONS = {
   "two options of one id": { options: [OPTION, OPTION, { ...OPTION, id: "o2" }] },
   "an option without label": { options: [{ id: "o0" }, OPTION, OPTION] },
   "an empty id": { id: "" },
+  "no word on what it is when it is not asked": { not_applicable: undefined },
+  "no mechanism": { mechanism: undefined },
+  "one option": { options: [OPTION], channel: channel(1, 3, 1) },
 };
 for (const [name, changes] of Object.entries(WRONG_QUESTIONS)) {
   test(`a question with ${name} is refused`, async () => {

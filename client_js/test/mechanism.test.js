@@ -1,7 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeBase64url, encodeBase64url, perturb, reportedOptions } from "../src/mechanism.js";
-import { channel, everyRun, replay } from "./support.js";
+import {
+  askedBits,
+  decodeBase64url,
+  encodeBase64url,
+  longestCode,
+  perturb,
+  ratio,
+  reportedOptions,
+  tableReports,
+  tableRow,
+  tableTruths,
+} from "../src/mechanism.js";
+import { bits, channel, everyRun, replay, table } from "./support.js";
 
 const GRR = [
   channel(2, 3, 1),
@@ -112,6 +123,200 @@ for (const [T, L] of [
     assert.throws(() => perturb(channel(2, T, L), 0, replay([])), RangeError);
   });
 }
+
+const VECTORS = [
+  bits(1, 3, 1),
+  bits(3, 3, 1, { s: 1 }),
+  bits(3, 2, 1, { s: 2, alone: 1 }),
+  bits(4, 2, 1, { s: 1, alone: 2 }),
+  bits(4, 2, 1, { s: 1, alone: 3 }),
+  bits(2, 3, 1, { sampled: 1 }),
+  bits(3, 2, 1, { sampled: 2 }),
+  bits(4, 2, 1, { s: 1, alone: 2, sampled: 2 }),
+  bits(4, 3, 1, { s: 3, alone: 1, sampled: 1 }),
+];
+
+/** Every truth that a bit vector takes. */
+function tickPatterns(one) {
+  const all = Array.from({ length: 2 ** one.m }, (_, mask) =>
+    Array.from({ length: one.m }, (_, bit) => (mask >> bit) & 1),
+  );
+  const together = (ticks) => ticks.slice(0, one.m - one.alone).reduce((n, tick) => n + tick, 0);
+  const apart = (ticks) => ticks.slice(one.m - one.alone).reduce((n, tick) => n + tick, 0);
+  return all.filter((ticks) =>
+    apart(ticks) === 0 ? together(ticks) <= one.s : apart(ticks) === 1 && together(ticks) === 0,
+  );
+}
+
+/** How often each code comes out, over all sequences of draws; all ask the same. */
+function codesDrawn(one, truth) {
+  const counts = new Map();
+  const asked = new Set();
+  for (const { result, ranges } of everyRun((draw) => perturb(one, truth, draw))) {
+    counts.set(result, (counts.get(result) ?? 0) + 1);
+    asked.add(ranges.join());
+  }
+  assert.equal(asked.size, 1);
+  return { counts, asked: [...asked][0] };
+}
+
+/** n (n-1) ... (n-r+1) */
+const falling = (n, r) => (r === 0 ? 1 : n * falling(n - 1, r - 1));
+const choose = (n, r) => falling(n, r) / falling(r, r);
+
+for (const one of VECTORS) {
+  const { m, s, alone, sampled, T, L } = one;
+  test(`all draws of ${sampled} of ${m} bits, s=${s}, alone=${alone} are the exact probabilities`, () => {
+    const runs = (sampled < m ? falling(m, sampled) : 1) * (T + L) ** sampled;
+    for (const truth of tickPatterns(one)) {
+      const { counts } = codesDrawn(one, truth);
+      assert.equal(counts.size, choose(m, sampled) * 2 ** sampled);
+      for (const [code, count] of counts) {
+        const [asked, ones] = [askedBits(one, code), reportedOptions(one, code)];
+        const weights = asked.map((bit) => (Number(ones.includes(bit)) === truth[bit] ? T : L));
+        const kept = weights.reduce((product, weight) => product * weight, 1);
+        assert.equal(count * choose(m, sampled) * (T + L) ** sampled, runs * kept);
+      }
+    }
+  });
+
+  test(`the ratio of ${sampled} of ${m} bits, s=${s}, alone=${alone} is the largest there is`, () => {
+    const tables = tickPatterns(one).map((truth) => codesDrawn(one, truth).counts);
+    const worst = [...tables[0].keys()].map((code) => {
+      const seen = tables.map((counts) => counts.get(code));
+      return Math.max(...seen) / Math.min(...seen);
+    });
+    const { most, least } = ratio(one);
+    assert.equal(Math.max(...worst), Number(most) / Number(least));
+  });
+
+  test(`the draws of ${sampled} of ${m} bits, s=${s}, alone=${alone} never depend on the ticks`, () => {
+    const asked = tickPatterns(one).map((truth) => codesDrawn(one, truth).asked);
+    assert.equal(new Set(asked).size, 1);
+  });
+}
+
+test("of 2 of 4 bits, the asked ones are drawn first and stand before the reported ones", () => {
+  const one = bits(4, 3, 1, { sampled: 2 });
+  // deck 0123: 0 <-> 2 -> 2103; 1 <-> 3 -> 2301: bits 2 and 3 are asked. Bit 2 kept, bit 3 flipped.
+  const draws = replay([2, 2, 2, 3]);
+  assert.equal(perturb(one, [0, 0, 1, 0], draws), Buffer.from([0b00110011]).toString("base64url"));
+  assert.deepEqual(draws.asked, [4, 3, 4, 4]);
+});
+
+const LIMITED = bits(5, 3, 1, { s: 2, alone: 2 });
+for (const [why, ticks] of [
+  ["more than s ticks", [1, 1, 1, 0, 0]],
+  ["two that stand alone", [0, 0, 0, 1, 1]],
+  ["one that stands alone beside another", [0, 1, 0, 1, 0]],
+  ["too few ticks", [0, 0, 0, 0]],
+  ["a tick of 2", [2, 0, 0, 0, 0]],
+  ["a tick of true", [true, false, false, false, false]],
+  ["no ticks", 1],
+  ["nothing", undefined],
+]) {
+  test(`a truth of ${why} is refused before any draw`, () => {
+    assert.throws(() => perturb(LIMITED, ticks, replay([])), RangeError);
+  });
+}
+
+for (const change of [{ sampled: 0 }, { sampled: 6 }, { sampled: undefined }, { alone: "1" }]) {
+  test(`bits with ${JSON.stringify(change)} are no channel`, () => {
+    const broken = { ...LIMITED, ...change };
+    assert.throws(() => perturb(broken, [0, 0, 0, 0, 0], () => 0), RangeError);
+  });
+}
+
+const SAMPLED = bits(4, 3, 1, { sampled: 2 });
+for (const [its, codes] of [
+  [bits(5, 3, 1), ["", "A", "_w", "AAA", "AA==", "A+", 0, null, ["AA"], undefined, {}]],
+  [SAMPLED, ["", "cA", "EQ", "PA", "AA", "MMA", "MP", "MA==", 3, null]],
+]) {
+  for (const code of codes) {
+    test(`${JSON.stringify(code)} is no report of ${its.sampled} of ${its.m} bits`, () => {
+      assert.throws(() => reportedOptions(its, code), RangeError);
+    });
+  }
+}
+
+test("a report of sampled bits is read as what was asked and what was said", () => {
+  assert.deepEqual(askedBits(SAMPLED, "MQ"), [2, 3]);
+  assert.deepEqual(reportedOptions(SAMPLED, "MQ"), [3]);
+  assert.deepEqual(reportedOptions(SAMPLED, "MA"), []);
+});
+
+const TABLES = [
+  table({ name: "window", k: 5, width: 3, stride: 1, T: 3, L: 1 }),
+  table({ name: "window", k: 4, width: 2, stride: 3, T: 5, L: 2 }, 2),
+  table({ name: "one_bit", R: 6, T: 3, L: 1 }, 1),
+  table({ name: "by_distance", weights: [8, 4, 2, 1] }, 2),
+  table(
+    {
+      name: "explicit",
+      table: [
+        [4, 3, 1],
+        [1, 3, 4],
+      ],
+    },
+    1,
+  ),
+  table(
+    {
+      name: "mixture",
+      a: 2,
+      first: { name: "one_bit", R: 3, T: 2, L: 1 },
+      b: 3,
+      second: { name: "window", k: 4, width: 2, stride: 2, T: 4, L: 1 },
+    },
+    1,
+  ),
+];
+for (const one of TABLES) {
+  const truths = tableTruths(one.table) + one.no_answers;
+  const rows = Array.from({ length: truths }, (_, truth) => tableRow(one, truth));
+
+  test(`all draws of the table ${one.table.name}, ${one.no_answers} are its weights`, () => {
+    for (const [truth, row] of rows.entries()) {
+      const drawn = row.map(() => 0);
+      for (const { result } of everyRun((draw) => perturb(one, truth, draw))) drawn[result] += 1;
+      assert.deepEqual(drawn, row);
+    }
+  });
+
+  test(`the ratio of the table ${one.table.name}, ${one.no_answers} is the largest in a column`, () => {
+    const worst = rows[0].map((_, j) => {
+      const column = rows.map((row) => row[j]);
+      return Math.max(...column) / Math.min(...column);
+    });
+    const { most, least } = ratio(one);
+    assert.equal(Math.max(...worst), Number(most) / Number(least));
+    assert.equal(tableReports(one.table) + one.no_answers, rows[0].length);
+    assert.equal(longestCode(one), rows[0].length - 1);
+  });
+
+  test(`a report of the table ${one.table.name}, ${one.no_answers} is one of its columns`, () => {
+    assert.deepEqual(reportedOptions(one, 1), [1]);
+    for (const code of [rows[0].length, -1, 0.5, "1", null, undefined]) {
+      assert.throws(() => reportedOptions(one, code), RangeError);
+    }
+  });
+}
+
+test("the ratio of a set is that of its weights", () => {
+  assert.deepEqual(ratio(channel(12, 7, 2, 3)), { most: 7n, least: 2n });
+});
+
+test("no report is longer than the longest code", () => {
+  const length = (code) => JSON.stringify(code).length;
+  for (const one of [...VECTORS, bits(9, 3, 1), bits(9, 3, 1, { sampled: 4 })]) {
+    const { counts } = one.m < 5 ? codesDrawn(one, Array(one.m).fill(0)) : { counts: new Map() };
+    for (const code of counts.keys()) assert.equal(length(code), length(longestCode(one)));
+  }
+  assert.equal(longestCode(channel(12, 3, 1)), 11);
+  assert.equal(longestCode(channel(12, 3, 1, 3)), "AAA");
+  assert.equal(longestCode(bits(9, 3, 1)), "AAA");
+  assert.equal(longestCode(bits(9, 3, 1, { sampled: 4 })), "AAAA");
+});
 
 for (const kind of ["bit_vector", "constructor", "", undefined]) {
   test(`a channel of kind ${kind} is refused`, () => {

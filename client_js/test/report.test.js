@@ -4,20 +4,35 @@ import { perturb } from "../src/mechanism.js";
 import { createUniformBelow } from "../src/random.js";
 import {
   checkRoom,
+  drawQuestions,
   frequencies,
+  isOpen,
   isProtectedLittle,
   leastProtected,
   makeReport,
   oddsFactor,
+  patterns,
   posteriorBounds,
   ReportTooLongError,
+  readCode,
   reportCodes,
-  reportedLabels,
+  sampledCounts,
+  shownPages,
   stoppingGaps,
   totalOddsFactor,
   UnansweredError,
 } from "../src/report.js";
-import { channel, everyRun, known, question, replay } from "./support.js";
+import {
+  amount,
+  bits,
+  channel,
+  everyRun,
+  known,
+  pickSome,
+  question,
+  replay,
+  table,
+} from "./support.js";
 
 const ID = Uint8Array.from({ length: 16 }, (_, i) => i);
 const TWO = known([question("a", channel(2, 3, 1)), question("b", channel(3, 3, 2))]);
@@ -97,7 +112,7 @@ test("every pattern of answers and gaps makes a report of one length", () => {
 });
 
 test("a survey's bytes, not its characters, are counted", () => {
-  const link = { stratum: "Göteborg ✓", invitation: "" };
+  const link = { stratum: "Göteborg ✓", invitation: "", drawn: null };
   const body = makeReport(TWO, { a: 0, b: 0 }, uniformBelow, ID, link);
   assert.equal(Buffer.byteLength(body), 512);
   assert.equal(JSON.parse(body).stratum, "Göteborg ✓");
@@ -152,27 +167,248 @@ test("a survey whose longest report has no room is refused before it is asked", 
 
 test("what was sent is shown by its labels, and what cannot be read by none", () => {
   const [one, set] = [question("a", channel(3, 3, 1)), question("b", channel(5, 3, 1, 2))];
-  assert.deepEqual(reportedLabels(one, 2), ["Option 2"]);
-  assert.deepEqual(reportedLabels(set, "wA"), ["Option 0", "Option 1"]);
-  for (const code of [3, -1, "wA", null, undefined, {}]) {
-    assert.deepEqual(reportedLabels(one, code), []);
+  assert.deepEqual(readCode(one, 2).named, ["Option 2"]);
+  assert.deepEqual(readCode(set, "wA").named, ["Option 0", "Option 1"]);
+  for (const code of [3, -1, "wA", null, undefined, {}]) assert.equal(readCode(one, code), null);
+  for (const code of [0, "", "w!", "_A", null, undefined]) assert.equal(readCode(set, code), null);
+});
+
+test("ticks are shown by their labels, also none, and which options were asked about", () => {
+  const all = question("a", bits(5, 3, 1, { alone: 1 }));
+  const some = question("b", bits(4, 3, 1, { sampled: 2, alone: 1 }));
+  const whole = pickSome("c", channel(8, 3, 1), 4);
+  assert.deepEqual(readCode(all, "oA").named, ["Option 0", "Option 2"]);
+  assert.deepEqual(readCode(all, "AA"), { asked: [], named: [], place: null });
+  assert.deepEqual(readCode(some, "MQ").asked, ["Option 2", "Option 3"]);
+  assert.deepEqual(readCode(some, "MQ").named, ["Option 3"]);
+  assert.deepEqual(readCode(whole, 2).named, ["Option 0", "Option 1"]);
+  assert.deepEqual(readCode(whole, 7).named, ["Option 3"]);
+  assert.equal(readCode(whole, 8), null);
+});
+
+test("a table's report is an option where its reports are options, else one of so many", () => {
+  const scale = question("a", table({ name: "by_distance", weights: [8, 4, 2, 1] }, 1));
+  const hours = amount("b", table({ name: "window", k: 5, width: 3, stride: 1, T: 3, L: 1 }, 2));
+  assert.deepEqual(readCode(scale, 3).named, ["Option 3"]);
+  assert.deepEqual(readCode(scale, 4).named, ["Option 4"]);
+  assert.deepEqual(readCode(hours, 6), { asked: [], named: [], place: { at: 6, of: 7 } });
+  assert.deepEqual(readCode(hours, 7).named, ["Option 0"]);
+  assert.deepEqual(readCode(hours, 8).named, ["Option 1"]);
+  assert.equal(readCode(hours, 9), null);
+});
+
+test("the patterns of ticks are in the order of their bitmask, then those that stand alone", () => {
+  const shape = (options, alone, ticks) =>
+    pickSome("a", channel(8, 3, 1), options, { alone, ticks });
+  assert.deepEqual(patterns(shape(4, 1, 3)), [
+    [0],
+    [1],
+    [0, 1],
+    [2],
+    [0, 2],
+    [1, 2],
+    [0, 1, 2],
+    [3],
+  ]);
+  assert.deepEqual(patterns(shape(5, 2, 2)), [[0], [1], [0, 1], [2], [0, 2], [1, 2], [3], [4]]);
+  const masks = patterns(shape(11, 1, 10)).slice(0, -1);
+  assert.deepEqual(
+    masks.map((pattern) => pattern.reduce((mask, option) => mask + 2 ** option, 0)),
+    Array.from({ length: 1023 }, (_, i) => i + 1),
+  );
+});
+
+/** The truth a report of one question was made of, seen through a channel that keeps it. */
+function truthIn(asked, answers) {
+  const draws = (n) => (asked.channel.kind === "weight_table" ? n - 1 : 0);
+  return reportCodes(makeReport(known([asked]), answers, draws, ID))[0];
+}
+
+test("ticks become bits, or the place of their pattern", () => {
+  const vector = question("a", bits(5, 3, 1, { alone: 2 }));
+  const whole = pickSome("a", channel(8, 3, 1), 4);
+  assert.equal(truthIn(vector, { a: [0, 2] }), "oA");
+  assert.equal(truthIn(vector, { a: [3] }), "EA");
+  assert.equal(truthIn(vector, {}), "CA");
+  assert.equal(truthIn(vector, { a: [] }), "CA");
+  assert.deepEqual(
+    [[0], [0, 1], [0, 1, 2], [3], []].map((a) => truthIn(whole, { a })),
+    [0, 2, 6, 7, 7],
+  );
+});
+
+test("ticks that no respondent can leave are refused before any draw", () => {
+  const vector = question("a", bits(5, 3, 1, { s: 2, alone: 2 }));
+  const whole = pickSome("a", channel(8, 3, 1), 4);
+  for (const a of [
+    [0, 1, 2],
+    [3, 4],
+    [0, 3],
+  ]) {
+    assert.throws(() => makeReport(known([vector]), { a }, replay([]), ID), RangeError);
   }
-  for (const code of [0, "", "w!", "_A", null, undefined]) {
-    assert.deepEqual(reportedLabels(set, code), []);
+  for (const a of [[0, 3], [1, 0], [9]]) {
+    assert.throws(() => makeReport(known([whole]), { a }, replay([]), ID), RangeError);
   }
 });
 
-const ask = (...channels) => channels.map((one, i) => question(`x${i}`, one));
+test("a number is its grid point, one that is not given the option after the grid", () => {
+  const hours = amount("a", table({ name: "by_distance", weights: [90, 2, 1] }, 2));
+  const top = (a) => truthIn(hours, a === undefined ? {} : { a });
+  // The last draw of each row is the last report: "prefer not to say".
+  assert.deepEqual([0, 2, 3, 4, undefined].map(top), [4, 4, 4, 4, 4]);
+  const draws = [];
+  const seen = (a) => makeReport(known([hours]), a, (n) => draws.push(n) && 0, ID);
+  for (const a of [{ a: 0 }, { a: 2 }, { a: 4 }, {}]) seen(a);
+  assert.equal(new Set(draws).size, 1);
+  assert.throws(() => makeReport(known([hours]), { a: 5 }, replay([]), ID), RangeError);
+});
+
+const YES_NO = question("work", channel(3, 3, 1), { optOut: "o2" });
+const HIDDEN = question("night", channel(4, 3, 1), {
+  optOut: "o3",
+  not_applicable: "o2",
+  ask_if: { question: "work", options: ["o0"] },
+});
+const DEEPER = question("often", channel(4, 3, 1), {
+  optOut: "o3",
+  not_applicable: "o2",
+  ask_if: { question: "night", options: ["o0", "o3"] },
+});
+const SKIPS = known([YES_NO, HIDDEN, DEEPER], { allow_skip_logic: true });
+/** Draws of 0 keep every truth. */
+const kept = (definition, answers, circumstances) =>
+  reportCodes(makeReport(definition, answers, () => 0, ID, circumstances));
+const shownIds = (...of) => shownPages(...of).map((page) => page.questions.map(({ id }) => id));
+
+test("a question that is not asked does not apply, whatever was answered before", () => {
+  assert.deepEqual(kept(SKIPS, { work: 0, night: 1, often: 0 }), [0, 1, 2]);
+  assert.deepEqual(kept(SKIPS, { work: 1, night: 0, often: 0 }), [1, 2, 2]);
+  assert.deepEqual(kept(SKIPS, { work: 0, night: 0, often: 1 }), [0, 0, 1]);
+  assert.deepEqual(kept(SKIPS, {}), [2, 2, 2]);
+});
+
+test("an untouched question counts as its opt-out for those that depend on it", () => {
+  assert.deepEqual(kept(SKIPS, { work: 0 }), [0, 3, 3]);
+});
+
+test("pages with the questions to show follow the answers; pages without stay, empty", () => {
+  assert.deepEqual(shownIds(SKIPS, {}, null), [["work"], [], []]);
+  assert.deepEqual(shownIds(SKIPS, { work: 0 }, null), [["work"], ["night"], ["often"]]);
+  assert.deepEqual(shownIds(SKIPS, { work: 0, night: 1 }, null), [["work"], ["night"], []]);
+  assert.deepEqual(shownIds(SKIPS, { work: 1, night: 0 }, null), [["work"], [], []]);
+});
+
+test("a question can depend on a tick", () => {
+  const ticks = question("work", bits(4, 3, 1, { alone: 1 }));
+  const survey = known([ticks, HIDDEN], { allow_skip_logic: true });
+  assert.deepEqual(shownIds(survey, { work: [0, 2] }, null), [["work"], ["night"]]);
+  assert.deepEqual(shownIds(survey, { work: [1, 2] }, null), [["work"], []]);
+});
+
+test("one that must be answered and is not leaves the rest unasked until it is", () => {
+  const survey = known([{ ...YES_NO, opt_out: "" }, HIDDEN], { allow_skip_logic: true });
+  assert.deepEqual(shownIds(survey, {}, null), [["work"], []]);
+  assert.throws(() => kept(survey, {}), UnansweredError);
+});
+
+test("every path draws the same, and makes a report of one length", () => {
+  const seen = new Set();
+  for (const work of [undefined, 0, 1, 2]) {
+    for (const night of [undefined, 0, 1, 2, 3]) {
+      const draws = replay([0, 0, 0]);
+      const given = Object.entries({ work, night }).filter(([, answer]) => answer !== undefined);
+      const body = makeReport(SKIPS, Object.fromEntries(given), draws, ID);
+      seen.add(`${draws.asked} ${body.length} ${Object.keys(JSON.parse(body))}`);
+    }
+  }
+  assert.equal(seen.size, 1);
+});
+
+const SAMPLED = known(
+  ["a", "b", "c", "d"].map((id) => question(id, channel(3, 3, 1))),
+  { sampling: { draw: 2, groups: [["a"], ["b", "c"], ["d"]] } },
+);
+
+test("groups of questions are drawn whole, each set of groups equally often", () => {
+  const counts = new Map();
+  for (const { result, ranges } of everyRun((draw) => drawQuestions(SAMPLED, draw))) {
+    assert.deepEqual(ranges, [3, 2]);
+    const drawn = [...result].sort().join("");
+    counts.set(drawn, (counts.get(drawn) ?? 0) + 1);
+  }
+  assert.deepEqual(Object.fromEntries(counts), { abc: 2, ad: 2, bcd: 2 });
+  assert.equal(drawQuestions(TWO, replay([])), null);
+});
+
+test("a question that was not drawn is null, is not shown and takes no draw", () => {
+  const circumstances = { stratum: "", invitation: "", drawn: ["d", "b", "c"] };
+  const draws = replay([0, 0, 0]);
+  const body = makeReport(SAMPLED, { a: 0, b: 1, c: 2, d: 0 }, draws, ID, circumstances);
+  assert.deepEqual(reportCodes(body), [null, 1, 2, 0]);
+  assert.equal(draws.asked.length, 3);
+  assert.deepEqual(shownIds(SAMPLED, {}, circumstances.drawn), [["b"], ["c"], ["d"]]);
+});
+
+for (const drawn of [null, [], ["a"], ["a", "b"], ["a", "b", "d"], ["a", "b", "c", "d"]]) {
+  test(`questions drawn as ${JSON.stringify(drawn)} make no report`, () => {
+    const circumstances = { stratum: "", invitation: "", drawn };
+    const all = { a: 0, b: 0, c: 0, d: 0 };
+    assert.throws(() => makeReport(SAMPLED, all, replay([]), ID, circumstances), RangeError);
+  });
+}
+
+test("a survey that draws no questions takes no drawn ones", () => {
+  const circumstances = { stratum: "", invitation: "", drawn: ["a"] };
+  assert.throws(() => makeReport(TWO, { a: 0, b: 0 }, replay([]), ID, circumstances), RangeError);
+});
+
+test("room is needed for the longest code of every kind, null among them where there is one", () => {
+  const asked = [
+    question("a", bits(17, 3, 1)),
+    question("b", bits(9, 3, 1, { sampled: 3 })),
+    question("c", table({ name: "window", k: 80, width: 30, stride: 1, T: 3, L: 1 }, 1)),
+    question("d", channel(3, 3, 1)),
+  ];
+  const bytes = (codes) =>
+    JSON.stringify({
+      definition: "ab".repeat(32),
+      report_id: "A".repeat(22),
+      stratum: "",
+      codes,
+      invitation: "",
+      pad: "",
+    }).length;
+  const all = bytes(["AAAA", "AAAA", 109, 2]);
+  checkRoom(known(asked, { report_bytes: all }));
+  assert.throws(() => checkRoom(known(asked, { report_bytes: all - 1 })), ReportTooLongError);
+  const sampling = {
+    draw: 1,
+    groups: [
+      ["a", "b"],
+      ["c", "d"],
+    ],
+  };
+  const some = bytes(["AAAA", "AAAA", null, null]);
+  checkRoom(known(asked, { sampling, report_bytes: some }));
+  assert.throws(
+    () => checkRoom(known(asked, { sampling, report_bytes: some - 1 })),
+    ReportTooLongError,
+  );
+});
+
+const one = (its) => question("x", its);
+const ask = (...channels) => known(channels.map((its, i) => question(`x${i}`, its)));
 
 test("the design's own example comes out", () => {
-  assert.deepEqual(frequencies(channel(2, 3, 1)), { own: "75", other: "25" });
-  assert.deepEqual(frequencies(channel(3, 6, 1)), { own: "75", other: "12.5" });
+  assert.deepEqual(frequencies(one(channel(2, 3, 1))), { own: "75", other: "25" });
+  assert.deepEqual(frequencies(one(channel(3, 6, 1))), { own: "75", other: "12.5" });
   assert.equal(oddsFactor(channel(2, 3, 1)), "3");
   assert.deepEqual(posteriorBounds(channel(2, 3, 1)), { from10: 25, from50: 75 });
 });
 
 test("tenths are rounded half up", () => {
-  assert.deepEqual(frequencies(channel(5, 12, 1)), { own: "75", other: "6.3" });
+  assert.deepEqual(frequencies(one(channel(5, 12, 1))), { own: "75", other: "6.3" });
 });
 
 test("factors and suspicions are rounded up, against us", () => {
@@ -185,11 +421,11 @@ test("factors and suspicions are rounded up, against us", () => {
 test("the factor of all questions is the product, rounded up, its digits in groups", () => {
   assert.equal(totalOddsFactor(ask(channel(2, 3, 1), channel(2, 3, 1))), "9");
   assert.equal(totalOddsFactor(ask(channel(2, 3, 2), channel(2, 3, 2))), "3");
-  assert.equal(totalOddsFactor(Array(18).fill(question("x", channel(2, 3, 1)))), "387,420,489");
+  assert.equal(totalOddsFactor(ask(...Array(18).fill(channel(2, 3, 1)))), "387,420,489");
 });
 
 test("the factor stays exact where a float would not", () => {
-  const many = Array(12).fill(question("x", channel(2, 99_999_999, 1)));
+  const many = ask(...Array(12).fill(channel(2, 99_999_999, 1)));
   assert.equal(totalOddsFactor(many).replaceAll(",", ""), String(99_999_999n ** 12n));
 });
 
@@ -199,8 +435,44 @@ test("little protection begins above 2980, exactly", () => {
 });
 
 test("the least protected question has the greatest T/L, the first of equals", () => {
-  const asked = ask(channel(2, 3, 1), channel(3, 6, 1), channel(9, 12, 2), channel(4, 5, 1));
+  const asked = [channel(2, 3, 1), channel(3, 6, 1), channel(9, 12, 2), channel(4, 5, 1)].map(
+    (its, i) => question(`x${i}`, its),
+  );
   assert.equal(leastProtected(asked).id, "x1");
+});
+
+test("a survey that draws questions gives away the groups that say most", () => {
+  const survey = ask(channel(2, 3, 1), channel(2, 5, 1), channel(2, 2, 1), channel(2, 7, 2));
+  const sampling = { draw: 2, groups: [["x0", "x2"], ["x1"], ["x3"]] };
+  assert.equal(totalOddsFactor({ ...survey, sampling }), "30");
+  assert.equal(totalOddsFactor(survey), "105");
+  assert.deepEqual(sampledCounts({ ...survey, sampling }), { fewest: 2, most: 3, all: 4 });
+});
+
+test("of ticks the label says how often a report says one that is there, and one that is not", () => {
+  assert.deepEqual(frequencies(one(bits(5, 3, 1))), { own: "75", other: "25" });
+  assert.deepEqual(frequencies(one(bits(5, 3, 1, { sampled: 2 }))), { own: "75", other: "25" });
+  // Of the 8 patterns of 3 options and one alone 4 hold the first: (12 + 3)/19, 4/19.
+  assert.deepEqual(frequencies(pickSome("a", channel(8, 12, 1), 4)), {
+    own: "78.9",
+    other: "21.1",
+  });
+});
+
+test("of a table the label says the first option's column, at its rarest for the others", () => {
+  // Rows 8 4 2 1 with their tails: 15 ways of 22 to stay at the end, 1 of 22 from the other end.
+  const scale = one(table({ name: "by_distance", weights: [8, 4, 2, 1] }));
+  assert.deepEqual(frequencies(scale), { own: "68.2", other: "4.5" });
+  const hours = amount("a", table({ name: "one_bit", R: 9, T: 3, L: 1 }));
+  assert.deepEqual(frequencies(hours), { own: "", other: "" });
+});
+
+test("odds and suspicions are those of the whole report, whatever its kind", () => {
+  const ticks = bits(5, 3, 1, { s: 2, alone: 1 });
+  assert.equal(oddsFactor(ticks), "81");
+  assert.equal(oddsFactor({ ...ticks, sampled: 2 }), "9");
+  assert.deepEqual(posteriorBounds({ ...ticks, sampled: 2 }), { from10: 50, from50: 90 });
+  assert.equal(oddsFactor(table({ name: "one_bit", R: 9, T: 5, L: 2 }, 1)), "2.5");
 });
 
 const OPTIONAL = question("a", channel(3, 3, 1));
@@ -227,4 +499,22 @@ test("both are listed together, in the page's order", () => {
 
 test("the first option counts as an answer", () => {
   assert.deepEqual(stoppingGaps([OPTIONAL], { a: 0 }, new Set()), []);
+});
+
+test("a multiple choice without a tick is untouched", () => {
+  assert.deepEqual(ids(stoppingGaps([OPTIONAL], { a: [] }, new Set())), ["a"]);
+  assert.deepEqual(stoppingGaps([OPTIONAL], { a: [0] }, new Set()), []);
+});
+
+test("an entry that is no answer stops the page always, and is not taken for left out", () => {
+  const nudged = new Set();
+  const wrong = new Set(["a"]);
+  for (let i = 0; i < 2; i += 1) {
+    assert.deepEqual(stoppingGaps([OPTIONAL], {}, nudged, wrong), [
+      { question: OPTIONAL, optOut: "" },
+    ]);
+  }
+  assert.equal(isOpen(OPTIONAL, {}, nudged), true);
+  assert.equal(isOpen(OPTIONAL, {}, new Set(["a"])), false);
+  assert.equal(isOpen(REQUIRED, {}, new Set(["b"])), true);
 });

@@ -1,27 +1,89 @@
 /** What the tests share: channels, definitions, storage and generators that do as they are told. */
 
 import { createHash } from "node:crypto";
+import { tableTruths } from "../src/mechanism.js";
 
 /** A subset-selection channel; d = 1 is generalized randomized response. */
 export function channel(k, T, L, d = 1) {
   return { kind: "subset_selection", k, d, T, L };
 }
 
+/** m bits; without limits unless told otherwise. */
+export function bits(m, T, L, { alone = 0, s = m - alone, sampled = m } = {}) {
+  return { kind: "bit_vector", m, s, alone, sampled, T, L };
+}
+
+/** A weight table of a shape. */
+export function table(shape, noAnswers = 0) {
+  return { kind: "weight_table", table: shape, no_answers: noAnswers };
+}
+
+const named = (n) => Array.from({ length: n }, (_, i) => ({ id: `o${i}`, label: `Option ${i}` }));
+
 /** A question over options o0, o1, ...; the last is the opt-out unless told otherwise. */
-export function question(id, its, { optOut = `o${its.k - 1}`, text = `Question ${id}` } = {}) {
-  const options = Array.from({ length: its.k }, (_, i) => ({ id: `o${i}`, label: `Option ${i}` }));
-  return { id, type: "single_choice", text, help: "", options, opt_out: optOut, channel: its };
+export function question(id, its, { optOut, text = `Question ${id}`, ...changes } = {}) {
+  const silent = its.kind === "weight_table" ? its.no_answers : 0;
+  const options = named(its.k ?? its.m ?? tableTruths(its.table) + silent);
+  return {
+    id,
+    type: its.kind === "bit_vector" ? "multiple_choice" : "single_choice",
+    text,
+    help: "",
+    options,
+    grid: null,
+    max_ticks: its.kind === "bit_vector" ? its.s : 0,
+    alone: its.kind === "bit_vector" ? its.alone : 0,
+    opt_out: optOut ?? `o${options.length - 1}`,
+    not_applicable: "",
+    ask_if: null,
+    mechanism: "grr",
+    channel: its,
+    ...changes,
+  };
+}
+
+/** A multiple choice whose ticks are reported as a whole, by patterns. */
+export function pickSome(
+  id,
+  its,
+  options,
+  { alone = 1, ticks = options - alone, ...changes } = {},
+) {
+  const type = "multiple_choice";
+  const kept = {
+    options: named(options),
+    alone,
+    max_ticks: ticks,
+    type,
+    optOut: `o${options - 1}`,
+  };
+  return question(id, its, { ...kept, mechanism: "subsets", ...changes });
+}
+
+/** A number from 0 in steps of 1, with options o0, ... that are no answer, the last the opt-out. */
+export function amount(id, its, { grid = {}, ...changes } = {}) {
+  const points = tableTruths(its.table);
+  return question(id, its, {
+    type: "number",
+    options: named(its.no_answers),
+    optOut: its.no_answers ? `o${its.no_answers - 1}` : "",
+    grid: { low: 0, step: 1, points, decimals: 0, unit: "hours", ...grid },
+    mechanism: "square_wave",
+    ...changes,
+  });
 }
 
 /** A definition as the server writes it, one page per question. */
 export function definitionOf(asked, changes = {}) {
   return {
+    allow_skip_logic: false,
     contact: "",
     format: 1,
     introduction: "",
     language: "en",
     pages: asked.map((one) => ({ title: "", questions: [one] })),
     report_bytes: 512,
+    sampling: null,
     slug: "workplace",
     thanks: "",
     title: "Workplace",

@@ -36,11 +36,13 @@ test("perturb gives the report of every vector", () => {
 });
 
 test("makeReport gives the body of every vector, from the canonical bytes", async () => {
-  for (const { canonical, id, answers, draws, id_bytes, body } of vectors("report.json")) {
+  for (const vector of vectors("report.json")) {
+    const { canonical, id, answers, drawn, draws, id_bytes, body } = vector;
+    const circumstances = { stratum: "", invitation: "", drawn };
     const definition = await readDefinition(new TextEncoder().encode(canonical), { digest });
     assert.equal(definition.id, id);
     const given = replaying(draws, (uniformBelow) =>
-      makeReport(definition, answers, uniformBelow, Uint8Array.from(id_bytes)),
+      makeReport(definition, answers, uniformBelow, Uint8Array.from(id_bytes), circumstances),
     );
     assert.equal(given, body);
     assert.equal(Buffer.byteLength(given), definition.report_bytes);
@@ -48,9 +50,9 @@ test("makeReport gives the body of every vector, from the canonical bytes", asyn
 });
 
 test("the label's numbers are those of every vector", () => {
-  for (const { channel, own, other, odds, from10, from50 } of vectors("label.json")) {
-    assert.deepEqual(frequencies(channel), { own, other });
-    assert.equal(oddsFactor(channel), odds);
-    assert.deepEqual(posteriorBounds(channel), { from10, from50 });
+  for (const { question, own, other, odds, from10, from50 } of vectors("label.json")) {
+    assert.deepEqual(frequencies(question), { own, other }, question.id);
+    assert.equal(oddsFactor(question.channel), odds);
+    assert.deepEqual(posteriorBounds(question.channel), { from10, from50 });
   }
 });

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from playwright.sync_api import Page
 
 from survey.collect.release import release
+from survey.mechanism import AnyChannel, BitVector, WeightTable
+from survey.questionnaire.published import PublishedQuestion
 from survey.store import PublishedSurvey, Store, StoredReport
 from tests.browser.conftest import Device
 from tests.conftest import EMAIL, PASSWORD
@@ -32,11 +35,26 @@ def add_released(
 ) -> None:
     """Store and release reports of n people whose truths follow falling weights."""
     rng = np.random.default_rng(20)
-    channels = [question.channel for question in survey.definition.questions]
-    columns = []
-    for channel in channels:
-        shares = np.resize(np.array(weights), channel.k)
-        columns.append(channel.perturb(rng.choice(channel.k, size=n, p=shares / shares.sum()), rng))
-    for row in np.stack(columns, axis=1).astype(np.uint8):
-        store.add_report(survey.key, StoredReport(os.urandom(16), "", row.tobytes()))
+    for _ in range(n):
+        codes = [stored(question, weights, rng) for question in survey.definition.questions]
+        store.add_report(survey.key, StoredReport(os.urandom(16), "", b"".join(codes)))
     release(store, survey, 25)
+
+
+def stored(
+    question: PublishedQuestion, weights: Sequence[float], rng: np.random.Generator
+) -> bytes:
+    """One person's report of a question, as it is stored."""
+    channel = question.channel
+    shares = np.resize(np.array(weights), truths_of(channel))
+    truth = int(rng.choice(len(shares), p=shares / shares.sum()))
+    ticks = [int(option == truth) for option in range(len(shares))]
+    given: Any = ticks if isinstance(channel, BitVector) else truth
+    return question.encode(channel.perturb_one(given, lambda n: int(rng.integers(n))))
+
+
+def truths_of(channel: AnyChannel) -> int:
+    """How many truths there are; of ticks, those with one tick."""
+    if isinstance(channel, BitVector):
+        return channel.m
+    return channel.truths if isinstance(channel, WeightTable) else channel.k

@@ -22,6 +22,16 @@ def option(page: Page, label: str) -> Locator:
     return page.locator("label.choice", has=page.get_by_text(label, exact=True))
 
 
+def entry(page: Page) -> Locator:
+    """The one field of the page to type in."""
+    return page.locator("input.entry")
+
+
+def review(page: Page, question: str) -> Locator:
+    """The row of a question before it is sent."""
+    return page.locator(f".answers [data-question={question}]")
+
+
 def heading(page: Page, words: str) -> None:
     """Wait until the page's one heading says this."""
     expect(page.get_by_role("heading", level=1)).to_have_text(words)

@@ -11,7 +11,7 @@ from survey.collect import publication
 from survey.questionnaire.native import load
 from survey.settings import Caps
 from tests.browser.research import add_released, sign_in
-from tests.browser.respondent import answer_and_send, heading, press, wait_sent
+from tests.browser.respondent import answer_and_send, entry, heading, press, wait_sent
 from tests.conftest import TODAY
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
@@ -106,6 +106,44 @@ def test_payloads_in_every_text_of_a_survey_are_shown_as_text_to_respondents(sit
     wait_sent(page)
     page.get_by_text("What was sent").tap()
     assert page.title().startswith("Your report was sent – <script>alert(1)</script>")
+    assert_harmless(device, site, page)
+
+
+def hostile_types() -> str:
+    """Ticks, a number and a date with a payload in every text of theirs."""
+    short = PAYLOADS[1]
+    common = {"text": PAYLOADS[0], "help": EVERYTHING, "prefer_not_to_say": f"{short} no"}
+    ticks = {
+        "id": "ticks",
+        "type": "multiple_choice",
+        "none_of_these": f"{short} none",
+        "options": [{"id": "a", "label": short}, {"id": "b", "label": f"{short} b"}],
+    }
+    number = {"id": "number", "type": "number", "low": 0, "high": 9, "unit": short}
+    date = {"id": "date", "type": "date", "low": "2020-01-01", "high": "2020-12-31"}
+    pages = [{"questions": [{**common, **question}]} for question in (ticks, number, date)]
+    return json.dumps({"slug": "small", "title": "Types", "epsilon": 1, "pages": pages})
+
+
+def test_payloads_in_the_texts_of_every_type_are_shown_as_text(site, device):
+    written = load(hostile_types().encode(), "s.json", Caps())
+    named = written.model_copy(update={"slug": f"hostile-{next(site.numbers)}"})
+    page = device.open(site.link(publication.publish(site.store, named, TODAY)))
+    press(page, "Start")
+    page.locator("label.choice").first.tap()
+    press(page, "Continue")
+    expect(page.locator(".unit")).to_have_text(PAYLOADS[1])
+    entry(page).fill("3")
+    assert_harmless(device, site, page)
+    press(page, "Continue")
+    entry(page).fill("2020-02-01")
+    press(page, "Continue")
+    heading(page, "Check your answers")
+    shown = [PAYLOADS[1], f"3 {PAYLOADS[1]}", "1 February 2020"]
+    assert page.locator("dd b").all_inner_texts() == shown
+    press(page, "Send my report")
+    wait_sent(page)
+    page.get_by_text("What was sent").tap()
     assert_harmless(device, site, page)
 
 

@@ -18,7 +18,8 @@ from survey.settings import Caps
 from survey.store import Store
 from tests.browser.conftest import Device
 from tests.browser.research import add_released, sign_in
-from tests.browser.respondent import heading, press, wait_sent, wait_waiting
+from tests.browser.respondent import choose, entry, heading, press, wait_sent, wait_waiting
+from tests.browser.surveys import EVERY_TYPE, SAMPLED, SKIPS
 from tests.conftest import ROOT, SMALL, TODAY
 
 pytestmark = pytest.mark.web
@@ -49,8 +50,8 @@ BLANK_BYTES = 6_000
 """A blank picture of a phone's page compresses to less than this."""
 
 TOO_SMALL = """
-[...document.querySelectorAll("button,summary,label.choice,a,input:not([type=radio])")]
-  .filter((e) => e.checkVisibility() && !e.closest("p,li,th,td"))
+[...document.querySelectorAll("button,summary,label.choice,a,input")]
+  .filter((e) => e.checkVisibility() && !e.closest("p,li,th,td,label.choice *"))
   .map((e) => [e.textContent.trim() || e.name, e.getBoundingClientRect()])
   .filter(([, box]) => box.height < 44 || box.width < 44)
   .map(([text, box]) => `${text}: ${box.width} x ${box.height}`)"""
@@ -110,7 +111,7 @@ def test_respondents_pages_fit_and_every_target_can_be_hit(site, looked_at, look
     page.locator("label.choice").nth(6).tap()
     press(page, "Continue")
     look(page, "respond-error")
-    page.locator("label.choice").nth(12).tap()
+    page.locator("label.choice").last.tap()
     press(page, "Continue")
     heading(page, "Check your answers")
     look(page, "respond-review")
@@ -142,6 +143,53 @@ def test_respondents_pages_fit_and_every_target_can_be_hit(site, looked_at, look
     page.goto("about:blank")
     page.goto(f"{site.url}/s/{survey.slug}-none")
     look(page, "respond-404")
+
+
+def test_every_type_of_question_fits_and_every_target_can_be_hit(site, looked_at, look):
+    page = looked_at.open(site.link(site.publish(EVERY_TYPE)))
+    heading(page, "Work and health")
+    page.locator("summary").first.click()
+    look(page, "types-start-numbers")
+    press(page, "Start")
+    for label in ("I was ill", "A child was ill", "I was tired"):
+        choose(page, label)
+    look(page, "types-ticks-too-many")
+    press(page, "Continue")
+    look(page, "types-ticks-error")
+    choose(page, "None of these")
+    press(page, "Continue")
+    look(page, "types-number")
+    entry(page).fill("90")
+    press(page, "Continue")
+    look(page, "types-number-error")
+    entry(page).fill("38")
+    press(page, "Continue")
+    look(page, "types-date")
+    entry(page).fill("1998-03-05")
+    press(page, "Continue")
+    look(page, "types-scale")
+    choose(page, "4 (Very good)")
+    press(page, "Continue")
+    entry(page).fill("20,2")
+    look(page, "types-decimal")
+    press(page, "Continue")
+    choose(page, "At home")
+    choose(page, "A desk")
+    page.locator("summary").first.click()
+    look(page, "types-two-lists")
+    press(page, "Continue")
+    look(page, "types-review")
+    press(page, "Send my report")
+    wait_sent(page)
+    page.locator("summary").click()
+    look(page, "types-sent-open")
+
+
+def test_the_start_pages_of_paths_and_of_drawn_questions_fit(site, looked_at, look):
+    for name, toml in (("skips", SKIPS), ("drawn", SAMPLED)):
+        page = looked_at.open(site.link(site.publish(toml)))
+        expect(page.get_by_role("button", name="Start")).to_be_visible()
+        look(page, f"types-{name}-start")
 
 
 def test_long_words_and_titles_wrap(site, looked_at, look):

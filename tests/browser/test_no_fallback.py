@@ -28,7 +28,17 @@ def test_without_javascript_the_page_says_why_and_holds_nothing_to_fill_in(site,
 
 
 @pytest.mark.parametrize(
-    "file", ["main.js", "mechanism.js", "random.js", "report.js", "outbox.js", "dom.js", "words.js"]
+    "file",
+    [
+        "main.js",
+        "mechanism.js",
+        "random.js",
+        "report.js",
+        "outbox.js",
+        "dom.js",
+        "fields.js",
+        "words.js",
+    ],
 )
 def test_a_page_whose_code_did_not_load_says_so(site, device, file):
     device.context.route(f"**/{file}", lambda route: route.fulfill(status=404))
@@ -115,6 +125,24 @@ def many_options(definition):
     question["channel"].update(k=k, T=math.ceil(math.e**12 * 1.0001), L=1)
 
 
+def every_bit(definition):
+    """Each bit is kept with p = .9, all ten together are above epsilon 12."""
+    question = definition["pages"][0]["questions"][0]
+    options = [{"id": f"o{i}", "label": str(i)} for i in range(10)]
+    channel = {"kind": "bit_vector", "m": 10, "s": 9, "alone": 1, "sampled": 10, "T": 9, "L": 1}
+    question.update(type="multiple_choice", options=options, opt_out="o9", channel=channel)
+    question.update(max_ticks=9, alone=1)
+
+
+def a_certain_number(definition):
+    """Of 1,000 reports one is as good as certain for who stands at the end of the grid."""
+    question = definition["pages"][0]["questions"][0]
+    grid = {"low": 0, "step": 1, "points": 2, "decimals": 0, "unit": ""}
+    table = {"name": "one_bit", "R": 1, "T": 999, "L": 1}
+    channel = {"kind": "weight_table", "table": table, "no_answers": 0}
+    question.update(type="number", options=[], opt_out="", grid=grid, channel=channel)
+
+
 def all_together(definition):
     """Each question alone is below the ceiling, all together are above 20."""
     (question,) = definition["pages"][0]["questions"]
@@ -128,9 +156,18 @@ def all_together(definition):
         weaken(1998),
         weaken(199),
         many_options,
+        every_bit,
+        a_certain_number,
         all_together,
     ],
-    ids=["p .999", "p just above .99", "epsilon above 12", "total above 20"],
+    ids=[
+        "p .999",
+        "p just above .99",
+        "epsilon above 12",
+        "bits above 12",
+        "a table above .99",
+        "total above 20",
+    ],
 )
 def test_a_definition_above_the_built_in_ceilings_is_refused_even_with_a_matching_link(
     site, device, change

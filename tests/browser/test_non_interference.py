@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import pytest
 from playwright.sync_api import Page, Request
 
+from survey.mechanism import AnyChannel, BitVector, WeightTable
 from tests.browser.conftest import Device, Site
-from tests.browser.respondent import answer_and_send, heading, wait_sent, wait_waiting
+from tests.browser.respondent import (
+    answer,
+    choose,
+    entry,
+    heading,
+    press,
+    wait_sent,
+    wait_waiting,
+)
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
 
@@ -84,12 +93,25 @@ def visit(
 ) -> dict[str, object]:
     truths = FIRST[pattern[0]], SECOND[pattern[1]]
     chosen = [word(truth, code) for truth, code in zip(truths, codes, strict=True)]
+    return visit_with(new_device, link, lambda page: answer(page, pattern), chosen, codes, end)
+
+
+def visit_with(
+    new_device: Callable[..., Device],
+    link: str,
+    fill_in: Callable[[Page], None],
+    chosen: list[int],
+    codes: Sequence[object],
+    end: Callable[[Page], None],
+) -> dict[str, object]:
+    """A visit with these words for the generator, which must come out as these codes."""
     device = new_device()
     device.context.add_init_script(STUB.replace("CHOSEN", json.dumps(chosen)))
     if end is wait_waiting:
         device.context.route("**/reports", lambda route: route.abort())
     page = device.open(link)
-    answer_and_send(page, pattern)
+    fill_in(page)
+    press(page, "Send my report")
     end(page)
     assert json.loads(device.bodies[0])["codes"] == list(codes)
     found = watched(device, page)
@@ -129,3 +151,111 @@ def test_other_codes_do_show_so_the_comparison_can_fail(site, new_device):
     )  # the same id with other bytes: 409
     assert one["requests"] != other["requests"]
     assert one["dom"] != other["dom"]
+
+
+# -- ticks, numbers, dates and paths
+
+NIGHTS = """
+slug = "small"
+title = "Nights"
+allow_skip_logic = true
+epsilon = 1
+[[pages]]
+[[pages.questions]]
+id = "reasons"
+type = "multiple_choice"
+text = "Why were you awake?"
+mechanism = "bits"
+options = [{id = "work", label = "Work"}, {id = "child", label = "A child"}]
+[[pages]]
+[[pages.questions]]
+id = "hours"
+type = "number"
+text = "How many hours did you work?"
+low = 0
+high = 6
+mechanism = "square_wave"
+does_not_apply = true
+ask_if = { question = "reasons", options = ["work"] }
+[[pages]]
+[[pages.questions]]
+id = "since"
+type = "date"
+text = "Since when?"
+low = 2020-01-01
+high = 2020-01-07
+mechanism = "square_wave"
+"""
+CODES = ("YA", 2, 3)
+"""Bits 0110; the third and the fourth column."""
+
+VISITS = [
+    # ticks and their bits; hours typed and their truth; date typed and its truth
+    (["Work", "A child"], [1, 1, 0, 0], "2", 2, "2020-01-03", 2),
+    (["Work"], [1, 0, 0, 0], "0.4", 0, "2020-01-01", 0),
+    (["Work"], [1, 0, 0, 0], "Prefer not to say", 8, "Prefer not to say", 7),
+    (["A child"], [0, 1, 0, 0], None, 7, "2020-01-05", 4),
+    (["None of these"], [0, 0, 1, 0], None, 7, "2020-01-02", 1),
+    ([], [0, 0, 0, 1], None, 7, "", 7),
+]
+
+
+def words(channel: AnyChannel, truth: int | list[int], code: object) -> list[int]:
+    """Generator words that turn this truth into this code."""
+    if isinstance(channel, BitVector):
+        bits = [int(bit) for bit in "0110"]
+        assert isinstance(truth, list)
+        return [0 if tick == bit else channel.T for tick, bit in zip(truth, bits, strict=True)]
+    assert isinstance(channel, WeightTable)
+    return [int(channel.weights[truth][:code].sum())]
+
+
+def give(page: Page, given: str) -> None:
+    """Type it, choose it, or leave the question out."""
+    if given == "Prefer not to say":
+        choose(page, given)
+    elif given:
+        entry(page).fill(given)
+    else:
+        press(page, "Continue")
+    press(page, "Continue")
+
+
+def fill_in(page: Page, ticks: list[str], hours: str | None, since: str) -> None:
+    press(page, "Start")
+    for label in ticks:
+        choose(page, label)
+    if not ticks:
+        press(page, "Continue")
+    press(page, "Continue")
+    if hours is not None:
+        heading(page, "How many hours did you work?")
+        give(page, hours)
+    heading(page, "Since when?")
+    give(page, since)
+    heading(page, "Check your answers")
+
+
+@pytest.mark.parametrize("end", [wait_sent, wait_waiting])
+def test_ticks_numbers_dates_and_paths_leave_the_same_traces_when_the_codes_agree(
+    site, new_device, end
+):
+    survey = site.publish(NIGHTS)
+    channels = [question.channel for question in survey.definition.questions]
+    traces = []
+    for ticks, bits, hours, hour, since, day in VISITS:
+        truths = (bits, hour, day)
+        chosen = [
+            word
+            for channel, truth, code in zip(channels, truths, CODES, strict=True)
+            for word in words(channel, truth, code)
+        ]
+
+        def fill(page: Page, given: tuple[list[str], str | None, str] = (ticks, hours, since)):
+            fill_in(page, *given)
+
+        traces.append(visit_with(new_device, site.link(survey), fill, chosen, CODES, end))
+    first, *others = traces
+    assert first["requests"]
+    for visited, other in zip(VISITS[1:], others, strict=True):
+        assert other == first, visited

@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.respondent import answer, choose, heading, option, press, wait_sent
+from tests.browser.respondent import answer, choose, entry, heading, option, press, wait_sent
+from tests.browser.surveys import EVERY_TYPE
 
 pytestmark = pytest.mark.web
 
@@ -186,7 +187,8 @@ def check_basics(page: Page) -> None:
     )
     assert levels.count(1) == 1
     unnamed = page.evaluate("""[...document.querySelectorAll("input,button,a,summary")].filter(e =>
-        !(e.ariaLabel || e.labels?.[0]?.textContent || e.textContent).trim()).length""")
+        !(e.ariaLabel || document.getElementById(e.getAttribute("aria-labelledby"))?.textContent ||
+        e.labels?.[0]?.textContent || e.textContent).trim()).length""")
     assert unnamed == 0
     steps = [after - before for before, after in pairwise(levels)]
     assert all(step <= 1 for step in steps), levels
@@ -218,7 +220,7 @@ def test_every_view_has_a_language_one_heading_names_and_focus_on_the_heading(pa
     press(page, "Continue")
     check_basics(page)
     expect(page.get_by_role("group", name="First question?")).to_have_accessible_description(
-        "A hint to the first. Not answered. Continue without choosing and it will count as "
+        "A hint to the first. Not answered. Continue without an answer and it will count as "
         "“Prefer not to say”."
     )
     choose(page, "Yes")
@@ -244,6 +246,25 @@ def test_every_view_has_a_language_one_heading_names_and_focus_on_the_heading(pa
     press(page, "Remove the trace from this device")
     heading(page, "The trace was removed")
     arrived()
+
+
+def test_every_type_of_question_has_names_descriptions_and_one_heading(site, device):
+    page = device.open(site.link(site.publish(EVERY_TYPE)))
+    check_basics(page)
+    press(page, "Start")
+    steps = ["I was ill", "Does not apply", "Prefer not to say", "2", "", "Does not apply"]
+    for label in steps:
+        expect(page.locator("h1")).to_be_focused()
+        check_basics(page)
+        press(page, "Continue")
+        check_basics(page)
+        if label:
+            choose(page, label)
+        else:
+            entry(page).fill("1")
+        press(page, "Continue")
+    heading(page, "Check your answers")
+    check_basics(page)
 
 
 def test_focus_is_visible_by_keyboard(site, new_device):

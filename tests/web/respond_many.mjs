@@ -1,10 +1,10 @@
 // Answers a survey for many people with the shipped client: node respond_many.mjs URL < people.json
-// people.json: [{question id: option index, ...}, ...]; prints how many reports were accepted.
+// people.json: [{question id: answer, ...}, ...]; prints how many reports were accepted.
 import { readFileSync } from "node:fs";
 import { webcrypto } from "node:crypto";
 import { readDefinition } from "../../client_js/src/definition.js";
 import { createUniformBelow, drawBytes } from "../../client_js/src/random.js";
-import { makeReport } from "../../client_js/src/report.js";
+import { drawQuestions, makeReport } from "../../client_js/src/report.js";
 import { sendReport } from "../../client_js/src/transport.js";
 
 const AT_ONCE = 16;
@@ -23,7 +23,13 @@ let accepted = 0;
 async function answerInTurn() {
   while (next < people.length) {
     const answers = people[next++];
-    const body = makeReport(definition, answers, uniformBelow, drawBytes(getRandomValues, 16));
+    const circumstances = {
+      stratum: "",
+      invitation: "",
+      drawn: drawQuestions(definition, uniformBelow),
+    };
+    const id = drawBytes(getRandomValues, 16);
+    const body = makeReport(definition, answers, uniformBelow, id, circumstances);
     const outcome = await sendReport(fetch, `${url}/reports`, body);
     if (outcome.outcome !== "accepted") throw new Error(JSON.stringify(outcome));
     accepted += 1;

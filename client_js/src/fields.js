@@ -1,0 +1,365 @@
+/**
+ * One kind of input per kind of question: options, ticks, a number, a date; and what they say.
+ *
+ * A number becomes a grid point here, in integers; what was typed is not kept anywhere.
+ */
+
+import { element, surveyText } from "./dom.js";
+import { isEntered } from "./report.js";
+import { words } from "./words.js";
+
+/**
+ * @typedef {import("./definition.js").Question} Question
+ * @typedef {import("./definition.js").Grid} Grid
+ * @typedef {import("./report.js").Answer} Answer
+ * @typedef {object} Filled
+ * @property {{language: string}} definition
+ * @property {Question} question
+ * @property {string} name  of its inputs, made for this load
+ * @property {Answer | undefined} answer
+ * @property {(answer: Answer | undefined) => void} onAnswer  undefined: it has none any more
+ * @property {(text: string) => void} onProblem  what is wrong at this moment, "" when nothing is
+ * @typedef {object} Field
+ * @property {HTMLElement[]} content
+ * @property {string} hint  how to fill it in, "" when that needs no words
+ * @property {HTMLElement} first
+ * @property {HTMLElement | null} entry  an input that its question must label
+ * @property {() => string} problem  why what stands there is no answer, "" when it is one or empty
+ * @typedef {{row: HTMLElement, input: HTMLInputElement, option: number}} Choice
+ */
+
+/**
+ * The field of a question.
+ *
+ * @param {Filled} filled
+ * @returns {Field}
+ */
+export function createField(filled) {
+  const { type, grid } = filled.question;
+  if (type === "multiple_choice") return checkboxes(filled);
+  if (grid === null || !isEntered(type)) return radios(filled);
+  return type === "date" ? dateField(filled, grid) : numberField(filled, grid);
+}
+
+/** @param {Filled} filled @returns {Field} */
+function radios(filled) {
+  const { question, answer, onAnswer } = filled;
+  const choices = question.options.map((_, option) => choice(filled, option, "radio"));
+  for (const { input, option } of choices) {
+    input.checked = answer === option;
+    input.addEventListener("change", () => onAnswer(option));
+  }
+  return {
+    content: [element("div", { class: "choices" }, ...choices.map(({ row }) => row))],
+    hint: "",
+    first: choices[0].input,
+    entry: null,
+    problem: () => "",
+  };
+}
+
+/**
+ * Ticks; one that stands alone clears all others and is cleared by them.
+ *
+ * @param {Filled} filled
+ * @returns {Field}
+ */
+function checkboxes(filled) {
+  const { options, alone, max_ticks: most } = filled.question;
+  const together = options.length - alone;
+  const choices = options.map((_, option) => choice(filled, option, "checkbox"));
+  const ticked = () => choices.filter(({ input }) => input.checked).map(({ option }) => option);
+  const problem = () => (ticked().length > most ? words.field.tooMany(most) : "");
+  for (const { input, option } of choices) {
+    input.checked = Array.isArray(filled.answer) && filled.answer.includes(option);
+    input.addEventListener("change", () => {
+      if (input.checked) clearOthers(choices, option, together);
+      filled.onProblem(problem());
+      const answer = ticked();
+      filled.onAnswer(answer.length === 0 || problem() !== "" ? undefined : answer);
+    });
+  }
+  return {
+    content: [tickList(choices, together)],
+    hint: most < together ? words.field.upTo(most) : words.field.allThatApply,
+    first: choices[0].input,
+    entry: null,
+    problem,
+  };
+}
+
+/** @param {Choice[]} choices @param {number} ticked @param {number} together */
+function clearOthers(choices, ticked, together) {
+  for (const { input, option } of choices) {
+    const isApart = ticked >= together || option >= together;
+    if (isApart && option !== ticked) input.checked = false;
+  }
+}
+
+/** @param {Choice[]} choices @param {number} together */
+function tickList(choices, together) {
+  const rows = choices.map(({ row }) => row);
+  const divided = [...rows.slice(0, together), divider(), ...rows.slice(together)];
+  return element("div", { class: "choices" }, ...divided);
+}
+
+function divider() {
+  return element("p", { class: "or" }, words.field.or);
+}
+
+/**
+ * The whole row is the label, so the whole row can be tapped.
+ *
+ * @param {Filled} filled
+ * @param {number} option
+ * @param {"radio" | "checkbox"} type
+ * @returns {Choice}
+ */
+function choice({ definition, question, name }, option, type) {
+  const input = element("input", { type, name, autocomplete: "off" });
+  const label = element("span", surveyText(definition), question.options[option].label);
+  return { row: element("label", { class: "choice" }, input, label), input, option };
+}
+
+/** @param {Filled} filled @param {Grid} grid @returns {Field} */
+function numberField(filled, grid) {
+  const { number, rounded, thousands } = words.field;
+  const [low, high] = [decimalAt(grid, 0), decimalAt(grid, grid.points - 1)];
+  const step = decimalAt({ ...grid, low: 0 }, 1);
+  // Phones' number pads have no minus sign, and only some have a decimal mark.
+  const whole = grid.decimals === 0 ? "numeric" : "decimal";
+  const attributes = {
+    type: "text",
+    inputmode: grid.low < 0 ? "text" : whole,
+    spellcheck: "false",
+  };
+  const hints = [
+    number(low, high, grid.unit, step === "1"),
+    ...(step === "1" ? [] : [rounded(step)]),
+    ...([low, high].some((bound) => /\d{4}/.test(bound)) ? [thousands] : []),
+  ];
+  return entryField(filled, grid, {
+    attributes: { ...attributes, class: "entry" },
+    hint: hints.join(" "),
+    write: (index) => decimalAt(grid, index),
+    read: (input) => nearestPoint(grid, input.value),
+    isEmpty: (input) => input.value.trim() === "",
+    problem: words.field.numberWrong(low, high),
+  });
+}
+
+/** @param {Filled} filled @param {Grid} grid @returns {Field} */
+function dateField(filled, grid) {
+  const { language } = filled.definition;
+  const bounds = [0, grid.points - 1].map((index) => dayText(grid, index, language));
+  const hint = words.field.date(bounds[0], bounds[1]);
+  const steps = grid.step === 1 ? "" : ` ${words.field.roundedDays(grid.step)}`;
+  const [min, max] = [isoDay(grid, 0), isoDay(grid, grid.points - 1)];
+  return entryField(filled, grid, {
+    attributes: { type: "date", min, max, class: "entry day" },
+    hint: `${hint}${steps}`,
+    write: (index) => isoDay(grid, index),
+    read: (input) => nearestDay(grid, input.valueAsNumber),
+    // Half a date has no value, but it is not nothing.
+    isEmpty: (input) => input.value === "" && !input.validity.badInput,
+    problem: words.field.dateWrong(bounds[0], bounds[1]),
+  });
+}
+
+/**
+ * @typedef {object} Entry
+ * @property {Record<string, string>} attributes
+ * @property {string} hint
+ * @property {(index: number) => string} write  a grid point as the input takes it
+ * @property {(input: HTMLInputElement) => number | null} read  the grid point nearest to its entry
+ * @property {(input: HTMLInputElement) => boolean} isEmpty
+ * @property {string} problem
+ */
+
+/**
+ * A field to type in, and beside it the options that are no answer: either clears the other.
+ *
+ * @param {Filled} filled
+ * @param {Grid} grid
+ * @param {Entry} entry
+ * @returns {Field}
+ */
+function entryField(filled, grid, entry) {
+  const input = entryInput(filled, grid, entry);
+  const silent = filled.question.options.map((_, option) => choice(filled, option, "radio"));
+  for (const one of silent) offerInstead(filled, grid, input, one);
+  input.addEventListener("input", () => {
+    for (const one of silent) one.input.checked = false;
+    filled.onAnswer(entry.read(input) ?? undefined);
+  });
+  const rows = [divider(), ...silent.map(({ row }) => row)];
+  const others = silent.length === 0 ? [] : [element("div", { class: "choices" }, ...rows)];
+  return {
+    content: [entryRow(input, grid.unit, filled.definition), ...others],
+    hint: entry.hint,
+    first: input,
+    entry: input,
+    problem: () => (entry.isEmpty(input) || entry.read(input) !== null ? "" : entry.problem),
+  };
+}
+
+/** @param {Filled} filled @param {Grid} grid @param {Entry} entry */
+function entryInput({ name, answer }, grid, { attributes, write }) {
+  const input = element("input", { ...attributes, name, autocomplete: "off" });
+  if (typeof answer === "number" && answer < grid.points) input.value = write(answer);
+  return input;
+}
+
+/**
+ * An option that is no answer, beside the field that it clears.
+ *
+ * @param {Filled} filled
+ * @param {Grid} grid
+ * @param {HTMLInputElement} entry
+ * @param {Choice} beside
+ */
+function offerInstead({ answer, onAnswer, onProblem }, grid, entry, { input, option }) {
+  input.checked = answer === grid.points + option;
+  input.addEventListener("change", () => {
+    entry.value = "";
+    onProblem("");
+    onAnswer(grid.points + option);
+  });
+}
+
+/**
+ * The unit stands in the hint too, which is read aloud.
+ *
+ * @param {HTMLElement} input
+ * @param {string} unit
+ * @param {{language: string}} definition
+ */
+function entryRow(input, unit, definition) {
+  const spoken = { class: "unit", "aria-hidden": "true", ...surveyText(definition) };
+  const suffix = unit === "" ? [] : [element("span", spoken, unit)];
+  return element("div", { class: "entry-row" }, input, ...suffix);
+}
+
+/**
+ * An answer in words, one text per option.
+ *
+ * @param {Question} question
+ * @param {Answer} answer
+ * @param {string} language
+ * @returns {string[]}
+ */
+export function answerTexts({ type, options, grid }, answer, language) {
+  if (typeof answer !== "number") return answer.map((option) => options[option].label);
+  if (grid === null || !isEntered(type)) return [options[answer].label];
+  if (answer >= grid.points) return [options[answer - grid.points].label];
+  if (type === "date") return [dayText(grid, answer, language)];
+  return [`${decimalAt(grid, answer)} ${grid.unit}`.trim()];
+}
+
+/**
+ * The grid point nearest to a number that was typed; halves go up. Text in, integers throughout.
+ *
+ * @param {Grid} grid
+ * @param {string} text
+ * @returns {number | null}  null for what is no number or outside the grid
+ */
+export function nearestPoint({ low, step, points, decimals }, text) {
+  const written = parseDecimal(text);
+  if (written === null) return null;
+  const units = written.units * 10n ** BigInt(decimals);
+  const [first, width] = [BigInt(low) * written.scale, BigInt(step) * written.scale];
+  const above = units - first;
+  if (above < 0n || above > width * BigInt(points - 1)) return null;
+  return Number((2n * above + width) / (2n * width));
+}
+
+/**
+ * Digits with at most one comma or point; other scripts' digits and the real minus sign count too.
+ *
+ * "1,000" is a thousand to some and one to others: three digits after the mark are no number here.
+ *
+ * @param {string} text
+ * @returns {{units: bigint, scale: bigint} | null}  units/scale
+ */
+function parseDecimal(text) {
+  const plain = text.replace(/[\s\u200e\u200f]/g, "").replace(/[٠-٩۰-۹]/g, westernDigit);
+  const parts = /^([-\u2212+]?)(\d{0,20})(?:[.,\u066b](\d{0,20}))?$/.exec(plain);
+  const [, sign = "", whole = "", fraction = ""] = parts ?? [];
+  if (whole + fraction === "") return null;
+  if (fraction.length === 3 && /^[1-9]\d{0,2}$/.test(whole)) return null;
+  const units = BigInt(whole + fraction);
+  const isNegative = sign === "-" || sign === "\u2212";
+  return { units: isNegative ? -units : units, scale: 10n ** BigInt(fraction.length) };
+}
+
+/** @param {string} digit  Arabic or Persian */
+function westernDigit(digit) {
+  return String(digit.charCodeAt(0) & 15);
+}
+
+/**
+ * A grid point as a decimal, exactly, without needless zeros.
+ *
+ * @param {Grid} grid
+ * @param {number} index
+ */
+export function decimalAt({ low, step, decimals }, index) {
+  const value = BigInt(low) + BigInt(index) * BigInt(step);
+  const digits = String(value < 0n ? -value : value).padStart(decimals + 1, "0");
+  const whole = digits.slice(0, digits.length - decimals);
+  const fraction = digits.slice(digits.length - decimals).replace(/0+$/, "");
+  return `${value < 0n ? "\u2212" : ""}${whole}${fraction === "" ? "" : `.${fraction}`}`;
+}
+
+const DAY = 86_400_000;
+
+/**
+ * The grid point nearest to a day, given in milliseconds since 1970 as date fields give it.
+ *
+ * @param {Grid} grid
+ * @param {number} milliseconds
+ * @returns {number | null}  null for what is no day or outside the grid
+ */
+export function nearestDay({ low, step, points }, milliseconds) {
+  const above = milliseconds / DAY - low;
+  const isInside = Number.isInteger(above) && above >= 0 && above <= step * (points - 1);
+  return isInside ? Math.floor((2 * above + step) / (2 * step)) : null;
+}
+
+/**
+ * A grid point as a day of the calendar that date fields use.
+ *
+ * @param {Grid} grid
+ * @param {number} index
+ * @param {string} language
+ */
+export function dayText({ low, step }, index, language) {
+  const options = /** @type {const} */ ({
+    day: "numeric",
+    month: "long",
+    year: "numeric",
+    calendar: "gregory",
+    timeZone: "UTC",
+  });
+  return new Intl.DateTimeFormat(localeOf(language), options).format((low + index * step) * DAY);
+}
+
+/**
+ * Plain English would put the month first; a language nobody knows must not stop the survey.
+ *
+ * @param {string} language
+ */
+function localeOf(language) {
+  try {
+    return language === "en" ? "en-GB" : Intl.getCanonicalLocales(language)[0];
+  } catch {
+    return "en-GB";
+  }
+}
+
+/** As date fields write it, and written by one. @param {Grid} grid @param {number} index */
+function isoDay({ low, step }, index) {
+  const field = element("input", { type: "date" });
+  field.valueAsNumber = (low + index * step) * DAY;
+  return field.value;
+}

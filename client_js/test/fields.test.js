@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { answerTexts, dayText, decimalAt, nearestDay, nearestPoint } from "../src/fields.js";
+import { amount, bits, question, table } from "./support.js";
+
+const grid = (low, step, points, decimals = 0) => ({ low, step, points, decimals, unit: "" });
+const HALVES = grid(-10, 5, 41, 1);
+const FIVES = grid(0, 5, 17);
+
+for (const [text, index] of [
+  ["0", 0],
+  ["80", 16],
+  ["35", 7],
+  ["37.4", 7],
+  ["37,4", 7],
+  ["37.5", 8],
+  ["37.49999999999999999", 7],
+  [" 35 ", 7],
+  ["+35", 7],
+  ["035", 7],
+  ["35.", 7],
+  ["35.0", 7],
+  ["٣٥", 7],
+  ["۳۵", 7],
+  ["٣٧٫٦", 8],
+  ["-0", 0],
+]) {
+  test(`"${text}" on steps of 5 up to 80 is point ${index}`, () => {
+    assert.equal(nearestPoint(FIVES, text), index);
+  });
+}
+
+for (const text of [
+  "80.01",
+  "-1",
+  "-0.001",
+  "81",
+  "1e1",
+  "0x10",
+  "Infinity",
+  "NaN",
+  "3 hours",
+  "1.2.3",
+  "1,2.3",
+  "--1",
+  "- ",
+  ".",
+  ",",
+  "",
+  " ",
+  "1-",
+  "²",
+  "9".repeat(21),
+]) {
+  test(`"${text}" is no number from 0 to 80`, () => {
+    assert.equal(nearestPoint(FIVES, text), null);
+  });
+}
+
+test("a minus sign is taken as keyboards write it and as printers do", () => {
+  for (const text of ["-0.5", "\u22120.5", "-,5", "\u2212.5", "\u200e-0.5"]) {
+    assert.equal(nearestPoint(HALVES, text), 1);
+  }
+  assert.equal(nearestPoint(HALVES, "-0.75"), 1);
+  assert.equal(nearestPoint(HALVES, "-0.76"), 0);
+});
+
+test("what is a thousand to some and one to others is no number", () => {
+  const wide = grid(0, 1, 1000);
+  for (const text of ["1,000", "1.000", "12.500", "999,999"]) {
+    assert.equal(nearestPoint(wide, text), null);
+  }
+  for (const text of ["0.125", "0,125", "1.0", "1.0000"]) {
+    assert.notEqual(nearestPoint(wide, text), null);
+  }
+  assert.equal(nearestPoint(wide, "9 99"), 999);
+});
+
+test("every point is its own nearest, however small its steps and far its start", () => {
+  for (const one of [FIVES, HALVES, grid(999_999_999_000, 1, 1000), grid(-3, 1, 1000, 6)]) {
+    for (let index = 0; index < one.points; index += 1) {
+      assert.equal(nearestPoint(one, decimalAt(one, index)), index);
+    }
+  }
+});
+
+test("rounding is exact where a float would fall on the other side", () => {
+  // 1.005 is 1.00499999999999989... as a float.
+  assert.equal(nearestPoint(grid(0, 1, 1000, 2), "1.0050"), 101);
+  assert.equal(nearestPoint(grid(0, 1, 1000, 2), "1.00499999999999989"), 100);
+});
+
+test("decimals are written exactly, without needless zeros", () => {
+  assert.deepEqual(
+    [0, 1, 2, 3].map((i) => decimalAt(HALVES, i)),
+    ["\u22121", "\u22120.5", "0", "0.5"],
+  );
+  assert.equal(decimalAt(grid(5, 1, 2, 3), 0), "0.005");
+  assert.equal(decimalAt(grid(100, 1, 2, 0), 0), "100");
+  assert.equal(decimalAt(grid(0.1 * 10, 1, 3, 1), 2), "0.3");
+});
+
+const DAY = 86_400_000;
+const WEEKS = grid(10_287, 7, 53);
+
+test("a day goes to the nearest day of the grid", () => {
+  assert.equal(nearestDay(WEEKS, 10_287 * DAY), 0);
+  assert.equal(nearestDay(WEEKS, 10_290 * DAY), 0);
+  assert.equal(nearestDay(WEEKS, 10_291 * DAY), 1);
+  assert.equal(nearestDay(WEEKS, (10_287 + 52 * 7) * DAY), 52);
+});
+
+for (const wrong of [10_286 * DAY, (10_288 + 52 * 7) * DAY, Number.NaN, 10_287 * DAY + 1]) {
+  test(`${wrong} ms is no day of the grid`, () => {
+    assert.equal(nearestDay(WEEKS, wrong), null);
+  });
+}
+
+test("a day is written in the survey's language, by the calendar it was given in", () => {
+  assert.equal(dayText(WEEKS, 0, "en"), "2 March 1998");
+  assert.equal(dayText(WEEKS, 0, "en-US"), "March 2, 1998");
+  assert.equal(dayText(WEEKS, 0, "es"), "2 de marzo de 1998");
+  assert.match(dayText(WEEKS, 0, "ar-SA"), /١٩٩٨|1998/);
+  assert.equal(dayText(grid(-719_162, 1, 2), 0, "en"), "1 January 1");
+});
+
+test("a language that nobody knows does not stop the survey", () => {
+  for (const language of ["en-12", "x", ""]) {
+    assert.equal(dayText(WEEKS, 0, language), "2 March 1998");
+  }
+});
+
+test("an answer is shown in words, whatever its kind", () => {
+  const hours = amount("a", table({ name: "one_bit", R: 16, T: 3, L: 1 }, 2), { grid: FIVES });
+  const spoken = { ...hours, grid: { ...FIVES, unit: "hours" } };
+  assert.deepEqual(answerTexts(spoken, 7, "en"), ["35 hours"]);
+  assert.deepEqual(answerTexts(hours, 7, "en"), ["35"]);
+  assert.deepEqual(answerTexts(spoken, 18, "en"), ["Option 1"]);
+  const since = { ...hours, type: "date", grid: { ...WEEKS, points: 17 } };
+  assert.deepEqual(answerTexts(since, 0, "en"), ["2 March 1998"]);
+  assert.deepEqual(answerTexts(since, 17, "en"), ["Option 0"]);
+  const ticks = question("b", bits(5, 3, 1, { alone: 1 }));
+  assert.deepEqual(answerTexts(ticks, [0, 2], "en"), ["Option 0", "Option 2"]);
+  const scale = question("c", table({ name: "by_distance", weights: [4, 2, 1] }, 1), {
+    type: "scale",
+    grid: grid(0, 1, 3),
+  });
+  assert.deepEqual(answerTexts(scale, 3, "en"), ["Option 3"]);
+});

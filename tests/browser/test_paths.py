@@ -1,0 +1,192 @@
+"""Which questions one person is asked: by what was answered before, or drawn at random."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.respondent import choose, entry, heading, option, press, review, wait_sent
+from tests.browser.surveys import SAMPLED, SKIPS
+
+pytestmark = pytest.mark.web
+
+NIGHTS = "Do you work at night?"
+OFTEN = "How many nights a week?"
+SLEEP = "How many hours do you sleep after it?"
+TIRED = "Are you tired?"
+
+
+@pytest.fixture
+def page(site, device) -> Page:
+    """The start page of a survey whose questions depend on each other."""
+    return device.open(site.link(site.publish(SKIPS)))
+
+
+def go(page: Page, *labels: str) -> None:
+    for label in labels:
+        choose(page, label)
+        press(page, "Continue")
+
+
+def asked(page: Page) -> list[str]:
+    """The questions of the review."""
+    heading(page, "Check your answers")
+    return page.locator(".answers dt").all_inner_texts()
+
+
+def test_the_start_page_says_that_the_time_taken_may_tell_what_was_skipped(page, site, device):
+    expect(page.get_by_text("how long you take may tell which questions were")).to_be_visible()
+    plain = device.open(site.link(site.publish()))
+    heading(plain, "A small survey")
+    expect(plain.get_by_text("how long you take")).to_have_count(0)
+
+
+def test_questions_that_do_not_apply_are_passed_over_both_ways(page):
+    press(page, "Start")
+    heading(page, NIGHTS)
+    go(page, "No")
+    heading(page, TIRED)
+    expect(page.get_by_text("Page 4 of 4")).to_be_visible()
+    press(page, "Back")
+    heading(page, NIGHTS)
+    go(page, "Yes")
+    heading(page, OFTEN)
+    go(page, "One or two")
+    heading(page, TIRED)
+    go(page, "Yes")
+    assert asked(page) == [NIGHTS, OFTEN, TIRED]
+    press(page, "Back")
+    heading(page, TIRED)
+    press(page, "Back")
+    heading(page, OFTEN)
+
+
+def test_a_question_left_untouched_counts_as_prefer_not_to_say_for_those_that_depend_on_it(page):
+    press(page, "Start")
+    press(page, "Continue")
+    press(page, "Continue")
+    heading(page, TIRED)
+
+
+def test_after_a_change_new_questions_are_asked_before_the_review_comes_back(page):
+    press(page, "Start")
+    go(page, "No", "Yes")
+    assert asked(page) == [NIGHTS, TIRED]
+    page.get_by_role("button", name=f"Change: {NIGHTS}").tap()
+    choose(page, "Yes")
+    press(page, "Continue to review")
+    heading(page, OFTEN)
+    choose(page, "More")
+    press(page, "Continue to review")
+    heading(page, SLEEP)
+    press(page, "Continue to review")
+    press(page, "Continue to review")
+    assert asked(page) == [NIGHTS, OFTEN, SLEEP, TIRED]
+    expect(review(page, "sleep")).to_contain_text("Prefer not to say not answered")
+    page.get_by_role("button", name=f"Change: {NIGHTS}").tap()
+    choose(page, "No")
+    press(page, "Continue to review")
+    assert asked(page) == [NIGHTS, TIRED]
+
+
+def test_back_from_a_change_that_leaves_questions_open_does_not_skip_them(page):
+    press(page, "Start")
+    go(page, "No", "Yes")
+    page.get_by_role("button", name=f"Change: {NIGHTS}").tap()
+    choose(page, "Yes")
+    press(page, "Back")
+    heading(page, "Nights")
+    press(page, "Start")
+    press(page, "Continue")
+    heading(page, OFTEN)
+    go(page, "One or two")
+    heading(page, TIRED)
+
+
+@pytest.mark.security
+def test_every_path_sends_one_report_of_the_same_form_and_length(site, new_device):
+    link = site.link(site.publish(SKIPS))
+    bodies = []
+    for labels, hours in ((("No", "Yes"), ""), (("Yes", "More"), "5"), (("Yes", "One or two"), "")):
+        device = new_device()
+        page = device.open(link)
+        press(page, "Start")
+        go(page, *labels)
+        if hours:
+            heading(page, SLEEP)
+            entry(page).fill(hours)
+            press(page, "Continue")
+        if labels[0] == "Yes":
+            go(page, "No")
+        press(page, "Send my report")
+        wait_sent(page)
+        (body,) = device.bodies
+        bodies.append(body)
+    assert len({len(body) for body in bodies}) == 1
+    for body in bodies:
+        codes = json.loads(body)["codes"]
+        assert len(codes) == 4
+        assert None not in codes
+
+
+# -- sampling
+
+
+def test_only_the_drawn_questions_exist_and_the_others_are_not_asked(site, device):
+    page = device.open(site.link(site.publish(SAMPLED)))
+    expect(
+        page.get_by_text("Each person is asked 2 of 5 questions, chosen at random.")
+    ).to_be_visible()
+    press(page, "Start")
+    shown = []
+    for number in (1, 2):
+        expect(page.get_by_text(f"Page {number} of 2")).to_be_visible()
+        shown.append(page.locator("h1").inner_text())
+        go(page, "Yes")
+    assert len(set(shown)) == 2
+    assert asked(page) == shown
+    press(page, "Send my report")
+    wait_sent(page)
+    codes = json.loads(device.bodies[0])["codes"]
+    drawn = sorted(int(re.sub(r"\D", "", text)) for text in shown)
+    assert [i for i, code in enumerate(codes) if code is not None] == drawn
+    page.get_by_text("What was sent").tap()
+    expect(page.get_by_text("Not asked", exact=True)).to_have_count(3)
+
+
+def test_questions_are_drawn_once_a_visit_not_again_with_every_start(site, device):
+    page = device.open(site.link(site.publish(SAMPLED)))
+    found = set()
+    for _ in range(6):
+        press(page, "Start")
+        found.add(page.locator("h1").inner_text())
+        press(page, "Back")
+        heading(page, "Some of five")
+    assert len(found) == 1
+
+
+def test_people_are_asked_different_questions(site, device):
+    link = site.link(site.publish(SAMPLED))
+    found = set()
+    page = device.open(link)
+    for _ in range(30):
+        press(page, "Start")
+        found.add(page.locator("h1").inner_text())
+        page.reload()
+    # One question alone would come first 30 times with probability (2/5)^30.
+    assert len(found) > 1
+
+
+@pytest.mark.security
+def test_a_generator_that_fails_when_questions_are_drawn_asks_nothing(site, device):
+    page = device.open(site.link(site.publish(SAMPLED)))
+    heading(page, "Some of five")
+    page.evaluate("void (crypto.getRandomValues = () => { throw new Error('no entropy') })")
+    press(page, "Start")
+    heading(page, "This survey cannot start")
+    expect(page.locator(".notice")).to_contain_text("no secure random numbers")
+    expect(option(page, "Yes")).to_have_count(0)
+    assert device.posts == []

@@ -1,0 +1,360 @@
+"""Ticks, numbers and dates: by finger, by keyboard, wrong, changed, reviewed and sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.respondent import choose, entry, heading, option, press, review, wait_sent
+from tests.browser.surveys import EVERY_TYPE
+
+pytestmark = pytest.mark.web
+
+REASONS = "Why did you stay at home?"
+HOURS = "How many hours did you work last week?"
+SINCE = "Since when have you worked here?"
+MOOD = "How do you feel at work?"
+WARMTH = "How warm is your place of work?"
+PLACES = "Places and tools"
+
+
+@pytest.fixture
+def page(site, device) -> Page:
+    """The first question of a survey with all types."""
+    shown = device.open(site.link(site.publish(EVERY_TYPE)))
+    press(shown, "Start")
+    heading(shown, REASONS)
+    return shown
+
+
+def ticked(page: Page) -> list[str]:
+    return page.locator("label.choice:has(input:checked)").all_inner_texts()
+
+
+def error(page: Page) -> Locator:
+    return page.locator(".error:not([hidden])")
+
+
+def leave_out(page: Page, *questions: str) -> None:
+    """Past questions that count as "Prefer not to say"."""
+    for question in questions:
+        heading(page, question)
+        press(page, "Continue")
+        press(page, "Continue")
+
+
+def to_places(page: Page) -> None:
+    leave_out(page, REASONS, HOURS, SINCE, MOOD)
+    heading(page, WARMTH)
+    entry(page).fill("20")
+    press(page, "Continue")
+    heading(page, PLACES)
+
+
+# -- ticks
+
+
+def test_several_options_can_be_ticked_and_unticked(page):
+    choose(page, "I was ill")
+    choose(page, "I was tired")
+    assert ticked(page) == ["I was ill", "I was tired"]
+    choose(page, "I was ill")
+    assert ticked(page) == ["I was tired"]
+    expect(page.get_by_role("group", name=REASONS)).to_have_accessible_description(
+        "Think of the last month. Select up to 2."
+    )
+
+
+def test_an_option_that_stands_alone_clears_all_others_and_is_cleared_by_them(page):
+    choose(page, "I was ill")
+    choose(page, "I was tired")
+    choose(page, "None of these")
+    assert ticked(page) == ["None of these"]
+    choose(page, "Prefer not to say")
+    assert ticked(page) == ["Prefer not to say"]
+    choose(page, "A child was ill")
+    assert ticked(page) == ["A child was ill"]
+    expect(page.locator(".or")).to_have_text("or")
+
+
+def test_more_ticks_than_allowed_are_said_at_once_and_stop_the_page(page):
+    for label in ("I was ill", "I was tired", "A child was ill"):
+        choose(page, label)
+    expect(error(page)).to_have_text("Select at most 2.")
+    for _ in range(2):
+        press(page, "Continue")
+        summary = page.locator(".error-summary")
+        expect(summary).to_be_focused()
+        expect(summary.locator("li")).to_have_text(f"“{REASONS}”: Select at most 2.")
+    choose(page, "I was ill")
+    expect(error(page)).to_have_count(0)
+    press(page, "Continue")
+    heading(page, HOURS)
+
+
+def test_ticks_that_were_all_taken_back_count_as_untouched(page):
+    choose(page, "I was ill")
+    choose(page, "I was ill")
+    press(page, "Continue")
+    expect(error(page)).to_contain_text("it will count as “Prefer not to say”")
+
+
+def test_ticks_come_back(page):
+    choose(page, "I was ill")
+    choose(page, "A child was ill")
+    press(page, "Continue")
+    heading(page, HOURS)
+    press(page, "Back")
+    heading(page, REASONS)
+    assert ticked(page) == ["I was ill", "A child was ill"]
+
+
+def test_ticks_work_by_keyboard_alone(site, new_device):
+    device = new_device(has_touch=False, is_mobile=False)
+    page = device.open(site.link(site.publish(EVERY_TYPE)))
+    press_by_mouse = page.get_by_role("button", name="Start")
+    press_by_mouse.click()
+    heading(page, REASONS)
+    for key in ("Tab", "Space", "Tab", "Tab", "Space"):
+        page.keyboard.press(key)
+    assert ticked(page) == ["I was ill", "I was tired"]
+    outline = "getComputedStyle(document.activeElement.nextElementSibling).outlineStyle"
+    assert page.evaluate(outline) == "solid"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    assert ticked(page) == ["None of these"]
+
+
+# -- numbers
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown", "meant"),
+    [
+        ("37.4", "35", "35 hours"),
+        ("37,5", "40", "40 hours"),
+        (" 80 ", "80", "80 hours"),
+        ("٠", "0", "0 hours"),
+    ],
+)
+def test_a_number_is_rounded_on_the_device_and_shown_so(page, typed, shown, meant):
+    leave_out(page, REASONS)
+    heading(page, HOURS)
+    field = entry(page)
+    expect(field).to_have_attribute("inputmode", "numeric")
+    expect(field).to_have_accessible_name(HOURS)
+    expect(field).to_have_accessible_description(
+        "A number from 0 to 80 hours. It is rounded on this device, in steps of 5."
+    )
+    field.fill(typed)
+    press(page, "Continue")
+    heading(page, SINCE)
+    press(page, "Back")
+    expect(entry(page)).to_have_value(shown)
+    press(page, "Continue")
+    leave_out(page, SINCE, MOOD)
+    heading(page, WARMTH)
+    entry(page).fill("1")
+    press(page, "Continue")
+    leave_out_both(page)
+    expect(review(page, "hours")).to_contain_text(meant)
+
+
+def leave_out_both(page: Page) -> None:
+    """On the last page, whose second question must be answered."""
+    heading(page, PLACES)
+    option(page, "Does not apply").tap()
+    press(page, "Continue")
+    press(page, "Continue")
+    heading(page, "Check your answers")
+
+
+@pytest.mark.parametrize("typed", ["81", "-1", "many", "1.2.3", "40 hours", "1e1"])
+def test_what_is_no_number_of_the_question_always_stops_the_page(page, typed):
+    leave_out(page, REASONS)
+    heading(page, HOURS)
+    entry(page).fill(typed)
+    for _ in range(2):
+        press(page, "Continue")
+        expect(page.locator(".error-summary")).to_be_focused()
+        expect(error(page)).to_have_text("Enter a number from 0 to 80.")
+        expect(entry(page)).to_have_attribute("aria-invalid", "true")
+    page.locator(".error-summary").get_by_role("button").tap()
+    expect(entry(page)).to_be_focused()
+    entry(page).fill("40")
+    press(page, "Continue")
+    heading(page, SINCE)
+
+
+def test_an_option_beside_a_number_clears_it_and_is_cleared_by_typing(page):
+    leave_out(page, REASONS)
+    heading(page, HOURS)
+    entry(page).fill("90")
+    choose(page, "Does not apply")
+    expect(entry(page)).to_have_value("")
+    assert ticked(page) == ["Does not apply"]
+    entry(page).fill("4")
+    assert ticked(page) == []
+    choose(page, "Prefer not to say")
+    press(page, "Continue")
+    heading(page, SINCE)
+    press(page, "Back")
+    assert ticked(page) == ["Prefer not to say"]
+
+
+def test_an_empty_number_is_nudged_once_and_one_without_opt_out_always(page):
+    leave_out(page, REASONS)
+    heading(page, HOURS)
+    press(page, "Continue")
+    expect(error(page)).to_contain_text("it will count as “Prefer not to say”")
+    press(page, "Continue")
+    leave_out(page, SINCE, MOOD)
+    heading(page, WARMTH)
+    expect(page.locator(".choice")).to_have_count(0)
+    for _ in range(2):
+        press(page, "Continue")
+        expect(error(page)).to_have_text("Give an answer.")
+
+
+def test_numbers_below_zero_can_be_typed_on_a_phone(page):
+    leave_out(page, REASONS, HOURS, SINCE, MOOD)
+    heading(page, WARMTH)
+    expect(entry(page)).to_have_attribute("inputmode", "text")
+    entry(page).fill("-3.26")
+    press(page, "Continue")
+    heading(page, PLACES)
+    press(page, "Back")
+    expect(entry(page)).to_have_value("\u22123.5")
+    press(page, "Continue")
+    leave_out_both(page)
+    expect(review(page, "warmth")).to_contain_text("\u22123.5 °C")
+
+
+# -- dates
+
+
+def test_a_date_is_rounded_on_the_device_and_shown_in_words(page):
+    leave_out(page, REASONS, HOURS)
+    heading(page, SINCE)
+    field = entry(page)
+    expect(field).to_have_attribute("min", "1998-03-02")
+    expect(field).to_have_attribute("max", "1998-12-31")
+    field.fill("1998-03-05")
+    press(page, "Continue")
+    heading(page, MOOD)
+    press(page, "Back")
+    expect(entry(page)).to_have_value("1998-03-06")
+    press(page, "Continue")
+    leave_out(page, MOOD)
+    entry(page).fill("1")
+    press(page, "Continue")
+    leave_out_both(page)
+    expect(review(page, "since")).to_contain_text("6 March 1998")
+
+
+def test_a_date_outside_the_range_or_half_a_date_always_stops_the_page(page):
+    leave_out(page, REASONS, HOURS)
+    heading(page, SINCE)
+    wrong: list[Callable[[], None]] = [
+        lambda: entry(page).fill("1997-01-01"),
+        lambda: entry(page).press_sequentially("03"),
+    ]
+    for fill in wrong:
+        entry(page).fill("")
+        fill()
+        for _ in range(2):
+            press(page, "Continue")
+            expect(error(page)).to_have_text("Enter a date from 2 March 1998 to 31 December 1998.")
+    choose(page, "Prefer not to say")
+    press(page, "Continue")
+    heading(page, MOOD)
+
+
+# -- the whole way
+
+
+def test_every_type_is_reviewed_changed_and_sent_as_one_report(site, device):
+    survey = site.publish(EVERY_TYPE)
+    page = device.open(site.link(survey))
+    press(page, "Start")
+    choose(page, "I was ill")
+    choose(page, "A child was ill")
+    press(page, "Continue")
+    entry(page).fill("38")
+    press(page, "Continue")
+    entry(page).fill("1998-03-02")
+    press(page, "Continue")
+    choose(page, "4 (Very good)")
+    press(page, "Continue")
+    entry(page).fill("20.2")
+    press(page, "Continue")
+    choose(page, "At home")
+    choose(page, "On a site")
+    choose(page, "A desk")
+    press(page, "Continue")
+    heading(page, "Check your answers")
+    assert page.locator("dd:not(.change) b").all_inner_texts() == [
+        "I was ill, A child was ill",
+        "40 hours",
+        "2 March 1998",
+        "4 (Very good)",
+        "20 °C",
+        "At home, On a site",
+        "A desk",
+    ]
+    for change, act, question, meant in [
+        (REASONS, lambda: choose(page, "None of these"), "reasons", "None of these"),
+        (HOURS, lambda: entry(page).fill("3"), "hours", "5 hours"),
+        (SINCE, lambda: choose(page, "Prefer not to say"), "since", "Prefer not to say"),
+        (MOOD, lambda: choose(page, "0 (Very bad)"), "mood", "0 (Very bad)"),
+        ("Where do you work?", lambda: choose(page, "At home"), "places", "On a site"),
+    ]:
+        page.get_by_role("button", name=f"Change: {change}").tap()
+        act()
+        press(page, "Continue to review")
+        heading(page, "Check your answers")
+        expect(review(page, question).locator("b")).to_have_text(meant)
+    press(page, "Send my report")
+    wait_sent(page)
+    codes = json.loads(device.bodies[0])["codes"]
+    assert [type(code) for code in codes] == [str, int, int, int, int, str, int]
+    page.get_by_text("What was sent").tap()
+    expect(page.locator(".reported > div")).to_have_count(7)
+    assert "cannot be read" not in page.locator(".reported").inner_text()
+    assert len(device.posts) == 1
+    assert device.said == []
+
+
+def test_an_answer_that_must_be_given_and_was_taken_back_does_not_reach_the_review(page):
+    to_places(page)
+    choose(page, "A desk")
+    choose(page, "At home")
+    press(page, "Continue")
+    heading(page, "Check your answers")
+    page.get_by_role("button", name="Change: Which of these do you use?").tap()
+    choose(page, "A desk")
+    press(page, "Back")
+    heading(page, WARMTH)
+    press(page, "Continue")
+    heading(page, PLACES)
+    press(page, "Continue")
+    expect(error(page)).to_have_text("Choose an answer.")
+    choose(page, "A car")
+    press(page, "Continue")
+    heading(page, "Check your answers")
+
+
+def test_a_wrong_number_never_reaches_the_review(page):
+    to_places(page)
+    leave_out_both(page)
+    page.get_by_role("button", name=f"Change: {WARMTH}").tap()
+    entry(page).fill("99")
+    press(page, "Continue to review")
+    expect(error(page)).to_have_text("Enter a number from \u221210 to 40.")
+    entry(page).fill("9")
+    press(page, "Continue to review")
+    heading(page, "Check your answers")
+    expect(review(page, "warmth")).to_contain_text("9 °C")

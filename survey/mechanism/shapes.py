@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.errors import ChannelError
-from survey.mechanism.weights import MAX_GRID, check_integers, check_total, check_two_weights
+from survey.mechanism.weights import check_grid, check_integers, check_total, check_two_weights
 
 Rows = NDArray[np.int64]
 """Integer weights, shape (truths, reports)."""
@@ -46,7 +46,7 @@ class Window:
 
     def __post_init__(self) -> None:
         check_integers(k=self.k, width=self.width, stride=self.stride, T=self.T, L=self.L)
-        _check_grid(self.k)
+        check_grid(self.k)
         if self.width < 1 or self.stride < 1 or self.reports > MAX_REPORTS:
             raise ChannelError(
                 f"a window of width {self.width} and stride {self.stride} has {self.reports:,} "
@@ -94,7 +94,7 @@ class OneBit:
 
     def __post_init__(self) -> None:
         check_integers(R=self.R, T=self.T, L=self.L)
-        _check_grid(self.R + 1)
+        check_grid(self.R + 1)
         check_two_weights(self.T, self.L, self.R * (self.T + self.L))
 
     def rows(self) -> Rows:
@@ -121,7 +121,7 @@ class ByDistance:
 
     def __post_init__(self) -> None:
         check_integers(**{f"weights[{z}]": weight for z, weight in enumerate(self.weights)})
-        _check_grid(len(self.weights))
+        check_grid(len(self.weights))
         if min(self.weights) < 1:
             raise ChannelError("every weight must be at least 1: a zero weight gives no privacy")
         check_total(2 * sum(self.weights) - self.weights[0])
@@ -260,11 +260,3 @@ def _mixture(parameters: dict[str, Any]) -> Mixture:
             raise ChannelError(f"the {side} part of a mixture is a window or one bit")
         parts[side] = shape_from_json(form)
     return Mixture(**parameters, **parts)  # type: ignore[arg-type]
-
-
-def _check_grid(k: int) -> None:
-    if not 2 <= k <= MAX_GRID:
-        raise ChannelError(
-            f"a grid of {k:,} points: 2 to {MAX_GRID:,} are allowed; "
-            f"the nearest is {min(max(k, 2), MAX_GRID):,}"
-        )

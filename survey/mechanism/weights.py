@@ -41,6 +41,17 @@ def check_integers(**values: object) -> None:
             raise ChannelError(f"{name} is far above 2^32; use smaller integers")
 
 
+def check_grid(k: int) -> int:
+    """Refuse grids of too few or too many points."""
+    if type(k) is not int or not 2 <= k <= MAX_GRID:
+        nearest = min(max(k, 2), MAX_GRID) if type(k) is int else 2
+        raise ChannelError(
+            f"a grid of {str(k)[:40]} points: 2 to {MAX_GRID:,} are allowed; "
+            f"the nearest is {nearest:,}"
+        )
+    return k
+
+
 def check_truth(truth: object, truths: int) -> int:
     """The truth as an index, or ChannelError."""
     # numpy's integers are indices too; a bool or a float is none.

@@ -20,6 +20,7 @@ from survey.mechanism import (
     from_keep_probability,
     grr,
     multiple_choice,
+    noise,
     numeric,
 )
 
@@ -131,19 +132,19 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
         "exponential": Design(
             ("single_choice", "scale"),
             {
-                "epsilon": lambda asked, epsilon: numeric.exponential(
+                "epsilon": lambda asked, epsilon: noise.exponential(
                     asked.parameters["utility"], epsilon, asked.no_answers
                 )
             },
             others=("utility",),
         ),
-        "geometric": Design(("scale", *GRIDS), {"epsilon": _on_grid(numeric.geometric)}),
-        "laplace": Design(("scale", *GRIDS), {"epsilon": _on_grid(numeric.laplace)}),
+        "geometric": Design(("scale", *GRIDS), {"epsilon": _on_grid(noise.geometric)}),
+        "laplace": Design(("scale", *GRIDS), {"epsilon": _on_grid(noise.laplace)}),
         "gaussian": Design(
             ("scale", *GRIDS),
             {
                 # sigma is written in the answer's own unit, the channel counts in steps.
-                "sigma": lambda asked, sigma: numeric.gaussian(
+                "sigma": lambda asked, sigma: noise.gaussian(
                     asked.ordinary, sigma / asked.step, asked.no_answers
                 )
             },

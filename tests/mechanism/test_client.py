@@ -21,6 +21,7 @@ from survey.mechanism import (
     channel_from_json,
     from_epsilon,
     grr,
+    noise,
     numeric,
 )
 from survey.respond.client import Client
@@ -47,12 +48,12 @@ LARGE = [
     BitVector(40, 40, 3, 1),
     BitVector(100, 97, 5103, 5000, alone=3),
     BitVector(100, 60, 27182, 10000, alone=3, sampled=60),
-    numeric.geometric(40, 2, 2),
+    noise.geometric(40, 2, 2),
     numeric.square_wave(101, 1, 1),
     numeric.hybrid(11, 4, 2),
     numeric.piecewise(5, 8),
     numeric.one_bit(1000, 1, 1),
-    numeric.exponential([[-abs(i - j) for j in range(20)] for i in range(20)], 4, 2),
+    noise.exponential([[-abs(i - j) for j in range(20)] for i in range(20)], 4, 2),
 ]
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from survey.errors import ChannelError
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, best, from_epsilon, grr
 from survey.mechanism.accounting import advanced_epsilon, total_epsilon
-from survey.mechanism.numeric import gaussian_delta
+from survey.mechanism.noise import gaussian_delta
 from survey.mechanism.shapes import OneBit, Window
 from survey.mechanism.simulate import CHUNK, population
 from tests.benchmarks import mechanism_variance as rivals

@@ -29,16 +29,8 @@ from survey.mechanism.classical import (
     unrelated_question,
     warner,
 )
-from survey.mechanism.numeric import (
-    exponential,
-    gaussian,
-    geometric,
-    hybrid,
-    laplace,
-    one_bit,
-    piecewise,
-    square_wave,
-)
+from survey.mechanism.noise import exponential, gaussian, geometric, laplace
+from survey.mechanism.numeric import hybrid, one_bit, piecewise, square_wave
 from survey.mechanism.shapes import ByDistance, Explicit, Mixture, OneBit, Shape, Window
 
 SLACK = Decimal("1e-9")

@@ -8,10 +8,11 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtri
 
-from survey.estimator.proportions import EFFECTIVE_RANGE, Proportions
-from survey.mechanism import PureChannel
+from survey.estimator.means import Mean
+from survey.estimator.shares import EFFECTIVE_RANGE, Proportions
 
 Disclosure = Literal["show", "caution", "hide"]
+Estimate = Proportions | Mean
 
 SHOWN_WIDTH = 0.05
 """A question whose widest interval is at most this is shown without a caution."""
@@ -23,58 +24,83 @@ FEWEST_EFFECTIVE = 30
 """A question with fewer effective answers than this for any option is hidden."""
 
 
-def disclosure(result: Proportions) -> Disclosure:
+def disclosure(*results: Estimate) -> Disclosure:
     """Decide for a whole question: "show", "caution" (show, saying it is rough) or "hide".
 
-    Never per option: a hidden option of a shown question could be computed from the others.
-    The width is that of the widest interval, the effective answers those of the option with
-    the fewest; hiding goes before showing.
+    Takes all estimates of the question. Never per option: a hidden option of a shown question
+    could be computed from the others. The width is that of the widest interval (of a mean, as a
+    part of the range its values have), the effective answers those of the option with the
+    fewest; hiding goes before showing.
 
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr
     >>> [disclosure(proportions([c, c], grr(2, "3/4"))) for c in (50, 500, 50_000)]
     ['hide', 'caution', 'show']
     """
-    widest = _widest(result)
-    if widest >= HIDDEN_WIDTH or result.n_effective.min() < FEWEST_EFFECTIVE:
+    widest = max(_widest(result) for result in results)
+    fewest = min(float(np.min(result.n_effective)) for result in results)
+    if widest >= HIDDEN_WIDTH or fewest < FEWEST_EFFECTIVE:
         return "hide"
     return "show" if widest <= SHOWN_WIDTH else "caution"
 
 
-def reports_needed(result: Proportions, channel: PureChannel) -> int:
+def reports_needed(*results: Estimate) -> int:
     """About how many reports, all together, until the question is no longer hidden.
 
-    Each share is taken at the middle of its interval: near 1/2 while little is known, near the
-    estimate later. Rounded up to two significant digits. For a question that is hidden the
-    answer is above its n; for any other it says nothing.
+    Each share or mean is taken at the middle of its interval: near 1/2 while little is known,
+    near the estimate later. Rounded up to two significant digits. For a question that is hidden
+    the answer is above its n; for any other it says nothing.
 
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr
-    >>> reports_needed(proportions([50, 50], grr(2, "3/4")), grr(2, "3/4"))
+    >>> reports_needed(proportions([50, 50], grr(2, "3/4")))
     190
     """
-    pi = np.clip((result.conf_low + result.conf_high) / 2, *EFFECTIVE_RANGE)
-    share = channel.q + (channel.p - channel.q) * pi
-    # One report's variance: SE^2 = variance / n.
-    variance = share * (1 - share) / (channel.p - channel.q) ** 2
+    return rounded_up(math.floor(max(_enough(result) for result in results)) + 1)
+
+
+def _enough(result: Estimate) -> float:
+    pi, variance = _middle(result), _one_report(result)
     z = float(ndtri((1 + result.level) / 2))
-    enough = max(
+    return max(
         # 2 z SE = HIDDEN_WIDTH
-        (2 * z / HIDDEN_WIDTH) ** 2 * float(variance.max()),
+        (2 * z / HIDDEN_WIDTH) ** 2 * float(np.max(variance)),
         # pi(1-pi)/SE^2 = FEWEST_EFFECTIVE
-        FEWEST_EFFECTIVE * float((variance / (pi * (1 - pi))).max()),
+        FEWEST_EFFECTIVE * float(np.max(variance / (pi * (1 - pi)))),
         # Widths fall as 1/sqrt(n) at best; this counts intervals wider than the formula's.
         result.n * (_widest(result) / HIDDEN_WIDTH) ** 2,
         float(result.n),
     )
-    return _round_up(math.floor(enough) + 1)
 
 
-def _widest(result: Proportions) -> float:
-    return float(np.max(result.conf_high - result.conf_low))
+def _one_report(result: Estimate) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """The variance one report brings, on the scale from 0 to 1: SE^2 = variance / n."""
+    if isinstance(result, Proportions):
+        asked = np.maximum(result.reports, 1)
+        return np.asarray(result.moments.variance(_middle(result)) * result.n / asked)
+    # n = 1 has no error: its interval, which is all of the range, decides.
+    error = result.std_error if math.isfinite(result.std_error) else 0.0
+    return np.asarray(result.n * (error / (result.high - result.low)) ** 2)
 
 
-def _round_up(n: int) -> int:
-    """Up to two significant digits: 184 is 190."""
+def _middle(result: Estimate) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """The middle of each interval on the scale from 0 to 1, away from its ends."""
+    middle = np.asarray(result.conf_low + result.conf_high) / 2
+    if isinstance(result, Mean):
+        middle = (middle - result.low) / (result.high - result.low)
+    return np.asarray(np.clip(middle, *EFFECTIVE_RANGE))
+
+
+def _widest(result: Estimate) -> float:
+    width = float(np.max(np.asarray(result.conf_high - result.conf_low)))
+    return width if isinstance(result, Proportions) else width / (result.high - result.low)
+
+
+def rounded_up(n: int) -> int:
+    """Up to two significant digits.
+
+    >>> rounded_up(184)
+    190
+    """
     unit = int(10 ** max(len(str(n)) - 2, 0))
     return -(-n // unit) * unit

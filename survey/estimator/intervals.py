@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, expit, logit, ndtri
 
 from survey.estimator.feldman_cousins import feldman_cousins
-from survey.mechanism import PureChannel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -29,8 +29,24 @@ NEWTON_STEPS = 50
 NEWTON_TOLERANCE = 1e-12
 
 
+class ReportChances(Protocol):
+    """How often a report supports an option: p when it is the truth, q when it is not."""
+
+    @property
+    def p(self) -> float: ...
+    @property
+    def q(self) -> float: ...
+
+
+class Chances(NamedTuple):
+    """The two chances alone."""
+
+    p: float
+    q: float
+
+
 def confidence_interval(
-    counts: Integers, n: int, channel: PureChannel, level: float, interval: str
+    counts: Integers, n: int, channel: ReportChances, level: float, interval: str
 ) -> Ends:
     """Ends of the interval of that name for every option's share, clipped to [0, 1].
 

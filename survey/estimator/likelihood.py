@@ -19,26 +19,20 @@ def most_likely_shares(counts: Integers, channel: SubsetSelection) -> Floats:
     lambda_j = q + (p-q) pi_j >= q and sum lambda = 1 gives lambda_j = max(q, c_j/tau), tau such
     that the sum is 1 (Karush, Kuhn, Tucker). It is where expectation maximization ends.
     Biased towards the inside of the simplex near its edges: for display, not for arithmetic.
-    Raises ChannelError for channels whose likelihood the counts do not determine.
+    For d = 1 only: counts per option do not determine the likelihood of reported sets.
 
     >>> from survey.mechanism import grr
     >>> most_likely_shares(np.array([80, 15, 5]), grr(3, "3/4")).round(4).tolist()
     [0.9789, 0.0211, 0.0]
     """
-    require_likelihood(channel)
     if channel.p > channel.q:
         return _rescaled_above_floor(counts, channel.p, channel.q)
     # Two options, p < q: reading each report as the other option restores p > q.
     return _rescaled_above_floor(counts[::-1], channel.q, channel.p)
 
 
-def require_likelihood(channel: SubsetSelection) -> None:
-    """Refuse a channel for which counts per option are not enough, with the reason."""
-    if channel.d > 1:
-        raise ChannelError(
-            f"d = {channel.d}: counts per option do not determine the likelihood of reported "
-            "sets; estimate from a channel with d = 1"
-        )
+def require_two_options(channel: SubsetSelection) -> None:
+    """Refuse p < q for more than two options, which no design of the field has."""
     if channel.p < channel.q and channel.k > 2:
         raise ChannelError(
             f"T = {channel.T} below L = {channel.L} is read for two options only; "

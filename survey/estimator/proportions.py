@@ -2,99 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survey.errors import CountsError
-from survey.estimator.intervals import (
-    DEFAULT_INTERVAL,
-    SIMULTANEOUS_DEFAULT,
-    confidence_interval,
-)
-from survey.estimator.likelihood import most_likely_shares, require_likelihood
-from survey.mechanism import PureChannel, SubsetSelection
+from survey.errors import ChannelError, CountsError
+from survey.estimator.binomial import Asked, binomial_shares
+from survey.estimator.counts import check_at_most, checked_n, reports_from, whole_counts
+from survey.estimator.intervals import DEFAULT_INTERVAL, ReportChances
+from survey.estimator.likelihood import most_likely_shares, require_two_options
+from survey.estimator.shares import Proportions
+from survey.estimator.table_shares import table_shares
+from survey.mechanism import BitVector, SubsetSelection, WeightTable
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-EFFECTIVE_RANGE = (0.01, 0.99)
-"""Shares are clipped to this range before a number of effective answers is computed."""
-
-LARGEST_N = 10**10
-"""More reports than there are people; the intervals are accurate up to here."""
-
-SHOWN_ROWS = 12
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Proportions:
-    """Estimated shares of the k true answers; arrays have shape (k,) and cannot be written.
-
-    estimate     (c/n - q)/(p-q): unbiased, sums to 1, may lie outside [0, 1]
-    mle          the most likely shares: in [0, 1], sum 1; for display only
-    std_error    of `estimate`, for the population the respondents are a sample of
-    conf_low     ends of the interval, in [0, 1]; `estimate` may lie outside them
-    conf_high
-    n            reports
-    n_effective  answers given openly that would tell as much: pi(1-pi)/std_error^2
-    level        asked coverage: of each interval, or of all together when simultaneous
-    method       the interval that was used
-    """
-
-    estimate: Floats
-    mle: Floats
-    std_error: Floats
-    conf_low: Floats
-    conf_high: Floats
-    n: int
-    n_effective: Floats
-    level: float
-    method: str
-
-    def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-
-    def __repr__(self) -> str:
-        names = ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective")
-        columns = [getattr(self, name)[:SHOWN_ROWS] for name in names]
-        lines = [f"Proportions(n={self.n}, level={self.level:g}, method={self.method!r})"]
-        lines.append("option" + "".join(f"{name:>12}" for name in names))
-        for option, row in enumerate(zip(*columns, strict=True)):
-            lines.append(
-                f"{option:>6}" + "".join(f"{x:>12.4f}" for x in row[:-1]) + f"{row[-1]:>12.1f}"
-            )
-        if self.estimate.size > SHOWN_ROWS:
-            lines.append(f"... and {self.estimate.size - SHOWN_ROWS:,} more")
-        return "\n".join(lines)
-
 
 def proportions(
     counts: ArrayLike,
-    channel: SubsetSelection,
+    channel: SubsetSelection | BitVector | WeightTable,
     *,
+    n: int | None = None,
     level: float = 0.95,
     interval: str = DEFAULT_INTERVAL,
     simultaneous: bool = False,
 ) -> Proportions:
-    """Estimate the share of each true answer from how often each option was reported.
+    """Estimate the share of each true answer from counts of reports.
 
-    `counts` has shape (k,), whole numbers of reports; `channel` is the one every device ran,
-    with d = 1. `level` is the coverage of each interval, or of all k together when
-    `simultaneous` (Bonferroni: each at 1 - (1-level)/k, and Clopper-Pearson in place of the
-    default). `interval` is one of feldman-cousins, wilson-hull, wilson, clopper-pearson.
+    `counts` are those that `channel.count` makes, `channel` is the one every device ran:
+    SubsetSelection   supports per option, sum n d; for d > 1 there is no mle (nan): counts per
+                      option do not determine the likelihood of reported sets
+    BitVector         ones per option, and `n`; with sampled options first the times each was asked
+    WeightTable       one count per report; shares of its truths, "no answer" ones included
+    `n`, the number of reports, is needed only where the counts do not tell it.
+
+    `level` is the coverage of each interval, or of all k together when `simultaneous`
+    (Bonferroni: each at 1 - (1-level)/k, and Clopper-Pearson in place of the default).
+    `interval` is one of feldman-cousins, wilson-hull, wilson, clopper-pearson; tables of more
+    than two options have one of their own, "score" (see `table_shares`).
 
     Valid when respondents answer truthfully and independently and their devices ran `channel`;
     the data cannot show whether they did. Feldman-Cousins and Clopper-Pearson cover with at
-    least `level` at every n and every true share; the two Wilson intervals only nearly.
-    Sources: Warner 1965; Kairouz, Oh, Viswanath 2016; Feldman and Cousins 1998.
+    least `level` at every n and every true share; the others only nearly.
+    Sources: Warner 1965; Kairouz, Oh, Viswanath 2016; Feldman and Cousins 1998; Wilson 1927.
 
     Raises CountsError for counts this channel cannot have given, ChannelError for a channel
-    that counts per option are not enough for, ValueError for an unknown interval or a level
-    outside (0, 1).
+    that shares cannot be learned from, ValueError for an unknown interval or a level outside
+    (0, 1).
 
     >>> from survey.mechanism import grr
     >>> proportions([700, 1300], grr(2, "3/4"))
@@ -103,26 +59,55 @@ def proportions(
          0      0.2000      0.2000      0.0213      0.1583      0.2423       351.6
          1      0.8000      0.8000      0.0213      0.7577      0.8417       351.6
     """
-    require_likelihood(channel)
-    c = _checked_counts(counts, channel.k)
-    n = int(c.sum())
-    name, each, method = _interval_for(interval, level, simultaneous, channel.k)
-    low, high = confidence_interval(c, n, channel, each, name)
-    estimate = debias(c / n, channel)
-    return Proportions(
-        estimate=estimate,
-        mle=most_likely_shares(c, channel),
-        std_error=_standard_error(c / n, n, channel),
-        conf_low=low,
-        conf_high=high,
+    asked = Asked(interval, level, simultaneous)
+    if isinstance(channel, BitVector):
+        return _bit_shares(counts, channel, n, asked)
+    if isinstance(channel, SubsetSelection):
+        return _set_shares(counts, channel, n, asked)
+    c = whole_counts(counts, channel.reports, "one per report")
+    return table_shares(c, reports_from(int(c.sum()), 1, n), channel, asked)
+
+
+def subset_shares(
+    counts: ArrayLike,
+    channel: SubsetSelection,
+    patterns: Sequence[Sequence[int]],
+    options: int,
+    *,
+    level: float = 0.95,
+    interval: str = DEFAULT_INTERVAL,
+    simultaneous: bool = False,
+) -> Proportions:
+    """Estimate the share of people who ticked each option, from reports of whole patterns.
+
+    Generalized randomized response over patterns: counts[i] reports of patterns[i], a set of
+    option indices. Of the k patterns N_j hold option j, so a report's pattern holds it with
+    chance p + (N_j - 1) q when it was ticked and N_j q when it was not: every count c_j of
+    reports that hold j is exactly binomial, and has the intervals of `proportions`.
+    `mle` is that of each c_j alone. Shares of options do not add up to one.
+
+    >>> from survey.mechanism import grr
+    >>> subset_shares([60, 20, 20], grr(3, "0.6"), [[0], [1], [0, 1]], 2).estimate.round(2).tolist()
+    [1.0, 0.0]
+    """
+    if channel.d > 1:
+        raise ChannelError(f"d = {channel.d}: patterns are reported one at a time, d = 1")
+    require_two_options(channel)
+    c = whole_counts(counts, channel.k, "one per pattern")
+    n = reports_from(int(c.sum()), 1, None)
+    holds = _membership(patterns, channel.k, options)
+    number = holds.sum(axis=1)
+    return binomial_shares(
+        holds @ c,
+        np.full(options, n),
+        channel.p + (number - 1) * channel.q,
+        number * channel.q,
+        Asked(interval, level, simultaneous),
         n=n,
-        n_effective=_effective_answers(estimate, n, channel),
-        level=level,
-        method=method,
     )
 
 
-def debias(report_shares: ArrayLike, channel: PureChannel) -> Floats:
+def debias(report_shares: ArrayLike, channel: ReportChances) -> Floats:
     """The linear estimate pi = (f - q)/(p - q) from shares f of reports, elementwise.
 
     Unbiased, and for d = 1 at the Cramér-Rao bound; not clipped, so it adds, averages and
@@ -137,45 +122,50 @@ def debias(report_shares: ArrayLike, channel: PureChannel) -> Floats:
     )
 
 
-def _checked_counts(counts: ArrayLike, k: int) -> Integers:
-    """The counts as int64 of shape (k,), or the reason why they are none."""
-    values = np.asarray(counts)
-    if values.shape != (k,):
-        raise CountsError(f"counts of shape {values.shape} must have shape ({k},): one per option")
-    if values.dtype.kind not in "iuf":
-        raise CountsError(f"counts must be whole numbers, not {values.dtype}")
-    for wrong, reason in (
-        (~np.isfinite(values) | (values != np.floor(values)), "must be a whole number"),
-        (values < 0, "must not be negative"),
-    ):
-        if wrong.any():
-            option = int(np.argmax(wrong))
-            raise CountsError(f"counts[{option}] = {values[option]} {reason}")
-    n = values.sum(dtype=np.float64)
-    if not 1 <= n <= LARGEST_N:
-        raise CountsError(f"n = {n:.0f}: an estimate needs 1 to {LARGEST_N:,} reports")
-    return values.astype(np.int64)
+def _set_shares(
+    counts: ArrayLike, channel: SubsetSelection, n: int | None, asked: Asked
+) -> Proportions:
+    require_two_options(channel)
+    c = whole_counts(counts, channel.k, "one per option")
+    n = reports_from(int(c.sum()), channel.d, n)
+    reports = np.full(channel.k, n)
+    check_at_most(c, reports, "reports support it")
+    none = np.full(channel.k, np.nan)
+    mle = most_likely_shares(c, channel) if channel.d == 1 else none
+    return binomial_shares(c, reports, *_alike(channel, channel.k), asked, n=n, mle=mle)
 
 
-def _interval_for(
-    interval: str, level: float, simultaneous: bool, k: int
-) -> tuple[str, float, str]:
-    """The interval to compute, the level of each option's, and the name to report."""
-    if not simultaneous:
-        return interval, level, interval
-    name = SIMULTANEOUS_DEFAULT if interval == DEFAULT_INTERVAL else interval
-    # Bonferroni: P(any of k misses) <= k (1-level)/k. A wrong level is refused where it is used.
-    each = 1 - (1 - level) / k if 0 < level < 1 else level
-    return name, each, f"{name}, simultaneous"
+def _bit_shares(counts: ArrayLike, channel: BitVector, n: int | None, asked: Asked) -> Proportions:
+    p, q = _alike(channel, channel.m)
+    if channel.sampled == channel.m:
+        ones = whole_counts(counts, channel.m, "ones per option")
+        if n is None:
+            raise CountsError("counts of ones do not tell n: state the number of reports")
+        reports = np.full(channel.m, checked_n(n, None))
+    else:
+        c = whole_counts(counts, 2 * channel.m, "times asked, then ones, per option")
+        reports, ones = c[: channel.m], c[channel.m :]
+        n = reports_from(int(reports.sum()), channel.sampled, n)
+        check_at_most(reports, np.full(channel.m, n), "reports ask about it")
+    check_at_most(ones, reports, "reports hold it")
+    return binomial_shares(ones, reports, p, q, asked, n=n)
 
 
-def _standard_error(f: Floats, n: int, channel: PureChannel) -> Floats:
-    """sqrt(f(1-f)/n) / |p-q|: sampling and randomization together."""
-    return np.asarray(np.sqrt(f * (1 - f) / n) / abs(channel.p - channel.q))
+def _alike(channel: ReportChances, k: int) -> tuple[Floats, Floats]:
+    return np.full(k, channel.p), np.full(k, channel.q)
 
 
-def _effective_answers(estimate: Floats, n: int, channel: PureChannel) -> Floats:
-    """pi(1-pi)/SE^2 with pi clipped; SE at the clipped pi, so that no count divides by zero."""
-    pi = np.clip(estimate, *EFFECTIVE_RANGE)
-    error = _standard_error(channel.q + (channel.p - channel.q) * pi, n, channel)
-    return np.asarray(pi * (1 - pi) / error**2)
+def _membership(patterns: Sequence[Sequence[int]], k: int, options: int) -> Integers:
+    """1 where option j is in pattern i, shape (options, k)."""
+    if len(patterns) != k:
+        raise ChannelError(f"{len(patterns)} patterns for a channel of {k}: one per truth")
+    holds = np.zeros((options, k), dtype=np.int64)
+    for i, pattern in enumerate(patterns):
+        for option in pattern:
+            if not 0 <= option < options:
+                raise ChannelError(f"pattern {i} holds option {option}, not one of {options}")
+            holds[option, i] = 1
+    for option, number in enumerate(holds.sum(axis=1)):
+        if not 0 < number < k:
+            raise ChannelError(f"option {option} is in {number} of {k} patterns: nothing to learn")
+    return holds

@@ -16,9 +16,10 @@ from survey.questionnaire.label import label, odds_in_words
 from survey.questionnaire.native import load
 from survey.research.accounts import SignedIn
 from survey.research.forms import PublishForm
-from survey.results.charts import chart_svg, in_words, percent
+from survey.results.charts import chart_svg, mean_svg
 from survey.results.export import to_csv
 from survey.results.tables import Results, SurveyResult
+from survey.results.wording import in_words, percent, row_label
 from survey.settings import Settings
 from survey.store import PublishedSurvey, Store, find_survey
 
@@ -42,6 +43,7 @@ def blueprint(
             "client_hash": client_hash,
             "percent": percent,
             "in_words": in_words,
+            "row_label": row_label,
         }
 
     @routes.get("/assets/<version>/research.css")
@@ -133,7 +135,7 @@ def _dashboard(result: SurveyResult, settings: Settings) -> dict[str, Any]:
         "little_protected": definition.epsilon > settings.caps.warning,
         "release_minimum": settings.release_minimum,
         "charts": {
-            question.question.id: chart_svg(question)
+            question.question.id: (chart_svg(question), mean_svg(question))
             for question in result.questions
             if question.disclosure != "hide"
         },

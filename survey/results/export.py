@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from dataclasses import astuple, fields
 from typing import Any
 
-from survey.results.charts import in_words
-from survey.results.tables import Row, SurveyResult
+from survey.results.rows import Row
+from survey.results.tables import QuestionResult, SurveyResult
+from survey.results.wording import in_words, row_label
 
 COLUMNS = tuple(column.name for column in fields(Row))
 
@@ -40,12 +41,16 @@ def to_lines(result: SurveyResult) -> list[str]:
         f"{result.n:,} released reports, 95% intervals"
     ]
     for question in result.questions:
-        lines += ["", question.question.text]
-        if question.disclosure == "hide":
-            lines.append(f"  {question.caveat(closed=survey.state == 'closed')}")
-            continue
-        width = max(len(row.option_label) for row in question.rows)
-        lines += [f"  {row.option_label:<{width}}  {in_words(row)}" for row in question.rows]
-        if question.disclosure == "caution":
-            lines.append(f"  {question.caveat(closed=survey.state == 'closed')}")
+        lines += ["", question.question.text, *_question_lines(question, survey.state == "closed")]
     return lines
+
+
+def _question_lines(question: QuestionResult, closed: bool) -> list[str]:
+    caveat = question.caveat(closed=closed)
+    if question.disclosure == "hide":
+        return [f"  {caveat}"]
+    width = max(len(row_label(row)) for row in question.rows)
+    lines = [f"  {note}" for note in question.notes]
+    for row in question.rows:
+        lines.append(f"  {row_label(row):<{width}}  {in_words(row, question.amounts)}")
+    return [*lines, f"  {caveat}"] if caveat else lines

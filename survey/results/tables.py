@@ -2,74 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
 
-import numpy as np
-
-from survey import __version__
-from survey.estimator import Disclosure, Proportions, disclosure, proportions, reports_needed
-from survey.questionnaire.definition import PublishedQuestion
+from survey.estimator import Disclosure, disclosure, reports_needed, rounded_up
+from survey.mechanism import BitVector
+from survey.questionnaire.published import PublishedQuestion
+from survey.results.estimates import Estimates, estimates
+from survey.results.rows import LEVEL, Row, question_rows
+from survey.results.wording import Amounts, amounts
 from survey.store import PublishedSurvey, Store, Tally
-
-LEVEL = 0.95
-
-MECHANISM = "generalized randomized response"
-
-ESTIMATED = ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective")
-"""Columns that an estimator's result has under the same name, one number per option."""
-
-FLAGS: Mapping[Disclosure, str] = {"show": "", "caution": "caution", "hide": "suppressed"}
-
-
-@dataclass(frozen=True)
-class Row:
-    """One option's estimate; the fields are the CSV's columns, whatever the data.
-
-    Shares and errors are fractions of one. A suppressed row has no numbers (None).
-    """
-
-    survey_id: str
-    survey_version: int
-    wave: str
-    stratum: str
-    bucket: str
-    question_id: str
-    question_text: str
-    option_id: str
-    option_label: str
-    statistic: str
-    base: str
-    n_reports: int
-    report_count: int | None
-    report_share: float | None
-    estimate: float | None
-    mle: float | None
-    std_error: float | None
-    conf_low: float | None
-    conf_high: float | None
-    conf_level: float
-    n_effective: float | None
-    method: str
-    mechanism: str
-    truth_probability: float
-    n_options: int
-    epsilon: float
-    flag: str
-    generated_at: str
-    app_version: str
 
 
 @dataclass(frozen=True)
 class QuestionResult:
-    """A question's rows, whether they may be shown, and about how many more reports if not."""
+    """A question's rows, whether they may be shown, and about how many more reports if not.
+
+    `asked` of the `n` released reports hold an answer to it.
+    """
 
     question: PublishedQuestion
     rows: tuple[Row, ...]
     disclosure: Disclosure
     more_needed: int
+    asked: int
+    n: int
+
+    @property
+    def shares(self) -> tuple[Row, ...]:
+        """The rows of options."""
+        return tuple(row for row in self.rows if row.statistic == "share")
+
+    @property
+    def mean(self) -> Row | None:
+        """The row of the mean, of questions whose answers stand for numbers."""
+        return next((row for row in self.rows if row.statistic == "mean"), None)
+
+    @property
+    def amounts(self) -> Amounts:
+        """How this question's numbers are written."""
+        return amounts(self.question)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know about who was asked and what the shares add up to."""
+        notes = []
+        if self.asked < self.n:
+            notes.append(
+                f"Asked to about {_about(self.asked)} of {self.n:,} respondents, at random."
+            )
+        if self.question.type == "multiple_choice":
+            notes.append("Several answers possible: shares do not add up to 100%.")
+        channel = self.question.channel
+        if isinstance(channel, BitVector) and channel.sampled < channel.m:
+            notes.append(
+                f"Each report tells about {channel.sampled} of the {channel.m} answers, at random."
+            )
+        return notes
 
     def caveat(self, *, closed: bool) -> str:
         """What to say beside this question, or instead of its numbers; empty when nothing."""
@@ -77,6 +69,8 @@ class QuestionResult:
             return ""
         if self.disclosure == "caution":
             return "Read with caution: the intervals are still wide."
+        if self.asked and not self.more_needed:
+            return "Nothing can be estimated from this question's design."
         more = f"about {self.more_needed:,} more" if self.more_needed else "more"
         if closed:
             return f"Not enough responses: {more} would have been needed."
@@ -120,67 +114,42 @@ class Results:
 
 def survey_result(survey: PublishedSurvey, tally: Tally, now: datetime) -> SurveyResult:
     """Turn released counts into rows."""
-    generated_at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    questions = zip(survey.definition.questions, tally.counts, strict=True)
+    questions = zip(survey.definition.questions, tally.asked, tally.counts, strict=True)
     return SurveyResult(
         survey=survey,
         release=tally.release,
         n=tally.n,
         questions=tuple(
-            _question(survey, question, counts, generated_at) for question, counts in questions
+            question_result(survey, question, tally.n, asked, counts, now)
+            for question, asked, counts in questions
         ),
     )
 
 
-def _question(
-    survey: PublishedSurvey, question: PublishedQuestion, counts: Sequence[int], generated_at: str
-) -> QuestionResult:
-    n = sum(counts)
-    result = proportions(np.array(counts), question.channel, level=LEVEL) if n else None
-    shown: Disclosure = disclosure(result) if result else "hide"
-    visible = None if shown == "hide" else result
-    more = reports_needed(result, question.channel) - n if result and not visible else 0
-    rows = tuple(
-        _row(survey, question, option, n, counts[option], visible, FLAGS[shown], generated_at)
-        for option in range(question.channel.k)
-    )
-    return QuestionResult(question, rows, shown, more)
-
-
-def _row(
+def question_result(
     survey: PublishedSurvey,
     question: PublishedQuestion,
-    option: int,
     n: int,
-    count: int,
-    result: Proportions | None,
-    flag: str,
-    generated_at: str,
-) -> Row:
-    channel = question.channel
-    return Row(
-        survey_id=survey.slug,
-        survey_version=survey.version,
-        wave="",
-        stratum="",
-        bucket="",
-        question_id=question.id,
-        question_text=question.text,
-        option_id=question.options[option].id,
-        option_label=question.options[option].label,
-        statistic="share",
-        base="all",
-        n_reports=n,
-        report_count=count if result else None,
-        report_share=count / n if result else None,
-        **{name: float(getattr(result, name)[option]) if result else None for name in ESTIMATED},
-        conf_level=LEVEL,
-        method=result.method if result else "",
-        mechanism=MECHANISM,
-        truth_probability=channel.p,
-        n_options=channel.k,
-        epsilon=channel.epsilon,
-        flag=flag,
-        generated_at=generated_at,
-        app_version=__version__,
-    )
+    asked: int,
+    counts: Sequence[int],
+    now: datetime,
+) -> QuestionResult:
+    """Estimate a question from the counts of those asked, of n respondents."""
+    found = estimates(question, asked, counts, LEVEL)
+    shown: Disclosure = disclosure(*found.found) if found.found else "hide"
+    rows = question_rows(survey, question, asked, found, shown, now)
+    more = _more_needed(found, asked, n) if shown == "hide" else 0
+    return QuestionResult(question, rows, shown, more, asked, n)
+
+
+def _more_needed(found: Estimates, asked: int, n: int) -> int:
+    """About how many more respondents, of whom only a part is asked; 0 when that is unknown."""
+    if not found.found:
+        return 0
+    needed = reports_needed(*found.found)
+    return needed - n if asked == n else rounded_up(math.ceil(needed * n / asked)) - n
+
+
+def _about(n: int) -> str:
+    """A number of people to three significant digits."""
+    return f"{round(n, 3 - len(str(n))):,}"

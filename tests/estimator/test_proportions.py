@@ -166,7 +166,6 @@ def test_counts_that_cannot_be_are_refused_with_the_reason(counts: Any, sentence
 @pytest.mark.parametrize(
     ("channel", "sentence"),
     [
-        (SubsetSelection(k=4, d=2, T=3, L=1), "d = 2"),
         (SubsetSelection(k=3, d=1, T=1, L=3), "two options only"),
     ],
 )

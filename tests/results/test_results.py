@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from survey import demo
 from survey.estimator import proportions
 from survey.questionnaire.definition import freeze
-from survey.questionnaire.native import load_file
-from survey.results.charts import chart_specification, chart_svg, in_words, percent
+from survey.results.charts import chart_specification, chart_svg
 from survey.results.export import COLUMNS, FORMULA_STARTS, to_csv
 from survey.results.tables import survey_result
+from survey.results.wording import in_words, percent
 from survey.settings import Caps
 from survey.store import Tally
 
@@ -27,7 +27,9 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 def result_of(small, counts):
-    return survey_result(small, Tally(release=1, n=sum(counts[0]), counts=counts), NOW)
+    n = sum(counts[0])
+    tally = Tally(release=1, n=n, asked=[n] * len(counts), counts=counts)
+    return survey_result(small, tally, NOW)
 
 
 def test_rows_are_what_the_estimator_says(small):
@@ -120,17 +122,16 @@ def small_row():
         canonical=definition.canonical,
     )
     counts = [[900, 1300, 800], [1000, 1100, 900]]
-    row = survey_result(survey, Tally(1, 3000, counts), NOW).rows[0]
+    row = survey_result(survey, Tally(1, 3000, [3000, 3000], counts), NOW).rows[0]
     return replace(row, estimate=-0.25)
 
 
-def test_the_demo_has_8_questions_of_2_to_7_options_and_epsilon_at_most_8():
-    definition = freeze(load_file(demo.DEFINITION, Caps()), 1)
-    sizes = [question.channel.k for question in definition.questions]
-    assert len(sizes) >= 8
-    assert (min(sizes), max(sizes)) == (2, 7)
+def test_the_demo_has_8_questions_that_can_be_answered_as_simulated_and_epsilon_at_most_8():
+    definition = demo.definition()
+    assert len(definition.questions) >= 8
     assert definition.epsilon <= 8
     assert [question.id for question in definition.questions] == list(demo.TRUE_SHARES)
     for question in definition.questions:
-        assert len(demo.TRUE_SHARES[question.id]) == question.channel.k
-        assert sum(demo.TRUE_SHARES[question.id]) == pytest.approx(1)
+        shares = demo.TRUE_SHARES[question.id]
+        assert sum(shares.values()) == pytest.approx(1)
+        assert len({question.truth(answer) for answer in shares}) == len(shares)

@@ -1,0 +1,116 @@
+"""What all results are: frozen, read at a glance, tables in notebooks, rows for programs."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import fields
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+SHOWN_ROWS = 12
+"""Rows of a table that `repr` prints."""
+
+
+class Result:
+    """Base of frozen dataclasses whose arrays are estimates and whose other fields tell how.
+
+    Arrays of the largest shape there is become columns, one row per entry, with its index; single
+    numbers and texts become the head. Other fields (arrays of another shape, parts) are left out
+    of the table and stay attributes.
+    """
+
+    index_names: tuple[str, ...] = ("option",)
+    """What the axes of the arrays are called."""
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def head(self) -> dict[str, Any]:
+        """What holds for the whole result: its single numbers and texts, by name."""
+        return {
+            name: value
+            for name, value in self._values().items()
+            if isinstance(value, str | int | float | np.number)
+        }
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One mapping per estimate: its index, then every column and the head, as plain values."""
+        columns, head = self._columns(), {k: _plain(v) for k, v in self.head().items()}
+        if not columns:
+            return [head]
+        shape = next(iter(columns.values())).shape
+        names = self._names(len(shape))
+        return [
+            {
+                **dict(zip(names, place, strict=True)),
+                **{name: _plain(column[place]) for name, column in columns.items()},
+                **head,
+            }
+            for place in product(*map(range, shape))
+        ]
+
+    def __repr__(self) -> str:
+        head = ", ".join(f"{name}={_short(value)}" for name, value in self.head().items())
+        lines = [f"{type(self).__name__}({head})"]
+        if columns := self._columns():
+            rows = self.to_rows()
+            names = [*self._names(next(iter(columns.values())).ndim), *columns]
+            cells = [[_short(row[name]) for name in names] for row in rows[:SHOWN_ROWS]]
+            widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+            lines += [
+                "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+                for row in (names, *cells)
+            ]
+            if len(rows) > SHOWN_ROWS:
+                lines.append(f"... and {len(rows) - SHOWN_ROWS:,} more")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The same as an HTML table, which notebooks show."""
+        columns = self._columns()
+        rows = self.to_rows()
+        first = next(iter(columns.values()), None)
+        names = [*self._names(first.ndim), *columns] if first is not None else [*self.head()]
+        head = ", ".join(f"{name} {_short(value)}" for name, value in self.head().items())
+        return (
+            f"<table><caption>{html.escape(type(self).__name__)}"
+            f"{': ' + html.escape(head) if columns else ''}</caption><thead>"
+            + _html_row("th", names)
+            + "</thead><tbody>"
+            + "".join(_html_row("td", [_short(row[name]) for name in names]) for row in rows)
+            + "</tbody></table>"
+        )
+
+    def _values(self) -> Mapping[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+
+    def _columns(self) -> dict[str, np.ndarray[Any, Any]]:
+        arrays = {n: v for n, v in self._values().items() if isinstance(v, np.ndarray) and v.ndim}
+        shapes = sorted((value.shape for value in arrays.values()), key=lambda s: (np.prod(s), s))
+        shape = shapes[-1] if shapes else ()
+        return {name: value for name, value in arrays.items() if value.shape == shape}
+
+    def _names(self, axes: int) -> tuple[str, ...]:
+        return self.index_names if len(self.index_names) == axes else tuple(
+            f"index_{axis}" for axis in range(axes)
+        )  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        number = float(value)
+        return f"{number:.4f}" if number == 0 or 1e-3 <= abs(number) < 1e5 else f"{number:.4g}"
+    return repr(value) if isinstance(value, str) else str(value)
+
+
+def _html_row(tag: str, cells: list[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"

@@ -1,0 +1,100 @@
+"""What an estimate of shares is: a frozen result with one number per option."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+EFFECTIVE_RANGE = (0.01, 0.99)
+"""Shares are clipped to this range before a number of effective answers is computed."""
+
+SHOWN_ROWS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class SecondMoments:
+    """How far one report's pseudo-value g_j scatters, whatever the other shares are.
+
+    own     E[g_j^2 | the truth is j], shape (k,)
+    other   the largest E[g_j^2 | the truth is i] of all i other than j, shape (k,)
+    """
+
+    own: Floats
+    other: Floats
+
+    def variance(self, share: Floats) -> Floats:
+        """Var g_j <= x own + (1-x) other - x^2 at share x; equal where all others are alike."""
+        return np.asarray(share * self.own + (1 - share) * self.other - share**2)
+
+
+def binary_moments(p: Floats, q: Floats) -> SecondMoments:
+    """Of g = (supported - q)/(p-q), where a report supports its truth with p and others with q.
+
+    E[g^2] = (s (1-q)^2 + (1-s) q^2)/(p-q)^2 with s the chance of support, p or q.
+    """
+    squared = (p - q) ** 2
+    return SecondMoments(
+        own=np.asarray((p * (1 - q) ** 2 + (1 - p) * q**2) / squared),
+        other=np.asarray(q * (1 - q) / squared),
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Proportions:
+    """Estimated shares of the k true answers; arrays have shape (k,) and cannot be written.
+
+    estimate     linear in the counts: unbiased, may lie outside [0, 1]
+    mle          the most likely shares, in [0, 1], for display only; nan where there is none
+    std_error    of `estimate`, for the population the respondents are a sample of
+    conf_low     ends of the interval, in [0, 1]; `estimate` may lie outside them
+    conf_high
+    n            reports
+    n_effective  answers given openly that would tell as much: pi(1-pi)/std_error^2
+    level        asked coverage: of each interval, or of all together when simultaneous
+    method       the interval that was used
+    reports      reports that bear on each option: n, or fewer where each person is asked some
+    moments      how far a single report's pseudo-values scatter
+
+    An option that nobody was asked about has nan, the interval [0, 1] and no effective answers.
+    """
+
+    estimate: Floats
+    mle: Floats
+    std_error: Floats
+    conf_low: Floats
+    conf_high: Floats
+    n: int
+    n_effective: Floats
+    level: float
+    method: str
+    reports: Integers
+    moments: SecondMoments
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def __repr__(self) -> str:
+        names = ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective")
+        columns = [getattr(self, name)[:SHOWN_ROWS] for name in names]
+        lines = [f"Proportions(n={self.n}, level={self.level:g}, method={self.method!r})"]
+        lines.append("option" + "".join(f"{name:>12}" for name in names))
+        for option, row in enumerate(zip(*columns, strict=True)):
+            lines.append(
+                f"{option:>6}" + "".join(f"{x:>12.4f}" for x in row[:-1]) + f"{row[-1]:>12.1f}"
+            )
+        if self.estimate.size > SHOWN_ROWS:
+            lines.append(f"... and {self.estimate.size - SHOWN_ROWS:,} more")
+        return "\n".join(lines)
+
+
+def effective_answers(estimate: Floats, reports: Integers, moments: SecondMoments) -> Floats:
+    """pi(1-pi)/SE^2 with pi clipped; SE at the clipped pi, so that no count divides by zero."""
+    pi = np.clip(np.nan_to_num(estimate), *EFFECTIVE_RANGE)
+    return np.asarray(reports * pi * (1 - pi) / moments.variance(pi))

@@ -1,0 +1,352 @@
+"""Every type of question from released counts to rows, words and charts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from survey.estimator import mean, no_answer_shares, proportions, subset_shares
+from survey.mechanism import BitVector, SubsetSelection, WeightTable
+from survey.mechanism.numeric import one_bit
+from survey.mechanism.shapes import Explicit
+from survey.questionnaire.definition import freeze
+from survey.questionnaire.designs import DESIGNS
+from survey.questionnaire.native import load
+from survey.questionnaire.published import PublishedQuestion
+from survey.results.charts import chart_svg, mean_specification, mean_svg
+from survey.results.export import to_csv, to_lines
+from survey.results.rows import MECHANISMS
+from survey.results.tables import QuestionResult, SurveyResult, question_result, survey_result
+from survey.results.wording import Amounts, in_words, row_label
+from survey.settings import Caps
+from survey.store import PublishedSurvey, Tally
+from tests.conftest import TODAY
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+N = 20_000
+OPTIONS = 'options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]'
+MANY = ", ".join(f'{{id = "{letter}", label = "{letter}"}}' for letter in "abcdefgh")
+
+QUESTIONS = {
+    "choice": f'type = "single_choice"\n{OPTIONS}',
+    "sets": f'type = "single_choice"\nmechanism = "best"\nepsilon = 1\noptions = [{MANY}]',
+    "coins": 'type = "yes_no"\nmechanism = "two_coins"\nparameters = {truth = "1/2", yes = "1/3"}\n'
+    "prefer_not_to_say = false",
+    "bits": f'type = "multiple_choice"\nmechanism = "bits"\n{OPTIONS}',
+    "sampled": f'type = "multiple_choice"\nmechanism = "sampled_options"\n{OPTIONS}',
+    "subsets": f'type = "multiple_choice"\nmechanism = "subsets"\n{OPTIONS}',
+    "hours": 'type = "number"\nlow = 0\nhigh = 10\nstep = "0.5"\nunit = "hours"',
+    "pay": 'type = "number"\nlow = -100\nhigh = 100\nprefer_not_to_say = false',
+    "since": 'type = "date"\nlow = 2020-01-01\nhigh = 2020-12-30\nstep = 7\ndoes_not_apply = true',
+    "mood": 'type = "scale"\nlow = 0\nhigh = 6',
+    "wave": 'type = "scale"\nlow = 1\nhigh = 7\nmechanism = "square_wave"\n'
+    "prefer_not_to_say = false",
+}
+
+
+def survey_of(names: list[str], head: str = "") -> PublishedSurvey:
+    questions = "".join(
+        f'[[pages.questions]]\nid = "{name}"\ntext = "{name}?"\n{QUESTIONS[name]}\n'
+        + ("" if "epsilon" in QUESTIONS[name] or name == "coins" else "epsilon = 2\n")
+        for name in names
+    )
+    toml = f'slug = "every"\ntitle = "Every"\n{head}[[pages]]\n{questions}'
+    caps = Caps(question=8, survey=100)
+    definition = freeze(load(toml.encode(), "every.toml", caps), 1)
+    return PublishedSurvey(1, "every", 1, definition.sha256, "open", TODAY, definition.canonical)
+
+
+def counts_of(question: PublishedQuestion, n: int, seed: int = 5) -> list[int]:
+    """Counts of n reports whose truths are falling in frequency."""
+    rng = np.random.default_rng(seed)
+    channel = question.channel
+    if isinstance(channel, BitVector):
+        ticks = np.eye(channel.m, dtype=np.uint8)[rng.integers(0, channel.m, n)]
+        return channel.perturb(ticks, rng).sum(axis=0).tolist()
+    truths = channel.k if isinstance(channel, SubsetSelection) else channel.truths
+    weights = 1 / (1 + np.arange(truths))
+    reports = channel.perturb(rng.choice(truths, size=n, p=weights / weights.sum()), rng)
+    if isinstance(channel, SubsetSelection) and channel.d > 1:
+        return reports.sum(axis=0).tolist()
+    return np.bincount(reports, minlength=channel.counted).tolist()
+
+
+def result_of(survey: PublishedSurvey, asked: int = N, n: int = N) -> SurveyResult:
+    questions = survey.definition.questions
+    counts = [counts_of(question, asked) for question in questions]
+    return survey_result(survey, Tally(1, n, [asked] * len(questions), counts), NOW)
+
+
+@pytest.fixture(scope="module")
+def result() -> SurveyResult:
+    return result_of(survey_of(list(QUESTIONS)))
+
+
+def one(result: SurveyResult, name: str) -> QuestionResult:
+    return next(found for found in result.questions if found.question.id == name)
+
+
+def numbers(rows: tuple, field: str) -> list[float]:
+    return [getattr(row, field) for row in rows]
+
+
+def test_every_type_has_a_share_row_per_option_and_numbers_have_a_mean(result):
+    expected = {
+        "choice": (4, ""),
+        "sets": (9, ""),
+        "coins": (2, ""),
+        "bits": (5, ""),
+        "sampled": (5, ""),
+        "subsets": (5, ""),
+        "hours": (1, "answered"),
+        "pay": (0, "all"),
+        "since": (2, "answered"),
+        "mood": (8, "answered"),
+        "wave": (7, "all"),
+    }
+    found = {
+        question.question.id: (len(question.shares), question.mean.base if question.mean else "")
+        for question in result.questions
+    }
+    assert found == expected
+    assert all(row.base == "all" for question in result.questions for row in question.shares)
+    assert all(
+        (row.option_id, row.option_label, row.mle) == ("", "", None)
+        for question in result.questions
+        if (row := question.mean)
+    )
+
+
+def test_share_rows_are_what_the_estimator_says(result):
+    for question in result.questions:
+        asked = question.question
+        counts = counts_of(asked, N)
+        if asked.by_patterns:
+            expected = subset_shares(counts, asked.channel, asked.patterns, len(asked.options))
+        elif asked.type in ("number", "date"):
+            if not asked.options:
+                continue
+            expected = no_answer_shares(np.array(counts), asked.channel)
+        else:
+            expected = proportions(counts, asked.channel, n=N)
+        for field in ("estimate", "std_error", "conf_low", "conf_high", "n_effective"):
+            np.testing.assert_array_equal(
+                numbers(question.shares, field), getattr(expected, field), asked.id
+            )
+        mle = [np.nan if x is None else x for x in numbers(question.shares, "mle")]
+        np.testing.assert_array_equal(mle, expected.mle, asked.id)
+        assert {row.method for row in question.shares} == {expected.method}
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("hours", [*(i / 2 for i in range(21)), None]),
+        ("pay", range(-100, 101)),
+        ("mood", [*range(7), None]),
+        ("wave", range(1, 8)),
+        ("since", [*range(18262, 18627, 7), None, None]),
+    ],
+)
+def test_mean_rows_are_what_the_estimator_says(result, name, values):
+    question = one(result, name)
+    expected = mean(counts_of(question.question, N), question.question.channel, list(values))
+    for field in ("estimate", "std_error", "conf_low", "conf_high", "n_effective", "method"):
+        assert getattr(question.mean, field) == getattr(expected, field)
+
+
+def test_report_counts_are_given_where_a_report_says_an_option(result):
+    def given(name):
+        return numbers(one(result, name).rows, "report_count")
+
+    assert given("choice") == counts_of(one(result, "choice").question, N)
+    assert given("sets") == counts_of(one(result, "sets").question, N)
+    assert given("coins") == counts_of(one(result, "coins").question, N)
+    assert given("bits") == counts_of(one(result, "bits").question, N)
+    assert given("hours") == [counts_of(one(result, "hours").question, N)[-1], None]
+    assert given("wave") == [None] * 8
+    subsets = one(result, "subsets").question
+    holds = [0 in pattern for pattern in subsets.patterns]
+    assert given("subsets")[0] == np.array(counts_of(subsets, N))[holds].sum()
+
+
+def test_a_sampled_option_counts_its_own_reports(result):
+    question = one(result, "sampled")
+    counts = counts_of(question.question, N)
+    for option, row in enumerate(question.rows):
+        assert row.n_reports == counts[option] < N
+        assert row.report_count == counts[5 + option]
+        assert row.report_share == counts[5 + option] / counts[option]
+
+
+def test_mechanism_truth_probability_and_number_of_truths_are_told(result):
+    def told(name):
+        row = one(result, name).rows[0]
+        return row.mechanism, row.truth_probability, row.n_options
+
+    choice = one(result, "choice").question.channel
+    assert told("choice") == ("generalized randomized response", choice.p, 4)
+    assert told("coins") == ("two coins", None, 2)
+    assert told("hours") == ("hybrid of one bit and piecewise", None, 22)
+    assert told("bits")[2] == 5
+    assert set(MECHANISMS) == set(DESIGNS)
+
+
+def test_with_question_sampling_rows_count_those_asked():
+    survey = survey_of(["choice", "hours", "mood"], head="questions_per_person = 1\n")
+    result = result_of(survey, asked=5_000, n=N)
+    assert {row.n_reports for row in result.rows} == {5_000}
+    for question in result.questions:
+        assert question.notes[0] == "Asked to about 5,000 of 20,000 respondents, at random."
+
+
+def test_a_hidden_question_of_sampled_ones_needs_more_of_all_respondents():
+    survey = survey_of(["choice", "hours"], head="questions_per_person = 1\n")
+    alone = survey_of(["choice", "hours"])
+    half, full = result_of(survey, 20, 40), result_of(alone, 20, 20)
+    for some, all_ in zip(half.questions, full.questions, strict=True):
+        assert some.disclosure == all_.disclosure == "hide"
+        needed = all_.more_needed + 20
+        assert 2 * needed <= some.more_needed + 40 <= 2.2 * needed
+
+
+@pytest.mark.parametrize("name", list(QUESTIONS))
+def test_a_question_nobody_answered_yet_has_rows_without_numbers(name):
+    survey = survey_of([name])
+    (question,) = survey.definition.questions
+    tally = Tally(0, 0, [0], [[0] * question.channel.counted])
+    result = survey_result(survey, tally, NOW)
+    assert result.questions[0].disclosure == "hide"
+    assert result.questions[0].more_needed == 0
+    for row in result.rows:
+        assert (row.estimate, row.report_count, row.flag, row.n_reports) == (
+            None,
+            None,
+            "suppressed",
+            0,
+        )
+    assert [len(question.rows) for question in result.questions] == [
+        len(question.rows) for question in result_of(survey).questions
+    ]
+
+
+@pytest.mark.parametrize("name", list(QUESTIONS))
+def test_suppression_is_per_question_and_hides_shares_and_mean_alike(name):
+    (question,) = result_of(survey_of([name]), 30, 30).questions
+    assert question.disclosure == "hide"
+    assert question.more_needed > 0
+    for row in question.rows:
+        shown = (row.estimate, row.mle, row.std_error, row.conf_low, row.report_share)
+        assert (*shown, row.n_effective, row.method) == (None,) * 6 + ("",)
+        assert row.flag == "suppressed"
+
+
+def with_channel(name: str, channel: WeightTable, counts: list[int]) -> QuestionResult:
+    """A question that runs another channel than any definition gives it."""
+    survey = survey_of([name])
+    question = replace(survey.definition.questions[0], channel=channel)
+    n = sum(counts)
+    return question_result(survey, question, n, n, counts, NOW)
+
+
+def test_shares_a_design_cannot_tell_say_so_beside_the_mean():
+    channel = one_bit(7, 2)
+    question = with_channel("wave", channel, [9_000, 11_000])
+    assert question.disclosure == "show"
+    assert {row.flag for row in question.shares} == {"not_estimable"}
+    assert {row.estimate for row in question.shares} == {None}
+    assert in_words(question.shares[0]) == "cannot be estimated from this design"
+    assert question.mean.estimate == mean([9_000, 11_000], channel, range(1, 8)).estimate
+    assert chart_svg(question) == ""
+    assert mean_svg(question) != ""
+
+
+def test_a_question_whose_design_tells_nothing_does_not_promise_anything():
+    alike = WeightTable(Explicit(((3, 1), (3, 1), (1, 3), (1, 3))))
+    question = with_channel("choice", alike, [500, 500])
+    assert question.disclosure == "hide"
+    assert question.caveat(closed=False) == "Nothing can be estimated from this question's design."
+
+
+def test_words_of_means_have_a_unit_an_interval_and_one_decimal_more_than_the_grid(result):
+    question = one(result, "hours")
+    row = replace(question.mean, estimate=5.204, conf_low=5.01, conf_high=5.386)
+    assert row_label(row) == "Mean of those who answered"
+    words = in_words(row, question.amounts)
+    assert words == "estimated 5.20 hours, between 5.01 and 5.39 hours"
+    assert in_words(replace(row, estimate=None), question.amounts) == "not enough responses yet"
+    assert row_label(one(result, "pay").mean) == "Mean"
+
+
+def test_means_of_dates_are_days_in_the_csv_and_dates_in_words(result):
+    question = one(result, "since")
+    row = replace(question.mean, estimate=18262.4, conf_low=18262.0, conf_high=18290.6)
+    words = in_words(row, question.amounts)
+    assert words == "estimated 1 January 2020, between 1 January 2020 and 30 January 2020"
+    (parsed,) = csv.DictReader(io.StringIO(to_csv([row])))
+    assert parsed["estimate"] == "18262.4"
+    assert (parsed["mle"], parsed["report_count"], parsed["statistic"]) == ("", "", "mean")
+
+
+@pytest.mark.parametrize(
+    ("amounts", "value", "text"),
+    [
+        (Amounts(1, "km"), -0.04, "0.0 km"),
+        (Amounts(1), -12.25, "−12.2"),
+        (Amounts(0), 1234.5, "1,234"),
+        (Amounts(is_date=True), -1e9, "1 January 1"),
+        (Amounts(is_date=True), 1e9, "31 December 9999"),
+    ],
+)
+def test_amounts_are_written_as_people_read_them(amounts, value, text):
+    assert amounts.text(value) == text
+
+
+def test_no_number_in_the_csv_is_nan(result):
+    assert "nan" not in to_csv(result.rows).lower()
+
+
+def test_lines_say_what_the_page_says(result):
+    lines, hours = "\n".join(to_lines(result)), one(result, "hours")
+    assert "Several answers possible: shares do not add up to 100%." in lines
+    assert "Mean of those who answered  estimated" in lines
+    assert "Each report tells about 1 of the 5 answers, at random." in lines
+    assert f"Mean of those who answered  {in_words(hours.mean, hours.amounts)}" in lines
+
+
+def test_a_mean_has_a_chart_on_the_axis_of_its_grid(result):
+    for name, ends in {"hours": [0.0, 10.0], "pay": [-100, 100], "mood": [0, 6]}.items():
+        question = one(result, name)
+        specification = mean_specification(question)
+        axis = specification["layer"][0]["encoding"]["x"]
+        assert axis["scale"]["domain"] == ends
+        assert len(specification["data"]["values"]) == 1
+        assert json.dumps(specification)
+
+
+@pytest.mark.parametrize("name", list(QUESTIONS))
+def test_charts_are_svg_without_script_or_style(result, name):
+    question = one(result, name)
+    drawn = [chart_svg(question), mean_svg(question)]
+    assert [bool(svg) for svg in drawn] == [bool(question.shares), question.mean is not None]
+    for svg in filter(None, drawn):
+        assert svg.startswith("<svg")
+        assert "<script" not in svg
+        assert "style=" not in svg
+
+
+def test_a_mean_of_dates_has_dates_on_its_axis(result):
+    assert "2020" in mean_svg(one(result, "since"))
+
+
+def test_a_mean_outside_its_grid_is_drawn_at_its_end(result):
+    question = one(result, "hours")
+    moved = replace(question.mean, estimate=-0.3)
+    (point,) = mean_specification(replace(question, rows=(moved,)))["data"]["values"]
+    assert (point["dot"], point["outside"]) == (0.0, "below")

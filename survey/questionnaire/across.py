@@ -8,7 +8,7 @@ from typing import Any
 from survey.questionnaire.mistakes import Mistake, Place, shortened
 from survey.questionnaire.model import Survey
 from survey.questionnaire.privacy import total_mistake
-from survey.questionnaire.questions import NONE_ID, SPECIAL, BaseQuestion
+from survey.questionnaire.question import NONE_ID, SPECIAL, BaseQuestion
 from survey.questionnaire.raw import options_in, questions_in, special_in
 from survey.settings import Caps
 

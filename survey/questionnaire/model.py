@@ -9,7 +9,8 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from survey.questionnaire.privacy import total_ratio_of
-from survey.questionnaire.questions import BaseQuestion, Question
+from survey.questionnaire.question import BaseQuestion
+from survey.questionnaire.questions import Question
 from survey.questionnaire.texts import Frozen, Language, Line, Passage, Slug, Text
 
 MAX_QUESTIONS = 200

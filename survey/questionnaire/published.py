@@ -20,7 +20,7 @@ from survey.mechanism import (
 )
 from survey.mechanism.codes import Counts, Stored
 from survey.questionnaire.grid import Grid
-from survey.questionnaire.questions import AskIf, BaseQuestion
+from survey.questionnaire.question import AskIf, BaseQuestion
 from survey.questionnaire.texts import Option
 
 ASKED = b"\x01"

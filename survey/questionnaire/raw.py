@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from survey.questionnaire.mistakes import Place
-from survey.questionnaire.questions import NONE_ID, OPT_OUT_ID, SPECIAL, YES_NO
+from survey.questionnaire.question import NONE_ID, OPT_OUT_ID, SPECIAL
+from survey.questionnaire.questions import YES_NO
 
 
 def questions_in(raw: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:

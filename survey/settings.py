@@ -23,7 +23,7 @@ class Caps:
     """Largest epsilon that a survey may be published with on this instance.
 
     `question` bounds one question, `survey` the sum over all of them; above `warning` the
-    sum is called little protection, to researchers and respondents.
+    sum is called little protection to researchers; respondents are told so above 8.
     """
 
     question: Decimal = Decimal(8)

@@ -2,13 +2,14 @@
  * The survey as this device accepts it: at its one address, known by its hash, never below the ceilings.
  */
 
-import { ratio, tableRow, tableTruths } from "./mechanism.js";
+import { columnMaxima, ratio, tableReports, tableRow, tableTruths } from "./mechanism.js";
 import { drawBytes, NoRandomnessError } from "./random.js";
 import { checkRoom, isEntered, totalRatio } from "./report.js";
 import { fetchDefinition, UnavailableError } from "./transport.js";
 
 /**
  * @typedef {import("./mechanism.js").Channel} Channel
+ * @typedef {import("./mechanism.js").Ratio} Ratio
  * @typedef {import("./mechanism.js").Table} Table
  * @typedef {{id: string, label: string}} Option
  * @typedef {{low: number, step: number, points: number, decimals: number, unit: string}} Grid
@@ -28,8 +29,22 @@ import { fetchDefinition, UnavailableError } from "./transport.js";
  *   | Reason} Obstacle
  */
 
-/** Ceilings no definition can lift: p <= .99; e^epsilon <= e^12 per question, e^20 together. */
-const CEILINGS = { percent: 99n, ratio: 162_754n, totalRatio: 485_165_195n };
+/**
+ * Ceilings no definition can lift: p <= .99; e^epsilon <= e^12 per question, e^20 together.
+ *
+ * e^12 and e^20 have 60 digits, rounded down: no fraction of weights that fit a word lies between.
+ */
+const CEILINGS = {
+  percent: 99n,
+  ratio: {
+    most: 162754_791419003920808005204898486783170209284478720770443556n,
+    least: 10n ** 54n,
+  },
+  totalRatio: {
+    most: 485165195_409790277969106830541540558684638988944847254353610n,
+    least: 10n ** 51n,
+  },
+};
 const WORD_VALUES = 2n ** 32n;
 const MAX_OPTIONS = 10_000;
 const MAX_BITS = 1000;
@@ -147,10 +162,26 @@ function checkPrefix(id, prefix) {
 /** @param {Uint8Array} bytes @returns {Definition} */
 function parse(bytes) {
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes), shareChannels());
   } catch {
     throw new DefinitionError("malformed", "the definition is not JSON in UTF-8");
   }
+}
+
+/**
+ * Equal channels become one object: what was found of one is known of all, however many there are.
+ *
+ * @returns {(key: string, value: unknown) => unknown}
+ */
+function shareChannels() {
+  /** @type {Map<string, unknown>} */
+  const shared = new Map();
+  return (key, value) => {
+    if (key !== "channel") return value;
+    const text = JSON.stringify(value);
+    if (!shared.has(text)) shared.set(text, value);
+    return shared.get(text);
+  };
 }
 
 /** @param {unknown} holds @param {string} message @returns {asserts holds} */
@@ -233,7 +264,7 @@ function checkGrid({ id, type, options, grid }) {
   demand(isInteger(decimals, 0, type === "date" ? 0 : 15), `${id}: ${decimals} decimals`);
   demand(typeof unit === "string", `${id}: its unit is no text`);
   const isReal = low >= DAYS.first && low + step * (points - 1) <= DAYS.last;
-  demand(type === "number" || isReal, `${id}: its dates are beyond the calendar`);
+  demand(type !== "date" || isReal, `${id}: its dates are beyond the calendar`);
 }
 
 /** @param {any} question */
@@ -300,6 +331,9 @@ function checkSampling(sampling, asked) {
   }
 }
 
+/** Channels that were looked at already. @type {WeakSet<Channel>} */
+const sound = new WeakSet();
+
 /**
  * A channel is one of the three kinds and made of integers that fit in a draw.
  *
@@ -307,10 +341,12 @@ function checkSampling(sampling, asked) {
  * @param {string} id
  */
 function checkChannel(channel, id) {
+  if (sound.has(channel)) return;
   const check = { subset_selection: checkSet, bit_vector: checkBits, weight_table: checkTable };
   const kind = /** @type {keyof typeof check} */ (String(channel?.kind));
   demand(Object.keys(check).includes(kind), `${id}: unknown kind of channel`);
   check[kind](channel, id);
+  sound.add(channel);
 }
 
 /** @param {any} channel @param {string} id */
@@ -341,21 +377,33 @@ function checkTable(channel, id) {
   const truths = tableTruths(table) + silent;
   const sum = listTotal(tableRow(channel, 0));
   demandDrawable(sum, id);
+  const maxima = columnMaxima(channel);
   // One pass over what may be four million weights.
-  for (let truth = 0; truth < truths; truth += 1) checkRow(tableRow(channel, truth), sum, id);
+  for (let truth = 0; truth < truths; truth += 1) {
+    checkRow(tableRow(channel, truth), maxima, sum, id);
+  }
 }
 
-/** @param {number[]} row @param {bigint} sum @param {string} id */
-function checkRow(row, sum, id) {
-  let [least, most, total] = [row[0], row[0], 0];
-  for (const weight of row) {
+/**
+ * Many reports that say the same are worth one: p is the chance of all reports that are likeliest
+ * under this truth, the chance that the best guess is right.
+ *
+ * @param {number[]} row
+ * @param {number[]} maxima  of all columns
+ * @param {bigint} sum
+ * @param {string} id
+ */
+function checkRow(row, maxima, sum, id) {
+  let [least, total, likeliest] = [row[0], 0, 0];
+  for (let report = 0; report < row.length; report += 1) {
+    const weight = row[report];
     total += weight;
     if (weight < least) least = weight;
-    if (weight > most) most = weight;
+    if (weight === maxima[report]) likeliest += weight;
   }
   demand(least >= 1, `${id}: a weight of its table is below 1`);
   demand(BigInt(total) === sum, `${id}: the rows of its table have different sums`);
-  refuseAbove(100n * BigInt(most), CEILINGS.percent * sum, `${id}: p is above .99`);
+  refuseAbove(100n * BigInt(likeliest), CEILINGS.percent * sum, `${id}: p is above .99`);
 }
 
 /**
@@ -415,6 +463,8 @@ function mixtureTotal({ a, first, b, second }, id) {
   }
   const total = BigInt(a) * shapeTotal(first, id) + BigInt(b) * shapeTotal(second, id);
   demand(tableTruths(first) === tableTruths(second), `${id}: the parts of a mixture differ`);
+  const reports = tableReports(first) + tableReports(second);
+  demand(reports <= MAX_REPORTS, `${id}: a mixture with ${reports} reports`);
   return total;
 }
 
@@ -485,16 +535,20 @@ function patternCount(n, s) {
 function checkCeilings(definition) {
   for (const { id, channel } of definition.pages.flatMap((page) => page.questions)) {
     refuseCertain(channel, id);
-    const { most, least } = ratio(channel);
-    refuseAbove(most, CEILINGS.ratio * least, `${id}: epsilon is above 12`);
+    refuseRatio(ratio(channel), CEILINGS.ratio, `${id}: epsilon is above 12`);
   }
-  const { most, least } = totalRatio(definition);
-  refuseAbove(most, CEILINGS.totalRatio * least, "all questions together: epsilon above 20");
+  const together = "all questions together: epsilon is above 20";
+  refuseRatio(totalRatio(definition), CEILINGS.totalRatio, together);
+}
+
+/** @param {Ratio} ratio @param {Ratio} ceiling @param {string} message */
+function refuseRatio({ most, least }, ceiling, message) {
+  refuseAbove(most * ceiling.least, ceiling.most * least, message);
 }
 
 /**
- * No option and no bit is reported as it is more often than 99 times in 100; of tables, each weight
- * was looked at above.
+ * No option and no bit is reported as it is more often than 99 times in 100; of tables, each row was
+ * looked at above.
  *
  * @param {Channel} channel
  * @param {string} id

@@ -5,6 +5,8 @@
  */
 
 import {
+  boundIn,
+  bounds,
   frequencies,
   isProtectedLittle,
   leastProtected,
@@ -12,6 +14,7 @@ import {
   oddsFactor,
   posteriorBounds,
   questions,
+  saysAnswers,
   totalOddsFactor,
 } from "./report.js";
 import { words } from "./words.js";
@@ -19,6 +22,7 @@ import { words } from "./words.js";
 /**
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Question} Question
+ * @typedef {import("./report.js").Bound} Bound
  * @typedef {Record<string, string>} Attributes
  * @typedef {Node | string} Child
  * @typedef {{content: HTMLElement, title: string, focus?: HTMLElement}} View
@@ -135,39 +139,54 @@ export function createStage(main) {
 /**
  * Natural frequencies of one question, for its first option; reports that name none need other words.
  *
+ * @param {Definition} definition
  * @param {Question} question
  */
-export function frequencySentence(question) {
+export function frequencySentence({ sampling }, question) {
   const { type, channel, options } = question;
+  const drawn = sampling !== null;
   if (!namesOptions(question)) return words.label.everyReport;
   const of = frequencies(question);
   const [own, other] = options.map(({ label }) => label);
-  if (type === "multiple_choice") return tickSentence(channel, own, of);
-  if (options.length === 2) return words.label.frequencyOfTwo(own, other, of);
-  if (channel.kind === "weight_table") return words.label.frequencyOfRarest(own, of);
+  if (type === "multiple_choice") return tickSentence(channel, own, of, drawn);
+  if (options.length === 2) return words.label.frequencyOfTwo(own, other, of, drawn);
+  if (channel.kind === "weight_table") return words.label.frequencyOfRarest(own, of, drawn);
   const several = channel.kind === "subset_selection" && channel.d > 1;
   const named = several ? `${words.label.severalNamed(channel.d)} ` : "";
-  return `${named}${words.label.frequencyOfMany(own, of)}`;
+  return `${named}${words.label.frequencyOfMany(own, of, drawn)}`;
 }
 
 /**
  * @param {import("./mechanism.js").Channel} channel
  * @param {string} own
  * @param {{own: string, other: string}} of
+ * @param {boolean} drawn
  */
-function tickSentence(channel, own, of) {
-  const isSampled = channel.kind === "bit_vector" && channel.sampled < channel.m;
+function tickSentence(channel, own, of, drawn) {
   const { frequencyOfTick, frequencyOfSampledTick } = words.label;
-  return isSampled ? frequencyOfSampledTick(own, of, channel) : frequencyOfTick(own, of);
+  return isSampled(channel)
+    ? frequencyOfSampledTick(own, of, drawn, channel)
+    : frequencyOfTick(own, of, drawn);
 }
 
 /**
- * What one report of a question can at most do.
+ * Whether a report speaks of some of the options only.
  *
- * @param {Question} question
+ * @param {import("./mechanism.js").Channel} channel
+ * @returns {channel is import("./mechanism.js").BitVector}
  */
-export function boundSentence({ channel }) {
-  return words.label.bounds(oddsFactor(channel), posteriorBounds(channel));
+function isSampled(channel) {
+  return channel.kind === "bit_vector" && channel.sampled < channel.m;
+}
+
+/**
+ * What one report can at most do about an answer.
+ *
+ * @param {Bound} bound
+ */
+export function boundSentence(bound) {
+  const say = bound.linked ? words.label.linkedBounds : words.label.bounds;
+  return say(oddsFactor(bound), posteriorBounds(bound));
 }
 
 /**
@@ -178,14 +197,16 @@ export function boundSentence({ channel }) {
 export function leastProtectedExample(definition) {
   const asked = questions(definition);
   const least = leastProtected(asked);
-  const alike = asked.every(({ channel }) => oddsFactor(channel) === oddsFactor(least.channel));
+  const of = bounds(asked);
+  const bound = boundIn(of, least.id);
+  const alike = [...of.values()].every((one) => oddsFactor(one) === oddsFactor(bound));
   return element(
     "div",
     { class: "example" },
     element("p", { class: "quiet" }, alike ? words.start.example : words.start.least),
     element("p", { class: "asked", ...surveyText(definition) }, least.text),
-    element("p", {}, frequencySentence(least)),
-    ...(namesOptions(least) ? [] : [element("p", {}, boundSentence(least))]),
+    element("p", {}, frequencySentence(definition, least)),
+    ...(namesOptions(least) && !bound.linked ? [] : [element("p", {}, boundSentence(bound))]),
   );
 }
 
@@ -196,12 +217,14 @@ export function leastProtectedExample(definition) {
  */
 export function protectionTable(definition) {
   const { caption, columns } = words.label;
+  const asked = questions(definition);
+  const of = bounds(asked);
   // The roles are explicit: on narrow screens the rows are laid out as blocks, and browsers then
   // no longer call it a table.
   return element(
     "table",
     { role: "table", class: "protection" },
-    element("caption", {}, caption),
+    element("caption", {}, caption, ...tableNotes(definition, of)),
     element(
       "thead",
       { role: "rowgroup" },
@@ -214,23 +237,40 @@ export function protectionTable(definition) {
     element(
       "tbody",
       { role: "rowgroup" },
-      ...questions(definition).map((question) => protectionRow(definition, question)),
+      ...asked.map((question) => protectionRow(definition, question, boundIn(of, question.id))),
     ),
   );
 }
 
-/** @param {Definition} definition @param {Question} question */
-function protectionRow(definition, question) {
-  const { text, channel } = question;
+/**
+ * Under which conditions the numbers of the table hold.
+ *
+ * @param {Definition} definition
+ * @param {Map<string, Bound>} of
+ */
+function tableNotes(definition, of) {
+  const { ofAsked, ofSampled, ofLinked } = words.label;
+  const conditions = [
+    { note: ofAsked, holds: definition.sampling !== null },
+    { note: ofSampled, holds: questions(definition).some(({ channel }) => isSampled(channel)) },
+    { note: ofLinked, holds: [...of.values()].some(({ linked }) => linked) },
+  ];
+  return conditions
+    .filter(({ holds }) => holds)
+    .map(({ note }) => element("span", { class: "note" }, note));
+}
+
+/** @param {Definition} definition @param {Question} question @param {Bound} bound */
+function protectionRow(definition, question, bound) {
   const { noShare, percent, columns } = words.label;
   const { own, other } = frequencies(question);
   const share = namesOptions(question) ? words.label.share : () => noShare;
-  const { from10, from50 } = posteriorBounds(channel);
-  const cells = [share(own), share(other), oddsFactor(channel), percent(from10), percent(from50)];
+  const { from10, from50 } = posteriorBounds(bound);
+  const cells = [share(own), share(other), oddsFactor(bound), percent(from10), percent(from50)];
   return element(
     "tr",
     { role: "row" },
-    element("th", { scope: "row", role: "rowheader", ...surveyText(definition) }, text),
+    element("th", { scope: "row", role: "rowheader", ...surveyText(definition) }, question.text),
     ...cells.map((cell, i) =>
       element(
         "td",
@@ -293,13 +333,34 @@ function fingerprint(name, hash) {
   return [element("dt", {}, name), element("dd", {}, element("code", {}, hash))];
 }
 
-/** The figure: strokes in SVG, words in HTML so that they can grow and be translated. */
-export function randomStepDrawing() {
+/**
+ * What happens to the answers: replaced or not where all reports say answers, else mixed with chance.
+ *
+ * @param {Definition} definition
+ */
+export function randomStep(definition) {
+  const { start } = words;
+  const isReplaced = questions(definition).every(saysAnswers);
+  return [
+    element("p", {}, isReplaced ? start.steps : start.stepsByChance),
+    isReplaced
+      ? randomStepDrawing(start.drawing, replacing())
+      : randomStepDrawing(start.drawingByChance, mixing()),
+  ];
+}
+
+/**
+ * The figure: strokes in SVG, words in HTML so that they can grow and be translated.
+ *
+ * @param {string} alternative
+ * @param {SVGElement[]} between  what lies between the answer and the report
+ */
+function randomStepDrawing(alternative, between) {
   const { start } = words;
   return element(
     "figure",
     { class: "random-step" },
-    strokes(start.drawing),
+    strokes(alternative, between),
     element(
       "figcaption",
       { "aria-hidden": "true" },
@@ -315,41 +376,51 @@ function caption(what, where) {
   return element("span", {}, element("b", {}, what), " ", element("span", {}, where));
 }
 
-/** @param {string} alternative */
-function strokes(alternative) {
+/** @param {string} alternative @param {SVGElement[]} between */
+function strokes(alternative, between) {
   return svgElement(
     "svg",
     { viewBox: "0 0 360 112", role: "img", "aria-label": alternative, focusable: "false" },
     shape("rect", "device", { x: "4", y: "4", width: "236", height: "104", rx: "14" }),
     shape("circle", "truth", { cx: "60", cy: "56", r: "15" }),
     shape("path", "tick", { d: "M53 56.5l5 5 9.5-10" }),
-    ...routes(),
-    ...die(),
+    ...between,
+    shape("path", "route", { d: "M264 49l8 7-8 7" }),
     ...sheet(),
   );
 }
 
 /** Straight on, the answer itself; the branch below, a random one; then both are one report. */
-function routes() {
+function replacing() {
   return [
     shape("path", "route", { d: "M82 56H100C118 56 116 32 134 32H186C204 32 202 56 220 56H270" }),
     shape("path", "route random", { d: "M100 56C118 56 116 82 134 82H142" }),
     shape("path", "route random", { d: "M178 82H186C204 82 202 56 220 56" }),
-    shape("path", "route", { d: "M264 49l8 7-8 7" }),
+    ...die(82),
   ];
 }
 
-function die() {
+/** One way only, and it leads through chance. */
+function mixing() {
+  return [
+    shape("path", "route", { d: "M82 56H142" }),
+    shape("path", "route random", { d: "M178 56H260" }),
+    ...die(56),
+  ];
+}
+
+/** @param {number} y  of its middle */
+function die(y) {
   const dots = [
-    ["154", "76"],
-    ["166", "76"],
-    ["160", "82"],
-    ["154", "88"],
-    ["166", "88"],
+    [154, y - 6],
+    [166, y - 6],
+    [160, y],
+    [154, y + 6],
+    [166, y + 6],
   ];
   return [
-    shape("rect", "die", { x: "146", y: "68", width: "28", height: "28", rx: "6" }),
-    ...dots.map(([cx, cy]) => shape("circle", "dot", { cx, cy, r: "2.2" })),
+    shape("rect", "die", { x: "146", y: `${y - 14}`, width: "28", height: "28", rx: "6" }),
+    ...dots.map(([cx, cy]) => shape("circle", "dot", { cx: `${cx}`, cy: `${cy}`, r: "2.2" })),
   ];
 }
 

@@ -17,7 +17,8 @@ import { words } from "./words.js";
  * @property {Question} question
  * @property {string} name  of its inputs, made for this load
  * @property {Answer | undefined} answer
- * @property {(answer: Answer | undefined) => void} onAnswer  undefined: it has none any more
+ * @property {(answer: Answer | undefined, rounded?: boolean) => void} onAnswer  undefined: it has
+ *   none any more; `rounded`: it is not quite what was typed
  * @property {(text: string) => void} onProblem  what is wrong at this moment, "" when nothing is
  * @typedef {object} Field
  * @property {HTMLElement[]} content
@@ -134,15 +135,15 @@ function numberField(filled, grid) {
     spellcheck: "false",
   };
   const hints = [
-    number(low, high, grid.unit, step === "1"),
+    number(low, high, grid.unit, step === "1" && !low.includes(".")),
     ...(step === "1" ? [] : [rounded(step)]),
-    ...([low, high].some((bound) => /\d{4}/.test(bound)) ? [thousands] : []),
+    ...([low, high].some((bound) => /^\D?\d{4}/.test(bound)) ? [thousands] : []),
   ];
   return entryField(filled, grid, {
     attributes: { ...attributes, class: "entry" },
     hint: hints.join(" "),
     write: (index) => decimalAt(grid, index),
-    read: (input) => nearestPoint(grid, input.value),
+    read: (input) => locate(grid, input.value),
     isEmpty: (input) => input.value.trim() === "",
     problem: words.field.numberWrong(low, high),
   });
@@ -159,7 +160,7 @@ function dateField(filled, grid) {
     attributes: { type: "date", min, max, class: "entry day" },
     hint: `${hint}${steps}`,
     write: (index) => isoDay(grid, index),
-    read: (input) => nearestDay(grid, input.valueAsNumber),
+    read: (input) => locateDay(grid, input.valueAsNumber),
     // Half a date has no value, but it is not nothing.
     isEmpty: (input) => input.value === "" && !input.validity.badInput,
     problem: words.field.dateWrong(bounds[0], bounds[1]),
@@ -167,11 +168,12 @@ function dateField(filled, grid) {
 }
 
 /**
+ * @typedef {{index: number, rounded: boolean}} Located  the grid point nearest to an entry
  * @typedef {object} Entry
  * @property {Record<string, string>} attributes
  * @property {string} hint
  * @property {(index: number) => string} write  a grid point as the input takes it
- * @property {(input: HTMLInputElement) => number | null} read  the grid point nearest to its entry
+ * @property {(input: HTMLInputElement) => Located | null} read
  * @property {(input: HTMLInputElement) => boolean} isEmpty
  * @property {string} problem
  */
@@ -188,9 +190,16 @@ function entryField(filled, grid, entry) {
   const input = entryInput(filled, grid, entry);
   const silent = filled.question.options.map((_, option) => choice(filled, option, "radio"));
   for (const one of silent) offerInstead(filled, grid, input, one);
-  input.addEventListener("input", () => {
+  const isSilent = () => silent.some((one) => one.input.checked);
+  const takeEntry = () => {
     for (const one of silent) one.input.checked = false;
-    filled.onAnswer(entry.read(input) ?? undefined);
+    const located = entry.read(input);
+    filled.onAnswer(located?.index, located?.rounded);
+  };
+  input.addEventListener("input", takeEntry);
+  // Half a date is no input yet, but what was chosen instead of a date is not meant any more.
+  input.addEventListener("keyup", () => {
+    if (isSilent() && !entry.isEmpty(input)) takeEntry();
   });
   const rows = [divider(), ...silent.map(({ row }) => row)];
   const others = silent.length === 0 ? [] : [element("div", { class: "choices" }, ...rows)];
@@ -199,7 +208,8 @@ function entryField(filled, grid, entry) {
     hint: entry.hint,
     first: input,
     entry: input,
-    problem: () => (entry.isEmpty(input) || entry.read(input) !== null ? "" : entry.problem),
+    problem: () =>
+      isSilent() || entry.isEmpty(input) || entry.read(input) !== null ? "" : entry.problem,
   };
 }
 
@@ -220,7 +230,8 @@ function entryInput({ name, answer }, grid, { attributes, write }) {
  */
 function offerInstead({ answer, onAnswer, onProblem }, grid, entry, { input, option }) {
   input.checked = answer === grid.points + option;
-  input.addEventListener("change", () => {
+  // Not "change": who chooses what is checked already means it too.
+  input.addEventListener("click", () => {
     entry.value = "";
     onProblem("");
     onAnswer(grid.points + option);
@@ -263,33 +274,67 @@ export function answerTexts({ type, options, grid }, answer, language) {
  * @param {string} text
  * @returns {number | null}  null for what is no number or outside the grid
  */
-export function nearestPoint({ low, step, points, decimals }, text) {
-  const written = parseDecimal(text);
-  if (written === null) return null;
-  const units = written.units * 10n ** BigInt(decimals);
-  const [first, width] = [BigInt(low) * written.scale, BigInt(step) * written.scale];
-  const above = units - first;
-  if (above < 0n || above > width * BigInt(points - 1)) return null;
-  return Number((2n * above + width) / (2n * width));
+export function nearestPoint(grid, text) {
+  return locate(grid, text)?.index ?? null;
 }
 
 /**
- * Digits with at most one comma or point; other scripts' digits and the real minus sign count too.
+ * "1,000" is a thousand to some and one to others: no number here, unless only one of them can be
+ * meant because the grid does not reach a thousand, or has as many decimals itself.
  *
- * "1,000" is a thousand to some and one to others: three digits after the mark are no number here.
+ * @param {Grid} grid
+ * @param {string} text
+ * @returns {Located | null}
+ */
+export function locate(grid, text) {
+  const written = parseDecimal(text);
+  if (written === null) return null;
+  const { units, scale, mayBeThousands } = written;
+  const isAmbiguous = mayBeThousands && grid.decimals < 3 && pointAt(grid, units, 1n) !== null;
+  return isAmbiguous ? null : pointAt(grid, units, scale);
+}
+
+/** @param {Grid} grid @param {bigint} units @param {bigint} scale @returns {Located | null} */
+function pointAt({ low, step, points, decimals }, units, scale) {
+  const [first, width] = [BigInt(low) * scale, BigInt(step) * scale];
+  const above = units * 10n ** BigInt(decimals) - first;
+  if (above < 0n || above > width * BigInt(points - 1)) return null;
+  const index = (2n * above + width) / (2n * width);
+  return { index: Number(index), rounded: index * width !== above };
+}
+
+const NUMBER =
+  /^([-\u2212\u2013+]? ?)(\d{0,20}|\d{1,3}(?:[ '\u2019\u066c]\d{3}){1,6})(?:[.,\u066b](\d{0,20}))?$/;
+
+/**
+ * Digits with at most one comma or point, and spaces or apostrophes between thousands only. Wide,
+ * Arabic and Persian digits count too, and the minus signs that printers use.
  *
  * @param {string} text
- * @returns {{units: bigint, scale: bigint} | null}  units/scale
+ * @returns {{units: bigint, scale: bigint, mayBeThousands: boolean} | null}  units/scale
  */
 function parseDecimal(text) {
-  const plain = text.replace(/[\s\u200e\u200f]/g, "").replace(/[٠-٩۰-۹]/g, westernDigit);
-  const parts = /^([-\u2212+]?)(\d{0,20})(?:[.,\u066b](\d{0,20}))?$/.exec(plain);
-  const [, sign = "", whole = "", fraction = ""] = parts ?? [];
+  const parts = NUMBER.exec(plainText(text));
+  const [, sign = "", grouped = "", fraction = ""] = parts ?? [];
+  const whole = grouped.replace(/\D/g, "");
   if (whole + fraction === "") return null;
-  if (fraction.length === 3 && /^[1-9]\d{0,2}$/.test(whole)) return null;
-  const units = BigInt(whole + fraction);
-  const isNegative = sign === "-" || sign === "\u2212";
-  return { units: isNegative ? -units : units, scale: 10n ** BigInt(fraction.length) };
+  const units = BigInt(whole + fraction) * (/[^+ ]/.test(sign) ? -1n : 1n);
+  const mayBeThousands = fraction.length === 3 && /^[1-9]\d{0,2}$/.test(grouped);
+  return { units, scale: 10n ** BigInt(fraction.length), mayBeThousands };
+}
+
+/**
+ * One character for each meaning, without what is not seen; raised and circled digits are none.
+ *
+ * @param {string} text
+ */
+function plainText(text) {
+  return text
+    .replace(/\p{No}/gu, "?")
+    .normalize("NFKC")
+    .replace(/\p{Cf}/gu, "")
+    .replace(/[٠-٩۰-۹]/g, westernDigit)
+    .trim();
 }
 
 /** @param {string} digit  Arabic or Persian */
@@ -320,10 +365,17 @@ const DAY = 86_400_000;
  * @param {number} milliseconds
  * @returns {number | null}  null for what is no day or outside the grid
  */
-export function nearestDay({ low, step, points }, milliseconds) {
+export function nearestDay(grid, milliseconds) {
+  return locateDay(grid, milliseconds)?.index ?? null;
+}
+
+/** @param {Grid} grid @param {number} milliseconds @returns {Located | null} */
+function locateDay({ low, step, points }, milliseconds) {
   const above = milliseconds / DAY - low;
   const isInside = Number.isInteger(above) && above >= 0 && above <= step * (points - 1);
-  return isInside ? Math.floor((2 * above + step) / (2 * step)) : null;
+  if (!isInside) return null;
+  const index = Math.floor((2 * above + step) / (2 * step));
+  return { index, rounded: index * step !== above };
 }
 
 /**

@@ -15,12 +15,12 @@ import {
   openSides,
   paragraphs,
   protectionTable,
-  randomStepDrawing,
+  randomStep,
   surveyText,
   togetherNote,
 } from "./dom.js";
 import { answerTexts, createField } from "./fields.js";
-import { optOutLabel, questions, sampledCounts } from "./report.js";
+import { boundIn, bounds, optOutLabel, questions, sampledCounts } from "./report.js";
 import { words } from "./words.js";
 
 /**
@@ -29,6 +29,7 @@ import { words } from "./words.js";
  * @typedef {import("./dom.js").View} View
  * @typedef {import("./definition.js").Page} Page
  * @typedef {import("./report.js").Answer} Answer
+ * @typedef {import("./report.js").Bound} Bound
  * @typedef {import("./report.js").Gap} Gap
  * @typedef {object} Asked
  * @property {Definition} definition
@@ -38,7 +39,7 @@ import { words } from "./words.js";
  * @property {boolean} fromReview
  * @property {(question: string) => string} nameOf  name of a question's inputs, made for this load
  * @property {(question: string) => Answer | undefined} answerTo
- * @property {(question: string, answer: Answer | undefined) => void} onAnswer
+ * @property {(question: string, answer: Answer | undefined, rounded?: boolean) => void} onAnswer
  * @property {(wrong: Set<string>) => Gap[]} onContinue  goes on, or says which gaps stop it; `wrong`:
  *   ids of questions whose entry is no answer
  * @property {() => void} onBack
@@ -75,8 +76,9 @@ export function startView({ definition, clientHash, durable, onStart }) {
 
 /** @param {Definition} definition */
 function extent(definition) {
-  if (definition.sampling) return words.start.sampled(sampledCounts(definition));
-  return words.start.extent(questions(definition).length, definition.pages.length);
+  const { extent: all, sampled } = words.start;
+  if (definition.sampling) return sampled(sampledCounts(definition), skips(definition));
+  return all(questions(definition).length, definition.pages.length, skips(definition));
 }
 
 /** Whether answers decide what is asked. @param {Definition} definition */
@@ -91,8 +93,7 @@ function privacyLabel(definition, clientHash) {
     "section",
     { class: "privacy", "aria-labelledby": "privacy-heading" },
     element("h2", { id: "privacy-heading" }, start.heading),
-    element("p", {}, start.steps),
-    randomStepDrawing(),
+    ...randomStep(definition),
     leastProtectedExample(definition),
     ...littleWarning(definition),
     disclosure(
@@ -111,8 +112,11 @@ function privacyLabel(definition, clientHash) {
  * @returns {View}
  */
 export function questionView(asked) {
-  const { pages, at, focusOn } = asked;
-  const fieldsets = pages[at].questions.map((question) => fieldset(asked, question));
+  const { definition, pages, at, focusOn } = asked;
+  const of = bounds(questions(definition));
+  const fieldsets = pages[at].questions.map((question) =>
+    fieldset(asked, question, boundIn(of, question.id)),
+  );
   const content = element("div", { class: "view questions" });
   content.append(
     top(asked),
@@ -122,16 +126,12 @@ export function questionView(asked) {
       const wrong = fieldsets.filter(({ field }) => field.problem() !== "");
       const gaps = asked.onContinue(new Set(wrong.map(({ question }) => question.id)));
       showGaps(content, fieldsets, gaps);
-      if (content.isConnected) document.title = `${words.question.error}: ${titleOf(asked)}`;
     }),
   );
   const changed = fieldsets.find(({ question }) => question.id === focusOn);
-  return { content, title: titleOf(asked), ...(changed ? { focus: changed.heading } : {}) };
-}
-
-/** @param {Asked} asked */
-function titleOf({ definition, pages, at }) {
-  return `${words.question.page(at + 1, pages.length)} – ${definition.title}`;
+  // Browsers keep titles in their history: one that told the page would tell an answer that led there.
+  const { title } = definition;
+  return { content, title, ...(changed ? { focus: changed.heading } : {}) };
 }
 
 /** @param {Asked} asked */
@@ -154,11 +154,11 @@ function top({ pages, at, onBack }) {
  */
 function pageHeading(asked) {
   const { definition, pages, at } = asked;
-  const { title, questions } = pages[at];
+  const { title, questions: shown } = pages[at];
   if (title !== "") return [heading(title, surveyText(definition))];
   if (isHeadedByQuestion(asked)) return [];
   const before = pages.slice(0, at).reduce((n, page) => n + page.questions.length, 0);
-  return [heading(words.question.numbers(before + 1, before + questions.length))];
+  return [heading(words.question.numbers(before + 1, before + shown.length))];
 }
 
 /** @param {Asked} asked */
@@ -172,21 +172,22 @@ function isHeadedByQuestion({ pages, at }) {
  * @property {HTMLElement} group
  * @property {HTMLElement} heading
  * @property {import("./fields.js").Field} field
- * @property {(error: string) => void} showError  "" removes it
+ * @property {(text: string, isWrong: boolean) => void} showError  "" removes it
  */
 
 /**
  * @param {Asked} asked
  * @param {Question} question
+ * @param {Bound} bound
  * @returns {Fieldset}
  */
-function fieldset(asked, question) {
+function fieldset(asked, question, bound) {
   const spoken = surveyText(asked.definition);
   const name = asked.nameOf(question.id);
   const level = isHeadedByQuestion(asked) ? "h1" : "h2";
   const legend = element(level, { id: `${name}-q`, tabindex: "-1", ...spoken }, question.text);
-  const error = element("p", { class: "error", hidden: "" });
-  const field = filledField(asked, question, (text) => showError(text));
+  const error = element("p", { class: "error", role: "alert", hidden: "" });
+  const field = filledField(asked, question, (text) => showError(text, text !== ""));
   const hints = [
     ...hint(question.help, spoken),
     // The interface's own words follow the researcher's: they say how, not what.
@@ -199,7 +200,7 @@ function fieldset(asked, question) {
     ...hints,
     error,
     ...field.content,
-    protection(question),
+    protection(asked.definition, question, bound),
   );
   const showError = errorShower(group, error, field.entry);
   describe([group, ...(field.entry ? [field.entry] : [])], [...hints, error], name);
@@ -214,7 +215,7 @@ function filledField({ definition, nameOf, answerTo, onAnswer }, question, onPro
     question,
     name: nameOf(id),
     answer: answerTo(id),
-    onAnswer: (answer) => onAnswer(id, answer),
+    onAnswer: (answer, rounded) => onAnswer(id, answer, rounded),
     onProblem,
   });
 }
@@ -224,13 +225,19 @@ function hint(text, spoken) {
   return text === "" ? [] : [element("p", { class: "hint", ...spoken }, text)];
 }
 
-/** @param {HTMLElement} group @param {HTMLElement} error @param {HTMLElement | null} entry */
+/**
+ * What is said beside a field. What was left out is not wrong: only a wrong entry is called invalid.
+ *
+ * @param {HTMLElement} group
+ * @param {HTMLElement} error
+ * @param {HTMLElement | null} entry
+ */
 function errorShower(group, error, entry) {
-  return (/** @type {string} */ text) => {
+  return (/** @type {string} */ text, /** @type {boolean} */ isWrong) => {
     error.textContent = text;
     error.hidden = text === "";
     group.classList.toggle("has-error", text !== "");
-    entry?.setAttribute("aria-invalid", String(text !== ""));
+    entry?.setAttribute("aria-invalid", String(isWrong));
   };
 }
 
@@ -249,12 +256,12 @@ function describe([group, entry], texts, name) {
   entry?.setAttribute("aria-labelledby", `${name}-q`);
 }
 
-/** @param {Question} question */
-function protection(question) {
+/** @param {Definition} definition @param {Question} question @param {Bound} bound */
+function protection(definition, question, bound) {
   return disclosure(
     words.question.protection,
-    element("p", {}, frequencySentence(question)),
-    element("p", {}, boundSentence(question)),
+    element("p", {}, frequencySentence(definition, question)),
+    element("p", {}, boundSentence(bound)),
   );
 }
 
@@ -272,7 +279,9 @@ function showGaps(content, fieldsets, gaps) {
     one,
     gap: gaps.find(({ question }) => question === one.question),
   }));
-  for (const { one, gap } of found) one.showError(gap ? besideField(one, gap) : "");
+  for (const { one, gap } of found) {
+    one.showError(gap ? besideField(one, gap) : "", gap?.optOut === "");
+  }
   const items = found.flatMap(({ one, gap }) => (gap ? [summaryItem(one, gap)] : []));
   const summary = errorSummary(gaps, items);
   content.querySelector(".top")?.after(summary);
@@ -322,6 +331,7 @@ function errorSummary(gaps, items) {
  * @property {Definition} definition
  * @property {Page[]} pages  of this person, with the questions that are asked
  * @property {(question: string) => Answer | undefined} answerTo
+ * @property {(question: string) => boolean} isRounded  whether its answer is not what was typed
  * @property {(question: string) => void} onChange
  * @property {() => void} onBack
  * @property {() => void} onSend
@@ -347,18 +357,19 @@ export function reviewView(reviewed) {
     element("p", {}, review.once),
     button(review.send, onSend),
   );
-  return { content, title: `${review.heading} – ${definition.title}` };
+  return { content, title: definition.title };
 }
 
 /** @param {Reviewed} reviewed @param {Question} question */
-function row({ definition, answerTo, onChange }, question) {
+function row(reviewed, question) {
+  const { definition, onChange } = reviewed;
   const spoken = surveyText(definition);
   const { change, changeOf } = words.review;
   return element(
     "div",
     { "data-question": question.id },
     element("dt", spoken, question.text),
-    element("dd", {}, ...answer(definition, question, answerTo(question.id))),
+    element("dd", {}, ...answer(reviewed, question)),
     element(
       "dd",
       { class: "change" },
@@ -370,12 +381,14 @@ function row({ definition, answerTo, onChange }, question) {
   );
 }
 
-/** @param {Definition} definition @param {Question} question @param {Answer | undefined} given */
-function answer(definition, question, given) {
+/** @param {Reviewed} reviewed @param {Question} question */
+function answer({ definition, answerTo, isRounded }, question) {
   const spoken = surveyText(definition);
+  const given = answerTo(question.id);
   if (given !== undefined) {
     const texts = answerTexts(question, given, definition.language);
-    return [element("b", spoken, texts.join(", "))];
+    const rounded = isRounded(question.id) ? [`${words.review.rounded} `] : [];
+    return [...rounded, element("b", spoken, texts.join(", "))];
   }
   return [
     element("b", spoken, optOutLabel(question)),

@@ -209,6 +209,8 @@ function createVisit(definition, durable, onSend) {
   let answers = Object.create(null);
   /** @type {Set<string>} */
   let nudged = new Set();
+  /** Questions whose answer is not quite what was typed. @type {Set<string>} */
+  let rounded = new Set();
   /** @type {Drawn | undefined} */
   let drawn;
   let reviewed = false;
@@ -217,6 +219,7 @@ function createVisit(definition, durable, onSend) {
     for (const question of Object.keys(answers)) delete answers[question];
     answers = Object.create(null);
     nudged = new Set();
+    rounded = new Set();
     drawn = undefined;
     reviewed = false;
   }
@@ -241,10 +244,12 @@ function createVisit(definition, durable, onSend) {
     return shownPages(definition, answers, drawn ?? null);
   }
 
-  /** @param {string} question @param {Answer | undefined} given */
-  function keep(question, given) {
+  /** @param {string} question @param {Answer | undefined} given @param {boolean} [isRounded] */
+  function keep(question, given, isRounded = false) {
     if (given === undefined) delete answers[question];
     else answers[question] = given;
+    if (isRounded) rounded.add(question);
+    else rounded.delete(question);
   }
 
   /** @param {number} at @param {string | null} [focusOn] */
@@ -308,6 +313,7 @@ function createVisit(definition, durable, onSend) {
         definition,
         pages: pages(),
         answerTo: (question) => answers[question],
+        isRounded: (question) => rounded.has(question),
         onChange: (question) => ask(pageOf(pages(), question), question),
         onBack: () => {
           reviewed = false;

@@ -461,6 +461,17 @@ function largestRatio(most, least) {
 }
 
 /**
+ * The largest weight of every column, those of the options that are no answer among them.
+ *
+ * @param {WeightTable} channel
+ * @returns {number[]}
+ */
+export function columnMaxima({ table, no_answers: silent }) {
+  const extremes = columnExtremes(table);
+  return [...extremes.most, ...Array(silent).fill(silentWeights(extremes).own)];
+}
+
+/**
  * others = floor((M - sum of minima) / (rho - 1)), own = floor(rho others).
  *
  * @param {Extremes} extremes

@@ -3,7 +3,7 @@
  */
 
 import { button, contact, disclosure, element, heading, paragraphs, surveyText } from "./dom.js";
-import { questions, readCode, reportCodes } from "./report.js";
+import { questions, readCode, reportCodes, saysAnswers } from "./report.js";
 import { words } from "./words.js";
 
 /**
@@ -333,6 +333,7 @@ export function refusedView({ definition, entry, durable, earlier, onTryAgain })
   const detail = entry.detail
     ? [element("p", {}, `${refused.detail} `, element("q", { dir: "auto" }, entry.detail))]
     : [];
+  const warning = isReplaced(definition) ? refused.warning : refused.warningByChance;
   return view(
     "refused",
     refused.heading,
@@ -342,7 +343,7 @@ export function refusedView({ definition, entry, durable, earlier, onTryAgain })
     ...detail,
     paragraph(durable ? refused.kept : refused.keptHere),
     button(refused.again, onTryAgain),
-    disclosure(refused.what, ...whatWasSent(definition, entry.body, refused.warning)),
+    disclosure(refused.what, ...whatWasSent(definition, entry.body, warning)),
     ...(definition ? contact(definition) : []),
   );
 }
@@ -389,12 +390,17 @@ function whatWasSent(definition, body, warning) {
   const { sent } = words;
   const known = definition !== null && JSON.parse(body).definition === definition.id;
   return [
-    paragraph(sent.whatMeans),
+    paragraph(isReplaced(definition) ? sent.whatMeans : sent.whatMeansByChance),
     paragraph(warning, "notice"),
     known ? reportedList(definition, body) : paragraph(sent.unknown),
     paragraph(sent.bytes, "quiet"),
     element("pre", { tabindex: "0", "aria-label": sent.bytes }, body),
   ];
+}
+
+/** Whether "a random answer" is the word for every line. @param {Known} definition */
+function isReplaced(definition) {
+  return definition !== null && questions(definition).every(saysAnswers);
 }
 
 /** @param {Definition} definition @param {string} body */
@@ -407,21 +413,31 @@ function reportedList(definition, body) {
       element("dt", surveyText(definition), question.text),
       ...(definition.sampling && codes[i] === null
         ? [element("dd", {}, words.sent.notAsked)]
-        : reported(readCode(question, codes[i]), surveyText(definition))),
+        : reported(definition, question, codes[i])),
     ),
   );
   return element("dl", { class: "answers reported" }, ...rows);
 }
 
-/** @param {import("./report.js").Reported | null} said @param {import("./dom.js").Attributes} spoken */
-function reported(said, spoken) {
+/**
+ * @param {Definition} definition
+ * @param {import("./definition.js").Question} question
+ * @param {unknown} code
+ */
+function reported(definition, question, code) {
   const { sent } = words;
+  const spoken = surveyText(definition);
+  const said = readCode(question, code);
   if (said === null) return [element("dd", {}, sent.unreadable)];
   const about = said.asked.length === 0 ? [] : labelled(sent.askedAbout, said.asked, spoken);
   return [
     ...about,
     ...labelled(sent.reported, said.named, spoken, said.place),
-    element("dd", { class: "quiet" }, sent.mayBeRandom),
+    element(
+      "dd",
+      { class: "quiet" },
+      saysAnswers(question) ? sent.mayBeRandom : sent.fromAnyAnswer,
+    ),
   ];
 }
 

@@ -21,7 +21,6 @@ import {
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Question} Question
  * @typedef {import("./definition.js").Page} Page
- * @typedef {import("./mechanism.js").Channel} Channel
  * @typedef {import("./mechanism.js").Code} Code
  * @typedef {import("./mechanism.js").Ratio} Ratio
  * @typedef {import("./mechanism.js").UniformBelow} UniformBelow
@@ -485,13 +484,70 @@ function tableWeights(channel) {
 }
 
 /**
+ * Whether every report says an answer: the true one as it is, or a random one in its place.
+ *
+ * @param {Question} question
+ */
+export function saysAnswers({ channel }) {
+  return channel.kind === "subset_selection" && channel.d === 1;
+}
+
+/**
+ * @typedef {Ratio & {linked: boolean}} Bound  what one report can do about one question at most;
+ *   `linked`: together with the reports of other questions
+ */
+
+/**
+ * What a report can do about every question. An answer that decides what is asked also decides the
+ * truths of those questions: all that hang together by `ask_if` report on each other's answers.
+ *
+ *     e^epsilon of a question = product of e^epsilon over all questions linked to it
+ *
+ * @param {readonly Question[]} asked
+ * @returns {Map<string, Bound>}
+ */
+export function bounds(asked) {
+  const roots = linkRoots(asked);
+  /** @type {Map<string, Bound>} */
+  const groups = new Map();
+  for (const { id, channel } of asked) {
+    const root = roots.get(id) ?? id;
+    const group = groups.get(root);
+    const own = ratio(channel);
+    groups.set(root, { ...(group ? productOf([group, own]) : own), linked: group !== undefined });
+  }
+  return new Map(asked.map(({ id }) => [id, boundIn(groups, roots.get(id) ?? id)]));
+}
+
+/**
+ * The first question of those that hang together: each is asked after one earlier question at most.
+ *
+ * @param {readonly Question[]} asked
+ * @returns {Map<string, string>}
+ */
+function linkRoots(asked) {
+  /** @type {Map<string, string>} */
+  const roots = new Map();
+  for (const { id, ask_if: condition } of asked) {
+    roots.set(id, condition ? (roots.get(condition.question) ?? id) : id);
+  }
+  return roots;
+}
+
+/** @param {Map<string, Bound>} of @param {string} id @returns {Bound} */
+export function boundIn(of, id) {
+  const bound = of.get(id);
+  if (!bound) throw new RangeError(`no question ${id}`);
+  return bound;
+}
+
+/**
  * The factor by which one report can at most multiply anyone's odds, rounded up to a tenth.
  *
- * @param {Channel} channel
+ * @param {Ratio} ratio
  * @returns {string}
  */
-export function oddsFactor(channel) {
-  const { most, least } = ratio(channel);
+export function oddsFactor({ most, least }) {
   return fromTenths(ceilDivide(10n * most, least));
 }
 
@@ -502,11 +558,10 @@ export function oddsFactor(channel) {
  *
  * 100 means above 99%, never certainty: every report is possible under every answer.
  *
- * @param {Channel} channel
+ * @param {Ratio} ratio
  * @returns {{from10: number, from50: number}}
  */
-export function posteriorBounds(channel) {
-  const { most, least } = ratio(channel);
+export function posteriorBounds({ most, least }) {
   return {
     from10: Number(ceilDivide(100n * most, most + 9n * least)),
     from50: Number(ceilDivide(100n * most, most + least)),
@@ -535,15 +590,15 @@ export function isProtectedLittle(definition) {
 }
 
 /**
- * The first question whose report says most.
+ * The first question of which a report says most.
  *
- * @template {{channel: Channel}} Q
- * @param {readonly Q[]} asked
- * @returns {Q}
+ * @param {readonly Question[]} asked
+ * @returns {Question}
  */
 export function leastProtected(asked) {
+  const of = bounds(asked);
   return asked.reduce((least, question) =>
-    exceeds(ratio(question.channel), ratio(least.channel)) ? question : least,
+    exceeds(boundIn(of, question.id), boundIn(of, least.id)) ? question : least,
   );
 }
 
@@ -558,15 +613,11 @@ export function totalRatio({ pages, sampling }) {
   const asked = pages.flatMap((page) => page.questions);
   const groups = sampling?.groups ?? [asked.map(({ id }) => id)];
   return groups
-    .map((group) => productOf(asked.filter(({ id }) => group.includes(id)).map(ratioOf)))
+    .map((group) => asked.filter(({ id }) => group.includes(id)))
+    .map((members) => productOf(members.map(({ channel }) => ratio(channel))))
     .sort((one, other) => (exceeds(other, one) ? 1 : -1))
     .slice(0, sampling?.draw ?? 1)
     .reduce((product, group) => productOf([product, group]));
-}
-
-/** @param {{channel: Channel}} question */
-function ratioOf({ channel }) {
-  return ratio(channel);
 }
 
 /** @param {Ratio[]} ratios @returns {Ratio} */

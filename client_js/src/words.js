@@ -8,6 +8,24 @@
 /** @param {number} count @param {string} one @param {string} many */
 const plural = (count, one, many) => `${count} ${count === 1 ? one : many}`;
 
+/**
+ * Whom the frequencies are about. Where questions are drawn, only some people are asked each.
+ *
+ * @param {boolean} drawn
+ */
+const of100 = (drawn) =>
+  drawn
+    ? {
+        people: "Of 100 people who are asked this question and",
+        others: "Of 100 who are asked it and",
+        anyOther: "Of 100 who are asked it and have any one other answer",
+      }
+    : {
+        people: "Of 100 people",
+        others: "Of 100",
+        anyOther: "Of 100 people with any one other answer",
+      };
+
 /** A share of 100 that rounds to nothing is still possible. @param {string} tenths */
 const about = (tenths) => (tenths === "0" ? "fewer than 0.1" : `about ${tenths}`);
 
@@ -19,13 +37,25 @@ export const words = {
   language: "en",
 
   start: {
-    extent: (/** @type {number} */ asked, /** @type {number} */ pages) =>
-      `${plural(asked, "question", "questions")} on ${plural(pages, "page", "pages")}. ` +
+    extent: (
+      /** @type {number} */ asked,
+      /** @type {number} */ pages,
+      /** @type {boolean} */ skips,
+    ) =>
+      `${skips ? "Up to " : ""}${plural(asked, "question", "questions")} on ` +
+      `${plural(pages, "page", "pages")}. ` +
       "No account, no cookie.",
-    sampled: (/** @type {{fewest: number, most: number, all: number}} */ { fewest, most, all }) =>
-      `Each person is asked ${fewest === most ? most : `${fewest} to ${most}`} of ` +
-      `${plural(all, "question", "questions")}, chosen at random. ` +
-      "No account, no cookie.",
+    sampled: (
+      /** @type {{fewest: number, most: number, all: number}} */ { fewest, most, all },
+      /** @type {boolean} */ skips,
+    ) => {
+      const many = fewest === most ? `${most}` : `${fewest} to ${most}`;
+      return (
+        `Each person is asked ${skips ? `up to ${most}` : many} of ` +
+        `${plural(all, "question", "questions")}, chosen at random. ` +
+        "No account, no cookie."
+      );
+    },
     skips:
       "Some questions are asked only after certain answers. Your report always has the same form, " +
       "but how long you take may tell which questions were skipped.",
@@ -34,9 +64,16 @@ export const words = {
       "Before anything is sent, this page sometimes replaces it by a random one. Nobody who has " +
       "only your report, not us, not a thief, not a court, can know for certain what your real " +
       "answer was.",
+    stepsByChance:
+      "Before anything is sent, this page decides by chance what the report says. Your answer only " +
+      "makes some reports likelier than others. Nobody who has only your report, not us, not a " +
+      "thief, not a court, can know for certain what your real answer was.",
     drawing:
       "Drawing of the random step: on this device, your answer either goes into the report as it " +
       "is, or is replaced by a random answer. Only the report leaves the device.",
+    drawingByChance:
+      "Drawing of the random step: on this device, chance decides what the report says, and your " +
+      "answer only makes some reports likelier. Only the report leaves the device.",
     drawingTruth: "Your answer",
     drawingStep: "Random step",
     drawingReport: "Report",
@@ -63,33 +100,45 @@ export const words = {
       /** @type {string} */ own,
       /** @type {string} */ other,
       /** @type {{own: string, other: string}} */ of,
+      /** @type {boolean} */ drawn,
     ) =>
-      `Of 100 people whose answer is “${own}”, ${about(of.own)} reports say “${own}”. ` +
-      `Of 100 whose answer is “${other}”, ${about(of.other)} reports say “${own}” too. ` +
+      `${of100(drawn).people} whose answer is “${own}”, ${about(of.own)} reports say “${own}”. ` +
+      `${of100(drawn).others} whose answer is “${other}”, ${about(of.other)} reports say “${own}” too. ` +
       `So a “${own}” report never proves anything.`,
-    frequencyOfMany: (/** @type {string} */ own, /** @type {{own: string, other: string}} */ of) =>
-      `Of 100 people whose answer is “${own}”, ${about(of.own)} reports say “${own}”. ` +
-      `Of 100 people with any one other answer, ${about(of.other)} reports say “${own}” too. ` +
+    frequencyOfMany: (
+      /** @type {string} */ own,
+      /** @type {{own: string, other: string}} */ of,
+      /** @type {boolean} */ drawn,
+    ) =>
+      `${of100(drawn).people} whose answer is “${own}”, ${about(of.own)} reports say “${own}”. ` +
+      `${of100(drawn).anyOther}, ${about(of.other)} reports say “${own}” too. ` +
       `So a “${own}” report never proves anything.`,
     frequencyOfRarest: (
       /** @type {string} */ own,
       /** @type {{own: string, other: string}} */ of,
+      /** @type {boolean} */ drawn,
     ) =>
-      `Of 100 people whose answer is “${own}”, ${about(of.own)} reports say “${own}”. ` +
+      `${of100(drawn).people} whose answer is “${own}”, ${about(of.own)} reports say “${own}”. ` +
       `Of 100 with the other answer for which that is rarest, ${about(of.other)} reports say ` +
       `“${own}” too. So a “${own}” report never proves anything.`,
-    frequencyOfTick: (/** @type {string} */ own, /** @type {{own: string, other: string}} */ of) =>
-      `Of 100 people who select “${own}”, ${about(of.own)} reports say that they did. ` +
-      `Of 100 who do not, ${about(of.other)} reports say so too. ` +
+    frequencyOfTick: (
+      /** @type {string} */ own,
+      /** @type {{own: string, other: string}} */ of,
+      /** @type {boolean} */ drawn,
+    ) =>
+      `${of100(drawn).people} ${drawn ? "" : "who "}select “${own}”, ${about(of.own)} reports ` +
+      `say that they did. ${of100(drawn).others} ${drawn ? "" : "who "}do not, ${about(of.other)} reports say so too. ` +
       "So a report never proves anything.",
     frequencyOfSampledTick: (
       /** @type {string} */ own,
       /** @type {{own: string, other: string}} */ of,
+      /** @type {boolean} */ drawn,
       /** @type {{sampled: number, m: number}} */ { sampled, m },
     ) =>
-      `A report speaks of only ${sampled} of the ${m} options, chosen at random. Where it speaks ` +
-      `of “${own}”: of 100 people who select it, ${about(of.own)} reports say that they did; ` +
-      `of 100 who do not, ${about(of.other)} reports say so too. ` +
+      `${drawn ? "Where this question is asked, a" : "A"} report speaks of only ${sampled} of ` +
+      `the ${m} options, chosen at random. Where it speaks of “${own}”: of 100 people who select ` +
+      `it, ${about(of.own)} reports say that they did; of 100 who do not, ` +
+      `${about(of.other)} reports say so too. ` +
       "So a report never proves anything.",
     everyReport:
       "Every report can come from every answer, from some more often than from others. " +
@@ -103,7 +152,22 @@ export const words = {
     ) =>
       `One report can multiply anyone’s odds about your answer by at most ${factor}: ` +
       `a suspicion of 10% ${becomes(bounds.from10)}, and one of 50% ${becomes(bounds.from50)}.`,
+    linkedBounds: (
+      /** @type {string} */ factor,
+      /** @type {{from10: number, from50: number}} */ bounds,
+    ) =>
+      "Some questions are asked only after certain answers, so what is reported on them also tells " +
+      "something about those answers. Together with all questions linked to this one in that way, " +
+      `one report can multiply anyone’s odds about your answer by at most ${factor}: ` +
+      `a suspicion of 10% ${becomes(bounds.from10)}, and one of 50% ${becomes(bounds.from50)}.`,
     caption: "What a report can say about you, question by question",
+    ofAsked: "The counts are of people who are asked the question.",
+    ofSampled:
+      "Where a report speaks of only some of a question’s options, chosen at random, the counts " +
+      "are of reports that speak of the option.",
+    ofLinked:
+      "Where questions are asked only after certain answers, the odds of a question count the " +
+      "reports on all questions linked to it in that way.",
     columns: [
       "Question",
       "Of 100 with an answer, reports saying so",
@@ -140,7 +204,6 @@ export const words = {
     numbers: (/** @type {number} */ first, /** @type {number} */ last) =>
       first === last ? `Question ${first}` : `Questions ${first} to ${last}`,
     protection: "How this answer is protected",
-    error: "Error",
     errorHeading: "There is a problem",
     nudgeHeading: "Not everything is answered",
     missing: (/** @type {string} */ question) => `Choose an answer: “${question}”`,
@@ -186,6 +249,7 @@ export const words = {
     change: "Change",
     changeOf: (/** @type {string} */ question) => `Change: ${question}`,
     notAnswered: "not answered",
+    rounded: "rounded to",
     once: "You can send one report. It cannot be changed afterwards.",
     send: "Send my report",
   },
@@ -221,13 +285,19 @@ export const words = {
     whatMeans:
       "This is the report, not your answers. Each line may be a random answer, so none of them " +
       "proves what your answer was.",
+    whatMeansByChance:
+      "This is the report, not your answers. Chance decided what each line says, and your answers " +
+      "only made some of it likelier: none of the lines proves what your answer was.",
     reported: "Reported",
     mayBeRandom: "This may be a random answer.",
+    fromAnyAnswer: "Every answer can lead to this.",
     askedAbout: "Speaks of these options, chosen at random",
     noneNamed: "none of the options",
     notAsked: "Not asked",
     place: (/** @type {number} */ at, /** @type {number} */ of) =>
-      of === 2 ? String(at) : `Report number ${at + 1} of ${of}`,
+      of === 2
+        ? `${at} (one bit, which is no answer)`
+        : `number ${at + 1} of ${of} possible reports, which are no answers`,
     unreadable: "This part of the report cannot be read.",
     warning:
       "Someone could ask you to show this. You do not have to: once you leave or reload this page " +
@@ -280,6 +350,9 @@ export const words = {
     warning:
       "Someone could ask you to show this. You do not have to, and you can say what is true: each " +
       "line may be a random answer.",
+    warningByChance:
+      "Someone could ask you to show this. You do not have to, and you can say what is true: every " +
+      "answer can lead to each of these lines.",
   },
 
   damaged: {

@@ -88,19 +88,36 @@ test("p of a set counts all sets that hold the truth", async () => {
 });
 
 test("epsilon 12 of one question is the ceiling, exactly", async () => {
-  await readChannels(channel(2000, 162_754, 1));
-  await assert.rejects(readChannels(channel(2000, 162_755, 1)), refused("too_weak"));
+  // e^12 = 162,754.7914190...
+  await readChannels(channel(2000, 162_754_791, 1000));
+  await assert.rejects(readChannels(channel(2000, 162_754_792, 1000)), refused("too_weak"));
+});
+
+test("bits just below epsilon 12 are taken, and those just above are not", async () => {
+  // e^3 = 20.0855369231...: four bits may differ, and its fourth power is e^12.
+  const ticks = (T) => bits(5, T, 10_000_000, { s: 3, alone: 1 });
+  await readChannels(ticks(200_855_200));
+  await readChannels(ticks(200_855_369));
+  await assert.rejects(readChannels(ticks(200_855_370)), refused("too_weak"));
 });
 
 test("epsilon 20 of all questions is the ceiling, exactly", async () => {
-  // 485,165,195 = 5 * 97,033,039: two questions of 97,033,039/1000 and 5000/1 meet it.
-  const parts = [channel(2000, 97_033_039, 1000), channel(60, 5000, 1)];
-  await readChannels(...parts);
+  // e^20 = 485,165,195.4097902...
+  const together = (T) => [channel(2000, T, 10_000), channel(60, 5000, 1)];
+  await readChannels(...together(970_330_390));
+  await assert.rejects(readChannels(...together(970_330_391)), refused("too_weak"));
   await assert.rejects(
-    readChannels(channel(2000, 97_033_040, 1000), channel(60, 5000, 1)),
+    readChannels(...together(970_330_390), channel(2, 1_000_001, 1_000_000)),
     refused("too_weak"),
   );
-  await assert.rejects(readChannels(...parts, channel(2, 2, 1)), refused("too_weak"));
+});
+
+test("four questions of epsilon 5, to the last digit of their weights, are taken", async () => {
+  // e^5 = 148.4131591025...
+  const five = (T) => Array(4).fill(channel(9, T, 1_000_000));
+  await readChannels(...five(148_413_159));
+  await readChannels(...five(148_412_900));
+  await assert.rejects(readChannels(...five(148_413_160)), refused("too_weak"));
 });
 
 test("many modest questions reach the total as surely as one bold one", async () => {
@@ -141,6 +158,14 @@ const PATTERNS = pickSome("patterns", channel(8, 3, 1), 4);
 
 const GOOD_QUESTIONS = {
   "a scale on a table": question("a", table(BY_DISTANCE, 1), { type: "scale" }),
+  "a scale of years, beyond the calendar of days": question("a", table(BY_DISTANCE, 1), {
+    type: "scale",
+    grid: { low: 3_000_000, step: 1, points: 5, decimals: 0, unit: "" },
+  }),
+  "a scale as far as scales go": question("a", table(BY_DISTANCE, 1), {
+    type: "scale",
+    grid: { low: -(10 ** 12), step: 1, points: 5, decimals: 0, unit: "" },
+  }),
   "a scale that stands for numbers": question("a", table(BY_DISTANCE, 1), {
     type: "scale",
     grid: { low: 1, step: 1, points: 5, decimals: 0, unit: "" },
@@ -253,6 +278,7 @@ const WRONG_TABLES = {
   "a mixture of different grids": { ...MIXTURE, first: { ...ONE_BIT, R: 5 } },
   "a mixture of mixtures": { ...MIXTURE, second: MIXTURE },
   "a mixture above 2^32": { ...MIXTURE, a: 2 ** 30 },
+  "a mixture of 4,097 reports": { ...MIXTURE, second: { ...WINDOW, width: 4091 } },
 };
 for (const [name, shape] of Object.entries(WRONG_TABLES)) {
   test(`a table with ${name} is refused`, async () => {
@@ -266,6 +292,38 @@ test("no report of a table is more likely than .99, whoever sends it", async () 
   await read(coins([99, 1], [1, 99]));
   await assert.rejects(read(coins([199, 1], [1, 199])), refused("too_weak"));
   await assert.rejects(read(coins([100, 100], [199, 1])), refused("too_weak"));
+});
+
+test("many reports that say the same are worth one", async () => {
+  const wide = (T) =>
+    question("a", table({ name: "window", k: 2, width: 1000, stride: 1000, T, L: 1 }));
+  await read(definitionOf([wide(99)]));
+  await assert.rejects(read(definitionOf([wide(100)])), refused("too_weak"));
+  const many = (T) => {
+    const rows = [Array(32).fill(T), Array(32).fill(1)];
+    return question("a", table(square(rows.flat(), rows.reverse().flat())));
+  };
+  await read(definitionOf([many(99)]));
+  await assert.rejects(read(definitionOf([many(100)])), refused("too_weak"));
+});
+
+test("that holds for the rows of no answer too, and for the one that is likeliest", async () => {
+  const silent = (T) => {
+    const shape = { name: "window", k: 2, width: 400, stride: 400, T, L: 1 };
+    return question("a", table(shape, 1));
+  };
+  await read(definitionOf([silent(50)]));
+  await assert.rejects(read(definitionOf([silent(2000)])), refused("too_weak"));
+});
+
+test("two hundred equal questions share one channel, which is looked at once", async () => {
+  const shape = { name: "window", k: 1000, width: 500, stride: 1, T: 21, L: 20 };
+  const fine = amount("a", table(shape, 2));
+  const asked = Array.from({ length: 200 }, (_, i) => ({ ...fine, id: `x${i}` }));
+  const { pages } = await read(definitionOf([...asked, HOURS]));
+  assert.equal(new Set(pages.map(({ questions }) => questions[0].channel)).size, 2);
+  const other = { ...fine, channel: { ...fine.channel, no_answers: 1 } };
+  await assert.rejects(read(definitionOf([fine, { ...other, id: "b" }])), refused("malformed"));
 });
 
 test("no bit is kept more often than .99, and all of a report stay below epsilon 12", async () => {

@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answerTexts, dayText, decimalAt, nearestDay, nearestPoint } from "../src/fields.js";
+import {
+  answerTexts,
+  dayText,
+  decimalAt,
+  locate,
+  nearestDay,
+  nearestPoint,
+} from "../src/fields.js";
 import { amount, bits, question, table } from "./support.js";
 
 const grid = (low, step, points, decimals = 0) => ({ low, step, points, decimals, unit: "" });
@@ -23,6 +30,10 @@ for (const [text, index] of [
   ["٣٥", 7],
   ["۳۵", 7],
   ["٣٧٫٦", 8],
+  ["３７．６", 8],
+  ["\u200b35\ufeff", 7],
+  ["\u202a35\u202c", 7],
+  ["37.125", 7],
   ["-0", 0],
 ]) {
   test(`"${text}" on steps of 5 up to 80 is point ${index}`, () => {
@@ -50,6 +61,14 @@ for (const text of [
   " ",
   "1-",
   "²",
+  "3²",
+  "½",
+  "③",
+  "3 5",
+  "3'5",
+  "1 0",
+  "3 . 5",
+  "3–5",
   "9".repeat(21),
 ]) {
   test(`"${text}" is no number from 0 to 80`, () => {
@@ -58,7 +77,16 @@ for (const text of [
 }
 
 test("a minus sign is taken as keyboards write it and as printers do", () => {
-  for (const text of ["-0.5", "\u22120.5", "-,5", "\u2212.5", "\u200e-0.5"]) {
+  for (const text of [
+    "-0.5",
+    "\u22120.5",
+    "-,5",
+    "\u2212.5",
+    "\u200e-0.5",
+    "–0.5",
+    "－0.5",
+    "- 0.5",
+  ]) {
     assert.equal(nearestPoint(HALVES, text), 1);
   }
   assert.equal(nearestPoint(HALVES, "-0.75"), 1);
@@ -66,14 +94,51 @@ test("a minus sign is taken as keyboards write it and as printers do", () => {
 });
 
 test("what is a thousand to some and one to others is no number", () => {
-  const wide = grid(0, 1, 1000);
-  for (const text of ["1,000", "1.000", "12.500", "999,999"]) {
-    assert.equal(nearestPoint(wide, text), null);
+  const wide = grid(0, 1000, 1000);
+  for (const text of ["1,000", "1.000", "12.500", "999,000", "+1,000"]) {
+    assert.equal(nearestPoint(wide, text), null, text);
   }
-  for (const text of ["0.125", "0,125", "1.0", "1.0000"]) {
-    assert.notEqual(nearestPoint(wide, text), null);
+  assert.equal(nearestPoint(grid(-2000, 1, 1000), "-1,500"), null);
+  for (const text of ["0.125", "0,125", "1.0", "1.0000", "1234,500"]) {
+    assert.notEqual(nearestPoint(wide, text), null, text);
   }
-  assert.equal(nearestPoint(wide, "9 99"), 999);
+});
+
+test("three decimals are taken where a thousand cannot be meant", () => {
+  assert.equal(nearestPoint(grid(0, 5, 200, 1), "37.125"), 74);
+  assert.equal(nearestPoint(grid(0, 125, 17, 3), "1.125"), 9);
+  assert.equal(nearestPoint(grid(1000, 5, 500, 3), "3,495"), 499);
+});
+
+test("thousands may stand in groups of three, and digits in no others", () => {
+  const wide = grid(0, 1000, 1000);
+  for (const text of ["12 000", "12'000", "12’000", "12\u00a0000", "12\u202f000", "١٢٬٠٠٠"]) {
+    assert.equal(nearestPoint(wide, text), 12, text);
+  }
+  assert.equal(nearestPoint(wide, "12 000,4"), 12);
+  for (const text of ["1 2000", "12 00", "120 00", "12  000", "1200 000", "12 '000", " 12,000,"]) {
+    assert.equal(nearestPoint(wide, text), null, text);
+  }
+});
+
+test("what is shown for a point is taken for that point, whatever the grid", () => {
+  for (const decimals of [0, 1, 2, 3, 4, 6, 12, 15]) {
+    for (const low of [0, 1, -1, 999, -1000, 1000, 12_345_678, -(10 ** 12), 10 ** 12]) {
+      for (const step of [1, 5, 7, 125, 1000, 12_345]) {
+        const one = grid(low, step, 200, decimals);
+        for (let index = 0; index < one.points; index += 1) {
+          const text = decimalAt(one, index);
+          assert.deepEqual(locate(one, text), { index, rounded: false }, text);
+        }
+      }
+    }
+  }
+});
+
+test("it is known whether what was typed was rounded", () => {
+  assert.deepEqual(locate(FIVES, "35.0"), { index: 7, rounded: false });
+  assert.deepEqual(locate(FIVES, "35.1"), { index: 7, rounded: true });
+  assert.deepEqual(locate(FIVES, "33"), { index: 7, rounded: true });
 });
 
 test("every point is its own nearest, however small its steps and far its start", () => {

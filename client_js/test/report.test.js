@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { perturb } from "../src/mechanism.js";
+import { perturb, ratio } from "../src/mechanism.js";
 import { createUniformBelow } from "../src/random.js";
 import {
+  bounds,
   checkRoom,
   drawQuestions,
   frequencies,
@@ -17,6 +18,7 @@ import {
   readCode,
   reportCodes,
   sampledCounts,
+  saysAnswers,
   shownPages,
   stoppingGaps,
   totalOddsFactor,
@@ -403,8 +405,8 @@ const ask = (...channels) => known(channels.map((its, i) => question(`x${i}`, it
 test("the design's own example comes out", () => {
   assert.deepEqual(frequencies(one(channel(2, 3, 1))), { own: "75", other: "25" });
   assert.deepEqual(frequencies(one(channel(3, 6, 1))), { own: "75", other: "12.5" });
-  assert.equal(oddsFactor(channel(2, 3, 1)), "3");
-  assert.deepEqual(posteriorBounds(channel(2, 3, 1)), { from10: 25, from50: 75 });
+  assert.equal(oddsFactor(ratio(channel(2, 3, 1))), "3");
+  assert.deepEqual(posteriorBounds(ratio(channel(2, 3, 1))), { from10: 25, from50: 75 });
 });
 
 test("tenths are rounded half up", () => {
@@ -412,10 +414,10 @@ test("tenths are rounded half up", () => {
 });
 
 test("factors and suspicions are rounded up, against us", () => {
-  assert.equal(oddsFactor(channel(5, 27_182, 10_000)), "2.8");
-  assert.equal(oddsFactor(channel(5, 28, 10)), "2.8");
-  assert.equal(oddsFactor(channel(5, 28_001, 10_000)), "2.9");
-  assert.deepEqual(posteriorBounds(channel(3, 6, 1)), { from10: 40, from50: 86 });
+  assert.equal(oddsFactor(ratio(channel(5, 27_182, 10_000))), "2.8");
+  assert.equal(oddsFactor(ratio(channel(5, 28, 10))), "2.8");
+  assert.equal(oddsFactor(ratio(channel(5, 28_001, 10_000))), "2.9");
+  assert.deepEqual(posteriorBounds(ratio(channel(3, 6, 1))), { from10: 40, from50: 86 });
 });
 
 test("the factor of all questions is the product, rounded up, its digits in groups", () => {
@@ -439,6 +441,79 @@ test("the least protected question has the greatest T/L, the first of equals", (
     (its, i) => question(`x${i}`, its),
   );
   assert.equal(leastProtected(asked).id, "x1");
+});
+
+/** Questions that are asked after others, as [id, channel, the one it depends on]. */
+const linked = (...of) =>
+  of.map(([id, its, on]) =>
+    question(id, its, { ask_if: on ? { question: on, options: ["o0"] } : null }),
+  );
+
+test("what is asked after an answer tells of it: the bound counts all that hangs together", () => {
+  const asked = linked(
+    ["parent", channel(3, 3, 1)],
+    ["apart", channel(3, 5, 1)],
+    ["child", channel(3, 2, 1), "parent"],
+    ["grandchild", channel(3, 7, 2), "child"],
+    ["sibling", channel(3, 3, 1), "parent"],
+  );
+  const of = bounds(asked);
+  for (const id of ["parent", "child", "grandchild", "sibling"]) {
+    assert.deepEqual(of.get(id), { most: 126n, least: 2n, linked: true }, id);
+    assert.equal(oddsFactor(of.get(id)), "63");
+  }
+  assert.deepEqual(of.get("apart"), { most: 5n, least: 1n, linked: false });
+  assert.deepEqual(posteriorBounds(of.get("child")), { from10: 88, from50: 99 });
+});
+
+test("no report tells more of an answer than the bound of its question", () => {
+  // "No" (1) to the first makes the others "does not apply" (2): all truths, all codes.
+  const its = channel(3, 3, 1);
+  const survey = known(
+    [
+      question("a", its, { optOut: "" }),
+      ...["b", "c"].map((id) =>
+        question(id, its, {
+          optOut: "",
+          not_applicable: "o2",
+          ask_if: { question: "a", options: ["o0"] },
+        }),
+      ),
+    ],
+    { allow_skip_logic: true },
+  );
+  const weights = (answers) => {
+    const seen = new Map();
+    for (const { result } of everyRun((draw) => makeReport(survey, answers, draw, ID))) {
+      seen.set(result, (seen.get(result) ?? 0) + 1);
+    }
+    return seen;
+  };
+  const [no, yes] = [weights({ a: 1 }), weights({ a: 0, b: 0, c: 1 })];
+  const most = Math.max(...[...no].map(([code, n]) => n / yes.get(code)));
+  const { most: above, least } = bounds(survey.pages.flatMap(({ questions }) => questions)).get(
+    "a",
+  );
+  assert.equal(most, 27);
+  assert.equal(Number(above / least), 27);
+});
+
+test("the least protected question is one whose links say most", () => {
+  const asked = linked(
+    ["bold", channel(3, 8, 1)],
+    ["parent", channel(3, 3, 1)],
+    ["child", channel(3, 3, 1), "parent"],
+  );
+  assert.equal(leastProtected(asked).id, "parent");
+  assert.equal(leastProtected(asked.slice(0, 2)).id, "bold");
+});
+
+test("only one option or another in its place is called a random answer", () => {
+  const says = (its) => saysAnswers(question("a", its));
+  assert.equal(says(channel(3, 3, 1)), true);
+  assert.equal(says(channel(5, 3, 1, 2)), false);
+  assert.equal(says(bits(5, 3, 1)), false);
+  assert.equal(says(table({ name: "one_bit", R: 9, T: 5, L: 2 })), false);
 });
 
 test("a survey that draws questions gives away the groups that say most", () => {
@@ -469,10 +544,10 @@ test("of a table the label says the first option's column, at its rarest for the
 
 test("odds and suspicions are those of the whole report, whatever its kind", () => {
   const ticks = bits(5, 3, 1, { s: 2, alone: 1 });
-  assert.equal(oddsFactor(ticks), "81");
-  assert.equal(oddsFactor({ ...ticks, sampled: 2 }), "9");
-  assert.deepEqual(posteriorBounds({ ...ticks, sampled: 2 }), { from10: 50, from50: 90 });
-  assert.equal(oddsFactor(table({ name: "one_bit", R: 9, T: 5, L: 2 }, 1)), "2.5");
+  assert.equal(oddsFactor(ratio(ticks)), "81");
+  assert.equal(oddsFactor(ratio({ ...ticks, sampled: 2 })), "9");
+  assert.deepEqual(posteriorBounds(ratio({ ...ticks, sampled: 2 })), { from10: 50, from50: 90 });
+  assert.equal(oddsFactor(ratio(table({ name: "one_bit", R: 9, T: 5, L: 2 }, 1))), "2.5");
 });
 
 const OPTIONAL = question("a", channel(3, 3, 1));

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { readDefinition } from "../src/definition.js";
 import { perturb } from "../src/mechanism.js";
-import { frequencies, makeReport, oddsFactor, posteriorBounds } from "../src/report.js";
+import { bounds, frequencies, makeReport, oddsFactor, posteriorBounds } from "../src/report.js";
 import { digest, replay } from "./support.js";
 
 /** The vectors of one file; a missing or empty file fails, it is never skipped. */
@@ -50,9 +50,17 @@ test("makeReport gives the body of every vector, from the canonical bytes", asyn
 });
 
 test("the label's numbers are those of every vector", () => {
-  for (const { question, own, other, odds, from10, from50 } of vectors("label.json")) {
-    assert.deepEqual(frequencies(question), { own, other }, question.id);
-    assert.equal(oddsFactor(question.channel), odds);
-    assert.deepEqual(posteriorBounds(question.channel), { from10, from50 });
+  for (const { questions, labels } of vectors("label.json")) {
+    assert.deepEqual(Object.keys(labels).sort(), questions.map(({ id }) => id).sort());
+    const of = bounds(questions);
+    for (const question of questions) {
+      const bound = of.get(question.id);
+      const label = {
+        ...frequencies(question),
+        odds: oddsFactor(bound),
+        ...posteriorBounds(bound),
+      };
+      assert.deepEqual(label, labels[question.id], question.id);
+    }
   }
 });

@@ -60,6 +60,14 @@ class Auditor:
                 return Check("channels", name, False, detail)
         return Check("channels", name, True, f"the same fraction for all {len(real)} channels")
 
+    def acceptance(self, definition: Definition) -> Check:
+        """Whether a device takes the survey: its form, its hash, the ceilings built in."""
+        text = definition.canonical.decode("utf-8")
+        (answer,) = self._node.ask(accept=[text])["accept"]
+        ok = answer == {"id": definition.sha256}
+        detail = f"definition {definition.sha256[:16]} is taken" if ok else str(answer)
+        return Check("channels", "the survey as devices read it", ok, detail)
+
     def reports(self, definition: Definition) -> list[Check]:
         """Whole reports: of two questions at a time every one, of all questions some."""
         form = json.loads(definition.canonical)

@@ -26,6 +26,7 @@ def checks_of(
     channels = list(dict.fromkeys(question.channel for question in definition.questions))
     yield from auditor.enumeration(channels)
     yield auditor.ratios(channels)
+    yield auditor.acceptance(definition)
     yield from auditor.reports(definition)
     yield auditor.words(channels)
     yield from auditor.sampling(channels, samples)

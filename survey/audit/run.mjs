@@ -8,6 +8,7 @@ const { client, ...question } = JSON.parse(readFileSync(0, "utf8"));
 const load = (name) => import(pathToFileURL(`${client}/${name}`).href);
 const { perturb, ratio, tableRow } = await load("mechanism.js");
 const { createUniformBelow } = await load("random.js");
+const { readDefinition } = await load("definition.js");
 const { makeReport, drawQuestions } = await load("report.js");
 
 /** A source of given draws, 0 where none is given; `asked` gathers the ranges. */
@@ -163,6 +164,20 @@ function countBits(run, n, bits) {
   return Object.fromEntries(ones.entries());
 }
 
-const answers = { enumerate, alone, ratios, rows, reports, people, drawn, words, sample };
-const answered = Object.entries(question).map(([name, parts]) => [name, parts.map(answers[name])]);
+/** Whether a device takes the survey at all: its form and the ceilings built in. */
+async function accept(canonical) {
+  const digest = (bytes) => webcrypto.subtle.digest("SHA-256", bytes);
+  try {
+    const { id } = await readDefinition(new TextEncoder().encode(canonical), { digest });
+    return { id };
+  } catch (error) {
+    return { refused: error.message };
+  }
+}
+
+const answers = { accept, enumerate, alone, ratios, rows, reports, people, drawn, words, sample };
+const answered = [];
+for (const [name, parts] of Object.entries(question)) {
+  answered.push([name, await Promise.all(parts.map((part) => answers[name](part)))]);
+}
 console.log(JSON.stringify(Object.fromEntries(answered)));

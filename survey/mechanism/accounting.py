@@ -21,6 +21,16 @@ def log_rounded_up(ratio: Fraction) -> float:
         return nearest if Decimal(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
+def shown_epsilon(epsilon: float) -> str:
+    """An epsilon with at most three decimals, rounded up: what is shown is never too small.
+
+    >>> shown_epsilon(0.6931471805599454), shown_epsilon(2.0)
+    ('0.694', '2')
+    """
+    thousandths = math.ceil(Decimal(epsilon) * 1000)
+    return f"{Decimal(thousandths) / 1000:f}"
+
+
 def total_ratio(ratios: Iterable[Fraction]) -> Fraction:
     """e^epsilon of everything one respondent sends: the product over the questions.
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from survey.errors import ChannelError
-from survey.mechanism.design import Probability, exact_fraction
-from survey.mechanism.shapes import Explicit
+from survey.mechanism.design import GRID, Probability, exact_fraction, shown
+from survey.mechanism.shapes import MAX_EXPLICIT, Explicit
 from survey.mechanism.weight_table import WeightTable
+from survey.mechanism.weights import WORD_TOTAL
 
 
 def from_probabilities(rows: Sequence[Sequence[Fraction]], no_answers: int = 0) -> WeightTable:
@@ -28,6 +29,11 @@ def from_probabilities(rows: Sequence[Sequence[Fraction]], no_answers: int = 0) 
         if sum(row) != 1:
             raise ChannelError(f"row {number} adds up to {sum(row)}; it must be 1")
     total = math.lcm(*(share.denominator for row in rows for share in row))
+    if total > WORD_TOTAL:
+        raise ChannelError(
+            "these chances need weights above 2^32; write them with fewer digits (three decimals "
+            "of each always fit)"
+        )
     weights = tuple(tuple(int(share * total) for share in row) for row in rows)
     return WeightTable(Explicit(weights), no_answers)
 
@@ -74,6 +80,8 @@ def forced_response(
     t = _share(truth, "truth")
     if isinstance(forced, str) or not isinstance(forced, Sequence):
         raise ChannelError("forced must be a list with one chance per option")
+    if len(forced) > MAX_EXPLICIT:
+        raise ChannelError(f"forced has {len(forced):,} chances; at most {MAX_EXPLICIT} fit")
     shares = [_share(f, f"forced[{j}]") for j, f in enumerate(forced)]
     if sum(shares) != 1:
         raise ChannelError(f"forced adds up to {sum(shares)}; it must be 1")
@@ -99,5 +107,9 @@ def unrelated_question(
 def _share(value: Probability, name: str) -> Fraction:
     share = exact_fraction(value, name)
     if not 0 < share < 1:
-        raise ChannelError(f"{name} = {share} must be above 0 and below 1")
+        nearest = Fraction(1 if share <= 0 else GRID - 1, GRID)
+        raise ChannelError(
+            f"{name} = {shown(share)} must be above 0 and below 1; "
+            f"the nearest allowed value is {shown(nearest)}"
+        )
     return share

@@ -13,6 +13,9 @@ Stored = NDArray[np.uint8]
 
 Counts = NDArray[np.int64]
 
+BITS_OF_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.int64)
+"""The eight bits of each value of a byte, shape (256, 8)."""
+
 
 def index_bytes(codes: int) -> int:
     """Bytes that one of so many codes takes: one for up to 256, else two."""
@@ -50,18 +53,16 @@ def encode_bits(code: object, bits: int) -> bytes:
     return unpack_bits(code, bits)
 
 
-def read_bits(stored: Stored, bits: int) -> NDArray[np.uint8]:
-    """The bits of many codes, shape (n, bits), values 0 or 1."""
-    return np.unpackbits(stored, axis=1, count=bits)
-
-
 def count_bits(stored: Stored, bits: int) -> Counts:
     """How often each bit is 1, shape (bits,).
+
+    Bytes are tallied by value first: of each the bits are known.
 
     >>> count_bits(np.array([[128], [192]], dtype=np.uint8), 3).tolist()
     [2, 1, 0]
     """
-    return np.asarray(np.sum(read_bits(stored, bits), axis=0, dtype=np.int64))
+    tallies = np.array([np.bincount(column, minlength=256) for column in stored.T], dtype=np.int64)
+    return np.asarray((tallies @ BITS_OF_BYTE).ravel()[:bits])
 
 
 def longest_bits(bits: int) -> str:

@@ -32,9 +32,13 @@ def patterns(ordinary: int, ticks: int, alone: int) -> tuple[Pattern, ...]:
     ((0,), (1,), (0, 1), (2,))
     """
     if number_of_patterns(ordinary, ticks, alone) > MAX_PATTERNS:
+        allowed = max(
+            (t for t in range(1, ticks) if number_of_patterns(ordinary, t, alone) <= MAX_PATTERNS),
+            default=0,
+        )
         raise ChannelError(
-            f"{ordinary} options have more than {MAX_PATTERNS:,} sets of up to {ticks}: ask fewer "
-            "options or allow fewer ticks"
+            f"{ordinary} options have more than {MAX_PATTERNS:,} sets of up to {ticks}; "
+            + (f"the nearest allowed number of ticks is {allowed}" if allowed else "ask fewer")
         )
     sets = (
         chosen for size in range(1, ticks + 1) for chosen in combinations(range(ordinary), size)

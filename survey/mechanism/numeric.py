@@ -30,6 +30,9 @@ HYBRID_FROM = 0.61
 PART_TOTAL = 2**14
 """T + L of each part of a hybrid, so that both fit in a word with room for their own weights."""
 
+COIN_TOLERANCE = 0.01
+"""How far a hybrid's chance of one bit may be from the best one."""
+
 LARGEST_PART_TOTAL = 2**18
 """The same for an epsilon up to 12, whose T alone is above 2^17."""
 
@@ -95,13 +98,17 @@ def hybrid(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
     bit = OneBit(
         check_grid(k) - 1, *_small_weights(epsilon, lambda T, L: (k - 1) * (T + L), largest)
     )
-    totals = [int(part.rows()[0].sum()) for part in (bit, window)]
+    M1, M2 = (int(part.rows()[0].sum()) for part in (bit, window))
     # a M1 : b M2 = e^(-eps/2) : 1 - e^(-eps/2)
-    wanted = math.exp(-eps / 2) * totals[1] / ((1 - math.exp(-eps / 2)) * totals[0])
-    # Two options that are no answer add at most one such sum each.
-    room = WORD_TOTAL // (4 * sum(totals))
-    weights = Fraction(wanted).limit_denominator(max(int(room / max(wanted, 1.0)), 1))
-    a, b = max(weights.numerator, 1), weights.denominator
+    one_bit_share = math.exp(-eps / 2)
+    wanted = one_bit_share * M2 / ((1 - one_bit_share) * M1)
+    # A quarter of the room: two options that are no answer add at most one such sum each.
+    room = WORD_TOTAL // 4
+    weights = Fraction(wanted).limit_denominator(max(int(room / (wanted * M1 + M2)), 1))
+    a, b = weights.numerator, weights.denominator
+    # On fine grids at a large epsilon the coin would need more than a word: one bit is rare there.
+    if abs(a * M1 / (a * M1 + b * M2) - one_bit_share) > COIN_TOLERANCE or not a:
+        return piecewise(k, epsilon, no_answers)
     return WeightTable(Mixture(a, bit, b, window), no_answers)
 
 

@@ -212,6 +212,9 @@ class Mixture:
                 f"the parts of a mixture have {len(rows[0])} and {len(rows[1])} "
                 "truths; they must have the same"
             )
+        reports = rows[0].shape[1] + rows[1].shape[1]
+        if reports > MAX_REPORTS:
+            raise ChannelError(f"{reports:,} reports; at most {MAX_REPORTS:,} fit")
         check_total(self.a * int(rows[0][0].sum()) + self.b * int(rows[1][0].sum()))
 
     def rows(self) -> Rows:

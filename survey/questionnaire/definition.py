@@ -15,8 +15,8 @@ from typing import Any
 
 from survey.errors import DefinitionError
 from survey.mechanism.accounting import log_rounded_up
+from survey.questionnaire.groups import groups_of, linked_ratios, total_ratio_of
 from survey.questionnaire.model import Survey
-from survey.questionnaire.privacy import total_ratio_of
 from survey.questionnaire.published import PublishedQuestion, published, question_form
 
 FORMAT = 1
@@ -61,8 +61,19 @@ class Definition:
     @cached_property
     def ratio(self) -> Fraction:
         """e^epsilon of everything one respondent sends."""
-        ratios = {question.id: question.channel.ratio for question in self.questions}
-        return total_ratio_of(self.groups, ratios, self.drawn)
+        return total_ratio_of(self.groups, self._ratios, self.drawn)
+
+    @cached_property
+    def linked_ratios(self) -> dict[str, Fraction]:
+        """e^epsilon of all reports that tell about the answer to a question, by its id.
+
+        Its own, times those of the questions that skip logic links to it.
+        """
+        return linked_ratios(groups_of(self.questions), self._ratios)
+
+    @property
+    def _ratios(self) -> dict[str, Fraction]:
+        return {question.id: question.channel.ratio for question in self.questions}
 
     @cached_property
     def epsilon(self) -> float:

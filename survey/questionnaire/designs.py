@@ -5,12 +5,16 @@ Each entry turns what a researcher writes into a channel; the mathematics is `su
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
+from survey.errors import ChannelError
 from survey.mechanism import (
     AnyChannel,
     WeightTable,
@@ -23,6 +27,7 @@ from survey.mechanism import (
     noise,
     numeric,
 )
+from survey.mechanism.design import exact_fraction
 
 SHORTEST_WAVE = 7
 """Fewest points of a scale whose distribution is asked for by square wave."""
@@ -76,12 +81,48 @@ class Design:
         return not set(self.ways) & set(PRIVACY)
 
 
+def _one_per_option(asked: Asked, name: str) -> Sequence[Any]:
+    """A parameter that has one entry per option; looked at before anything is computed with it."""
+    entries = asked.parameters[name]
+    if not isinstance(entries, list | tuple) or len(entries) != asked.ordinary:
+        there = len(entries) if isinstance(entries, list | tuple) else "no list of"
+        raise ChannelError(
+            f"parameters.{name} has {there} entries; the nearest allowed number is "
+            f"{asked.ordinary}, one per option"
+        )
+    return entries
+
+
+def _one_row_per_option(asked: Asked) -> Sequence[Sequence[float]]:
+    """A square utility table whose rows differ enough for shares to be estimated."""
+    rows = _one_per_option(asked, "utility")
+    for number, row in enumerate(rows):
+        if not isinstance(row, list | tuple) or len(row) != asked.ordinary:
+            raise ChannelError(
+                f"parameters.utility, row {number + 1} must have {asked.ordinary} numbers, "
+                "one per option"
+            )
+    return [[float(exact_fraction(value, "utility")) for value in row] for row in rows]
+
+
+def _exponential(asked: Asked, epsilon: Fraction) -> WeightTable:
+    table = noise.exponential(_one_row_per_option(asked), epsilon, asked.no_answers)
+    if np.linalg.matrix_rank(table.matrix) < table.truths:
+        raise ChannelError(
+            "parameters.utility: one option's row is a mixture of the others', so that no shares "
+            "could be estimated from the reports"
+        )
+    return table
+
+
 CHOICES = ("yes_no", "single_choice", "scale")
 GRIDS = ("number", "date")
 
 
 def _on_grid(constructor: Callable[..., WeightTable]) -> Build:
-    return lambda asked, value: constructor(asked.ordinary, value, asked.no_answers)
+    # Many questions of a survey may have the same grid and epsilon; a fine one takes a while.
+    made = lru_cache(maxsize=64)(constructor)
+    return lambda asked, value: made(asked.ordinary, value, asked.no_answers)
 
 
 def _of_ticks(constructor: Callable[..., multiple_choice.MultipleChoice]) -> Build:
@@ -124,18 +165,14 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
             CHOICES,
             {
                 "truth": lambda asked, t: classical.forced_response(
-                    t, asked.parameters["forced"], asked.no_answers
+                    t, _one_per_option(asked, "forced"), asked.no_answers
                 )
             },
             others=("forced",),
         ),
         "exponential": Design(
             ("single_choice", "scale"),
-            {
-                "epsilon": lambda asked, epsilon: noise.exponential(
-                    asked.parameters["utility"], epsilon, asked.no_answers
-                )
-            },
+            {"epsilon": _exponential},
             others=("utility",),
         ),
         "geometric": Design(("scale", *GRIDS), {"epsilon": _on_grid(noise.geometric)}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -66,7 +66,7 @@ def number_grid(low: Fraction, high: Fraction, step: Fraction, unit: str = "") -
     if points > MAX_GRID:
         raise _too_fine(low, high, step, points)
     if steps.denominator != 1:
-        nearest = low + max(round(steps), 1) * step
+        nearest = low + min(max(round(steps), 1), MAX_GRID - 1) * step
         raise ChannelError(
             f"high = {shown(high)} is not a whole number of steps of {shown(step)} above "
             f"{shown(low)}; the nearest allowed value is high = {shown(nearest)}"
@@ -88,6 +88,11 @@ def date_grid(low: date, high: date, step: int) -> Grid:
         raise ChannelError(
             f"a grid of {points:,} points: at most {MAX_GRID:,} are allowed; the nearest allowed "
             f"value is step = {-(-days // (MAX_GRID - 1))} days"
+        )
+    if days % step and points >= 2:
+        raise ChannelError(
+            f"high = {high} is not a whole number of steps of {step} days after {low}; the "
+            f"nearest allowed value is high = {low + timedelta(days - days % step)}"
         )
     if points < 2:
         raise ChannelError(

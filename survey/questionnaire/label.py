@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, multiple_choice
 from survey.mechanism.accounting import posterior_bound
+from survey.questionnaire.definition import Definition
 from survey.questionnaire.published import PublishedQuestion
 
 
@@ -19,9 +20,10 @@ class Label:
     """What one channel means for a person.
 
     `own` and `other`: of 100 people with one answer (with another one), how many reports say
-    it; empty for numbers, where every report can come from every answer. `odds`: the most that a
-    report multiplies anyone's odds by. `from10`, `from50`: what a suspicion of 10 and of 50 per
-    cent can become at most, in whole per cent.
+    it; empty for numbers, where every report can come from every answer. `odds`: the most that
+    anyone's odds about the answer are multiplied by, the reports of questions that skip logic
+    links to it included. `from10`, `from50`: what a suspicion of 10 and of 50 per cent can become
+    at most, in whole per cent.
     """
 
     own: str
@@ -31,9 +33,17 @@ class Label:
     from50: int
 
 
-def label(question: PublishedQuestion) -> Label:
-    """Compute the label of a question; frequencies rounded half up, risks rounded up."""
-    ratio = question.channel.ratio
+def labels(definition: Definition) -> dict[str, Label]:
+    """The label of every question, by its id."""
+    linked = definition.linked_ratios
+    return {question.id: label(question, linked[question.id]) for question in definition.questions}
+
+
+def label(question: PublishedQuestion, ratio: Fraction) -> Label:
+    """Compute the label of a question; frequencies rounded half up, risks rounded up.
+
+    `ratio` is e^epsilon of all reports that tell about its answer (`Definition.linked_ratios`).
+    """
     found = frequencies(question)
     own, other = map(_share, found) if found else ("", "")
     return Label(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 from dataclasses import asdict, dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
@@ -13,12 +16,17 @@ from survey.mechanism.accounting import (
     log_rounded_up,
     parallel_ratio,
     posterior_interval,
+    shown_epsilon,
     shuffled_epsilon,
     waves_ratio,
 )
+from survey.mechanism.noise import gaussian_delta
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.label import label, odds_in_words
 from survey.questionnaire.published import PublishedQuestion
+
+LONGEST_FRACTION = 10_000
+"""Bits of a numerator above which a fraction is not written in full."""
 
 DELTA = 1e-6
 """The delta of the two figures that are given for comparison."""
@@ -28,8 +36,10 @@ DELTA = 1e-6
 class Entry:
     """One question: what it asks, how it is randomized, what one report of it can do.
 
-    `ratio` is e^epsilon as an exact fraction. `truth_probability` is that of a report, or of a
-    bit, that has one; None for tables. `odds`, `from10`, `from50` as in the privacy label.
+    `ratio` is e^epsilon of its channel, an exact fraction. `truth_probability` is that of a report,
+    or of a bit, that has one; None for tables; `keep_probability` the same in the coin form.
+    `delta` is the usual reading of Gaussian noise: its delta at epsilon 1. `odds`, `from10`,
+    `from50` as in the privacy label, with the questions that skip logic links to it.
     """
 
     question: str
@@ -37,6 +47,8 @@ class Entry:
     mechanism: str
     asks: str
     truth_probability: float | None
+    keep_probability: float | None
+    delta: float | None
     ratio: str
     epsilon: float
     odds: str
@@ -49,7 +61,8 @@ class Ledger:
     """All questions and what they come to for one person.
 
     epsilon        basic composition: the sum over all that one person sends; the guarantee
-    largest        over people who are asked different questions: the most that one of them is asked
+    apart          parallel composition: what one person gives away at most if every question (with
+                   those that depend on it) were asked of other people
     advanced       advanced composition at `DELTA`, for comparison: (epsilon, delta), seldom less
     waves          the sum when the same person answers so many waves
     together       the same for so many people whose answers hang together, such as a household
@@ -62,7 +75,7 @@ class Ledger:
     ratio: str
     epsilon: float
     odds: str
-    largest: float
+    apart: float
     advanced: float
     waves: dict[int, float]
     together: dict[int, float]
@@ -87,12 +100,12 @@ def ledger(
     epsilons = sorted((q.channel.epsilon for q in definition.questions), reverse=True)
     asked = questions_asked(definition)
     return Ledger(
-        entries=tuple(_entry(question) for question in definition.questions),
+        entries=tuple(_entry(q, definition.linked_ratios[q.id]) for q in definition.questions),
         questions_asked=asked,
-        ratio=str(ratio),
+        ratio=in_digits(ratio),
         epsilon=definition.epsilon,
         odds=odds_in_words(ratio),
-        largest=log_rounded_up(parallel_ratio(q.channel.ratio for q in definition.questions)),
+        apart=log_rounded_up(parallel_ratio(definition.linked_ratios.values())),
         advanced=advanced_epsilon(epsilons[:asked], DELTA),
         waves={n: log_rounded_up(waves_ratio(ratio, n)) for n in waves},
         together={n: log_rounded_up(group_ratio(ratio, n)) for n in people},
@@ -112,7 +125,8 @@ def lines(found: Ledger) -> list[str]:
     return [
         *(f"  {_line(entry)}" for entry in found.entries),
         f"  all together ({found.questions_asked} questions a person): epsilon "
-        f"{found.epsilon:.4g}, odds multiplied by at most {found.odds}; a suspicion of 50% ends "
+        f"{shown_epsilon(found.epsilon)}, odds multiplied by at most {found.odds}; a suspicion of "
+        "50% ends "
         f"between {_percent(found.half[0])} and {_percent(found.half[1])}",
         *_comparisons(found),
     ]
@@ -128,41 +142,79 @@ def _percent(share: float) -> str:
 def _line(entry: Entry) -> str:
     known = entry.truth_probability
     p = "" if known is None else f"truth probability {known:.4g}, "
+    if entry.keep_probability is not None:
+        p += f"keep probability {entry.keep_probability:.4g}, "
+    if entry.delta is not None:
+        p += f"delta {entry.delta:.2g} at epsilon 1, "
     return (
-        f"{entry.question}: {entry.asks} by {entry.mechanism}, {p}epsilon {entry.epsilon:.4g}; "
-        f"a report multiplies odds by at most {entry.odds}"
+        f"{entry.question}: {entry.asks} by {entry.mechanism}, {p}"
+        f"epsilon {shown_epsilon(entry.epsilon)}; odds about the answer are multiplied by at most "
+        f"{entry.odds}: a suspicion of 10% becomes at most {entry.from10}%, of 50% {entry.from50}%"
     )
 
 
 def _comparisons(found: Ledger) -> list[str]:
-    waves = ", ".join(f"{n} waves {epsilon:.4g}" for n, epsilon in found.waves.items())
-    together = ", ".join(f"{n} people {epsilon:.4g}" for n, epsilon in found.together.items())
+    waves = ", ".join(f"{n} waves {shown_epsilon(e)}" for n, e in found.waves.items())
+    together = ", ".join(f"{n} people {shown_epsilon(e)}" for n, e in found.together.items())
     shuffled = ", ".join(
-        f"{n:,} reports {'no bound' if epsilon is None else f'{epsilon:.2g}'}"
+        f"{n:,} reports {'no bound' if epsilon is None else shown_epsilon(epsilon)}"
         for n, epsilon in found.shuffled.items()
     )
     return [
         f"  answered again in later waves: {waves}",
         f"  answers that hang together: {together}",
-        f"  advanced composition, for comparison: {found.advanced:.4g} at delta {DELTA:g}",
+        f"  asked of different people instead: {shown_epsilon(found.apart)} at most for each",
+        f"  advanced composition, for comparison: {shown_epsilon(found.advanced)} "
+        f"at delta {DELTA:g}",
         f"  only for who trusts the shuffling of releases, at delta {DELTA:g}: {shuffled}",
     ]
 
 
-def _entry(question: PublishedQuestion) -> Entry:
-    channel, numbers = question.channel, label(question)
+def _entry(question: PublishedQuestion, linked: Fraction) -> Entry:
+    channel, numbers = question.channel, label(question, linked)
     return Entry(
         question=question.id,
         type=question.type,
         mechanism=question.mechanism,
         asks=_asks(question),
         truth_probability=None if isinstance(channel, WeightTable) else channel.p,
-        ratio=str(channel.ratio),
+        keep_probability=_keep_probability(question),
+        delta=_delta(question),
+        ratio=in_digits(channel.ratio),
         epsilon=channel.epsilon,
         odds=numbers.odds,
         from10=numbers.from10,
         from50=numbers.from50,
     )
+
+
+def _keep_probability(question: PublishedQuestion) -> float | None:
+    """The coin form of randomized response: p = t + (1-t)/k, so t = (pk - 1)/(k - 1)."""
+    channel = question.channel
+    if question.by_patterns or not isinstance(channel, SubsetSelection) or channel.d > 1:
+        return None
+    return float((channel.exact_p * channel.k - 1) / (channel.k - 1))
+
+
+def _delta(question: PublishedQuestion) -> float | None:
+    """The (1, delta) reading of Gaussian noise whose sensitivity is the whole grid."""
+    if "sigma" not in question.stated or question.grid is None:
+        return None
+    step = question.grid.step / 10**question.grid.decimals
+    sensitivity = (question.grid.points - 1) * step
+    return gaussian_delta(float(Fraction(question.stated["sigma"])), sensitivity, 1.0)
+
+
+def in_digits(ratio: Fraction) -> str:
+    """A fraction in full, or rounded up to twelve digits where it has thousands of them.
+
+    >>> in_digits(Fraction(9, 4))
+    '9/4'
+    """
+    if ratio.numerator.bit_length() < LONGEST_FRACTION:
+        return str(ratio)
+    with decimal.localcontext(prec=12, rounding=decimal.ROUND_CEILING):
+        return f"{Decimal(ratio.numerator) / Decimal(ratio.denominator):e}"
 
 
 def _asks(question: PublishedQuestion) -> str:

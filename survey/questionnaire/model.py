@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StrictBool, StrictInt, StringConstraints
 
-from survey.questionnaire.privacy import total_ratio_of
+from survey.questionnaire.groups import groups_of, total_ratio_of
 from survey.questionnaire.question import BaseQuestion
 from survey.questionnaire.questions import Question
 from survey.questionnaire.texts import Frozen, Language, Line, Passage, Slug, Text
@@ -32,8 +32,8 @@ class Survey(Frozen):
     introduction: Passage = ""
     contact: Passage = ""
     thanks: Passage = ""
-    allow_skip_logic: bool = False
-    questions_per_person: int | None = None
+    allow_skip_logic: StrictBool = False
+    questions_per_person: StrictInt | None = None
     pages: tuple[Page, ...] = Field(min_length=1)
 
     @property
@@ -44,7 +44,7 @@ class Survey(Frozen):
     @property
     def groups(self) -> list[list[str]]:
         """Questions that are drawn together: one and all that depend on it."""
-        return groups_of(list(self.questions))
+        return groups_of(self.questions)
 
     @property
     def drawn(self) -> int:
@@ -56,14 +56,3 @@ class Survey(Frozen):
         """e^epsilon of everything one respondent sends."""
         ratios = {question.id: question.channel.ratio for question in self.questions}
         return total_ratio_of(self.groups, ratios, self.drawn)
-
-
-def groups_of(questions: list[BaseQuestion]) -> list[list[str]]:
-    """The ids of each question that depends on no other, with those of its dependents."""
-    first: dict[str, str] = {}
-    groups: dict[str, list[str]] = {}
-    for question in questions:
-        parent = question.ask_if.question if question.ask_if else question.id
-        first[question.id] = first.get(parent, question.id)
-        groups.setdefault(first[question.id], []).append(question.id)
-    return list(groups.values())

@@ -6,13 +6,15 @@ Whatever value an error suggests really publishes: it is found by building its c
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from survey.errors import ChannelError
 from survey.mechanism import AnyChannel, WeightTable, multiple_choice
-from survey.mechanism.accounting import log_rounded_up, total_ratio
+from survey.mechanism.accounting import log_rounded_up
 from survey.mechanism.design import GRID, MAX_EPSILON, shown
 from survey.questionnaire.designs import DESIGNS, USUAL, Asked
 from survey.settings import Caps
@@ -122,22 +124,6 @@ most 0.99 and epsilon at most 8; the nearest allowed value is epsilon = 4.595
     return channel
 
 
-def total_ratio_of(
-    groups: Iterable[Iterable[str]], ratios: Mapping[str, Fraction], drawn: int
-) -> Fraction:
-    """e^epsilon of a survey that draws `drawn` of its groups of questions for each person.
-
-    The product over the groups that give away most, whoever they fall to. `ratios` maps a
-    question's id to its own.
-
-    >>> ratios = {"a": Fraction(2), "b": Fraction(5), "c": Fraction(3)}
-    >>> total_ratio_of([["a", "b"], ["c"]], ratios, 1)
-    Fraction(10, 1)
-    """
-    together = (total_ratio(ratios[name] for name in group) for group in groups)
-    return total_ratio(sorted(together, reverse=True)[:drawn])
-
-
 def total_mistake(total: Fraction, questions: int, caps: Caps) -> str | None:
     """What is wrong with the sum of all questions, with the nearest epsilon for equal ones.
 
@@ -164,57 +150,81 @@ def is_too_weak(channel: AnyChannel, caps: Caps) -> bool:
 
 
 def likeliest(channel: AnyChannel) -> Fraction:
-    """The largest probability of any report, of any bit for bit vectors, under any truth."""
+    """The chance that the best guess from a report is right, for the truth where it is largest.
+
+    p of a report or a bit; for a table the sum over the reports that are likeliest under a truth:
+    many reports that say the same are worth one.
+    """
     if isinstance(channel, WeightTable):
-        return Fraction(int(channel.weights.max()), channel.total)
+        rows = channel.weights
+        guessed = np.where(rows == rows.max(axis=0), rows, 0).sum(axis=1)
+        return Fraction(int(guessed.max()), channel.total)
     return channel.exact_p
 
 
 def _refusal(stated: Stated, caps: Caps, error: ChannelError | None) -> ChannelError:
-    way, value = stated.way, stated.value
-    highest = _highest(stated, lambda channel: not is_too_weak(channel, caps))
-    if highest is None and error is not None:
+    nearest = _nearest(stated, lambda channel: not is_too_weak(channel, caps))
+    if nearest is None and error is not None:
         return error  # no value of this parameter helps: something else is wrong
-    limits = (
-        f"truth probability is at most {shown(MAX_TRUTH_PROBABILITY)} "
-        f"and epsilon at most {caps.question}"
-    )
+    way, value = stated.way, stated.value
     if value <= stated.useless:
         reason = f"must be above {stated.useless} for {stated.subject}"
-    elif highest is None or error is None or _is_weaker(stated, value, highest):
-        reason = f"is too weak for {stated.subject}: {limits}"
+    elif error is None or nearest is None or _is_weaker(stated, value, nearest):
+        reason = (
+            f"is too weak for {stated.subject}: truth probability is at most "
+            f"{shown(MAX_TRUTH_PROBABILITY)} and epsilon at most {caps.question}"
+        )
     else:
         reason = f"cannot be made exactly for {stated.subject} of integers up to 2^32"
-    return ChannelError(
-        f"{way} = {shown(value)} {reason}; "
-        + (
-            "the caps of this instance allow no value"
-            if highest is None
-            else f"the nearest allowed value is {way} = {shown(_nearest(stated, highest))}"
-        )
+    suggestion = (
+        "the caps of this instance allow no value"
+        if nearest is None
+        else f"the nearest allowed value is {way} = {shown(nearest)}"
     )
+    return ChannelError(f"{way} = {shown(value)} {reason}; {suggestion}")
 
 
-def _highest(stated: Stated, fits: Callable[[AnyChannel], bool]) -> Fraction | None:
-    """The least private candidate that publishes: all that are more private do too."""
+def _is_weaker(stated: Stated, value: Fraction, nearest: Fraction) -> bool:
+    return value < nearest if stated.way == "sigma" else value > nearest
 
-    def is_refused(step: int) -> bool:
+
+def _nearest(stated: Stated, fits: Callable[[AnyChannel], bool]) -> Fraction | None:
+    """The candidate that really publishes next to the value that was written; None without one."""
+
+    def publishes(index: int) -> bool:
+        value = stated.candidates[index] * stated.unit
         try:
-            return not fits(stated.build(step * stated.unit))
+            return value > stated.useless and fits(stated.build(value))
         except ChannelError:
-            return True
+            return False
 
     steps = stated.candidates
-    allowed = bisect_left(steps, True, key=is_refused)
-    return steps[allowed - 1] * stated.unit if allowed else None
+    wanted = round(stated.value / stated.unit)
+    start = min(max((wanted - steps[0]) * steps.step, 0), len(steps) - 1)
+    found = [
+        index
+        for end in (0, len(steps) - 1)
+        if (index := _first_towards(publishes, start, end)) is not None
+    ]
+    if not found:
+        return None
+    return steps[min(found, key=lambda index: abs(index - start))] * stated.unit
 
 
-def _is_weaker(stated: Stated, value: Fraction, highest: Fraction) -> bool:
-    return value < highest if stated.way == "sigma" else value > highest
+def _first_towards(publishes: Callable[[int], bool], start: int, end: int) -> int | None:
+    """The first index from `start` on towards `end` that publishes, by ever longer steps.
 
-
-def _nearest(stated: Stated, highest: Fraction) -> Fraction:
-    """The allowed candidate next to the value that was written."""
-    first = stated.candidates[0] * stated.unit
-    low, high = min(first, highest), max(first, highest)
-    return min(max(round(stated.value / stated.unit) * stated.unit, low), high)
+    Between a step that does and the one before that does not, the edge is found by halving: what
+    is returned was built, whatever lies between.
+    """
+    if publishes(start):
+        return start
+    away, refused = 1, start
+    while refused != end:
+        reached = min(refused + away, end) if end > start else max(refused - away, end)
+        if publishes(reached):
+            between = range(refused, reached, 1 if end > start else -1)
+            first = bisect_left(between, True, key=publishes)
+            return between[first] if first < len(between) else reached
+        away, refused = 2 * away, reached
+    return None

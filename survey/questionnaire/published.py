@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -33,7 +33,8 @@ class PublishedQuestion:
 
     `options` are all options as shown; of number and date questions only those that are no answer.
     `grid` holds the values of numbers and dates, and the scores of a scale. `alone` is how many
-    options at the end stand alone in a multiple choice. `nullable` says whether the survey draws
+    options at the end stand alone in a multiple choice. `stated` is what the researcher wrote of
+    its privacy, way by way, for codebooks. `nullable` says whether the survey draws
     its questions, so that a report may leave this one out.
     """
 
@@ -48,6 +49,7 @@ class PublishedQuestion:
     not_applicable: str
     ask_if: AskIf | None
     mechanism: str
+    stated: Mapping[str, str]
     channel: AnyChannel
     nullable: bool
 
@@ -110,6 +112,7 @@ def question_form(question: BaseQuestion) -> dict[str, Any]:
         if ask_if
         else None,
         "mechanism": question.design,
+        "stated": question.stated,
         "channel": question.channel.to_json(),
     }
 
@@ -128,6 +131,7 @@ def published(form: dict[str, Any], *, nullable: bool) -> PublishedQuestion:
         not_applicable=form["not_applicable"],
         ask_if=AskIf(**form["ask_if"]) if form["ask_if"] else None,
         mechanism=form["mechanism"],
+        stated=form["stated"],
         channel=channel_from_json(form["channel"]),
         nullable=nullable,
     )

@@ -10,6 +10,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     PrivateAttr,
+    StrictBool,
     StringConstraints,
     ValidationInfo,
     model_validator,
@@ -17,7 +18,7 @@ from pydantic import (
 
 from survey.errors import ChannelError
 from survey.mechanism import AnyChannel
-from survey.mechanism.design import exact_fraction
+from survey.mechanism.design import exact_fraction, shown
 from survey.questionnaire.designs import DESIGNS, PRIVACY, Asked, names_for
 from survey.questionnaire.grid import Grid
 from survey.questionnaire.privacy import build_channel, state
@@ -60,8 +61,8 @@ class BaseQuestion(Frozen):
     type: str
     text: Annotated[Text, StringConstraints(min_length=1, max_length=1_000)]
     help: Passage = ""
-    prefer_not_to_say: bool | Line = True
-    does_not_apply: bool | Line = False
+    prefer_not_to_say: StrictBool | Line = True
+    does_not_apply: StrictBool | Line = False
     ask_if: AskIf | None = None
     mechanism: str | None = None
     parameters: dict[str, Any] = Field(default_factory=dict)
@@ -160,6 +161,11 @@ class BaseQuestion(Frozen):
     def ticks(self) -> int:
         """Most ordinary options that may be ticked; 0 when only one is chosen."""
         return 0
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """What was written of the question's privacy, by its way: {"epsilon": "1"}."""
+        return {way: shown(value) for way, value in self._written().items()}
 
     @property
     def design(self) -> str:

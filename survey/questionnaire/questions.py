@@ -10,17 +10,38 @@ from datetime import date
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, StringConstraints, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    StrictInt,
+    StringConstraints,
+    model_validator,
+)
 
 from survey.errors import ChannelError
 from survey.questionnaire.designs import Asked
-from survey.questionnaire.grid import Grid, date_grid, number_grid
+from survey.questionnaire.grid import LARGEST, Grid, date_grid, number_grid
 from survey.questionnaire.question import BaseQuestion, Number
 from survey.questionnaire.texts import Line, Option, Text
 
 MAX_OPTIONS = 100
 
 YES_NO = ({"id": "yes", "label": "Yes"}, {"id": "no", "label": "No"})
+
+
+def _day(value: Any) -> date:
+    """A day as TOML has it, or as text."""
+    try:
+        day = date.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        day = None
+    if type(day) is not date:  # a datetime is a date to Python
+        raise ValueError("must be a date such as 2020-01-31")
+    return day
+
+
+Day = Annotated[date, BeforeValidator(_day)]
 
 
 class ChoiceQuestion(BaseQuestion):
@@ -55,8 +76,8 @@ class ScaleQuestion(BaseQuestion):
 
     type: Literal["scale"]
     options: tuple[Option, ...] = Field(default=(), max_length=MAX_OPTIONS)
-    low: int | None = None
-    high: int | None = None
+    low: StrictInt | None = Field(default=None, ge=-LARGEST, le=LARGEST)
+    high: StrictInt | None = Field(default=None, ge=-LARGEST, le=LARGEST)
     low_label: Line | None = None
     high_label: Line | None = None
 
@@ -94,7 +115,7 @@ class MultipleChoiceQuestion(BaseQuestion):
     type: Literal["multiple_choice"]
     options: tuple[Option, ...] = Field(min_length=2, max_length=MAX_OPTIONS)
     none_of_these: Literal[True] | Line = True
-    max_ticks: int | None = None
+    max_ticks: StrictInt | None = None
 
     def _check(self) -> None:
         if self.max_ticks is not None and not 1 <= self.max_ticks <= len(self.options):
@@ -148,9 +169,9 @@ class DateQuestion(BaseQuestion):
     """A day between two days, rounded on the device to every `step` days."""
 
     type: Literal["date"]
-    low: date
-    high: date
-    step: int = Field(default=1, ge=1)
+    low: Day
+    high: Day
+    step: StrictInt = Field(default=1, ge=1)
     _grid: Grid = PrivateAttr()
 
     def _check(self) -> None:

@@ -205,6 +205,56 @@ def test_long_words_and_titles_wrap(site, looked_at, look):
     look(page, "respond-long-review")
 
 
+WORD = "Donaudampfschifffahrtselektrizitaetenhauptbetriebswerkbauunterbeamtengesellschaft"
+LONG_TYPES = f"""
+slug = "small"
+title = "{WORD}"
+epsilon = 0.5
+[[pages]]
+title = "{WORD}"
+[[pages.questions]]
+id = "n"
+type = "number"
+text = "{WORD}?"
+low = 1000
+high = 100000
+step = 1000
+unit = "Quadratkilometerjahresdurchschnittxxxxxx"
+does_not_apply = "{WORD}"
+[[pages.questions]]
+id = "m"
+type = "multiple_choice"
+text = "Which?"
+max_ticks = 2
+options = [{{id = "a", label = "{WORD}{WORD}"}}, {{id = "b", label = "{WORD}"}}]
+"""
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_long_words_wrap_in_options_units_and_the_table_at_every_width(
+    site, new_device, look, width
+):
+    narrow = new_device(viewport={"width": width, "height": 800}, is_mobile=width < 1000)
+    page = narrow.open(site.link(site.publish(LONG_TYPES)))
+    page.locator("summary").first.click()
+    look(page, "types-long-start-numbers")
+    press(page, "Start")
+    look(page, "types-long-questions")
+    entry(page).fill("5")
+    press(page, "Continue")
+    look(page, "types-long-error")
+    entry(page).fill("5100")
+    for row in (1, 2):
+        page.locator("label.choice").nth(row).tap()
+    press(page, "Continue")
+    heading(page, "Check your answers")
+    look(page, "types-long-review")
+    press(page, "Send my report")
+    wait_sent(page)
+    page.locator("summary").click()
+    look(page, "types-long-sent")
+
+
 def test_a_closed_survey_tells_people_so(site, looked_at, look):
     survey = site.publish()
     close(site.store, survey.slug, TODAY)

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.respondent import choose, entry, heading, option, press, review, wait_sent
-from tests.browser.surveys import SAMPLED, SKIPS
+from tests.browser.surveys import EVERY_TYPE, SAMPLED, SKIPS
 
 pytestmark = pytest.mark.web
 
@@ -106,6 +106,39 @@ def test_back_from_a_change_that_leaves_questions_open_does_not_skip_them(page):
     heading(page, TIRED)
 
 
+def bounds(page: Page) -> list[list[str]]:
+    """The three bounds of every question, as the table says them."""
+    page.locator("summary").first.tap()
+    rows = page.locator(".protection tbody tr").all()
+    return [row.locator("td").all_inner_texts()[2:] for row in rows]
+
+
+@pytest.mark.security
+def test_the_bound_of_a_question_counts_all_questions_that_are_asked_after_it(page, site, device):
+    # Epsilon 1 rounds to factors of 2.7 and 2.8; three linked questions have 3 times that epsilon.
+    nights, often, sleep, tired = bounds(page)
+    assert nights == often == sleep
+    assert 20 < float(nights[0]) < 20.2
+    assert tired == ["2.8", "24%", "74%"]
+    expect(page.locator(".protection caption")).to_contain_text("on all questions linked to it")
+    expect(page.locator(".example")).to_contain_text(NIGHTS)
+    expect(page.locator(".example")).to_contain_text(
+        f"Together with all questions linked to this one in that way, one report can multiply "
+        f"anyone’s odds about your answer by at most {nights[0]}:"
+    )
+    press(page, "Start")
+    page.get_by_text("How this answer is protected").tap()
+    expect(page.locator(".question details")).to_contain_text(f"by at most {nights[0]}:")
+    go(page, "No")
+    heading(page, TIRED)
+    page.get_by_text("How this answer is protected").tap()
+    expect(page.locator(".question details")).to_contain_text("by at most 2.8:")
+    expect(page.locator(".question details")).not_to_contain_text("linked")
+    plain = device.open(site.link(site.publish()))
+    heading(plain, "A small survey")
+    expect(plain.locator(".protection")).not_to_contain_text("linked")
+
+
 @pytest.mark.security
 def test_every_path_sends_one_report_of_the_same_form_and_length(site, new_device):
     link = site.link(site.publish(SKIPS))
@@ -155,6 +188,29 @@ def test_only_the_drawn_questions_exist_and_the_others_are_not_asked(site, devic
     assert [i for i, code in enumerate(codes) if code is not None] == drawn
     page.get_by_text("What was sent").tap()
     expect(page.get_by_text("Not asked", exact=True)).to_have_count(3)
+
+
+def test_frequencies_are_of_those_who_are_asked(site, device):
+    page = device.open(site.link(site.publish(SAMPLED)))
+    expect(page.locator(".example")).to_contain_text(
+        "Of 100 people who are asked this question and whose answer is “Yes”"
+    )
+    expect(page.locator(".protection caption")).to_contain_text(
+        "The counts are of people who are asked the question."
+    )
+    plain = device.open(site.link(site.publish(EVERY_TYPE)))
+    heading(plain, "Work and health")
+    caption = plain.locator(".protection caption")
+    expect(caption).to_contain_text("the counts are of reports that speak of the option")
+    expect(caption).not_to_contain_text("people who are asked")
+
+
+def test_who_is_asked_some_of_many_may_be_asked_fewer_where_answers_decide(site, device):
+    both = SKIPS.replace("epsilon = 1", "epsilon = 1\nquestions_per_person = 1", 1)
+    page = device.open(site.link(site.publish(both)))
+    expect(page.get_by_text("Each person is asked up to 3 of 4 questions")).to_be_visible()
+    page = device.open(site.link(site.publish(SKIPS)))
+    expect(page.get_by_text("Up to 4 questions on 4 pages.")).to_be_visible()
 
 
 def test_questions_are_drawn_once_a_visit_not_again_with_every_start(site, device):

@@ -64,7 +64,7 @@ def test_an_untouched_question_is_asked_for_once_and_then_counts_as_prefer_not_t
     expect(summary).to_contain_text("it will count as “Prefer not to say”")
     error = page.get_by_role("group", name="First question?").locator(".error")
     expect(error).to_be_visible()
-    assert page.title().startswith("Error: ")
+    expect(page).to_have_title("Three questions")
     summary.get_by_role("button").tap()
     assert page.evaluate("document.activeElement.type") == "radio"
     assert "#d=" in page.url  # the link's hash is still there
@@ -297,10 +297,29 @@ def test_where_a_finger_rests_never_looks_like_a_proposed_answer(page):
     assert len({span.evaluate(looks) for span in spans}) == 1
 
 
-def test_page_titles_name_the_place(page):
+def test_the_title_is_the_surveys_from_the_start_to_the_review(page):
     expect(page).to_have_title("Three questions")
     press(page, "Start")
-    expect(page).to_have_title("Page 1 of 2 – Three questions")
+    heading(page, "Both at once")
+    expect(page.get_by_text("Page 1 of 2")).to_be_visible()
+    expect(page).to_have_title("Three questions")
+    choose(page, "Choice x")
+    for words in ("Third question?", "Check your answers"):
+        for _ in range(2):
+            press(page, "Continue")
+            expect(page).to_have_title("Three questions")
+        heading(page, words)
+
+
+def test_what_was_left_out_is_said_aloud_beside_its_question(page):
+    press(page, "Start")
+    press(page, "Continue")
+    expect(page.get_by_role("alert")).to_have_text(
+        [
+            "Not answered. Continue without an answer and it will count as “Prefer not to say”.",
+            "Choose an answer.",
+        ]
+    )
 
 
 def test_answers_of_another_visit_are_not_there(site, device):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import urllib.request
+from contextlib import closing
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.respondent import (
     answer,
@@ -20,7 +23,7 @@ from tests.browser.respondent import (
     press,
     wait_sent,
 )
-from tests.browser.surveys import EVERY_TYPE
+from tests.browser.surveys import EVERY_TYPE, SKIPS
 from tests.conftest import SMALL
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
@@ -196,25 +199,87 @@ def test_the_fields_to_type_in_are_kept_by_no_browser(site, device):
     assert field.evaluate("(e) => e.form") is None
 
 
-def test_the_browsers_profile_holds_nothing_that_was_typed(site, browser, tmp_path):
-    survey = site.publish(EVERY_TYPE)
-    context = browser.browser_type.launch_persistent_context(
-        tmp_path,
+def open_profile(browser: Browser, profile: Path) -> BrowserContext:
+    """A browser that keeps what it keeps in this directory."""
+    return browser.browser_type.launch_persistent_context(
+        profile,
         executable_path=shutil.which("chromium") or shutil.which("chromium-browser"),
         args=["--no-sandbox"] if os.geteuid() == 0 else [],
         has_touch=True,
     )
+
+
+def all_bytes(profile: Path) -> bytes:
+    """All that a closed browser has left in its files."""
+    return b"".join(path.read_bytes() for path in profile.rglob("*") if path.is_file())
+
+
+def test_the_browsers_profile_holds_nothing_that_was_typed(site, browser, tmp_path):
+    survey = site.publish(EVERY_TYPE)
+    context = open_profile(browser, tmp_path)
     page = context.new_page()
     page.goto(site.link(survey))
     type_number(page)
     finish(page)
     context.close()
-    found = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    found = all_bytes(tmp_path)
     for written in (TYPED, "35 hours", "I was ill"):
         for encoding in ("utf-8", "utf-16-le"):
             assert written.encode(encoding) not in found
     # The address is in the history, so the search can fail.
     assert f"/s/{survey.slug}".encode() in found
+
+
+NIGHTS = "Do you work at night?"
+OFTEN = "How many nights a week?"
+TIRED = "Are you tired?"
+PAGES = [f"Page {number} of 4" for number in range(1, 5)]
+
+
+@pytest.mark.parametrize("ends", ["on the next page", "at the review", "after sending"])
+def test_the_browsers_profile_tells_no_path_through_the_questions(site, browser, tmp_path, ends):
+    survey = site.publish(SKIPS)
+    titles = {}
+    for given, following in (("Yes", OFTEN), ("No", TIRED)):
+        profile = tmp_path / given
+        context = open_profile(browser, profile)
+        page = context.new_page()
+        page.goto(site.link(survey))
+        walk(page, given, following, ends)
+        # Another page lets the browser write down the one it leaves.
+        page.goto("about:blank")
+        context.close()
+        titles[given] = titles_kept(profile)
+        found = all_bytes(profile)
+        for text in (*PAGES, NIGHTS, OFTEN, TIRED, "One or two"):
+            for encoding in ("utf-8", "utf-16-le"):
+                assert text.encode(encoding) not in found, text
+        assert f"/s/{survey.slug}".encode() in found
+    assert titles["Yes"] == titles["No"]
+    assert any("Nights" in title for title in titles["Yes"])
+
+
+def walk(page: Page, given: str, following: str, ends: str) -> None:
+    """From the start past the question that decides, to where the visit ends."""
+    press(page, "Start")
+    choose(page, given)
+    press(page, "Continue")
+    heading(page, following)
+    press(page, "Continue")
+    if ends == "on the next page":
+        return
+    while page.get_by_role("button", name="Continue").count():
+        press(page, "Continue")
+    heading(page, "Check your answers")
+    if ends == "after sending":
+        press(page, "Send my report")
+        wait_sent(page)
+
+
+def titles_kept(profile: Path) -> list[str]:
+    """The titles in the browser's history."""
+    with closing(sqlite3.connect(profile / "Default" / "History")) as history:
+        return sorted(title for (title,) in history.execute("SELECT title FROM urls"))
 
 
 def test_prints_hide_answers_and_reports(site, device):

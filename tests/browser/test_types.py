@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -84,6 +85,7 @@ def test_more_ticks_than_allowed_are_said_at_once_and_stop_the_page(page):
     for label in ("I was ill", "I was tired", "A child was ill"):
         choose(page, label)
     expect(error(page)).to_have_text("Select at most 2.")
+    expect(page.get_by_role("alert")).to_have_text("Select at most 2.")
     for _ in range(2):
         press(page, "Continue")
         summary = page.locator(".error-summary")
@@ -210,6 +212,8 @@ def test_an_empty_number_is_nudged_once_and_one_without_opt_out_always(page):
     heading(page, HOURS)
     press(page, "Continue")
     expect(error(page)).to_contain_text("it will count as “Prefer not to say”")
+    # Nothing is wrong with it: it was left out.
+    expect(entry(page)).to_have_attribute("aria-invalid", "false")
     press(page, "Continue")
     leave_out(page, SINCE, MOOD)
     heading(page, WARMTH)
@@ -217,6 +221,7 @@ def test_an_empty_number_is_nudged_once_and_one_without_opt_out_always(page):
     for _ in range(2):
         press(page, "Continue")
         expect(error(page)).to_have_text("Give an answer.")
+        expect(entry(page)).to_have_attribute("aria-invalid", "true")
 
 
 def test_numbers_below_zero_can_be_typed_on_a_phone(page):
@@ -273,6 +278,41 @@ def test_a_date_outside_the_range_or_half_a_date_always_stops_the_page(page):
     heading(page, MOOD)
 
 
+def test_what_was_chosen_beside_half_a_date_counts_however_often_it_is_chosen(page):
+    leave_out(page, REASONS, HOURS)
+    heading(page, SINCE)
+    choose(page, "Prefer not to say")
+    entry(page).press_sequentially("03")
+    assert ticked(page) == []
+    press(page, "Continue")
+    expect(error(page)).to_have_text("Enter a date from 2 March 1998 to 31 December 1998.")
+    choose(page, "Prefer not to say")
+    expect(error(page)).to_have_count(0)
+    assert entry(page).evaluate("(e) => e.validity.badInput") is False
+    # What is checked already is chosen once more.
+    choose(page, "Prefer not to say")
+    press(page, "Continue")
+    heading(page, MOOD)
+    press(page, "Back")
+    assert ticked(page) == ["Prefer not to say"]
+
+
+def test_an_option_that_is_checked_wins_over_half_a_date_whatever_the_browser_told(page):
+    leave_out(page, REASONS, HOURS)
+    heading(page, SINCE)
+    choose(page, "Prefer not to say")
+    # Some browsers say nothing of half a date: no event reaches the page.
+    page.evaluate(
+        "['keyup', 'input'].forEach((name) =>"
+        " addEventListener(name, (e) => e.stopImmediatePropagation(), true))"
+    )
+    entry(page).press_sequentially("03")
+    assert entry(page).evaluate("(e) => e.validity.badInput") is True
+    assert ticked(page) == ["Prefer not to say"]
+    press(page, "Continue")
+    heading(page, MOOD)
+
+
 # -- the whole way
 
 
@@ -317,13 +357,19 @@ def test_every_type_is_reviewed_changed_and_sent_as_one_report(site, device):
         press(page, "Continue to review")
         heading(page, "Check your answers")
         expect(review(page, question).locator("b")).to_have_text(meant)
+    expect(review(page, "hours").locator("dd").first).to_have_text("rounded to 5 hours")
+    expect(review(page, "warmth").locator("dd").first).to_have_text("rounded to 20 °C")
     press(page, "Send my report")
     wait_sent(page)
     codes = json.loads(device.bodies[0])["codes"]
     assert [type(code) for code in codes] == [str, int, int, int, int, str, int]
     page.get_by_text("What was sent").tap()
     expect(page.locator(".reported > div")).to_have_count(7)
-    assert "cannot be read" not in page.locator(".reported").inner_text()
+    reported = page.locator(".reported").inner_text()
+    assert "cannot be read" not in reported
+    # The scale and the sets of tools say answers; no other report does.
+    assert reported.count("random answer") == reported.count("This may be a random answer.") == 2
+    assert reported.count("Every answer can lead to this.") == 5
     assert len(device.posts) == 1
     assert device.said == []
 
@@ -358,3 +404,92 @@ def test_a_wrong_number_never_reaches_the_review(page):
     press(page, "Continue to review")
     heading(page, "Check your answers")
     expect(review(page, "warmth")).to_contain_text("9 °C")
+
+
+def test_a_number_and_a_date_that_are_points_are_not_called_rounded(page):
+    leave_out(page, REASONS)
+    entry(page).fill("37")
+    press(page, "Continue")
+    entry(page).fill("1998-03-05")
+    press(page, "Continue")
+    leave_out(page, MOOD)
+    entry(page).fill("1.5")
+    press(page, "Continue")
+    leave_out_both(page)
+    given = {"hours": "rounded to 35 hours", "since": "rounded to 6 March 1998"}
+    for question, text in (given | {"warmth": "1.5 °C"}).items():
+        expect(review(page, question).locator("dd").first).to_have_text(text)
+    page.get_by_role("button", name=f"Change: {HOURS}").tap()
+    entry(page).fill("35")
+    press(page, "Continue to review")
+    expect(review(page, "hours").locator("dd").first).to_have_text("35 hours")
+
+
+EIGHTHS = """
+slug = "small"
+title = "Eighths"
+epsilon = 1
+[[pages]]
+[[pages.questions]]
+id = "weight"
+type = "number"
+text = "How heavy is it?"
+low = "0.5"
+high = "2.5"
+step = "0.125"
+[[pages.questions]]
+id = "parts"
+type = "number"
+text = "How many parts?"
+low = "0.5"
+high = "3.5"
+[[pages.questions]]
+id = "bit"
+type = "number"
+text = "How many hours?"
+low = 0
+high = 10
+mechanism = "one_bit"
+prefer_not_to_say = false
+"""
+
+
+def test_numbers_with_three_decimals_come_back_as_they_were_shown(site, device):
+    page = device.open(site.link(site.publish(EIGHTHS)))
+    press(page, "Start")
+    hints = page.locator(".hint").all_inner_texts()
+    # Whole steps from a half are no whole numbers.
+    assert [hint.split(" from ")[0] for hint in hints] == ["A number", "A number", "A whole number"]
+    for field, text in zip(entry(page).all(), ("1.13", "1", "7"), strict=True):
+        field.fill(text)
+    press(page, "Continue")
+    press(page, "Back")
+    expect(entry(page).first).to_have_value("1.125")
+    press(page, "Continue")
+    heading(page, "Check your answers")
+    expect(review(page, "weight").locator("b")).to_have_text("1.125")
+    expect(review(page, "parts").locator("dd").first).to_have_text("rounded to 1.5")
+    press(page, "Send my report")
+    wait_sent(page)
+    page.get_by_text("What was sent").tap()
+    bit = page.locator(".reported > div").last
+    expect(bit).to_contain_text(f"{json.loads(device.bodies[0])['codes'][2]} (one bit, which is no")
+    expect(bit).to_contain_text("Every answer can lead to this.")
+
+
+def test_what_is_said_before_the_first_question_is_true_of_every_mechanism(site, device):
+    replaced = "this page sometimes replaces it by a random one"
+    by_chance = "this page decides by chance what the report says"
+    plain = device.open(site.link(site.publish()))
+    heading(plain, "A small survey")
+    drawing = plain.locator(".random-step svg")
+    expect(plain.locator(".privacy")).to_contain_text(replaced)
+    expect(drawing).to_have_attribute("aria-label", re.compile("is replaced by a random answer"))
+    for toml, title in ((EVERY_TYPE, "Work and health"), (EIGHTHS, "Eighths")):
+        page = device.open(site.link(site.publish(toml)))
+        heading(page, title)
+        label = page.locator(".privacy")
+        expect(label).to_contain_text(by_chance)
+        expect(label).not_to_contain_text("random one")
+        drawing = page.locator(".random-step svg")
+        expect(drawing).to_have_attribute("aria-label", re.compile("chance decides what"))

@@ -74,7 +74,7 @@ text = "Week?"
 mechanism = "geometric"
 epsilon = 1
 low = 2026-01-01
-high = 2026-01-31
+high = 2026-01-29
 step = 7
 """
 
@@ -105,7 +105,7 @@ text = "Day?"
 mechanism = "geometric"
 epsilon = 1
 low = 2026-01-01
-high = 2026-01-31
+high = 2026-01-29
 does_not_apply = true
 [[questions]]
 id = "far"

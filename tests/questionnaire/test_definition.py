@@ -7,7 +7,8 @@ import hashlib
 import json
 import re
 import string
-from decimal import Decimal
+from dataclasses import asdict
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from survey.errors import DefinitionError
 from survey.mechanism import grr
 from survey.questionnaire.definition import freeze, read_definition
+from survey.questionnaire.groups import groups_of, linked_ratios
 from survey.questionnaire.label import label, odds_in_words
 from survey.questionnaire.native import load, load_file
 from survey.questionnaire.privacy import MAX_TRUTH_PROBABILITY
@@ -293,16 +295,12 @@ LABELS = json.loads((ROOT / "tests/vectors/label.json").read_text(encoding="utf-
 
 @pytest.mark.parametrize("vector", LABELS)
 def test_the_privacy_label_agrees_with_the_clients(vector):
-    numbers = label(published(vector["question"], nullable=False))
-    assert (numbers.own, numbers.other, numbers.odds) == (
-        vector["own"],
-        vector["other"],
-        vector["odds"],
-    )
-    assert (str(numbers.from10), str(numbers.from50)) == (
-        str(vector["from10"]),
-        str(vector["from50"]),
-    )
+    questions = [published(form, nullable=False) for form in vector["questions"]]
+    ratios = {question.id: question.channel.ratio for question in questions}
+    linked = linked_ratios(groups_of(questions), ratios)
+    assert {
+        question.id: asdict(label(question, linked[question.id])) for question in questions
+    } == vector["labels"]
 
 
 def test_the_example_of_the_product_page_is_what_the_label_says():
@@ -315,14 +313,19 @@ def test_the_example_of_the_product_page_is_what_the_label_says():
         freeze(load(question.format(kept).encode(), "example.toml", Caps()), 1).questions[0]
         for kept in ("false", "true")
     )
-    numbers = label(two)
+    numbers = label(two, two.channel.ratio)
     assert (numbers.own, numbers.other, numbers.odds) == ("75", "25", "3")
-    assert label(three).other == "12.5"
+    assert label(three, three.channel.ratio).other == "12.5"
     assert odds_in_words(two.channel.ratio**10) == "59,049"
 
 
 def test_the_client_has_the_same_ceilings_built_in():
     source = (ROOT / "client_js/src/definition.js").read_text(encoding="utf-8")
     assert Fraction(99, 100) == MAX_TRUTH_PROBABILITY
-    for ceiling in ("162754n", "485165195n", "99n", "100n"):
-        assert ceiling in source.replace("_", "")
+    assert "percent: 99n" in source
+    # e^12 and e^20 with as many digits as stand there, rounded down.
+    for epsilon, digits in ((12, 54), (20, 51)):
+        with localcontext(prec=90):
+            written = int(Decimal(epsilon).exp() * 10**digits)
+        assert f"most: {written}n" in source.replace("_", "")
+        assert f"least: 10n ** {digits}n" in source

@@ -191,7 +191,7 @@ COINS = {"type": "yes_no", "mechanism": "two_coins"}
         ({**NUMBER, "high": 1, "step": 0, "epsilon": 1}, "step = 0.*is 1"),
         ({**NUMBER, "high": 1, "step": "1/3", "epsilon": 1}, "decimals.*0.333333"),
         ({**NUMBER, "high": 10**13, "step": 10**12, "epsilon": 1}, "digits"),
-        ({**NUMBER, "epsilon": 13}, "epsilon = 8"),
+        ({**NUMBER, "epsilon": 13}, "epsilon = 6.946"),
         ({**NUMBER, "epsilon": 0}, "epsilon = 0.001"),
         ({**NUMBER, "truth_probability": 0.8}, "state epsilon"),
         ({**NUMBER, "options": OPTIONS, "epsilon": 1}, "known key"),
@@ -331,7 +331,10 @@ def test_the_ledger_adds_up_the_questions_and_compares_other_ways_to_add():
     assert found.waves[2] == pytest.approx(2 * found.epsilon)
     assert found.together[4] == pytest.approx(4 * found.epsilon)
     assert found.advanced > found.epsilon
-    assert found.largest == max(entry.epsilon for entry in found.entries)
+    # "hours" is asked of those who said yes to "works": both tell about each other.
+    works, hours = found.entries[0].epsilon, found.entries[3].epsilon
+    assert found.apart == pytest.approx(max(works + hours, *(e.epsilon for e in found.entries)))
+    assert found.entries[0].odds == found.entries[3].odds
     assert Fraction(found.ratio) == definition.ratio
     assert json.loads(json.dumps(found.to_json()))["odds"] == found.odds
 

@@ -311,6 +311,7 @@ def question_of(k: int) -> PublishedQuestion:
         not_applicable="",
         ask_if=None,
         mechanism="grr",
+        stated={},
         channel=grr(k, "3/4"),
         nullable=False,
     )

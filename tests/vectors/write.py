@@ -448,7 +448,7 @@ def report_vector(
 
 
 def label_vectors() -> list[dict[str, Any]]:
-    """A question of a definition -> the numbers of its privacy label."""
+    """The questions of a survey -> the numbers of the privacy label of each."""
     form = json.loads(freeze(load(EVERY_TYPE, "vector.toml", Caps()), 1).canonical)
     asked = [question for page in form["pages"] for question in page["questions"]]
     choices = [
@@ -456,15 +456,27 @@ def label_vectors() -> list[dict[str, Any]]:
          "channel": {"kind": "subset_selection", "k": k, "d": d, "T": T, "L": L}}
         for k, d, T, L in LABELLED
     ]  # fmt: skip
-    return [{"question": question, **label_of(question)} for question in (*choices, *asked)]
+    surveys = [[choice] for choice in choices] + [asked]
+    return [{"questions": survey, "labels": labels_of(survey)} for survey in surveys]
+
+
+def labels_of(questions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Whoever is not asked says "does not apply": "works" and "hours" tell about each other."""
+    found = {}
+    for question in questions:
+        linked = [question]
+        if len(questions) > 1 and question["id"] in ("works", "hours"):
+            linked = [one for one in questions if one["id"] in ("works", "hours")]
+        ratio = math.prod(map(ratio_of, linked))
+        found[question["id"]] = label_of(question, ratio)
+    return found
 
 
 def options_of(k: int) -> list[dict[str, str]]:
     return [{"id": f"o{i}", "label": f"Option {i}"} for i in range(k)]
 
 
-def label_of(question: dict[str, Any]) -> dict[str, Any]:
-    ratio = ratio_of(question)
+def label_of(question: dict[str, Any], ratio: Fraction) -> dict[str, Any]:
     own, other = shares_of(question)
     ten, half = (math.ceil(100 * prior * ratio / (prior * ratio + 1 - prior)) for prior in PRIORS)
     return {"own": own, "other": other, "odds": tenths(math.ceil(10 * ratio)), "from10": ten,

@@ -197,7 +197,8 @@ def test_the_demo_prints_links_that_work_and_survives_ctrl_c(tmp_path):
         assert "Your working conditions" in page.read().decode()
     with opener.open(table) as download:
         rows = list(csv.DictReader(io.StringIO(download.read().decode())))
-    assert {row["n_reports"] for row in rows} == {"600"}
+    # Of the question with sampled options each report holds one of six.
+    assert {row["n_reports"] for row in rows if row["question_id"] != "support"} == {"600"}
     assert len({row["question_id"] for row in rows}) == 8
     assert {int(row["n_options"]) for row in rows} >= {2, 7}
     process.send_signal(signal.SIGINT)

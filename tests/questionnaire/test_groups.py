@@ -1,0 +1,53 @@
+"""What skip logic links: a question is protected only together with those it decides about."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from itertools import product
+
+from survey.questionnaire.definition import Definition, freeze
+from survey.questionnaire.label import labels
+from survey.questionnaire.native import load
+from survey.settings import Caps
+
+
+def prison(children: int) -> Definition:
+    """One yes/no question and several that are asked of those who say yes, each at T/L = 3."""
+    parent = {"id": "prison", "type": "yes_no", "text": "Prison?", "truth_probability": "3/4"}
+    child = {
+        "type": "yes_no",
+        "truth_probability": "1/2",
+        "ask_if": {"question": "prison", "options": ["yes"]},
+    }
+    pages = [{"questions": [parent]}] + [
+        {"questions": [{**child, "id": f"c{i}", "text": f"C{i}?"}]} for i in range(children)
+    ]
+    form = {
+        "slug": "s", "title": "S", "pages": pages, "allow_skip_logic": True,
+        "prefer_not_to_say": False,
+    }  # fmt: skip
+    return freeze(load(json.dumps(form).encode(), "s.json", Caps()), 1)
+
+
+def test_the_label_of_a_question_covers_the_reports_of_those_it_decides_about():
+    """P(all reports | no) / P(all reports | yes), the largest there is."""
+    definition = prison(3)
+    parent, *children = (question.channel.matrix for question in definition.questions)
+    largest = Fraction(0)
+    for reports in product(range(2), *(range(3) for _ in children)):
+        # "No" makes every child "does not apply", its last truth.
+        of_no = parent[1, reports[0]]
+        of_yes = parent[0, reports[0]]
+        for matrix, report in zip(children, reports[1:], strict=True):
+            of_no *= matrix[2, report]
+            of_yes *= min(matrix[0, report], matrix[1, report])
+        largest = max(largest, Fraction(of_no / of_yes).limit_denominator(1000))
+    shown = labels(definition)["prison"]
+    assert largest == 3 * 2**3 == definition.linked_ratios["prison"]
+    assert (shown.odds, shown.from50) == ("24", 96)
+
+
+def test_questions_that_nothing_links_are_labelled_alone():
+    definition = prison(0)
+    assert labels(definition)["prison"].odds == "3"

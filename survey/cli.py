@@ -20,6 +20,8 @@ from survey.collect.publication import publish as publish_survey
 from survey.collect.release import release as release_reports
 from survey.demo import run
 from survey.errors import DefinitionError, SurveyError
+from survey.mechanism.accounting import shown_epsilon
+from survey.plan import plan
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.native import load_file
@@ -79,8 +81,8 @@ def _warn(epsilon: float) -> None:
     """Say before it is frozen that a survey protects its respondents little."""
     if epsilon > _settings().caps.warning:
         click.echo(
-            f"warning: total epsilon {epsilon:.3f}: taken together, these answers are protected "
-            "little; ask fewer questions or choose a smaller epsilon for each",
+            f"warning: total epsilon {shown_epsilon(epsilon)}: taken together, these answers are "
+            "protected little; ask fewer questions or choose a smaller epsilon for each",
             err=True,
         )
 
@@ -107,7 +109,7 @@ def check(file: Path, as_json: bool) -> None:
         return
     click.echo(
         f"{file}: no mistakes. {len(definition.questions)} questions, "
-        f"total epsilon {definition.epsilon:.3f}, reports of "
+        f"total epsilon {shown_epsilon(definition.epsilon)}, reports of "
         f"{definition.report_bytes:,} bytes."
     )
     click.echo("\n".join(lines(found)))
@@ -266,6 +268,8 @@ def run_demo(
         open_browser=open_browser,
     )
 
+
+main.add_command(plan)
 
 if __name__ == "__main__":
     main()

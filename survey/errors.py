@@ -15,6 +15,14 @@ class CountsError(SurveyError, ValueError):
     """Counts that cannot have come from the channel they are read through."""
 
 
+class DesignError(SurveyError, ValueError):
+    """Weights, margins, strata or a plan that no estimate can be made with."""
+
+
+class NoBaseError(CountsError):
+    """Shares of a part (those who answered, one group) that is not clearly above nobody."""
+
+
 class SettingsError(SurveyError):
     """The instance is configured in a way it refuses to start with."""
 

@@ -206,7 +206,9 @@ export function leastProtectedExample(definition) {
     element("p", { class: "quiet" }, alike ? words.start.example : words.start.least),
     element("p", { class: "asked", ...surveyText(definition) }, least.text),
     element("p", {}, frequencySentence(definition, least)),
-    ...(namesOptions(least) && !bound.linked ? [] : [element("p", {}, boundSentence(bound))]),
+    ...(namesOptions(least) && !bound.linked
+      ? []
+      : [element("p", { class: "bound" }, boundSentence(bound))]),
   );
 }
 

@@ -13,18 +13,46 @@ from survey.estimator.intervals import (
     Chances,
     confidence_interval,
 )
-from survey.estimator.shares import Proportions, binary_moments, effective_answers
+from survey.estimator.shares import (
+    FIXED_POPULATION,
+    Proportions,
+    binary_moments,
+    effective_answers,
+)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
+POPULATION, RESPONDENTS = TARGETS = ("population", "respondents")
+"""Whose shares are estimated: of the population that the respondents are a sample of, or theirs."""
+
+
 class Asked(NamedTuple):
     """What an interval is asked to be: its name, its coverage, and of one option or of all."""
 
-    interval: str
-    level: float
-    simultaneous: bool
+    interval: str = DEFAULT_INTERVAL
+    level: float = 0.95
+    simultaneous: bool = False
+
+    @classmethod
+    def of(cls, target: str, interval: str, level: float, simultaneous: bool) -> Asked:
+        """With the interval that belongs to the target; the two must not contradict each other."""
+        if target not in TARGETS:
+            raise ValueError(f"unknown target {target!r}; it is population or respondents")
+        if target == RESPONDENTS:
+            if interval not in (DEFAULT_INTERVAL, FIXED_POPULATION):
+                raise ValueError(
+                    f"interval {interval!r} is one for the population; "
+                    f"for these respondents there is {FIXED_POPULATION!r}"
+                )
+            interval = FIXED_POPULATION
+        return cls(interval, level, simultaneous)
+
+    @property
+    def target(self) -> str:
+        """Whose shares the interval is made for."""
+        return RESPONDENTS if self.interval == FIXED_POPULATION else POPULATION
 
     def each(self, k: int) -> float:
         """The level of each of k intervals; a wrong level is refused where it is used."""
@@ -68,8 +96,7 @@ def binomial_shares(
     return Proportions(
         estimate=estimate,
         mle=np.clip(estimate, 0.0, 1.0) if mle is None else mle,
-        # sqrt(f(1-f)/n) / |p-q|: sampling and randomization together.
-        std_error=np.sqrt(f * (1 - f) / np.maximum(reports, 1)) / np.abs(p - q),
+        std_error=_errors(f, reports, p, q, asked),
         conf_low=low,
         conf_high=high,
         n=n,
@@ -79,6 +106,17 @@ def binomial_shares(
         reports=reports,
         moments=moments,
     )
+
+
+def _errors(f: Floats, reports: Integers, p: Floats, q: Floats, asked: Asked) -> Floats:
+    """Standard errors of the linear estimate, by the target."""
+    n, D = np.maximum(reports, 1), p - q
+    if asked.target == POPULATION:
+        # sqrt(f(1-f)/n) / |p-q|: sampling and randomization together.
+        return np.asarray(np.sqrt(f * (1 - f) / n) / np.abs(D))
+    # [pi p(1-p) + (1-pi) q(1-q)] / (n D^2): randomization alone.
+    pi = np.clip((f - q) / D, 0.0, 1.0)
+    return np.asarray(np.sqrt(binary_moments(p, q).randomization(pi) / n))
 
 
 def _ends(

@@ -1,4 +1,4 @@
-"""What an estimate is worth: whether a question may be shown yet, and how many reports it needs."""
+"""What an estimate is worth: whether it may be shown yet, and how many reports that takes."""
 
 from __future__ import annotations
 
@@ -8,29 +8,31 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtri
 
+from survey.estimator.answered import AnsweredShares
 from survey.estimator.means import Mean
 from survey.estimator.shares import EFFECTIVE_RANGE, Proportions
 
 Disclosure = Literal["show", "caution", "hide"]
-Estimate = Proportions | Mean
+Estimate = Proportions | AnsweredShares | Mean
 
 SHOWN_WIDTH = 0.05
-"""A question whose widest interval is at most this is shown without a caution."""
+"""Estimates whose widest interval is at most this are shown without a caution."""
 
 HIDDEN_WIDTH = 0.30
-"""A question whose widest interval is at least this is hidden."""
+"""Estimates whose widest interval is at least this are hidden."""
 
 FEWEST_EFFECTIVE = 30
-"""A question with fewer effective answers than this for any option is hidden."""
+"""Estimates with fewer effective answers than this for any option are hidden."""
 
 
 def disclosure(*results: Estimate) -> Disclosure:
-    """Decide for a whole question: "show", "caution" (show, saying it is rough) or "hide".
+    """Decide for all given estimates together: "show", "caution" (saying it is rough) or "hide".
 
-    Takes all estimates of the question. Never per option: a hidden option of a shown question
-    could be computed from the others. The width is that of the widest interval (of a mean, as a
-    part of the range its values have), the effective answers those of the option with the
-    fewest; hiding goes before showing.
+    All shares of a question are decided together, never per option: a hidden option could be
+    computed from the others. Its mean may be decided alone: from a mean nobody computes shares
+    that are hidden, and it is often known long before they are. The width is that of the widest
+    interval (of a mean, as a part of the range its values have), the effective answers those of
+    the option with the fewest; hiding goes before showing.
 
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr
@@ -44,12 +46,12 @@ def disclosure(*results: Estimate) -> Disclosure:
     return "show" if widest <= SHOWN_WIDTH else "caution"
 
 
-def reports_needed(*results: Estimate) -> int:
-    """About how many reports, all together, until the question is no longer hidden.
+def reports_needed(*results: Proportions | Mean) -> int:
+    """About how many reports, all together, until these estimates are no longer hidden.
 
     Each share or mean is taken at the middle of its interval: near 1/2 while little is known,
-    near the estimate later. Rounded up to two significant digits. For a question that is hidden
-    the answer is above its n; for any other it says nothing.
+    near the estimate later. Rounded up to two significant digits. For estimates that are hidden
+    the answer is above their n; for any other it says nothing.
 
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr
@@ -59,7 +61,7 @@ def reports_needed(*results: Estimate) -> int:
     return rounded_up(math.floor(max(_enough(result) for result in results)) + 1)
 
 
-def _enough(result: Estimate) -> float:
+def _enough(result: Proportions | Mean) -> float:
     pi, variance = _middle(result), _one_report(result)
     z = float(ndtri((1 + result.level) / 2))
     return max(
@@ -73,7 +75,7 @@ def _enough(result: Estimate) -> float:
     )
 
 
-def _one_report(result: Estimate) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _one_report(result: Proportions | Mean) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """The variance one report brings, on the scale from 0 to 1: SE^2 = variance / n."""
     if isinstance(result, Proportions):
         asked = np.maximum(result.reports, 1)
@@ -83,7 +85,7 @@ def _one_report(result: Estimate) -> np.ndarray[tuple[int, ...], np.dtype[np.flo
     return np.asarray(result.n * (error / (result.high - result.low)) ** 2)
 
 
-def _middle(result: Estimate) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _middle(result: Proportions | Mean) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """The middle of each interval on the scale from 0 to 1, away from its ends."""
     middle = np.asarray(result.conf_low + result.conf_high) / 2
     if isinstance(result, Mean):
@@ -93,7 +95,7 @@ def _middle(result: Estimate) -> np.ndarray[tuple[int, ...], np.dtype[np.float64
 
 def _widest(result: Estimate) -> float:
     width = float(np.max(np.asarray(result.conf_high - result.conf_low)))
-    return width if isinstance(result, Proportions) else width / (result.high - result.low)
+    return width / (result.high - result.low) if isinstance(result, Mean) else width
 
 
 def rounded_up(n: int) -> int:

@@ -14,6 +14,7 @@ from survey.errors import ChannelError
 from survey.estimator.counts import reports_from, whole_counts
 from survey.estimator.pseudo_values import PseudoValues, pseudo_values
 from survey.estimator.ratio import Moments, ratio_interval
+from survey.estimator.result import Result
 from survey.estimator.scatter import LeastScatter, least_scatter
 from survey.estimator.shares import EFFECTIVE_RANGE
 from survey.mechanism import SubsetSelection, WeightTable
@@ -25,8 +26,8 @@ CACHED_QUESTIONS = 64
 """Questions whose way of being read is remembered; one takes at most 100 kB."""
 
 
-@dataclass(frozen=True)
-class Mean:
+@dataclass(frozen=True, repr=False)
+class Mean(Result):
     """An estimated mean, in the unit of the values; `low` and `high` are the least and largest.
 
     estimate     linear in the counts, or a ratio of two such; may lie outside [low, high];

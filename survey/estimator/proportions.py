@@ -28,38 +28,46 @@ def proportions(
     level: float = 0.95,
     interval: str = DEFAULT_INTERVAL,
     simultaneous: bool = False,
+    target: str = "population",
 ) -> Proportions:
     """Estimate the share of each true answer from counts of reports.
 
     `counts` are those that `channel.count` makes, `channel` is the one every device ran:
     SubsetSelection   supports per option, sum n d; for d > 1 there is no mle (nan): counts per
-                      option do not determine the likelihood of reported sets
+                      option do not determine the likelihood of reported sets, and a product of
+                      their binomials would be no likelihood; for display there is `norm_sub`
     BitVector         ones per option, and `n`; with sampled options first the times each was asked
     WeightTable       one count per report; shares of its truths, "no answer" ones included
     `n`, the number of reports, is needed only where the counts do not tell it.
 
     `level` is the coverage of each interval, or of all k together when `simultaneous`
     (Bonferroni: each at 1 - (1-level)/k, and Clopper-Pearson in place of the default).
-    `interval` is one of feldman-cousins, wilson-hull, wilson, clopper-pearson; tables of more
-    than two options have one of their own, "score" (see `table_shares`).
+    `interval` is one of feldman-cousins, wilson-hull, wilson, clopper-pearson, fixed-population;
+    tables of more than two options have one of their own, "score" (see `table_shares`), and
+    fixed-population.
+    `target` is "population", of which the respondents are a sample, or "respondents": the shares
+    among these n people, whose uncertainty is that of the randomization alone; std_error and
+    interval ("fixed-population") are then the ones for them. Of options that only some were asked
+    about they are those who were asked.
 
     Valid when respondents answer truthfully and independently and their devices ran `channel`;
     the data cannot show whether they did. Feldman-Cousins and Clopper-Pearson cover with at
     least `level` at every n and every true share; the others only nearly.
+    Why not Bayes or norm-sub by default: see `dirichlet_mean` and `norm_sub`.
     Sources: Warner 1965; Kairouz, Oh, Viswanath 2016; Feldman and Cousins 1998; Wilson 1927.
 
     Raises CountsError for counts this channel cannot have given, ChannelError for a channel
-    that shares cannot be learned from, ValueError for an unknown interval or a level outside
-    (0, 1).
+    that shares cannot be learned from, ValueError for an unknown interval or target or a level
+    outside (0, 1).
 
     >>> from survey.mechanism import grr
     >>> proportions([700, 1300], grr(2, "3/4"))
-    Proportions(n=2000, level=0.95, method='feldman-cousins')
-    option    estimate         mle   std_error    conf_low   conf_high n_effective
-         0      0.2000      0.2000      0.0213      0.1583      0.2423       351.6
-         1      0.8000      0.8000      0.0213      0.7577      0.8417       351.6
+    Proportions(n=2000, level=0.9500, method='feldman-cousins')
+    option  estimate     mle  std_error  conf_low  conf_high  n_effective  reports
+         0    0.2000  0.2000     0.0213    0.1583     0.2423     351.6484     2000
+         1    0.8000  0.8000     0.0213    0.7577     0.8417     351.6484     2000
     """
-    asked = Asked(interval, level, simultaneous)
+    asked = Asked.of(target, interval, level, simultaneous)
     if isinstance(channel, BitVector):
         return _bit_shares(counts, channel, n, asked)
     if isinstance(channel, SubsetSelection):
@@ -77,6 +85,7 @@ def subset_shares(
     level: float = 0.95,
     interval: str = DEFAULT_INTERVAL,
     simultaneous: bool = False,
+    target: str = "population",
 ) -> Proportions:
     """Estimate the share of people who ticked each option, from reports of whole patterns.
 
@@ -95,14 +104,14 @@ def subset_shares(
     require_two_options(channel)
     c = whole_counts(counts, channel.k, "one per pattern")
     n = reports_from(int(c.sum()), 1, None)
-    holds = _membership(patterns, channel.k, options)
+    holds = membership(patterns, channel.k, options)
     number = holds.sum(axis=1)
     return binomial_shares(
         holds @ c,
         np.full(options, n),
         channel.p + (number - 1) * channel.q,
         number * channel.q,
-        Asked(interval, level, simultaneous),
+        Asked.of(target, interval, level, simultaneous),
         n=n,
     )
 
@@ -155,7 +164,7 @@ def _alike(channel: ReportChances, k: int) -> tuple[Floats, Floats]:
     return np.full(k, channel.p), np.full(k, channel.q)
 
 
-def _membership(patterns: Sequence[Sequence[int]], k: int, options: int) -> Integers:
+def membership(patterns: Sequence[Sequence[int]], k: int, options: int) -> Integers:
     """1 where option j is in pattern i, shape (options, k)."""
     if len(patterns) != k:
         raise ChannelError(f"{len(patterns)} patterns for a channel of {k}: one per truth")

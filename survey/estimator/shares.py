@@ -7,13 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from survey.estimator.result import Result
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+FIXED_POPULATION = "fixed-population"
+"""The interval for the shares among these very respondents."""
+
 EFFECTIVE_RANGE = (0.01, 0.99)
 """Shares are clipped to this range before a number of effective answers is computed."""
-
-SHOWN_ROWS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +32,15 @@ class SecondMoments:
 
     def variance(self, share: Floats) -> Floats:
         """Var g_j <= x own + (1-x) other - x^2 at share x; equal where all others are alike."""
-        return np.asarray(share * self.own + (1 - share) * self.other - share**2)
+        return np.asarray(self.randomization(share) + self.sampling(share))
+
+    def sampling(self, share: Floats) -> Floats:
+        """x (1-x): what the answers themselves scatter, given openly."""
+        return np.asarray(share * (1 - share))
+
+    def randomization(self, share: Floats) -> Floats:
+        """E[Var(g_j | truth)] = x (own-1) + (1-x) other, as E[g_j | truth j] = 1 and else 0."""
+        return np.asarray(share * (self.own - 1) + (1 - share) * self.other)
 
 
 def binary_moments(p: Floats, q: Floats) -> SecondMoments:
@@ -45,16 +56,18 @@ def binary_moments(p: Floats, q: Floats) -> SecondMoments:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Proportions:
+class Proportions(Result):
     """Estimated shares of the k true answers; arrays have shape (k,) and cannot be written.
 
     estimate     linear in the counts: unbiased, may lie outside [0, 1]
     mle          the most likely shares, in [0, 1], for display only; nan where there is none
-    std_error    of `estimate`, for the population the respondents are a sample of
+    std_error    of `estimate`, for the population the respondents are a sample of; for these
+                 respondents alone with the interval "fixed-population"
     conf_low     ends of the interval, in [0, 1]; `estimate` may lie outside them
     conf_high
     n            reports
-    n_effective  answers given openly that would tell as much: pi(1-pi)/std_error^2
+    n_effective  answers given openly that would tell as much of the population:
+                 pi(1-pi)/std_error^2
     level        asked coverage: of each interval, or of all together when simultaneous
     method       the interval that was used
     reports      reports that bear on each option: n, or fewer where each person is asked some
@@ -75,23 +88,10 @@ class Proportions:
     reports: Integers
     moments: SecondMoments
 
-    def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-
-    def __repr__(self) -> str:
-        names = ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective")
-        columns = [getattr(self, name)[:SHOWN_ROWS] for name in names]
-        lines = [f"Proportions(n={self.n}, level={self.level:g}, method={self.method!r})"]
-        lines.append("option" + "".join(f"{name:>12}" for name in names))
-        for option, row in enumerate(zip(*columns, strict=True)):
-            lines.append(
-                f"{option:>6}" + "".join(f"{x:>12.4f}" for x in row[:-1]) + f"{row[-1]:>12.1f}"
-            )
-        if self.estimate.size > SHOWN_ROWS:
-            lines.append(f"... and {self.estimate.size - SHOWN_ROWS:,} more")
-        return "\n".join(lines)
+    @property
+    def target(self) -> str:
+        """Whose shares: those of the population, or of these respondents."""
+        return "respondents" if self.method.startswith(FIXED_POPULATION) else "population"
 
 
 def effective_answers(estimate: Floats, reports: Integers, moments: SecondMoments) -> Floats:

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from survey.errors import ChannelError
-from survey.estimator.binomial import Asked, binomial_shares
+from survey.estimator.binomial import RESPONDENTS, Asked, binomial_shares
 from survey.estimator.counts import reports_from, whole_counts
 from survey.estimator.expectation import expectation_maximization
 from survey.estimator.intervals import DEFAULT_INTERVAL
 from survey.estimator.pseudo_values import expected, left_inverse, pseudo_values
-from survey.estimator.shares import Proportions, SecondMoments, effective_answers
+from survey.estimator.shares import (
+    FIXED_POPULATION,
+    Proportions,
+    SecondMoments,
+    effective_answers,
+)
 from survey.mechanism import WeightTable
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 SCORE = "score"
+
+CACHED_QUESTIONS = 64
+"""Questions whose most likely shares are remembered; one takes 8 bytes per truth and report."""
 
 
 def table_shares(counts: Integers, n: int, channel: WeightTable, asked: Asked) -> Proportions:
@@ -34,8 +44,14 @@ def table_shares(counts: Integers, n: int, channel: WeightTable, asked: Asked) -
         return binomial_shares(counts, np.full(2, n), p, q, asked, n=n)
     G = left_inverse(channel)
     moments = _second_moments(channel, G, range(channel.truths))
-    mle = expectation_maximization(counts, channel.matrix)
+    mle = _most_likely(counts.tobytes(), channel).copy()
     return _score_shares(counts, n, G, moments, np.zeros(len(G)), mle, asked)
+
+
+@lru_cache(maxsize=CACHED_QUESTIONS)
+def _most_likely(counts: bytes, channel: WeightTable) -> Floats:
+    """The most likely shares, found once for the shares among all and among those who answered."""
+    return expectation_maximization(np.frombuffer(counts, dtype=np.int64), channel.matrix)
 
 
 def no_answer_shares(
@@ -59,7 +75,7 @@ def no_answer_shares(
     G = np.stack([one.values for one in found])
     bias = np.array([one.bias for one in found])
     mle = np.full(len(G), np.nan)
-    asked = Asked(DEFAULT_INTERVAL, level, False)
+    asked = Asked(DEFAULT_INTERVAL, level)
     return _score_shares(c, n, G, _second_moments(channel, G, truths), bias, mle, asked)
 
 
@@ -81,48 +97,55 @@ def _score_shares(
     mle: Floats,
     asked: Asked,
 ) -> Proportions:
-    if asked.interval not in (DEFAULT_INTERVAL, SCORE):
-        raise ValueError(f"unknown interval {asked.interval!r} of a table; it is {SCORE!r}")
+    names = {DEFAULT_INTERVAL: SCORE, SCORE: SCORE, FIXED_POPULATION: FIXED_POPULATION}
+    if asked.interval not in names:
+        raise ValueError(
+            f"unknown interval {asked.interval!r} of a table; it is {SCORE} or {FIXED_POPULATION}"
+        )
+    fixed = asked.target == RESPONDENTS
     f = counts / n
     estimate = G @ f
-    low, _ = score_interval(estimate - bias, n, moments, asked.each(len(G)))
-    _, high = score_interval(estimate + bias, n, moments, asked.each(len(G)))
+    low, _ = score_interval(estimate - bias, n, moments, asked.each(len(G)), fixed=fixed)
+    _, high = score_interval(estimate + bias, n, moments, asked.each(len(G)), fixed=fixed)
+    # E g^2 from the counts; less E[g]^2 it is sampling and randomization together, less
+    # E[E[g | truth]^2] = pi randomization alone.
+    known = np.clip(estimate, 0.0, 1.0) if fixed else estimate**2
+    variance = np.maximum(G**2 @ f - known, 0.0)
     return Proportions(
         estimate=estimate,
         mle=mle,
-        # Var g from the counts, sampling and randomization together.
-        std_error=np.sqrt(np.maximum(G**2 @ f - estimate**2, 0.0) / n),
+        std_error=np.sqrt(variance / n),
         conf_low=low,
         conf_high=high,
         n=n,
         n_effective=effective_answers(estimate, np.full(len(G), n), moments),
         level=asked.level,
-        method=asked.method(SCORE),
+        method=asked.method(names[asked.interval]),
         reports=np.full(len(G), n),
         moments=moments,
     )
 
 
 def score_interval(
-    estimate: Floats, n: int, moments: SecondMoments, level: float
+    estimate: Floats, n: int, moments: SecondMoments, level: float, *, fixed: bool = False
 ) -> tuple[Floats, Floats]:
     """Wilson's score interval with the largest variance the other options could give.
 
     The x with n (est - x)^2 <= z^2 (x m + (1-x) M - x^2), m = E[g^2 | own truth], M the largest
     E[g^2 | another], in [0, 1]. The estimate is clipped to [0, 1] for it, which only adds to the
     interval, so that it always has a width. Source: Wilson 1927, for a mean instead of a count.
+    `fixed` leaves out the sampling, x (1-x), for the share among these n respondents.
     """
     if not 0 < level < 1:
         raise ValueError(f"level = {level!r} must be between 0 and 1, for example 0.95")
     z2 = float(ndtri((1 + level) / 2)) ** 2
     x = np.clip(estimate, 0.0, 1.0)
-    # (n + z^2) x^2 - 2 h x + n est^2 - z^2 M = 0, h = n est + z^2 (m - M)/2
-    h = n * x + z2 * (moments.own - moments.other) / 2
-    # h^2 - (n + z^2)(n est^2 - z^2 M), without the difference of two numbers of size n^2
-    spread = z2 * (
-        n * (x * moments.own + (1 - x) * moments.other - x**2)
-        + z2 * ((moments.own - moments.other) ** 2 / 4 + moments.other)
-    )
-    root = np.sqrt(spread)
-    low, high = (h - root) / (n + z2), (h + root) / (n + z2)
+    # Var = M + slope x - curve x^2
+    slope = moments.own - moments.other - (1.0 if fixed else 0.0)
+    curve, variance = (0.0, moments.randomization(x)) if fixed else (1.0, moments.variance(x))
+    # (n + curve z^2) x^2 - 2 h x + n est^2 - z^2 M = 0, h = n est + z^2 slope/2
+    whole, h = n + curve * z2, n * x + z2 * slope / 2
+    # h^2 - whole (n est^2 - z^2 M), without the difference of two numbers of size n^2
+    root = np.sqrt(z2 * (n * variance + z2 * (slope**2 / 4 + curve * moments.other)))
+    low, high = (h - root) / whole, (h + root) / whole
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)

@@ -12,7 +12,8 @@ from werkzeug.datastructures import FileStorage
 
 from survey.collect.publication import publish as publish_survey
 from survey.errors import ConflictError, DefinitionError, NotFoundError
-from survey.questionnaire.label import label, odds_in_words
+from survey.mechanism.accounting import shown_epsilon
+from survey.questionnaire.label import labels, odds_in_words
 from survey.questionnaire.native import load
 from survey.research.accounts import SignedIn
 from survey.research.forms import PublishForm
@@ -44,6 +45,7 @@ def blueprint(
             "percent": percent,
             "in_words": in_words,
             "row_label": row_label,
+            "shown_epsilon": shown_epsilon,
         }
 
     @routes.get("/assets/<version>/research.css")
@@ -139,9 +141,6 @@ def _dashboard(result: SurveyResult, settings: Settings) -> dict[str, Any]:
             for question in result.questions
             if question.disclosure != "hide"
         },
-        "caveats": {
-            question.question.id: question.caveat(closed=result.survey.state == "closed")
-            for question in result.questions
-        },
-        "labels": {question.id: label(question) for question in definition.questions},
+        "closed": result.survey.state == "closed",
+        "labels": labels(definition),
     }

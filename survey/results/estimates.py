@@ -1,4 +1,4 @@
-"""What the released counts of one question tell: shares of its options, a mean, or both."""
+"""What the released counts of one question tell: shares among all and among answers, a mean."""
 
 from __future__ import annotations
 
@@ -8,8 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from survey.errors import ChannelError
-from survey.estimator import Mean, Proportions, mean, no_answer_shares, proportions, subset_shares
+from survey.errors import ChannelError, NoBaseError
+from survey.estimator import (
+    AnsweredShares,
+    Mean,
+    Proportions,
+    answered_shares,
+    mean,
+    no_answer_shares,
+    proportions,
+    subset_shares,
+)
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.questionnaire.published import PublishedQuestion
 
@@ -21,21 +30,18 @@ class Estimates:
     """All estimates of one question.
 
     `shares` has one number per option of the question; None where nobody was asked, there is no
-    option, or the design cannot tell them. `supports` are the reports that say each option, None
+    option, or the design cannot tell them. `answered` has one per option that is an answer, None
+    also where hardly anybody answered. `supports` are the reports that say each option, None
     where a report says no option. `has_mean` whether its answers stand for numbers, `mean` their
     mean, over `base`: all or answered.
     """
 
     shares: Proportions | None
+    answered: AnsweredShares | None
     supports: tuple[int | None, ...]
     has_mean: bool
     mean: Mean | None
     base: str
-
-    @property
-    def found(self) -> list[Proportions | Mean]:
-        """The estimates there are."""
-        return [one for one in (self.shares, self.mean) if one is not None]
 
 
 def estimates(
@@ -47,9 +53,25 @@ def estimates(
     has_mean = bool(values)
     base = "answered" if None in values else "all"
     if not asked:
-        return Estimates(None, (None,) * len(question.options), has_mean, None, base)
+        return Estimates(None, None, (None,) * len(question.options), has_mean, None, base)
     shares = _shares(question, asked, c, level) if question.options else None
-    return Estimates(shares, _supports(question, c), has_mean, _mean(question, c, level), base)
+    answered = _answered(question, asked, c, level) if shares and answers(question) else None
+    found = _mean(question, c, level)
+    return Estimates(shares, answered, _supports(question, c), has_mean, found, base)
+
+
+def no_answers(question: PublishedQuestion) -> tuple[int, ...]:
+    """Options that are no answer: "prefer not to say", "does not apply"."""
+    silent = {question.opt_out, question.not_applicable} - {""}
+    return tuple(i for i, option in enumerate(question.options) if option.id in silent)
+
+
+def answers(question: PublishedQuestion) -> tuple[int, ...]:
+    """Options that are answers, of a question that also has one that is none; else nothing."""
+    silent = no_answers(question)
+    if not silent:
+        return ()
+    return tuple(i for i in range(len(question.options)) if i not in silent)
 
 
 def _values(question: PublishedQuestion) -> tuple[float | None, ...]:
@@ -93,6 +115,20 @@ def _shares(
             return no_answer_shares(counts, channel, level=level)
         return proportions(counts, channel, n=asked, level=level)
     except ChannelError:
+        return None
+
+
+def _answered(
+    question: PublishedQuestion, asked: int, counts: Counts, level: float
+) -> AnsweredShares | None:
+    """Shares among those who answered; None where these are not clearly anybody."""
+    patterns = question.patterns if question.by_patterns else None
+    n = None if patterns else asked
+    try:
+        return answered_shares(
+            counts, question.channel, no_answers(question), n=n, patterns=patterns, level=level
+        )
+    except NoBaseError:
         return None
 
 

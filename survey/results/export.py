@@ -46,11 +46,20 @@ def to_lines(result: SurveyResult) -> list[str]:
 
 
 def _question_lines(question: QuestionResult, closed: bool) -> list[str]:
-    caveat = question.caveat(closed=closed)
-    if question.disclosure == "hide":
-        return [f"  {caveat}"]
+    """Notes, the rows that may be shown, and what to say of each part below it."""
+    lines = list(question.notes) if question.disclosure != "hide" else []
+    if question.shares_part.is_listed:
+        lines += _row_lines(question, question.shares)
+    if question.among_answered:
+        lines += ["Of those who answered:", *_row_lines(question, question.answered)]
+    lines += question.share_caveats(closed=closed)
+    if question.mean_part.is_listed:
+        lines += _row_lines(question, question.mean_part.rows)
+    caveat = question.mean_part.caveat(closed=closed)
+    return [f"  {line}" for line in lines + ([caveat] if caveat else [])]
+
+
+def _row_lines(question: QuestionResult, rows: Iterable[Row]) -> list[str]:
+    """Rows as words, aligned over the whole question."""
     width = max(len(row_label(row)) for row in question.rows)
-    lines = [f"  {note}" for note in question.notes]
-    for row in question.rows:
-        lines.append(f"  {row_label(row):<{width}}  {in_words(row, question.amounts)}")
-    return [*lines, f"  {caveat}"] if caveat else lines
+    return [f"{row_label(row):<{width}}  {in_words(row, question.amounts)}" for row in rows]

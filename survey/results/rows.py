@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from survey import __version__
-from survey.estimator import Disclosure, Mean, Proportions
+from survey.estimator import AnsweredShares, Disclosure, Proportions
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.estimates import Estimates
+from survey.results.estimates import Estimates, answers
 from survey.store import PublishedSurvey
 
 LEVEL = 0.95
@@ -97,66 +97,91 @@ class Row:
     app_version: str
 
 
+class Decisions(NamedTuple):
+    """Whether shares among all, shares among those who answered, and the mean may be shown."""
+
+    shares: Disclosure
+    answered: Disclosure
+    mean: Disclosure
+
+
+class QuestionRows(NamedTuple):
+    """A question's rows in their order: shares among all, among those who answered, its mean."""
+
+    shares: tuple[Row, ...]
+    answered: tuple[Row, ...]
+    mean: tuple[Row, ...]
+
+
 def question_rows(
     survey: PublishedSurvey,
     question: PublishedQuestion,
     asked: int,
-    estimates: Estimates,
-    shown: Disclosure,
+    found: Estimates,
+    shown: Decisions,
     now: datetime,
-) -> tuple[Row, ...]:
-    """A share of every option there is, then the mean where answers are numbers."""
+) -> QuestionRows:
+    """A share of every option, of every answer where some options are none, and a mean."""
     common = {**_common(survey, question, now), "n_reports": asked}
-    flag = FLAGS[shown]
-    visible = shown != "hide"
-    shares = [
-        _share(common, question, option, estimates, flag, visible=visible)
-        for option in range(len(question.options))
-    ]
-    if not estimates.has_mean:
-        return tuple(shares)
-    return (*shares, _mean(common, estimates.mean if visible else None, estimates.base, flag))
+    flags = [FLAGS[decision] for decision in shown]
+    if asked and found.shares is None:
+        flags[:2] = [NOT_ESTIMABLE] * 2
+    everybody = found.shares if shown.shares != "hide" else None
+    some = found.answered if shown.answered != "hide" else None
+    return QuestionRows(
+        tuple(
+            _share(common, question, found, option, everybody, option, "all", flags[0])
+            for option in range(len(question.options))
+        ),
+        tuple(
+            _share(common, question, found, option, some, place, "answered", flags[1])
+            for place, option in enumerate(answers(question))
+        ),
+        (_mean(common, found, shown.mean, flags[2]),) if found.has_mean else (),
+    )
 
 
 def _share(
     common: Mapping[str, Any],
     question: PublishedQuestion,
+    found: Estimates,
     option: int,
-    estimates: Estimates,
+    result: Proportions | AnsweredShares | None,
+    place: int,
+    base: str,
     flag: str,
-    *,
-    visible: bool,
 ) -> Row:
-    result = estimates.shares if visible else None
-    count = estimates.supports[option] if result else None
-    n = int(result.reports[option]) if result else common["n_reports"]
+    """The row of an option, whose numbers are at a place of the result."""
+    count = found.supports[option] if result else None
+    n = int(result.reports[place]) if result else common["n_reports"]
     written: dict[str, Any] = {
         **common,
         "option_id": question.options[option].id,
         "option_label": question.options[option].label,
         "statistic": "share",
-        "base": "all",
+        "base": base,
         "n_reports": n,
         "report_count": count,
         "report_share": count / n if count is not None and n else None,
-        **_numbers(result, option),
-        "flag": flag if result or not visible else NOT_ESTIMABLE,
+        **_numbers(result, place),
+        "flag": flag,
     }
     return Row(**written)
 
 
-def _numbers(result: Proportions | None, option: int) -> dict[str, Any]:
-    """The estimator's numbers for an option; None where there is none."""
+def _numbers(result: Proportions | AnsweredShares | None, place: int) -> dict[str, Any]:
+    """The estimator's numbers at a place; None where there is none."""
     if result is None:
         return {**dict.fromkeys(ESTIMATED), "method": ""}
-    numbers = {name: float(getattr(result, name)[option]) for name in ESTIMATED}
+    numbers = {name: float(getattr(result, name)[place]) for name in ESTIMATED}
     return {
         **{name: None if math.isnan(x) else x for name, x in numbers.items()},
         "method": result.method,
     }
 
 
-def _mean(common: Mapping[str, Any], result: Mean | None, base: str, flag: str) -> Row:
+def _mean(common: Mapping[str, Any], found: Estimates, shown: Disclosure, flag: str) -> Row:
+    result = found.mean if shown != "hide" else None
     names = [name for name in ESTIMATED if name != "mle"]
     numbers = {name: getattr(result, name) if result else None for name in names}
     written: dict[str, Any] = {
@@ -164,7 +189,7 @@ def _mean(common: Mapping[str, Any], result: Mean | None, base: str, flag: str) 
         "option_id": "",
         "option_label": "",
         "statistic": "mean",
-        "base": base,
+        "base": found.base,
         "report_count": None,
         "report_share": None,
         "mle": None,

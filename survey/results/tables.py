@@ -8,38 +8,112 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
 
-from survey.estimator import Disclosure, disclosure, reports_needed, rounded_up
+from survey.estimator import Disclosure, Mean, Proportions, disclosure, reports_needed, rounded_up
 from survey.mechanism import BitVector
 from survey.questionnaire.published import PublishedQuestion
 from survey.results.estimates import Estimates, estimates
-from survey.results.rows import LEVEL, Row, question_rows
-from survey.results.wording import Amounts, amounts
+from survey.results.rows import LEVEL, Decisions, Row, question_rows
+from survey.results.wording import Amounts, Margin, amounts, widest_margin
 from survey.store import PublishedSurvey, Store, Tally
 
 
 @dataclass(frozen=True)
-class QuestionResult:
-    """A question's rows, whether they may be shown, and about how many more reports if not.
+class Part:
+    """Rows that are shown or hidden together, and about how many more reports if hidden.
 
-    `asked` of the `n` released reports hold an answer to it.
+    `told` is whether the question's design can tell them at all. `what` names them where a
+    question has several parts.
+    """
+
+    rows: tuple[Row, ...]
+    disclosure: Disclosure = "hide"
+    more_needed: int = 0
+    told: bool = True
+    what: str = ""
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether there are rows to see: with numbers, or saying that the design tells none."""
+        beside_another = not self.told and bool(self.what)
+        return bool(self.rows) and (self.disclosure != "hide" or beside_another)
+
+    def caveat(self, *, closed: bool) -> str:
+        """What to say beside these rows, or instead of their numbers; empty when nothing."""
+        if not self.rows or self.disclosure == "show":
+            return ""
+        if self.disclosure == "caution":
+            it = f" {self.what}" if self.what else ""
+            return f"Read{it} with caution: the intervals are still wide."
+        if not self.told:
+            return "" if self.what else "Nothing can be estimated from this question's design."
+        more = f"about {self.more_needed:,} more" if self.more_needed else "more"
+        of = f" for {self.what}" if self.what else ""
+        if closed:
+            return f"Not enough responses{of}: {more} would have been needed."
+        return f"Not enough responses yet{of}: {more} needed."
+
+
+@dataclass(frozen=True)
+class QuestionResult:
+    """A question's three parts, which decide about being shown each for itself.
+
+    Shares among those who answered are never shown without those among all. `asked` of the `n`
+    released reports hold an answer to it. `margin` is the widest one of the shares, if shown.
     """
 
     question: PublishedQuestion
-    rows: tuple[Row, ...]
-    disclosure: Disclosure
-    more_needed: int
+    shares_part: Part
+    answered_part: Part
+    mean_part: Part
     asked: int
     n: int
+    margin: Margin | None
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """All rows in the order of the CSV."""
+        return self.shares_part.rows + self.answered_part.rows + self.mean_part.rows
 
     @property
     def shares(self) -> tuple[Row, ...]:
-        """The rows of options."""
-        return tuple(row for row in self.rows if row.statistic == "share")
+        """The rows of options, among all."""
+        return self.shares_part.rows
+
+    @property
+    def answered(self) -> tuple[Row, ...]:
+        """The rows of answers, among those who answered."""
+        return self.answered_part.rows
 
     @property
     def mean(self) -> Row | None:
         """The row of the mean, of questions whose answers stand for numbers."""
-        return next((row for row in self.rows if row.statistic == "mean"), None)
+        return next(iter(self.mean_part.rows), None)
+
+    @property
+    def among_answered(self) -> dict[str, Row]:
+        """The rows among those who answered that may be shown, by option."""
+        rows = self.answered if self.answered_part.disclosure != "hide" else ()
+        return {row.option_id: row for row in rows}
+
+    def share_caveats(self, *, closed: bool) -> list[str]:
+        """What to say beside the shares, or instead of them; among all first."""
+        every, some = self.shares_part, self.answered_part
+        said = [every.caveat(closed=closed)]
+        if every.disclosure != "hide" and some.disclosure != every.disclosure:
+            said.append(some.caveat(closed=closed))
+        return [text for text in said if text]
+
+    def caveats(self, *, closed: bool) -> list[str]:
+        """All there is to say beside or instead of the question's numbers."""
+        mean = self.mean_part.caveat(closed=closed)
+        return self.share_caveats(closed=closed) + ([mean] if mean else [])
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """That of the part which may be shown the most: "hide" when there is nothing to see."""
+        order: tuple[Disclosure, ...] = ("show", "caution", "hide")
+        parts = (self.shares_part.disclosure, self.mean_part.disclosure)
+        return min(parts, key=order.index)
 
     @property
     def amounts(self) -> Amounts:
@@ -62,19 +136,6 @@ class QuestionResult:
                 f"Each report tells about {channel.sampled} of the {channel.m} answers, at random."
             )
         return notes
-
-    def caveat(self, *, closed: bool) -> str:
-        """What to say beside this question, or instead of its numbers; empty when nothing."""
-        if self.disclosure == "show":
-            return ""
-        if self.disclosure == "caution":
-            return "Read with caution: the intervals are still wide."
-        if self.asked and not self.more_needed:
-            return "Nothing can be estimated from this question's design."
-        more = f"about {self.more_needed:,} more" if self.more_needed else "more"
-        if closed:
-            return f"Not enough responses: {more} would have been needed."
-        return f"Not enough responses yet: {more} needed."
 
 
 @dataclass(frozen=True)
@@ -136,17 +197,38 @@ def question_result(
 ) -> QuestionResult:
     """Estimate a question from the counts of those asked, of n respondents."""
     found = estimates(question, asked, counts, LEVEL)
-    shown: Disclosure = disclosure(*found.found) if found.found else "hide"
+    shown = _decisions(found)
     rows = question_rows(survey, question, asked, found, shown, now)
-    more = _more_needed(found, asked, n) if shown == "hide" else 0
-    return QuestionResult(question, rows, shown, more, asked, n)
+    both = bool(rows.shares and rows.mean)
+
+    def part(
+        result: Proportions | Mean | None, rows: tuple[Row, ...], decision: Disclosure, what: str
+    ) -> Part:
+        more = _more_needed(result, asked, n) if result and decision == "hide" else 0
+        return Part(rows, decision, more, not asked or result is not None, what if both else "")
+
+    return QuestionResult(
+        question=question,
+        shares_part=part(found.shares, rows.shares, shown.shares, "the shares"),
+        answered_part=Part(rows.answered, shown.answered, what="shares among those who answered"),
+        mean_part=part(found.mean, rows.mean, shown.mean, "the mean"),
+        asked=asked,
+        n=n,
+        margin=widest_margin(found.shares) if found.shares and shown.shares != "hide" else None,
+    )
 
 
-def _more_needed(found: Estimates, asked: int, n: int) -> int:
-    """About how many more respondents, of whom only a part is asked; 0 when that is unknown."""
-    if not found.found:
-        return 0
-    needed = reports_needed(*found.found)
+def _decisions(found: Estimates) -> Decisions:
+    shares: Disclosure = disclosure(found.shares) if found.shares else "hide"
+    answered: Disclosure = "hide"
+    if found.answered and shares != "hide":
+        answered = disclosure(found.answered)
+    return Decisions(shares, answered, disclosure(found.mean) if found.mean else "hide")
+
+
+def _more_needed(result: Proportions | Mean, asked: int, n: int) -> int:
+    """About how many more respondents, of whom only a part is asked."""
+    needed = reports_needed(result)
     return needed - n if asked == n else rounded_up(math.ceil(needed * n / asked)) - n
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from survey.estimator import Proportions, margin_split
 from survey.questionnaire.grid import EPOCH
 from survey.questionnaire.published import PublishedQuestion
 from survey.results.rows import Row
@@ -48,6 +49,33 @@ def _day(value: float) -> str:
     days = min(max(round(value), (date.min - EPOCH).days), (date.max - EPOCH).days)
     day = EPOCH + timedelta(days)
     return f"{day.day} {day:%B %Y}"
+
+
+@dataclass(frozen=True)
+class Margin:
+    """Half the widest interval of a question's shares, and what sampling alone would leave of it.
+
+    >>> print(Margin(0.042, 0.018).text)
+    The widest margin is ±4.2 points. Open answers would leave ±1.8; the rest is the randomization.
+    """
+
+    whole: float
+    sampling: float
+
+    @property
+    def text(self) -> str:
+        """Both in per cent points, in a sentence or two."""
+        return (
+            f"The widest margin is ±{100 * self.whole:.1f} points. Open answers would leave "
+            f"±{100 * self.sampling:.1f}; the rest is the randomization."
+        )
+
+
+def widest_margin(shares: Proportions) -> Margin:
+    """The margin of the option with the widest interval."""
+    split = margin_split(shares)
+    widest = int(split.margin.argmax())
+    return Margin(float(split.margin[widest]), float(split.sampling[widest]))
 
 
 def row_label(row: Row) -> str:

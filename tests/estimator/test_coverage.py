@@ -113,6 +113,36 @@ def test_the_default_is_one_method_at_every_n_and_its_ends_never_jump() -> None:
     assert proportions([10**7, 10**7], channel).method == "feldman-cousins"
 
 
+def coverage_of_fixed_populations(n: int, channel: SubsetSelection, low, high) -> list[float]:
+    """Of each population of n respondents, m of whom hold the option: every outcome."""
+    found = []
+    for m in range(n + 1):
+        said = binom.pmf(np.arange(m + 1), m, channel.p)
+        others = binom.pmf(np.arange(n - m + 1), n - m, channel.q)
+        covers = (low <= m / n + ROUNDING) & (m / n - ROUNDING <= high)
+        found.append(float(np.convolve(said, others) @ covers))
+    return found
+
+
+@pytest.mark.parametrize("channel", CHANNELS + EXTREMES)
+def test_the_fixed_population_interval_covers_the_share_among_these_respondents(
+    channel: SubsetSelection,
+) -> None:
+    for n in (1, 2, 5, 10, 20, 50, 120):
+        ends = all_ends(n, channel, "fixed-population")
+        assert np.all(ends.width > 0)
+        covered = coverage_of_fixed_populations(n, channel, ends.low, ends.high)
+        assert min(covered) >= 0.945
+
+
+def test_the_fixed_population_interval_is_narrower_by_what_sampling_adds() -> None:
+    channel, n = grr(2, "3/4"), 4000
+    fixed, sampled = (all_ends(n, channel, name) for name in ("fixed-population", "wilson"))
+    middle = n // 2
+    # pi = 1/2: V = 3/16 against 1/4 of the reports.
+    assert fixed.width[middle] / sampled.width[middle] == pytest.approx(np.sqrt(0.75), abs=0.01)
+
+
 def accepted_by_definition(n: int, a: float, b: float, level: float, share: float) -> set[int]:
     """Outcomes from the highest likelihood ratio down, ties by probability, until the level."""
     c = np.arange(n + 1)

@@ -240,3 +240,10 @@ def test_a_mean_is_frozen_and_shows_itself():
     with pytest.raises(AttributeError):
         result.n = 5  # type: ignore[misc]
     assert repr(result).startswith("Mean(6.313, std_error=0.204, 95% from 5.9")
+
+
+def test_a_mean_is_one_row_and_a_table_for_notebooks():
+    result = mean([400, 600], one_bit(K, 2), range(K))
+    (row,) = result.to_rows()
+    assert (row["estimate"], row["n"], row["method"]) == (result.estimate, 1000, "t")
+    assert result._repr_html_().count("<tr>") == 2

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import multinomial
 
 from survey.errors import ChannelError, CountsError
-from survey.estimator import Proportions, debias, proportions
+from survey.estimator import Proportions, debias, margin_split, norm_sub, proportions
 from survey.mechanism import SubsetSelection, from_epsilon, from_ratio, grr
 
 FIELDS = ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective")
@@ -233,8 +233,84 @@ def test_a_result_is_frozen_and_shows_itself() -> None:
         result.n = 5  # type: ignore[misc]
     with pytest.raises(ValueError, match="read-only"):
         result.estimate[0] = 1
-    assert "n=100, level=0.95, method='feldman-cousins'" in repr(result)
+    assert "n=100, level=0.9500, method='feldman-cousins'" in repr(result)
     assert isinstance(result, Proportions)
+
+
+def test_these_respondents_have_an_error_of_randomization_alone() -> None:
+    """Its spread over devices' draws, for 1,500 people of whom 600 hold the option."""
+    channel, truth = grr(2, "0.8"), np.repeat([0, 1], [600, 900])
+    rng = np.random.default_rng(8)
+    results = [
+        proportions(np.bincount(channel.perturb(truth, rng)), channel, target="respondents")
+        for _ in range(2000)
+    ]
+    spread = np.std([result.estimate[0] for result in results])
+    assert results[0].std_error[0] == pytest.approx(spread, rel=0.06)
+    assert results[0].std_error[0] < proportions([700, 800], channel).std_error[0]
+    covered = np.mean([r.conf_low[0] <= 0.4 <= r.conf_high[0] for r in results])
+    # Four standard errors of the simulation below .95; it is a little more by construction.
+    assert 0.93 <= covered <= 0.975
+    assert (results[0].method, results[0].target) == ("fixed-population", "respondents")
+
+
+def test_the_interval_of_these_respondents_is_the_one_of_that_name() -> None:
+    channel = grr(4, "0.7")
+    target = proportions([40, 30, 20, 10], channel, target="respondents")
+    named = proportions([40, 30, 20, 10], channel, interval="fixed-population")
+    for field in FIELDS:
+        np.testing.assert_array_equal(getattr(target, field), getattr(named, field))
+    with pytest.raises(ValueError, match="is one for the population"):
+        proportions([40, 60], grr(2, "3/4"), interval="wilson", target="respondents")
+    with pytest.raises(ValueError, match="unknown target 'sample'"):
+        proportions([40, 60], grr(2, "3/4"), target="sample")
+
+
+def test_the_parts_of_a_margin_have_squares_that_add_up() -> None:
+    channel = grr(2, "3/4")
+    result = proportions([700, 1300], channel)
+    split = margin_split(result)
+    np.testing.assert_allclose(split.margin, (result.conf_high - result.conf_low) / 2)
+    np.testing.assert_allclose(split.sampling**2 + split.randomization**2, split.margin**2)
+    x = result.estimate
+    sampling = x * (1 - x) / 2000
+    np.testing.assert_allclose(1 - split.randomized, sampling / result.std_error**2)
+    alone = margin_split(proportions([700, 1300], channel, target="respondents"))
+    assert alone.sampling.tolist() == [0, 0]
+    np.testing.assert_allclose(alone.randomization, alone.margin)
+
+
+def test_open_answers_have_a_margin_of_sampling_and_hidden_ones_of_randomization() -> None:
+    open_, hidden = (
+        margin_split(proportions([500, 500], from_epsilon(2, epsilon))) for epsilon in (12, "0.1")
+    )
+    assert open_.randomized.max() < 0.001
+    assert hidden.randomized.min() > 0.99
+
+
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=20))
+def test_norm_sub_is_the_nearest_point_of_the_simplex(estimate: list[float]) -> None:
+    shares = norm_sub(estimate)
+    assert shares.min() >= 0
+    assert shares.sum() == pytest.approx(1)
+    # Karush, Kuhn, Tucker: the same was taken from every share that is left, more from no other.
+    taken = np.array(estimate) - shares
+    np.testing.assert_allclose(taken[shares > 1e-9], taken.max(), atol=1e-9)
+
+
+@pytest.mark.parametrize("estimate", [[], [[0.5, 0.5]], [math.nan, 1.0], [math.inf, 0.0]])
+def test_norm_sub_refuses_what_is_no_estimate(estimate: Any) -> None:
+    with pytest.raises(ValueError, match="finite numbers"):
+        norm_sub(estimate)
+
+
+def test_a_result_is_rows_and_a_table_for_notebooks() -> None:
+    result = proportions([40, 60], grr(2, "3/4"))
+    rows = result.to_rows()
+    assert [row["option"] for row in rows] == [0, 1]
+    assert rows[0]["estimate"] == result.estimate[0]
+    assert {row["method"] for row in rows} == {"feldman-cousins"}
+    assert result._repr_html_().count("<tr>") == 3
 
 
 def test_a_long_result_shows_its_beginning() -> None:

@@ -189,3 +189,21 @@ def test_shares_of_no_answers_are_learned_from_every_table_of_numbers(constructo
 def test_a_table_without_no_answers_has_no_share_of_them():
     with pytest.raises(ChannelError, match="no truth that stands for no answer"):
         no_answer_shares([3, 4], one_bit(11, 1))
+
+
+def test_shares_of_a_table_among_these_respondents_are_covered_and_narrower():
+    channel, n = geometric(4, 2), 800
+    truth = np.repeat(np.arange(4), [400, 200, 150, 50])
+    rng = np.random.default_rng(3)
+    covered, rounds = np.zeros(4), 600
+    for _ in range(rounds):
+        counts = np.bincount(channel.perturb(truth, rng), minlength=channel.reports)
+        result = proportions(counts, channel, target="respondents")
+        held = np.array([400, 200, 150, 50]) / n
+        covered += (result.conf_low <= held) & (held <= result.conf_high)
+    assert np.all(covered / rounds >= 0.92)
+    population = proportions(counts, channel)
+    assert result.method == "fixed-population"
+    assert np.all(result.std_error < population.std_error)
+    widths = [each.conf_high - each.conf_low for each in (result, population)]
+    assert np.all(widths[0] < widths[1])

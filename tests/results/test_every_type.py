@@ -11,7 +11,15 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from survey.estimator import mean, no_answer_shares, proportions, subset_shares
+from survey.estimator import (
+    answered_shares,
+    disclosure,
+    margin_split,
+    mean,
+    no_answer_shares,
+    proportions,
+    subset_shares,
+)
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.mechanism.numeric import one_bit
 from survey.mechanism.shapes import Explicit
@@ -116,6 +124,20 @@ def test_every_type_has_a_share_row_per_option_and_numbers_have_a_mean(result):
     }
     assert found == expected
     assert all(row.base == "all" for question in result.questions for row in question.shares)
+    answered = {question.question.id: len(question.answered) for question in result.questions}
+    assert answered == {
+        "choice": 3,
+        "sets": 8,
+        "coins": 0,
+        "bits": 4,
+        "sampled": 4,
+        "subsets": 4,
+        "hours": 0,
+        "pay": 0,
+        "since": 0,
+        "mood": 7,
+        "wave": 0,
+    }
     assert all(
         (row.option_id, row.option_label, row.mle) == ("", "", None)
         for question in result.questions
@@ -144,6 +166,102 @@ def test_share_rows_are_what_the_estimator_says(result):
         assert {row.method for row in question.shares} == {expected.method}
 
 
+def test_answered_rows_are_what_the_estimator_says_and_follow_those_among_all(result):
+    for question in result.questions:
+        if not question.answered:
+            continue
+        asked, silent = question.question, len(question.shares) - 1
+        expected = answered_shares(
+            counts_of(asked, N),
+            asked.channel,
+            [silent],
+            n=None if asked.by_patterns else N,
+            patterns=asked.patterns if asked.by_patterns else None,
+        )
+        assert question.answered_part.disclosure == disclosure(expected), asked.id
+        for field in ("estimate", "std_error", "conf_low", "conf_high", "n_effective"):
+            np.testing.assert_array_equal(
+                numbers(question.answered, field), getattr(expected, field), asked.id
+            )
+        assert {(row.base, row.statistic, row.method) for row in question.answered} == {
+            ("answered", "share", "fieller")
+        }
+        ids = [option.id for option in asked.options[:silent]]
+        assert [row.option_id for row in question.answered] == ids
+        means = question.mean_part.rows
+        assert question.rows == (*question.shares, *question.answered, *means)
+    assert sum(bool(question.answered) for question in result.questions) == 6
+
+
+NOISY = 'type = "scale"\nlow = 1\nhigh = 7\nmechanism = "geometric"\nepsilon = 1'
+
+
+def test_a_mean_is_shown_although_the_shares_of_its_scale_are_hopeless(monkeypatch):
+    monkeypatch.setitem(QUESTIONS, "noisy", NOISY)
+    survey = survey_of(["noisy"])
+    result = result_of(survey, 3000, 3000)
+    (question,) = result.questions
+    assert (question.shares_part.disclosure, question.mean_part.disclosure) == ("hide", "caution")
+    assert question.disclosure == "caution"
+    assert {row.flag for row in question.shares + question.answered} == {"suppressed"}
+    assert {row.estimate for row in question.shares + question.answered} == {None}
+    assert question.mean.flag == "caution"
+    assert question.mean.estimate is not None
+    shares, mean_ = question.caveats(closed=False)
+    assert shares.startswith("Not enough responses yet for the shares: about ")
+    assert mean_ == "Read the mean with caution: the intervals are still wide."
+    assert (bool(chart_svg(question)), bool(mean_svg(question))) == (False, True)
+    assert question.margin is None
+    lines = to_lines(result)
+    assert any("Mean of those who answered" in line for line in lines)
+    assert not any("Value 1" in line or "Of those who answered:" in line for line in lines)
+    closed = to_lines(replace(result, survey=replace(survey, state="closed")))
+    assert any("Not enough responses for the shares: about " in line for line in closed)
+
+
+def test_shares_are_shown_although_the_mean_of_those_who_answered_is_not():
+    """Hardly anybody answers: how many do not is known well, what the others say is not."""
+    survey = survey_of(["hours"])
+    (question,) = survey.definition.questions
+    channel = question.channel
+    silent = len(channel.matrix) - 1
+    truths = np.random.default_rng(1).choice([0, silent], size=4000, p=[0.02, 0.98])
+    reports = channel.perturb(truths, np.random.default_rng(2))
+    counts = np.bincount(reports, minlength=channel.counted).tolist()
+    found = question_result(survey, question, 4000, 4000, counts, NOW)
+    assert found.shares_part.disclosure == "show"
+    assert found.mean_part.disclosure == "hide"
+    assert found.mean.estimate is None
+    assert found.mean.flag == "suppressed"
+    assert mean_svg(found) == ""
+
+
+def test_where_hardly_anybody_answered_shares_among_them_are_not_told():
+    survey = survey_of(["choice"])
+    (question,) = survey.definition.questions
+    counts = np.round(4000 * question.channel.matrix[3]).astype(int).tolist()
+    n = sum(counts)
+    found = question_result(survey, question, n, n, counts, NOW)
+    assert found.shares_part.disclosure != "hide"
+    assert {(row.estimate, row.flag) for row in found.answered} == {(None, "suppressed")}
+    assert found.among_answered == {}
+    assert found.share_caveats(closed=False)[-1] == (
+        "Not enough responses yet for shares among those who answered: more needed."
+    )
+
+
+def test_the_widest_margin_is_split_in_words(result):
+    question = one(result, "choice")
+    shares = proportions(counts_of(question.question, N), question.question.channel)
+    split = margin_split(shares)
+    widest = int(split.margin.argmax())
+    assert question.margin.text == (
+        f"The widest margin is ±{100 * split.margin[widest]:.1f} points. Open answers would leave "
+        f"±{100 * split.sampling[widest]:.1f}; the rest is the randomization."
+    )
+    assert one(result, "pay").margin is None
+
+
 @pytest.mark.parametrize(
     ("name", "values"),
     [
@@ -163,7 +281,8 @@ def test_mean_rows_are_what_the_estimator_says(result, name, values):
 
 def test_report_counts_are_given_where_a_report_says_an_option(result):
     def given(name):
-        return numbers(one(result, name).rows, "report_count")
+        question = one(result, name)
+        return numbers(question.shares + question.mean_part.rows, "report_count")
 
     assert given("choice") == counts_of(one(result, "choice").question, N)
     assert given("sets") == counts_of(one(result, "sets").question, N)
@@ -179,7 +298,7 @@ def test_report_counts_are_given_where_a_report_says_an_option(result):
 def test_a_sampled_option_counts_its_own_reports(result):
     question = one(result, "sampled")
     counts = counts_of(question.question, N)
-    for option, row in enumerate(question.rows):
+    for option, row in enumerate(question.shares):
         assert row.n_reports == counts[option] < N
         assert row.report_count == counts[5 + option]
         assert row.report_share == counts[5 + option] / counts[option]
@@ -212,8 +331,8 @@ def test_a_hidden_question_of_sampled_ones_needs_more_of_all_respondents():
     half, full = result_of(survey, 20, 40), result_of(alone, 20, 20)
     for some, all_ in zip(half.questions, full.questions, strict=True):
         assert some.disclosure == all_.disclosure == "hide"
-        needed = all_.more_needed + 20
-        assert 2 * needed <= some.more_needed + 40 <= 2.2 * needed
+        needed = all_.shares_part.more_needed + 20
+        assert 2 * needed <= some.shares_part.more_needed + 40 <= 2.2 * needed
 
 
 @pytest.mark.parametrize("name", list(QUESTIONS))
@@ -223,7 +342,8 @@ def test_a_question_nobody_answered_yet_has_rows_without_numbers(name):
     tally = Tally(0, 0, [0], [[0] * question.channel.counted])
     result = survey_result(survey, tally, NOW)
     assert result.questions[0].disclosure == "hide"
-    assert result.questions[0].more_needed == 0
+    assert result.questions[0].shares_part.more_needed == 0
+    assert result.questions[0].mean_part.more_needed == 0
     for row in result.rows:
         assert (row.estimate, row.report_count, row.flag, row.n_reports) == (
             None,
@@ -237,10 +357,11 @@ def test_a_question_nobody_answered_yet_has_rows_without_numbers(name):
 
 
 @pytest.mark.parametrize("name", list(QUESTIONS))
-def test_suppression_is_per_question_and_hides_shares_and_mean_alike(name):
+def test_what_is_hidden_has_no_number_of_any_kind(name):
     (question,) = result_of(survey_of([name]), 30, 30).questions
     assert question.disclosure == "hide"
-    assert question.more_needed > 0
+    for part in (question.shares_part, question.mean_part):
+        assert part.more_needed > 0 or not part.rows
     for row in question.rows:
         shown = (row.estimate, row.mle, row.std_error, row.conf_low, row.report_share)
         assert (*shown, row.n_effective, row.method) == (None,) * 6 + ("",)
@@ -271,7 +392,11 @@ def test_a_question_whose_design_tells_nothing_does_not_promise_anything():
     alike = WeightTable(Explicit(((3, 1), (3, 1), (1, 3), (1, 3))))
     question = with_channel("choice", alike, [500, 500])
     assert question.disclosure == "hide"
-    assert question.caveat(closed=False) == "Nothing can be estimated from this question's design."
+    assert question.caveats(closed=False) == [
+        "Nothing can be estimated from this question's design."
+    ]
+    assert {row.flag for row in question.rows} == {"not_estimable"}
+    assert question.margin is None
 
 
 def test_words_of_means_have_a_unit_an_interval_and_one_decimal_more_than_the_grid(result):
@@ -316,6 +441,10 @@ def test_lines_say_what_the_page_says(result):
     lines, hours = "\n".join(to_lines(result)), one(result, "hours")
     assert "Several answers possible: shares do not add up to 100%." in lines
     assert "Mean of those who answered  estimated" in lines
+    choice = one(result, "choice")
+    heading = lines.index("Of those who answered:")
+    assert lines.index(in_words(choice.shares[0])) < heading
+    assert lines.index(in_words(choice.answered[0])) > heading
     assert "Each report tells about 1 of the 5 answers, at random." in lines
     assert f"Mean of those who answered  {in_words(hours.mean, hours.amounts)}" in lines
 
@@ -348,5 +477,6 @@ def test_a_mean_of_dates_has_dates_on_its_axis(result):
 def test_a_mean_outside_its_grid_is_drawn_at_its_end(result):
     question = one(result, "hours")
     moved = replace(question.mean, estimate=-0.3)
-    (point,) = mean_specification(replace(question, rows=(moved,)))["data"]["values"]
+    part = replace(question.mean_part, rows=(moved,))
+    (point,) = mean_specification(replace(question, mean_part=part))["data"]["values"]
     assert (point["dot"], point["outside"]) == (0.0, "below")

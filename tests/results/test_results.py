@@ -36,7 +36,7 @@ def test_rows_are_what_the_estimator_says(small):
     counts = [[900, 1300, 800], [1000, 1100, 900]]
     result = result_of(small, counts)
     expected = proportions(counts[0], small.definition.questions[0].channel)
-    rows = result.questions[0].rows
+    rows = result.questions[0].shares
     for name in ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective"):
         np.testing.assert_array_equal([getattr(row, name) for row in rows], getattr(expected, name))
     assert {row.method for row in rows} == {expected.method}
@@ -48,7 +48,7 @@ def test_suppression_is_per_question_and_hides_every_number(small):
     result = result_of(small, [[20, 10, 10], [20, 10, 10]])
     for question in result.questions:
         assert question.disclosure == "hide"
-        assert question.more_needed > 0
+        assert question.shares_part.more_needed > 0
         for row in question.rows:
             assert (row.report_count, row.report_share, row.estimate, row.conf_low) == (None,) * 4
             assert row.flag == "suppressed"

@@ -43,6 +43,7 @@ text = "How do you rate your marriage?"
 low = 1
 high = 5
 epsilon = 1.5
+prefer_not_to_say = true
 [[pages.questions]]
 id = "religious"
 type = "scale"
@@ -51,6 +52,7 @@ mechanism = "geometric"
 epsilon = 2
 options = [{id = "not", label = "Not"}, {id = "mildly", label = "Mildly"},
            {id = "fairly", label = "Fairly"}, {id = "strongly", label = "Strongly"}]
+prefer_not_to_say = true
 
 [[pages]]
 [[pages.questions]]
@@ -77,7 +79,7 @@ id = "married"
 type = "date"
 text = "When did you marry?"
 low = 1950-01-01
-high = 1974-01-01
+high = 1973-12-26
 step = 10
 mechanism = "square_wave"
 epsilon = 2
@@ -95,6 +97,7 @@ type = "multiple_choice"
 text = "Once more: what is true of you?"
 mechanism = "subsets"
 epsilon = 3
+prefer_not_to_say = true
 options = [{id = "children", label = "I have children"}, {id = "college", label = "College"},
            {id = "strict", label = "I am religious"}]
 [[pages.questions]]
@@ -103,6 +106,7 @@ type = "single_choice"
 text = "What is your occupation?"
 mechanism = "best"
 epsilon = 0.7
+prefer_not_to_say = true
 options = [{id = "student", label = "Student"}, {id = "farming", label = "Farming, unskilled"},
            {id = "skilled", label = "White collar"}, {id = "teacher", label = "Teacher, nurse"},
            {id = "manager", label = "Managerial"}, {id = "professional", label = "Professional"}]
@@ -113,56 +117,76 @@ LATEST = 8766 // 10
 
 
 def people() -> list[dict[str, Any]]:
-    """What each of the 6,366 answers; a tenth does not tell her age."""
+    """What each of the 6,366 answers; a tenth does not tell her age, another says little."""
     frame = fair.load_pandas().data
     found = []
     for number, row in enumerate(frame.to_dict("records")):
         traits = [row["children"] > 0, row["educ"] >= 14, row["religious"] >= 3]
         ticked = [i for i, holds in enumerate(traits) if holds] or [3]
+        silent = number % 10 == 1
         found.append(
             {
                 "affair": 0 if row["affairs"] > 0 else 1,
-                "marriage": int(row["rate_marriage"]) - 1,
-                "religious": int(row["religious"]) - 1,
+                "marriage": SILENT["marriage"] if silent else int(row["rate_marriage"]) - 1,
+                "religious": SILENT["religious"] if silent else int(row["religious"]) - 1,
                 "affairs": min(round(2 * row["affairs"]), 20),
                 "age": 50 if number % 10 == 0 else round(2 * (row["age"] - 17.5)),
                 "married": LATEST - round(row["yrs_married"] * 36.525),
                 "traits": ticked,
-                "again": ticked,
-                "occupation": int(row["occupation"]) - 1,
+                "again": SILENT["again"] if silent else ticked,
+                "occupation": SILENT["occupation"] if silent else int(row["occupation"]) - 1,
             }
         )
     return found
 
 
-def true_values(answers: list[dict[str, Any]]) -> dict[tuple[str, str], float]:
-    """(question, option or "" for the mean) to the value an open survey would have found."""
-    truths: dict[tuple[str, str], float] = {}
+Place = tuple[str, str, str]
+"""A row's question, option ("" for the mean) and base."""
 
-    def shares(question: str, options: list[str]) -> None:
-        for i, option in enumerate(options):
-            held = [i in np.atleast_1d(one[question]) for one in answers]
-            truths[question, option] = float(np.mean(held))
+OPTIONS = {
+    "affair": ["yes", "no"],
+    "marriage": [f"value_{i}" for i in range(1, 6)],
+    "religious": ["not", "mildly", "fairly", "strongly"],
+    "traits": ["children", "college", "strict", "none_of_these"],
+    "again": ["children", "college", "strict", "none_of_these"],
+    "occupation": ["student", "farming", "skilled", "teacher", "manager", "professional"],
+}
+SILENT = {"marriage": 5, "religious": 4, "again": [4], "occupation": 6}
+"""What a tenth answers who prefer not to say."""
 
-    shares("affair", ["yes", "no"])
-    shares("marriage", [f"value_{i}" for i in range(1, 6)])
-    shares("religious", ["not", "mildly", "fairly", "strongly"])
-    for question in ("traits", "again"):
-        shares(question, ["children", "college", "strict", "none_of_these"])
-    shares("occupation", ["student", "farming", "skilled", "teacher", "manager", "professional"])
-    had = [one for one in answers if one["affair"] == 0]
-    told = [one for one in answers if one["age"] < 50]
-    truths["affairs", "does_not_apply"] = 1 - len(had) / len(answers)
-    truths["affairs", ""] = float(np.mean([one["affairs"] / 2 for one in had]))
-    truths["age", "prefer_not_to_say"] = 1 - len(told) / len(answers)
-    truths["age", ""] = float(np.mean([17.5 + one["age"] / 2 for one in told]))
-    truths["married", ""] = float(np.mean([-7305 + 10 * one["married"] for one in answers]))
-    truths["marriage", ""] = float(np.mean([one["marriage"] + 1 for one in answers]))
-    truths["religious", ""] = float(np.mean([one["religious"] + 1 for one in answers]))
+
+def true_shares(answers: list[dict[str, Any]]) -> dict[Place, float]:
+    """Shares among all, and where some do not say among the others too."""
+    truths: dict[Place, float] = {}
+    for question, options in OPTIONS.items():
+        given = [one[question] for one in answers]
+        told = [one for one in given if one != SILENT.get(question)]
+        if question in SILENT:
+            truths[question, "prefer_not_to_say", "all"] = 1 - len(told) / len(given)
+        for base, among in (("all", given), ("answered", told if question in SILENT else [])):
+            for i, option in enumerate(options if among else []):
+                held = [i in np.atleast_1d(one) for one in among]
+                truths[question, option, base] = float(np.mean(held))
     return truths
 
 
-def estimated(serve, store, node, definition: str) -> dict[tuple[str, str], dict[str, str]]:
+def true_values(answers: list[dict[str, Any]]) -> dict[Place, float]:
+    """What an open survey would have found for every row."""
+    truths = true_shares(answers)
+    had = [one for one in answers if one["affair"] == 0]
+    told = [one for one in answers if one["age"] < 50]
+    rated = [one for one in answers if one["marriage"] < 5]
+    truths["affairs", "does_not_apply", "all"] = 1 - len(had) / len(answers)
+    truths["affairs", "", "answered"] = float(np.mean([one["affairs"] / 2 for one in had]))
+    truths["age", "prefer_not_to_say", "all"] = 1 - len(told) / len(answers)
+    truths["age", "", "answered"] = float(np.mean([17.5 + one["age"] / 2 for one in told]))
+    truths["married", "", "all"] = float(np.mean([-7305 + 10 * one["married"] for one in answers]))
+    for scale in ("marriage", "religious"):
+        truths[scale, "", "answered"] = float(np.mean([one[scale] + 1 for one in rated]))
+    return truths
+
+
+def estimated(serve, store, node, definition: str) -> dict[Place, dict[str, str]]:
     """The CSV's rows after everybody answered through the shipped client."""
     survey = publish(store, load(definition.encode(), "every.toml", Caps()), TODAY)
     answers = people()
@@ -177,7 +201,7 @@ def estimated(serve, store, node, definition: str) -> dict[tuple[str, str], dict
     assert int(run.stdout) == len(answers) == 6366
     close(store, "every-type", TODAY)
     rows = csv.DictReader(io.StringIO(to_csv(Results(store).of(survey).rows)))
-    return {(row["question_id"], row["option_id"]): row for row in rows}
+    return {(row["question_id"], row["option_id"], row["base"]): row for row in rows}
 
 
 @pytest.mark.parametrize("asked", ["all", "4"])
@@ -190,17 +214,17 @@ def test_real_values_of_every_type_come_back(serve, store, node, asked):
         )
     rows = estimated(serve, store, node, definition)
     truths = true_values(people())
-    assert {place for place, row in rows.items() if row["flag"] != "suppressed"} <= set(truths)
-    assert (rows["age", ""]["statistic"], rows["age", ""]["base"]) == ("mean", "answered")
-    assert rows["age", "prefer_not_to_say"]["statistic"] == "share"
-    shown = 0
+    assert set(rows) == set(truths)
+    assert rows["age", "", "answered"]["statistic"] == "mean"
+    assert rows["age", "prefer_not_to_say", "all"]["statistic"] == "share"
+    shown = {"all": 0, "answered": 0}
     for place, truth in truths.items():
         row = rows[place]
         if row["flag"] == "suppressed":
             assert row["estimate"] == ""
             continue
-        shown += 1
+        shown[place[2]] += 1
         error = float(row["std_error"])
         assert abs(float(row["estimate"]) - truth) <= 5 * error, (place, truth, row)
         assert float(row["conf_low"]) < float(row["conf_high"])
-    assert shown >= (20 if asked == "all" else 5)
+    assert (shown["all"], shown["answered"]) >= ((20, 10) if asked == "all" else (5, 1)), shown

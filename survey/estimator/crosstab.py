@@ -1,0 +1,209 @@
+"""Cross-tabs: joint shares of the true answers to two and more questions, from joint counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survey.errors import ChannelError
+from survey.estimator.axes import Crossed, along, axis, counted, product_moment
+from survey.estimator.counts import reports_from
+from survey.estimator.joint_counts import whole_table
+from survey.estimator.joint_expectation import most_likely_table
+from survey.estimator.proportions import proportions
+from survey.estimator.result import Result
+from survey.estimator.score import EDGE, SecondMoment, check_level, score_ends
+from survey.estimator.shares import Proportions
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Reports(NamedTuple):
+    """Joint counts and the channel of each axis."""
+
+    counts: Integers
+    channels: tuple[Crossed, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Crosstab(Result):
+    """Estimated joint shares; arrays have one axis per question, its truths in order.
+
+    estimate     "linear": unbiased, may lie outside [0, 1]; "em": the most likely table
+    std_error    of the linear estimate, for the population; inf where there is none
+    conf_low     ends of the score interval of each cell alone, in [0, 1], never of zero width;
+    conf_high    [0, 1] where there is no linear estimate
+    n            reports
+    level        asked coverage of each interval
+    method       "linear" or "em"
+    converged    whether the most likely table was found; always so for "linear"
+    gap          how much log likelihood per report it may lack of the largest; 0 for "linear"
+    made_from    the joint counts, and one channel per question
+    """
+
+    estimate: Floats
+    std_error: Floats
+    conf_low: Floats
+    conf_high: Floats
+    n: int
+    level: float
+    method: str
+    converged: bool
+    gap: float
+    made_from: Reports
+
+    @property
+    def index_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """One name per question."""
+        return tuple(f"question_{place}" for place in range(len(self.made_from.channels)))
+
+    def margin(self, *questions: int) -> Proportions | Crosstab:
+        """Shares of one question (with the intervals of `proportions`), or of several jointly.
+
+        The linear margins are exactly the sums of the linear table. ValueError for a question
+        that is not there.
+
+        >>> from survey.mechanism import grr
+        >>> table = crosstab([[300, 200], [200, 300]], [grr(2, "3/4"), grr(2, "3/4")])
+        >>> table.margin(0).estimate.tolist(), table.estimate.sum(axis=1).round(9).tolist()
+        ([0.5, 0.5], [0.5, 0.5])
+        """
+        own, counts = self.marginal_counts(questions)
+        if len(own) == 1:
+            return proportions(counts, own[0], level=self.level)
+        method: Literal["linear", "em"] = "em" if self.method == "em" else "linear"
+        return crosstab(counts, own, level=self.level, method=method)
+
+    def marginal_counts(self, questions: tuple[int, ...]) -> tuple[list[Crossed], Integers]:
+        """Channels and counts of these questions, in this order."""
+        counts, channels = self.made_from
+        asked = range(len(channels))
+        if not questions or len(set(questions)) < len(questions) or not set(questions) <= {*asked}:
+            raise ValueError(f"questions {questions}: different ones of 0 to {len(asked) - 1}")
+        others = tuple(place for place in asked if place not in questions)
+        # A report of d options adds d to the counts along its axis.
+        each = math.prod(axis_adds(channels[place]) for place in others)
+        kept = [place for place in asked if place in questions]
+        sums = counts.sum(axis=others) // each
+        return [channels[place] for place in questions], np.transpose(
+            sums, [kept.index(place) for place in questions]
+        )
+
+
+def axis_adds(channel: Crossed) -> int:
+    """How much one report adds to the counts along its question's axis."""
+    return getattr(channel, "d", 1)
+
+
+def crosstab(
+    joint_counts: ArrayLike,
+    channels: Sequence[Crossed],
+    *,
+    level: float = 0.95,
+    method: Literal["linear", "em"] = "linear",
+) -> Crosstab:
+    """Estimate the joint shares of the true answers to two and more questions.
+
+    `joint_counts` has shape (k1, k2, ...): how often each combination of reports came (see
+    `survey.estimator.joint_counts`), one axis per question, as long as its channel's counts;
+    `channels` are those of the questions. Of a question that reports sets (subset selection with
+    d > 1) a report counts once for each option in its set.
+
+    "linear" applies each channel's inverse along its axis, P = A^-T F B^-1: unbiased, to be added,
+    compared and exported. Var(P_ab) = (sum_gh (a_g b_h)^2 lambda_gh - P_ab^2)/n. Tables without
+    an inverse (one bit) are refused. "em" gives the most likely table, none of it negative: for
+    display, because it is biased near the edges; up to 10^6 cells; not for d > 1. Where it was
+    not found in time `converged` is False; the errors stay those of the linear estimate.
+
+    Intervals are Wilson's score intervals with the second moment among the other cells as it was
+    seen and an end moved out where reports are skewed; for each cell alone, not simultaneous.
+    Coverage at .95, simulated for tables from 2 x 2 to 5 x 5, epsilon .5 to 4, shares from 0
+    (`tests/estimator/test_crosstab.py`): .956 on average, at least .93 for n of 500 and more; it
+    falls to .91 for n = 50 and for cells that hardly a report names.
+
+    Valid when the devices randomized each question independently, and respondents answered
+    truthfully and independently. Sources: Warner 1965; van den Hout and van der Heijden 2002
+    (misclassified tables); Agrawal and Aggarwal 2001 (EM).
+
+    Raises CountsError for counts that such reports cannot have given, ChannelError for channels
+    that cannot be crossed or inverted, ValueError for an unknown method or level.
+
+    >>> from survey.mechanism import grr
+    >>> crosstab([[300, 200], [200, 300]], [grr(2, "3/4"), grr(2, "3/4")])
+    Crosstab(n=1000, level=0.9500, method='linear', converged=True, gap=0.0000)
+    question_0  question_1  estimate  std_error  conf_low  conf_high
+             0           0    0.4500     0.0395    0.3752     0.5301
+             0           1    0.0500     0.0369    0.0000     0.1254
+             1           0    0.0500     0.0369    0.0000     0.1254
+             1           1    0.4500     0.0395    0.3752     0.5301
+    """
+    check_level(level)
+    if method not in ("linear", "em"):
+        raise ValueError(f"unknown method {method!r}; it is 'linear' or 'em'")
+    questions = tuple(channels)
+    if not questions:
+        raise ChannelError("a cross-tab needs the channels of its questions")
+    counts = whole_table(
+        joint_counts, tuple(counted(channel) for channel in questions), "one axis per question"
+    )
+    n = reports_from(int(counts.sum()), math.prod(map(axis_adds, questions)), None)
+    counts.flags.writeable = False
+    made_from = Reports(counts, questions)
+    if method == "linear":
+        found = _linear(counts, n, questions, level)
+        return Crosstab(*found, n, level, method, True, 0.0, made_from)
+    table, gap, converged = most_likely_table(counts, questions)
+    _, error, low, high = _linear_or_nothing(counts, n, questions, level)
+    return Crosstab(table, error, low, high, n, level, method, converged, gap, made_from)
+
+
+def _linear(
+    counts: Integers, n: int, channels: tuple[Crossed, ...], level: float
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Estimate, standard error and ends of all cells."""
+    axes = [axis(channel) for channel in channels]
+    estimate = along(counts / n, [each.means for each in axes])
+    # The mean over reports of (a_g b_h ...)^2.
+    square = along(counts / n, [each.squares for each in axes])
+    moment = product_moment(axes)
+    variance = np.maximum(square - estimate**2, 0.0)
+    low, high = score_ends(
+        # Outside [0, 1] the nearer end, which only adds to the interval and gives it a width.
+        np.clip(estimate, 0.0, 1.0),
+        np.full(estimate.shape, float(n)),
+        moment.own,
+        moment.of_others(estimate, square),
+        level,
+        _skewness(estimate, square, along(counts / n, [each.cubes for each in axes]), moment),
+    )
+    return (
+        estimate,
+        np.sqrt(variance / n),
+        np.clip(low, 0.0, 1.0),
+        np.clip(high, 0.0, 1.0),
+    )
+
+
+def _skewness(estimate: Floats, square: Floats, cube: Floats, moment: SecondMoment) -> Floats:
+    """E(g - x)^3 / sd^3 as seen, with at least the sd that the cell could have at its estimate."""
+    x, other = np.clip(estimate, 0.0, 1.0), moment.of_others(estimate, square)
+    variance = np.maximum(x * moment.own + (1 - x) * other - x**2, square - estimate**2)
+    third = cube - 3 * estimate * square + 2 * estimate**3
+    return np.asarray(third / np.maximum(variance, EDGE) ** 1.5)
+
+
+def _linear_or_nothing(
+    counts: Integers, n: int, channels: tuple[Crossed, ...], level: float
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """The same; where a table has no inverse, nothing is known: infinite error, [0, 1]."""
+    try:
+        return _linear(counts, n, channels, level)
+    except ChannelError:
+        shape = tuple(len(channel.matrix) for channel in channels)
+        return np.zeros(shape), np.full(shape, math.inf), np.zeros(shape), np.ones(shape)

@@ -1,0 +1,222 @@
+"""How the numbers that true answers stand for are distributed: histogram and cumulative shares.
+
+What is shown is a distribution (expectation maximization, plain or smoothed); what is promised are
+the intervals, which know nothing of it: each is that of a linear estimate whose bias, if it has
+any, is bounded for every distribution there can be and added. A smooth picture never narrows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survey.estimator.grid_shares import GridShares, grid_shares
+from survey.estimator.result import Result
+from survey.mechanism import SubsetSelection, WeightTable
+
+Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+
+WIDE = 2.0
+"""A cell is not resolved when its interval is wider than so many even shares, 1/cells."""
+
+UNRESOLVED = "cells not resolved"
+
+CURVE_POINTS = 64
+"""Most places at which cumulative shares are estimated unless they are named."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Histogram(Result):
+    """Estimated shares of the cells of a histogram, among those who answered; shape (cells,).
+
+    low, high    ends of each cell, which holds low <= value < high; the last also value = high
+    estimate     shown shares, in [0, 1], sum 1: expectation maximization (`method`); biased
+    linear       unbiased, or of bounded bias: for adding and comparing; may lie outside [0, 1]
+    std_error    of `linear`
+    conf_low     ends of the interval of each cell's share alone, in [0, 1], never of zero width;
+    conf_high    `estimate` lies in it
+    resolved     whether these reports can tell this cell from others: its interval is not wider
+                 than two even shares. The estimate of a cell that is not is mostly smoothing
+    n            reports, those that are no answer included
+    level        asked coverage of each interval
+    method       "em" or "smoothed": how `estimate` was found
+    flag         "", or "not converged", "cells not resolved" (take fewer cells, or wait)
+    """
+
+    low: Floats
+    high: Floats
+    estimate: Floats
+    linear: Floats
+    std_error: Floats
+    conf_low: Floats
+    conf_high: Floats
+    resolved: Booleans
+    n: int
+    level: float
+    method: str
+    flag: str
+
+    index_names = ("cell",)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cumulative(Result):
+    """Estimated shares of answers at or below each of some values, among those who answered.
+
+    value      the places, ascending, shape (places,)
+    The other fields are those of `Histogram`. The largest value has share 1 with no error, and
+    below the smallest there is nobody: both are certain. Each interval covers its own place.
+    """
+
+    value: Floats
+    estimate: Floats
+    linear: Floats
+    std_error: Floats
+    conf_low: Floats
+    conf_high: Floats
+    n: int
+    level: float
+    method: str
+    flag: str
+
+    index_names = ("place",)
+
+
+def histogram(
+    counts: ArrayLike,
+    channel: SubsetSelection | WeightTable,
+    values: Sequence[float | None] | ArrayLike,
+    bins: int | Sequence[float] | Floats = 5,
+    *,
+    level: float = 0.95,
+    method: str | None = None,
+) -> Histogram:
+    """Estimate the shares of cells of values, among those who answered.
+
+    `counts` has one count per report. `values[i]` is the number that truth i stands for, None or
+    nan where it is no answer. `bins` is a number of cells of equal width, or their edges, which
+    must enclose all values. `method` is "em" (expectation maximization) or "smoothed" (the same
+    with smoothing, Li et al. 2020); unless named, smoothed for tables of 100 values or more.
+
+    The interval of a cell is that of the mean of its indicator (`mean`): Student's, or Fieller's
+    where some truths are no answer, widened by the largest bias of the linear estimate and
+    stretched to hold `estimate`. Measured coverage at level .95 by simulation over square wave,
+    piecewise, hybrid, geometric, Laplace, Gaussian, exponential and generalized randomized
+    response, five distributions (uniform, one value, two values, bell, steep edge), n 200 to
+    10,000: see `tests/benchmarks/distribution.py`, never below .93. The likelihood interval is
+    half as wide and was refused: its coverage falls to .45 when all people hold one value; so
+    does the bootstrap of the counts, to 0.
+
+    Raises CountsError (NoBaseError where hardly anybody answered), ChannelError (one bit tells a
+    mean only; d > 1) and ValueError for cells without a value or edges that leave one out.
+
+    >>> from survey.mechanism.numeric import square_wave
+    >>> counts = square_wave(4, 3).matrix[1] * 40_000
+    >>> histogram(counts.round(), square_wave(4, 3), range(4), 2).estimate.round(2).tolist()
+    [1.0, 0.0]
+    """
+    found = grid_shares(counts, channel, values, method, level)
+    edges = _edges(bins, found.values)
+    cell = np.minimum(np.searchsorted(edges, found.values, side="right") - 1, edges.size - 2)
+    members = [cell == j for j in range(edges.size - 1)]
+    for j, inside in enumerate(members):
+        if not inside.any():
+            raise ValueError(
+                f"cell {j}, from {edges[j]:g} to {edges[j + 1]:g}, holds none of the "
+                f"{found.values.size} values: take fewer or wider cells"
+            )
+    columns = _columns(found, members)
+    resolved = columns["conf_high"] - columns["conf_low"] <= WIDE / len(members)
+    flags = [found.flag, "" if resolved.all() else UNRESOLVED]
+    return Histogram(
+        low=edges[:-1].copy(),
+        high=edges[1:].copy(),
+        **columns,
+        resolved=resolved,
+        n=found.n,
+        level=level,
+        method=found.method,
+        flag=", ".join(filter(None, flags)),
+    )
+
+
+def cdf(
+    counts: ArrayLike,
+    channel: SubsetSelection | WeightTable,
+    values: Sequence[float | None] | ArrayLike,
+    *,
+    at: Sequence[float] | Floats | None = None,
+    level: float = 0.95,
+    method: str | None = None,
+) -> Cumulative:
+    """Estimate the share of answers at or below each of the places `at`, ascending.
+
+    Without `at`: every value, or 64 of them evenly chosen. Everything else is as in `histogram`;
+    intervals hold for one place each, not for the whole curve, and their ends need not rise.
+
+    >>> from survey.mechanism import grr
+    >>> cdf([400, 300, 300], grr(3, "0.6"), [1, 2, 3]).estimate.round(2).tolist()
+    [0.5, 0.75, 1.0]
+    """
+    found = grid_shares(counts, channel, values, method, level)
+    places = _places(at, found.values)
+    columns = _columns(found, [found.values <= place for place in places])
+    return Cumulative(
+        value=places,
+        **columns,
+        n=found.n,
+        level=level,
+        method=found.method,
+        flag=found.flag,
+    )
+
+
+def _columns(found: GridShares, members: list[Booleans]) -> dict[str, Floats]:
+    """Estimates and intervals of sets of values; those of all values or none are certain."""
+    shown = np.array([float(found.shares[inside].sum()) for inside in members])
+    # Of all values or none there is nothing to estimate.
+    linear, error, low, high = (shown.round() * factor for factor in (1, 0, 1, 1))
+    open_ones = [j for j, inside in enumerate(members) if inside.any() and not inside.all()]
+    estimated = found.shares_of([members[j] for j in open_ones]) if open_ones else []
+    for j, one in zip(open_ones, estimated, strict=True):
+        linear[j], error[j], low[j], high[j] = one
+    return {
+        "estimate": shown,
+        "linear": linear,
+        "std_error": error,
+        "conf_low": np.minimum(low, shown),
+        "conf_high": np.maximum(high, shown),
+    }
+
+
+def _edges(bins: int | Sequence[float] | Floats, values: Floats) -> Floats:
+    """Ends of the cells, ascending, at least two cells, enclosing all values."""
+    least, most = float(values[0]), float(values[-1])
+    if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
+        if not 2 <= bins <= values.size:
+            raise ValueError(f"bins = {bins} must be from 2 to the {values.size} different values")
+        return np.linspace(least, most, int(bins) + 1)
+    edges = np.array(bins, dtype=np.float64)
+    if edges.ndim != 1 or edges.size < 3 or not (np.diff(edges) > 0).all():
+        raise ValueError("bins must be a number of cells or three or more rising edges")
+    if edges[0] > least or edges[-1] < most:
+        raise ValueError(
+            f"edges from {edges[0]:g} to {edges[-1]:g} leave out values from {least:g} to {most:g}"
+        )
+    return edges
+
+
+def _places(at: Sequence[float] | Floats | None, values: Floats) -> Floats:
+    if at is None:
+        chosen = np.linspace(0, values.size - 1, min(values.size, CURVE_POINTS))
+        return values[np.unique(chosen.round().astype(np.int64))].copy()
+    places = np.array(at, dtype=np.float64)
+    if places.ndim != 1 or places.size == 0 or not np.isfinite(places).all():
+        raise ValueError("at must be one or more finite numbers")
+    if not (np.diff(places) > 0).all():
+        raise ValueError("at must rise")
+    return places

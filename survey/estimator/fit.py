@@ -1,0 +1,223 @@
+"""Could these reports have come from this channel at all, and what no such test can see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtr, gammaincc
+
+from survey.errors import CountsError
+from survey.estimator.counts import check_at_most, checked_n, reports_from, whole_counts
+from survey.estimator.expectation import expectation_maximization
+from survey.estimator.likelihood import most_likely_shares, require_two_options
+from survey.estimator.result import Result
+from survey.mechanism import BitVector, SubsetSelection, WeightTable
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+AnyChannel = SubsetSelection | BitVector | WeightTable
+
+CANNOT_SEE = (
+    'fake reports that keep the shares possible, or a self-protective "no" given to the device'
+)
+
+FEWEST_EXPECTED = 5.0
+"""Neighbouring reports are counted together until so many are expected (Cochran 1954)."""
+
+MISFIT = "does not fit"
+NOT_CONVERGED = "not converged"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ChannelFit(Result):
+    """Whether reports fit their channel; arrays have one entry per report (option, bit).
+
+    share_of_reports  f_j = c_j / n
+    least, most  the smallest and largest chance of report j at any truth: no population gives
+               it a share outside them
+    z          how far f_j is inside, in standard errors of the nearer end: (f - q)/sqrt(q(1-q)/n);
+               below 0 it is outside
+    min_z      the smallest; z_p_value its exact binomial p-value, Bonferroni over all ends
+    g_squared  2 sum c log(f/lambda), lambda of the most likely shares; 0 where all are possible;
+               -1 where the counts do not determine it (bit vectors, sets of several options)
+    df         its degrees of freedom, reports (pooled to 5 expected) - 1, 0 without it
+    g_p_value  conservative: the shares were fitted, and no degree is taken off for that
+    p_value    of both tests together, Bonferroni
+    doubtful   p_value < 1 - level
+    flag       "", or "does not fit", "not converged" (no G^2)
+    cannot_see what a good fit leaves possible
+    """
+
+    share_of_reports: Floats
+    least: Floats
+    most: Floats
+    z: Floats
+    n: int
+    level: float
+    min_z: float
+    z_p_value: float
+    g_squared: float
+    df: int
+    g_p_value: float
+    p_value: float
+    doubtful: bool
+    flag: str
+    cannot_see: str = CANNOT_SEE
+
+    index_names = ("report",)
+
+
+class _Counted(NamedTuple):
+    """Binomial counts c_j of n_j reports and the ends of what their chances can be."""
+
+    c: Integers
+    n: Integers
+    least: Floats
+    most: Floats
+    both_ends: bool
+
+
+def channel_fit(
+    counts: ArrayLike, channel: AnyChannel, *, n: int | None = None, level: float = 0.99
+) -> ChannelFit:
+    """Test whether counts can have come through the channel from any population.
+
+    Two tests, together at 1 - level: G^2 = 2 sum c log(f/lambda_MLE) against chi-square(k - 1),
+    and the count that is furthest outside what its report's chance can be, by exact binomial
+    tails (at two options both ends of each). Neither ever takes a true population for a
+    manipulated one with more than 1 - level, and much less often where all shares are well
+    above 0. Arguments as in `proportions`.
+
+    What it cannot see: fake reports that leave the estimates between 0 and 1 (all in favour of
+    one option are seen only when others fall below 0), respondents who protect themselves by
+    saying "no" to their own device: that is a population with fewer "yes". A good fit is no
+    proof of honesty.
+
+    Sources: Wilks 1938 (G^2); Bonferroni; for what manipulation can do Cao, Jia, Gong 2021.
+
+    >>> from survey.mechanism import grr
+    >>> channel_fit([200, 800], grr(2, "3/4")).doubtful, channel_fit([260, 740], grr(2, "3/4")).flag
+    (True, '')
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level = {level!r} must be between 0 and 1, for example 0.99")
+    seen, reports = _counted(counts, channel, n)
+    f = np.divide(seen.c, seen.n, out=np.full(seen.c.shape, np.nan), where=seen.n > 0)
+    z, z_p = _furthest_outside(seen, f)
+    g_squared, df, g_p = _likelihood_ratio(seen, channel)
+    tests = [z_p] if df == 0 else [z_p, g_p]
+    p_value = min(1.0, len(tests) * min(tests))
+    doubtful = p_value < 1 - level
+    unsettled = NOT_CONVERGED if g_squared < 0 and _has_likelihood(channel) else ""
+    return ChannelFit(
+        share_of_reports=np.nan_to_num(f),
+        least=seen.least,
+        most=seen.most,
+        z=z,
+        n=reports,
+        level=level,
+        min_z=float(z.min()),
+        z_p_value=z_p,
+        g_squared=g_squared,
+        df=df,
+        g_p_value=g_p,
+        p_value=p_value,
+        doubtful=doubtful,
+        flag=", ".join(filter(None, [MISFIT if doubtful else "", unsettled])),
+    )
+
+
+def _has_likelihood(channel: AnyChannel) -> bool:
+    """Whether the counts are those of one multinomial."""
+    return isinstance(channel, WeightTable) or (
+        isinstance(channel, SubsetSelection) and channel.d == 1
+    )
+
+
+def _counted(counts: ArrayLike, channel: AnyChannel, n: int | None) -> tuple[_Counted, int]:
+    if isinstance(channel, BitVector):
+        return _counted_bits(counts, channel, n)
+    if isinstance(channel, WeightTable):
+        c = whole_counts(counts, channel.reports, "one per report")
+        n = reports_from(int(c.sum()), 1, n)
+        P = channel.matrix
+        return _Counted(c, np.full(c.size, n), P.min(axis=0), P.max(axis=0), True), n
+    require_two_options(channel)
+    c = whole_counts(counts, channel.k, "one per option")
+    n = reports_from(int(c.sum()), channel.d, n)
+    check_at_most(c, np.full(c.size, n), "reports support it")
+    ends = _ends(channel.p, channel.q, channel.k)
+    # A share of reports above p leaves others below q: for d = 1 the lower ends say it all.
+    return _Counted(c, np.full(c.size, n), *ends, channel.d > 1), n
+
+
+def _counted_bits(counts: ArrayLike, channel: BitVector, n: int | None) -> tuple[_Counted, int]:
+    ends = _ends(channel.p, channel.q, channel.m)
+    if not channel.is_sampled:
+        ones = whole_counts(counts, channel.m, "ones per option")
+        if n is None:
+            raise CountsError("counts of ones do not tell n: state the number of reports")
+        reports = np.full(channel.m, checked_n(n, None))
+    else:
+        c = whole_counts(counts, 2 * channel.m, "times asked, then ones, per option")
+        reports, ones = c[: channel.m], c[channel.m :]
+        n = reports_from(int(reports.sum()), channel.sampled, n)
+        check_at_most(reports, np.full(channel.m, n), "reports ask about it")
+    check_at_most(ones, reports, "reports hold it")
+    return _Counted(ones, reports, *ends, True), n
+
+
+def _ends(p: float, q: float, k: int) -> tuple[Floats, Floats]:
+    return np.full(k, min(p, q)), np.full(k, max(p, q))
+
+
+def _furthest_outside(seen: _Counted, f: Floats) -> tuple[Floats, float]:
+    """z of the nearer end of each count, and the exact p-value of the worst, Bonferroni."""
+    n = np.maximum(seen.n, 1)
+    # z = (f - q)/sqrt(q(1-q)/n), and the same towards the upper end
+    z = (f - seen.least) / np.sqrt(seen.least * (1 - seen.least) / n)
+    tails = [bdtr(seen.c, n, seen.least)]
+    if seen.both_ends:
+        above = (seen.most - f) / np.sqrt(seen.most * (1 - seen.most) / n)
+        z = np.fmin(z, above)
+        tails.append(bdtr(seen.n - seen.c, n, 1 - seen.most))
+    # Nobody was asked: nothing is outside.
+    z = np.where(seen.n > 0, z, 0.0)
+    p = np.where(seen.n > 0, np.stack(tails), 1.0)
+    return z, min(1.0, p.size * float(p.min()))
+
+
+def _likelihood_ratio(seen: _Counted, channel: AnyChannel) -> tuple[float, int, float]:
+    """G^2 on pooled reports, its degrees of freedom and its p-value; -1, 0, 1 without any."""
+    if isinstance(channel, BitVector) or not _has_likelihood(channel):
+        return -1.0, 0, 1.0
+    if isinstance(channel, SubsetSelection):
+        D = channel.p - channel.q
+        reported = channel.q + D * most_likely_shares(seen.c, channel)
+    else:
+        reported = expectation_maximization(seen.c, channel.matrix) @ channel.matrix
+    if np.isnan(reported).any():
+        return -1.0, 0, 1.0
+    c, expected = _pooled(seen.c, reported / reported.sum() * seen.c.sum())
+    held = c > 0
+    # G^2 = 2 sum c log(f/lambda), never below 0 but by rounding
+    g = max(2 * float(np.sum(c[held] * np.log(c[held] / expected[held]))), 0.0)
+    df = c.size - 1
+    # P(chi-square(df) >= g), the upper regularized incomplete gamma function
+    return g, df, float(gammaincc(df / 2, g / 2)) if df else 1.0
+
+
+def _pooled(c: Integers, expected: Floats) -> tuple[Floats, Floats]:
+    """Neighbours added together until each has enough expected; the rest joins the last."""
+    starts, held = [0], 0.0
+    for place, one in enumerate(expected.tolist()):
+        if held >= FEWEST_EXPECTED:
+            starts.append(place)
+            held = 0.0
+        held += one
+    if held < FEWEST_EXPECTED and len(starts) > 1:
+        starts.pop()
+    return np.add.reduceat(c.astype(np.float64), starts), np.add.reduceat(expected, starts)

@@ -1,0 +1,201 @@
+"""What distributions of numbers are made of: shown shares of values, intervals of any set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survey.errors import ChannelError, NoBaseError
+from survey.estimator.counts import reports_from, whole_counts
+from survey.estimator.expectation import expectation_maximization
+from survey.estimator.indicators import set_values
+from survey.estimator.likelihood import most_likely_shares, require_two_options
+from survey.estimator.pseudo_values import pseudo_values
+from survey.estimator.ratio import Moments, Ratio, ratio_interval
+from survey.estimator.scatter import least_scatter
+from survey.estimator.smoothing import smoothed_shares
+from survey.mechanism import SubsetSelection, WeightTable
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+GridChannel = SubsetSelection | WeightTable
+
+PLAIN, SMOOTHED = "em", "smoothed"
+METHODS = (PLAIN, SMOOTHED)
+
+SMOOTHED_FROM = 100
+"""A table of at least so many values is smoothed unless its method is named: below, the plain
+shares are nearer the truth (`tests/benchmarks/distribution.py`); above, they take long to settle
+or do not."""
+
+NOT_CONVERGED = "not converged"
+
+MEAN_RANK = 2
+"""Rows of this rank tell one number besides their sum: a mean."""
+
+MIXED = 6
+"""Columns that a table's rank is looked for in."""
+
+SAME = 1e-9
+"""Singular values below this are none, and so is a share of people who answered."""
+
+
+@dataclass(frozen=True, eq=False)
+class GridShares:
+    """The reports of one question on a grid, read for those who answered.
+
+    values     the different numbers, ascending, shape (v,)
+    shares     their shown shares among those who answered, shape (v,), sum 1
+    method     "em" or "smoothed": how the shares were found
+    flag       "" or "not converged"
+    """
+
+    values: Floats
+    shares: Floats
+    method: str
+    flag: str
+    counts: Integers
+    channel: GridChannel
+    truths: Floats
+    level: float
+
+    @property
+    def n(self) -> int:
+        """Reports, those that are no answer included."""
+        return int(self.counts.sum())
+
+    def shares_of(self, sets: Sequence[Booleans]) -> list[Ratio]:
+        """Estimate the share of each set, whose values are `values[inside]`, with its interval.
+
+        As `mean` would of the set's indicator: unbiased pseudo-values where the channel has any,
+        else, or where those scatter too much, ones whose largest bias is added to the interval.
+        Ends lie in [0, 1]. No set may hold all values, or none.
+        """
+        place = np.searchsorted(self.values, self.truths)
+        answered = ~np.isnan(self.truths)
+        inside = np.array([np.append(one, False)[place] for one in sets])
+        # 1 for a value of the set, -1 for another, 0 for no answer
+        targets = np.where(answered, 2.0 * inside - 1, 0.0)
+        values, bias = set_values(self.channel, targets, self.n)
+        b, b_bias = np.ones(self.counts.size), 0.0
+        if not answered.all():
+            found = pseudo_values(self.channel, answered.astype(np.float64), self.n)
+            b, b_bias = found.values, found.bias
+        return [
+            self._share(target, a, float(a_bias) + b_bias, answered, b)
+            for target, a, a_bias in zip(targets, values, bias, strict=True)
+        ]
+
+    def _share(
+        self, target: Floats, a: Floats, bias: float, answered: Booleans, b: Floats
+    ) -> Ratio:
+        """The ratio of the means of a and b, moved from [-1, 1] to [0, 1]."""
+        f, unbiased = self.counts / self.n, self.n / max(self.n - 1, 1)
+        mean_a, mean_b = float(f @ a), float(f @ b)
+        if mean_b <= 0:
+            raise _nobody()
+        rest_a, rest_b = a - mean_a, b - mean_b
+        moments = Moments(
+            mean_a,
+            mean_b,
+            unbiased * float(f @ rest_a**2),
+            unbiased * float(f @ (rest_a * rest_b)),
+            unbiased * float(f @ rest_b**2),
+        )
+        scatter = least_scatter(self.channel, target, answered, a, b)
+        floor = scatter.among(1.0 if answered.all() else mean_b)
+        found = ratio_interval(moments, floor, bias, self.n, self.level)
+        return Ratio(
+            (1 + found.estimate) / 2,
+            found.std_error / 2,
+            (1 + found.low) / 2,
+            (1 + found.high) / 2,
+        )
+
+
+def grid_shares(
+    counts: ArrayLike,
+    channel: GridChannel,
+    values: Sequence[float | None] | ArrayLike,
+    method: str | None,
+    level: float,
+) -> GridShares:
+    """Check everything and find the shown shares by the asked method, or the usual one."""
+    c, truths = _checked(counts, channel, values)
+    if not 0 < level < 1:
+        raise ValueError(f"level = {level!r} must be between 0 and 1, for example 0.95")
+    if method is not None and method not in METHODS:
+        raise ValueError(f"unknown method {method!r}; the names are {', '.join(METHODS)}")
+    different = np.unique(truths[~np.isnan(truths)])
+    many = isinstance(channel, WeightTable) and different.size >= SMOOTHED_FROM
+    name = method or (SMOOTHED if many else PLAIN)
+    pi, settled = _found(c, channel, truths, name)
+    if not settled and name == PLAIN:
+        # Spikes that did not settle are no estimate; the shares shown are the smoothed ones.
+        pi, _ = _found(c, channel, truths, SMOOTHED)
+        name = f"{SMOOTHED}, {PLAIN} did not converge"
+    shares = np.array([pi[truths == value].sum() for value in different])
+    if shares.sum() <= SAME:
+        raise _nobody()
+    flag = "" if settled else NOT_CONVERGED
+    return GridShares(different, shares / shares.sum(), name, flag, c, channel, truths, level)
+
+
+def _nobody() -> NoBaseError:
+    return NoBaseError("hardly anybody seems to have answered: nothing is known of those who did")
+
+
+def _checked(
+    counts: ArrayLike, channel: GridChannel, values: Sequence[float | None] | ArrayLike
+) -> tuple[Integers, Floats]:
+    """Counts as integers and values as floats, nan for no answer; refuses what has no shares."""
+    if isinstance(channel, SubsetSelection):
+        if channel.d > 1:
+            raise ChannelError(f"d = {channel.d}: a distribution needs one count per report")
+        require_two_options(channel)
+        reports, truths = channel.k, channel.k
+    else:
+        reports, truths = channel.reports, channel.truths
+    c = whole_counts(counts, reports, "one per report")
+    reports_from(int(c.sum()), 1, None)
+    x = np.array([math.nan if v is None else v for v in np.asarray(values, dtype=object)], float)
+    if x.shape != (truths,):
+        raise ValueError(f"{x.size} values for {truths} true answers: one for each, None for none")
+    numbers = x[~np.isnan(x)]
+    if np.isinf(numbers).any() or len(set(numbers.tolist())) < 2:
+        raise ValueError("values must be finite numbers, at least two of them different")
+    _require_more_than_a_mean(channel, ~np.isnan(x))
+    return c, x
+
+
+def _require_more_than_a_mean(channel: GridChannel, answers: Booleans) -> None:
+    """Refuse one bit: with rows of rank two the reports tell one number about the answers."""
+    if isinstance(channel, SubsetSelection) or answers.sum() <= MEAN_RANK:
+        return
+    rows = channel.matrix[answers]
+    # A few columns mixed of all keep the rank up to their number, and a large table is quick.
+    mixed = rows @ np.cos(np.outer(np.arange(1, rows.shape[1] + 1), np.arange(1, MIXED + 1)))
+    if np.linalg.matrix_rank(mixed / np.abs(mixed).max(), SAME) <= MEAN_RANK:
+        raise ChannelError(
+            f"reports of this {channel.shape.name} table tell the mean of the answers and nothing "
+            "else of their distribution: people all in the middle and half at either end give "
+            "the same reports; use `mean`, or ask through a square wave"
+        )
+
+
+def _found(
+    counts: Integers, channel: GridChannel, truths: Floats, method: str
+) -> tuple[Floats, bool]:
+    if method == SMOOTHED:
+        order = np.argsort(truths, kind="stable")  # nan last
+        along = order[: int((~np.isnan(truths)).sum())]
+        return smoothed_shares(counts, channel.matrix, along)
+    if isinstance(channel, SubsetSelection):
+        return most_likely_shares(counts, channel), True
+    pi = expectation_maximization(counts, channel.matrix)
+    return pi, not bool(np.isnan(pi).any())

@@ -1,0 +1,203 @@
+"""How far fake reports could have moved an estimate: what no statistic of the reports can rule out.
+
+Local randomization protects fakes too: a made-up report looks like an honest one. What limits it
+is only how far one report's pseudo-value g (`pseudo_values`; (supported - q)/(p - q) where a
+channel has p and q) can lie from the estimate, which is their mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from survey.estimator.counts import whole_counts
+from survey.estimator.means import mean
+from survey.estimator.proportions import proportions
+from survey.estimator.pseudo_values import left_inverse, pseudo_values
+from survey.estimator.result import Result
+from survey.mechanism import BitVector, SubsetSelection, WeightTable
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+AnyChannel = SubsetSelection | BitVector | WeightTable
+
+FAKES = (0.01, 0.05, 0.10)
+"""Parts of all reports that the worst cases take as fake."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Poisoning(Result):
+    """What fakes among the n reports can do; arrays have one entry per estimate.
+
+    estimate           of all reports, fakes included; linear, unclipped
+    margin             z standard errors of it, half of the usual interval
+    largest_shift      one more fake among the n reports moves the estimate by up to this
+    fakes_per_margin   fakes that move it by one margin, at least 1
+    low_1, high_1      where the estimate of the honest reports alone lies if 1 % of all are fake,
+                       whatever these reported; in [0, 1] (of a mean: in the range of the values)
+    low_5 ... high_10  the same for 5 % and 10 %
+    n                  reports
+    level              of the margin
+
+    The bands bound manipulation only; the interval of the estimate comes on top.
+    """
+
+    estimate: Floats
+    margin: Floats
+    largest_shift: Floats
+    fakes_per_margin: Integers
+    low_1: Floats
+    high_1: Floats
+    low_5: Floats
+    high_5: Floats
+    low_10: Floats
+    high_10: Floats
+    n: int
+    level: float
+
+    index_names = ("option",)
+
+
+class _Extremes(NamedTuple):
+    """Estimates, their errors, and the least and largest pseudo-value of any report."""
+
+    estimate: Floats
+    std_error: Floats
+    least: Floats
+    most: Floats
+    reports: Integers
+
+
+def poisoning(
+    counts: ArrayLike, channel: AnyChannel, *, n: int | None = None, level: float = 0.95
+) -> Poisoning:
+    """Bound what fake reports can have done to each share; arguments as in `proportions`.
+
+    A fake that takes the place of an average report moves the estimate by
+    max(g_max - estimate, estimate - g_min)/n, for options of p and q up by (1 - lambda)/((p-q) n),
+    lambda = q + (p-q) pi. With a part b of fakes among the n reports the honest ones alone would
+    give (estimate - b g)/(1 - b) for some g between the two extremes: the band. It is exact: no
+    fakes can do more, and a report that is always the same extreme one does as much.
+
+    Where every report holds only some options (sampled bits) all fakes may claim to have been
+    asked about the same one; where as many reports bear on an option as there are fakes, nothing
+    is left, and the band is [0, 1].
+    Sources: Cheu, Smith, Ullman 2021; Cao, Jia, Gong 2021 (the attack that reaches the bound).
+
+    >>> from survey.mechanism import grr
+    >>> found = poisoning([500, 500], grr(2, "3/4"))
+    >>> found.fakes_per_margin.tolist(), found.low_10.round(3).tolist()
+    ([62, 62], [0.389, 0.389])
+    """
+    shares = proportions(counts, channel, n=n, level=level)
+    if isinstance(channel, WeightTable):
+        G = left_inverse(channel)
+        least, most = G.min(axis=1), G.max(axis=1)
+    else:
+        D = channel.p - channel.q
+        ends = np.sort([-channel.q / D, (1 - channel.q) / D])
+        least, most = (np.full(shares.estimate.size, end) for end in ends)
+    asked = shares.reports > 0
+    extremes = _Extremes(
+        np.where(asked, np.nan_to_num(shares.estimate), 0.5),
+        np.where(asked, np.nan_to_num(shares.std_error), np.inf),
+        least,
+        most,
+        shares.reports,
+    )
+    return _bounded(extremes, shares.n, level)
+
+
+def poisoning_of_mean(
+    counts: ArrayLike,
+    channel: SubsetSelection | WeightTable,
+    values: Sequence[float | None] | ArrayLike,
+    *,
+    level: float = 0.95,
+) -> Poisoning:
+    """Bound what fakes can have done to a mean among those who answered; arguments as in `mean`.
+
+    Arrays have shape (1,). The mean is A/B, the means of pseudo-values a (the answer, 0 for none)
+    and b (whether there was one); without the fakes it is (A - b' a_j)/(B - b' b_j), b' their part,
+    for some report j, or between two such. Where that would leave no answers the band is all
+    of the values.
+
+    >>> from survey.mechanism.numeric import one_bit
+    >>> found = poisoning_of_mean([500, 500], one_bit(11, 1), range(11))
+    >>> round(float(found.largest_shift[0]), 4), found.fakes_per_margin.tolist()
+    (0.0108, [63])
+    """
+    found = mean(counts, channel, values, level=level)
+    x = np.array([math.nan if v is None else v for v in np.asarray(values, dtype=object)], float)
+    answered = ~np.isnan(x)
+    middle, half = (found.low + found.high) / 2, (found.high - found.low) / 2
+    # As `mean` reads them: values on [-1, 1].
+    a = pseudo_values(channel, np.where(answered, (x - middle) / half, 0.0), found.n).values
+    b = np.ones(a.size)
+    if not answered.all():
+        b = pseudo_values(channel, answered.astype(np.float64), found.n).values
+    f = whole_counts(counts, a.size, "one per report") / found.n
+    A, B, one = float(f @ a), float(f @ b), 1 / found.n
+    at = A / B if B > 0 else 0.0
+    moved = _ratios(A * (1 - one) + one * a, B * (1 - one) + one * b)
+    bands = [_ratios(A - part * a, B - part * b) for part in FAKES]
+    margin = float(ndtri((1 + level) / 2)) * found.std_error
+    return _result(
+        np.array([middle + half * at]),
+        np.array([margin]),
+        half * np.array([max(moved[1] - at, at - moved[0])]),
+        middle + half * np.clip(np.array(bands), -1.0, 1.0)[:, :, None],
+        found.n,
+        level,
+    )
+
+
+def _ratios(top: Floats, bottom: Floats) -> tuple[float, float]:
+    """The least and the largest quotient; all of [-1, 1] where nobody may be left below."""
+    if bottom.min() <= 0:
+        return -1.0, 1.0
+    return float((top / bottom).min()), float((top / bottom).max())
+
+
+def _bounded(found: _Extremes, n: int, level: float) -> Poisoning:
+    reports = np.maximum(found.reports, 1)
+    shift = np.maximum(found.most - found.estimate, found.estimate - found.least) / reports
+    margin = float(ndtri((1 + level) / 2)) * found.std_error
+    ends = np.array([_band(found, part * n / reports) for part in FAKES])
+    return _result(found.estimate, margin, shift, np.clip(ends, 0.0, 1.0), n, level)
+
+
+def _band(found: _Extremes, part: Floats) -> tuple[Floats, Floats]:
+    """(estimate - b g)/(1 - b) at both extremes of g; everything where b reaches 1."""
+    left = np.where(part < 1, 1 - part, np.nan)
+    low = (found.estimate - part * found.most) / left
+    high = (found.estimate - part * found.least) / left
+    return np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)
+
+
+def _result(
+    estimate: Floats, margin: Floats, shift: Floats, ends: Floats, n: int, level: float
+) -> Poisoning:
+    # Where nobody was asked no margin is finite: all n fakes do not move it further.
+    needed = np.ceil(np.minimum(margin / shift, n)).astype(np.int64)
+    (low_1, high_1), (low_5, high_5), (low_10, high_10) = ends
+    return Poisoning(
+        estimate=estimate,
+        margin=margin,
+        largest_shift=shift,
+        fakes_per_margin=np.clip(needed, 1, n),
+        low_1=low_1,
+        high_1=high_1,
+        low_5=low_5,
+        high_5=high_5,
+        low_10=low_10,
+        high_10=high_10,
+        n=n,
+        level=level,
+    )

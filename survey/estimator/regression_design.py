@@ -1,0 +1,241 @@
+"""What a regression through channels is made of: outcome, predictors and weights, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from survey.errors import ChannelError, CountsError
+from survey.mechanism import SubsetSelection, WeightTable
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Through = SubsetSelection | WeightTable
+"""Channels with one chance for each report."""
+
+LARGEST_WORK = 2 * 10**7
+"""People x combinations of the randomized predictors' truths x outcomes; 160 MB per array."""
+
+COLLINEAR = 1e-9
+"""A column that the others explain to within this part of its size says nothing of its own."""
+
+
+class Randomized(NamedTuple):
+    """A predictor that was itself randomized: its reports, shape (n,), and its channel.
+
+    Its first truth is the baseline; each other has a coefficient, called `name=truth`.
+    """
+
+    name: str
+    reports: ArrayLike
+    channel: Through
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Everything the likelihood needs. n people, U combinations of randomized truths, T outcomes.
+
+    outcome     (n, T): P(the report that came | outcome t)
+    hidden      (n, U): P(the reports that came | combination u); ones with U = 1 without any
+    open        (n, m): 1, then the open predictors, standardized
+    dummies     (U, r): which truths of the randomized predictors combination u has
+    prior       (n, g): predictors of the combination: those of `open`, or 1 alone
+    weights     (n,), above 0
+    names       of the m + r coefficients of each outcome
+    centre      (m,) and
+    scale       (m,): what was taken from the open columns, and what they were divided by
+    """
+
+    outcome: Floats
+    hidden: Floats
+    open: Floats
+    dummies: Floats
+    prior: Floats
+    weights: Floats
+    names: tuple[str, ...]
+    centre: Floats
+    scale: Floats
+
+    @cached_property
+    def log_outcome(self) -> Floats:
+        """log of `outcome`; -inf where an outcome that was answered openly was another one."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.outcome))
+
+    @cached_property
+    def log_hidden(self) -> Floats:
+        """log of `hidden`, which is never 0."""
+        return np.asarray(np.log(self.hidden))
+
+    @property
+    def n(self) -> int:
+        """People."""
+        return len(self.open)
+
+    @property
+    def outcomes(self) -> int:
+        """T, categories of the outcome."""
+        return int(self.outcome.shape[1])
+
+    @property
+    def combinations(self) -> int:
+        """U, combinations of the randomized predictors' truths."""
+        return int(self.hidden.shape[1])
+
+
+def make_design(
+    reports: ArrayLike,
+    channel: Through | None,
+    predictors: ArrayLike | None,
+    names: Sequence[str] | None,
+    randomized: Sequence[Randomized],
+    weights: ArrayLike | None,
+    *,
+    prior_on_open: bool,
+) -> Design:
+    """Check everything and put it together; see `regression` for what is refused."""
+    outcome = _outcome(reports, channel)
+    n = len(outcome)
+    open_, labels = _open_columns(predictors, names, n)
+    hidden = [_chances(one.reports, one.channel, f"predictor {one.name!r}") for one in randomized]
+    for one, chances in zip(randomized, hidden, strict=True):
+        if len(chances) != n:
+            raise CountsError(f"predictor {one.name!r} has {len(chances)} reports for {n} people")
+    sizes = [chances.shape[1] for chances in hidden]
+    combinations = int(np.prod(sizes, dtype=np.int64))
+    if n * combinations * outcome.shape[1] > LARGEST_WORK:
+        raise CountsError(
+            f"{n:,} people x {combinations:,} combinations of randomized predictors x "
+            f"{outcome.shape[1]} outcomes is above {LARGEST_WORK:,}: use fewer of them"
+        )
+    standard, centre, scale = _standardized(open_, labels)
+    truths = [
+        f"{one.name}={t}" for one, k in zip(randomized, sizes, strict=True) for t in range(1, k)
+    ]
+    return Design(
+        outcome=outcome,
+        hidden=_joint(hidden, n),
+        open=standard,
+        dummies=_dummies(sizes),
+        prior=standard if prior_on_open else np.ones((n, 1)),
+        weights=_checked_weights(weights, n),
+        names=(*labels, *truths),
+        centre=centre,
+        scale=scale,
+    )
+
+
+def _outcome(reports: ArrayLike, channel: Through | None) -> Floats:
+    if channel is not None:
+        return _chances(reports, channel, "the outcome")
+    codes = _whole(reports, "the outcome")
+    k = int(codes.max()) + 1
+    if k < 2:
+        raise CountsError("the outcome was 0 for everybody: there is nothing to explain")
+    return np.asarray(np.eye(k)[codes])
+
+
+def _chances(reports: ArrayLike, channel: Through, what: str) -> Floats:
+    """P(the report that came | truth), shape (n, truths)."""
+    if not isinstance(channel, SubsetSelection | WeightTable):
+        raise ChannelError(f"{what}: a {getattr(channel, 'kind', channel)} is no single report")
+    if isinstance(channel, SubsetSelection) and channel.d > 1:
+        raise ChannelError(f"{what}: d = {channel.d}; a regression needs reports of one option")
+    codes = _whole(reports, what)
+    M = channel.matrix
+    if int(codes.max()) >= M.shape[1]:
+        place = int(np.argmax(codes))
+        raise CountsError(f"{what}: report {place} is {codes[place]}, above {M.shape[1] - 1}")
+    if np.linalg.matrix_rank(M) < len(M):
+        raise ChannelError(f"{what}: different shares give the same reports through this channel")
+    return np.asarray(M[:, codes].T)
+
+
+def _whole(reports: ArrayLike, what: str) -> Integers:
+    codes: NDArray[Any] = np.asarray(reports)
+    if codes.ndim != 1:
+        raise CountsError(f"{what}: reports must have shape (n,), not {codes.shape}")
+    if codes.size == 0:
+        raise CountsError(f"{what}: n = 0, there are no reports")
+    if codes.dtype.kind not in "iufb":
+        raise CountsError(f"{what}: reports must be whole numbers, not {codes.dtype}")
+    wrong = (
+        ~np.isfinite(codes) | (codes != np.floor(codes)) if codes.dtype.kind == "f" else codes < 0
+    )
+    wrong = wrong | (codes < 0)
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        raise CountsError(f"{what}: report {place} is {codes[place]}, not a whole number from 0")
+    return codes.astype(np.int64)
+
+
+def _open_columns(
+    predictors: ArrayLike | None, names: Sequence[str] | None, n: int
+) -> tuple[Floats, list[str]]:
+    """1 and the open predictors, shape (n, m), with their names."""
+    columns = np.empty((n, 0)) if predictors is None else np.asarray(predictors, dtype=np.float64)
+    columns = columns[:, None] if columns.ndim == 1 else columns
+    if columns.ndim != 2 or len(columns) != n:
+        raise CountsError(f"predictors of shape {columns.shape} must have shape ({n}, columns)")
+    if not np.isfinite(columns).all():
+        row, column = np.argwhere(~np.isfinite(columns))[0]
+        raise CountsError(
+            f"predictors[{row}, {column}] = {columns[row, column]}: leave out people with missing "
+            "values, of whom only open ones can be missing"
+        )
+    labels = [f"x{place}" for place in range(columns.shape[1])] if names is None else list(names)
+    if len(labels) != columns.shape[1]:
+        raise ValueError(f"{len(labels)} names for {columns.shape[1]} open predictors")
+    return np.column_stack([np.ones(n), columns]), ["intercept", *labels]
+
+
+def _standardized(columns: Floats, labels: list[str]) -> tuple[Floats, Floats, Floats]:
+    """Columns with mean 0 and deviation 1, the first as it is; refuses constant and collinear."""
+    centre, scale = columns.mean(axis=0), columns.std(axis=0)
+    centre[0], scale[0] = 0.0, 1.0
+    constant = scale <= COLLINEAR * np.maximum(np.abs(centre), 1e-300)
+    if constant.any():
+        raise CountsError(
+            f"predictor {labels[int(np.argmax(constant))]!r} is the same for everybody"
+        )
+    standard = (columns - centre) / scale
+    # |R_jj| is what is left of column j without those before it.
+    left = np.abs(np.diagonal(np.linalg.qr(standard, mode="r")))
+    if len(left) < len(labels) or left.min() <= COLLINEAR * np.sqrt(len(columns)):
+        place = int(np.argmin(left)) if len(left) == len(labels) else len(labels) - 1
+        raise CountsError(f"predictor {labels[place]!r} is a combination of the others")
+    return standard, centre, scale
+
+
+def _checked_weights(weights: ArrayLike | None, n: int) -> Floats:
+    if weights is None:
+        return np.ones(n)
+    w = np.asarray(weights, dtype=np.float64)
+    if w.shape != (n,):
+        raise CountsError(f"weights of shape {w.shape} must have shape ({n},)")
+    wrong = ~(np.isfinite(w) & (w > 0))
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        raise CountsError(f"weights[{place}] = {w[place]}: a weight must be above 0 and finite")
+    return np.asarray(w)
+
+
+def _joint(hidden: list[Floats], n: int) -> Floats:
+    """P(all reports | combination), the last predictor's truth changing fastest, shape (n, U)."""
+    start = np.ones((n, 1))
+    return np.asarray(
+        reduce(lambda a, b: (a[:, :, None] * b[:, None, :]).reshape(n, -1), hidden, start)
+    )
+
+
+def _dummies(sizes: list[int]) -> Floats:
+    """1 where combination u has that truth of that predictor, the first truths left out."""
+    combinations = int(np.prod(sizes, dtype=np.int64))
+    truths = np.indices(sizes).reshape(len(sizes), combinations)
+    columns = [held == t for held, k in zip(truths, sizes, strict=True) for t in range(1, k)]
+    return np.array(columns, dtype=np.float64).reshape(len(columns), combinations).T

@@ -1,0 +1,176 @@
+"""`survey plan`: how many people to ask, how private, how sure; as a table and as charts."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import IO, Any
+
+import click
+import numpy as np
+
+from survey.errors import DesignError, SurveyError
+from survey.estimator.planned import LARGEST_EPSILON, planned
+from survey.estimator.planning import Plan, margin_of, required_epsilon, required_n
+from survey.estimator.tradeoff import simulated_grid, tradeoff
+from survey.results.plan_charts import (
+    check_ending,
+    grid_specification,
+    tradeoff_specification,
+    write_chart,
+)
+
+EPSILONS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+SIZES = (100, 500, 1000, 2000, 5000, 10_000)
+APART = 0.2
+"""Usual numbers of reports nearer than this to one asked for are left out: lines would touch."""
+
+DRAWN = 60
+"""Epsilons of a line in the chart."""
+
+DRAWN_RANGE = (0.1, 10.0)
+SEED = 1
+"""Of the simulated surveys: the same command draws the same chart."""
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+class Refused(click.ClickException):
+    """A refusal as every command prints it: one line on stderr, exit 1."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the line."""
+        click.echo(f"survey: {self.format_message()}", file=file, err=file is None)
+
+
+@click.command()
+@click.option("--options", "k", default=2, show_default=True, help="Options of the question.")
+@click.option("--share", default=0.5, show_default=True, help="The true share planned for.")
+@click.option("--epsilon", type=float, help="Privacy of the question.")
+@click.option("--n", type=int, help="Reports.")
+@click.option("--margin", type=float, help="Margin of error as a share: 0.03 is 3 points.")
+@click.option("--population", type=int, help="People in all, when they are few.")
+@click.option("--level", default=0.95, show_default=True, help="Of the interval.")
+@click.option("--chart", type=FILE, help="Draw margin against epsilon: FILE.svg or FILE.png.")
+@click.option("--grid", type=FILE, help="Draw simulated surveys: FILE.svg or FILE.png.")
+def plan(
+    k: int,
+    share: float,
+    epsilon: float | None,
+    n: int | None,
+    margin: float | None,
+    population: int | None,
+    level: float,
+    chart: Path | None,
+    grid: Path | None,
+) -> None:
+    """Plan a survey: of --epsilon, --n and --margin give two, and the third is found.
+
+    Prints the plan and a table of margins; for generalized randomized response.
+    """
+    asked: dict[str, Any] = {"k": k, "share": share, "level": level, "population": population}
+    try:
+        for file in (chart, grid):
+            if file is not None:
+                check_ending(file)
+        found = _solved(epsilon, n, margin, asked)
+        lines = [*(_plan_lines(found) if found else []), *_table(epsilon, n, found, asked)]
+        if chart is not None:
+            write_chart(_chart(found, n, asked), chart)
+        if grid is not None:
+            rng = np.random.default_rng(SEED)
+            simulated = simulated_grid(rng, k=k, share=share, level=level)
+            write_chart(grid_specification(simulated), grid)
+    except SurveyError as error:
+        raise Refused(str(error)) from None
+    except OSError as error:
+        raise Refused(f"{error.filename}: {error.strerror}") from None
+    click.echo("\n".join(lines))
+    if found is not None and not found.possible:
+        raise Refused(found.note)
+
+
+def _solved(
+    epsilon: float | None, n: int | None, margin: float | None, asked: dict[str, Any]
+) -> Plan | None:
+    """The plan that two of the three make; None for one or none, the table alone."""
+    if epsilon is not None and n is not None and margin is not None:
+        raise DesignError("--epsilon, --n and --margin: give two of them, the third is computed")
+    if epsilon is not None and margin is not None:
+        return required_n(margin, epsilon=epsilon, **asked)
+    if epsilon is not None and n is not None:
+        return margin_of(n, epsilon=epsilon, **asked)
+    if n is not None and margin is not None:
+        return required_epsilon(n, margin, **asked)
+    if margin is not None:
+        raise DesignError("--margin needs --epsilon (to find n) or --n (to find epsilon)")
+    return None
+
+
+def _plan_lines(found: Plan) -> list[str]:
+    of = "" if found.population is None else f" of {found.population:,} people"
+    first = [] if found.possible else ["The nearest that is possible:"]
+    return [
+        *first,
+        f"reports        {found.n:,}{of}",
+        f"margin         ±{100 * found.margin:,.2f} points at level {found.level:g}",
+        f"  sampling     ±{100 * found.sampling:,.2f} points, were answers given openly",
+        f"  privacy      ±{100 * found.randomization:,.2f} points, were everybody asked",
+        f"epsilon        {found.epsilon:.4g}; a report is the truth with probability {found.p:.3f}",
+        "",
+    ]
+
+
+def _table(
+    epsilon: float | None, n: int | None, found: Plan | None, asked: dict[str, Any]
+) -> list[str]:
+    """Margins in points, a row for each epsilon and a column for each number of reports."""
+    epsilons = _with(EPSILONS, found.epsilon if found else epsilon)
+    sizes = _sizes(found.n if found else n, asked["population"])
+    table = tradeoff(epsilons, sizes, **asked)
+    head = f"{'epsilon':>8}{'truth':>8}" + "".join(f"{f'n={size:,}':>11}" for size in sizes)
+    lines = [
+        f"Margin of error in points: {asked['k']} options, share {asked['share']:g}, "
+        f"level {asked['level']:g}",
+        head,
+    ]
+    for place, one in enumerate(epsilons):
+        p = planned(one, None, asked["k"], asked["share"], asked["level"], None).chances.p
+        cells = "".join(f"{_points(m):>11}" for m in table.margin[:, place].tolist())
+        lines.append(f"{one:>8.4g}{p:>8.3f}{cells}")
+    return lines
+
+
+def _chart(found: Plan | None, n: int | None, asked: dict[str, Any]) -> dict[str, Any]:
+    low, high = DRAWN_RANGE
+    if found is not None:
+        low, high = min(low, found.epsilon), max(high, found.epsilon)
+    epsilons = np.geomspace(low, min(high, LARGEST_EPSILON), DRAWN).tolist()
+    # Rounding may step over the ends, which a plan refuses.
+    epsilons[0], epsilons[-1] = low, high
+    sizes = _sizes(n, asked["population"])
+    return tradeoff_specification(tradeoff(epsilons, sizes, **asked), found)
+
+
+def _sizes(n: int | None, population: int | None) -> list[int]:
+    """Numbers of reports to show: n, everybody where they are few, and the usual ones apart."""
+    everybody = [] if population is None or population > SIZES[-1] else [population]
+    own = sorted({*([] if n is None else [n]), *everybody})
+    most = math.inf if population is None else population
+    apart = [
+        size
+        for size in SIZES
+        if size <= most and not any(math.isclose(size, one, rel_tol=APART) for one in own)
+    ]
+    return sorted([*own, *apart])
+
+
+def _with(usual: tuple[float, ...], one: float | None) -> list[float]:
+    """The usual values and one more, unless it is nearly one of them."""
+    if one is None or any(math.isclose(one, each, rel_tol=1e-3) for each in usual):
+        return list(usual)
+    return sorted([*usual, one])
+
+
+def _points(margin: float) -> str:
+    return f"±{100 * margin:.1f}" if margin <= 1 else "above 100"

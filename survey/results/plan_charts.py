@@ -1,0 +1,254 @@
+"""Charts of a plan: margin against epsilon for several n, and simulated surveys side by side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import vl_convert
+
+from survey.errors import DesignError
+from survey.estimator.planning import Plan
+from survey.estimator.tradeoff import SimulatedGrid, TradeOff
+from survey.results.charts import ACCENT, FONT, INK, RULE, VEGA_LITE
+
+KINDS = (".svg", ".png")
+PNG_SCALE = 2
+"""Pixels per unit, so that a PNG is sharp on paper and on dense screens."""
+
+SHADES = ("#6fb7d2", "#3d93b4", "#1c7596", ACCENT, "#0a4a63", "#06303f")
+"""From few reports to many: darker is surer, and readable in grey."""
+
+WIDEST = 0.5
+"""Margins above this say nothing about a share; the axis ends here."""
+
+SHOWN = (-0.5, 1.5)
+"""Estimates beyond are drawn at the edge as triangles."""
+
+CONFIG = {
+    "font": FONT,
+    "view": {"stroke": None},
+    "title": {"anchor": "start", "fontSize": 15, "fontWeight": 600, "color": INK, "offset": 12,
+              "subtitleColor": INK, "subtitleFontSize": 12, "subtitlePadding": 6},
+    "axis": {
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "labelColor": INK,
+        "titleColor": INK,
+        "gridColor": RULE,
+        "gridOpacity": 0.6,
+        "tickColor": RULE,
+        "domainColor": RULE,
+    },
+    "header": {"labelFontSize": 13, "labelColor": INK, "title": None},
+}  # fmt: skip
+
+
+def tradeoff_specification(found: TradeOff, plan: Plan | None = None) -> dict[str, Any]:
+    """Margin of error over epsilon, one line for each number of reports, both axes logarithmic.
+
+    A plan is drawn as a dot, its margin as a dashed line across, and said in words above.
+    """
+    lines = [
+        {"epsilon": e, "margin": m, "reports": _reports(n)}
+        for n, e, m in zip(*(a.ravel().tolist() for a in (found.n, found.epsilon, found.margin)),
+                           strict=True)
+        if m <= WIDEST
+    ]  # fmt: skip
+    names = [_reports(n) for n in found.n[:, 0].tolist()]
+    last = {row["reports"]: row for row in lines}
+    about = _about(found.options, found.share, found.level)
+    layers = [_lines(lines, names), _names_at_the_end(list(last.values()))]
+    if plan is not None:
+        layers += _planned(plan)
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "title": {
+            "text": "What privacy costs: the margin of error against epsilon",
+            "subtitle": [about, *([] if plan is None else [_in_words(plan)])],
+        },
+        "width": 560,
+        "height": 340,
+        "padding": 16,
+        "background": "white",
+        "layer": layers,
+        "resolve": {"scale": {"color": "shared"}},
+        "config": CONFIG,
+    }
+
+
+def _lines(values: list[dict[str, Any]], names: list[str]) -> dict[str, Any]:
+    return {
+        "data": {"values": values},
+        "mark": {"type": "line", "strokeWidth": 2},
+        "encoding": {"x": _epsilon_axis(), "y": _margin_axis(), "color": _shades(names)},
+    }
+
+
+def _names_at_the_end(values: list[dict[str, Any]]) -> dict[str, Any]:
+    """Each line is named where it ends, which is quicker to read than a legend."""
+    return {
+        "data": {"values": values},
+        "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 12, "color": INK},
+        "encoding": {
+            "x": _epsilon_axis(),
+            "y": _margin_axis(),
+            "text": {"field": "reports"},
+        },
+    }
+
+
+def _planned(plan: Plan) -> list[dict[str, Any]]:
+    point = {"data": {"values": [{"epsilon": plan.epsilon, "margin": plan.margin}]}}
+    return [
+        {
+            **point,
+            "mark": {"type": "rule", "strokeDash": [4, 4], "color": INK, "opacity": 0.6},
+            "encoding": {"y": _margin_axis()},
+        },
+        {
+            **point,
+            "mark": {"type": "point", "filled": True, "size": 90, "color": INK, "opacity": 1},
+            "encoding": {"x": _epsilon_axis(), "y": _margin_axis()},
+        },
+    ]
+
+
+def grid_specification(found: SimulatedGrid) -> dict[str, Any]:
+    """Estimate and margin of one simulated survey per epsilon, a panel for each n."""
+    columns = (found.n, found.epsilon, found.estimate, found.margin)
+    points = [_simulated(*row) for row in zip(*(c.ravel().tolist() for c in columns), strict=True)]
+    names = [_reports(n) for n in found.n[:, 0].tolist()]
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "title": {
+            "text": "Simulated surveys: estimate and margin of error",
+            "subtitle": [
+                _about(found.options, found.share, found.level),
+                "Each dot is one survey; the dashed line is the truth; triangles lie beyond.",
+            ],
+        },
+        "data": {"values": points},
+        "padding": 16,
+        "background": "white",
+        "facet": {"column": {"field": "reports", "type": "nominal", "sort": names}},
+        "spec": {"width": 220, "height": 260, "layer": _panel(found)},
+        "config": CONFIG,
+    }
+
+
+def _panel(found: SimulatedGrid) -> list[dict[str, Any]]:
+    epsilons = found.epsilon[0]
+    x = _epsilon_axis([float(epsilons.min()) / 1.5, float(epsilons.max()) * 1.5])
+    x["axis"]["values"] = [0.001, 0.01, 0.1, 1, 10]
+    y = {
+        "type": "quantitative",
+        "scale": {"domain": list(SHOWN), "nice": False},
+        "axis": {"format": "%", "title": "Estimated share", "values": [-0.5, 0, 0.5, 1, 1.5]},
+    }
+    shapes = {
+        "domain": ["no", "below", "above"],
+        "range": ["circle", "triangle-down", "triangle-up"],
+    }
+    return [
+        {
+            "mark": {"type": "rule", "strokeDash": [4, 4], "color": INK, "opacity": 0.7},
+            "encoding": {"y": {"datum": found.share, **y}},
+        },
+        {
+            "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.4, "color": ACCENT},
+            "encoding": {"x": x, "y": {"field": "low", **y}, "y2": {"field": "high"}},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1, "color": ACCENT},
+            "encoding": {
+                "x": x,
+                "y": {"field": "dot", **y},
+                "shape": {"field": "outside", "type": "nominal", "legend": None, "scale": shapes},
+            },
+        },
+    ]
+
+
+def _simulated(n: int, epsilon: float, estimate: float, margin: float) -> dict[str, Any]:
+    low, high = SHOWN
+    return {
+        "reports": _reports(n),
+        "epsilon": epsilon,
+        "dot": min(max(estimate, low), high),
+        "low": min(max(estimate - margin, low), high),
+        "high": min(max(estimate + margin, low), high),
+        "outside": "below" if estimate < low else "above" if estimate > high else "no",
+    }
+
+
+def write_chart(specification: dict[str, Any], file: Path) -> None:
+    """Write a chart as SVG or PNG, by the file's ending; DesignError for any other."""
+    check_ending(file)
+    text = json.dumps(specification)
+    if file.suffix.lower() == ".svg":
+        svg = vl_convert.vegalite_to_svg(text, vl_version=VEGA_LITE)
+        file.write_text(str(svg), encoding="utf-8", newline="")
+    else:
+        file.write_bytes(vl_convert.vegalite_to_png(text, vl_version=VEGA_LITE, scale=PNG_SCALE))
+
+
+def check_ending(file: Path) -> None:
+    """Refuse a file that is neither .svg nor .png, before anything is computed."""
+    if file.suffix.lower() not in KINDS:
+        raise DesignError(f"{file.name} must end in .svg or .png; write {file.stem}.svg")
+
+
+def _epsilon_axis(domain: list[float] | None = None) -> dict[str, Any]:
+    scale: dict[str, Any] = {"type": "log", "nice": False}
+    return {
+        "field": "epsilon",
+        "type": "quantitative",
+        "scale": scale | ({"domain": domain} if domain else {}),
+        "axis": {
+            "title": "epsilon (smaller is more private)",
+            "values": [0.001, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10],
+            "format": "~g",
+            "labelOverlap": True,
+            "grid": False,
+        },
+    }
+
+
+def _margin_axis() -> dict[str, Any]:
+    return {
+        "field": "margin",
+        "type": "quantitative",
+        "scale": {"type": "log", "nice": False},
+        "axis": {
+            "title": "Margin of error",
+            "values": [0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5],
+            "labelExpr": "'±' + format(datum.value * 100, '~g') + ' points'",
+        },
+    }
+
+
+def _shades(names: list[str]) -> dict[str, Any]:
+    places = np.linspace(0, len(SHADES) - 1, len(names)).round().astype(int)
+    return {
+        "field": "reports",
+        "type": "nominal",
+        "legend": None,
+        "scale": {"domain": names, "range": [SHADES[place] for place in places]},
+    }
+
+
+def _about(options: int, share: float, level: float) -> str:
+    return f"A share of {100 * share:.3g}%, {options} options, {100 * level:.3g}% intervals"
+
+
+def _in_words(plan: Plan) -> str:
+    points = f"±{100 * plan.margin:.1f} points"
+    return f"The dot: {_reports(plan.n)}, {points} at epsilon {plan.epsilon:.3g}"
+
+
+def _reports(n: int) -> str:
+    return f"{n:,} reports"

@@ -1,0 +1,198 @@
+"""Differences of two groups: MOVER by hand, against statsmodels, coverage, refusals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
+
+from survey.errors import ChannelError, CountsError
+from survey.estimator.compare import Difference, _binary_group, _mover, difference
+from survey.estimator.proportions import proportions
+from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon, grr
+from survey.mechanism.classical import two_coins
+from survey.mechanism.noise import geometric
+from survey.mechanism.numeric import one_bit
+from survey.mechanism.shapes import Explicit
+
+HALF = grr(2, "3/4")
+WIDE = WeightTable(Explicit(((5, 1, 1, 3), (1, 5, 1, 3), (1, 1, 5, 3))))
+
+
+def test_it_is_mover_of_wilsons_ends_mapped_through_each_channel():
+    weak = grr(2, "2/3")
+    found = difference([500, 500], [130, 170], HALF, weak)
+    ends, shares = [], []
+    for counts, channel in (([500, 500], HALF), ([130, 170], weak)):
+        low, high = proportion_confint(np.array(counts), sum(counts), method="wilson")
+        ends.append([(np.asarray(x) - channel.q) / (channel.p - channel.q) for x in (low, high)])
+        shares.append(proportions(counts, channel).estimate)
+    (la, ua), (lb, ub), (a, b) = ends[0], ends[1], shares
+    np.testing.assert_allclose(found.estimate, a - b)
+    np.testing.assert_allclose(found.conf_low, a - b - np.hypot(a - la, ub - b))
+    np.testing.assert_allclose(found.conf_high, a - b + np.hypot(ua - a, b - lb))
+    errors = [proportions(c, ch).std_error for c, ch in (([500, 500], HALF), ([130, 170], weak))]
+    np.testing.assert_allclose(found.std_error, np.hypot(*errors))
+    np.testing.assert_allclose(found.share_a, a)
+    assert (found.n_a, found.n_b, found.method) == (1000, 300, "mover-wilson")
+
+
+@pytest.mark.parametrize(("a", "b"), [(30, 20), (0, 5), (1, 49), (50, 50), (25, 25)])
+def test_for_open_answers_it_is_newcombes_interval(a, b):
+    found = difference([a, 60 - a], [b, 50 - b], None)
+    low, high = confint_proportions_2indep(a, 60, b, 50, method="newcomb", compare="diff")
+    assert found.conf_low[0] == pytest.approx(low, abs=1e-9)
+    assert found.conf_high[0] == pytest.approx(high, abs=1e-9)
+
+
+def test_the_test_of_equal_shares_is_the_pooled_one():
+    found = difference([60, 40], [45, 55], None)
+    z = 0.15 / math.sqrt(0.525 * 0.475 * 2 / 100)
+    assert found.z[0] == pytest.approx(z)
+    assert found.p_value[0] == pytest.approx(2 * norm.sf(z))
+    through = difference([60, 40], [45, 55], HALF)
+    # Through one channel it is the test on the reports themselves.
+    assert through.z[0] == pytest.approx(z)
+    assert difference([10, 0], [20, 0], None).p_value.tolist() == [1, 1]
+    assert np.isfinite(difference([100, 0], [0, 100], HALF).z).all()
+
+
+def test_swapping_the_groups_turns_the_result_around():
+    one, other = (
+        difference([50, 70], [30, 20], HALF, None),
+        difference([30, 20], [50, 70], None, HALF),
+    )
+    np.testing.assert_allclose(one.estimate, -other.estimate)
+    np.testing.assert_allclose(one.conf_low, -other.conf_high)
+    np.testing.assert_allclose(one.z, -other.z)
+    np.testing.assert_allclose(one.p_value, other.p_value)
+
+
+def test_every_channel_can_be_compared():
+    bits, sampled = BitVector(3, 2, 3, 1), BitVector(3, 2, 3, 1, sampled=2)
+    found = difference([50, 40, 30], [30, 20, 10], bits, n_a=100, n_b=60)
+    np.testing.assert_allclose(found.share_a, proportions([50, 40, 30], bits, n=100).estimate)
+    drawn = difference([60, 70, 70, 30, 30, 30], [30, 20, 10], sampled, bits, n_b=60)
+    assert (drawn.n_a, drawn.n_b) == (100, 60)
+    sets = SubsetSelection(4, 2, 3, 1)
+    assert difference([50, 60, 40, 50], [20, 30, 30, 20], sets).n_b == 50
+    warner = SubsetSelection(2, 1, 1, 3)
+    turned, plain = difference([30, 70], [50, 50], warner), difference([70, 30], [50, 50], HALF)
+    np.testing.assert_allclose(turned.conf_low, plain.conf_low)
+    ticks = difference([50, 40, 30], [9, 8, 7], None, n_a=80, n_b=10)
+    np.testing.assert_allclose(ticks.share_b, [0.9, 0.8, 0.7])
+
+
+def test_tables_of_two_options_are_wilsons_and_larger_ones_have_score_ends():
+    coins = two_coins("1/2", "1/3")
+    found = difference([420, 580], [300, 300], coins)
+    p, q = coins.matrix[:, 0]
+    low, high = proportion_confint(np.array([420, 300]), np.array([1000, 600]), method="wilson")
+    (la, lb), (ua, ub) = (low - q) / (p - q), (high - q) / (p - q)
+    a, b = (0.42 - q) / (p - q), (0.5 - q) / (p - q)
+    assert found.conf_low[0] == pytest.approx(a - b - math.hypot(a - la, ub - b))
+    assert found.conf_high[0] == pytest.approx(a - b + math.hypot(ua - a, b - lb))
+    wide = difference([50, 20, 30, 40], [20, 20, 20, 20], WIDE)
+    np.testing.assert_allclose(wide.share_a, proportions([50, 20, 30, 40], WIDE).estimate)
+    np.testing.assert_allclose(wide.std_error[0] ** 2, sum(
+        proportions(c, WIDE).std_error[0] ** 2 for c in ([50, 20, 30, 40], [20, 20, 20, 20])
+    ))  # fmt: skip
+    assert np.all(difference([0, 0, 0, 9, 0], [0, 0, 9, 0, 0], geometric(5, 4)).conf_low < 1)
+
+
+@pytest.mark.parametrize("channel", [HALF, from_epsilon(2, "0.1"), None])
+@pytest.mark.parametrize("counts", [([9, 0], [0, 9]), ([10**9, 0], [0, 1]), ([1, 0], [1, 0])])
+def test_an_interval_always_has_a_width_and_lies_between_minus_1_and_1(channel, counts):
+    found = difference(*counts, channel)
+    assert np.all(found.conf_low < found.conf_high)
+    assert np.all((found.conf_low >= -1) & (found.conf_high <= 1))
+    assert np.isfinite([found.estimate, found.std_error, found.z, found.p_value]).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "reason"),
+    [
+        (([0, 0], [3, 4], HALF), CountsError, "group a is empty|n = 0"),
+        (([3, 4], [0, 0], HALF), CountsError, "group b is empty|n = 0"),
+        (([3, 4], [0, 0], HALF, None), CountsError, "group b is empty"),
+        (([3, 4], [1, -1], HALF), CountsError, "negative"),
+        (([3, 4], [1, 1.5], HALF), CountsError, "whole number"),
+        (([3, 4, 5], [1, 2], HALF), CountsError, "shape"),
+        (([3, 4], [1, 2, 3], HALF, None), ChannelError, "not comparable"),
+        (([3, 4], [1, 2], one_bit(5, 1)), ChannelError, "cannot be learned"),
+        (([3, 4], [[1, 2]], None), CountsError, "open answers"),
+        (([3, 4], [1, 2], BitVector(2, 1, 3, 1)), CountsError, "state n_a"),
+        (([0, 9, 0, 3], [5, 4, 2, 3], BitVector(2, 1, 3, 1, sampled=1)), CountsError, "nobody was"),
+    ],
+)
+def test_groups_that_cannot_be_compared_are_refused(arguments, error, reason):
+    with pytest.raises(error, match=reason):
+        difference(*arguments)
+    for level in (0, 1, math.nan):
+        with pytest.raises(ValueError, match="level"):
+            difference([1, 2], [3, 4], HALF, level=level)
+
+
+def exact_coverage(
+    n: tuple[int, int], channels: tuple[SubsetSelection | None, ...]
+) -> list[tuple[float, float]]:
+    """Coverage and difference of every pair of true shares, by enumerating all outcomes."""
+    chances = [(1.0, 0.0) if one is None else (one.p, one.q) for one in channels]
+    outcomes = [each.ravel() for each in np.indices([size + 1 for size in n])]
+    groups = [
+        _binary_group(c, np.full(c.size, size), p, q, size)
+        for c, size, (p, q) in zip(outcomes, n, chances, strict=True)
+    ]
+    low, high = (each.reshape(n[0] + 1, n[1] + 1) for each in _mover(*groups, 0.95))
+    assert np.all(low < high)
+    covered = []
+    for x in SHARES:
+        for y in SHARES:
+            a, b = (
+                binom.pmf(np.arange(size + 1), size, q + (p - q) * share)
+                for size, (p, q), share in zip(n, chances, (x, y), strict=True)
+            )
+            covered.append((float(a @ ((low <= x - y) & (x - y <= high)) @ b), abs(x - y)))
+    return covered
+
+
+SHARES = (0, 0.01, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1)
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "2"])
+def test_differences_are_covered(epsilon):
+    channel = from_epsilon(2, epsilon)
+    covered = exact_coverage((100, 100), (channel, channel))
+    assert min(coverage for coverage, d in covered if d <= 0.9) >= 0.94
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4"])
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize(("n", "least"), [((50, 50), 0.93), ((100, 100), 0.94), ((100, 200), 0.94)])
+def test_differences_are_covered_on_a_grid(epsilon, k, n, least):
+    channel = from_epsilon(k, epsilon)
+    covered = exact_coverage(n, (channel, channel))
+    assert min(coverage for coverage, d in covered if d <= 0.9) >= least
+    assert min(coverage for coverage, _ in covered) >= 0.9
+    beside = exact_coverage(n, (channel, None))
+    assert min(coverage for coverage, d in beside if d <= 0.9) >= 0.93
+
+
+def test_men_and_women_in_nigeria():
+    # Counted in the data of R's rr, forced response with a die (Blair, Imai, Zhou 2015).
+    found = difference([815, 497], [789, 334], grr(2, "5/6"))
+    assert found.share_a[1] == pytest.approx(0.3182, abs=5e-5)
+    assert found.share_b[1] == pytest.approx(0.1961, abs=5e-5)
+    assert found.p_value[1] < 1e-4
+    assert 0.06 < found.conf_low[1] < found.estimate[1] < found.conf_high[1] < 0.18
+
+
+def test_a_difference_is_a_table_of_options():
+    found = difference([50, 70], [30, 20], HALF)
+    assert isinstance(found, Difference)
+    assert found.to_rows()[1]["option"] == 1
+    assert "share_a" in repr(found)

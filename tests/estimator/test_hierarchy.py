@@ -1,0 +1,192 @@
+"""Consistent hierarchies: two passes against the dense least-squares solution, on any tree."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from survey.errors import DesignError
+from survey.estimator.hierarchy import consistent, consistent_shares
+
+
+def random_tree(rng, size):
+    """Parents of a tree, sometimes of several, in an order that is not from the top down."""
+    parents = np.array([-1, *(int(rng.integers(-1 if rng.random() < 0.1 else 0, v)) for v in
+                              range(1, size))])  # fmt: skip
+    order = rng.permutation(size)
+    place = np.argsort(order)
+    return [int(place[parents[v]]) if parents[v] >= 0 else -1 for v in order]
+
+
+def leaves_of(parents):
+    """Which leaves each stratum is the sum of; shape (strata, leaves)."""
+    size = len(parents)
+    leaves = [v for v in range(size) if v not in parents]
+    S = np.zeros((size, len(leaves)))
+    for column, leaf in enumerate(leaves):
+        v = leaf
+        while v >= 0:
+            S[v, column] = 1
+            v = parents[v]
+    return S
+
+
+def dense(y, s, parents):
+    """x = S (S' W S)^-1 S' W y over the leaves, W = 1/s^2; and its standard errors."""
+    S = leaves_of(parents)
+    asked = np.isfinite(s)
+    W = np.zeros(len(s))
+    W[asked] = 1 / s[asked] ** 2
+    covariance = S @ np.linalg.inv(S.T @ (W[:, None] * S)) @ S.T
+    return covariance @ (W * np.where(asked, y, 0)), np.sqrt(np.diag(covariance))
+
+
+@given(st.integers(0, 10**6), st.integers(1, 40))
+def test_two_passes_are_the_dense_solution_on_any_tree(seed, size):
+    rng = np.random.default_rng(seed)
+    parents = random_tree(rng, size)
+    y, s = rng.normal(0, 50, size), rng.uniform(0.5, 20, size)
+    found = consistent(y, s, parents)
+    estimate, error = dense(y, s, parents)
+    np.testing.assert_allclose(found.estimate, estimate, atol=1e-7)
+    np.testing.assert_allclose(found.std_error, error, rtol=1e-7)
+    assert np.all(found.std_error <= s * (1 + 1e-9))
+
+
+@given(st.integers(0, 10**6))
+def test_strata_that_were_not_asked_are_filled_in_where_the_others_determine_them(seed):
+    rng = np.random.default_rng(seed)
+    parents = random_tree(rng, 15)
+    y, s = rng.normal(0, 50, 15), rng.uniform(0.5, 20, 15)
+    for v in range(15):
+        # At most one unasked part of each: the sum determines it.
+        if parents[v] >= 0 and rng.random() < 0.3:
+            if any(parents[u] == parents[v] and np.isnan(y[u]) for u in range(15)):
+                continue
+            y[v] = s[v] = math.nan
+    try:
+        found = consistent(y, s, parents)
+    except DesignError:
+        S, asked = leaves_of(parents), np.isfinite(s)
+        assert np.linalg.matrix_rank(S[asked]) < S.shape[1]
+        return
+    estimate, error = dense(y, s, parents)
+    np.testing.assert_allclose(found.estimate, estimate, atol=1e-6)
+    np.testing.assert_allclose(found.std_error, error, rtol=1e-6)
+
+
+def test_hays_two_passes_on_a_complete_tree_of_equal_variances():
+    # Hay et al. 2010, theorem 3: z = (k^l - k^(l-1))/(k^l - 1) y + (k^(l-1) - 1)/(k^l - 1) sum z;
+    # for height l = 2 and k = 2 that is 2/3 and 1/3.
+    found = consistent([100, 60, 30], [1, 1, 1], [-1, 0, 0])
+    root = 2 / 3 * 100 + 1 / 3 * 90
+    assert found.estimate[0] == pytest.approx(root)
+    np.testing.assert_allclose(found.estimate[1:], np.array([60, 30]) + (root - 90) / 2)
+
+
+@given(st.integers(0, 10**6))
+def test_children_add_up_and_what_is_shown_lies_within_the_population(seed):
+    rng = np.random.default_rng(seed)
+    parents = random_tree(rng, 25)
+    S = leaves_of(parents)
+    people = S @ rng.integers(20, 2000, S.shape[1])
+    share = rng.uniform(-0.2, 1.2, (25, 3))
+    found = consistent_shares(share, rng.uniform(0.02, 0.4, (25, 3)), parents, people)
+    for table in (found.estimate, found.display):
+        totals = table * people[:, None]
+        for v in range(25):
+            parts = [u for u in range(25) if parents[u] == v]
+            if parts:
+                np.testing.assert_allclose(totals[parts].sum(axis=0), totals[v], atol=1e-5)
+    assert found.display.min() >= 0
+    assert found.display.max() <= 1 + 1e-9
+    assert found.conf_low.min() >= 0
+    assert found.conf_high.max() <= 1
+
+
+def test_options_with_one_error_keep_adding_up():
+    share = np.array([[0.5, 0.3, 0.2], [0.6, 0.3, 0.1], [0.3, 0.4, 0.3]])
+    found = consistent_shares(share, np.full((3, 3), 0.05), [-1, 0, 0], [300, 200, 100])
+    np.testing.assert_allclose(found.estimate.sum(axis=1), 1)
+
+
+def test_an_exactly_known_total_is_kept():
+    found = consistent([100, 70, 40], [0, 5, 10], [-1, 0, 0])
+    assert found.estimate[0] == 100
+    assert found.std_error[0] == 0
+    np.testing.assert_allclose(found.estimate[1:], [68, 32])
+    leaf = consistent([100, 70, 40], [5, 0, 5], [-1, 0, 0])
+    assert leaf.estimate[1] == 70
+    assert leaf.estimate[0] == pytest.approx(70 + leaf.estimate[2])
+    both = consistent([110, 70, 40], [0, 0, 0], [-1, 0, 0])
+    np.testing.assert_allclose(both.estimate, [110, 70, 40])
+    np.testing.assert_allclose(both.display, [110, 70, 40])
+
+
+def test_errors_are_calibrated_and_intervals_cover():
+    rng, rounds = np.random.default_rng(8), 3000
+    parents, leaves = [-1, 0, 0, 1, 1, 2, 2, 2], np.array([300, 50, 200, 150, 100])
+    truth = leaves_of(parents) @ leaves
+    s = np.array([40.0, 60, 30, 50, 20, 60, 30, 45])
+    y = truth + rng.normal(0, s, (rounds, 8))
+    # Rounds are like options: each column is one survey.
+    found = consistent(y.T, np.tile(s[:, None], rounds), parents)
+    spread = found.estimate.std(axis=1)
+    np.testing.assert_allclose(found.std_error[:, 0], spread, rtol=0.06)
+    hits = ((truth >= found.conf_low.T) & (truth <= found.conf_high.T)).sum(axis=0)
+    assert hits.min() >= binom.ppf(0.0005, rounds, 0.95)
+
+
+def test_a_large_country_takes_two_passes_over_its_tree():
+    rng = np.random.default_rng(9)
+    states, towns = 400, 100
+    parents = [-1, *[0] * states, *np.repeat(np.arange(1, states + 1), towns).tolist()]
+    y = rng.normal(100, 10, (len(parents), 4))
+    found = consistent(y, np.full(y.shape, 5.0), parents)
+    assert found.estimate[0] == pytest.approx(found.estimate[1 : states + 1].sum(axis=0))
+    assert found.display[0] == pytest.approx(found.display[1 : states + 1].sum(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (([1, 2], [1, 1], [1, 0]), "cycle"),
+        (([1, 2, 3], [1, 1, 1], [-1, 2, 1]), "stratum 1 is part of itself"),
+        (([1, 2], [1, 1], [-1]), "whole numbers"),
+        (([1, 2], [1, 1], [-1, 2]), "from -1 to 1"),
+        (([1, 2], [1, 1], [-1, 0.5]), "whole numbers"),
+        (([], [], []), "whole numbers"),
+        (([1, 2], [1, -1], [-1, 0]), "negative"),
+        (([1, math.nan], [1, 1], [-1, 0]), "without an error"),
+        (([1, 2], [1, math.nan], [-1, 0]), "without an error"),
+        (([1, math.inf], [1, 1], [-1, 0]), "without an error"),
+        (([1, 2], [1, 1, 1], [-1, 0]), "shape"),
+        (([100, 70, 40], [0, 0, 0], [-1, 0, 0]), "but they differ"),
+        (([1, math.nan, math.nan], [1, math.nan, math.nan], [-1, 0, 0]), "nothing determines"),
+        (([math.nan, 1, math.nan], [math.nan, 1, math.nan], [-1, 0, 0]), "nothing determines"),
+        ((["a", "b"], [1, 1], [-1, 0]), "numbers"),
+        ((1, 1, [-1]), "for each stratum"),
+    ],
+)
+def test_wrong_trees_and_estimates_are_refused_by_name(arguments, words):
+    with pytest.raises(DesignError, match=words):
+        consistent(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("people", "words"),
+    [
+        ([100, 60, 30], "add up to 90"),
+        ([100, 100, 0], "above 0"),
+        ([100, 60, math.nan], "above 0"),
+        ([100, 100], "3 strata"),
+    ],
+)
+def test_wrong_populations_are_refused_by_name(people, words):
+    with pytest.raises(DesignError, match=words):
+        consistent_shares([0.5, 0.4, 0.3], [0.1, 0.1, 0.1], [-1, 0, 0], people)

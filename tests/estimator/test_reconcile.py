@@ -1,0 +1,140 @@
+"""Cross-tables with known margins: against the dense least-squares solution and simulation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import binom
+
+from survey.errors import ChannelError, CountsError, DesignError
+from survey.estimator.reconcile import joint_shares, reconciled
+from survey.mechanism import best, from_epsilon, grr
+from survey.mechanism.noise import geometric
+
+COUNTS = np.array([[410, 260, 130], [300, 480, 220]])
+CHANNELS = [from_epsilon(2, 1), from_epsilon(3, "1.5")]
+MARGINS = [[0.4, 0.6], [0.3, 0.5, 0.2]]
+
+
+def test_joint_shares_are_those_of_the_whole_matrix():
+    P, covariance = joint_shares(COUNTS, CHANNELS)
+    whole = np.kron(*(np.linalg.inv(channel.matrix.T) for channel in CHANNELS))
+    f = COUNTS.ravel() / COUNTS.sum()
+    np.testing.assert_allclose(P.ravel(), whole @ f, atol=1e-12)
+    plain = whole @ (np.diag(f) - np.outer(f, f)) @ whole.T / COUNTS.sum()
+    np.testing.assert_allclose(covariance, plain, atol=2e-3 * np.abs(plain).max())
+
+
+def test_joint_shares_of_tables_and_three_questions_have_no_bias():
+    channels = [geometric(3, 1, no_answers=0), grr(2, "3/4"), grr(2, "0.9")]
+    truth = np.arange(1.0, 13).reshape(3, 2, 2) / 78
+    reports = truth
+    for axis, channel in enumerate(channels):
+        moved = np.tensordot(channel.matrix.T, reports, axes=(1, axis))
+        reports = np.moveaxis(moved, 0, axis)
+    counts = np.round(reports * 10**9).astype(np.int64)
+    P, covariance = joint_shares(counts, channels)
+    np.testing.assert_allclose(P, truth, atol=1e-6)
+    assert covariance.shape == (12, 12)
+
+
+def test_reconciling_is_the_nearest_table_in_the_metric_of_its_errors():
+    P, covariance = joint_shares(COUNTS, CHANNELS)
+    found = reconciled(P, covariance, MARGINS)
+    # Cells add up to 1, so the covariance has no inverse: the first five cells tell all.
+    precision = np.linalg.inv(covariance[:5, :5])
+
+    def far(x):
+        return float((x - P.ravel()[:5]) @ precision @ (x - P.ravel()[:5]))
+
+    def missed(x):
+        table = np.append(x, 1 - x.sum()).reshape(2, 3)
+        return np.append(table.sum(axis=1)[0] - 0.4, table.sum(axis=0)[:2] - [0.3, 0.5])
+
+    nearest = minimize(
+        far, P.ravel()[:5], constraints={"type": "eq", "fun": missed}, options={"ftol": 1e-13}
+    )
+    np.testing.assert_allclose(found.estimate.ravel()[:5], nearest.x, atol=1e-5)
+    np.testing.assert_allclose(found.estimate.sum(axis=1), MARGINS[0], atol=1e-12)
+    np.testing.assert_allclose(found.estimate.sum(axis=0), MARGINS[1], atol=1e-12)
+
+
+def test_known_margins_never_make_an_error_larger():
+    P, covariance = joint_shares(COUNTS, CHANNELS)
+    before = np.sqrt(np.diag(covariance)).reshape(2, 3)
+    found = reconciled(P, covariance, MARGINS)
+    assert np.all(found.std_error < before)
+    only_rows = reconciled(P, covariance, {0: MARGINS[0]})
+    assert np.all(found.std_error <= only_rows.std_error + 1e-12)
+    assert np.all(only_rows.std_error <= before + 1e-12)
+
+
+def test_the_displayed_table_has_the_margins_and_nothing_below_zero():
+    P, covariance = joint_shares([[40, 20], [15, 25]], [grr(2, "3/4"), grr(2, "3/4")])
+    found = reconciled(P, covariance, [[0.6, 0.4], [0.5, 0.5]])
+    assert found.estimate.min() < 0 <= found.display.min()
+    np.testing.assert_allclose(found.display.sum(axis=1), [0.6, 0.4], atol=1e-9)
+    np.testing.assert_allclose(found.display.sum(axis=0), [0.5, 0.5], atol=1e-9)
+    assert np.all(found.conf_low >= 0)
+    assert np.all(found.conf_high <= [[0.5, 0.5], [0.4, 0.4]])
+
+
+def test_a_category_that_nobody_reported_can_still_have_its_margin():
+    P, covariance = joint_shares([[30, 20], [0, 0]], [from_epsilon(2, 6), from_epsilon(2, 6)])
+    found = reconciled(P, covariance, {0: [0.98, 0.02]})
+    np.testing.assert_allclose(found.estimate.sum(axis=1), [0.98, 0.02], atol=1e-9)
+
+
+def simulated(rounds, n, rng):
+    truth = np.array([[0.25, 0.10, 0.05], [0.05, 0.40, 0.15]])
+    margins = [truth.sum(axis=1), truth.sum(axis=0)]
+    reports = CHANNELS[0].matrix.T @ truth @ CHANNELS[1].matrix
+    tables = rng.multinomial(n, reports.ravel(), size=rounds).reshape(rounds, 2, 3)
+    return truth, [reconciled(*joint_shares(c, CHANNELS), margins) for c in tables]
+
+
+def test_reconciled_cells_are_unbiased_with_the_errors_they_say_and_covered():
+    rounds = 600
+    truth, found = simulated(rounds, 1500, np.random.default_rng(3))
+    estimates = np.array([one.estimate for one in found])
+    spread = estimates.std(axis=0)
+    assert np.all(np.abs(estimates.mean(axis=0) - truth) < 4 * spread / math.sqrt(rounds))
+    errors = np.array([one.std_error for one in found]).mean(axis=0)
+    np.testing.assert_allclose(errors, spread, rtol=0.12)
+    hits = sum((one.conf_low <= truth) & (truth <= one.conf_high) for one in found)
+    assert hits.min() >= binom.ppf(0.0005, rounds, 0.94)
+
+
+P2, COV2 = joint_shares([[40, 20], [15, 25]], [grr(2, "3/4"), grr(2, "3/4")])
+
+
+@pytest.mark.parametrize(
+    ("estimate", "covariance", "margins", "words"),
+    [
+        (P2, COV2, [[0.6, 0.4], [0.5, 0.6]], "contradict"),
+        (P2, COV2, [[0.6, -0.4], [0.5, 0.5]], "negative"),
+        (P2, COV2, [[60, 40], [50, 50]], "same unit"),
+        (P2, COV2[:3], [[0.6, 0.4]], "shape"),
+        (P2, COV2 + np.triu(np.ones((4, 4)), 1), [[0.6, 0.4]], "symmetric"),
+        (P2, -COV2, [[0.6, 0.4]], "negative"),
+        (P2, COV2 * math.nan, [[0.6, 0.4]], "finite"),
+        (P2 * math.nan, COV2, [[0.6, 0.4]], "finite"),
+    ],
+)
+def test_wrong_tables_are_refused_by_name(estimate, covariance, margins, words):
+    with pytest.raises(DesignError, match=words):
+        reconciled(estimate, covariance, margins)
+
+
+def test_wrong_counts_and_channels_are_refused_by_name():
+    with pytest.raises(CountsError, match="shape"):
+        joint_shares([[1, 2]], CHANNELS)
+    with pytest.raises(CountsError, match="n = 0"):
+        joint_shares(np.zeros((2, 3), dtype=int), CHANNELS)
+    with pytest.raises(CountsError, match="largest"):
+        joint_shares(np.ones((60, 60), dtype=int), [from_epsilon(60, 4)] * 2)
+    with pytest.raises(ChannelError, match="d = "):
+        joint_shares(np.ones((9, 2), dtype=int), [best(9, 1), grr(2, "3/4")])

@@ -279,8 +279,8 @@ export function nearestPoint(grid, text) {
 }
 
 /**
- * "1,000" is a thousand to some and one to others: no number here, unless only one of them can be
- * meant because the grid does not reach a thousand, or has as many decimals itself.
+ * "1,000" is a thousand to some and one to others: no number here, unless the grid has as many
+ * decimals itself. Also where the grid ends below a thousand: who meant one must not count as one.
  *
  * @param {Grid} grid
  * @param {string} text
@@ -290,8 +290,7 @@ export function locate(grid, text) {
   const written = parseDecimal(text);
   if (written === null) return null;
   const { units, scale, mayBeThousands } = written;
-  const isAmbiguous = mayBeThousands && grid.decimals < 3 && pointAt(grid, units, 1n) !== null;
-  return isAmbiguous ? null : pointAt(grid, units, scale);
+  return mayBeThousands && grid.decimals < 3 ? null : pointAt(grid, units, scale);
 }
 
 /** @param {Grid} grid @param {bigint} units @param {bigint} scale @returns {Located | null} */

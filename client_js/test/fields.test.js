@@ -104,8 +104,12 @@ test("what is a thousand to some and one to others is no number", () => {
   }
 });
 
-test("three decimals are taken where a thousand cannot be meant", () => {
-  assert.equal(nearestPoint(grid(0, 5, 200, 1), "37.125"), 74);
+test("a thousand beyond the grid is not read as one", () => {
+  assert.equal(nearestPoint(grid(0, 1, 1000), "1,000"), null);
+  assert.equal(nearestPoint(grid(0, 5, 200, 1), "37.125"), null);
+});
+
+test("three decimals are taken where the grid has them", () => {
   assert.equal(nearestPoint(grid(0, 125, 17, 3), "1.125"), 9);
   assert.equal(nearestPoint(grid(1000, 5, 500, 3), "3,495"), 499);
 });

@@ -151,7 +151,7 @@ def _chances(reports: ArrayLike, channel: Through, what: str) -> Floats:
     if int(codes.max()) >= M.shape[1]:
         place = int(np.argmax(codes))
         raise CountsError(f"{what}: report {place} is {codes[place]}, above {M.shape[1] - 1}")
-    if np.linalg.matrix_rank(M) < len(M):
+    if isinstance(channel, WeightTable) and np.linalg.matrix_rank(M) < len(M):
         raise ChannelError(f"{what}: different shares give the same reports through this channel")
     return np.asarray(M[:, codes].T)
 

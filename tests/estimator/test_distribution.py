@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from survey.errors import ChannelError, CountsError, NoBaseError
-from survey.estimator import proportions
+from survey.estimator import mean, proportions
 from survey.estimator.distribution import UNRESOLVED, cdf, histogram
 from survey.estimator.grid_shares import NOT_CONVERGED, grid_shares
 from survey.estimator.quantiles import NOT_BOUNDED, median, quantiles
@@ -90,6 +90,22 @@ def test_cumulative_shares_rise_to_a_certain_one(channel):
     assert np.all(np.diff(found.estimate) >= -1e-12)
     last = (found.estimate[-1], found.conf_low[-1], found.conf_high[-1], found.std_error[-1])
     assert last == pytest.approx((1, 1, 1, 0))
+
+
+@channels
+@pytest.mark.parametrize("n", [300, 30_000])
+def test_the_share_of_a_set_is_the_mean_of_its_indicator(channel, n):
+    values = grid(channel)
+    counts = np.random.default_rng(n).multinomial(
+        n, expected_counts(channel, bell(channel)) / 10**7
+    )
+    found = grid_shares(counts, channel, values, "smoothed", 0.95)
+    inside = found.values < (values[0] + found.values[-1]) / 2
+    held = set(found.values[inside].tolist())
+    one = mean(counts, channel, [None if v is None else float(v in held) for v in values])
+    (ours,) = found.shares_of([inside])
+    expected = (one.estimate, one.std_error, one.conf_low, one.conf_high)
+    np.testing.assert_allclose(ours, expected, atol=1e-6)
 
 
 def test_cumulative_shares_below_all_values_are_certainly_none():

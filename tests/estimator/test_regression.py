@@ -275,7 +275,7 @@ def check_calibrated(estimates: np.ndarray, errors: np.ndarray, truth: np.ndarra
 
 @pytest.mark.parametrize("hidden", [False, True])
 def test_coefficients_are_unbiased_and_their_errors_calibrated(hidden):
-    check_calibrated(*simulated(2, hidden, 1000, 50))
+    check_calibrated(*simulated(2, hidden, 1000, 30))
 
 
 @pytest.mark.long

@@ -68,7 +68,7 @@ def lie_detector(
     choice of p parts the two. A channel in place of p is refused for this reason.
 
     Standard errors by the delta method; coverage at .95 measured by simulation (pi .05 to .6,
-    t .3 to 1, n 200 to 2,000 per group): never below .93.
+    t .3 to 1, n 200 to 2,000 per group): at least .94 for pi and .93 for t.
     Raises CountsError for counts that are none, ChannelError for chances outside [0, 1], equal
     ones, or a channel.
     Sources: Moshagen, Musch, Erdfelder 2012 (A stochastic lie detector); Mangat 1994; Newcombe

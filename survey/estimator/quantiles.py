@@ -66,8 +66,8 @@ def quantiles(
     The true quantile of share s is the x with F(x) >= s > F(x-), x- the next smaller value. The
     interval holds every x for which neither is refused: the interval of F(x), as `cdf` gives it,
     reaches s, and that of F(x-) begins below s. So a true quantile is missed at most as often as
-    two one-sided ends of intervals of `level` are. Coverage at .95 was never measured below .93
-    (`tests/benchmarks/distribution.py`). Source: the inversion of tests, Thompson 1936.
+    two one-sided ends of intervals of `level` are; for the measured coverage see `histogram`.
+    Source: the inversion of tests, Thompson 1936.
 
     >>> from survey.mechanism import grr
     >>> found = quantiles([4000, 3000, 3000], grr(3, "0.6"), [1, 2, 3], [0.2, 0.6])

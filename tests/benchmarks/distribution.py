@@ -238,7 +238,7 @@ def main() -> None:
     quick = "--quick" in sys.argv
     table_of_pictures(5 if quick else 20)
     table_of_refused(20 if quick else 60)
-    table_of_coverage(60 if quick else 400)
+    table_of_coverage(60 if quick else 200)
 
 
 if __name__ == "__main__":

@@ -231,6 +231,7 @@ options = [{{id = "a", label = "{WORD}{WORD}"}}, {{id = "b", label = "{WORD}"}}]
 
 
 @pytest.mark.parametrize("width", [320, 390, 1280])
+@pytest.mark.long
 def test_long_words_wrap_in_options_units_and_the_table_at_every_width(
     site, new_device, look, width
 ):

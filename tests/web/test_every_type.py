@@ -204,7 +204,7 @@ def estimated(serve, store, node, definition: str) -> dict[Place, dict[str, str]
     return {(row["question_id"], row["option_id"], row["base"]): row for row in rows}
 
 
-@pytest.mark.parametrize("asked", ["all", "4"])
+@pytest.mark.parametrize("asked", ["all", pytest.param("4", marks=pytest.mark.long)])
 def test_real_values_of_every_type_come_back(serve, store, node, asked):
     """Each estimate within five standard errors of the truth: one false alarm in 10^5 runs."""
     definition = DEFINITION

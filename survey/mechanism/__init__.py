@@ -1,7 +1,7 @@
 """What happens to an answer: exact integer channels and how to choose them."""
 
 from survey.mechanism.bit_vector import BitVector
-from survey.mechanism.channel import AnyChannel, Channel, PureChannel, channel_from_json
+from survey.mechanism.channel import AnyChannel, Channel, channel_from_json
 from survey.mechanism.design import best, from_epsilon, from_keep_probability, from_ratio, grr
 from survey.mechanism.subset_selection import SubsetSelection
 from survey.mechanism.weight_table import WeightTable
@@ -11,7 +11,6 @@ __all__ = [
     "AnyChannel",
     "BitVector",
     "Channel",
-    "PureChannel",
     "SubsetSelection",
     "UniformBelow",
     "WeightTable",

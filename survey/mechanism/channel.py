@@ -48,18 +48,6 @@ class Channel(Protocol):
     def to_json(self) -> dict[str, Any]: ...
 
 
-class PureChannel(Channel, Protocol):
-    """A channel whose estimates need two numbers: how often a report supports an option.
-
-    p when the option is the truth, q when it is not ("pure protocols", Wang et al. 2017).
-    """
-
-    @property
-    def p(self) -> float: ...
-    @property
-    def q(self) -> float: ...
-
-
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "subset_selection": ("k", "d", "T", "L"),
     "bit_vector": ("m", "s", "alone", "sampled", "T", "L"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any
@@ -118,9 +119,9 @@ class BaseQuestion(Frozen):
             )
 
     @property
+    @abstractmethod
     def asked(self) -> Asked:
         """What the question offers to its channel."""
-        raise NotImplementedError
 
     @property
     def ordinary(self) -> tuple[Option, ...]:

@@ -52,6 +52,13 @@ def blueprint(store: Store, client: Client, settings: Settings) -> Blueprint:
         # The same answer for a new report and for one that was here before.
         return Response(status=201)
 
+    _add_files(routes, client)
+    return routes
+
+
+def _add_files(routes: Blueprint, client: Client) -> None:
+    client_hash = client.sha256
+
     @routes.get("/client/<version>/<name>")
     def client_file(version: str, name: str) -> Response:
         if version != client_hash or name not in client.files:
@@ -61,8 +68,6 @@ def blueprint(store: Store, client: Client, settings: Settings) -> Blueprint:
     @routes.get("/favicon.ico")
     def favicon() -> Response:
         return Response(client.files["favicon.svg"], content_type=TYPES[".svg"])
-
-    return routes
 
 
 def _body() -> bytes:

@@ -45,7 +45,7 @@ def expectation_maximization(counts: Integers, matrix: Floats) -> Floats:
         if gap <= GOAL:
             break
         twice, _, level = _step(once, f, P)
-        further = _extrapolated(pi, once, twice)
+        further = extrapolated(pi, once, twice)
         # A step from `further` is compared with the one from `once`.
         ahead, _, reached = _step(further, f, P)
         pi = ahead if reached >= level else twice
@@ -64,7 +64,7 @@ def _step(pi: Floats, f: Floats, P: Floats) -> tuple[Floats, float, float]:
     )
 
 
-def _extrapolated(pi: Floats, once: Floats, twice: Floats) -> Floats:
+def extrapolated(pi: Floats, once: Floats, twice: Floats) -> Floats:
     """pi - 2 s r + s^2 v with r = F(pi) - pi, v = F(F(pi)) - F(pi) - r, s = -|r|/|v|."""
     r = once - pi
     v = twice - once - r

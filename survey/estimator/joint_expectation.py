@@ -15,7 +15,7 @@ from survey.estimator.expectation import (
     LARGEST_WORK,
     MOST_ROUNDS,
     TOLERANCE,
-    _extrapolated,
+    extrapolated,
 )
 from survey.estimator.likelihood import require_two_options
 from survey.mechanism import SubsetSelection
@@ -65,7 +65,7 @@ def most_likely_table(counts: Integers, channels: Sequence[Crossed]) -> tuple[Fl
         if gap <= GOAL:
             break
         twice, _, level = _step(once, f, channels)
-        further = _extrapolated(P, once, twice)
+        further = extrapolated(P, once, twice)
         # A step from `further` is compared with the one from `once`.
         ahead, _, reached = _step(further, f, channels)
         P = ahead if reached >= level else twice

@@ -79,10 +79,13 @@ class Throttle:
         hashes = self._hashes(address, email)
         with self._lock:
             self._forget(now)
-            if any(len(self._tries.get(each, ())) >= limit for each, limit in hashes.items()):
+            recent = {each: self._recent(each, now) for each in hashes}
+            if any(len(recent[each]) >= limit for each, limit in hashes.items()):
                 return False
-            for each in hashes:
-                self._tries.setdefault(each, []).append(now)
+            for each, tries in recent.items():
+                # Taken out first: the dictionary stays in the order of the latest tries.
+                self._tries.pop(each, None)
+                self._tries[each] = [*tries, now]
             return True
 
     def succeeded(self, address: str, email: str) -> None:
@@ -91,16 +94,15 @@ class Throttle:
         with self._lock:
             self._tries.pop(pair, None)
 
+    def _recent(self, each: bytes, now: float) -> list[float]:
+        return [tried for tried in self._tries.get(each, ()) if now - tried < TRY_SECONDS]
+
     def _forget(self, now: float) -> None:
-        """Drop what is too old; a flood of names cannot fill the memory."""
+        """Drop what is too old; a flood of names fills no memory and takes no time."""
         if len(self._tries) > MAX_REMEMBERED:
             self._tries.clear()
-        for each in list(self._tries):
-            recent = [t for t in self._tries[each] if now - t < TRY_SECONDS]
-            if recent:
-                self._tries[each] = recent
-            else:
-                del self._tries[each]
+        while self._tries and not self._recent(oldest := next(iter(self._tries)), now):
+            del self._tries[oldest]
 
 
 class SignedIn:

@@ -25,6 +25,7 @@ from survey.estimator.proportions import debias, proportions, subset_shares
 from survey.estimator.quantiles import Quantiles, median, quantiles
 from survey.estimator.reconcile import Reconciled, joint_shares, reconciled
 from survey.estimator.regression import Regression, regression
+from survey.estimator.regression_chances import ByGroup
 from survey.estimator.regression_design import Randomized
 from survey.estimator.result import Result
 from survey.estimator.shares import Proportions
@@ -35,6 +36,7 @@ from survey.estimator.weighting import WeightedShares, weighted_reports, weighte
 
 __all__ = [
     "AnsweredShares",
+    "ByGroup",
     "ChannelFit",
     "Conditional",
     "Consistent",

@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfc, ndtri
 
-from survey.estimator.regression_design import Design, Randomized, Through, make_design
+from survey.estimator.regression_chances import ByGroup, Through
+from survey.estimator.regression_design import Design, Randomized, make_design
 from survey.estimator.regression_fit import PART, Errors, Fit, fit
 from survey.estimator.result import Result
 from survey.estimator.score import check_level
 
 Floats = NDArray[np.float64]
 
-__all__ = ["Randomized", "Regression", "regression"]
+__all__ = ["ByGroup", "Randomized", "Regression", "regression"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,7 +69,7 @@ class Regression(Result):
 
 def regression(
     reports: ArrayLike,
-    channel: Through | None,
+    channel: Through | ByGroup | None,
     predictors: ArrayLike | None = None,
     *,
     names: Sequence[str] | None = None,
@@ -81,9 +82,10 @@ def regression(
     """Fit a logit (two answers) or multinomial logit (more) of the TRUE answer by its reports.
 
     `reports` has shape (n,): the outcome's codes, answer 0 is the baseline; `channel` is what the
-    devices ran, None if it was answered openly. `predictors` has shape (n, columns), openly known;
-    an intercept is added. `randomized` are predictors that were randomized themselves, each with
-    its own channel; their truths are summed over,
+    devices ran, None if it was answered openly, `ByGroup` if groups of people ran different ones
+    (or some of them none: a question asked both ways in one survey). `predictors` has shape
+    (n, columns), openly known; an intercept is added. `randomized` are predictors that were
+    randomized themselves, each with its own channel; their truths are summed over,
     log L = sum_i w_i log sum_u P(u | x_i) P(their reports | u) sum_t P(t | x_i, u) M[t, report_i].
     `predictor_model` says how u depends on the open predictors: "logit" (multinomial logit) or
     "shares" (not at all: fewer parameters, biased where it does).
@@ -96,11 +98,13 @@ def regression(
     Valid when devices randomized each question on its own whatever the predictors are, people
     answered truthfully and independently, and the logit is right; errors and p-values are
     those of large samples. Sources: Scheers and Dayton 1988; van den Hout, van der Heijden and
-    Gilchrist 2007; Blair, Imai and Zhou 2015.
+    Gilchrist 2007; Blair, Imai and Zhou 2015; groups: Heck and Moshagen 2018. Agrees with the
+    digits that the R packages rr and RRreg print for their examples.
 
     Raises CountsError for reports that are none, groups of different size, missing values,
     weights that are not above 0, a predictor that is constant or a combination of the others;
-    ChannelError for a channel without an inverse or of sets; ValueError for a plain argument.
+    ChannelError for channels through which different shares look alike, of sets, or of different
+    numbers of truths; ValueError for a plain argument.
     What cannot be refused beforehand is flagged: see `Regression.converged` and `.boundary`.
 
     >>> from survey.mechanism import grr

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survey.errors import ChannelError, CountsError
-from survey.mechanism import SubsetSelection, WeightTable
+from survey.errors import CountsError
+from survey.estimator.regression_chances import ByGroup, Through, chances, whole
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Through = SubsetSelection | WeightTable
-"""Channels with one chance for each report."""
 
 LARGEST_WORK = 2 * 10**7
 """People x combinations of the randomized predictors' truths x outcomes; 160 MB per array."""
@@ -26,14 +23,14 @@ COLLINEAR = 1e-9
 
 
 class Randomized(NamedTuple):
-    """A predictor that was itself randomized: its reports, shape (n,), and its channel.
+    """A predictor that was itself randomized: its reports, shape (n,), and its channel or channels.
 
     Its first truth is the baseline; each other has a coefficient, called `name=truth`.
     """
 
     name: str
     reports: ArrayLike
-    channel: Through
+    channel: Through | ByGroup
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +66,9 @@ class Design:
 
     @cached_property
     def log_hidden(self) -> Floats:
-        """log of `hidden`, which is never 0."""
-        return np.asarray(np.log(self.hidden))
+        """log of `hidden`; -inf where a predictor of a group that answered openly was another."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.hidden))
 
     @property
     def n(self) -> int:
@@ -90,7 +88,7 @@ class Design:
 
 def make_design(
     reports: ArrayLike,
-    channel: Through | None,
+    channel: Through | ByGroup | None,
     predictors: ArrayLike | None,
     names: Sequence[str] | None,
     randomized: Sequence[Randomized],
@@ -102,11 +100,11 @@ def make_design(
     outcome = _outcome(reports, channel)
     n = len(outcome)
     open_, labels = _open_columns(predictors, names, n)
-    hidden = [_chances(one.reports, one.channel, f"predictor {one.name!r}") for one in randomized]
-    for one, chances in zip(randomized, hidden, strict=True):
-        if len(chances) != n:
-            raise CountsError(f"predictor {one.name!r} has {len(chances)} reports for {n} people")
-    sizes = [chances.shape[1] for chances in hidden]
+    hidden = [chances(one.reports, one.channel, f"predictor {one.name!r}") for one in randomized]
+    for one, theirs in zip(randomized, hidden, strict=True):
+        if len(theirs) != n:
+            raise CountsError(f"predictor {one.name!r} has {len(theirs)} reports for {n} people")
+    sizes = [theirs.shape[1] for theirs in hidden]
     combinations = int(np.prod(sizes, dtype=np.int64))
     if n * combinations * outcome.shape[1] > LARGEST_WORK:
         raise CountsError(
@@ -130,48 +128,19 @@ def make_design(
     )
 
 
-def _outcome(reports: ArrayLike, channel: Through | None) -> Floats:
+def _outcome(reports: ArrayLike, channel: Through | ByGroup | None) -> Floats:
     if channel is not None:
-        return _chances(reports, channel, "the outcome")
-    codes = _whole(reports, "the outcome")
+        return chances(reports, channel, "the outcome")
+    codes = whole(reports, "the outcome")
     k = int(codes.max()) + 1
     if k < 2:
         raise CountsError("the outcome was 0 for everybody: there is nothing to explain")
-    return np.asarray(np.eye(k)[codes])
-
-
-def _chances(reports: ArrayLike, channel: Through, what: str) -> Floats:
-    """P(the report that came | truth), shape (n, truths)."""
-    if not isinstance(channel, SubsetSelection | WeightTable):
-        raise ChannelError(f"{what}: a {getattr(channel, 'kind', channel)} is no single report")
-    if isinstance(channel, SubsetSelection) and channel.d > 1:
-        raise ChannelError(f"{what}: d = {channel.d}; a regression needs reports of one option")
-    codes = _whole(reports, what)
-    M = channel.matrix
-    if int(codes.max()) >= M.shape[1]:
-        place = int(np.argmax(codes))
-        raise CountsError(f"{what}: report {place} is {codes[place]}, above {M.shape[1] - 1}")
-    if isinstance(channel, WeightTable) and np.linalg.matrix_rank(M) < len(M):
-        raise ChannelError(f"{what}: different shares give the same reports through this channel")
-    return np.asarray(M[:, codes].T)
-
-
-def _whole(reports: ArrayLike, what: str) -> Integers:
-    codes: NDArray[Any] = np.asarray(reports)
-    if codes.ndim != 1:
-        raise CountsError(f"{what}: reports must have shape (n,), not {codes.shape}")
-    if codes.size == 0:
-        raise CountsError(f"{what}: n = 0, there are no reports")
-    if codes.dtype.kind not in "iufb":
-        raise CountsError(f"{what}: reports must be whole numbers, not {codes.dtype}")
-    wrong = (
-        ~np.isfinite(codes) | (codes != np.floor(codes)) if codes.dtype.kind == "f" else codes < 0
-    )
-    wrong = wrong | (codes < 0)
-    if wrong.any():
-        place = int(np.argmax(wrong))
-        raise CountsError(f"{what}: report {place} is {codes[place]}, not a whole number from 0")
-    return codes.astype(np.int64)
+    if len(codes) * k > LARGEST_WORK:
+        raise CountsError(
+            f"the outcome: {len(codes):,} people x {k:,} answers is above {LARGEST_WORK:,}; "
+            "are its codes 0, 1, 2, ...?"
+        )
+    return np.asarray(codes[:, None] == np.arange(k), dtype=np.float64)
 
 
 def _open_columns(

@@ -19,9 +19,10 @@ from survey.estimator.means import Mean, mean
 from survey.estimator.option_pairs import OptionPairs, bit_pairs, count_bit_pairs, option_pairs
 from survey.estimator.planning import Plan, margin_of, required_epsilon, required_n
 from survey.estimator.poisoning import Poisoning, poisoning, poisoning_of_mean
+from survey.estimator.poisoning_answered import poisoning_of_answered, poisoning_of_no_answers
 from survey.estimator.power import Power, power, required_n_difference
 from survey.estimator.proportional_fitting import fitted
-from survey.estimator.proportions import debias, proportions, subset_shares
+from survey.estimator.proportions import debias, proportions, set_shares, subset_shares
 from survey.estimator.quantiles import Quantiles, median, quantiles
 from survey.estimator.reconcile import Reconciled, joint_shares, reconciled
 from survey.estimator.regression import Regression, regression
@@ -92,7 +93,9 @@ __all__ = [
     "norm_sub",
     "option_pairs",
     "poisoning",
+    "poisoning_of_answered",
     "poisoning_of_mean",
+    "poisoning_of_no_answers",
     "poststratified",
     "power",
     "proportions",
@@ -106,6 +109,7 @@ __all__ = [
     "required_n",
     "required_n_difference",
     "rounded_up",
+    "set_shares",
     "simulated_grid",
     "subset_shares",
     "tradeoff",

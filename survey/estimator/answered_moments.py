@@ -52,11 +52,19 @@ class ThreeKinds(NamedTuple):
     reach: Floats
     """Largest minus smallest pseudo-value a, shape (options,)."""
     n: int
+    sampled: bool = True
+    """Whether people are a sample of others; else only randomization scatters."""
 
     def variance(self, ratio: Floats, answered: Floats) -> Floats:
-        """(A [r w_own(r) + (1-r) w_other(r)] + (1-A) w_silent(r)) / n."""
+        """(A [r w_own(r) + (1-r) w_other(r)] + (1-A) w_silent(r)) / n.
+
+        Of these people alone less E[E[a - r b | truth]^2] = A [r (1-r)^2 + (1-r) r^2] = A r (1-r).
+        """
         answering = ratio * self.own.at(ratio) + (1 - ratio) * self.other.at(ratio)
-        return np.asarray((answered * answering + (1 - answered) * self.silent.at(ratio)) / self.n)
+        scatter = answered * answering + (1 - answered) * self.silent.at(ratio)
+        if not self.sampled:
+            scatter = scatter - answered * ratio * (1 - ratio)
+        return np.asarray(scatter / self.n)
 
     def bottom_if_nobody(self) -> float:
         """E[b^2] of those without an answer, per report."""
@@ -160,6 +168,7 @@ class SampledBits(NamedTuple):
     silent_reports  that tell about each no-answer option, shape (S,)
     silent_parts    how those who did not answer divide, shape (S,), sum 1
     common          reports that tell about two given options: n r (r-1)/(m (m-1)) are expected
+    sampled         whether people are a sample of others; else only randomization scatters
     """
 
     own: float
@@ -169,15 +178,17 @@ class SampledBits(NamedTuple):
     silent_reports: Floats
     silent_parts: Floats
     common: float
+    sampled: bool = True
 
     def variance(self, ratio: Floats, answered: Floats) -> Floats:
         """Var(pi_j) + r^2 Var(sum_s pi_s) - 2 r sum_s pi_j pi_s common/(n_j n_s), bottom = 1 - sum.
 
-        An estimated share x has the variance (noise + x(1-x))/n_j.
+        An estimated share x has the variance (noise + x(1-x))/n_j. Of these people alone it is
+        noise/n_j, and estimates do not vary together: each bit is kept or flipped for itself.
         """
         x, n = ratio * answered, self.reports[:, None]
         across = np.zeros(np.shape(x))
-        for part, reports in self._pairs():
+        for part, reports in self._pairs() if self.sampled else ():
             across = across + x * (1 - answered) * part / (n * reports)
         return np.asarray(
             self._one(x, n) + ratio**2 * self._silent(answered) - 2 * ratio * self.common * across
@@ -197,7 +208,7 @@ class SampledBits(NamedTuple):
         for i, (part, reports) in enumerate(pairs):
             y = (1 - answered) * part
             total = total + self._one(y, np.asarray(reports))
-            for next_part, next_reports in pairs[i + 1 :]:
+            for next_part, next_reports in pairs[i + 1 :] if self.sampled else ():
                 both = y * (1 - answered) * next_part
                 total = total - 2 * both * self.common / (reports * next_reports)
         return total
@@ -207,4 +218,5 @@ class SampledBits(NamedTuple):
 
     def _one(self, share: Floats, reports: Floats) -> Floats:
         noise = share * self.own + (1 - share) * self.rest
-        return np.asarray((noise + share * (1 - share)) / reports)
+        sampling = share * (1 - share) if self.sampled else 0.0
+        return np.asarray((noise + sampling) / reports)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from survey.errors import NoBaseError
 from survey.estimator.answered_moments import (
     SampledBits,
-    Scatter,
     Squares,
     ThreeKinds,
     of_bits,
@@ -19,7 +18,7 @@ from survey.estimator.answered_moments import (
     three_kinds,
 )
 from survey.estimator.proportions import membership
-from survey.estimator.pseudo_values import expected, left_inverse
+from survey.estimator.pseudo_values import left_inverse
 from survey.estimator.shares import Proportions
 from survey.estimator.simplex import norm_sub
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
@@ -34,7 +33,7 @@ def scatter_of(
     answers: Integers,
     silent: Integers,
     patterns: Sequence[Sequence[int]] | None,
-) -> Scatter:
+) -> ThreeKinds | SampledBits:
     """How the estimated shares of answers, and of all of them together, scatter."""
     k, S = len(answers), len(silent)
     if isinstance(channel, WeightTable):
@@ -56,8 +55,8 @@ def _of_table(
     G = left_inverse(channel)
     a, b = G[answers], G[answers].sum(axis=0)
     # Second moments by truth, shape (answers, truths).
-    moments = [np.stack([expected(channel, g) for g in part]) for part in (a**2, a * b)]
-    moments.append(np.tile(expected(channel, b**2), (len(answers), 1)))
+    P = channel.matrix
+    moments = [part @ P.T for part in (a**2, a * b, np.tile(b**2, (len(answers), 1)))]
     weights = np.tile(norm_sub(shares.estimate), (len(answers), 1))
     truths = np.arange(channel.truths)
     is_own, is_silent = answers[:, None] == truths, np.isin(truths, silent)[None, :]

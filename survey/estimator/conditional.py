@@ -125,7 +125,7 @@ class _Means:
     def ratio(self, a: int, b: int, n: int, level: float) -> tuple[float, float, float, float]:
         """Ratio of 2 g_a h_b - h_b to h_b."""
         found = ratio_interval(self._moments(a, b, n), self._floor(a, b), 0.0, n, level)
-        return found.estimate, found.std_error, found.low, found.high
+        return float(found.estimate), float(found.std_error), float(found.low), float(found.high)
 
     def _moments(self, a: int, b: int, n: int) -> Moments:
         A, B = 2 * self.joint[a, b] - self.single[b], self.single[b]
@@ -133,11 +133,11 @@ class _Means:
         ab = 2 * self.half[a, b] - self.square[b]
         unbiased = n / max(n - 1, 1)
         return Moments(
-            float(A),
-            float(B),
-            float(unbiased * (aa - A**2)),
-            float(unbiased * (ab - A * B)),
-            float(unbiased * (self.square[b] - B**2)),
+            A,
+            B,
+            unbiased * (aa - A**2),
+            unbiased * (ab - A * B),
+            unbiased * (self.square[b] - B**2),
         )
 
     def _floor(self, a: int, b: int) -> Floats:

@@ -12,7 +12,8 @@ from scipy.special import bdtr, gammaincc
 from survey.errors import CountsError
 from survey.estimator.counts import check_at_most, checked_n, reports_from, whole_counts
 from survey.estimator.expectation import expectation_maximization
-from survey.estimator.likelihood import most_likely_shares, require_two_options
+from survey.estimator.likelihood import require_two_options
+from survey.estimator.reported_sets import most_likely_of_supports, supports_tell_all
 from survey.estimator.result import Result
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 
@@ -23,6 +24,11 @@ AnyChannel = SubsetSelection | BitVector | WeightTable
 CANNOT_SEE = (
     'fake reports that keep the shares possible, or a self-protective "no" given to the device'
 )
+
+CANNOT_SEE_OF_COUNTS = (
+    f"{CANNOT_SEE}; nor which options came together: counts are per option, each is tested alone"
+)
+"""The same of sets of several options and of bits."""
 
 FEWEST_EXPECTED = 5.0
 """Neighbouring reports are counted together until so many are expected (Cochran 1954)."""
@@ -42,7 +48,8 @@ class ChannelFit(Result):
                below 0 it is outside
     min_z      the smallest; z_p_value its exact binomial p-value, Bonferroni over all ends
     g_squared  2 sum c log(f/lambda), lambda of the most likely shares; 0 where all are possible;
-               -1 where the counts do not determine it (bit vectors, sets of several options)
+               -1 where the counts do not determine it (bit vectors, sets of more than one and
+               fewer than k-1 options)
     df         its degrees of freedom, reports (pooled to 5 expected) - 1, 0 without it
     g_p_value  conservative: the shares were fitted, and no degree is taken off for that
     p_value    of both tests together, Bonferroni
@@ -65,7 +72,7 @@ class ChannelFit(Result):
     p_value: float
     doubtful: bool
     flag: str
-    cannot_see: str = CANNOT_SEE
+    cannot_see: str
 
     index_names = ("report",)
 
@@ -87,14 +94,17 @@ def channel_fit(
 
     Two tests, together at 1 - level: G^2 = 2 sum c log(f/lambda_MLE) against chi-square(k - 1),
     and the count that is furthest outside what its report's chance can be, by exact binomial
-    tails (at two options both ends of each). Neither ever takes a true population for a
-    manipulated one with more than 1 - level, and much less often where all shares are well
-    above 0. Arguments as in `proportions`.
+    tails, Bonferroni over all of them: at both ends for tables, bits and sets of several options,
+    at the lower one where the others then tell of the upper (d = 1). Neither ever takes a true
+    population for a manipulated one with more than 1 - level, and much less often where all shares
+    are well above 0. Arguments as in `proportions`. Of bits and of sets of 1 < d < k-1 options the
+    counts have no likelihood, and the second test is all there is.
 
     What it cannot see: fake reports that leave the estimates between 0 and 1 (all in favour of
     one option are seen only when others fall below 0), respondents who protect themselves by
-    saying "no" to their own device: that is a population with fewer "yes". A good fit is no
-    proof of honesty.
+    saying "no" to their own device: that is a population with fewer "yes". Of bits and sets also
+    nothing about which options came together: reports that no person gives, such as all bits 1,
+    pass while each option's count is possible. A good fit is no proof of honesty.
 
     Sources: Wilks 1938 (G^2); Bonferroni; for what manipulation can do Cao, Jia, Gong 2021.
 
@@ -111,7 +121,8 @@ def channel_fit(
     tests = [z_p] if df == 0 else [z_p, g_p]
     p_value = min(1.0, len(tests) * min(tests))
     doubtful = p_value < 1 - level
-    unsettled = NOT_CONVERGED if g_squared < 0 and _has_likelihood(channel) else ""
+    has_likelihood = _has_likelihood(channel)
+    unsettled = NOT_CONVERGED if g_squared < 0 and has_likelihood else ""
     return ChannelFit(
         share_of_reports=np.nan_to_num(f),
         least=seen.least,
@@ -127,13 +138,14 @@ def channel_fit(
         p_value=p_value,
         doubtful=doubtful,
         flag=", ".join(filter(None, [MISFIT if doubtful else "", unsettled])),
+        cannot_see=CANNOT_SEE if has_likelihood else CANNOT_SEE_OF_COUNTS,
     )
 
 
 def _has_likelihood(channel: AnyChannel) -> bool:
-    """Whether the counts are those of one multinomial."""
+    """Whether the counts tell how often each report came: they are one multinomial's."""
     return isinstance(channel, WeightTable) or (
-        isinstance(channel, SubsetSelection) and channel.d == 1
+        isinstance(channel, SubsetSelection) and supports_tell_all(channel)
     )
 
 
@@ -192,22 +204,31 @@ def _furthest_outside(seen: _Counted, f: Floats) -> tuple[Floats, float]:
 
 def _likelihood_ratio(seen: _Counted, channel: AnyChannel) -> tuple[float, int, float]:
     """G^2 on pooled reports, its degrees of freedom and its p-value; -1, 0, 1 without any."""
-    if isinstance(channel, BitVector) or not _has_likelihood(channel):
-        return -1.0, 0, 1.0
-    if isinstance(channel, SubsetSelection):
-        D = channel.p - channel.q
-        reported = channel.q + D * most_likely_shares(seen.c, channel)
-    else:
-        reported = expectation_maximization(seen.c, channel.matrix) @ channel.matrix
+    counts, reported = _most_likely_reports(seen, channel)
     if np.isnan(reported).any():
         return -1.0, 0, 1.0
-    c, expected = _pooled(seen.c, reported / reported.sum() * seen.c.sum())
+    c, expected = _pooled(counts, reported / reported.sum() * counts.sum())
     held = c > 0
     # G^2 = 2 sum c log(f/lambda), never below 0 but by rounding
     g = max(2 * float(np.sum(c[held] * np.log(c[held] / expected[held]))), 0.0)
     df = c.size - 1
     # P(chi-square(df) >= g), the upper regularized incomplete gamma function
     return g, df, float(gammaincc(df / 2, g / 2)) if df else 1.0
+
+
+def _most_likely_reports(seen: _Counted, channel: AnyChannel) -> tuple[Integers, Floats]:
+    """How often each report came, and its chance at the most likely shares; nan without any."""
+    if isinstance(channel, BitVector):
+        return seen.c, np.full(seen.c.shape, np.nan)
+    if isinstance(channel, WeightTable):
+        return seen.c, expectation_maximization(seen.c, channel.matrix) @ channel.matrix
+    # lambda = q + (p-q) pi, nan where supports do not tell
+    D, n = channel.p - channel.q, int(seen.n[0])
+    supported = channel.q + D * most_likely_of_supports(seen.c, n, channel)
+    if channel.d == 1:
+        return seen.c, supported
+    # d = k-1: a report is the option that it does not hold.
+    return seen.n - seen.c, 1 - supported
 
 
 def _pooled(c: Integers, expected: Floats) -> tuple[Floats, Floats]:

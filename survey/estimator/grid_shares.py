@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,9 +15,8 @@ from survey.estimator.counts import reports_from, whole_counts
 from survey.estimator.expectation import expectation_maximization
 from survey.estimator.indicators import set_values
 from survey.estimator.likelihood import most_likely_shares, require_two_options
+from survey.estimator.pseudo_ratio import PseudoRatios, pseudo_ratios
 from survey.estimator.pseudo_values import pseudo_values
-from survey.estimator.ratio import Moments, Ratio, ratio_interval
-from survey.estimator.scatter import least_scatter
 from survey.estimator.smoothing import smoothed_shares
 from survey.mechanism import SubsetSelection, WeightTable
 
@@ -45,6 +45,15 @@ SAME = 1e-9
 """Singular values below this are none, and so is a share of people who answered."""
 
 
+class Share(NamedTuple):
+    """An estimated share of a set of values; the ends lie in [0, 1], the estimate may not."""
+
+    estimate: float
+    std_error: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, eq=False)
 class GridShares:
     """The reports of one question on a grid, read for those who answered.
@@ -69,53 +78,46 @@ class GridShares:
         """Reports, those that are no answer included."""
         return int(self.counts.sum())
 
-    def shares_of(self, sets: Sequence[Booleans]) -> list[Ratio]:
+    def shares_of(self, sets: Sequence[Booleans]) -> list[Share]:
         """Estimate the share of each set, whose values are `values[inside]`, with its interval.
 
-        As `mean` would of the set's indicator: unbiased pseudo-values where the channel has any,
-        else, or where those scatter too much, ones whose largest bias is added to the interval.
-        Ends lie in [0, 1]. No set may hold all values, or none.
+        As `mean` would of the set's indicator. No set may hold all values, or none.
         """
-        place = np.searchsorted(self.values, self.truths)
-        answered = ~np.isnan(self.truths)
-        inside = np.array([np.append(one, False)[place] for one in sets])
-        # 1 for a value of the set, -1 for another, 0 for no answer
-        targets = np.where(answered, 2.0 * inside - 1, 0.0)
-        values, bias = set_values(self.channel, targets, self.n)
-        b, b_bias = np.ones(self.counts.size), 0.0
-        if not answered.all():
-            found = pseudo_values(self.channel, answered.astype(np.float64), self.n)
-            b, b_bias = found.values, found.bias
-        return [
-            self._share(target, a, float(a_bias) + b_bias, answered, b)
-            for target, a, a_bias in zip(targets, values, bias, strict=True)
-        ]
-
-    def _share(
-        self, target: Floats, a: Floats, bias: float, answered: Booleans, b: Floats
-    ) -> Ratio:
-        """The ratio of the means of a and b, moved from [-1, 1] to [0, 1]."""
-        f, unbiased = self.counts / self.n, self.n / max(self.n - 1, 1)
-        mean_a, mean_b = float(f @ a), float(f @ b)
-        if mean_b <= 0:
-            raise _nobody()
-        rest_a, rest_b = a - mean_a, b - mean_b
-        moments = Moments(
-            mean_a,
-            mean_b,
-            unbiased * float(f @ rest_a**2),
-            unbiased * float(f @ (rest_a * rest_b)),
-            unbiased * float(f @ rest_b**2),
+        found = set_ratios(self.channel, self.truths, sets, self.n).intervals(
+            self.counts[None], self.level
         )
-        scatter = least_scatter(self.channel, target, answered, a, b)
-        floor = scatter.among(1.0 if answered.all() else mean_b)
-        found = ratio_interval(moments, floor, bias, self.n, self.level)
-        return Ratio(
+        if np.isnan(found.estimate).any():
+            raise _nobody()
+        # The ratios are those of indicators moved to [-1, 1].
+        columns = (
             (1 + found.estimate) / 2,
             found.std_error / 2,
             (1 + found.low) / 2,
             (1 + found.high) / 2,
         )
+        return [Share(*map(float, one)) for one in np.concatenate(columns, axis=1)]
+
+
+def set_ratios(
+    channel: GridChannel, truths: Floats, sets: Sequence[Booleans], n: int
+) -> PseudoRatios:
+    """How n reports are read for the share of each set among those who answered.
+
+    `truths` has shape (truths,), nan for no answer; a set marks some of the different values,
+    ascending. Unbiased pseudo-values of least variance where the channel has any, else, or where
+    those scatter too much, ones whose largest bias is added to the interval.
+    """
+    answered = ~np.isnan(truths)
+    place = np.searchsorted(np.unique(truths[answered]), truths)
+    inside = np.array([np.append(one, False)[place] for one in sets])
+    # 1 for a value of the set, -1 for another, 0 for no answer
+    targets = np.where(answered, 2.0 * inside - 1, 0.0)
+    values, bias = set_values(channel, targets, n)
+    b, b_bias = np.ones(values.shape[1]), 0.0
+    if not answered.all():
+        found = pseudo_values(channel, answered.astype(np.float64), n)
+        b, b_bias = found.values, found.bias
+    return pseudo_ratios(channel, targets, answered, values, b, bias + b_bias)
 
 
 def grid_shares(

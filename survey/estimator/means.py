@@ -12,15 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError
 from survey.estimator.counts import reports_from, whole_counts
+from survey.estimator.pseudo_ratio import PseudoRatios, pseudo_ratios
 from survey.estimator.pseudo_values import PseudoValues, pseudo_values
-from survey.estimator.ratio import Moments, ratio_interval
 from survey.estimator.result import Result
-from survey.estimator.scatter import LeastScatter, least_scatter
 from survey.estimator.shares import EFFECTIVE_RANGE
 from survey.mechanism import SubsetSelection, WeightTable
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 CACHED_QUESTIONS = 64
 """Questions whose way of being read is remembered; one takes at most 100 kB."""
@@ -78,13 +76,18 @@ def mean(
     else it is Fieller's for the ratio. It is clipped to the range of the values and never empty.
     Where a and b are not exactly unbiased (see `pseudo_values`) their largest bias is added.
 
-    Valid when respondents answer truthfully and independently; approximate for small n.
+    Valid when respondents answer truthfully and independently; approximate for small n. The end
+    on the side to which reports lean lies further out (`ratio_interval`): without that coverage
+    falls to .89 (randomized response, five points, n = 50, epsilon 7, one in ten at the far end).
+    Coverage at .95, least over nine mechanisms, epsilon 1, 4 and 7, n 50 to 1,000, seven
+    distributions with people at the ends, with and without an answer that is none: .948
+    (`tests/benchmarks/means.py`; 20,000 rounds each).
     Sources: Duchi, Jordan, Wainwright 2018 (one bit); Wang et al. 2019 (piecewise, hybrid);
-    Fieller 1954.
+    Fieller 1954; Johnson 1978 (leaning).
 
     >>> from survey.mechanism.numeric import one_bit
     >>> mean([400, 600], one_bit(11, 2), range(11))
-    Mean(6.313, std_error=0.204, 95% from 5.91 to 6.712, n=1000, n_effective=562.0, method='t')
+    Mean(6.313, std_error=0.204, 95% from 5.906 to 6.713, n=1000, n_effective=562.0, method='t')
     """
     if isinstance(channel, SubsetSelection) and channel.d > 1:
         raise ChannelError(f"d = {channel.d}: the mean needs one count per report, not per option")
@@ -96,21 +99,20 @@ def mean(
     x = _checked_values(values, truths)
     # nan never equals itself, so it would never be found in the cache.
     reading = _reading(channel, tuple(None if v != v else v for v in x.tolist()), n)
-    moments = _moments(c, n, reading.a, reading.b)
-    floor = reading.scatter.among(moments.mean_b if reading.some_silent else 1.0)
-    scaled = ratio_interval(moments, floor, reading.bias, n, level)
+    found = reading.intervals(c[None], level)
+    estimate, std_error, conf_low, conf_high = (float(column[0, 0]) for column in found)
     low, high = float(np.nanmin(x)), float(np.nanmax(x))
     middle, half = (low + high) / 2, (high - low) / 2
     method = "fieller" if reading.some_silent else "t"
     return Mean(
-        estimate=middle + half * scaled.estimate,
-        std_error=half * scaled.std_error,
-        conf_low=max(middle + half * scaled.low, low),
-        conf_high=min(middle + half * scaled.high, high),
+        estimate=middle + half * estimate,
+        std_error=half * std_error,
+        conf_low=max(middle + half * conf_low, low),
+        conf_high=min(middle + half * conf_high, high),
         n=n,
-        n_effective=_effective(scaled.estimate, scaled.std_error),
+        n_effective=_effective(estimate, std_error),
         level=level,
-        method=f"{method}, with bias" if reading.bias else method,
+        method=f"{method}, with bias" if reading.bias[0] else method,
         low=low,
         high=high,
     )
@@ -134,19 +136,10 @@ def _checked_values(values: Sequence[float | None] | ArrayLike, truths: int) -> 
     return x
 
 
-@dataclass(frozen=True, eq=False)
-class _Reading:
-    """Pseudo-values of reports for values on [-1, 1] and for having answered, and their limits."""
-
-    a: Floats
-    b: Floats
-    bias: float
-    some_silent: bool
-    scatter: LeastScatter
-
-
 @lru_cache(maxsize=CACHED_QUESTIONS)
-def _reading(channel: SubsetSelection | WeightTable, values: tuple[float, ...], n: int) -> _Reading:
+def _reading(
+    channel: SubsetSelection | WeightTable, values: tuple[float, ...], n: int
+) -> PseudoRatios:
     """How n reports are read; the values are scaled to [-1, 1], where the bias of b matters least.
 
     Without silent truths b is 1 for every report.
@@ -159,23 +152,8 @@ def _reading(channel: SubsetSelection | WeightTable, values: tuple[float, ...], 
     b = PseudoValues(np.ones(len(a.values)), 0.0)
     if not answered.all():
         b = pseudo_values(channel, answered.astype(np.float64), n)
-    scatter = least_scatter(channel, target, answered, a.values, b.values)
-    return _Reading(a.values, b.values, a.bias + b.bias, not answered.all(), scatter)
-
-
-def _moments(counts: Integers, n: int, a: Floats, b: Floats) -> Moments:
-    """Means and (co)variances of the pseudo-values of the reports that came."""
-    f = counts / n
-    mean_a, mean_b = float(f @ a), float(f @ b)
-    rest_a, rest_b = a - mean_a, b - mean_b
-    unbiased = n / max(n - 1, 1)
-    return Moments(
-        mean_a,
-        mean_b,
-        unbiased * float(f @ rest_a**2),
-        unbiased * float(f @ (rest_a * rest_b)),
-        unbiased * float(f @ rest_b**2),
-    )
+    bias = np.array([a.bias + b.bias])
+    return pseudo_ratios(channel, target[None], answered, a.values[None], b.values, bias)
 
 
 def _effective(estimate: float, std_error: float) -> float:

@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from survey.errors import ChannelError
 from survey.estimator.counts import whole_counts
 from survey.estimator.means import mean
-from survey.estimator.proportions import proportions
+from survey.estimator.proportions import membership, proportions, subset_shares
 from survey.estimator.pseudo_values import left_inverse, pseudo_values
 from survey.estimator.result import Result
+from survey.estimator.shares import Proportions
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 
 Floats = NDArray[np.float64]
@@ -75,9 +77,16 @@ class _Extremes(NamedTuple):
 
 
 def poisoning(
-    counts: ArrayLike, channel: AnyChannel, *, n: int | None = None, level: float = 0.95
+    counts: ArrayLike,
+    channel: AnyChannel,
+    *,
+    n: int | None = None,
+    patterns: Sequence[Sequence[int]] | None = None,
+    level: float = 0.95,
 ) -> Poisoning:
     """Bound what fake reports can have done to each share; arguments as in `proportions`.
+
+    With `patterns` the counts are those of `subset_shares`, and the shares those of its options.
 
     A fake that takes the place of an average report moves the estimate by
     max(g_max - estimate, estimate - g_min)/n, for options of p and q up by (1 - lambda)/((p-q) n),
@@ -87,7 +96,10 @@ def poisoning(
 
     Where every report holds only some options (sampled bits) all fakes may claim to have been
     asked about the same one; where as many reports bear on an option as there are fakes, nothing
-    is left, and the band is [0, 1].
+    is left, and the band is [0, 1]. Of patterns one report moves an option's share by
+    (1 - lambda_j)/((p-q) n), lambda_j the part of reports whose pattern holds it.
+    For other estimates there are `poisoning_of_mean`, `poisoning_of_answered`,
+    `poisoning_of_no_answers`.
     Sources: Cheu, Smith, Ullman 2021; Cao, Jia, Gong 2021 (the attack that reaches the bound).
 
     >>> from survey.mechanism import grr
@@ -95,23 +107,32 @@ def poisoning(
     >>> found.fakes_per_margin.tolist(), found.low_10.round(3).tolist()
     ([62, 62], [0.389, 0.389])
     """
+    if patterns is not None:
+        return _of_patterns(counts, channel, patterns, level)
     shares = proportions(counts, channel, n=n, level=level)
     if isinstance(channel, WeightTable):
         G = left_inverse(channel)
-        least, most = G.min(axis=1), G.max(axis=1)
-    else:
-        D = channel.p - channel.q
-        ends = np.sort([-channel.q / D, (1 - channel.q) / D])
-        least, most = (np.full(shares.estimate.size, end) for end in ends)
-    asked = shares.reports > 0
-    extremes = _Extremes(
-        np.where(asked, np.nan_to_num(shares.estimate), 0.5),
-        np.where(asked, np.nan_to_num(shares.std_error), np.inf),
-        least,
-        most,
-        shares.reports,
-    )
-    return _bounded(extremes, shares.n, level)
+        return bounded(shares, G.min(axis=1), G.max(axis=1))
+    return bounded(shares, *_binary_ends(channel, np.full(shares.estimate.size, channel.q)))
+
+
+def _of_patterns(
+    counts: ArrayLike, channel: AnyChannel, patterns: Sequence[Sequence[int]], level: float
+) -> Poisoning:
+    if not isinstance(channel, SubsetSelection):
+        raise ChannelError("patterns are reported by generalized randomized response")
+    options = 1 + max((option for pattern in patterns for option in pattern), default=0)
+    shares = subset_shares(counts, channel, patterns, options, level=level)
+    # N_j of the patterns hold option j: reported with N_j q when it was not ticked.
+    holding = membership(patterns, channel.k, options).sum(axis=1)
+    return bounded(shares, *_binary_ends(channel, holding * channel.q))
+
+
+def _binary_ends(channel: SubsetSelection | BitVector, q: Floats) -> tuple[Floats, Floats]:
+    """The least and largest of (supported - q)/D, supported 0 or 1."""
+    D = channel.p - channel.q
+    least, most = np.sort(np.stack([-q, 1 - q]) / D, axis=0)
+    return least, most
 
 
 def poisoning_of_mean(
@@ -148,7 +169,7 @@ def poisoning_of_mean(
     moved = _ratios(A * (1 - one) + one * a, B * (1 - one) + one * b)
     bands = [_ratios(A - part * a, B - part * b) for part in FAKES]
     margin = float(ndtri((1 + level) / 2)) * found.std_error
-    return _result(
+    return poisoned(
         np.array([middle + half * at]),
         np.array([margin]),
         half * np.array([max(moved[1] - at, at - moved[0])]),
@@ -165,12 +186,22 @@ def _ratios(top: Floats, bottom: Floats) -> tuple[float, float]:
     return float((top / bottom).min()), float((top / bottom).max())
 
 
-def _bounded(found: _Extremes, n: int, level: float) -> Poisoning:
+def bounded(shares: Proportions, least: Floats, most: Floats) -> Poisoning:
+    """The bounds of shares whose reports have pseudo-values from least to most, shape (k,)."""
+    asked = shares.reports > 0
+    found = _Extremes(
+        np.where(asked, np.nan_to_num(shares.estimate), 0.5),
+        np.where(asked, np.nan_to_num(shares.std_error), np.inf),
+        least,
+        most,
+        shares.reports,
+    )
+    n, level = shares.n, shares.level
     reports = np.maximum(found.reports, 1)
     shift = np.maximum(found.most - found.estimate, found.estimate - found.least) / reports
     margin = float(ndtri((1 + level) / 2)) * found.std_error
     ends = np.array([_band(found, part * n / reports) for part in FAKES])
-    return _result(found.estimate, margin, shift, np.clip(ends, 0.0, 1.0), n, level)
+    return poisoned(found.estimate, margin, shift, np.clip(ends, 0.0, 1.0), n, level)
 
 
 def _band(found: _Extremes, part: Floats) -> tuple[Floats, Floats]:
@@ -181,9 +212,10 @@ def _band(found: _Extremes, part: Floats) -> tuple[Floats, Floats]:
     return np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)
 
 
-def _result(
+def poisoned(
     estimate: Floats, margin: Floats, shift: Floats, ends: Floats, n: int, level: float
 ) -> Poisoning:
+    """The result, from the bands of all `FAKES` as ends of shape (3, 2, estimates)."""
     # Where nobody was asked no margin is finite: all n fakes do not move it further.
     needed = np.ceil(np.minimum(margin / shift, n)).astype(np.int64)
     (low_1, high_1), (low_5, high_5), (low_10, high_10) = ends

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,8 +12,14 @@ from survey.errors import ChannelError, CountsError
 from survey.estimator.binomial import Asked, binomial_shares
 from survey.estimator.counts import check_at_most, checked_n, reports_from, whole_counts
 from survey.estimator.intervals import DEFAULT_INTERVAL, ReportChances
-from survey.estimator.likelihood import most_likely_shares, require_two_options
-from survey.estimator.shares import Proportions
+from survey.estimator.likelihood import require_two_options
+from survey.estimator.reported_sets import (
+    checked_sets,
+    most_likely_of_sets,
+    most_likely_of_supports,
+)
+from survey.estimator.shares import LIKELIHOOD, PROJECTION, Proportions
+from survey.estimator.simplex import norm_sub
 from survey.estimator.table_shares import table_shares
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 
@@ -33,9 +40,9 @@ def proportions(
     """Estimate the share of each true answer from counts of reports.
 
     `counts` are those that `channel.count` makes, `channel` is the one every device ran:
-    SubsetSelection   supports per option, sum n d; for d > 1 there is no mle (nan): counts per
-                      option do not determine the likelihood of reported sets, and a product of
-                      their binomials would be no likelihood; for display there is `norm_sub`
+    SubsetSelection   supports per option, sum n d; for 1 < d < k-1 they do not determine the
+                      likelihood of the reported sets, and mle is the projection of the estimate;
+                      `set_shares` reads the sets themselves
     BitVector         ones per option, and `n`; with sampled options first the times each was asked
     WeightTable       one count per report; shares of its truths, "no answer" ones included
     `n`, the number of reports, is needed only where the counts do not tell it.
@@ -62,7 +69,7 @@ def proportions(
 
     >>> from survey.mechanism import grr
     >>> proportions([700, 1300], grr(2, "3/4"))
-    Proportions(n=2000, level=0.9500, method='feldman-cousins')
+    Proportions(n=2000, level=0.9500, method='feldman-cousins', mle_method='maximum likelihood')
     option  estimate     mle  std_error  conf_low  conf_high  n_effective  reports
          0    0.2000  0.2000     0.0213    0.1583     0.2423     351.6484     2000
          1    0.8000  0.8000     0.0213    0.7577     0.8417     351.6484     2000
@@ -73,7 +80,19 @@ def proportions(
     if isinstance(channel, SubsetSelection):
         return _set_shares(counts, channel, n, asked)
     c = whole_counts(counts, channel.reports, "one per report")
-    return table_shares(c, reports_from(int(c.sum()), 1, n), channel, asked)
+    found = table_shares(c, reports_from(int(c.sum()), 1, n), channel, asked)
+    return displayed(found, found.mle)
+
+
+def displayed(found: Proportions, most_likely: Floats) -> Proportions:
+    """The same with the most likely shares, or where these are nan the nearest possible ones.
+
+    The nearest in the plain distance: under a uniform truth the errors of options exchangeable in
+    the channel are equally correlated, so it is the distance weighted by their covariance too.
+    """
+    if np.isnan(most_likely).any():
+        return replace(found, mle=norm_sub(found.estimate), mle_method=PROJECTION)
+    return replace(found, mle=most_likely, mle_method=LIKELIHOOD)
 
 
 def subset_shares(
@@ -116,6 +135,34 @@ def subset_shares(
     )
 
 
+def set_shares(
+    reports: ArrayLike,
+    channel: SubsetSelection,
+    *,
+    level: float = 0.95,
+    interval: str = DEFAULT_INTERVAL,
+    simultaneous: bool = False,
+    target: str = "population",
+) -> Proportions:
+    """Estimate the share of each true answer from the reported sets themselves, row by row.
+
+    `reports` has shape (n, k), 1 (or True) where the report holds the option, as `channel.perturb`
+    gives them for d > 1. All is as in `proportions` of their supports except mle, which here is of
+    maximum likelihood for every d (`most_likely_of_sets`): in simulations its root mean squared
+    error is .93 to 1.01 of the projection's at 5 to 10 options.
+
+    >>> pair = SubsetSelection(k=4, d=2, T=3, L=1)
+    >>> members = pair.perturb(np.zeros(2000, dtype=np.int64), np.random.default_rng(1))
+    >>> found = set_shares(members, pair)
+    >>> found.mle.round(2).tolist(), found.mle_method
+    ([0.92, 0.06, 0.0, 0.02], 'maximum likelihood')
+    """
+    members = checked_sets(reports, channel)
+    asked = Asked.of(target, interval, level, simultaneous)
+    found = _set_shares(members.sum(axis=0, dtype=np.int64), channel, len(members), asked)
+    return displayed(found, most_likely_of_sets(members, channel))
+
+
 def debias(report_shares: ArrayLike, channel: ReportChances) -> Floats:
     """The linear estimate pi = (f - q)/(p - q) from shares f of reports, elementwise.
 
@@ -139,9 +186,8 @@ def _set_shares(
     n = reports_from(int(c.sum()), channel.d, n)
     reports = np.full(channel.k, n)
     check_at_most(c, reports, "reports support it")
-    none = np.full(channel.k, np.nan)
-    mle = most_likely_shares(c, channel) if channel.d == 1 else none
-    return binomial_shares(c, reports, *_alike(channel, channel.k), asked, n=n, mle=mle)
+    found = binomial_shares(c, reports, *_alike(channel, channel.k), asked, n=n)
+    return displayed(found, most_likely_of_supports(c, n, channel))
 
 
 def _bit_shares(counts: ArrayLike, channel: BitVector, n: int | None, asked: Asked) -> Proportions:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survey.estimator.grid_shares import GridShares, grid_shares
-from survey.estimator.ratio import Ratio
+from survey.estimator.grid_shares import Share, grid_shares
 from survey.estimator.result import Result
 from survey.mechanism import SubsetSelection, WeightTable
 
@@ -80,7 +79,8 @@ def quantiles(
     found = grid_shares(counts, channel, values, method, level)
     below = np.cumsum(found.shares)
     middle = np.array([int(np.argmax(below >= s - ROUNDING)) for s in asked])
-    curve = _Curve(found)
+    grid = np.arange(found.values.size)
+    curve = Curve(grid.size - 1, lambda places: found.shares_of([grid <= at for at in places]))
     ends = np.array([curve.quantile_ends(float(s)) for s in asked])
     low, high = np.minimum(ends[:, 0], middle), np.maximum(ends[:, 1], middle)
     bounded = (low > 0) | (high < found.values.size - 1)
@@ -115,13 +115,17 @@ def median(
     return quantiles(counts, channel, values, (0.5,), level=level, method=method)
 
 
-class _Curve:
-    """Intervals of F at places of the grid, each computed once, when it is needed."""
+class Curve:
+    """Intervals of F at places of a grid, each asked for once, when it is needed.
 
-    def __init__(self, found: GridShares) -> None:
-        self.found = found
-        self.last = found.values.size - 1
-        self.known: dict[int, Ratio] = {}
+    `look` gives those of some places, in their order; `last` is the place of the largest value,
+    where F is 1.
+    """
+
+    def __init__(self, last: int, look: Callable[[list[int]], list[Share]]) -> None:
+        self.last = last
+        self.look = look
+        self.known: dict[int, Share] = {}
 
     def quantile_ends(self, share: float) -> tuple[int, int]:
         """Places of the least and the largest value that is not refused as quantile."""
@@ -137,11 +141,9 @@ class _Curve:
     def _look(self, places: list[int]) -> None:
         new = [place for place in places if place not in self.known]
         if new:
-            grid = np.arange(self.last + 1)
-            found = self.found.shares_of([grid <= place for place in new])
-            self.known.update(zip(new, found, strict=True))
+            self.known.update(zip(new, self.look(new), strict=True))
 
-    def _at(self, place: int) -> Ratio:
+    def _at(self, place: int) -> Share:
         self._look([place])
         return self.known[place]
 

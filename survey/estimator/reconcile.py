@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from survey.errors import ChannelError, CountsError, DesignError
+from survey.estimator.axes import along, axis
 from survey.estimator.counts import reports_from, whole_counts
-from survey.estimator.likelihood import require_two_options
 from survey.estimator.proportional_fitting import Margin, Margins, checked_margins, fitted
-from survey.estimator.pseudo_values import left_inverse
 from survey.estimator.reading import checked_level
 from survey.estimator.result import Result
 from survey.mechanism import SubsetSelection, WeightTable
@@ -76,14 +75,14 @@ def joint_shares(
     truths = tuple(G.shape[0] for G in inverses)
     if np.prod(truths) > LARGEST_TABLE:
         raise CountsError(f"a table of {np.prod(truths)} cells: the largest is {LARGEST_TABLE:,}")
-    estimate = _along_each_axis(inverses, counts / n)
+    estimate = along(counts / n, inverses)
     # sum_y f_y g_ty g_uy: the rows G_t x G_u, along each axis, applied to f.
     pairs = [np.einsum("tr,ur->tur", G, G).reshape(-1, G.shape[1]) for G in inverses]
     seen = (counts + 1 / counts.size) / (n + 1)
-    second = _along_each_axis(pairs, seen).reshape([k for k in truths for _ in (0, 1)])
+    second = along(seen, pairs).reshape([k for k in truths for _ in (0, 1)])
     order = [*range(0, 2 * len(truths), 2), *range(1, 2 * len(truths), 2)]
     square = second.transpose(order).reshape(estimate.size, estimate.size)
-    middle = _along_each_axis(inverses, seen).ravel()
+    middle = along(seen, inverses).ravel()
     return estimate, (square - np.outer(middle, middle)) / n
 
 
@@ -145,19 +144,10 @@ def _result(x: Floats, error: Floats, covariance: Floats, known: list[Margin], l
 
 
 def _inverse(channel: SubsetSelection | WeightTable) -> Floats:
-    """G with E[G_t(report) | truth u] = [t = u]; for one answer at a time (I - q J)/(p-q)."""
-    if isinstance(channel, WeightTable):
-        return left_inverse(channel)
-    if channel.d > 1:
+    """G with E[G_t(report) | truth u] = [t = u], for one answer at a time."""
+    if isinstance(channel, SubsetSelection) and channel.d > 1:
         raise ChannelError(f"d = {channel.d}: joint shares need one report at a time, d = 1")
-    require_two_options(channel)
-    return np.asarray((np.eye(channel.k) - channel.q) / (channel.p - channel.q))
-
-
-def _along_each_axis(matrices: Sequence[Floats], table: Floats) -> Floats:
-    for axis, matrix in enumerate(matrices):
-        table = np.moveaxis(np.tensordot(matrix, table, axes=(1, axis)), 0, axis)
-    return table
+    return axis(channel).means
 
 
 def _checked_covariance(covariance: ArrayLike, cells: int) -> Floats:

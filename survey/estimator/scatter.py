@@ -22,16 +22,21 @@ class LeastScatter:
 
     Var(a - r b) = sum pi_i w_i(r), w_i(r) = E[(a - r b)^2 | i]. Among people who answered with
     mean r it is at least the lower convex hull of the points (x_i, w_i(r)) at r, `answering`;
-    among the others at least their smallest w_i, `silent`; both at each of `RATIOS`.
+    among the others at least their smallest w_i, `silent`; both at each of `RATIOS`, the last
+    axis.
     """
 
     answering: Floats
     silent: Floats
 
-    def among(self, answered: float) -> Floats:
-        """The two weighted by the share of people who answered, clipped to [0, 1]."""
-        share = min(max(answered, 0.0), 1.0)
-        return np.maximum(share * self.answering + (1 - share) * self.silent, 0.0)
+    def among(self, answered: Floats) -> Floats:
+        """The two weighted by shares of people who answered, clipped to [0, 1].
+
+        Of shape (shares, 65), or (sets, shares, 65) for the scatter of several sets.
+        """
+        share = np.clip(answered, 0.0, 1.0)[:, None]
+        answering, silent = self.answering[..., None, :], self.silent[..., None, :]
+        return np.maximum(share * answering + (1 - share) * silent, 0.0)
 
 
 def least_scatter(

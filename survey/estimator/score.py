@@ -42,40 +42,48 @@ class SecondMoment(NamedTuple):
 
 def score_ends(
     estimate: Floats,
-    n: Floats,
+    n: Floats | int,
     own: Floats,
     other: Floats,
     level: float,
     skewness: Floats | None = None,
+    *,
+    fixed: bool = False,
 ) -> tuple[Floats, Floats]:
     """The x with n (est - x)^2 <= z^2 (x own + (1-x) other - x^2), all of one shape.
 
     `skewness` (of one pseudo-value) moves the end on its side outwards, to the quantile
     z + skew (z^2 - 1)/(6 sqrt n) of Edgeworth's expansion (Hall 1992); the other end stays.
+    `fixed` leaves out the sampling, x (1-x), for the share among these n respondents.
     For a binomial share of reports, own = (p (1-q)^2 + (1-p) q^2)/D^2 and other = q(1-q)/D^2,
     this is Wilson's interval of f mapped by (f-q)/D. Never of zero width. Source: Wilson 1927.
 
-    >>> low, high = score_ends(np.array([.3]), np.array([10.]), np.array([1.]), np.array([0.]), .95)
+    >>> low, high = score_ends(np.array([.3]), 10, np.array([1.]), np.array([0.]), .95)
     >>> low.round(4), high.round(4)
     (array([0.1078]), array([0.6032]))
     """
     check_level(level)
     z = float(ndtri((1 + level) / 2))
     moved = 0.0 if skewness is None else skewness * (z**2 - 1) / (6 * np.sqrt(n))
-    low, _ = _solved(estimate, n, own, other, (z + np.clip(moved, 0.0, MOST_SKEW)) ** 2)
-    _, high = _solved(estimate, n, own, other, (z + np.clip(-moved, 0.0, MOST_SKEW)) ** 2)
+    # Var = other + slope x - curve x^2
+    slope, curve = (own - other - 1, 0) if fixed else (own - other, 1)
+    below, above = (
+        (z + np.clip(one, 0.0, MOST_SKEW)) ** 2 for one in (np.asarray(moved), -np.asarray(moved))
+    )
+    low, _ = _solved(estimate, n, slope, curve, other, below)
+    _, high = _solved(estimate, n, slope, curve, other, above)
     return low, high
 
 
 def _solved(
-    estimate: Floats, n: Floats, own: Floats, other: Floats, z2: Floats
+    estimate: Floats, n: Floats | int, slope: Floats, curve: int, other: Floats, z2: Floats
 ) -> tuple[Floats, Floats]:
-    # (n + z^2) x^2 - 2 h x + n est^2 - z^2 other = 0, h = n est + z^2 (own - other)/2
-    h = n * estimate + z2 * (own - other) / 2
-    # h^2 - (n + z^2)(n est^2 - z^2 other), without the difference of two numbers of size n^2
-    variance = np.maximum(estimate * own + (1 - estimate) * other - estimate**2, 0.0)
-    root = np.sqrt(z2 * (n * variance + z2 * ((own - other) ** 2 / 4 + other)))
-    return np.asarray((h - root) / (n + z2)), np.asarray((h + root) / (n + z2))
+    # whole x^2 - 2 h x + n est^2 - z^2 other = 0, h = n est + z^2 slope/2
+    whole, h = n + curve * z2, n * estimate + z2 * slope / 2
+    # h^2 - whole (n est^2 - z^2 other), without the difference of two numbers of size n^2
+    variance = np.maximum(other + slope * estimate - curve * estimate**2, 0.0)
+    root = np.sqrt(z2 * (n * variance + z2 * (slope**2 / 4 + curve * other)))
+    return np.asarray((h - root) / whole), np.asarray((h + root) / whole)
 
 
 def check_level(level: float) -> None:

@@ -15,6 +15,9 @@ Integers = NDArray[np.int64]
 FIXED_POPULATION = "fixed-population"
 """The interval for the shares among these very respondents."""
 
+LIKELIHOOD, PROJECTION, EACH_OPTION = "maximum likelihood", "projection", "each option alone"
+"""How the shares to display were found; see `Proportions.mle_method`."""
+
 EFFECTIVE_RANGE = (0.01, 0.99)
 """Shares are clipped to this range before a number of effective answers is computed."""
 
@@ -60,7 +63,7 @@ class Proportions(Result):
     """Estimated shares of the k true answers; arrays have shape (k,) and cannot be written.
 
     estimate     linear in the counts: unbiased, may lie outside [0, 1]
-    mle          the most likely shares, in [0, 1], for display only; nan where there is none
+    mle          the most likely shares, in [0, 1], for display only; `mle_method` says how exactly
     std_error    of `estimate`, for the population the respondents are a sample of; for these
                  respondents alone with the interval "fixed-population"
     conf_low     ends of the interval, in [0, 1]; `estimate` may lie outside them
@@ -72,6 +75,10 @@ class Proportions(Result):
     method       the interval that was used
     reports      reports that bear on each option: n, or fewer where each person is asked some
     moments      how far a single report's pseudo-values scatter
+    mle_method   "maximum likelihood": of all shares together; "projection": the possible shares
+                 nearest to `estimate` (`norm_sub`), where counts do not tell the likelihood or its
+                 maximum was not found in time; "each option alone": of options of which several
+                 may be true, the most likely share of each
 
     An option that nobody was asked about has nan, the interval [0, 1] and no effective answers.
     """
@@ -87,6 +94,7 @@ class Proportions(Result):
     method: str
     reports: Integers
     moments: SecondMoments
+    mle_method: str = EACH_OPTION
 
     @property
     def target(self) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtri
+from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError
-from survey.estimator.binomial import RESPONDENTS, Asked, binomial_shares
+from survey.estimator.binomial import POPULATION, RESPONDENTS, Asked, binomial_shares
 from survey.estimator.counts import reports_from, whole_counts
 from survey.estimator.expectation import expectation_maximization
 from survey.estimator.intervals import DEFAULT_INTERVAL
 from survey.estimator.pseudo_values import expected, left_inverse, pseudo_values
+from survey.estimator.score import score_ends
 from survey.estimator.shares import (
     FIXED_POPULATION,
     Proportions,
@@ -55,12 +55,19 @@ def _most_likely(counts: bytes, channel: WeightTable) -> Floats:
 
 
 def no_answer_shares(
-    counts: NDArray[np.int64], channel: WeightTable, *, level: float = 0.95
+    counts: ArrayLike,
+    channel: WeightTable,
+    *,
+    level: float = 0.95,
+    simultaneous: bool = False,
+    target: str = POPULATION,
 ) -> Proportions:
     """Shares of the truths that are no answer ("prefer not to say"), among all people.
 
     They can be learned also from tables whose other shares cannot, such as one bit. `counts` are
-    one per report. Arrays have one number per such truth; there is no mle (nan).
+    one per report. Arrays have one number per such truth; the mle is the estimate moved into
+    [0, 1], each alone. `level`, `simultaneous` (over these truths) and `target` are those of
+    `proportions`.
 
     >>> from survey.mechanism.numeric import one_bit
     >>> no_answer_shares([500, 480, 300], one_bit(11, 1, no_answers=1)).estimate.round(2).tolist()
@@ -74,8 +81,8 @@ def no_answer_shares(
     found = [pseudo_values(channel, np.eye(1, channel.truths, t)[0], n) for t in truths]
     G = np.stack([one.values for one in found])
     bias = np.array([one.bias for one in found])
-    mle = np.full(len(G), np.nan)
-    asked = Asked(DEFAULT_INTERVAL, level)
+    mle = np.clip(G @ (c / c.sum()), 0.0, 1.0)
+    asked = Asked.of(target, DEFAULT_INTERVAL, level, simultaneous)
     return _score_shares(c, n, G, _second_moments(channel, G, truths), bias, mle, asked)
 
 
@@ -129,23 +136,11 @@ def _score_shares(
 def score_interval(
     estimate: Floats, n: int, moments: SecondMoments, level: float, *, fixed: bool = False
 ) -> tuple[Floats, Floats]:
-    """Wilson's score interval with the largest variance the other options could give.
+    """`score_ends` with the largest variance the other options could give, in [0, 1].
 
-    The x with n (est - x)^2 <= z^2 (x m + (1-x) M - x^2), m = E[g^2 | own truth], M the largest
-    E[g^2 | another], in [0, 1]. The estimate is clipped to [0, 1] for it, which only adds to the
-    interval, so that it always has a width. Source: Wilson 1927, for a mean instead of a count.
-    `fixed` leaves out the sampling, x (1-x), for the share among these n respondents.
+    The estimate is clipped to [0, 1] for it, which only adds to the interval, so that it always
+    has a width.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level = {level!r} must be between 0 and 1, for example 0.95")
-    z2 = float(ndtri((1 + level) / 2)) ** 2
     x = np.clip(estimate, 0.0, 1.0)
-    # Var = M + slope x - curve x^2
-    slope = moments.own - moments.other - (1.0 if fixed else 0.0)
-    curve, variance = (0.0, moments.randomization(x)) if fixed else (1.0, moments.variance(x))
-    # (n + curve z^2) x^2 - 2 h x + n est^2 - z^2 M = 0, h = n est + z^2 slope/2
-    whole, h = n + curve * z2, n * x + z2 * slope / 2
-    # h^2 - whole (n est^2 - z^2 M), without the difference of two numbers of size n^2
-    root = np.sqrt(z2 * (n * variance + z2 * (slope**2 / 4 + curve * moments.other)))
-    low, high = (h - root) / whole, (h + root) / whole
+    low, high = score_ends(x, n, moments.own, moments.other, level, fixed=fixed)
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)

@@ -6,7 +6,8 @@ at n = 10 every interval that keeps its promise is wider. Above by seeded simula
 questions at shares 0, .01, .1, .5 (also with all other options but one truly 0), at sizes that hold
 n min(q, 1-p) = 200. Feldman-Cousins is computed exactly at every n here: nothing hands over, and
 that size is on the grid to show it. Then the mean squared error of the linear estimate over the
-Cramér-Rao bound, from the inverse of the Fisher information.
+Cramér-Rao bound, from the inverse of the Fisher information. Last, differences of two groups by
+exact enumeration, at every pair of 41 shares, corners included.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.estimator import debias, proportions
+from survey.estimator.difference_intervals import DEFAULT_DIFFERENCE, DIFFERENCE_INTERVALS
 from survey.estimator.intervals import (
     DEFAULT_INTERVAL,
     INTERVALS,
@@ -25,6 +27,7 @@ from survey.estimator.intervals import (
     confidence_interval,
 )
 from survey.mechanism import SubsetSelection, from_epsilon
+from tests.estimator.difference_enumeration import enumerated_difference
 from tests.estimator.enumeration import Ends, all_ends, exact_coverage, mean_width
 
 Floats = NDArray[np.float64]
@@ -46,6 +49,12 @@ EFFICIENCY_N = 1000
 LEAST_COVERAGE = 0.945
 LARGEST_WIDTH = 1.02
 EFFICIENCY = (0.98, 1.02)
+
+DIFFERENCE_SIZES = ((20, 20), (50, 50), (100, 100), (50, 200), (200, 200))
+DIFFERENCE_SHARES = np.linspace(0, 1, 41)
+DIFFERENCE_LEAST_N = 50
+LEAST_DIFFERENCE_COVERAGE = 0.942
+LARGEST_DIFFERENCE_WIDTH = 1.06
 
 FOR_THE_POPULATION = [name for name in INTERVALS if name != "fixed-population"]
 """The other one covers these respondents' share, which is another question."""
@@ -155,6 +164,37 @@ def cramer_rao(channel: SubsetSelection, pi: Floats, n: int) -> float:
     return float(np.trace(B @ np.linalg.inv(B.T @ information @ B) @ B.T))
 
 
+def compared() -> Iterator[tuple[SubsetSelection, SubsetSelection | None]]:
+    """Pairs of groups: one channel, two different ones, and one beside open answers."""
+    each = [from_epsilon(k, epsilon) for k in (2, 4) for epsilon in (0.5, 1.0, 2.0, 4.0)]
+    for place, channel in enumerate(each):
+        yield from ((channel, other) for other in each[place:])
+        yield channel, None
+
+
+def differences() -> None:
+    """Print least coverage and width by size, and what of it has a target."""
+    print(f"\n{'difference':<16}{'sizes':>12}{'least coverage':>16}{'width / MOVER':>15}")
+    least, widths = [], []
+    for n in DIFFERENCE_SIZES:
+        cells = {
+            name: [enumerated_difference(n, pair, name, DIFFERENCE_SHARES) for pair in compared()]
+            for name in DIFFERENCE_INTERVALS
+        }
+        mover = np.mean([each.width.mean() for each in cells["mover-wilson"]])
+        for name, found in cells.items():
+            low = min(float(each.coverage.min()) for each in found)
+            width = float(np.mean([each.width.mean() for each in found]) / mover)
+            print(f"{name:<16}{n!s:>12}{low:>16.4f}{width:>15.4f}")
+            if name == DEFAULT_DIFFERENCE and min(n) >= DIFFERENCE_LEAST_N:
+                least.append(low)
+                widths.append(width)
+    label = f"difference, {DEFAULT_DIFFERENCE}: least coverage, n from 50"
+    print(f"{label:<58}{verdict(min(least), LEAST_DIFFERENCE_COVERAGE, at_least=True)}")
+    label = f"difference, {DEFAULT_DIFFERENCE}: largest mean width over MOVER's"
+    print(f"{label:<58}{verdict(max(widths), LARGEST_DIFFERENCE_WIDTH, at_least=False)}")
+
+
 def main() -> None:
     print(f"k {OPTIONS}, epsilon {[round(e, 3) for e in EPSILONS]}, level .95")
     rows, above = enumerated(), simulated()
@@ -189,6 +229,7 @@ def main() -> None:
     least, most = efficiency()
     print(f"{'linear MSE / Cramér-Rao: least':<58}{verdict(least, EFFICIENCY[0], at_least=True)}")
     print(f"{'linear MSE / Cramér-Rao: largest':<58}{verdict(most, EFFICIENCY[1], at_least=False)}")
+    differences()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from scipy.stats import multinomial
 
 from survey.errors import ChannelError, CountsError, NoBaseError
 from survey.estimator import AnsweredShares, answered_shares, proportions, subset_shares
-from survey.estimator.answered import QUARTER
+from survey.estimator.answered import HALF, QUARTER
 from survey.estimator.answered_moments import of_bits, of_patterns, of_sets, three_kinds
 from survey.estimator.fieller import ratio_ends
 from survey.mechanism import (
@@ -224,6 +224,88 @@ def test_patterns_cover():
         np.array(held) / 0.7,
     )
     assert np.all(covered >= 0.91), covered
+
+
+def exact_respondents(channel: SubsetSelection, people: list[int]) -> np.ndarray:
+    """P(every outcome of three counts) if people[i] have truth i: only devices randomize."""
+    n = sum(people)
+    chances = np.zeros((n + 1, n + 1))
+    chances[0, 0] = 1
+    for truth, number in enumerate(people):
+        one, other, rest = channel.matrix[truth]
+        for _ in range(number):
+            moved = rest * chances
+            moved[1:] += one * chances[:-1]
+            moved[:, 1:] += other * chances[:, :-1]
+            chances = moved
+    return chances
+
+
+@pytest.mark.parametrize("epsilon", ["1", "2", "4"])
+@pytest.mark.parametrize(
+    "people", [(20, 0, 0), (10, 10, 0), (5, 5, 10), (1, 15, 4), (0, 30, 10), (15, 15, 10)]
+)
+def test_shares_of_the_respondents_who_answered_cover_by_enumeration(people, epsilon):
+    channel, n = from_epsilon(3, epsilon), sum(people)
+    chances = exact_respondents(channel, people)
+    a, b = np.nonzero(chances > 1e-12)
+    counts = np.column_stack([a, b, n - a - b])
+    kinds = three_kinds(of_sets(channel, 1, 1), n)
+    estimate = (counts / n - channel.q) / (channel.p - channel.q)
+    told = 1 - estimate[:, 2] > Z * math.sqrt(kinds.bottom_if_nobody())
+    top, bottom = estimate[told, 0], 1 - estimate[told, 2]
+    shift = np.full(top.shape, HALF * kinds.one_report()[0])
+    low, high = ratio_ends(top, bottom, kinds._replace(sampled=False), shift, Z)
+    share, weight = people[0] / (people[0] + people[1]), chances[a, b][told]
+    covers = (low <= share + 1e-9) & (share - 1e-9 <= high)
+    assert np.all(low < high)
+    assert weight.sum() <= 0.5 or weight[covers].sum() / weight.sum() >= 0.95
+
+
+RESPONDENTS_OF = {
+    "generalized randomized response": (grr(4, "0.7"), [3]),
+    "pairs": (SubsetSelection(4, 2, 8, 1), [3]),
+    "table": (geometric(3, 3, 1), [3]),
+    "bits": (BitVector(4, 2, 5, 1, alone=1), [3]),
+}
+
+
+@pytest.mark.parametrize("kind", RESPONDENTS_OF)
+def test_the_error_for_the_respondents_is_the_spread_when_the_same_people_answer_again(kind):
+    channel, silent = RESPONDENTS_OF[kind]
+    people, rng = np.repeat(np.arange(4), [600, 300, 100, 500]), np.random.default_rng(5)
+    truths = np.eye(4, dtype=int)[people] if isinstance(channel, BitVector) else people
+    held, found = np.array([0.6, 0.3, 0.1]), []
+    for _ in range(300):
+        reports = channel.perturb(truths, rng)
+        counts = reports.sum(axis=0) if reports.ndim == 2 else np.bincount(reports, minlength=4)
+        found.append(answered_shares(counts, channel, silent, n=1500, target="respondents"))
+    covered = np.mean([(r.conf_low <= held) & (held <= r.conf_high) for r in found], axis=0)
+    assert np.all(covered >= 0.91), covered
+    spread = np.std([r.estimate for r in found], axis=0)
+    np.testing.assert_allclose(np.mean([r.std_error for r in found], axis=0), spread, rtol=0.15)
+    assert found[0].target == "respondents"
+    assert found[0].method == "fixed-population-fieller"
+    whole = answered_shares(counts, channel, silent, n=1500)
+    assert np.all(found[-1].std_error < whole.std_error)
+    np.testing.assert_array_equal(found[-1].n_effective, whole.n_effective)
+    np.testing.assert_array_equal(found[-1].estimate, whole.estimate)
+
+
+def test_sampled_bits_of_the_respondents_scatter_less_than_those_of_a_sample():
+    channel = BitVector(4, 2, 5, 1, alone=1, sampled=2)
+    counts = [700, 750, 760, 790, 350, 300, 200, 250]
+    sample, these = (
+        answered_shares(counts, channel, [3], target=target)
+        for target in ("population", "respondents")
+    )
+    assert np.all(these.std_error < sample.std_error)
+    assert np.all(these.conf_low < these.conf_high)
+
+
+def test_another_target_is_refused():
+    with pytest.raises(ValueError, match="unknown target 'everybody'"):
+        answered_shares([500, 300, 200], grr(3, "0.7"), [2], target="everybody")
 
 
 # -- what they are

@@ -6,25 +6,26 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom, norm
+from scipy.stats import norm
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from survey.errors import ChannelError, CountsError
-from survey.estimator.compare import Difference, _binary_group, _mover, difference
+from survey.estimator.compare import Difference, difference
 from survey.estimator.proportions import proportions
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon, grr
 from survey.mechanism.classical import two_coins
 from survey.mechanism.noise import geometric
 from survey.mechanism.numeric import one_bit
 from survey.mechanism.shapes import Explicit
+from tests.estimator.difference_enumeration import enumerated_difference
 
 HALF = grr(2, "3/4")
 WIDE = WeightTable(Explicit(((5, 1, 1, 3), (1, 5, 1, 3), (1, 1, 5, 3))))
 
 
-def test_it_is_mover_of_wilsons_ends_mapped_through_each_channel():
+def test_mover_takes_wilsons_ends_mapped_through_each_channel():
     weak = grr(2, "2/3")
-    found = difference([500, 500], [130, 170], HALF, weak)
+    found = difference([500, 500], [130, 170], HALF, weak, interval="mover-wilson")
     ends, shares = [], []
     for counts, channel in (([500, 500], HALF), ([130, 170], weak)):
         low, high = proportion_confint(np.array(counts), sum(counts), method="wilson")
@@ -41,11 +42,36 @@ def test_it_is_mover_of_wilsons_ends_mapped_through_each_channel():
 
 
 @pytest.mark.parametrize(("a", "b"), [(30, 20), (0, 5), (1, 49), (50, 50), (25, 25)])
-def test_for_open_answers_it_is_newcombes_interval(a, b):
-    found = difference([a, 60 - a], [b, 50 - b], None)
+def test_for_open_answers_mover_is_newcombes_interval(a, b):
+    found = difference([a, 60 - a], [b, 50 - b], None, interval="mover-wilson")
     low, high = confint_proportions_2indep(a, 60, b, 50, method="newcomb", compare="diff")
     assert found.conf_low[0] == pytest.approx(low, abs=1e-9)
     assert found.conf_high[0] == pytest.approx(high, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "n"), [(30, 20, (60, 50)), (20, 30, (60, 50)), (8, 9, (20, 200))]
+)
+def test_a_score_end_is_where_the_difference_is_the_quantile_and_a_part_of_a_report_away(a, b, n):
+    found = difference([a, n[0] - a], [b, n[1] - b], HALF, None)
+    estimate, moved = found.estimate[0], 0.3 * math.hypot(2 / n[0], 1 / n[1])
+    # E[g^2] at most, of g = 2 (supported - 1/4) through the channel and 0 or 1 given openly.
+    weights = n[0] / (4 * (0.75 * 0.75**2 + 0.25 * 0.25**2)), n[1]
+    for d, side in ((found.conf_low[0], 1), (found.conf_high[0], -1)):
+        x = np.average([found.share_a[0], found.share_b[0] + d], weights=weights)
+        x = min(max(x, 0, d), 1, 1 + d)
+        reported = 0.25 + 0.5 * x
+        variance = 4 * reported * (1 - reported) / n[0] + (x - d) * (1 - x + d) / n[1]
+        gap = side * (estimate - d) - moved
+        assert gap == pytest.approx(norm.ppf(0.975) * math.sqrt(variance), abs=1e-9)
+
+
+def test_the_score_at_large_n_is_the_normal_interval():
+    n = 10**8
+    found = difference([6 * n // 10, 4 * n // 10], [n // 2, n // 2], HALF)
+    reach = norm.ppf(0.975) * found.std_error
+    np.testing.assert_allclose(found.conf_high - found.estimate, reach, rtol=1e-3)
+    np.testing.assert_allclose(found.estimate - found.conf_low, reach, rtol=1e-3)
 
 
 def test_the_test_of_equal_shares_is_the_pooled_one():
@@ -88,7 +114,7 @@ def test_every_channel_can_be_compared():
 
 def test_tables_of_two_options_are_wilsons_and_larger_ones_have_score_ends():
     coins = two_coins("1/2", "1/3")
-    found = difference([420, 580], [300, 300], coins)
+    found = difference([420, 580], [300, 300], coins, interval="mover-wilson")
     p, q = coins.matrix[:, 0]
     low, high = proportion_confint(np.array([420, 300]), np.array([1000, 600]), method="wilson")
     (la, lb), (ua, ub) = (low - q) / (p - q), (high - q) / (p - q)
@@ -105,8 +131,10 @@ def test_tables_of_two_options_are_wilsons_and_larger_ones_have_score_ends():
 
 @pytest.mark.parametrize("channel", [HALF, from_epsilon(2, "0.1"), None])
 @pytest.mark.parametrize("counts", [([9, 0], [0, 9]), ([10**9, 0], [0, 1]), ([1, 0], [1, 0])])
-def test_an_interval_always_has_a_width_and_lies_between_minus_1_and_1(channel, counts):
-    found = difference(*counts, channel)
+@pytest.mark.parametrize("interval", ["score", "mover-wilson"])
+def test_an_interval_always_has_a_width_and_lies_between_minus_1_and_1(channel, counts, interval):
+    found = difference(*counts, channel, interval=interval)
+    assert found.method == interval
     assert np.all(found.conf_low < found.conf_high)
     assert np.all((found.conf_low >= -1) & (found.conf_high <= 1))
     assert np.isfinite([found.estimate, found.std_error, found.z, found.p_value]).all()
@@ -134,52 +162,39 @@ def test_groups_that_cannot_be_compared_are_refused(arguments, error, reason):
     for level in (0, 1, math.nan):
         with pytest.raises(ValueError, match="level"):
             difference([1, 2], [3, 4], HALF, level=level)
+    with pytest.raises(ValueError, match="unknown interval 'wald' of a difference"):
+        difference([1, 2], [3, 4], HALF, interval="wald")
 
 
-def exact_coverage(
-    n: tuple[int, int], channels: tuple[SubsetSelection | None, ...]
-) -> list[tuple[float, float]]:
-    """Coverage and difference of every pair of true shares, by enumerating all outcomes."""
-    chances = [(1.0, 0.0) if one is None else (one.p, one.q) for one in channels]
-    outcomes = [each.ravel() for each in np.indices([size + 1 for size in n])]
-    groups = [
-        _binary_group(c, np.full(c.size, size), p, q, size)
-        for c, size, (p, q) in zip(outcomes, n, chances, strict=True)
-    ]
-    low, high = (each.reshape(n[0] + 1, n[1] + 1) for each in _mover(*groups, 0.95))
-    assert np.all(low < high)
-    covered = []
-    for x in SHARES:
-        for y in SHARES:
-            a, b = (
-                binom.pmf(np.arange(size + 1), size, q + (p - q) * share)
-                for size, (p, q), share in zip(n, chances, (x, y), strict=True)
-            )
-            covered.append((float(a @ ((low <= x - y) & (x - y <= high)) @ b), abs(x - y)))
-    return covered
+SHARES = np.array([0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 0.97, 0.99, 1])
+"""With the corners, where nearly all of one group and nearly none of the other have the answer."""
 
 
-SHARES = (0, 0.01, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1)
+@pytest.mark.parametrize("channels", [("4", "4"), ("0.5", "2"), ("1", None)])
+def test_differences_are_covered_in_the_corners_too(channels):
+    run = [None if epsilon is None else from_epsilon(2, epsilon) for epsilon in channels]
+    assert enumerated_difference((50, 50), run, "score", SHARES).coverage.min() >= 0.942
 
 
-@pytest.mark.parametrize("epsilon", ["0.5", "2"])
-def test_differences_are_covered(epsilon):
-    channel = from_epsilon(2, epsilon)
-    covered = exact_coverage((100, 100), (channel, channel))
-    assert min(coverage for coverage, d in covered if d <= 0.9) >= 0.94
+def test_the_score_is_hardly_wider_than_mover():
+    run, shares = (from_epsilon(2, "2"), from_epsilon(2, "2")), np.linspace(0, 1, 21)
+    score, mover = (
+        enumerated_difference((100, 100), run, interval, shares)
+        for interval in ("score", "mover-wilson")
+    )
+    assert score.width.mean() <= 1.05 * mover.width.mean()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4"])
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize(("n", "least"), [((50, 50), 0.93), ((100, 100), 0.94), ((100, 200), 0.94)])
-def test_differences_are_covered_on_a_grid(epsilon, k, n, least):
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4", "8"])
+@pytest.mark.parametrize("k", [2, 4, 10])
+@pytest.mark.parametrize("n", [(50, 50), (100, 100), (100, 50), (50, 200)])
+def test_differences_are_covered_on_a_grid(epsilon, k, n):
     channel = from_epsilon(k, epsilon)
-    covered = exact_coverage(n, (channel, channel))
-    assert min(coverage for coverage, d in covered if d <= 0.9) >= least
-    assert min(coverage for coverage, _ in covered) >= 0.9
-    beside = exact_coverage(n, (channel, None))
-    assert min(coverage for coverage, d in beside if d <= 0.9) >= 0.93
+    for other in (channel, from_epsilon(2, "1"), from_epsilon(4, "4"), None):
+        found = enumerated_difference(n, (channel, other), "score", np.linspace(0, 1, 41))
+        # At epsilon 8 nearly all reports are true, and counts near 0 are as skewed as open ones.
+        assert found.coverage.min() >= (0.93 if epsilon == "8" else 0.942)
 
 
 def test_men_and_women_in_nigeria():

@@ -15,7 +15,7 @@ from survey.estimator.smoothing import smooth, smoothed_shares
 from survey.mechanism import SubsetSelection, from_epsilon, from_ratio, grr
 from survey.mechanism.noise import exponential, gaussian, geometric, laplace
 from survey.mechanism.numeric import hybrid, one_bit, piecewise, square_wave
-from tests.benchmarks.distribution import measured, shapes
+from tests.benchmarks.distribution import shapes
 
 NEARNESS = [[-abs(i - j) for j in range(7)] for i in range(7)]
 
@@ -327,29 +327,3 @@ def test_results_read_as_tables():
         assert len(found.to_rows()) == found.estimate.size
         with pytest.raises(ValueError, match="read-only"):
             found.estimate[0] = 2
-
-
-@pytest.mark.parametrize("channel", [square_wave(11, 3), from_epsilon(5, 2)], ids=["wave", "grr"])
-@pytest.mark.parametrize("shape", ["bell", "one value"])
-def test_intervals_cover(channel, shape):
-    points = sum(v is not None for v in grid(channel))
-    seen = measured(channel, shapes(points)[shape], 500, 120)
-    # .95 - 3.5 standard errors of so many rounds
-    for rows, least in ((seen["cdf"], 0.88), (seen["median"], 0.82)):
-        assert rows[:, 0].mean() >= least
-    assert seen["cell"].reshape(-1, 4, 2)[:, :, 0].mean(axis=0).min() >= 0.88
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("channel", list(CHANNELS.values())[:-1], ids=list(CHANNELS)[:-1])
-@pytest.mark.parametrize("n", [200, 2000])
-def test_intervals_of_every_channel_cover_every_shape(channel, n):
-    points = sum(v is not None for v in grid(channel))
-    for shares in shapes(points).values():
-        try:
-            seen = measured(channel, shares, n, 200)
-        except NoBaseError:
-            continue
-        assert seen["cell"].reshape(-1, 4, 2)[:, :, 0].mean(axis=0).min() >= 0.9
-        assert seen["cdf"][:, 0].mean() >= 0.9
-        assert seen["median"][:, 0].mean() >= 0.86

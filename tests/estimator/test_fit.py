@@ -128,6 +128,66 @@ def test_bit_vectors_and_sets_are_tested_count_by_count():
     assert channel_fit([990, 670, 170, 170], sets).doubtful
 
 
+def test_sets_of_all_options_but_one_are_tested_by_their_likelihood():
+    channel, missing = SubsetSelection(3, 2, 3, 1), np.array([200, 300, 500])
+    found = channel_fit(1000 - missing, channel)
+    # The third share is 0: it is missing with 3/7 at most, the others share the rest.
+    reported = np.array([4 / 7 * 0.4, 4 / 7 * 0.6, 3 / 7])
+    g_squared = 2 * np.sum(missing * np.log(missing / 1000 / reported))
+    assert found.g_squared == pytest.approx(g_squared)
+    assert (found.df, found.flag) == (2, MISFIT)
+    assert found.g_p_value == pytest.approx(chi2.sf(g_squared, 2))
+
+
+SEVERAL = {
+    "bits": BitVector(4, 2, 3, 1),
+    "sampled bits": BitVector(4, 2, 3, 1, sampled=2),
+    "pairs": SubsetSelection(6, 2, 3, 1),
+    "all but one": SubsetSelection(4, 3, 3, 1),
+}
+several = pytest.mark.parametrize("channel", SEVERAL.values(), ids=SEVERAL)
+
+
+def reports_of(channel, truth: int, n: int, rng):
+    """Reports of people who all have the same answer: the corner, the worst for a test."""
+    if isinstance(channel, BitVector):
+        return channel.perturb(np.tile(np.eye(channel.m, dtype=int)[truth], (n, 1)), rng)
+    return channel.perturb(np.full(n, truth), rng)
+
+
+@several
+@pytest.mark.parametrize("n", [30, 1000])
+def test_true_answers_in_several_counts_are_hardly_ever_doubted(channel, n):
+    rng, rounds = np.random.default_rng(n), 400
+    doubts = [
+        channel_fit(reports_of(channel, 0, n, rng).sum(axis=0), channel, n=n).doubtful
+        for _ in range(rounds)
+    ]
+    assert np.mean(doubts) <= 0.01 + 3 * math.sqrt(0.01 * 0.99 / rounds)
+
+
+@several
+def test_fakes_that_never_hold_an_option_nobody_has_are_seen_in_several_counts(channel):
+    n, rng = 4000, np.random.default_rng(5)
+    reports = reports_of(channel, 0, n, rng)
+    # A fifth of the reports are copies of ones without the last option.
+    without = reports[reports[:, -1] == 0][: n // 5]
+    faked = np.concatenate([reports[n // 5 :], without])
+    assert channel_fit(faked.sum(axis=0), channel, n=n).doubtful
+
+
+def test_of_bits_and_sets_it_cannot_see_what_came_together_and_says_so():
+    channel, n, rng = BitVector(4, 1, 3, 1), 4000, np.random.default_rng(5)
+    reports = np.concatenate([reports_of(channel, truth, n // 2, rng) for truth in (0, 1)])
+    # Nobody ticks more than one option, yet a tenth report all of them.
+    reports[: n // 10] = 1
+    found = channel_fit(reports.sum(axis=0), channel, n=n)
+    assert not found.doubtful
+    assert "which options came together" in found.cannot_see
+    assert "came together" not in channel_fit([500, 500], grr(2, "3/4")).cannot_see
+    assert "came together" in channel_fit([500] * 6, SubsetSelection(6, 2, 3, 1)).cannot_see
+
+
 def test_one_bit_fits_or_not_though_it_tells_no_shares():
     channel = one_bit(11, 2)
     assert not channel_fit([500, 500], channel).doubtful

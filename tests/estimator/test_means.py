@@ -14,6 +14,8 @@ from survey.estimator.pseudo_values import pseudo_values
 from survey.mechanism import SubsetSelection, WeightTable, from_epsilon, grr
 from survey.mechanism.noise import exponential, gaussian, geometric, laplace
 from survey.mechanism.numeric import hybrid, one_bit, piecewise, square_wave
+from tests.benchmarks.distribution import LEAST
+from tests.benchmarks.means import CHANNELS, coverage
 
 K = 11
 X = np.linspace(-1, 1, K)
@@ -80,7 +82,8 @@ def test_means_are_unbiased_and_covered(design, n):
             >= 0.88
         ), kind
         assert all(-1 <= r.conf_low < r.conf_high <= 1 for r in results)
-        assert np.mean([r.std_error for r in results]) >= 0.9 * estimates.std(), kind
+        # The spread of 200 rounds has a standard error of 5%: four of them.
+        assert np.mean([r.std_error for r in results]) >= 0.8 * estimates.std(), kind
 
 
 @designs
@@ -119,6 +122,14 @@ def test_means_cover_as_often_as_they_say(design, silent):
             results, true = simulated(channel, shares(kind), silent, n, 4000)
             covered = [r.conf_low <= true + 1e-12 and true - 1e-12 <= r.conf_high for r in results]
             assert np.mean(covered) >= 0.93, (n, kind)
+
+
+@pytest.mark.parametrize("no_answers", [0, 1])
+@pytest.mark.parametrize("made", CHANNELS.values(), ids=CHANNELS)
+def test_means_cover_with_little_noise_and_a_few_people_at_the_other_end(made, no_answers):
+    # Reports lean to one side: without that, .89 were held by randomized response of 5 points.
+    few = 0.9 * shares("all at one end") + 0.1 * shares("all at the other end")
+    assert coverage(made(7, no_answers), few, 50, 8000, seed=3) >= LEAST
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "2", "4"])

@@ -27,6 +27,23 @@ for (const n of [1, 2, 3, 4, 5, 7, 10, 1000, 210_000, 2 ** 31, 2 ** 31 + 1, WORD
   });
 }
 
+/** Ranges with limits of all kinds, asked for in turn: the limit must be that of the n at hand. */
+const IN_TURN = [1000, 4, 2 ** 31 + 1, 3, 210_000, WORDS, 7, 1];
+for (const order of [IN_TURN, [...IN_TURN].reverse()]) {
+  test(`one generator rejects by the limit of each n, asked in turn from ${order[0]}`, () => {
+    const draws = [0, 1, 2].flatMap((turn) => order.map((n) => ({ n, turn })));
+    const words = draws.flatMap(({ n, turn }) => {
+      const limit = WORDS - (WORDS % n);
+      return limit === WORDS ? [turn] : [limit, limit - 1 - turn];
+    });
+    const uniformBelow = createUniformBelow(feeding(words).fill);
+    for (const { n, turn } of draws) {
+      const limit = WORDS - (WORDS % n);
+      assert.equal(uniformBelow(n), (limit === WORDS ? turn : limit - 1 - turn) % n);
+    }
+  });
+}
+
 test("every residue is hit by equally many accepted words", () => {
   for (let n = 1; n <= 300; n += 1) assert.equal((WORDS - (WORDS % n)) % n, 0);
 });
@@ -76,6 +93,9 @@ test("a generator that throws gives a named error at every draw", () => {
   assert.throws(() => uniformBelow(2), NoRandomnessError);
 });
 
-test("drawn bytes are the generator's", () => {
-  assert.deepEqual([...drawBytes(feeding([1, 2, 3]).fill, 3)], [1, 2, 3]);
+test("drawn bytes are the generator's, all of them", () => {
+  for (const first of [0, 1, 128, 240]) {
+    const bytes = Array.from({ length: 16 }, (_, i) => first + i);
+    assert.deepEqual([...drawBytes(feeding(bytes).fill, 16)], bytes);
+  }
 });

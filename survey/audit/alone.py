@@ -16,7 +16,6 @@ from survey.audit.check import Check
 from survey.audit.exact import (
     Truth,
     draws_below,
-    number_of_truths,
     shown,
     some_truths,
     spread,
@@ -56,10 +55,9 @@ class Line:
         return sorted(value for value in ends if 0 <= value < n)
 
     def asked(self, channel: AnyChannel) -> dict[str, Any]:
-        """The question to the client."""
+        """The question to the client, save which channel it is."""
         n = draws_below(channel)[self.at]
         return {
-            "channel": channel.to_json(),
             "truth": self.truth,
             "draws": self.draws,
             "at": self.at,
@@ -167,7 +165,7 @@ def _detail(channel: AnyChannel, chosen: Sequence[Line], below: Sequence[int]) -
     return (
         f"{len({line.at for line in chosen})} of {len(below)} draws, both sides of {which} boundary"
         f"{f', {len(every)} through every value' if every else ''}; "
-        f"{truths:,} of {_counted(number_of_truths(channel))} truths: "
+        f"{truths:,} of {_counted(channel.truths)} truths: "
         f"{runs:,} perturbations with the real integers"
     )
 

@@ -28,13 +28,8 @@ Floats = NDArray[np.float64]
 
 
 def asked_samples(channel: AnyChannel, n: int) -> dict[str, Any]:
-    """The question to the client."""
-    return {
-        "channel": channel.to_json(),
-        "truths": sampled_truths(channel, n),
-        "n": n,
-        "bits": 0 if _is_counted_by_code(channel) else _bits(channel),
-    }
+    """The question to the client, save which channel it is."""
+    return {"truths": sampled_truths(channel, n), "n": n, "bits": bits_counted(channel)}
 
 
 def sampled_truths(channel: AnyChannel, n: int) -> list[Truth]:
@@ -50,6 +45,11 @@ def _is_counted_by_code(channel: AnyChannel) -> bool:
         return True
     # The number of sets of a thousand options has three hundred digits: look at its bits first.
     return _bits(channel) <= 64 and number_of_reports(channel) <= CELLS
+
+
+def bits_counted(channel: AnyChannel) -> int:
+    """Of how many bits each is counted; 0 where whole codes are."""
+    return 0 if _is_counted_by_code(channel) else _bits(channel)
 
 
 def _bits(channel: AnyChannel) -> int:
@@ -81,7 +81,7 @@ def check_samples(channel: AnyChannel, seen: Sequence[Counts], n: int) -> Check:
     expected = [promised(channel, truth) for truth in truths]
     alpha = ALPHA / sum(map(len, expected))
     for truth, table, cells in zip(truths, seen, expected, strict=True):
-        if wrong := _wrong(table, cells, n, alpha):
+        if wrong := wrong_cell(table, cells, n, alpha):
             return Check("generator", shown(channel), False, f"truth {_brief(truth)}, {wrong}")
     bound = epsilon_bound(seen, n, alpha)
     cells_of = "codes" if _is_counted_by_code(channel) else "bits"
@@ -92,7 +92,8 @@ def check_samples(channel: AnyChannel, seen: Sequence[Counts], n: int) -> Check:
     return Check("generator", shown(channel), bound <= channel.epsilon, detail)
 
 
-def _wrong(table: Counts, cells: Mapping[str, float], n: int, alpha: float) -> str:
+def wrong_cell(table: Counts, cells: Mapping[str, float], n: int, alpha: float) -> str:
+    """The first cell of n reports whose interval excludes its probability; "" when none does."""
     if unknown := set(table) - set(cells):
         return f"unknown report {min(unknown)}"
     counts = np.array([table.get(code, 0) for code in cells])

@@ -14,11 +14,9 @@ Truth = int | tuple[int, ...]
 
 
 def truths_of(channel: AnyChannel) -> list[Truth]:
-    """Every true answer that the channel takes; see `number_of_truths` before asking for it."""
+    """Every true answer that the channel takes; they may be very many: see `channel.truths`."""
     match channel:
-        case SubsetSelection():
-            return list(range(channel.k))
-        case WeightTable():
+        case SubsetSelection() | WeightTable():
             return list(range(channel.truths))
         case BitVector():
             free = channel.m - channel.alone
@@ -38,21 +36,9 @@ def ticks(m: int, ticked: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(option in ticked) for option in range(m))
 
 
-def number_of_truths(channel: AnyChannel) -> int:
-    """How many true answers the channel takes."""
-    match channel:
-        case SubsetSelection():
-            return channel.k
-        case WeightTable():
-            return channel.truths
-        case BitVector():
-            free = channel.m - channel.alone
-            return sum(math.comb(free, n) for n in range(channel.s + 1)) + channel.alone
-
-
 def some_truths(channel: AnyChannel, most: int) -> list[Truth]:
     """All truths, or `most` of them spread from the first to the last."""
-    n = number_of_truths(channel)
+    n = channel.truths
     if not isinstance(channel, BitVector):
         return list(spread(n, most))
     return truths_of(channel) if n <= most else _extreme_ticks(channel, most)

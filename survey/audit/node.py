@@ -18,8 +18,12 @@ SCRIPT = Path(__file__).with_name("run.mjs")
 class Node:
     """Answers questions about the client by running it."""
 
-    def __init__(self, files: Mapping[str, bytes], node: str | None = None) -> None:
+    def __init__(
+        self, files: Mapping[str, bytes], node: str | None = None, canonical: bytes | None = None
+    ) -> None:
+        """`canonical`: the survey that the client reads first, as a device does."""
         self._files = files
+        self._survey = {} if canonical is None else {"definition": canonical.decode("utf-8")}
         found = node or shutil.which("node")
         if found is None:
             raise SurveyError("survey audit runs the client under Node: install Node 20 or newer")
@@ -33,7 +37,7 @@ class Node:
             Path(folder, "package.json").write_text('{"type": "module"}', encoding="utf-8")
             run = subprocess.run(  # noqa: S603  our own script and the client under audit
                 [self._node, str(SCRIPT)],
-                input=json.dumps({"client": folder, **question}),
+                input=json.dumps({"client": folder, **self._survey, **question}),
                 capture_output=True,
                 text=True,
                 check=False,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import base64
+import json
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from survey.audit.check import Check
 from survey.audit.node import Node
 from survey.audit.truths import Answer, Form, questions, random_answer, truths
-from survey.mechanism import AnyChannel, channel_from_json
-from survey.questionnaire.definition import INVITATION_LENGTH, report_body
+from survey.mechanism import channel_from_json
+from survey.questionnaire.definition import INVITATION_LENGTH, Definition, report_body
 
 PEOPLE = 400
 SEED = 20261121
@@ -44,32 +45,27 @@ class Person:
         }
 
 
-def whole_surveys(node: Node, form: Form, definition_id: str) -> Check:
+def whole_surveys(node: Node, definition: Definition) -> Check:
     """All questions with their real channels, at random draws and at the ends of their ranges."""
+    form = json.loads(definition.canonical)
     rng = random.Random(SEED)  # noqa: S311  invented people, the same in every audit
-    everyone = [_person(form, rng) for _ in range(PEOPLE)]
-    channels = {each["id"]: channel_from_json(each["channel"]) for each in questions(form)}
-    bodies = [_body(form, definition_id, channels, person, rng) for person in everyone]
-    request = {
-        "definition": {**form, "id": definition_id},
-        "people": [person.request() for person in everyone],
-    }
-    seen = node.ask(people=[request])["people"][0]
-    name = "the survey as it is"
+    everyone = [invented(form, rng) for _ in range(PEOPLE)]
+    bodies = [perturbed(form, definition.sha256, each, _noted(each, rng)) for each in everyone]
+    seen = node.ask(people=[person.request() for person in everyone])["people"]
+    name = "reports of all questions"
     for person, body, answer in zip(everyone, bodies, seen, strict=True):
-        if answer["ranges"] != person.ranges:
-            return Check(
-                "whole reports", name, False, f"{person.answers}: other draws than promised"
-            )
+        if "refused" in answer or answer["ranges"] != person.ranges:
+            detail = f"{person.answers}: other draws than promised"
+            return Check("whole reports", name, False, detail)
         if answer["body"].encode() != body:
-            return Check(
-                "whole reports", name, False, f"{person.answers}: another report than promised"
-            )
+            detail = f"{person.answers}: another report than promised"
+            return Check("whole reports", name, False, detail)
     detail = f"{PEOPLE} reports of all {len(questions(form))} questions, byte for byte as promised"
     return Check("whole reports", name, True, detail)
 
 
-def _person(form: Form, rng: random.Random) -> Person:
+def invented(form: Form, rng: random.Random) -> Person:
+    """A person with answers to all questions, some of them left out."""
     given = {question["id"]: random_answer(question, rng) for question in questions(form)}
     sampling = form["sampling"]
     groups = rng.sample(sampling["groups"], sampling["draw"]) if sampling else []
@@ -83,24 +79,25 @@ def _person(form: Form, rng: random.Random) -> Person:
     )
 
 
-def _body(
-    form: Form,
-    definition_id: str,
-    channels: Mapping[str, AnyChannel],
-    person: Person,
-    rng: random.Random,
-) -> bytes:
-    """The report by the server's own channels; notes the draws it takes."""
+def _noted(person: Person, rng: random.Random) -> Callable[[int], int]:
+    """Draws at random and at the ends of their ranges, noted with the person."""
 
     def below(n: int) -> int:
         person.ranges.append(n)
         person.draws.append(rng.choice([0, n - 1, rng.randrange(n), rng.randrange(n)]))
         return person.draws[-1]
 
+    return below
+
+
+def perturbed(form: Form, definition_id: str, person: Person, below: Callable[[int], int]) -> bytes:
+    """The person's report by the server's own channels."""
     found: Mapping[str, Any] = truths(form, person.answers, person.drawn)
     codes = [
-        channel.perturb_one(found[name], below) if name in found else None
-        for name, channel in channels.items()
+        channel_from_json(question["channel"]).perturb_one(found[question["id"]], below)
+        if question["id"] in found
+        else None
+        for question in questions(form)
     ]
     return report_body(
         definition_id,

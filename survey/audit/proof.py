@@ -1,9 +1,8 @@
-"""Prove by enumeration, and check with the real generator, that the client keeps its promise."""
+"""Prove by enumeration, and check with the real generator, that channels run as promised."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -12,110 +11,87 @@ from survey.audit.check import Check
 from survey.audit.empirical import Counts, asked_samples, check_samples
 from survey.audit.exact import distribution, draws_below, sequences, shown, truths_of
 from survey.audit.node import Node
-from survey.audit.people import whole_surveys
-from survey.audit.rows import asked_rows, check_rows
+from survey.audit.rows import check_rows
 from survey.audit.siblings import fits, sibling
-from survey.audit.whole import drawn_questions, enumerated_pairs
+from survey.audit.words import check_words
 from survey.mechanism import AnyChannel, WeightTable
-from survey.mechanism.weights import WORD_TOTAL
 from survey.questionnaire.definition import Definition
 
 
 class Auditor:
-    """Runs the client's files, exactly as they are served, under Node."""
+    """Runs the client's files, exactly as they are served, under Node.
 
-    def __init__(self, files: Mapping[str, bytes], node: str | None = None) -> None:
-        self._node = Node(files, node)
+    With a definition the client first reads it as a device does; what is asked about its channels
+    is then answered by the objects that came out of that reading, not by copies.
+    """
+
+    def __init__(
+        self,
+        files: Mapping[str, bytes],
+        node: str | None = None,
+        definition: Definition | None = None,
+    ) -> None:
+        self._node = Node(files, node, definition.canonical if definition else None)
+        asked = reversed(definition.questions) if definition else ()
+        self._questions = {question.channel: question.id for question in asked}
+
+    def _named(self, channel: AnyChannel) -> dict[str, Any]:
+        """The device's own channel, by its question; a channel that is no survey's as JSON."""
+        if channel in self._questions:
+            return {"question": self._questions[channel]}
+        return {"channel": channel.to_json()}
 
     def enumeration(self, channels: Iterable[AnyChannel]) -> list[Check]:
         """Every sequence of draws of each channel; of one too large, a smaller one's and more."""
         real = list(channels)
         done = [channel if fits(channel) else sibling(channel) for channel in real]
-        asked = [{"channel": c.to_json(), "truths": truths_of(c)} for c in done]
+        asked = [{**self._named(c), "truths": truths_of(c)} for c in done]
         tables = self._node.ask(enumerate=asked)["enumerate"]
         checks = [_enumerated(*each) for each in zip(real, done, tables, strict=True)]
         large = [channel for channel in real if not fits(channel)]
         return [*checks, *self._alone(large)]
 
-    def _alone(self, channels: Iterable[AnyChannel]) -> list[Check]:
+    def _alone(self, channels: Sequence[AnyChannel]) -> Iterator[Check]:
         """Each draw of the real channels alone; of weight tables also every row."""
-        checks = []
         for channel in channels:
             chosen = lines(channel)
-            asked = [line.asked(channel) for line in chosen]
-            checks.append(check_alone(channel, chosen, self._node.ask(alone=asked)["alone"]))
-            if isinstance(channel, WeightTable):
-                rows = self._node.ask(rows=[asked_rows(channel)])["rows"][0]
-                checks.append(check_rows(channel, rows))
-        return checks
+            asked = [{**self._named(channel), **line.asked(channel)} for line in chosen]
+            yield check_alone(channel, chosen, self._node.ask(alone=asked)["alone"])
+        tables = [channel for channel in channels if isinstance(channel, WeightTable)]
+        rows = [{**self._named(table), "truths": list(range(table.truths))} for table in tables]
+        for table, seen in zip(tables, self._node.ask(rows=rows)["rows"], strict=True):
+            yield check_rows(table, seen)
 
     def ratios(self, channels: Iterable[AnyChannel]) -> Check:
         """Whether the client shows, and holds against its ceilings, the epsilon of each channel."""
         real = list(channels)
-        seen = self._node.ask(ratios=[channel.to_json() for channel in real])["ratios"]
-        name = "e^epsilon as the pages show it"
+        seen = self._node.ask(ratios=[self._named(channel) for channel in real])["ratios"]
+        name = "e^epsilon of each channel by itself"
         for channel, (most, least) in zip(real, seen, strict=True):
             if Fraction(int(most), int(least)) != channel.ratio:
                 detail = f"{shown(channel)}: {most}/{least} is not {channel.ratio}"
                 return Check("channels", name, False, detail)
         return Check("channels", name, True, f"the same fraction for all {len(real)} channels")
 
-    def acceptance(self, definition: Definition) -> Check:
-        """Whether a device takes the survey: its form, its hash, the ceilings built in."""
-        text = definition.canonical.decode("utf-8")
-        (answer,) = self._node.ask(accept=[text])["accept"]
-        ok = answer == {"id": definition.sha256}
-        detail = f"definition {definition.sha256[:16]} is taken" if ok else str(answer)
-        return Check("channels", "the survey as devices read it", ok, detail)
-
-    def reports(self, definition: Definition) -> list[Check]:
-        """Whole reports: of two questions at a time every one, of all questions some."""
-        form = json.loads(definition.canonical)
-        return [
-            *enumerated_pairs(self._node, form),
-            *drawn_questions(self._node, form),
-            whole_surveys(self._node, form, definition.sha256),
-        ]
-
     def words(self, channels: Iterable[AnyChannel]) -> Check:
-        """How the generator's words become draws: rejection at the one exact limit, then mod."""
-        asked = [
-            {"n": n, "word": word, "next": 5}
-            for n in sorted({total for channel in channels for total in draws_below(channel)})
-            for word in _edge_words(n)
-        ]
-        drawn = self._node.ask(words=asked)["words"]
-        for question, answer in zip(asked, drawn, strict=True):
-            n, word = question["n"], question["word"]
-            used = word if word < _limit(n) else question["next"]
-            if answer != {"value": used % n, "filled": 1}:
-                detail = f"word {word} below {n}: {answer}"
-                return Check("generator", "words to draws", False, detail)
-        detail = f"{len(asked):,} words at the edges of every range"
-        return Check("generator", "words to draws", True, detail)
+        """How the generator's words become the draws of these channels."""
+        return check_words(self._node, {n for each in channels for n in draws_below(each)})
 
     def sampling(self, channels: Iterable[AnyChannel], n: int) -> list[Check]:
         """n perturbations of up to eight truths of each channel, with the device's generator."""
         real = list(channels)
-        seen = self._node.ask(sample=[asked_samples(channel, n) for channel in real])["sample"]
+        asked = [{**self._named(channel), **asked_samples(channel, n)} for channel in real]
+        seen = self._node.ask(sample=asked)["sample"]
         return [check_samples(*each, n) for each in zip(real, seen, strict=True)]
-
-
-def _limit(n: int) -> int:
-    """The first of the 2^32 words that is rejected, so that every residue has equally many."""
-    return int(WORD_TOTAL - WORD_TOTAL % n)
-
-
-def _edge_words(n: int) -> list[int]:
-    edges = {0, n - 1, n, n + 1, _limit(n) - 1, _limit(n), WORD_TOTAL - 1}
-    return sorted(word for word in edges if 0 <= word < WORD_TOTAL)
 
 
 def _enumerated(real: AnyChannel, done: AnyChannel, rows: Sequence[dict[str, Any]]) -> Check:
     wrong = _wrong(done, rows)
-    what = "every draw" if done == real else f"every draw of the same code with {shown(done)}"
+    is_real = done == real
+    what = "every draw" if is_real else f"every draw of the same code with {shown(done)}"
     detail = f"{what}: {sequences(done) * len(rows):,} perturbations, all exact"
-    return Check("channels", f"enumeration of {shown(real)}", not wrong, wrong or detail)
+    name = f"enumeration {'of' if is_real else 'of a smaller sibling of'} {shown(real)}"
+    return Check("channels", name, not wrong, wrong or detail)
 
 
 def _wrong(channel: AnyChannel, rows: Sequence[dict[str, Any]]) -> str:

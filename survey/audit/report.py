@@ -8,37 +8,77 @@ from dataclasses import asdict
 from itertools import groupby
 
 from survey.audit.check import Check
+from survey.audit.drawn import drawn_questions
+from survey.audit.node import Node
+from survey.audit.people import whole_surveys
 from survey.audit.proof import Auditor
+from survey.audit.reading import accepted, labelled, refused, refused_draws
+from survey.audit.samples import sampled_reports
+from survey.audit.visits import NOT_RUN, visits
+from survey.audit.whole import enumerated_pairs
+from survey.audit.words import check_ids
 from survey.questionnaire.definition import Definition
 
 GROUPS: Mapping[str, str] = {
-    "channels": "Channels: every draw, against the integers of the definition",
+    "definition": "Definition: what the device reads, says of it, and refuses",
+    "channels": "Channels: their draws, against the integers of the definition",
     "whole reports": "Whole reports: nothing but the codes depends on an answer",
-    "generator": "Generator: the device's randomness, as it is",
+    "visits": "Visits: what is sent and kept, with stand-ins for the pages",
+    "generator": "Generator: from the device's randomness to draws and reports",
 }
+
+UNSEEN = (
+    f"not run: {', '.join(NOT_RUN)}, which build the pages and read what is entered; "
+    "of them only the hashes above are known"
+)
 
 
 def checks_of(
     files: Mapping[str, bytes], definition: Definition, samples: int, node: str | None = None
 ) -> Iterator[Check]:
-    """Everything that can be held against a survey: its channels, whole reports, the generator."""
-    auditor = Auditor(files, node)
+    """Everything that can be held against a survey, from its reading to its reports.
+
+    A device that ends up with another survey ends the audit: what follows would be about that one.
+    """
+    read = accepted(Node(files, node), definition)
+    yield read
+    if not read.ok:
+        return
+    device = Node(files, node, definition.canonical)
+    form = json.loads(definition.canonical)
+    yield from (refused(device, definition, form), refused_draws(device, form))
+    yield labelled(device, definition)
+    auditor = Auditor(files, node, definition)
     channels = list(dict.fromkeys(question.channel for question in definition.questions))
     yield from auditor.enumeration(channels)
     yield auditor.ratios(channels)
-    yield auditor.acceptance(definition)
-    yield from auditor.reports(definition)
-    yield auditor.words(channels)
+    yield from reports_of(files, definition, node)
+    yield from visits(device, definition)
+    yield from (auditor.words(channels), check_ids(device))
     yield from auditor.sampling(channels, samples)
+    yield sampled_reports(device, form, samples)
+
+
+def reports_of(
+    files: Mapping[str, bytes], definition: Definition, node: str | None = None
+) -> list[Check]:
+    """Whole reports: of two questions at a time every one, of all questions some."""
+    form = json.loads(definition.canonical)
+    device = Node(files, node, definition.canonical)
+    return [
+        *enumerated_pairs(Node(files, node), form),
+        *drawn_questions(device, form),
+        whole_surveys(device, definition),
+    ]
 
 
 def as_text(client: str, files: Mapping[str, str], checks: Sequence[Check]) -> str:
-    """The client's hash, its files' hashes, the checks group by group, and how many hold."""
+    """The client's hash, its files' hashes, the checks group by group, what was not run, a sum."""
     lines = [f"client {client}", *(f"  {digest}  {name}" for name, digest in files.items())]
     for group, members in groupby(checks, key=lambda check: check.group):
         lines += ["", GROUPS[group]]
         lines += [f"{'ok  ' if each.ok else 'BAD '} {each.name}: {each.detail}" for each in members]
-    return "\n".join([*lines, "", summary(checks)])
+    return "\n".join([*lines, "", UNSEEN, summary(checks)])
 
 
 def summary(checks: Sequence[Check]) -> str:
@@ -50,7 +90,7 @@ def summary(checks: Sequence[Check]) -> str:
     failed = sum(not check.ok for check in checks)
     if failed:
         return f"{failed} of {len(checks)} checks failed: the client does not keep what it promises"
-    return f"all {len(checks)} checks hold: the client keeps what it promises"
+    return f"all {len(checks)} checks hold: what was run of the client keeps what it promises"
 
 
 def as_json_text(client: str, files: Mapping[str, str], checks: Sequence[Check]) -> str:
@@ -60,6 +100,7 @@ def as_json_text(client: str, files: Mapping[str, str], checks: Sequence[Check])
         "files": files,
         "ok": all(check.ok for check in checks),
         "summary": summary(checks),
+        "not_run": list(NOT_RUN),
         "checks": [asdict(check) for check in checks],
     }
     return json.dumps(form, indent=2)

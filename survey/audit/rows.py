@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 from survey.audit.check import Check
 from survey.audit.exact import shown
 from survey.mechanism import WeightTable
-
-
-def asked_rows(table: WeightTable) -> dict[str, Any]:
-    """The question to the client."""
-    return {"channel": table.to_json(), "truths": list(range(table.truths))}
 
 
 def check_rows(table: WeightTable, seen: Sequence[str]) -> Check:

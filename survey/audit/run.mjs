@@ -1,46 +1,64 @@
 // Runs the shipped client for `survey audit`: a question on stdin, the answer on stdout, as JSON.
-// Every key of the question is a list; each of its parts is answered by the function of that name.
+// `definition` is the survey's canonical text, which the client reads as a device does: channels
+// named by their question, people and draws are run on the objects that come out of that reading.
+// Every other key is a list; each of its parts is answered by the function of that name.
 import { createHash, webcrypto } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
+import { prepareVisits } from "./visit.mjs";
 
-const { client, ...question } = JSON.parse(readFileSync(0, "utf8"));
+const { client, definition, ...question } = JSON.parse(readFileSync(0, "utf8"));
 const load = (name) => import(pathToFileURL(`${client}/${name}`).href);
 const { perturb, ratio, tableRow } = await load("mechanism.js");
-const { createUniformBelow } = await load("random.js");
+const { createUniformBelow, drawBytes } = await load("random.js");
 const { readDefinition } = await load("definition.js");
-const { makeReport, drawQuestions } = await load("report.js");
+const report = await load("report.js");
+const { makeReport, drawQuestions } = report;
 
-/** A source of given draws, 0 where none is given; `asked` gathers the ranges. */
-function replay(draws, asked) {
+const digest = (bytes) => webcrypto.subtle.digest("SHA-256", bytes);
+const read = (canonical, expectedPrefix = "") =>
+  readDefinition(new TextEncoder().encode(canonical), { digest, expectedPrefix });
+const survey = definition === undefined ? null : await read(definition);
+const asked = survey?.pages.flatMap((page) => page.questions) ?? [];
+
+/** The channel that the device has for a question of the survey, or one that is no survey's. */
+function channelOf({ question: id, channel }) {
+  return id === undefined ? channel : asked.find((each) => each.id === id).channel;
+}
+
+/** A source of given draws, 0 where none is given; `ranges` gathers their n. */
+function replay(draws, ranges) {
   return (n) => {
-    asked.push(n);
-    return draws[asked.length - 1] ?? 0;
+    ranges.push(n);
+    return draws[ranges.length - 1] ?? 0;
   };
 }
+
+const realGenerator = (array) => webcrypto.getRandomValues(array);
 
 /** How often each outcome comes, over all sequences of draws; their ranges must be constant. */
 function everySequence(run) {
   const outcomes = new Map();
   const draws = [];
-  let ranges = null;
+  let constant = null;
   for (;;) {
-    const asked = [];
-    const outcome = run(replay(draws, asked));
+    const ranges = [];
+    const outcome = run(replay(draws, ranges));
     outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
-    ranges ??= asked;
-    if (asked.length !== ranges.length || asked.some((n, i) => n !== ranges[i])) {
+    constant ??= ranges;
+    if (ranges.length !== constant.length || ranges.some((n, i) => n !== constant[i])) {
       return { outcomes, ranges: null };
     }
-    let at = asked.length - 1;
-    while (at >= 0 && (draws[at] ?? 0) + 1 === asked[at]) draws[at--] = 0;
-    if (at < 0) return { outcomes, ranges };
+    let at = ranges.length - 1;
+    while (at >= 0 && (draws[at] ?? 0) + 1 === ranges[at]) draws[at--] = 0;
+    if (at < 0) return { outcomes, ranges: constant };
     draws[at] = (draws[at] ?? 0) + 1;
   }
 }
 
 /** {channel, truths} -> for each truth how often each report comes. */
-function enumerate({ channel, truths }) {
+function enumerate({ truths, ...named }) {
+  const channel = channelOf(named);
   return truths.map((truth) => {
     const { outcomes, ranges } = everySequence((below) => perturb(channel, truth, below));
     return { reports: Object.fromEntries(outcomes), ranges };
@@ -51,46 +69,49 @@ function enumerate({ channel, truths }) {
  * {channel, truth, draws, at, values} -> reports as draw number `at` takes these values, the others
  * staying as they are. `values` a number: all below it, answered by where each new report begins.
  */
-function alone({ channel, truth, draws, at, values }) {
+function alone({ truth, draws, at, values, ...named }) {
+  const channel = channelOf(named);
   const moving = [...draws];
-  const ranges = new Set();
-  const report = (value) => {
-    const asked = [];
+  const seen = new Set();
+  const reportOf = (value) => {
+    const ranges = [];
     moving[at] = value;
-    const code = perturb(channel, truth, replay(moving, asked));
-    ranges.add(String(asked));
+    const code = perturb(channel, truth, replay(moving, ranges));
+    seen.add(String(ranges));
     return code;
   };
   const reports = [];
-  if (Array.isArray(values)) for (const value of values) reports.push([value, report(value)]);
+  if (Array.isArray(values)) for (const value of values) reports.push([value, reportOf(value)]);
   else {
     for (let value = 0; value < values; value += 1) {
-      const code = report(value);
+      const code = reportOf(value);
       if (reports.at(-1)?.[1] !== code) reports.push([value, code]);
     }
   }
-  return { reports, ranges: [...ranges] };
+  return { reports, ranges: [...seen] };
 }
 
-/** channel -> e^epsilon as the pages show it and the ceilings check it. */
-function ratios(channel) {
-  const { most, least } = ratio(channel);
+/** {channel} -> e^epsilon as the pages show it and the ceilings check it. */
+function ratios(named) {
+  const { most, least } = ratio(channelOf(named));
   return [String(most), String(least)];
 }
 
 /** {channel, truths} -> SHA-256 of each truth's row of weights. */
-function rows({ channel, truths }) {
-  const digest = (row) => createHash("sha256").update(row.join(",")).digest("hex");
-  return truths.map((truth) => digest(tableRow(channel, truth)));
+function rows({ truths, ...named }) {
+  const channel = channelOf(named);
+  const hashed = (row) => createHash("sha256").update(row.join(",")).digest("hex");
+  return truths.map((truth) => hashed(tableRow(channel, truth)));
 }
 
-/** {definition, answers, idBytes, circumstances} -> each different body, and how often it came. */
-function reports({ definition, answers, idBytes, circumstances }) {
+/** {canonical, answers, idBytes, circumstances} -> each different body, and how often it came. */
+async function reports({ canonical, answers, idBytes, circumstances }) {
+  const small = await read(canonical);
   const bodies = new Map();
   const id = Uint8Array.from(idBytes);
   const tables = answers.map((given) => {
     const { outcomes, ranges } = everySequence((below) =>
-      makeReport(definition, given, below, id, circumstances),
+      makeReport(small, given, below, id, circumstances),
     );
     const counts = [...outcomes].map(([body, count]) => {
       if (!bodies.has(body)) bodies.set(body, bodies.size);
@@ -101,83 +122,179 @@ function reports({ definition, answers, idBytes, circumstances }) {
   return { bodies: [...bodies.keys()], tables };
 }
 
-/** {definition, people: [{answers, draws, idBytes, circumstances}]} -> each one's body. */
-function people({ definition, people: all }) {
-  return all.map(({ answers, draws, idBytes, circumstances }) => {
-    const asked = [];
-    const id = Uint8Array.from(idBytes);
-    const body = makeReport(definition, answers, replay(draws, asked), id, circumstances);
-    return { body, ranges: asked };
-  });
+/** {answers, draws, idBytes, circumstances} -> a person's body; a refusal by its error's name. */
+function people({ answers, draws, idBytes, circumstances }) {
+  const ranges = [];
+  const id = Uint8Array.from(idBytes);
+  try {
+    return { body: makeReport(survey, answers, replay(draws, ranges), id, circumstances), ranges };
+  } catch (error) {
+    return { refused: error.name };
+  }
 }
 
-/** {definition} -> how often each set of questions is drawn. */
-function drawn({ definition }) {
+/** {} -> how often each set of questions is drawn, over all sequences of draws. */
+function drawn() {
   const { outcomes, ranges } = everySequence((below) =>
-    JSON.stringify(drawQuestions(definition, below)),
+    JSON.stringify(drawQuestions(survey, below)),
   );
   return { outcomes: Object.fromEntries(outcomes), ranges };
 }
 
-/** {n, word, next} -> uniformBelow(n) of one word, and of the next one when it rejects the first. */
-function words({ n, word, next }) {
-  let filled = 0;
+/** {draws} -> the questions drawn, and the ranges of the draws. */
+function drawnBy({ draws }) {
+  const ranges = [];
+  return { questions: drawQuestions(survey, replay(draws, ranges)), ranges };
+}
+
+/**
+ * {below, words} -> draws below these n, of one generator that is fed these words; what is left in
+ * its pool; how many words anywhere are not wiped at the end.
+ */
+function words({ below, words: fed }) {
+  const pools = [];
+  let at = 0;
   const uniformBelow = createUniformBelow((array) => {
-    filled += 1;
-    array.fill(next);
-    array[0] = word;
+    pools.push(array);
+    for (let i = 0; i < array.length; i += 1) array[i] = fed[at++] ?? 1;
   });
-  const value = uniformBelow(n);
-  // A pool of 2^10 words must serve this many draws before it is filled again.
-  for (let i = 0; i < 500; i += 1) uniformBelow(1);
-  return { value, filled };
+  const values = below.map((n) => uniformBelow(n));
+  const left = [...(pools.at(-1) ?? [])];
+  uniformBelow.wipe();
+  const kept = pools.reduce((sum, pool) => sum + pool.filter((word) => word !== 0).length, 0);
+  return { values, left, fills: pools.length, kept };
+}
+
+/** bytes -> the id that the device makes of them. */
+function ids(bytes) {
+  return [...drawBytes((array) => array.set(bytes), bytes.length)];
 }
 
 /** {channel, truths, n, bits} -> counts of n reports of the real generator, by code or by bit. */
-function sample({ channel, truths, n, bits }) {
-  const uniformBelow = createUniformBelow((array) => webcrypto.getRandomValues(array));
+function sample({ truths, n, bits, ...named }) {
+  const channel = channelOf(named);
+  const uniformBelow = createUniformBelow(realGenerator);
   return truths.map((truth) => {
-    const run = () => perturb(channel, truth, uniformBelow);
-    return bits ? countBits(run, n, bits) : countCodes(run, n);
+    const tally = bits ? tallyOfBits(bits) : tallyOfCodes();
+    for (let i = 0; i < n; i += 1) tally.add(perturb(channel, truth, uniformBelow));
+    return tally.counts();
   });
 }
 
+/** {answers, n, bits} -> n whole reports: of every question how often asked, and what came. */
+function sampleReports({ answers, n, bits }) {
+  const uniformBelow = createUniformBelow(realGenerator);
+  const tallies = bits.map((width) => (width ? tallyOfBits(width) : tallyOfCodes()));
+  const times = bits.map(() => 0);
+  const reportIds = new Set();
+  for (let i = 0; i < n; i += 1) {
+    const circumstances = {
+      stratum: "",
+      invitation: "",
+      drawn: drawQuestions(survey, uniformBelow),
+    };
+    const id = drawBytes(realGenerator, 16);
+    const body = JSON.parse(makeReport(survey, answers, uniformBelow, id, circumstances));
+    reportIds.add(body.report_id);
+    for (const [at, code] of body.codes.entries()) {
+      if (code === null) continue;
+      times[at] += 1;
+      tallies[at].add(code);
+    }
+  }
+  return { ids: reportIds.size, asked: times, counts: tallies.map((tally) => tally.counts()) };
+}
+
 /** Codes that are small integers are counted in an array, ten times as fast as by their names. */
-function countCodes(run, n) {
+function tallyOfCodes() {
   const small = new Float64Array(8192);
   const named = new Map();
-  for (let i = 0; i < n; i += 1) {
-    const code = run();
-    if (code >= 0 && code < small.length && Number.isInteger(code)) small[code] += 1;
-    else named.set(code, (named.get(code) ?? 0) + 1);
-  }
-  for (const [code, count] of small.entries()) if (count) named.set(code, count);
-  return Object.fromEntries(named);
+  return {
+    add(code) {
+      if (code >= 0 && code < small.length && Number.isInteger(code)) small[code] += 1;
+      else named.set(code, (named.get(code) ?? 0) + 1);
+    },
+    counts() {
+      for (const [code, count] of small.entries()) if (count) named.set(code, count);
+      return Object.fromEntries(named);
+    },
+  };
 }
 
-function countBits(run, n, bits) {
+function tallyOfBits(bits) {
   const ones = new Float64Array(bits);
-  for (let i = 0; i < n; i += 1) {
-    const octets = Buffer.from(run(), "base64url");
-    for (let bit = 0; bit < bits; bit += 1) ones[bit] += (octets[bit >> 3] >> (7 - (bit & 7))) & 1;
-  }
-  return Object.fromEntries(ones.entries());
+  return {
+    add(code) {
+      const octets = Buffer.from(code, "base64url");
+      for (let bit = 0; bit < bits; bit += 1) {
+        ones[bit] += (octets[bit >> 3] >> (7 - (bit & 7))) & 1;
+      }
+    },
+    counts: () => Object.fromEntries(ones.entries()),
+  };
 }
 
-/** Whether a device takes the survey at all: its form and the ceilings built in. */
-async function accept(canonical) {
-  const digest = (bytes) => webcrypto.subtle.digest("SHA-256", bytes);
+/** {canonical, prefix} -> the survey as this device reads it, in canonical JSON; or the refusal. */
+async function accept({ canonical, prefix }) {
   try {
-    const { id } = await readDefinition(new TextEncoder().encode(canonical), { digest });
-    return { id };
+    const { id, ...form } = await read(canonical, prefix);
+    return { id, canonical: JSON.stringify(form, sortedKeys) };
   } catch (error) {
-    return { refused: error.message };
+    return { refused: error.reason ?? error.name };
   }
 }
 
-const answers = { accept, enumerate, alone, ratios, rows, reports, people, drawn, words, sample };
+function sortedKeys(_, value) {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+/** {} -> the label's figures, question by question, and of all questions together. */
+function label() {
+  const bounds = report.bounds(asked);
+  const figures = asked.map((each) => [
+    each.id,
+    {
+      ...report.frequencies(each),
+      odds: report.oddsFactor(bounds.get(each.id)),
+      ...report.posteriorBounds(bounds.get(each.id)),
+    },
+  ]);
+  const { most, least } = report.totalRatio(survey);
+  const total = { odds: report.totalOddsFactor(survey), ratio: [String(most), String(least)] };
+  return { questions: Object.fromEntries(figures), total };
+}
+
+/** {replaced, people} -> what each one's visit asked of the network, kept and left behind. */
+async function visits({ replaced, people: visitors }) {
+  const visit = await prepareVisits(client, replaced, definition);
+  const seen = [];
+  for (const visitor of visitors) seen.push(await visit(visitor));
+  return seen;
+}
+
+const answers = {
+  accept,
+  alone,
+  drawn,
+  drawnBy,
+  enumerate,
+  ids,
+  label,
+  people,
+  ratios,
+  reports,
+  rows,
+  sample,
+  sampleReports,
+  visits,
+  words,
+};
 const answered = [];
 for (const [name, parts] of Object.entries(question)) {
-  answered.push([name, await Promise.all(parts.map((part) => answers[name](part)))]);
+  const seen = [];
+  // One after the other: visits share the globals that stand for a browser.
+  for (const part of parts) seen.push(await answers[name](part));
+  answered.push([name, seen]);
 }
 console.log(JSON.stringify(Object.fromEntries(answered)));

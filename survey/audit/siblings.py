@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from survey.audit.exact import number_of_reports, number_of_truths, sequences, work
+from survey.audit.exact import number_of_reports, sequences, work
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
 from survey.mechanism.shapes import ByDistance, Explicit, Mixture, OneBit, Shape, Window
 
@@ -18,7 +18,7 @@ CELLS = 200_000
 
 def fits(channel: AnyChannel) -> bool:
     """Whether every sequence of draws of every truth can be run."""
-    truths = number_of_truths(channel)
+    truths = channel.truths
     effort = sequences(channel) * truths * (TURN + work(channel))
     return effort <= ENUMERATED and number_of_reports(channel) * truths <= CELLS
 

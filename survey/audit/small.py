@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,7 +11,6 @@ from survey.audit.exact import sequences
 from survey.audit.siblings import smaller_bits, smaller_table
 from survey.audit.truths import Form, answers_of, is_number, patterns, questions
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, channel_from_json
-from survey.questionnaire.definition import canonical_json
 
 LIMIT = 120_000
 """Most reports that one pair of questions is enumerated with."""
@@ -31,15 +29,10 @@ MANY_ANSWERS = 200
 
 @dataclass(frozen=True)
 class Pair:
-    """A survey of two questions: its form, its id, and of which sizes they are."""
+    """A survey of two questions: its form, and of which sizes they are."""
 
     form: Form
     sizes: tuple[Size, Size]
-
-    @property
-    def id(self) -> str:
-        """SHA-256 of the canonical form."""
-        return hashlib.sha256(canonical_json(dict(self.form))).hexdigest()
 
     @property
     def name(self) -> str:
@@ -143,11 +136,14 @@ def _smaller_choice(question: Form, ordinary: int, T: int) -> Form:
     kept = [option for option in question["options"] if option["id"] in apart]
     if isinstance(channel, SubsetSelection) and channel.d > 1:
         ordinary = 3
-    options = [*plain[:ordinary], *kept]
+    plain = plain[:ordinary]
+    options = [*plain, *kept]
+    # The points of a scale are its ordinary options.
+    grid = question["grid"] and {**question["grid"], "points": len(plain)}
     if isinstance(channel, WeightTable):
         smaller = smaller_table(channel, len(options) - channel.no_answers).to_json()
     else:
         assert isinstance(channel, SubsetSelection)  # noqa: S101  see the definition's format
         k = len(options)
         smaller = SubsetSelection(k, min(channel.d, k - 1), T, 1).to_json()
-    return {**question, "options": options, "channel": smaller}
+    return {**question, "options": options, "grid": grid, "channel": smaller}

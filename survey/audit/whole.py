@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice, product
+from functools import cached_property
+from itertools import islice, product
 from typing import Any
 
 from survey.audit.check import Check
 from survey.audit.exact import Truth, distribution, draws_below, sequences
 from survey.audit.node import Node
-from survey.audit.small import Pair, pairs
+from survey.audit.small import Pair, pairs, resized
 from survey.audit.truths import Answers, Form, answers_of, questions, truths
 from survey.mechanism import AnyChannel, channel_from_json
-from survey.questionnaire.definition import report_body
+from survey.questionnaire.definition import canonical_json, report_body
 
 GROUP = "whole reports"
 
@@ -24,10 +26,6 @@ REPORT_ID = "AxMjM0NTY3ODk6Ozw9Pj8w"
 """These 16 bytes in base64url."""
 
 Codes = tuple[int | str | None, ...]
-
-MAX_GROUPS = 7
-"""Of more groups of questions than these, so many are kept to enumerate who is asked what."""
-
 
 TOGETHER = 20
 """Pairs that one run of Node answers."""
@@ -40,17 +38,28 @@ class Case:
     pair: Pair
     drawn: tuple[str, ...] | None
 
-    @property
-    def form(self) -> dict[str, Any]:
-        """The definition as the device has it."""
-        ids = [question["id"] for question in questions(self.pair.form)]
-        groups = None if self.drawn is None else [[name] for name in ids]
-        sampling = groups and {"draw": len(self.drawn or ()), "groups": groups}
-        return {**self.pair.form, "sampling": sampling, "id": self.pair.id}
+    @cached_property
+    def form(self) -> Form:
+        """The definition as the device has it; where some are drawn, a third is never asked."""
+        if self.drawn is None:
+            return self.pair.form
+        asked = questions(self.pair.form)
+        spare = {**resized(asked[0], "tiny"), "id": "never_drawn", "ask_if": None}
+        ids = [question["id"] for question in asked]
+        together = any(question["ask_if"] for question in asked)
+        groups = [*([ids] if together else [[name] for name in ids]), [spare["id"]]]
+        sampling = {"draw": 1 if together else len(self.drawn), "groups": groups}
+        pages = [*self.pair.form["pages"], {"title": "", "questions": [spare]}]
+        return {**self.pair.form, "pages": pages, "sampling": sampling}
+
+    @cached_property
+    def canonical(self) -> bytes:
+        """What a device would be served."""
+        return canonical_json(dict(self.form))
 
     def answers(self) -> list[dict[str, Any]]:
         """Every pair of answers, a question that is left out lacking."""
-        asked = questions(self.form)
+        asked = questions(self.pair.form)
         given = product(*(answers_of(question) for question in asked))
         names = [question["id"] for question in asked]
         return [
@@ -69,7 +78,7 @@ class Case:
     def request(self) -> dict[str, Any]:
         """The question to the client."""
         return {
-            "definition": self.form,
+            "canonical": self.canonical.decode("utf-8"),
             "answers": self.answers(),
             "idBytes": ID_BYTES,
             "circumstances": {"stratum": "", "invitation": "", "drawn": self.drawn},
@@ -153,9 +162,10 @@ def _read(body: str) -> Codes:
 
 
 def _misshapen(case: Case, bodies: Sequence[str], codes: Sequence[Codes]) -> str:
+    definition_id = hashlib.sha256(case.canonical).hexdigest()
     for body, read in zip(bodies, codes, strict=True):
-        length = case.pair.form["report_bytes"]
-        if body.encode() != report_body(case.pair.id, REPORT_ID, read, length=length):
+        length = case.form["report_bytes"]
+        if body.encode() != report_body(definition_id, REPORT_ID, read, length=length):
             return f"a report is not the bytes that its codes make: {body[:240]}"
     return ""
 
@@ -183,26 +193,3 @@ def _counts(channel: AnyChannel, truth: Truth) -> dict[int | str | None, int]:
         int(code) if is_index else code: int(share * total)
         for code, share in distribution(channel, truth).items()
     }
-
-
-def drawn_questions(node: Node, form: Form) -> list[Check]:
-    """Who is asked what: every choice of groups equally likely, whatever there is to answer."""
-    if form["sampling"] is None:
-        return []
-    groups = form["sampling"]["groups"][:MAX_GROUPS]
-    draw = min(form["sampling"]["draw"], len(groups))
-    small = {**form, "id": "0" * 64, "sampling": {"draw": draw, "groups": groups}}
-    answer = node.ask(drawn=[{"definition": small}])["drawn"][0]
-    seen: dict[frozenset[str], int] = {}
-    for drawn, count in answer["outcomes"].items():
-        asked = frozenset(json.loads(drawn))
-        seen[asked] = seen.get(asked, 0) + count
-    every = [
-        frozenset(name for group in some for name in group) for some in combinations(groups, draw)
-    ]
-    each = math.factorial(draw)
-    ok = answer["ranges"] == [len(groups) - i for i in range(draw)] and seen == dict.fromkeys(
-        every, each
-    )
-    detail = f"every draw of {draw} of {len(groups)} groups: {len(every)} choices, equally likely"
-    return [Check(GROUP, "questions drawn", ok, detail if ok else "not all equally likely")]

@@ -172,7 +172,200 @@ BROKEN_CHANNELS = {
         "if (used === POOL_WORDS) used = 16; if (pool[0] === undefined) {",
         "choices",
     ),
+    "a limit kept from the first n": Mutant(
+        "random.js",
+        "if (n !== limited) [limit, limited]",
+        "if (limited === 1) [limit, limited]",
+        "two",
+    ),
+    "a limit kept from the largest n": Mutant(
+        "random.js",
+        "if (n !== limited) [limit, limited]",
+        "if (n > limited) [limit, limited]",
+        "two",
+    ),
+    "used words not wiped": Mutant("random.js", "pool[used] = 0;", "", "two"),
+    "words left in the pool": Mutant("random.js", "pool.fill(0);", "", "two"),
+    "ids of one random byte": Mutant(
+        "random.js",
+        "fill(getRandomValues, bytes);\n  return bytes;",
+        "fill(getRandomValues, bytes); bytes.fill(0, 1);\n  return bytes;",
+        "two",
+    ),
     "only half of the range": Mutant(
         "random.js", "return word % n;", "return word % (n >> 1 || 1);", "choices"
     ),
 }
+
+OWN = (
+    "groups.set(root, { ...(group ? productOf([group, own]) : own), linked: group !== undefined });"
+)
+READ = "return freeze({ ...definition, id });"
+OF_ALL = "definition.pages.flatMap((page) => page.questions)"
+
+BROKEN_READING = {
+    # The device runs another survey than the one whose hash it knows
+    "channels mixed up when they are shared": Mutant(
+        "definition.js",
+        "const text = JSON.stringify(value);",
+        "const text = JSON.stringify([value.kind, value.k]);",
+        "two",
+    ),
+    "a hundred times the weight of the truth": Mutant(
+        "definition.js",
+        READ,
+        f"for (const {{ channel }} of {OF_ALL}) channel.T *= 100; {READ}",
+        "two",
+    ),
+    "a question that loses its opt-out": Mutant(
+        "definition.js", READ, f"for (const each of {OF_ALL}) each.opt_out = ''; {READ}", "two"
+    ),
+    # What is built in is gone
+    "ceilings gone": Mutant(
+        "definition.js", "if (value > ceiling) throw", "if (false) throw", "two"
+    ),
+    "ceilings of the first question only": Mutant(
+        "definition.js",
+        f"of {OF_ALL}) {{\n    refuseCertain",
+        f"of {OF_ALL}.slice(0, 1)) {{\n    refuseCertain",
+        "two",
+    ),
+    "no ceiling for all together": Mutant(
+        "definition.js",
+        "refuseRatio(totalRatio(definition), CEILINGS.totalRatio, together);",
+        "",
+        "two",
+    ),
+    "zero weights taken": Mutant(
+        "definition.js", "demand(T > L && L >= 1,", "demand(T > L,", "two"
+    ),
+    "T = L taken": Mutant(
+        "definition.js", "demand(T > L && L >= 1,", "demand(T >= L && L >= 1,", "two"
+    ),
+    "rows of unequal sum taken": Mutant(
+        "definition.js", "demand(BigInt(total) === sum,", "demand(true,", "two"
+    ),
+    "totals above a word taken": Mutant(
+        "definition.js", "demand(total <= WORD_VALUES,", "demand(true,", "two"
+    ),
+    "unknown keys taken": Mutant(
+        "definition.js", "demand(unknown === undefined,", "demand(true,", "two"
+    ),
+    "the hash not compared with the link's": Mutant(
+        "definition.js", 'if (prefix === "") return;', "return;", "two"
+    ),
+    "a link of one digit": Mutant("definition.js", "{16,64}$/i", "{1,64}$/i", "two"),
+    "the link's hash not looked at": Mutant(
+        "definition.js", 'new URLSearchParams(location.hash.slice(1)).get("d") ?? ""', '""', "two"
+    ),
+    "all questions asked of everybody": Mutant(
+        "report.js", "checkDrawn(definition, circumstances.drawn);", "", "ten"
+    ),
+    # What is drawn, and what the label says
+    "only the first seven groups are drawn": Mutant(
+        "report.js",
+        "drawSome(sampling.groups, sampling.draw, uniformBelow)",
+        "drawSome(sampling.groups.slice(0, 7), sampling.draw, uniformBelow)",
+        "ten",
+    ),
+    "of many groups only some are drawn": Mutant(
+        "report.js",
+        "drawSome(sampling.groups, sampling.draw, uniformBelow)",
+        "drawSome(sampling.groups.slice(0, 11), sampling.draw, uniformBelow)",
+        "twelve",
+    ),
+    "linked questions forgotten in the label": Mutant(
+        "report.js", OWN, "groups.set(root, { ...own, linked: group !== undefined });", "routed"
+    ),
+    "posteriors rounded down in the label": Mutant(
+        "report.js", "(dividend + divisor - 1n) / divisor", "dividend / divisor", "two"
+    ),
+    "frequencies of the truth for every answer": Mutant(
+        "report.js", "other: perHundred(other, of)", "other: perHundred(own, of)", "two"
+    ),
+}
+
+NOTHING = '{ stratum: "", invitation: "", drawn }'
+
+BROKEN_VISITS = {
+    "raw answers in the stratum": Mutant(
+        "main.js", NOTHING, NOTHING.replace('""', "JSON.stringify(answers)", 1), "two"
+    ),
+    "everybody asked everything": Mutant(
+        "main.js", "drawn ??= drawOnce(definition);", "drawn ??= null;", "ten"
+    ),
+    "a report id that is the same for all": Mutant(
+        "main.js", "drawBytes(getRandomValues, 16)", "new Uint8Array(16)", "two"
+    ),
+    "answers kept on the device": Mutant(
+        "main.js",
+        "function send() {",
+        "function send() { localStorage.setItem('a', answers.q0);",
+        "two",
+    ),
+    "answers remembered after sending": Mutant("main.js", "forget();\n    }", "}", "two"),
+    "words not wiped after sending": Mutant(
+        "main.js",
+        "uniformBelow.wipe();\n  }\n}\n\n/**\n * The way",
+        "}\n}\n\n/**\n * The way",
+        "two",
+    ),
+    "another report after each failure": Mutant(
+        "main.js",
+        "sendUntilAnswered(() => send(body), wait)",
+        "sendUntilAnswered(() => send(body.replace('pad', 'Pad')), wait)",
+        "two",
+    ),
+    "answers in the address": Mutant(
+        "transport.js",
+        "await fetch(url, { ...post",
+        "await fetch(`${url}?${body.length}`, { ...post",
+        "two",
+    ),
+    "cookies sent along": Mutant(
+        "transport.js", 'credentials: "omit"', 'credentials: "include"', "two"
+    ),
+    "a new report where one is kept": Mutant(
+        "outbox.js", 'if (kept.state !== "empty") return', "if (false) return", "two"
+    ),
+    "a survey under a second name": Mutant(
+        "definition.js", "demand(definition.slug === slug,", "demand(true,", "two"
+    ),
+    "the report kept after it arrived": Mutant(
+        "outbox.js",
+        'settle(body, { state: "sent" })',
+        'settle(body, { state: "sent", body })',
+        "two",
+    ),
+}
+
+_DRAWN = """
+slug = "{slug}"
+title = "Some questions of many"
+questions_per_person = {draw}
+truth_probability = "3/4"
+{questions}
+"""
+_QUESTION = """
+[[questions]]
+id = "q{i}"
+type = "yes_no"
+text = "Question {i}?"
+"""
+
+
+def _drawn(slug: str, draw: int, groups: int) -> str:
+    questions = "".join(_QUESTION.format(i=i) for i in range(groups))
+    return _DRAWN.format(slug=slug, draw=draw, questions=questions)
+
+
+TWO = f"""
+slug = "two"
+title = "Two channels of one kind and size"
+{_QUESTION.format(i=0)}
+truth_probability = "0.95"
+{_QUESTION.format(i=1)}
+truth_probability = "0.6"
+"""
+
+SURVEYS = {"two": TWO, "ten": _drawn("ten", 2, 10), "twelve": _drawn("twelve", 6, 12)}

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from survey.audit.check import Check
 from survey.audit.proof import Auditor
-from survey.audit.report import GROUPS, as_json_text, as_text, checks_of
+from survey.audit.report import GROUPS, UNSEEN, as_json_text, as_text, checks_of, reports_of
 from survey.cli import main
 from survey.respond.client import Client
 from tests.conftest import SMALL
@@ -77,6 +77,7 @@ def test_the_text_has_the_hashes_each_group_under_its_title_and_one_summary():
     text = as_text("c0de", {"mechanism.js": "f11e"}, CHECKS)
     assert text.splitlines()[:2] == ["client c0de", "  f11e  mechanism.js"]
     assert text.count(GROUPS["channels"]) == 1
+    assert text.splitlines()[-2] == UNSEEN
     assert "BAD  one + other: the draws" in text
     assert text.splitlines()[-1].startswith("1 of 3 checks failed")
     assert as_text("c0de", {}, CHECKS[:2]).splitlines()[-1].startswith("all 2 checks hold")
@@ -86,6 +87,7 @@ def test_the_json_says_the_same():
     form = json.loads(as_json_text("c0de", {"mechanism.js": "f11e"}, CHECKS))
     assert not form["ok"]
     assert form["summary"].startswith("1 of 3 checks failed")
+    assert form["not_run"] == ["dom.js", "fields.js", "form.js"]
     assert form["checks"][2] == {
         "group": "whole reports",
         "name": "one + other",
@@ -94,7 +96,14 @@ def test_the_json_says_the_same():
     }
 
 
-@pytest.mark.parametrize("name", kinds.ALL)
+SLOW = ("numbers", "ticks")
+"""Kinds of surveys with large channels; the others are audited in the default run too."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in kinds.ALL],
+)
 def test_every_kind_of_survey_is_audited_in_all_its_parts(node, name):
     checks = list(checks_of(CLIENT.files, kinds.definition(kinds.ALL[name]), 1_000, node))
     assert all(check.ok for check in checks), [check for check in checks if not check.ok]
@@ -104,8 +113,8 @@ def test_every_kind_of_survey_is_audited_in_all_its_parts(node, name):
 @pytest.mark.long
 def test_the_largest_survey_that_can_be_published_is_audited_too(node):
     definition = kinds.definition(kinds.LARGEST)
-    auditor = Auditor(CLIENT.files, node)
-    assert all(check.ok for check in auditor.reports(definition))
+    auditor = Auditor(CLIENT.files, node, definition)
+    assert all(check.ok for check in reports_of(CLIENT.files, definition, node))
     channels = [question.channel for question in definition.questions[1:]]
     assert all(check.ok for check in auditor.enumeration(channels))
     assert all(check.ok for check in auditor.sampling(channels, 1_000))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from survey.audit.node import Node
+from survey.audit.people import whole_surveys
+from survey.audit.proof import Auditor
 from survey.audit.report import checks_of
 from survey.respond.client import Client
-from tests.mechanism import kinds
-from tests.mechanism.mutants import BROKEN_CHANNELS, Mutant
+from tests.mechanism import kinds, mutants
+from tests.mechanism.mutants import BROKEN_CHANNELS, BROKEN_READING, BROKEN_VISITS, Mutant
 
 FILES = Client.find().files
 SAMPLES = 20_000
@@ -143,8 +146,8 @@ BROKEN_REPORTS = {
     ),
 }
 
-MUTANTS = {**BROKEN_CHANNELS, **BROKEN_REPORTS}
-SURVEYS = {**kinds.ALL, "alone": kinds.ALONE}
+MUTANTS = {**BROKEN_CHANNELS, **BROKEN_READING, **BROKEN_REPORTS, **BROKEN_VISITS}
+SURVEYS = {**kinds.ALL, **mutants.SURVEYS, "alone": kinds.ALONE}
 
 
 @pytest.mark.security
@@ -156,6 +159,28 @@ def test_every_broken_client_is_caught(node, mutant):
     broken = {**FILES, name: source.replace(old, new, 1).encode()}
     definition = kinds.definition(SURVEYS[survey])
     assert not all(check.ok for check in checks_of(broken, definition, SAMPLES, node)), mutant
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    "mutant", ["channels mixed up when they are shared", "a hundred times the weight of the truth"]
+)
+def test_channels_are_enumerated_as_the_device_read_them(node, mutant):
+    name, old, new, survey = BROKEN_READING[mutant]
+    broken = {**FILES, name: FILES[name].decode().replace(old, new, 1).encode()}
+    definition = kinds.definition(SURVEYS[survey])
+    auditor = Auditor(broken, node, definition)
+    channels = [question.channel for question in definition.questions]
+    assert not all(check.ok for check in auditor.enumeration(channels))
+    assert not all(check.ok for check in auditor.sampling(channels, SAMPLES))
+    assert not whole_surveys(Node(broken, node, definition.canonical), definition).ok
+
+
+@pytest.mark.security
+def test_the_surveys_made_for_broken_clients_pass_with_the_shipped_one(node):
+    for survey in mutants.SURVEYS.values():
+        for check in checks_of(FILES, kinds.definition(survey), 1_000, node):
+            assert check.ok, check
 
 
 def test_the_mutants_are_at_least_twelve_and_all_different():

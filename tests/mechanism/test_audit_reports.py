@@ -6,14 +6,15 @@ import json
 
 import pytest
 
+from survey.audit.drawn import drawn_questions
 from survey.audit.node import Node
 from survey.audit.people import whole_surveys
-from survey.audit.proof import Auditor
+from survey.audit.report import reports_of
 from survey.audit.small import LIMIT, pairs
 from survey.audit.truths import answers_of, patterns, questions, truths
-from survey.audit.whole import drawn_questions
+from survey.questionnaire.definition import canonical_json
 from survey.respond.client import Client
-from tests.mechanism import kinds
+from tests.mechanism import kinds, mutants
 
 FILES = Client.find().files
 
@@ -26,7 +27,7 @@ def form(name):
 @pytest.mark.parametrize("name", kinds.ALL)
 def test_nothing_but_the_codes_depends_on_an_answer_and_they_are_independent_and_exact(node, name):
     definition = kinds.definition(kinds.ALL[name])
-    for check in Auditor(FILES, node).reports(definition):
+    for check in reports_of(FILES, definition, node):
         assert check.ok, check
 
 
@@ -83,23 +84,38 @@ def test_patterns_are_in_the_order_of_their_bitmasks():
 
 
 @pytest.mark.security
-def test_every_choice_of_questions_is_equally_likely(node):
-    (check,) = drawn_questions(Node(FILES, node), form("drawn"))
+@pytest.mark.parametrize(
+    ("survey", "said"),
+    [
+        (kinds.DRAWN, "every draw of 2 of 5 groups: 10 choices, equally likely"),
+        (mutants.SURVEYS["ten"], "every draw of 2 of 10 groups: 45 choices, equally likely"),
+        (mutants.SURVEYS["twelve"], "6 of 12 groups: 6 of 6 draws through every value"),
+    ],
+)
+def test_every_choice_of_questions_is_equally_likely(node, survey, said):
+    definition = kinds.definition(survey)
+    device = Node(FILES, node, definition.canonical)
+    (check,) = drawn_questions(device, json.loads(definition.canonical))
     assert check.ok, check
-    assert "every draw of 2 of 5 groups: 10 choices" in check.detail
+    assert said in check.detail
 
 
 def test_reports_of_the_survey_as_it_is_are_the_bytes_that_python_writes(node):
     definition = kinds.definition(kinds.NUMBERS)
-    check = whole_surveys(Node(FILES, node), json.loads(definition.canonical), definition.sha256)
+    check = whole_surveys(Node(FILES, node, definition.canonical), definition)
     assert check.ok, check
     assert "of all 4 questions" in check.detail
 
 
-def test_a_client_of_another_survey_is_caught(node):
+def test_a_client_that_names_another_survey_is_caught(node):
     definition = kinds.definition(kinds.TABLES)
-    check = whole_surveys(Node(FILES, node), json.loads(definition.canonical), "f" * 64)
-    assert check.ok
     changed = FILES["report.js"].replace(b"definition: definition.id", b'definition: "0"')
-    broken = Node({**FILES, "report.js": changed}, node)
-    assert not whole_surveys(broken, json.loads(definition.canonical), "f" * 64).ok
+    broken = Node({**FILES, "report.js": changed}, node, definition.canonical)
+    assert not whole_surveys(broken, definition).ok
+
+
+@pytest.mark.parametrize("name", kinds.ALL)
+def test_what_is_enumerated_is_a_survey_that_devices_take(node, name):
+    for pair in pairs(form(name)):
+        read = Node(FILES, node, canonical_json(dict(pair.form))).ask(label=[{}])["label"][0]
+        assert set(read["questions"]) == {question["id"] for question in questions(pair.form)}

@@ -10,7 +10,7 @@ import pytest
 
 from survey import demo
 from survey.audit.empirical import clopper_pearson, epsilon_bound
-from survey.audit.exact import distribution, draws_below, number_of_truths, some_truths, truths_of
+from survey.audit.exact import distribution, draws_below, some_truths, truths_of
 from survey.audit.proof import Auditor
 from survey.audit.rows import check_rows
 from survey.audit.siblings import fits, sibling
@@ -99,7 +99,7 @@ def test_the_promised_distributions_add_up_and_have_exactly_the_channels_ratio(c
     assert all(sum(row.values()) == 1 for row in rows)
     worst = max(max(r[code] for r in rows) / min(r[code] for r in rows) for code in rows[0])
     assert worst == channel.ratio
-    assert len(rows) == number_of_truths(channel)
+    assert len(rows) == channel.truths
 
 
 def test_bits_that_are_drawn_are_drawn_before_any_of_them_is_kept_or_flipped():

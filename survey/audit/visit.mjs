@@ -1,0 +1,121 @@
+// Whole visits of the shipped main.js, from the link to the acknowledgment, in a browser of
+// stand-ins: the modules that build pages answer for a person, everything else is as it is served.
+import { createHash } from "node:crypto";
+import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+
+/** The entry runs when it is loaded: every visit loads it under another address. */
+let visits = 0;
+
+/**
+ * A function that makes one visit and tells what was seen of it.
+ *
+ * @param client  folder of the client's files
+ * @param replaced  names of the modules that build pages
+ * @param canonical  what the server serves as the definition
+ */
+export async function prepareVisits(client, replaced, canonical) {
+  const folder = `${client}/visited`;
+  mkdirSync(folder, { recursive: true });
+  for (const name of readdirSync(client)) {
+    if (name.endsWith(".js")) copyFileSync(`${client}/${name}`, `${folder}/${name}`);
+  }
+  for (const name of replaced) await replace(client, folder, name);
+  const entry = pathToFileURL(`${folder}/main.js`).href;
+  return async (person) => {
+    const device = createDevice(canonical, person);
+    for (const [name, value] of Object.entries(device.globals)) {
+      Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
+    }
+    visits += 1;
+    await import(`${entry}?visit=${visits}`);
+    // Nothing here waits for a network or a clock: one turn later all of it has happened.
+    await new Promise((resolve) => setImmediate(resolve));
+    return device.seen();
+  };
+}
+
+/** The same names, each answered by `page`; a list where the page has nothing to say. */
+async function replace(client, folder, name) {
+  const names = Object.keys(await import(pathToFileURL(`${client}/${name}`).href));
+  const lines = names.map(
+    (each) => `export const ${each} = (...given) => globalThis.page.${each}?.(...given) ?? [];`,
+  );
+  writeFileSync(`${folder}/${name}`, lines.join("\n"));
+}
+
+/**
+ * What main.js takes for a browser, at an address with `slug` and `hash`, one person in front of it.
+ * The first posts are answered by `failures`: a status, or 0 for no answer at all. `stored` is what
+ * an earlier visit has left, `meanwhile` what another tab leaves before the report is sent.
+ */
+function createDevice(canonical, { slug, hash, answers, words, idBytes, failures, ...other }) {
+  const failing = [...failures];
+  const [requests, kept, pools, stored] = [[], [], [], new Map(other.stored)];
+  let recall = () => undefined;
+  const page = visitor(answers, (answerTo) => {
+    recall = answerTo;
+    for (const [key, value] of other.meanwhile) stored.set(key, value);
+  });
+  const localStorage = {
+    getItem: (key) => stored.get(key) ?? null,
+    setItem(key, value) {
+      kept.push([key, value]);
+      stored.set(key, value);
+    },
+    removeItem: (key) => stored.delete(key),
+  };
+  const crypto = {
+    getRandomValues(array) {
+      pools.push(array);
+      if (array instanceof Uint32Array) array.forEach((_, i) => (array[i] = words[i % words.length]));
+      else array.forEach((_, i) => (array[i] = idBytes[i % idBytes.length]));
+      return array;
+    },
+    subtle: {
+      digest: async (_, bytes) =>
+        Uint8Array.from(createHash("sha256").update(bytes).digest()).buffer,
+    },
+  };
+  const fetch = async (url, { signal, ...options }) => {
+    requests.push({ url, ...options });
+    const bytes = new TextEncoder().encode(canonical);
+    if (options.method !== "POST") return { status: 200, arrayBuffer: () => bytes };
+    const status = failing.shift() ?? 201;
+    if (status === 0) throw new TypeError("no network");
+    return { status, headers: new Headers() };
+  };
+  const location = { pathname: `/s/${slug}`, hash, reload() {} };
+  // Between two tries no time passes.
+  const timers = { setTimeout: queueMicrotask, clearTimeout() {}, addEventListener() {} };
+  const window = { ...timers, localStorage, crypto, fetch, location };
+  const document = { body: { dataset: { clientHash: "" } }, getElementById: () => null };
+  const seen = () => ({
+    requests,
+    kept,
+    unwiped: pools.filter((pool) => pool instanceof Uint32Array && pool.some((word) => word !== 0))
+      .length,
+    remembered: Object.keys(answers).filter((question) => recall(question) !== undefined),
+  });
+  return { globals: { page, window, document, location, crypto, fetch }, seen };
+}
+
+/** A person who starts, answers what is shown, goes on when asked again, and sends. */
+function visitor(answers, beforeSending) {
+  return {
+    createStage: () => ({ show: (view) => view.visit?.(), clear() {} }),
+    startView: ({ onStart }) => ({ visit: onStart }),
+    questionView: ({ pages, at, onAnswer, onContinue }) => ({
+      visit() {
+        for (const { id } of pages[at].questions) if (id in answers) onAnswer(id, answers[id]);
+        if (onContinue(new Set()).length > 0) onContinue(new Set());
+      },
+    }),
+    reviewView: ({ answerTo, onSend }) => ({
+      visit() {
+        beforeSending(answerTo);
+        onSend();
+      },
+    }),
+  };
+}

@@ -22,8 +22,9 @@ import { fetchDefinition, UnavailableError } from "./transport.js";
  * @typedef {{draw: number, groups: string[][]}} Sampling
  * @typedef {{id: string, format: number, slug: string, version: number, language: string,
  *   title: string, introduction: string, contact: string, thanks: string, report_bytes: number,
- *   allow_skip_logic: boolean, sampling: Sampling | null, pages: Page[]}} Definition  `id` is the
- *   SHA-256 of its bytes, in hex
+ *   allow_skip_logic: boolean, sampling: Sampling | null, pages: Page[],
+ *   bucket?: "day" | "week"}} Definition  `id` is the SHA-256 of its bytes, in hex; `bucket` is
+ *   what is kept of the date on which a report is released, nothing when it is missing
  * @typedef {"malformed" | "other_definition" | "too_weak"} Reason
  * @typedef {"randomness" | "crypto" | "missing" | "closed" | "unavailable" | "unexpected"
  *   | Reason} Obstacle
@@ -59,6 +60,19 @@ const DAYS = { first: -719_162, last: 2_932_896 };
 
 const CHOICES = ["yes_no", "single_choice", "scale", "multiple_choice"];
 const TYPES = [...CHOICES, "number", "date"];
+
+/** A key that is not known here may change what is kept or asked: nobody could be told of it. */
+const KEYS = {
+  definition: [
+    ...["allow_skip_logic", "bucket", "contact", "format", "introduction", "language", "pages"],
+    ...["report_bytes", "sampling", "slug", "thanks", "title", "version"],
+  ],
+  page: ["questions", "title"],
+  question: [
+    ...["alone", "ask_if", "channel", "grid", "help", "id", "max_ticks", "mechanism"],
+    ...["not_applicable", "opt_out", "options", "stated", "text", "type"],
+  ],
+};
 
 /** Of all ways to write an address that reach one survey, the only one that is taken. */
 const ADDRESS = /^\/s\/([a-z0-9]+(?:-[a-z0-9]+)*)\/?$/;
@@ -194,6 +208,12 @@ function demandTexts(value, names, place) {
   for (const name of names) demand(typeof value[name] === "string", `${place}.${name} is no text`);
 }
 
+/** @param {object} value @param {keyof typeof KEYS} kind */
+function demandKnown(value, kind) {
+  const unknown = Object.keys(value).find((key) => !KEYS[kind].includes(key));
+  demand(unknown === undefined, `a ${kind} with an unknown key, ${unknown}`);
+}
+
 /** @param {any} value @param {number} [least] @param {number} [most] */
 function isInteger(value, least = 0, most = Number.MAX_SAFE_INTEGER) {
   return Number.isSafeInteger(value) && value >= least && value <= most;
@@ -202,10 +222,12 @@ function isInteger(value, least = 0, most = Number.MAX_SAFE_INTEGER) {
 /** @param {any} definition */
 function checkStructure(definition) {
   demand(definition?.format === 1, "the definition is not of format 1");
+  demandKnown(definition, "definition");
   demandTexts(definition, ["slug", "language", "title", "introduction", "contact", "thanks"], "it");
-  const { report_bytes: room, allow_skip_logic: skips, sampling, pages } = definition;
+  const { report_bytes: room, allow_skip_logic: skips, sampling, pages, bucket } = definition;
   demand(isInteger(room, 1, 8192), `report_bytes is ${room}`);
   demand(typeof skips === "boolean", "allow_skip_logic is neither true nor false");
+  demand([undefined, "day", "week"].includes(bucket), `bucket is ${bucket}`);
   demand(Array.isArray(pages) && pages.length > 0, "it has no pages");
   pages.forEach(checkPage);
   const asked = pages.flatMap((/** @type {Page} */ page) => page.questions);
@@ -219,6 +241,7 @@ function checkStructure(definition) {
 /** @param {any} page @param {number} at */
 function checkPage(page, at) {
   demand(Array.isArray(page?.questions) && page.questions.length > 0, `page ${at + 1} is empty`);
+  demandKnown(page, "page");
   demandTexts(page, ["title"], `page ${at + 1}`);
   page.questions.forEach(checkQuestion);
 }
@@ -227,6 +250,7 @@ function checkPage(page, at) {
 function checkQuestion(question) {
   const texts = ["id", "type", "text", "help", "opt_out", "not_applicable", "mechanism"];
   demandTexts(question ?? {}, texts, "question");
+  demandKnown(question, "question");
   const { id, type } = question;
   demand(TYPES.includes(type), `${id}: unknown type ${type}`);
   checkOptions(question);

@@ -280,7 +280,8 @@ export function nearestPoint(grid, text) {
 
 /**
  * "1,000" is a thousand to some and one to others: no number here, unless the grid has as many
- * decimals itself. Also where the grid ends below a thousand: who meant one must not count as one.
+ * decimals itself and does not reach a thousand. Also where the grid has neither: who meant a
+ * thousand must not count as one.
  *
  * @param {Grid} grid
  * @param {string} text
@@ -290,7 +291,14 @@ export function locate(grid, text) {
   const written = parseDecimal(text);
   if (written === null) return null;
   const { units, scale, mayBeThousands } = written;
-  return mayBeThousands && grid.decimals < 3 ? null : pointAt(grid, units, scale);
+  const isClear = grid.decimals >= 3 && !reachesThousands(grid);
+  return mayBeThousands && !isClear ? null : pointAt(grid, units, scale);
+}
+
+/** @param {Grid} grid */
+function reachesThousands({ low, step, points, decimals }) {
+  const high = low + step * (points - 1);
+  return Math.max(Math.abs(low), Math.abs(high)) >= 1000 * 10 ** decimals;
 }
 
 /** @param {Grid} grid @param {bigint} units @param {bigint} scale @returns {Located | null} */
@@ -342,17 +350,20 @@ function westernDigit(digit) {
 }
 
 /**
- * A grid point as a decimal, exactly, without needless zeros.
+ * A grid point as a decimal, exactly, without needless zeros; with one where three decimals could
+ * be read as thousands.
  *
  * @param {Grid} grid
  * @param {number} index
  */
-export function decimalAt({ low, step, decimals }, index) {
+export function decimalAt(grid, index) {
+  const { low, step, decimals } = grid;
   const value = BigInt(low) + BigInt(index) * BigInt(step);
   const digits = String(value < 0n ? -value : value).padStart(decimals + 1, "0");
   const whole = digits.slice(0, digits.length - decimals);
   const fraction = digits.slice(digits.length - decimals).replace(/0+$/, "");
-  return `${value < 0n ? "\u2212" : ""}${whole}${fraction === "" ? "" : `.${fraction}`}`;
+  const clear = fraction.length === 3 && reachesThousands(grid) ? `${fraction}0` : fraction;
+  return `${value < 0n ? "\u2212" : ""}${whole}${clear === "" ? "" : `.${clear}`}`;
 }
 
 const DAY = 86_400_000;

@@ -66,6 +66,7 @@ export function startView({ definition, clientHash, durable, onStart }) {
     ...(skips(definition) ? [element("p", { class: "quiet" }, words.start.skips)] : []),
     privacyLabel(definition, clientHash),
     element("p", {}, words.start.sendOnce),
+    ...(definition.bucket ? [element("p", {}, words.start.bucket[definition.bucket])] : []),
     element("p", {}, words.start.forgotten),
     ...(durable ? [] : [element("p", { class: "notice" }, words.start.keepsNothing)]),
     button(words.start.button, onStart),

@@ -85,6 +85,14 @@ export const words = {
     sendOnce:
       "Your answers are sent once, at the end, as one report. After that it cannot be changed or " +
       "taken back: stored reports carry no name, so nobody can find yours.",
+    bucket: {
+      day:
+        "Reports become readable in groups. With each group the day is kept on which that happens: " +
+        "the day on which you send your report, or a later one.",
+      week:
+        "Reports become readable in groups. With each group the week is kept in which that happens: " +
+        "the week in which you send your report, or a later one.",
+    },
     forgotten:
       "Until you press “Send my report”, your answers are kept nowhere. If you leave or reload " +
       "this page before that, they are forgotten.",
@@ -177,7 +185,7 @@ export const words = {
       "Suspicion of 50% becomes at most",
     ],
     share: (/** @type {string} */ tenths) => (tenths === "0" ? "under 0.1" : tenths),
-    percent: (/** @type {number} */ whole) => `${whole}%`,
+    percent: (/** @type {number} */ whole) => (whole > 99 ? "more than 99%" : `${whole}%`),
     together: (/** @type {string} */ factor) =>
       `All questions together: your report can multiply anyone’s odds about one full set of ` +
       `answers by at most ${factor}.`,

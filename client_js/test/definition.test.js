@@ -389,6 +389,15 @@ for (const [name, wrong] of Object.entries(WRONG_CONDITIONS)) {
   });
 }
 
+test("a survey may keep the day or the week of a release, and nothing else of its date", async () => {
+  for (const bucket of ["day", "week"]) {
+    assert.equal((await read({ ...GOOD, bucket })).bucket, bucket);
+  }
+  for (const bucket of ["none", "hour", "", null, 1]) {
+    await assert.rejects(read({ ...GOOD, bucket }), refused("malformed"));
+  }
+});
+
 const sampled = (draw, ...groups) => ({ ...GOOD, sampling: { draw, groups } });
 const WRONG_SAMPLINGS = {
   "no draw": sampled(0, ["a"], ["b"]),
@@ -441,6 +450,11 @@ const WRONG_DEFINITIONS = {
   ]),
   "no title": { ...GOOD, title: undefined },
   "no size of reports": { ...GOOD, report_bytes: undefined },
+  "an unknown key": { ...GOOD, trace: true },
+  "an unknown key of a page": { ...GOOD, pages: [{ ...GOOD.pages[0], trace: true }] },
+  "an unknown key of a question": definitionOf([
+    { ...question("a", channel(2, 3, 1)), trace: true },
+  ]),
   "reports above 8 KB": { ...GOOD, report_bytes: 8193 },
   nothing: null,
 };

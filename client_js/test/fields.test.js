@@ -111,6 +111,26 @@ test("a thousand beyond the grid is not read as one", () => {
 test("three decimals are taken where the grid has them", () => {
   assert.equal(nearestPoint(grid(0, 125, 17, 3), "1.125"), 9);
   assert.equal(nearestPoint(grid(1000, 5, 500, 3), "3,495"), 499);
+  assert.equal(nearestPoint(grid(0, 1_000, 1_000, 3), "999.000"), 999);
+});
+
+test("three decimals are no number where the grid has them and reaches a thousand", () => {
+  const wide = grid(125, 100_000, 100, 3);
+  for (const one of [wide, grid(-1_000_000, 1_000, 1_000, 3), grid(0, 1_000, 1_001, 3)]) {
+    for (const text of ["1,000", "1.000", "9,900", "-1,000", "999.125"]) {
+      assert.equal(nearestPoint(one, text), null, text);
+    }
+  }
+  for (const [text, index] of [
+    ["1000", 10],
+    ["1 000", 10],
+    ["0.125", 0],
+    ["100,1250", 1],
+    ["9900.125", 99],
+  ]) {
+    assert.equal(nearestPoint(wide, text), index, text);
+  }
+  assert.equal(decimalAt(wide, 1), "100.1250");
 });
 
 test("thousands may stand in groups of three, and digits in no others", () => {

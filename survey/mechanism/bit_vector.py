@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,17 @@ class BitVector(Pure):
     def kind(self) -> str:
         """The name of this kind of channel in a definition."""
         return "bit_vector"
+
+    @property
+    def options(self) -> int:
+        """What one number each is estimated for: the m options."""
+        return self.m
+
+    @property
+    def truths(self) -> int:
+        """Different true answers that the channel takes: up to s ticks, or one that is alone."""
+        free = self.m - self.alone
+        return sum(comb(free, ticks) for ticks in range(self.s + 1)) + self.alone
 
     @property
     def exact_p(self) -> Fraction:

@@ -31,8 +31,8 @@ def from_probabilities(rows: Sequence[Sequence[Fraction]], no_answers: int = 0) 
     total = math.lcm(*(share.denominator for row in rows for share in row))
     if total > WORD_TOTAL:
         raise ChannelError(
-            "these chances need weights above 2^32; write them with fewer digits (three decimals "
-            "of each always fit)"
+            "these chances need weights above 2^32; the nearest allowed ones have fewer digits: "
+            "three decimals of each always fit"
         )
     weights = tuple(tuple(int(share * total) for share in row) for row in rows)
     return WeightTable(Explicit(weights), no_answers)
@@ -84,7 +84,7 @@ def forced_response(
         raise ChannelError(f"forced has {len(forced):,} chances; at most {MAX_EXPLICIT} fit")
     shares = [_share(f, f"forced[{j}]") for j, f in enumerate(forced)]
     if sum(shares) != 1:
-        raise ChannelError(f"forced adds up to {sum(shares)}; it must be 1")
+        raise ChannelError(f"forced adds up to {sum(shares)}, not to 1")
     k = range(len(shares))
     rows = [[(1 - t) * shares[j] + (t if i == j else 0) for j in k] for i in k]
     return from_probabilities(rows, no_answers)

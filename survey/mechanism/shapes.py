@@ -175,9 +175,19 @@ class Explicit:
             if sum(row) != sum(self.table[0]):
                 raise ChannelError(
                     f"row {i} adds up to {sum(row)}, row 0 to "
-                    f"{sum(self.table[0])}; rows have equal sums"
+                    f"{sum(self.table[0])}; rows have equal sums: {self._nearest_weight(i)}"
                 )
         check_total(sum(self.table[0]))
+
+    def _nearest_weight(self, row: int) -> str:
+        """The one weight by which a row gets the sum of the first, or else the first gets its."""
+        missing = sum(self.table[0]) - sum(self.table[row])
+        for i, more in ((row, missing), (0, -missing)):
+            weight = max(self.table[i])
+            if weight + more >= 1:
+                break
+        j = self.table[i].index(weight)
+        return f"the nearest allowed value is table[{i}][{j}] = {weight + more}"
 
     def rows(self) -> Rows:
         """The table itself."""

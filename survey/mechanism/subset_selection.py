@@ -68,6 +68,16 @@ class SubsetSelection(Pure):
         return "subset_selection"
 
     @property
+    def options(self) -> int:
+        """What one number each is estimated for: the k options."""
+        return self.k
+
+    @property
+    def truths(self) -> int:
+        """Different true answers that the channel takes."""
+        return self.k
+
+    @property
     def total(self) -> int:
         """dT + (k-d)L, the range of the draw that decides whether the truth is reported."""
         return self.d * self.T + (self.k - self.d) * self.L

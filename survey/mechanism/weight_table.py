@@ -66,8 +66,13 @@ class WeightTable:
 
     @property
     def truths(self) -> int:
-        """Number of different true answers."""
+        """Different true answers that the channel takes."""
         return len(self.weights)
+
+    @property
+    def options(self) -> int:
+        """What one number each is estimated for: the truths."""
+        return self.truths
 
     @property
     def reports(self) -> int:

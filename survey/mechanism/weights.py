@@ -82,4 +82,7 @@ def check_two_weights(T: int, L: int, total: int) -> None:
 def check_total(total: int) -> None:
     """Refuse totals that one word cannot decide."""
     if total > WORD_TOTAL:
-        raise ChannelError(f"the weights add up to {total:,}, above 2^32; use smaller integers")
+        raise ChannelError(
+            f"the weights add up to {total:,}, above 2^32; the nearest allowed total is "
+            f"{WORD_TOTAL:,}"
+        )

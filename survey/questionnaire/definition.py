@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,7 +36,8 @@ class Definition:
     """One version of one survey, as published; `canonical` is what its hash is over.
 
     `groups` are the questions that are drawn together, of which each person is asked `drawn`;
-    without question sampling both cover all questions.
+    without question sampling both cover all questions. `bucket` says what is kept of the date on
+    which a report is released: "none", the "day" or the "week".
     """
 
     canonical: bytes
@@ -47,6 +49,7 @@ class Definition:
     drawn: int
     report_bytes: int
     allow_skip_logic: bool
+    bucket: str
 
     @cached_property
     def sha256(self) -> str:
@@ -97,6 +100,9 @@ def freeze(survey: Survey, version: int) -> Definition:
         ],
         "report_bytes": _report_bytes(survey),
     }
+    if survey.bucket != "none":
+        # Left out otherwise: definitions published before there were buckets keep their hash.
+        form["bucket"] = survey.bucket
     return read_definition(canonical_json(form))
 
 
@@ -125,6 +131,7 @@ def read_definition(canonical: bytes) -> Definition:
         title=form["title"],
         report_bytes=form["report_bytes"],
         allow_skip_logic=form["allow_skip_logic"],
+        bucket=form.get("bucket", "none"),
         groups=tuple(map(tuple, groups)),
         drawn=sampling["draw"] if sampling else len(groups),
         questions=tuple(published(q, nullable=sampling is not None) for q in questions),
@@ -159,6 +166,25 @@ def _report_bytes(survey: Survey) -> int:
     if survey.questions_per_person is not None:
         # A question that was not drawn is null, which is longer than a short code.
         codes = [max((code, None), key=lambda one: len(json.dumps(one))) for code in codes]
+    length = _padded_length(codes)
+    if length > MAX_REPORT_BYTES:
+        fitting = bisect_right(
+            range(len(codes)), MAX_REPORT_BYTES, key=lambda n: _padded_length(codes[: n + 1])
+        )
+        raise DefinitionError(
+            [
+                (
+                    "pages",
+                    f"a report would have {length:,} bytes; at most {MAX_REPORT_BYTES:,} "
+                    f"are allowed; the nearest allowed number of these questions is {fitting}",
+                )
+            ]
+        )
+    return length
+
+
+def _padded_length(codes: Sequence[int | str | None]) -> int:
+    """Bytes of the longest report with these codes, rounded up to the next step."""
     longest = len(
         report_body(
             "0" * 64,
@@ -168,15 +194,4 @@ def _report_bytes(survey: Survey) -> int:
             invitation="0" * INVITATION_LENGTH,
         )
     )
-    length = -(-longest // REPORT_STEP) * REPORT_STEP
-    if length > MAX_REPORT_BYTES:
-        raise DefinitionError(
-            [
-                (
-                    "pages",
-                    f"a report would have {length:,} bytes; at most {MAX_REPORT_BYTES:,} "
-                    "are allowed: ask fewer questions",
-                )
-            ]
-        )
-    return length
+    return -(-longest // REPORT_STEP) * REPORT_STEP

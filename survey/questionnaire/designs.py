@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from survey.errors import ChannelError
+from survey.estimator.number_design import smallest_worst_variance
 from survey.mechanism import (
     AnyChannel,
     WeightTable,
@@ -207,9 +208,29 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
 )
 
 USUAL: Mapping[str, str] = MappingProxyType(
-    {**dict.fromkeys(CHOICES, "grr"), **dict.fromkeys(GRIDS, "hybrid")}
+    {
+        **dict.fromkeys(CHOICES, "grr"),
+        **dict.fromkeys(GRIDS, "hybrid"),
+        "multiple_choice": "bits",
+    }
 )
-"""The design of a question that names none; multiple choice takes the smallest variance."""
+"""The design of a question that names none, where `CHOSEN` has no better one."""
+
+Choose = Callable[[Asked, Fraction], str]
+
+
+def _of_multiple_choice(asked: Asked, epsilon: Fraction) -> str:
+    return multiple_choice.smallest_variance(asked.ordinary, asked.ticks, asked.alone, epsilon)[0]
+
+
+def _of_numbers(asked: Asked, epsilon: Fraction) -> str:
+    return smallest_worst_variance(asked.ordinary, epsilon, asked.no_answers)
+
+
+CHOSEN: Mapping[str, Choose] = MappingProxyType(
+    {"multiple_choice": _of_multiple_choice, **dict.fromkeys(GRIDS, _of_numbers)}
+)
+"""The best design of those that name none, by type of question, at an epsilon."""
 
 
 def names_for(kind: str) -> list[str]:

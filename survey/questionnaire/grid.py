@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from survey.errors import ChannelError
 from survey.mechanism.design import shown
 from survey.mechanism.weights import MAX_GRID
+from survey.questionnaire.nearest import Values, refusal
 
 MAX_DECIMALS = 6
 LARGEST = 10**12
@@ -49,29 +50,17 @@ def number_grid(low: Fraction, high: Fraction, step: Fraction, unit: str = "") -
 
     >>> number_grid(Fraction(0), Fraction(2), Fraction(1, 2))
     Grid(low=0, step=5, points=5, decimals=1, unit='')
+    >>> number_grid(Fraction(0), Fraction(1), Fraction(1, 10**7))
+    Traceback (most recent call last):
+    survey.errors.ChannelError: step = 1e-07 has more than 6 decimals; the nearest allowed value \
+is step = 0.001002 with high = 0.999996
     """
-    if step <= 0:
-        raise ChannelError(f"step = {shown(step)} must be above 0; the nearest allowed value is 1")
-    if high <= low:
-        raise ChannelError(
-            f"high = {shown(high)} must be above low = {shown(low)}; the nearest allowed value "
-            f"is high = {shown(low + step)}"
-        )
-    decimals = max(_decimals(low, "low"), _decimals(step, "step"))
+    if mistake := _number_mistake(low, high, step):
+        written = {"step": step, "low": low, "high": high}
+        raise refusal(mistake, written, _near_numbers(low, high, step), _is_of_numbers)
+    decimals = max(_decimals(low), _decimals(step))
     scale = 10**decimals
-    if max(abs(low), abs(high)) * scale > LARGEST:
-        raise ChannelError(f"low and high have at most {len(str(LARGEST)) - 1} digits")
-    steps = (high - low) / step
-    points = int(steps) + 1
-    if points > MAX_GRID:
-        raise _too_fine(low, high, step, points)
-    if steps.denominator != 1:
-        nearest = low + min(max(round(steps), 1), MAX_GRID - 1) * step
-        raise ChannelError(
-            f"high = {shown(high)} is not a whole number of steps of {shown(step)} above "
-            f"{shown(low)}; the nearest allowed value is high = {shown(nearest)}"
-        )
-    return Grid(int(low * scale), int(step * scale), points, decimals, unit)
+    return Grid(int(low * scale), int(step * scale), int((high - low) / step) + 1, decimals, unit)
 
 
 def date_grid(low: date, high: date, step: int) -> Grid:
@@ -80,43 +69,138 @@ def date_grid(low: date, high: date, step: int) -> Grid:
     >>> date_grid(date(1970, 1, 2), date(1970, 1, 16), 7)
     Grid(low=1, step=7, points=3, decimals=0, unit='')
     """
-    if high <= low:
-        raise ChannelError(f"high = {high} must be after low = {low}")
-    days = (high - low).days
-    points = days // step + 1
-    if points > MAX_GRID:
-        raise ChannelError(
-            f"a grid of {points:,} points: at most {MAX_GRID:,} are allowed; the nearest allowed "
-            f"value is step = {-(-days // (MAX_GRID - 1))} days"
-        )
-    if days % step and points >= 2:
-        raise ChannelError(
-            f"high = {high} is not a whole number of steps of {step} days after {low}; the "
-            f"nearest allowed value is high = {low + timedelta(days - days % step)}"
-        )
-    if points < 2:
-        raise ChannelError(
-            f"step = {step} days is longer than the range; the nearest allowed value is {days}"
-        )
-    return Grid((low - EPOCH).days, step, points)
+    if mistake := _date_mistake(low, high, step):
+        written = {"step": step, "low": low, "high": high}
+        raise refusal(mistake, written, _near_dates(low, high, step), _is_of_dates)
+    return Grid((low - EPOCH).days, step, (high - low).days // step + 1)
 
 
-def _too_fine(low: Fraction, high: Fraction, step: Fraction, points: int) -> ChannelError:
-    coarser = step * -(-(points - 1) // (MAX_GRID - 1))
-    end = low + int((high - low) / coarser) * coarser
-    return ChannelError(
-        f"a grid of {points:,} points: at most {MAX_GRID:,} are allowed; the nearest allowed "
-        f"value is step = {shown(coarser)}" + ("" if end == high else f" with high = {shown(end)}")
+def too_few_numbers(low: Fraction, high: Fraction, step: Fraction, points: int) -> ChannelError:
+    """The refusal of a grid of fewer points than are needed: another end, or finer steps."""
+    steps = points - 1
+    unit = Fraction(1, 10 ** max(_decimals(low), _decimals(step)))
+    finer = (high - low) / steps // unit * unit
+    return refusal(
+        f"a grid of {int((high - low) / step) + 1} points: at least {points} are needed",
+        {"low": low, "high": high, "step": step},
+        [
+            {"high": low + steps * step},
+            {"low": high - steps * step},
+            {"step": finer, "high": low + steps * finer},
+        ],
+        _is_of_numbers,
     )
 
 
-def _decimals(value: Fraction, name: str) -> int:
-    """Decimals that a number needs, at most `MAX_DECIMALS`."""
-    for decimals in range(MAX_DECIMALS + 1):
-        if (value * 10**decimals).denominator == 1:
-            return decimals
-    nearest = Fraction(Decimal(round(value * 10**MAX_DECIMALS)).scaleb(-MAX_DECIMALS))
-    raise ChannelError(
-        f"{name} = {shown(value)} has more than {MAX_DECIMALS} decimals; the nearest allowed "
-        f"value is {shown(nearest)}"
+def too_few_dates(low: date, high: date, step: int, points: int) -> ChannelError:
+    """The same for a grid of days."""
+    steps = points - 1
+    first, last = low.toordinal(), high.toordinal()
+    finer = (last - first) // steps
+    candidates: list[Values] = [
+        {name: day}
+        for name, end in (("high", first + steps * step), ("low", last - steps * step))
+        if (day := _day(end))
+    ]
+    return refusal(
+        f"a grid of {(last - first) // step + 1} points: at least {points} are needed",
+        {"low": low, "high": high, "step": step},
+        [*candidates, {"step": finer, "high": low + timedelta(steps * finer)}],
+        _is_of_dates,
+    )
+
+
+def _number_mistake(low: Fraction, high: Fraction, step: Fraction) -> str:
+    """What is wrong with a grid of numbers; empty when nothing is."""
+    if step <= 0:
+        return f"step = {shown(step)} must be above 0"
+    if high <= low:
+        return f"high = {shown(high)} must be above low = {shown(low)}"
+    for name, value in (("low", low), ("step", step)):
+        if _decimals(value) > MAX_DECIMALS:
+            return f"{name} = {shown(value)} has more than {MAX_DECIMALS} decimals"
+    decimals = max(_decimals(low), _decimals(step))
+    for name, value in (("low", low), ("high", high)):
+        if abs(value) * 10**decimals > LARGEST:
+            digits = len(str(LARGEST)) - 1
+            return f"{name} = {shown(value)} has more than {digits} digits to {decimals} decimals"
+    steps = (high - low) / step
+    if (points := int(steps) + 1) > MAX_GRID:
+        return f"a grid of {points:,} points: at most {MAX_GRID:,} are allowed"
+    if steps.denominator != 1:
+        return (
+            f"high = {shown(high)} is not a whole number of steps of {shown(step)} above "
+            f"{shown(low)}"
+        )
+    return ""
+
+
+def _is_of_numbers(low: Fraction, high: Fraction, step: Fraction) -> bool:
+    return not _number_mistake(low, high, step)
+
+
+def _near_numbers(low: Fraction, high: Fraction, step: Fraction) -> Iterator[Values]:
+    """Grids near the one that was written, of ever fewer decimals: one of them is allowed."""
+    for decimals in range(min(max(_decimals(low), _decimals(step)), MAX_DECIMALS), -1, -1):
+        unit = Fraction(1, 10**decimals)
+        most = LARGEST * unit
+        near, far = (min(max(end, -most), most) for end in (low, high))
+        start = round(near / unit) * unit
+        wide = max(round(step / unit) * unit, unit) if step > 0 else Fraction(1)
+        # The step is what gives way only where neither end can be moved by one.
+        for first, last, each in (
+            (start, far, wide),
+            (start, start + wide, wide),
+            (most - wide, most, wide),
+            (-most, most, 2 * most),
+        ):
+            if first < last:
+                coarser = each * max(-(-int((last - first) / each) // (MAX_GRID - 1)), 1)
+                steps = max(round((last - first) / coarser), 1)
+                while steps > 1 and first + steps * coarser > most:
+                    steps -= 1
+                yield {"step": coarser, "low": first, "high": first + steps * coarser}
+
+
+def _date_mistake(low: date, high: date, step: int) -> str:
+    """What is wrong with a grid of days; empty when nothing is."""
+    if high <= low:
+        return f"high = {high} must be after low = {low}"
+    if step < 1:
+        return f"step = {step} days must be at least 1"
+    days = (high - low).days
+    if (points := days // step + 1) > MAX_GRID:
+        return f"a grid of {points:,} points: at most {MAX_GRID:,} are allowed"
+    if step > days:
+        return f"step = {step} days is longer than the range"
+    if days % step:
+        return f"high = {high} is not a whole number of steps of {step} days after {low}"
+    return ""
+
+
+def _is_of_dates(low: date, high: date, step: int) -> bool:
+    return not _date_mistake(low, high, step)
+
+
+def _near_dates(low: date, high: date, step: int) -> Iterator[Values]:
+    """Grids near the one that was written: one of them is allowed."""
+    for start, end in ((low, high), *((low, _day(low.toordinal() + n)) for n in (step, 1))):
+        if end and end > start:
+            days = (end - start).days
+            coarser = max(min(step, days), -(-days // (MAX_GRID - 1)))
+            yield {"step": coarser, "low": start, "high": end - timedelta(days % coarser)}
+    # Only the last day there is has no day after it.
+    yield {"step": 1, "low": date.max - timedelta(1), "high": date.max}
+
+
+def _day(ordinal: int) -> date | None:
+    """The day of an ordinal, where the calendar has one."""
+    in_calendar = date.min.toordinal() <= ordinal <= date.max.toordinal()
+    return date.fromordinal(ordinal) if in_calendar else None
+
+
+def _decimals(value: Fraction) -> int:
+    """Decimals that a number needs, `MAX_DECIMALS` + 1 for all that need more."""
+    return next(
+        (n for n in range(MAX_DECIMALS + 1) if (value * 10**n).denominator == 1), MAX_DECIMALS + 1
     )

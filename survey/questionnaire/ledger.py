@@ -38,8 +38,9 @@ class Entry:
 
     `ratio` is e^epsilon of its channel, an exact fraction. `truth_probability` is that of a report,
     or of a bit, that has one; None for tables; `keep_probability` the same in the coin form.
-    `delta` is the usual reading of Gaussian noise: its delta at epsilon 1. `odds`, `from10`,
-    `from50` as in the privacy label, with the questions that skip logic links to it.
+    `delta` is the usual reading of Gaussian noise: its delta at epsilon 1. `linked_epsilon` is that
+    of all reports that tell about the answer, its own and those of the questions that skip logic
+    links to it; `odds`, `from10`, `from50` are about them too, as in the privacy label.
     """
 
     question: str
@@ -51,6 +52,7 @@ class Entry:
     delta: float | None
     ratio: str
     epsilon: float
+    linked_epsilon: float
     odds: str
     from10: int
     from50: int
@@ -146,11 +148,22 @@ def _line(entry: Entry) -> str:
         p += f"keep probability {entry.keep_probability:.4g}, "
     if entry.delta is not None:
         p += f"delta {entry.delta:.2g} at epsilon 1, "
+    linked = ""
+    if entry.linked_epsilon != entry.epsilon:
+        linked = (
+            f" (with the questions linked to it: epsilon {shown_epsilon(entry.linked_epsilon)})"
+        )
     return (
         f"{entry.question}: {entry.asks} by {entry.mechanism}, {p}"
-        f"epsilon {shown_epsilon(entry.epsilon)}; odds about the answer are multiplied by at most "
-        f"{entry.odds}: a suspicion of 10% becomes at most {entry.from10}%, of 50% {entry.from50}%"
+        f"epsilon {shown_epsilon(entry.epsilon)}{linked}; odds about the answer are multiplied by "
+        f"at most {entry.odds}: a suspicion of 10% {_becomes(entry.from10)}, of 50% "
+        f"{_becomes(entry.from50)}"
     )
+
+
+def _becomes(percent: int) -> str:
+    """What a suspicion becomes; the bound is rounded up, so 100 would say too much."""
+    return "can become more than 99%" if percent > 99 else f"becomes at most {percent}%"
 
 
 def _comparisons(found: Ledger) -> list[str]:
@@ -182,6 +195,7 @@ def _entry(question: PublishedQuestion, linked: Fraction) -> Entry:
         delta=_delta(question),
         ratio=in_digits(channel.ratio),
         epsilon=channel.epsilon,
+        linked_epsilon=log_rounded_up(linked),
         odds=numbers.odds,
         from10=numbers.from10,
         from50=numbers.from50,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StringConstraints
 
@@ -24,7 +24,10 @@ class Page(Frozen):
 
 
 class Survey(Frozen):
-    """A whole survey, before publication; an instance's `Caps` are the validation context."""
+    """A whole survey, before publication; an instance's `Caps` are the validation context.
+
+    `bucket` is what is kept of the date on which a report is released.
+    """
 
     slug: Slug
     title: Line
@@ -34,6 +37,7 @@ class Survey(Frozen):
     thanks: Passage = ""
     allow_skip_logic: StrictBool = False
     questions_per_person: StrictInt | None = None
+    bucket: Literal["none", "day", "week"] = "none"
     pages: tuple[Page, ...] = Field(min_length=1)
 
     @property

@@ -14,8 +14,8 @@ from survey.questionnaire.designs import DESIGNS, PRIVACY
 from survey.questionnaire.mistakes import Mistake, Place, located, refusal, sentence
 from survey.questionnaire.model import MAX_QUESTIONS, Survey
 from survey.questionnaire.parse import MAX_FILE_BYTES, parse
-from survey.questionnaire.question import NOT_APPLICABLE_ID, SPECIAL
-from survey.questionnaire.questions import MAX_OPTIONS, TYPES
+from survey.questionnaire.question import MAX_OPTIONS, NOT_APPLICABLE_ID, SPECIAL
+from survey.questionnaire.questions import TYPES
 from survey.questionnaire.raw import questions_in
 from survey.settings import Caps
 

@@ -5,18 +5,29 @@ Whatever value an error suggests really publishes: it is found by building its c
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from survey.errors import ChannelError
-from survey.mechanism import AnyChannel, WeightTable, multiple_choice
+from survey.mechanism import AnyChannel, WeightTable
 from survey.mechanism.accounting import log_rounded_up
-from survey.mechanism.design import GRID, MAX_EPSILON, shown
-from survey.questionnaire.designs import DESIGNS, USUAL, Asked
+from survey.mechanism.design import GRID, MAX_EPSILON, exact_fraction, shown
+from survey.questionnaire.designs import CHOSEN, DESIGNS, USUAL, Asked, Choose
+from survey.questionnaire.nearest import (
+    EVEN,
+    Chances,
+    Values,
+    evened,
+    first_allowed,
+    first_towards,
+    in_a_file,
+    mistake_of,
+    suggestion,
+)
 from survey.settings import Caps
 
 MAX_TRUTH_PROBABILITY = Fraction(99, 100)
@@ -25,16 +36,36 @@ MAX_TRUTH_PROBABILITY = Fraction(99, 100)
 
 @dataclass(frozen=True)
 class Stated:
-    """How one question states its privacy: by which design, by which way, with which value."""
+    """How one question states its privacy: by which design, by which way, with which value.
+
+    With `choose` the design was not named: it is the one that is best at the value.
+    """
 
     design: str
     way: str
     value: Fraction
     asked: Asked
+    choose: Choose | None = None
 
     def build(self, value: Fraction) -> AnyChannel:
         """The channel that another value of the same way would mean."""
-        return DESIGNS[self.design].ways[self.way](self.asked, value)
+        design = self.choose(self.asked, value) if self.choose else self.design
+        return DESIGNS[design].ways[self.way](self.asked, value)
+
+    def with_changes(self, changes: Values) -> Stated:
+        """The same with another value, or with other parameters beside it."""
+        others = {name: value for name, value in changes.items() if name != self.way}
+        asked = replace(self.asked, parameters={**self.asked.parameters, **others})
+        return replace(self, value=changes.get(self.way, self.value), asked=asked)
+
+    @property
+    def others(self) -> dict[str, Chances]:
+        """The parameters beside the value that are chances, one or one per option."""
+        found = {}
+        for name in DESIGNS[self.design].others:
+            with suppress(ChannelError):
+                found[name] = _chances(self.asked, name)
+        return found
 
     @property
     def candidates(self) -> range:
@@ -75,8 +106,7 @@ def state(kind: str, design: str | None, asked: Asked, written: Mapping[str, Fra
 
     `written` maps every way that is stated, among `PRIVACY` or the parameters, to its value.
     """
-    if kind == "multiple_choice" and design is None:
-        design = _smallest_variance(asked, written)
+    choose = CHOSEN.get(kind) if design is None and set(written) == {"epsilon"} else None
     name = design or USUAL[kind]
     ways = DESIGNS[name].ways
     stated = [way for way in written if way in ways]
@@ -88,18 +118,10 @@ def state(kind: str, design: str | None, asked: Asked, written: Mapping[str, Fra
             + (f"not {' and '.join(told)}" if told else "here or for the whole survey")
             + ("" if not design else f" (mechanism {name})")
         )
-    return Stated(name, stated[0], written[stated[0]], asked)
-
-
-def _smallest_variance(asked: Asked, written: Mapping[str, Fraction]) -> str:
-    if set(written) != {"epsilon"}:
-        return "bits"
-    try:
-        return multiple_choice.smallest_variance(
-            asked.ordinary, asked.ticks, asked.alone, written["epsilon"]
-        )[0]
-    except ChannelError:
-        return "bits"
+    if choose:
+        with suppress(ChannelError):  # the design is named when its channel is built
+            name = choose(asked, written["epsilon"])
+    return Stated(name, stated[0], written[stated[0]], asked, choose)
 
 
 def build_channel(stated: Stated, caps: Caps) -> AnyChannel:
@@ -163,68 +185,112 @@ def likeliest(channel: AnyChannel) -> Fraction:
 
 
 def _refusal(stated: Stated, caps: Caps, error: ChannelError | None) -> ChannelError:
-    nearest = _nearest(stated, lambda channel: not is_too_weak(channel, caps))
-    if nearest is None and error is not None:
-        return error  # no value of this parameter helps: something else is wrong
+    """The error with the nearest values that publish: the stated one, else what stands beside."""
+    written = {stated.way: stated.value, **stated.others}
+    changed = first_allowed(
+        written,
+        _candidates(stated, caps),
+        lambda **values: _publishes(stated.with_changes(values), caps),
+    )
+    if changed is None and error is not None:
+        return error  # no value helps: something else is wrong
+    nearest = suggestion(changed) if changed else "the caps of this instance allow no value"
+    return ChannelError(f"{_mistake(stated, caps, error, changed or {})}; {nearest}")
+
+
+def _publishes(stated: Stated, caps: Caps) -> bool:
+    """Whether a statement gives a channel that says something and is under the caps."""
+    try:
+        return stated.value > stated.useless and not is_too_weak(stated.build(stated.value), caps)
+    except ChannelError:
+        return False
+
+
+def _mistake(stated: Stated, caps: Caps, error: ChannelError | None, changed: Values) -> str:
+    """What is wrong, said of the first value that has to change."""
     way, value = stated.way, stated.value
     if value <= stated.useless:
-        reason = f"must be above {stated.useless} for {stated.subject}"
-    elif error is None or nearest is None or _is_weaker(stated, value, nearest):
-        reason = (
-            f"is too weak for {stated.subject}: truth probability is at most "
-            f"{shown(MAX_TRUTH_PROBABILITY)} and epsilon at most {caps.question}"
+        return f"{way} = {shown(value)} must be above {stated.useless} for {stated.subject}"
+    if error is not None and set(changed) != {way}:
+        return mistake_of(error)
+    if error is not None and not _is_weaker(stated, value, changed[way]):
+        return (
+            f"{way} = {shown(value)} cannot be made exactly for {stated.subject} of integers up to "
+            "2^32"
         )
-    else:
-        reason = f"cannot be made exactly for {stated.subject} of integers up to 2^32"
-    suggestion = (
-        "the caps of this instance allow no value"
-        if nearest is None
-        else f"the nearest allowed value is {way} = {shown(nearest)}"
+    name = next(iter(changed), way)
+    wrong = f"{way} = {shown(value)} is too weak"
+    if name != way:
+        other = in_a_file(stated.others[name])
+        wrong = f"{name} = {other} is too weak with {way} = {shown(value)}"
+    return (
+        f"{wrong} for {stated.subject}: truth probability is at most "
+        f"{shown(MAX_TRUTH_PROBABILITY)} and epsilon at most {caps.question}"
     )
-    return ChannelError(f"{way} = {shown(value)} {reason}; {suggestion}")
 
 
 def _is_weaker(stated: Stated, value: Fraction, nearest: Fraction) -> bool:
     return value < nearest if stated.way == "sigma" else value > nearest
 
 
-def _nearest(stated: Stated, fits: Callable[[AnyChannel], bool]) -> Fraction | None:
+def _candidates(stated: Stated, caps: Caps) -> Iterator[Values]:
+    """Changes from the least on: of the value, of one parameter beside it, of both."""
+    way = stated.way
+    if (nearest := _nearest(stated, caps)) is not None:
+        yield {way: nearest}
+    for name, chances in stated.others.items():
+        evener = _evener(stated, name, chances, caps)
+        if evener is not None:
+            yield {name: evener}
+    for name, chances in stated.others.items():
+        for other in (evened(chances, 0), evened(chances, EVEN)):
+            nearest = _nearest(stated.with_changes({name: other}), caps)
+            if nearest is not None:
+                yield {way: nearest, name: other}
+
+
+def _evener(stated: Stated, name: str, chances: Chances, caps: Caps) -> Chances | None:
+    """The least even chances that publish: the more even, the less a report can tell."""
+    first = first_towards(
+        lambda n: _publishes(stated.with_changes({name: evened(chances, n)}), caps), 0, EVEN
+    )
+    return None if first is None else evened(chances, first)
+
+
+def _nearest(stated: Stated, caps: Caps) -> Fraction | None:
     """The candidate that really publishes next to the value that was written; None without one."""
+    steps = stated.candidates
 
     def publishes(index: int) -> bool:
-        value = stated.candidates[index] * stated.unit
-        try:
-            return value > stated.useless and fits(stated.build(value))
-        except ChannelError:
-            return False
+        return _publishes(replace(stated, value=steps[index] * stated.unit), caps)
 
-    steps = stated.candidates
     wanted = round(stated.value / stated.unit)
     start = min(max((wanted - steps[0]) * steps.step, 0), len(steps) - 1)
-    found = [
-        index
-        for end in (0, len(steps) - 1)
-        if (index := _first_towards(publishes, start, end)) is not None
-    ]
+    # What is too weak is not made stronger by the weaker ones: these need no search.
+    ends = (
+        (0,)
+        if _is_built(replace(stated, value=steps[start] * stated.unit))
+        else (0, len(steps) - 1)
+    )
+    found = [index for end in ends if (index := first_towards(publishes, start, end)) is not None]
     if not found:
         return None
     return steps[min(found, key=lambda index: abs(index - start))] * stated.unit
 
 
-def _first_towards(publishes: Callable[[int], bool], start: int, end: int) -> int | None:
-    """The first index from `start` on towards `end` that publishes, by ever longer steps.
+def _is_built(stated: Stated) -> bool:
+    """Whether a statement gives a channel at all."""
+    try:
+        return stated.value > stated.useless and bool(stated.build(stated.value))
+    except ChannelError:
+        return False
 
-    Between a step that does and the one before that does not, the edge is found by halving: what
-    is returned was built, whatever lies between.
-    """
-    if publishes(start):
-        return start
-    away, refused = 1, start
-    while refused != end:
-        reached = min(refused + away, end) if end > start else max(refused - away, end)
-        if publishes(reached):
-            between = range(refused, reached, 1 if end > start else -1)
-            first = bisect_left(between, True, key=publishes)
-            return between[first] if first < len(between) else reached
-        away, refused = 2 * away, reached
-    return None
+
+def _chances(asked: Asked, name: str) -> Chances:
+    """A parameter that is a chance, or a list of them; ChannelError for any other."""
+    value = asked.parameters.get(name)
+    if isinstance(value, list | tuple):
+        if len(value) != asked.ordinary:
+            raise ChannelError(f"{name} has {len(value)} entries, not {asked.ordinary}")
+        return tuple(exact_fraction(entry, name) for entry in value)
+    return exact_fraction(value, name)  # type: ignore[arg-type]

@@ -10,14 +10,7 @@ from typing import Any
 import numpy as np
 
 from survey.errors import DefinitionError
-from survey.mechanism import (
-    AnyChannel,
-    BitVector,
-    SubsetSelection,
-    WeightTable,
-    channel_from_json,
-    multiple_choice,
-)
+from survey.mechanism import AnyChannel, SubsetSelection, channel_from_json, multiple_choice
 from survey.mechanism.codes import Counts, Stored
 from survey.questionnaire.grid import Grid
 from survey.questionnaire.question import AskIf, BaseQuestion
@@ -135,24 +128,13 @@ def published(form: dict[str, Any], *, nullable: bool) -> PublishedQuestion:
         channel=channel_from_json(form["channel"]),
         nullable=nullable,
     )
-    if _truths(question.channel) != _answers(question):
-        raise DefinitionError([(form["id"], f"its channel has {_truths(question.channel)} truths")])
+    if question.channel.options != _answers(question):
+        raise DefinitionError([(form["id"], f"its channel has {question.channel.options} options")])
     return question
 
 
-def _truths(channel: AnyChannel) -> int:
-    """Different truths of a channel; the options of a bit vector."""
-    match channel:
-        case SubsetSelection():
-            return channel.k
-        case WeightTable():
-            return channel.truths
-        case BitVector():
-            return channel.m
-
-
 def _answers(question: PublishedQuestion) -> int:
-    """How many truths the question's channel must have."""
+    """How many options the question's channel must have."""
     if question.by_patterns:
         return len(question.patterns)
     if question.type in ("number", "date") and question.grid:

@@ -26,6 +26,9 @@ from survey.questionnaire.privacy import build_channel, state
 from survey.questionnaire.texts import Frozen, Identifier, Line, Option, Passage, Text
 from survey.settings import Caps
 
+MAX_OPTIONS = 100
+"""Most options of a question, the ones that are there by themselves among them."""
+
 OPT_OUT_ID = "prefer_not_to_say"
 NOT_APPLICABLE_ID = "does_not_apply"
 NONE_ID = "none_of_these"
@@ -86,6 +89,18 @@ class BaseQuestion(Frozen):
     def _check(self) -> None:
         """What a type demands of its question; raises ChannelError."""
 
+    def _size_mistake(self, fewest: int) -> ChannelError | None:
+        """What is wrong with the number of options or points, of which so many are needed."""
+        most = MAX_OPTIONS - len(self.special)
+        number = len(self.ordinary)
+        if fewest <= number <= most:
+            return None
+        return ChannelError(
+            f"{number} options where {fewest} to {most} are allowed beside the {len(self.special)} "
+            f"that are there by themselves; the nearest allowed number is "
+            f"{min(max(number, fewest), most)}"
+        )
+
     def _channel_under(self, caps: Caps) -> tuple[str, AnyChannel]:
         kind = self.type
         if self.mechanism is not None and self.mechanism not in names_for(kind):
@@ -95,9 +110,8 @@ class BaseQuestion(Frozen):
             )
         stated = state(kind, self.mechanism, self.asked, self._written())
         self._check_parameters(stated.design)
-        fewest = DESIGNS[stated.design].fewest
-        if self.asked.ordinary < fewest:
-            raise ChannelError(f"mechanism {stated.design} needs at least {fewest} points")
+        if mistake := self._size_mistake(DESIGNS[stated.design].fewest):
+            raise ChannelError(f"mechanism {stated.design}: {mistake}")
         return stated.design, build_channel(stated, caps)
 
     def _written(self) -> dict[str, Fraction]:

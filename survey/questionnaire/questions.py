@@ -21,11 +21,17 @@ from pydantic import (
 
 from survey.errors import ChannelError
 from survey.questionnaire.designs import Asked
-from survey.questionnaire.grid import LARGEST, Grid, date_grid, number_grid
-from survey.questionnaire.question import BaseQuestion, Number
+from survey.questionnaire.grid import (
+    LARGEST,
+    Grid,
+    date_grid,
+    number_grid,
+    too_few_dates,
+    too_few_numbers,
+)
+from survey.questionnaire.nearest import refusal
+from survey.questionnaire.question import MAX_OPTIONS, BaseQuestion, Number
 from survey.questionnaire.texts import Line, Option, Text
-
-MAX_OPTIONS = 100
 
 YES_NO = ({"id": "yes", "label": "Yes"}, {"id": "no", "label": "No"})
 
@@ -60,7 +66,8 @@ class ChoiceQuestion(BaseQuestion):
     def _check(self) -> None:
         if self.type == "yes_no" and [option.id for option in self.options] != ["yes", "no"]:
             raise ChannelError('options of a yes_no question have the ids "yes" and "no", in order')
-        _check_number(self.all_options)
+        if mistake := self._size_mistake(2):
+            raise mistake
 
     @property
     def ordinary(self) -> tuple[Option, ...]:
@@ -87,9 +94,31 @@ class ScaleQuestion(BaseQuestion):
             raise ChannelError("a scale has options in order, or low and high, not both")
         if self.options and (self.low_label or self.high_label):
             raise ChannelError("low_label and high_label go with low and high")
-        if len(self.ordinary) < 2:
-            raise ChannelError("a scale has at least 2 points")
-        _check_number(self.all_options)
+        if mistake := self._size_mistake(2):
+            raise mistake
+
+    def _size_mistake(self, fewest: int) -> ChannelError | None:
+        if self.low is None or self.high is None:
+            return super()._size_mistake(fewest)
+        most = MAX_OPTIONS - len(self.special)
+
+        def allows(low: int, high: int) -> bool:
+            return fewest <= high - low + 1 <= most and max(abs(low), abs(high)) <= LARGEST
+
+        if allows(self.low, self.high):
+            return None
+        points = self.high - self.low + 1
+        nearest = most if points > most else fewest
+        return refusal(
+            f"a scale has {fewest} to {most} points here, not {max(points, 0):,}",
+            {"low": self.low, "high": self.high},
+            [
+                {"high": self.low + nearest - 1},
+                {"low": self.high - nearest + 1},
+                {"low": LARGEST - nearest + 1, "high": LARGEST},
+            ],
+            allows,
+        )
 
     @property
     def ordinary(self) -> tuple[Option, ...]:
@@ -118,13 +147,15 @@ class MultipleChoiceQuestion(BaseQuestion):
     max_ticks: StrictInt | None = None
 
     def _check(self) -> None:
+        # First: the ticks there may be follow from it.
+        if mistake := self._size_mistake(2):
+            raise mistake
         if self.max_ticks is not None and not 1 <= self.max_ticks <= len(self.options):
             nearest = min(max(self.max_ticks, 1), len(self.options))
             raise ChannelError(
                 f"max_ticks = {self.max_ticks} of {len(self.options)} options; "
-                f"the nearest allowed value is {nearest}"
+                f"the nearest allowed value is max_ticks = {nearest}"
             )
-        _check_number(self.all_options)
 
     @property
     def ordinary(self) -> tuple[Option, ...]:
@@ -153,6 +184,11 @@ class NumberQuestion(BaseQuestion):
     def _check(self) -> None:
         self._grid = number_grid(self.low, self.high, self.step, self.unit)
 
+    def _size_mistake(self, fewest: int) -> ChannelError | None:
+        if self._grid.points >= fewest:
+            return None
+        return too_few_numbers(self.low, self.high, self.step, fewest)
+
     @property
     def grid(self) -> Grid:
         """The numbers that can be reported about."""
@@ -177,6 +213,11 @@ class DateQuestion(BaseQuestion):
     def _check(self) -> None:
         self._grid = date_grid(self.low, self.high, self.step)
 
+    def _size_mistake(self, fewest: int) -> ChannelError | None:
+        if self._grid.points >= fewest:
+            return None
+        return too_few_dates(self.low, self.high, self.step, fewest)
+
     @property
     def grid(self) -> Grid:
         """The days that can be reported about, counted from 1970-01-01."""
@@ -198,13 +239,6 @@ Question = Annotated[
 ]
 
 TYPES = ("yes_no", "single_choice", "scale", "multiple_choice", "number", "date")
-
-
-def _check_number(options: tuple[Option, ...]) -> None:
-    if len(options) > MAX_OPTIONS:
-        raise ChannelError(
-            f"at most {MAX_OPTIONS} options with the ones that are there by themselves"
-        )
 
 
 def _point(value: int, label: str | None) -> Option:

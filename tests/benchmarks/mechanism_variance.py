@@ -1,4 +1,4 @@
-"""Variance of the channel `best` picks, simulated, exact, and beside its rivals' closed forms.
+"""Variance of the designs that are picked, exact and simulated, beside their rivals'.
 
 Run as `python -m tests.benchmarks.mechanism_variance`. Compared is n Var of the linear estimate
 of one option's share, randomization and sampling of people together, averaged over the options,
@@ -13,6 +13,10 @@ Li, Jha 2017, "pure protocols"), lambda = q + (p-q)/k:
     OUE                 p = 1/2,         q = 1/(r+1)                     Wang et al. 2017, 4.2
     OLH                 p = r/(r+g-1),   q = 1/g, the best integer g     Wang et al. 2017, 4.3
     Hadamard response   below, the best number of blocks B               Acharya, Sun, Zhang 2019
+
+Then the design that numbers get when none is named: n Var of the estimated mean on [-1, 1] for the
+true answer where it is largest, exact from the tables with the pseudo-values that run, beside one
+bit, hybrid and piecewise, with as many options that are no answer.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from survey.estimator.number_design import DESIGNS, smallest_worst_variance, worst_variance
 from survey.mechanism import SubsetSelection, best
 from survey.mechanism.simulate import population
 
@@ -30,6 +35,11 @@ EPSILONS = ("0.5", "1", "2", "4")
 PEOPLE = 500
 ROUNDS = 2_000
 ROUNDING = 1e-9
+
+POINTS = (2, 11, 101, 1000)
+NUMBER_EPSILONS = ("0.5", "1", "2", "4", "8")
+COMPARED = 1e-3
+"""Grids above 101 points are compared at 101."""
 
 
 def of_pure(p: float, q: float, k: int) -> float:
@@ -139,6 +149,30 @@ def main() -> None:
     print(f"simulation against closed form: at most {off:.2f} standard errors in {len(rows)} cells")
     verdict = "reached" if worst <= 1 + ROUNDING else "MISSED"
     print(f"worst ratio best / min(others): {worst:.4f} (target <= 1: {verdict})")
+    numbers()
+
+
+def numbers() -> None:
+    """Print the table of designs for numbers."""
+    print("\nn Var of the mean of numbers on [-1, 1], at the worst true answer")
+    print(f"{'k':>5}{'epsilon':>8}{'silent':>7}" + "".join(f"{name:>11}" for name in DESIGNS))
+    ratios = [
+        number_row(k, epsilon, no_answers)
+        for k in POINTS
+        for epsilon in NUMBER_EPSILONS
+        for no_answers in (0, 1)
+    ]
+    verdict = "reached" if max(ratios) <= 1 + COMPARED else "MISSED"
+    print(f"worst ratio chosen / min(all): {max(ratios):.4f} (target <= 1: {verdict})")
+
+
+def number_row(k: int, epsilon: str, no_answers: int) -> float:
+    """Print one line; returns chosen/min(all)."""
+    worst = {name: worst_variance(make(k, epsilon, no_answers)) for name, make in DESIGNS.items()}
+    chosen = smallest_worst_variance(k, epsilon, no_answers)
+    figures = "".join(f"{value:>11.4f}" for value in worst.values())
+    print(f"{k:>5}{epsilon:>8}{no_answers:>7}{figures}  {chosen}")
+    return worst[chosen] / min(worst.values())
 
 
 if __name__ == "__main__":

@@ -125,6 +125,18 @@ def test_rows_of_unequal_sum_are_refused_with_both_sums(rows):
         Explicit(tuple(map(tuple, rows)))
 
 
+@given(ROWS)
+def test_the_weights_that_refusals_of_unequal_sums_suggest_make_a_table(rows):
+    for _ in range(2 * len(rows)):
+        try:
+            Explicit(tuple(map(tuple, rows)))
+        except ChannelError as refused:
+            said = re.search(r"value is table\[(\d)\]\[(\d)\] = (\d+)$", str(refused))
+            row, column, weight = map(int, said.groups())
+            rows[row][column] = weight
+    Explicit(tuple(map(tuple, rows)))
+
+
 @given(ROWS, st.integers(-5, 0), st.data())
 def test_a_zero_or_negative_weight_is_refused_by_its_row_with_the_nearest(rows, weight, data):
     row = data.draw(st.integers(0, len(rows) - 1))
@@ -207,7 +219,9 @@ def test_a_total_of_one_word_is_allowed_and_one_more_is_refused(make):
 def test_an_option_that_is_no_answer_may_not_push_the_total_over_the_word():
     full = OneBit(2, WORD // 2 - 1, 1)
     WeightTable(full)
-    with pytest.raises(ChannelError, match=r"above 2\^32; use smaller integers"):
+    with pytest.raises(
+        ChannelError, match=r"above 2\^32; the nearest allowed total is 4,294,967,296$"
+    ):
         WeightTable(full, 1)
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from fractions import Fraction
 
 import pytest
 
 from survey.errors import ChannelError, DefinitionError
+from survey.estimator.number_design import DESIGNS as NUMBER_DESIGNS
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.questionnaire.definition import Definition, freeze, read_definition
 from survey.questionnaire.designs import DESIGNS, PRIVACY
-from survey.questionnaire.ledger import ledger
+from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.native import load
 from survey.settings import Caps
 from tests.vectors.write import EVERY_TYPE
@@ -97,12 +99,22 @@ def test_multiple_choice_takes_the_design_of_the_smallest_variance_and_says_whic
     assert (low.mechanism, high.mechanism) == ("sampled_options", "subsets")
 
 
-def test_a_mean_is_asked_by_one_bit_up_to_epsilon_61_and_by_a_hybrid_above():
-    low, high = (
-        published(question(type="number", low=0, high=10, epsilon=epsilon)).questions[0]
-        for epsilon in (0.61, 0.62)
-    )
-    assert (low.channel.shape.name, high.channel.shape.name) == ("one_bit", "mixture")
+@pytest.mark.parametrize(
+    ("high", "epsilon", "mechanism"),
+    [(10, "0.61", "one_bit"), (10, 2, "hybrid"), (1, 2, "one_bit"), (999, 4, "hybrid")],
+)
+def test_a_number_takes_the_design_of_the_smallest_worst_case_and_says_which(
+    high, epsilon, mechanism
+):
+    (asked,) = published(question(type="number", low=0, high=high, epsilon=epsilon)).questions
+    assert asked.mechanism == mechanism
+    assert asked.channel == NUMBER_DESIGNS[mechanism](high + 1, epsilon, 1)
+
+
+def test_a_number_that_names_its_mechanism_keeps_it():
+    for name in NUMBER_DESIGNS:
+        asked = question(type="number", low=0, high=1, epsilon=2, mechanism=name)
+        assert published(asked).questions[0].mechanism == name
 
 
 def test_best_lets_the_reported_sets_grow_with_the_number_of_options():
@@ -188,25 +200,25 @@ COINS = {"type": "yes_no", "mechanism": "two_coins"}
         ({**NUMBER, "high": 9990, "epsilon": 1}, "step = 10$"),
         ({**NUMBER, "step": 3, "epsilon": 1}, "high = 9"),
         ({"type": "number", "low": 5, "high": 5, "epsilon": 1}, "high = 6"),
-        ({**NUMBER, "high": 1, "step": 0, "epsilon": 1}, "step = 0.*is 1"),
-        ({**NUMBER, "high": 1, "step": "1/3", "epsilon": 1}, "decimals.*0.333333"),
+        ({**NUMBER, "high": 1, "step": 0, "epsilon": 1}, "step = 0.*is step = 1$"),
+        ({**NUMBER, "high": 1, "step": "1/3", "epsilon": 1}, "decimals.*step = 0.333333"),
         ({**NUMBER, "high": 10**13, "step": 10**12, "epsilon": 1}, "digits"),
         ({**NUMBER, "epsilon": 13}, "epsilon = 6.946"),
         ({**NUMBER, "epsilon": 0}, "epsilon = 0.001"),
         ({**NUMBER, "truth_probability": 0.8}, "state epsilon"),
         ({**NUMBER, "options": OPTIONS, "epsilon": 1}, "known key"),
-        ({**NUMBER, "high": 5, "mechanism": "square_wave", "epsilon": 1}, "7 points"),
-        ({**DATE, "high": "2030-01-01", "epsilon": 1}, "step = 4 days"),
+        ({**NUMBER, "high": 5, "mechanism": "square_wave", "epsilon": 1}, "7 are .*high = 6$"),
+        ({**DATE, "high": "2030-01-01", "epsilon": 1}, "step = 4 with high = 2029-12-31$"),
         ({"type": "date", "low": "2020-01-02", "high": "2020-01-01", "epsilon": 1}, "after"),
-        ({**DATE, "high": "2020-01-03", "step": 9, "epsilon": 1}, "is 2"),
+        ({**DATE, "high": "2020-01-03", "step": 9, "epsilon": 1}, "is step = 2$"),
         ({"type": "date", "low": "soon", "high": "2020-01-01", "epsilon": 1}, "date"),
         ({"type": "scale", "low": 1, "epsilon": 1}, "low and high"),
-        ({"type": "scale", "low": 1, "high": 1, "epsilon": 1}, "at least 2 points"),
-        ({"type": "scale", "low": 0, "high": 10**9, "epsilon": 1}, "at most 100 options"),
+        ({"type": "scale", "low": 1, "high": 1, "epsilon": 1}, "2 to 99 points.*high = 2$"),
+        ({"type": "scale", "low": 0, "high": 10**9, "epsilon": 1}, "2 to 99 points.*high = 98$"),
         ({"type": "scale", "options": OPTIONS, "low_label": "x", "epsilon": 1}, "go with low"),
-        ({"type": "multiple_choice", "options": OPTIONS, "max_ticks": 9, "epsilon": 1}, "is 4"),
+        ({"type": "multiple_choice", "options": OPTIONS, "max_ticks": 9, "epsilon": 1}, "= 4$"),
         ({"type": "multiple_choice", "options": OPTIONS, "none_of_these": False, "epsilon": 1}, ""),
-        ({"type": "multiple_choice", "options": OPTIONS, "epsilon": 13}, "epsilon = 8"),
+        ({"type": "multiple_choice", "options": OPTIONS, "epsilon": 13}, "epsilon = 7.367"),
         ({"type": "multiple_choice", "options": OPTIONS, "truth_probability": 0.5}, "0.501"),
         ({"type": "yes_no", "mechanism": "square_wave", "epsilon": 1}, "none of a yes_no question"),
         ({"type": "yes_no", "mechanism": "magic", "epsilon": 1}, "grr, best, warner, two_coins"),
@@ -356,3 +368,29 @@ def test_too_many_sets_of_options_are_no_subset_design():
     assert "more than 1,024 sets" in text
     with pytest.raises(ChannelError):
         BitVector(3, 3, 3, 1, alone=1)
+
+
+def test_the_check_says_what_questions_linked_by_skip_logic_tell_together():
+    first = question(type="yes_no", truth_probability="3/4")
+    follows = [
+        question(
+            id=name,
+            type="yes_no",
+            truth_probability="3/4",
+            ask_if={"question": "q", "options": ["yes"]},
+        )
+        for name in ("r", "s")
+    ]
+    found = ledger(published(first, *follows, allow_skip_logic=True))
+    # Three options: 6; four, with "does not apply": 9.
+    assert found.entries[0].ratio == "6"
+    assert found.entries[0].linked_epsilon == found.to_json()["entries"][0]["linked_epsilon"]
+    assert found.entries[0].linked_epsilon == pytest.approx(math.log(6 * 9 * 9))
+    line = lines(found)[0]
+    assert "epsilon 1.792 (with the questions linked to it: epsilon 6.187); odds" in line
+    assert line.endswith("of 10% becomes at most 99%, of 50% can become more than 99%")
+
+
+def test_the_check_of_questions_that_nothing_links_names_one_epsilon():
+    (line, *_) = lines(ledger(published(question(type="yes_no", epsilon=1))))
+    assert "linked" not in line

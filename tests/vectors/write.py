@@ -106,6 +106,7 @@ low = 0
 high = 12
 step = "0.5"
 unit = "hours"
+mechanism = "hybrid"
 ask_if = { question = "works", options = ["yes"] }
 [[pages.questions]]
 id = "why"

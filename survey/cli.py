@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -20,41 +19,23 @@ from survey.collect.publication import publish as publish_survey
 from survey.collect.release import release as release_reports
 from survey.demo import run
 from survey.errors import DefinitionError, SurveyError
+from survey.estimator.binomial import TARGETS
 from survey.mechanism.accounting import shown_epsilon
 from survey.plan import plan
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.native import load_file
+from survey.refusals import refusing
 from survey.research.accounts import Passwords
 from survey.research.views import respondent_link
 from survey.respond.client import Client
-from survey.results.export import to_csv, to_lines
-from survey.results.tables import Results
+from survey.results.export import to_csv, to_json, to_lines
+from survey.results.tables import Results, SurveyResult
+from survey.results.wanted import OFFERED, Wanted
 from survey.settings import Settings
 from survey.store import Store, find_survey, open_store
 
-Command = Callable[..., Any]
-
 FILE = click.Path(path_type=Path)
-
-
-def command(function: Command) -> Command:
-    """A command whose refusals are one line on stderr and exit 1."""
-
-    @wraps(function)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except SurveyError as error:
-            refusal = str(error)
-        except OSError as error:
-            refusal = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        except UnicodeEncodeError:
-            refusal = "an argument is not text in this machine's encoding"
-        click.echo(f"survey: {refusal}", err=True)
-        sys.exit(1)
-
-    return guarded
 
 
 @click.group()
@@ -90,7 +71,7 @@ def _warn(epsilon: float) -> None:
 @main.command()
 @click.argument("file", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
-@command
+@refusing
 def check(file: Path, as_json: bool) -> None:
     """Print every mistake in a definition FILE, or what its numbers mean."""
     try:
@@ -116,7 +97,7 @@ def check(file: Path, as_json: bool) -> None:
 
 
 @main.command()
-@command
+@refusing
 def migrate() -> None:
     """Create the database or bring it up to date."""
     applied = _store().migrate()
@@ -125,7 +106,7 @@ def migrate() -> None:
 
 @main.command()
 @click.argument("file", type=FILE)
-@command
+@refusing
 def publish(file: Path) -> None:
     """Freeze a definition FILE and open it for reports."""
     settings, store = _settings(), _store()
@@ -139,7 +120,7 @@ def publish(file: Path) -> None:
 
 @main.command()
 @click.argument("slug")
-@command
+@refusing
 def close(slug: str) -> None:
     """Take no more reports for SLUG and release what waits."""
     n = close_survey(_store(), slug, _today())
@@ -148,7 +129,7 @@ def close(slug: str) -> None:
 
 @main.command()
 @click.argument("slug")
-@command
+@refusing
 def release(slug: str) -> None:
     """Release what waits for SLUG, if enough reports do."""
     store, minimum = _store(), _settings().release_minimum
@@ -159,30 +140,53 @@ def release(slug: str) -> None:
     click.echo(f"released {n:,} reports")
 
 
+def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say how a survey is read: the fields of `Wanted`, and the version."""
+    usual = Wanted()
+    for option in (
+        click.option("--target", default=usual.target, help=f"Whose shares: {', '.join(TARGETS)}."),
+        click.option("--simultaneous", is_flag=True, help="Cover all of a question at once."),
+        click.option("--interval", default=usual.interval, help=f"One of {', '.join(OFFERED)}."),
+        click.option("--level", default=usual.level, show_default=True, help="Of each interval."),
+        click.option("--version", type=int, help="A version other than the newest."),
+    ):
+        function = option(function)
+    return function
+
+
 @main.command()
 @click.argument("slug")
-@click.option("--version", type=int, help="A version other than the newest.")
-@command
-def estimate(slug: str, version: int | None) -> None:
+@reading_options
+@click.option("--csv", "form", flag_value="csv", help="Print the rows as CSV.")
+@click.option("--json", "form", flag_value="json", help="Print the rows as JSON.")
+@refusing
+def estimate(slug: str, version: int | None, form: str | None, **asked: Any) -> None:
     """Print the estimates of SLUG from its released reports."""
-    store = _store()
-    result = Results(store).of(find_survey(store, slug, version))
-    click.echo("\n".join(to_lines(result)))
+    result = _result(slug, version, asked)
+    if form == "csv":
+        sys.stdout.buffer.write(to_csv(result.rows).encode("utf-8"))
+    else:
+        click.echo(to_json(result.rows) if form == "json" else "\n".join(to_lines(result)))
 
 
 @main.command()
 @click.argument("slug")
-@click.option("--version", type=int, help="A version other than the newest.")
+@reading_options
 @click.option("--output", type=FILE, help="A file instead of the standard output.")
-@command
-def export(slug: str, version: int | None, output: Path | None) -> None:
+@refusing
+def export(slug: str, version: int | None, output: Path | None, **asked: Any) -> None:
     """Write the estimates of SLUG as CSV."""
-    store = _store()
-    text = to_csv(Results(store).of(find_survey(store, slug, version)).rows)
+    text = to_csv(_result(slug, version, asked).rows)
     if output is None:
         sys.stdout.buffer.write(text.encode("utf-8"))
     else:
         output.write_text(text, encoding="utf-8", newline="")
+
+
+def _result(slug: str, version: int | None, asked: dict[str, Any]) -> SurveyResult:
+    """What a survey's released reports tell, read as the command's options say."""
+    wanted, store = Wanted(**asked), _store()
+    return Results(store).of(find_survey(store, slug, version), wanted)
 
 
 @main.group()
@@ -199,7 +203,7 @@ def researcher() -> None:
     confirmation_prompt=True,
     help="Asked for when not given.",
 )
-@command
+@refusing
 def add_researcher(email: str, password: str) -> None:
     """Let EMAIL sign in."""
     if "@" not in email or len(email) > 254:
@@ -218,7 +222,7 @@ def add_researcher(email: str, password: str) -> None:
     help="Perturbations of each truth with the real generator.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
-@command
+@refusing
 def audit(slug: str | None, samples: int, as_json: bool) -> None:
     """Prove that the shipped client runs the promised integers, for the demo's or SLUG's."""
     client = Client.find()
@@ -234,7 +238,7 @@ def audit(slug: str | None, samples: int, as_json: bool) -> None:
 @click.option("--address", default="127.0.0.1", show_default=True)
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 64))
-@command
+@refusing
 def serve(address: str, port: int, workers: int) -> None:
     """Run the production server."""
     settings = _settings()
@@ -255,7 +259,7 @@ def serve(address: str, port: int, workers: int) -> None:
 @click.option("--fresh", is_flag=True, help="Forget the demo of an earlier start.")
 @click.option("--open", "open_browser", is_flag=True, help="Open the survey in a browser.")
 @click.option("--directory", type=FILE, help="Where the demo's database is kept.")
-@command
+@refusing
 def run_demo(
     port: int, respondents: int, fresh: bool, open_browser: bool, directory: Path | None
 ) -> None:

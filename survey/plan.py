@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 import numpy as np
 
-from survey.errors import DesignError, SurveyError
+from survey.errors import DesignError
 from survey.estimator.planned import LARGEST_EPSILON, planned
 from survey.estimator.planning import Plan, margin_of, required_epsilon, required_n
 from survey.estimator.tradeoff import simulated_grid, tradeoff
+from survey.refusals import refusing
 from survey.results.plan_charts import (
     check_ending,
     grid_specification,
@@ -35,14 +36,6 @@ SEED = 1
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-class Refused(click.ClickException):
-    """A refusal as every command prints it: one line on stderr, exit 1."""
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print the line."""
-        click.echo(f"survey: {self.format_message()}", file=file, err=file is None)
-
-
 @click.command()
 @click.option("--options", "k", default=2, show_default=True, help="Options of the question.")
 @click.option("--share", default=0.5, show_default=True, help="The true share planned for.")
@@ -53,6 +46,7 @@ class Refused(click.ClickException):
 @click.option("--level", default=0.95, show_default=True, help="Of the interval.")
 @click.option("--chart", type=FILE, help="Draw margin against epsilon: FILE.svg or FILE.png.")
 @click.option("--grid", type=FILE, help="Draw simulated surveys: FILE.svg or FILE.png.")
+@refusing
 def plan(
     k: int,
     share: float,
@@ -69,25 +63,20 @@ def plan(
     Prints the plan and a table of margins; for generalized randomized response.
     """
     asked: dict[str, Any] = {"k": k, "share": share, "level": level, "population": population}
-    try:
-        for file in (chart, grid):
-            if file is not None:
-                check_ending(file)
-        found = _solved(epsilon, n, margin, asked)
-        lines = [*(_plan_lines(found) if found else []), *_table(epsilon, n, found, asked)]
-        if chart is not None:
-            write_chart(_chart(found, n, asked), chart)
-        if grid is not None:
-            rng = np.random.default_rng(SEED)
-            simulated = simulated_grid(rng, k=k, share=share, level=level)
-            write_chart(grid_specification(simulated), grid)
-    except SurveyError as error:
-        raise Refused(str(error)) from None
-    except OSError as error:
-        raise Refused(f"{error.filename}: {error.strerror}") from None
+    for file in (chart, grid):
+        if file is not None:
+            check_ending(file)
+    found = _solved(epsilon, n, margin, asked)
+    lines = [*(_plan_lines(found) if found else []), *_table(epsilon, n, found, asked)]
+    if chart is not None:
+        write_chart(_chart(found, n, asked), chart)
+    if grid is not None:
+        rng = np.random.default_rng(SEED)
+        simulated = simulated_grid(rng, k=k, share=share, level=level)
+        write_chart(grid_specification(simulated), grid)
     click.echo("\n".join(lines))
     if found is not None and not found.possible:
-        raise Refused(found.note)
+        raise DesignError(found.note)
 
 
 def _solved(

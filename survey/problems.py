@@ -24,6 +24,7 @@ STATUS: Mapping[type[errors.SurveyError], HTTPStatus] = {
     errors.UnsupportedMediaError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     errors.ReportError: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.DefinitionError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.DesignError: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.StoreBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.StoreError: HTTPStatus.SERVICE_UNAVAILABLE,
 }

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from flask import Blueprint, Response, redirect, render_template, url_for
+from flask import Blueprint, Response, redirect, render_template, request, url_for
 from werkzeug.datastructures import FileStorage
 
 from survey.collect.publication import publish as publish_survey
 from survey.errors import ConflictError, DefinitionError, NotFoundError
+from survey.estimator.binomial import POPULATION, RESPONDENTS
+from survey.estimator.intervals import DEFAULT_INTERVAL
 from survey.mechanism.accounting import shown_epsilon
 from survey.questionnaire.label import labels, odds_in_words
 from survey.questionnaire.native import load
 from survey.research.accounts import SignedIn
 from survey.research.forms import PublishForm
-from survey.results.charts import chart_svg, mean_svg
+from survey.results.charts import chart_svg, is_clipped, middle_svg, spread_svg
 from survey.results.export import to_csv
 from survey.results.tables import Results, SurveyResult
+from survey.results.wanted import USUAL_LEVELS, Wanted, query_of, wanted_from
 from survey.results.wording import in_words, percent, row_label
 from survey.settings import Settings
 from survey.store import PublishedSurvey, Store, find_survey
@@ -100,13 +104,13 @@ def _add_results(
     @routes.get("/surveys/<slug>/<int:version>")
     @signed_in.required
     def dashboard(slug: str, version: int) -> str:
-        result = results.of(find_survey(store, slug, version))
+        result = results.of(find_survey(store, slug, version), wanted_from(request.args))
         return render_template("research/dashboard.html", **_dashboard(result, settings))
 
     @routes.get("/surveys/<slug>/<int:version>/estimates.csv")
     @signed_in.required
     def estimates(slug: str, version: int) -> Response:
-        result = results.of(find_survey(store, slug, version))
+        result = results.of(find_survey(store, slug, version), wanted_from(request.args))
         return Response(
             to_csv(result.rows),
             content_type="text/csv; charset=utf-8",
@@ -136,11 +140,46 @@ def _dashboard(result: SurveyResult, settings: Settings) -> dict[str, Any]:
         "total_odds": odds_in_words(definition.ratio),
         "little_protected": definition.epsilon > settings.caps.warning,
         "release_minimum": settings.release_minimum,
+        "query": query_of(result.wanted),
+        "choices": _choices(result.wanted),
         "charts": {
-            question.question.id: (chart_svg(question), mean_svg(question))
+            question.question.id: {
+                "shares": chart_svg(question),
+                "middle": middle_svg(question),
+                "spread": spread_svg(question),
+                "is_clipped": is_clipped((*question.shares, *question.spread)),
+            }
             for question in result.questions
             if question.disclosure != "hide"
         },
         "closed": result.survey.state == "closed",
         "labels": labels(definition),
+    }
+
+
+class Choice(NamedTuple):
+    """A link to another way of reading the same survey; `chosen` is the one that is shown."""
+
+    label: str
+    query: dict[str, str]
+    chosen: bool
+
+
+def _choices(wanted: Wanted) -> dict[str, list[Choice]]:
+    """The links above the figures, by what they choose."""
+
+    def choice(label: str, **changed: Any) -> Choice:
+        other = replace(wanted, **changed)
+        return Choice(label, query_of(other), other == wanted)
+
+    return {
+        "Intervals": [choice(f"{100 * level:g}%", level=level) for level in USUAL_LEVELS],
+        "Covering": [
+            choice("each share", simultaneous=False),
+            choice("all at once", simultaneous=True),
+        ],
+        "Shares of": [
+            choice("population", target=POPULATION),
+            choice("respondents", target=RESPONDENTS, interval=DEFAULT_INTERVAL),
+        ],
     }

@@ -1,21 +1,22 @@
-"""Dot-and-interval charts: Vega-Lite specifications of shares and of a mean, rendered to SVG."""
+"""Dot-and-interval charts of shares, cells, mean and median: Vega-Lite, rendered to SVG."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import vl_convert
 
+from survey.results.question import QuestionResult
 from survey.results.rows import Row
-from survey.results.tables import QuestionResult
-from survey.results.wording import in_words
 
 VEGA_LITE = "5.20"
 ROW_PIXELS = 40
 """Height of a table's row, so that side by side each dot stands beside its figures."""
 
+BAR_PIXELS = 24
 PLOT_PIXELS = 240
 LABEL_PIXELS = 176
 MEASURED_LABEL_PIXELS = 144
@@ -52,33 +53,50 @@ PERCENT_AXIS = {
 def chart_specification(result: QuestionResult) -> dict[str, Any]:
     """Estimated share and interval of each option, on an axis that is always 0 to 100%.
 
-    Estimates outside the axis are drawn at its end as an open triangle: the table has them.
+    Estimates outside the axis are drawn at its end as a triangle: the table has them.
     """
+    title = f"Estimated shares with {result.wanted.percent} intervals: {result.question.text}"
+    return _specification(title, _share_points(result, result.shares), PERCENT_AXIS)
+
+
+def spread_specification(result: QuestionResult) -> dict[str, Any]:
+    """The histogram: a bar, its dot and interval for each cell, on the axis of shares."""
+    title = f"Estimated shares of answers with {result.wanted.percent} intervals: "
+    points = _share_points(result, result.spread)
+    drawn = _specification(title + result.question.text, points, PERCENT_AXIS)
+    return {**drawn, "layer": [_bars(), *drawn["layer"]]}
+
+
+def middle_specification(result: QuestionResult) -> dict[str, Any]:
+    """Mean and median with their intervals, on an axis from the least to the largest answer."""
+    grid = result.question.grid
+    if grid is None or not result.middles:
+        raise ValueError(f"question {result.question.id} has no mean to show")
+    low, high = grid.values[0], grid.values[-1]
     points = [
-        _point(row, row.option_label, in_words(row), 0.0, 1.0)
-        for row in result.shares
+        _point(row, row.statistic.capitalize(), result.words(row), low, high)
+        for row in result.middles
         if row.estimate is not None
     ]
-    title = f"Estimated shares with 95% intervals: {result.question.text}"
-    return _specification(title, points, PERCENT_AXIS)
+    names = " and ".join(row.statistic for row in result.middles)
+    title = f"Estimated {names} with {result.wanted.percent} intervals: {result.question.text}"
+    return _specification(title, points, _value_axis(result, low, high))
 
 
-def mean_specification(result: QuestionResult) -> dict[str, Any]:
-    """The estimated mean and its interval, on an axis from the least to the largest answer."""
-    row, grid = result.mean, result.question.grid
-    if row is None or grid is None:
-        raise ValueError(f"question {result.question.id} has no mean")
-    low, high = grid.values[0], grid.values[-1]
-    point = _point(row, "Mean", in_words(row, result.amounts), low, high)
-    title = f"Estimated mean with 95% interval: {result.question.text}"
-    return _specification(title, [point], _value_axis(result, low, high))
+def _share_points(result: QuestionResult, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    return [
+        _point(row, row.option_label, result.words(row), 0.0, 1.0)
+        for row in rows
+        if row.estimate is not None
+    ]
 
 
 def _value_axis(result: QuestionResult, low: float, high: float) -> dict[str, Any]:
     """The two ends and the middle; dates by their years and months."""
-    ends = [low, (low + high) / 2, high]
-    axis: dict[str, Any] = {"title": result.amounts.unit or None, "values": ends}
-    if result.amounts.is_date:
+    question, ends = result.question, [low, (low + high) / 2, high]
+    unit = question.grid.unit if question.grid else ""
+    axis: dict[str, Any] = {"title": unit or None, "values": ends}
+    if question.type == "date":
         # Vega counts dates in milliseconds, ours are days.
         axis |= {"labelExpr": "utcFormat(datum.value * 86400000, '%b %Y')"}
     return {"scale": {"domain": [low, high], "nice": False}, "axis": axis}
@@ -111,6 +129,13 @@ def _specification(
                 "domainColor": RULE,
             },
         },
+    }
+
+
+def _bars() -> dict[str, Any]:
+    return {
+        "mark": {"type": "bar", "height": BAR_PIXELS, "opacity": 0.2, "aria": False},
+        "encoding": {"x": _axis("dot", PERCENT_AXIS)},
     }
 
 
@@ -155,14 +180,26 @@ def _point(row: Row, label: str, words: str, low: float, high: float) -> dict[st
 
 def chart_svg(result: QuestionResult) -> str:
     """The chart of a question's shares as SVG text for the page; empty when there are none."""
-    shown = [row for row in result.shares if row.estimate is not None]
-    return _svg(json.dumps(chart_specification(result))) if shown else ""
+    return _svg(json.dumps(chart_specification(result))) if _has_numbers(result.shares) else ""
 
 
-def mean_svg(result: QuestionResult) -> str:
-    """The chart of a question's mean as SVG text for the page; empty when it has none."""
-    shown = result.mean is not None and result.mean.estimate is not None
-    return _svg(json.dumps(mean_specification(result))) if shown else ""
+def spread_svg(result: QuestionResult) -> str:
+    """The chart of a question's cells as SVG text for the page; empty when there are none."""
+    return _svg(json.dumps(spread_specification(result))) if _has_numbers(result.spread) else ""
+
+
+def middle_svg(result: QuestionResult) -> str:
+    """The chart of mean and median as SVG text for the page; empty when there is neither."""
+    return _svg(json.dumps(middle_specification(result))) if _has_numbers(result.middles) else ""
+
+
+def is_clipped(rows: Sequence[Row]) -> bool:
+    """Whether a share is drawn at the end of its axis because it lies beyond."""
+    return any(row.estimate is not None and not 0 <= row.estimate <= 1 for row in rows)
+
+
+def _has_numbers(rows: Sequence[Row]) -> bool:
+    return any(row.estimate is not None for row in rows)
 
 
 @lru_cache(maxsize=256)

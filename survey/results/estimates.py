@@ -1,9 +1,10 @@
-"""What the released counts of one question tell: shares among all and among answers, a mean."""
+"""What the released counts of one question tell: shares, a mean, and how numbers are spread."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,53 +12,78 @@ from numpy.typing import NDArray
 from survey.errors import ChannelError, NoBaseError
 from survey.estimator import (
     AnsweredShares,
+    Histogram,
     Mean,
     Proportions,
+    Quantiles,
     answered_shares,
+    histogram,
     mean,
+    median,
     no_answer_shares,
     proportions,
     subset_shares,
 )
-from survey.mechanism import BitVector, SubsetSelection, WeightTable
+from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
 from survey.questionnaire.published import PublishedQuestion
+from survey.results.cells import Cell, cells, edges
+from survey.results.wanted import Wanted
 
 Counts = NDArray[np.int64]
+
+MOST_WEIGHTS = 500_000
+"""Truths times reports up to which medians and cells are estimated while somebody waits for a
+page: a grid of 400 values. For finer ones there is `survey.estimator`."""
+
+
+class Numbers(NamedTuple):
+    """How answers that are numbers are spread; `told` whether the design tells it at all.
+
+    spread  shares of the cells of a number or date
+    median  of numbers, dates and scales
+    """
+
+    spread: Histogram | None = None
+    median: Quantiles | None = None
+    told: bool = True
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """All estimates of one question.
+    """All estimates of one question; each is None where nobody was asked or nothing is known.
 
-    `shares` has one number per option of the question; None where nobody was asked, there is no
-    option, or the design cannot tell them. `answered` has one per option that is an answer, None
-    also where hardly anybody answered. `supports` are the reports that say each option, None
-    where a report says no option. `has_mean` whether its answers stand for numbers, `mean` their
-    mean, over `base`: all or answered.
+    `shares` has one number per option of the question; None also where there is no option, or
+    the design cannot tell them. `answered` has one per option that is an answer, None also where
+    hardly anybody answered. `supports` are the reports that say each option, None where a report
+    says no option. `mean` and `numbers` are those of questions whose answers stand for numbers,
+    over `base`: all or answered.
     """
 
     shares: Proportions | None
     answered: AnsweredShares | None
     supports: tuple[int | None, ...]
-    has_mean: bool
     mean: Mean | None
+    numbers: Numbers
     base: str
 
 
 def estimates(
-    question: PublishedQuestion, asked: int, counts: Sequence[int], level: float
+    question: PublishedQuestion, asked: int, counts: Sequence[int], wanted: Wanted
 ) -> Estimates:
     """Estimate all that a question's channel can tell from its counts."""
     c = np.asarray(counts, dtype=np.int64)
-    values = _values(question)
-    has_mean = bool(values)
-    base = "answered" if None in values else "all"
+    base = "answered" if None in values(question) else "all"
     if not asked:
-        return Estimates(None, None, (None,) * len(question.options), has_mean, None, base)
-    shares = _shares(question, asked, c, level) if question.options else None
-    answered = _answered(question, asked, c, level) if shares and answers(question) else None
-    found = _mean(question, c, level)
-    return Estimates(shares, answered, _supports(question, c), has_mean, found, base)
+        return Estimates(None, None, (None,) * len(question.options), None, Numbers(), base)
+    shares = _shares(question, asked, c, wanted) if question.options else None
+    return Estimates(
+        shares=shares,
+        answered=_answered(question, asked, c, wanted) if shares and answers(question) else None,
+        supports=_supports(question, c),
+        mean=_mean(question, c, wanted),
+        numbers=_numbers(question, c, wanted),
+        base=base,
+    )
 
 
 def no_answers(question: PublishedQuestion) -> tuple[int, ...]:
@@ -74,59 +100,113 @@ def answers(question: PublishedQuestion) -> tuple[int, ...]:
     return tuple(i for i in range(len(question.options)) if i not in silent)
 
 
-def _values(question: PublishedQuestion) -> tuple[float | None, ...]:
+def values(question: PublishedQuestion) -> tuple[float | None, ...]:
     """The number each truth stands for, None for those that are no answer; empty without a mean.
 
     Of subset selection with d > 1 only the shares are known: its counts are per option.
     """
-    channel = question.channel
-    is_read = isinstance(channel, WeightTable) or (
-        isinstance(channel, SubsetSelection) and channel.d == 1
-    )
-    if question.grid is None or not is_read:
+    if question.grid is None or numeric_channel(question) is None:
         return ()
-    no_answers = _truths(question) - question.grid.points
-    return (*question.grid.values, *(None,) * no_answers)
+    silent = question.channel.truths - question.grid.points
+    return (*question.grid.values, *(None,) * silent)
 
 
-def _truths(question: PublishedQuestion) -> int:
-    if question.type in ("number", "date") and question.grid:
-        return question.grid.points + len(question.options)
-    return len(question.options)
-
-
-def _mean(question: PublishedQuestion, counts: Counts, level: float) -> Mean | None:
-    channel, values = question.channel, _values(question)
-    if isinstance(channel, BitVector) or not values:
+def numeric_channel(question: PublishedQuestion) -> SubsetSelection | WeightTable | None:
+    """The channel, if its counts are one per report, so that numbers can be read from them."""
+    channel = question.channel
+    if isinstance(channel, BitVector) or (isinstance(channel, SubsetSelection) and channel.d > 1):
         return None
-    return mean(counts, channel, values, level=level)
+    return channel
+
+
+def weights(channel: AnyChannel) -> int:
+    """The size of a channel as a table, which is what reading it takes time by."""
+    return channel.truths * channel.counted
+
+
+def cells_of(question: PublishedQuestion) -> tuple[Cell, ...]:
+    """The cells of a number's or a date's histogram; that of a scale are its own options."""
+    if question.grid is None or question.type not in ("number", "date") or not values(question):
+        return ()
+    return cells(question.grid, is_date=question.type == "date")
+
+
+def _mean(question: PublishedQuestion, counts: Counts, wanted: Wanted) -> Mean | None:
+    channel, numbers = numeric_channel(question), values(question)
+    if channel is None or not numbers:
+        return None
+    return mean(counts, channel, numbers, level=wanted.level)
+
+
+def _numbers(question: PublishedQuestion, counts: Counts, wanted: Wanted) -> Numbers:
+    """How the numbers of those who answered are spread, if it can be told."""
+    channel, numbers = numeric_channel(question), values(question)
+    if channel is None or not numbers:
+        return Numbers()
+    if weights(channel) > MOST_WEIGHTS:
+        return Numbers(told=False)
+    try:
+        middle = median(counts, channel, numbers, level=wanted.level)
+        return Numbers(_spread(question, channel, counts, wanted), middle)
+    except NoBaseError:
+        return Numbers()
+    except ChannelError:
+        return Numbers(told=False)
+
+
+def _spread(
+    question: PublishedQuestion,
+    channel: SubsetSelection | WeightTable,
+    counts: Counts,
+    wanted: Wanted,
+) -> Histogram | None:
+    found = cells_of(question)
+    if question.grid is None or not found:
+        return None
+    # All cells at once by Bonferroni, as for shares.
+    level = 1 - (1 - wanted.level) / len(found) if wanted.simultaneous else wanted.level
+    return histogram(counts, channel, values(question), edges(question.grid, found), level=level)
 
 
 def _shares(
-    question: PublishedQuestion, asked: int, counts: Counts, level: float
+    question: PublishedQuestion, asked: int, counts: Counts, wanted: Wanted
 ) -> Proportions | None:
     """One share per option; None where different shares give the same reports."""
     channel = question.channel
+    asked_for: dict[str, Any] = {
+        "level": wanted.level,
+        "simultaneous": wanted.simultaneous,
+        "target": wanted.target,
+    }
+    # Tables of more than two options have an interval of their own.
+    if not isinstance(channel, WeightTable) or channel.truths == channel.reports == 2:
+        asked_for["interval"] = wanted.interval
     if isinstance(channel, SubsetSelection) and question.by_patterns:
         k = len(question.options)
-        return subset_shares(counts, channel, question.patterns, k, level=level)
+        return subset_shares(counts, channel, question.patterns, k, **asked_for)
     try:
         if isinstance(channel, WeightTable) and question.type in ("number", "date"):
-            return no_answer_shares(counts, channel, level=level)
-        return proportions(counts, channel, n=asked, level=level)
+            return no_answer_shares(counts, channel, **asked_for)
+        return proportions(counts, channel, n=asked, **asked_for)
     except ChannelError:
         return None
 
 
 def _answered(
-    question: PublishedQuestion, asked: int, counts: Counts, level: float
+    question: PublishedQuestion, asked: int, counts: Counts, wanted: Wanted
 ) -> AnsweredShares | None:
     """Shares among those who answered; None where these are not clearly anybody."""
     patterns = question.patterns if question.by_patterns else None
-    n = None if patterns else asked
     try:
         return answered_shares(
-            counts, question.channel, no_answers(question), n=n, patterns=patterns, level=level
+            counts,
+            question.channel,
+            no_answers(question),
+            n=None if patterns else asked,
+            patterns=patterns,
+            level=wanted.level,
+            simultaneous=wanted.simultaneous,
+            target=wanted.target,
         )
     except NoBaseError:
         return None

@@ -1,16 +1,18 @@
-"""Results as CSV (RFC 4180) that no spreadsheet can take for formulas, and as plain lines."""
+"""Results as CSV (RFC 4180) that no spreadsheet takes for formulas, as JSON and as plain lines."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterable
-from dataclasses import astuple, fields
+from dataclasses import asdict, astuple, fields
 from typing import Any
 
+from survey.results.question import QuestionResult
 from survey.results.rows import Row
-from survey.results.tables import QuestionResult, SurveyResult
-from survey.results.wording import in_words, row_label
+from survey.results.tables import SurveyResult
+from survey.results.wording import row_label
 
 COLUMNS = tuple(column.name for column in fields(Row))
 
@@ -33,12 +35,17 @@ def _cell(value: Any) -> Any:
     return "" if value is None else value
 
 
+def to_json(rows: Iterable[Row]) -> str:
+    """The same rows for programs: a list of objects with the columns' names."""
+    return json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False)
+
+
 def to_lines(result: SurveyResult) -> list[str]:
     """A result as lines for a terminal: per question the same rows as page and CSV, in words."""
     survey = result.survey
     lines = [
         f"{survey.definition.title} ({survey.slug}, version {survey.version}): "
-        f"{result.n:,} released reports, 95% intervals"
+        f"{result.n:,} released reports, {result.wanted.words}"
     ]
     for question in result.questions:
         lines += ["", question.question.text, *_question_lines(question, survey.state == "closed")]
@@ -46,20 +53,22 @@ def to_lines(result: SurveyResult) -> list[str]:
 
 
 def _question_lines(question: QuestionResult, closed: bool) -> list[str]:
-    """Notes, the rows that may be shown, and what to say of each part below it."""
+    """Notes, the rows that may be shown, and what to say of them below."""
     lines = list(question.notes) if question.disclosure != "hide" else []
     if question.shares_part.is_listed:
         lines += _row_lines(question, question.shares)
     if question.among_answered:
         lines += ["Of those who answered:", *_row_lines(question, question.answered)]
     lines += question.share_caveats(closed=closed)
-    if question.mean_part.is_listed:
-        lines += _row_lines(question, question.mean_part.rows)
-    caveat = question.mean_part.caveat(closed=closed)
-    return [f"  {line}" for line in lines + ([caveat] if caveat else [])]
+    lines += _row_lines(question, question.middles)
+    lines += question.middle_caveats(closed=closed)
+    if question.spread_part.is_listed:
+        lines += [f"{question.spread_title}:", *_row_lines(question, question.spread)]
+    caveat = question.spread_part.caveat(closed=closed)
+    return [f"  {line}" for line in [*lines, *([caveat] if caveat else []), *question.remarks]]
 
 
 def _row_lines(question: QuestionResult, rows: Iterable[Row]) -> list[str]:
     """Rows as words, aligned over the whole question."""
     width = max(len(row_label(row)) for row in question.rows)
-    return [f"{row_label(row):<{width}}  {in_words(row, question.amounts)}" for row in rows]
+    return [f"{row_label(row):<{width}}  {question.words(row)}" for row in rows]

@@ -11,15 +11,20 @@ from typing import Any, NamedTuple
 
 from survey import __version__
 from survey.estimator import AnsweredShares, Disclosure, Proportions
-from survey.mechanism import BitVector, SubsetSelection, WeightTable
+from survey.mechanism import WeightTable
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.estimates import Estimates, answers
+from survey.questionnaire.texts import Option
+from survey.results.cells import Cell
+from survey.results.decisions import Decisions, effective_cells
+from survey.results.estimates import Estimates, answers, cells_of, values
+from survey.results.wanted import Wanted
 from survey.store import PublishedSurvey
-
-LEVEL = 0.95
 
 ESTIMATED = ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective")
 """Columns that an estimator's result has under the same name, one number per option."""
+
+NO_NUMBERS = {**dict.fromkeys(("report_count", "report_share", *ESTIMATED)), "method": ""}
+"""A row that may not be shown, or of which nothing is known."""
 
 FLAGS: Mapping[Disclosure, str] = {"show": "", "caution": "caution", "hide": "suppressed"}
 
@@ -52,15 +57,17 @@ MECHANISMS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Row:
-    """One estimate, a share of an option or the mean of a question.
+    """One estimate: a share of an option or of a cell of values, a mean or a median.
 
-    statistic           share or mean
+    option_id, option_label  the option or cell; empty for what is about the whole question
+    statistic           share, mean or median
     base                all, or answered: of those whose answer is one (not "prefer not to say")
     n_reports           reports that bear on it: all of the survey, or of those asked
     report_count        reports that say the option, where a report says options; else None
     report_share        of n_reports
-    estimate to conf_high  shares as fractions of one; means in the question's own unit, of dates
-                        in days since 1970-01-01, of a scale its scores
+    estimate to conf_high  shares as fractions of one; means and medians in the question's own
+                        unit, of dates in days since 1970-01-01, of a scale its scores
+    method              the interval's, or of a cell and a median how the values were found
     truth_probability   P(report says it | it is true) where there is one such number, else None
     n_options           different true answers; of a multiple choice by bits its options
     flag                caution, suppressed or not_estimable (then no numbers), or empty
@@ -97,110 +104,167 @@ class Row:
     app_version: str
 
 
-class Decisions(NamedTuple):
-    """Whether shares among all, shares among those who answered, and the mean may be shown."""
-
-    shares: Disclosure
-    answered: Disclosure
-    mean: Disclosure
-
-
 class QuestionRows(NamedTuple):
-    """A question's rows in their order: shares among all, among those who answered, its mean."""
+    """A question's rows in their order: shares among all, of answers, of cells, mean, median."""
 
     shares: tuple[Row, ...]
     answered: tuple[Row, ...]
+    spread: tuple[Row, ...]
     mean: tuple[Row, ...]
+    median: tuple[Row, ...]
 
 
-def question_rows(
-    survey: PublishedSurvey,
-    question: PublishedQuestion,
-    asked: int,
-    found: Estimates,
-    shown: Decisions,
-    now: datetime,
-) -> QuestionRows:
-    """A share of every option, of every answer where some options are none, and a mean."""
-    common = {**_common(survey, question, now), "n_reports": asked}
-    flags = [FLAGS[decision] for decision in shown]
-    if asked and found.shares is None:
-        flags[:2] = [NOT_ESTIMABLE] * 2
-    everybody = found.shares if shown.shares != "hide" else None
-    some = found.answered if shown.answered != "hide" else None
+class Told(NamedTuple):
+    """What is asked of one question and what was found: all that its rows are made of."""
+
+    survey: PublishedSurvey
+    question: PublishedQuestion
+    asked: int
+    found: Estimates
+    shown: Decisions
+    wanted: Wanted
+    now: datetime
+
+
+Numbers = Mapping[str, Any]
+
+
+def question_rows(told: Told) -> QuestionRows:
+    """Every row the question will ever have: numbers come and go, rows do not."""
     return QuestionRows(
-        tuple(
-            _share(common, question, found, option, everybody, option, "all", flags[0])
-            for option in range(len(question.options))
-        ),
-        tuple(
-            _share(common, question, found, option, some, place, "answered", flags[1])
-            for place, option in enumerate(answers(question))
-        ),
-        (_mean(common, found, shown.mean, flags[2]),) if found.has_mean else (),
+        _option_rows(told), _answer_rows(told), _cell_rows(told), _mean_row(told), _median_row(told)
     )
 
 
-def _share(
-    common: Mapping[str, Any],
-    question: PublishedQuestion,
-    found: Estimates,
-    option: int,
-    result: Proportions | AnsweredShares | None,
-    place: int,
-    base: str,
-    flag: str,
+def _option_rows(told: Told) -> tuple[Row, ...]:
+    found, shown = told.found, told.shown.shares
+    return tuple(
+        _row(told, ("share", "all"), option, _untold(told), shown, _of_option(found, i, shown))
+        for i, option in enumerate(told.question.options)
+    )
+
+
+def _answer_rows(told: Told) -> tuple[Row, ...]:
+    found, shown, options = told.found, told.shown.answered, told.question.options
+    kind = ("share", "answered")
+    return tuple(
+        _row(told, kind, options[i], _untold(told), shown, _of_answer(found, place, i, shown))
+        for place, i in enumerate(answers(told.question))
+    )
+
+
+def _cell_rows(told: Told) -> tuple[Row, ...]:
+    found, shown = told.found, told.shown.spread
+    kind, untold = ("share", found.base), not found.numbers.told
+    return tuple(
+        _row(told, kind, cell, untold, shown, _of_cell(found, place, told.wanted, shown))
+        for place, cell in enumerate(cells_of(told.question))
+    )
+
+
+def _mean_row(told: Told) -> tuple[Row, ...]:
+    if not values(told.question):
+        return ()
+    found, shown = told.found, told.shown.mean
+    return (_row(told, ("mean", found.base), None, False, shown, _of_mean(found, shown)),)
+
+
+def _median_row(told: Told) -> tuple[Row, ...]:
+    if not values(told.question):
+        return ()
+    found, shown = told.found, told.shown.median
+    kind, untold = ("median", found.base), not found.numbers.told
+    return (_row(told, kind, None, untold, shown, _of_median(found, shown)),)
+
+
+def _untold(told: Told) -> bool:
+    """Whether the design cannot tell the shares."""
+    return bool(told.asked) and told.found.shares is None
+
+
+def _row(
+    told: Told,
+    kind: tuple[str, str],
+    of: Option | Cell | None,
+    untold: bool,
+    shown: Disclosure,
+    numbers: Numbers,
 ) -> Row:
-    """The row of an option, whose numbers are at a place of the result."""
-    count = found.supports[option] if result else None
-    n = int(result.reports[place]) if result else common["n_reports"]
+    """A row of a statistic and base, of an option, a cell or the whole question."""
+    # What the usual intervals show may have no base at a higher level: no numbers, no claim.
+    flag = NOT_ESTIMABLE if untold else FLAGS[shown if numbers else "hide"]
     written: dict[str, Any] = {
-        **common,
-        "option_id": question.options[option].id,
-        "option_label": question.options[option].label,
-        "statistic": "share",
-        "base": base,
-        "n_reports": n,
-        "report_count": count,
-        "report_share": count / n if count is not None and n else None,
-        **_numbers(result, place),
+        **_common(told),
+        **NO_NUMBERS,
+        "option_id": of.id if of else "",
+        "option_label": of.label if of else "",
+        "statistic": kind[0],
+        "base": kind[1],
         "flag": flag,
+        **numbers,
     }
     return Row(**written)
 
 
-def _numbers(result: Proportions | AnsweredShares | None, place: int) -> dict[str, Any]:
-    """The estimator's numbers at a place; None where there is none."""
-    if result is None:
-        return {**dict.fromkeys(ESTIMATED), "method": ""}
+def _of_option(found: Estimates, option: int, shown: Disclosure) -> Numbers:
+    if found.shares is None or shown == "hide":
+        return {}
+    return _of_reports(found.shares, option, found.supports[option])
+
+
+def _of_answer(found: Estimates, place: int, option: int, shown: Disclosure) -> Numbers:
+    if found.answered is None or shown == "hide":
+        return {}
+    return _of_reports(found.answered, place, found.supports[option])
+
+
+def _of_reports(result: Proportions | AnsweredShares, place: int, count: int | None) -> Numbers:
+    """The estimator's numbers at a place, and how many of its reports say the option."""
+    n = int(result.reports[place])
     numbers = {name: float(getattr(result, name)[place]) for name in ESTIMATED}
     return {
         **{name: None if math.isnan(x) else x for name, x in numbers.items()},
+        "n_reports": n,
+        "report_count": count,
+        "report_share": count / n if count is not None and n else None,
         "method": result.method,
     }
 
 
-def _mean(common: Mapping[str, Any], found: Estimates, shown: Disclosure, flag: str) -> Row:
-    result = found.mean if shown != "hide" else None
-    names = [name for name in ESTIMATED if name != "mle"]
-    numbers = {name: getattr(result, name) if result else None for name in names}
-    written: dict[str, Any] = {
-        **common,
-        "option_id": "",
-        "option_label": "",
-        "statistic": "mean",
-        "base": found.base,
-        "report_count": None,
-        "report_share": None,
-        "mle": None,
-        **numbers,
-        "method": result.method if result else "",
-        "flag": flag,
+def _of_cell(found: Estimates, place: int, wanted: Wanted, shown: Disclosure) -> Numbers:
+    """The unbiased share as the estimate, the shown distribution's for display."""
+    spread = found.numbers.spread
+    if spread is None or shown == "hide":
+        return {}
+    return {
+        "estimate": float(spread.linear[place]),
+        "mle": float(spread.estimate[place]),
+        "std_error": float(spread.std_error[place]),
+        "conf_low": float(spread.conf_low[place]),
+        "conf_high": float(spread.conf_high[place]),
+        "n_effective": float(effective_cells(spread)[place]),
+        "method": f"{spread.method}, simultaneous" if wanted.simultaneous else spread.method,
     }
-    return Row(**written)
 
 
-def _common(survey: PublishedSurvey, question: PublishedQuestion, now: datetime) -> dict[str, Any]:
+def _of_mean(found: Estimates, shown: Disclosure) -> Numbers:
+    if found.mean is None or shown == "hide":
+        return {}
+    return {name: getattr(found.mean, name) for name in (*ESTIMATED, "method") if name != "mle"}
+
+
+def _of_median(found: Estimates, shown: Disclosure) -> Numbers:
+    """One of the grid's values: it has an interval and no standard error."""
+    middle = found.numbers.median
+    if middle is None or shown == "hide":
+        return {}
+    names = ("estimate", "conf_low", "conf_high")
+    return {**{name: float(getattr(middle, name)[0]) for name in names}, "method": middle.method}
+
+
+def _common(told: Told) -> Numbers:
+    """What is the same in all rows of a question, but for its numbers."""
+    survey, question = told.survey, told.question
     return {
         "survey_id": survey.slug,
         "survey_version": survey.version,
@@ -209,12 +273,13 @@ def _common(survey: PublishedSurvey, question: PublishedQuestion, now: datetime)
         "bucket": "",
         "question_id": question.id,
         "question_text": question.text,
-        "conf_level": LEVEL,
+        "n_reports": told.asked,
+        "conf_level": told.wanted.level,
         "mechanism": MECHANISMS[question.mechanism],
         "truth_probability": _truth_probability(question),
-        "n_options": _different_answers(question),
+        "n_options": question.channel.options,
         "epsilon": question.channel.epsilon,
-        "generated_at": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "generated_at": told.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "app_version": __version__,
     }
 
@@ -222,13 +287,3 @@ def _common(survey: PublishedSurvey, question: PublishedQuestion, now: datetime)
 def _truth_probability(question: PublishedQuestion) -> float | None:
     channel = question.channel
     return None if isinstance(channel, WeightTable) else channel.p
-
-
-def _different_answers(question: PublishedQuestion) -> int:
-    match question.channel:
-        case SubsetSelection() as channel:
-            return channel.k
-        case BitVector() as channel:
-            return channel.m
-        case WeightTable() as channel:
-            return channel.truths

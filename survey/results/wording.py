@@ -1,11 +1,10 @@
-"""Estimates as people say them: shares in per cent, means in the unit of their question."""
+"""Estimates as people say them: shares in per cent, others in the unit of their question."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from survey.estimator import Proportions, margin_split
 from survey.questionnaire.grid import EPOCH
 from survey.questionnaire.published import PublishedQuestion
 from survey.results.rows import Row
@@ -37,11 +36,12 @@ class Amounts:
         return f"{self.number(value)} {self.unit}".rstrip()
 
 
-def amounts(question: PublishedQuestion) -> Amounts:
-    """One decimal more than the grid: a mean lies between its points."""
+def amounts(question: PublishedQuestion, statistic: str) -> Amounts:
+    """A median is a point of the grid; a mean lies between them and has one decimal more."""
     if question.grid is None:
         return Amounts()
-    return Amounts(question.grid.decimals + 1, question.grid.unit, question.type == "date")
+    more = 1 if statistic == "mean" else 0
+    return Amounts(question.grid.decimals + more, question.grid.unit, question.type == "date")
 
 
 def _day(value: float) -> str:
@@ -51,42 +51,16 @@ def _day(value: float) -> str:
     return f"{day.day} {day:%B %Y}"
 
 
-@dataclass(frozen=True)
-class Margin:
-    """Half the widest interval of a question's shares, and what sampling alone would leave of it.
-
-    >>> print(Margin(0.042, 0.018).text)
-    The widest margin is ±4.2 points. Open answers would leave ±1.8; the rest is the randomization.
-    """
-
-    whole: float
-    sampling: float
-
-    @property
-    def text(self) -> str:
-        """Both in per cent points, in a sentence or two."""
-        return (
-            f"The widest margin is ±{100 * self.whole:.1f} points. Open answers would leave "
-            f"±{100 * self.sampling:.1f}; the rest is the randomization."
-        )
-
-
-def widest_margin(shares: Proportions) -> Margin:
-    """The margin of the option with the widest interval."""
-    split = margin_split(shares)
-    widest = int(split.margin.argmax())
-    return Margin(float(split.margin[widest]), float(split.sampling[widest]))
-
-
 def row_label(row: Row) -> str:
-    """What a row is about: its option, or the mean."""
+    """What a row is about: its option or cell, or the mean or median."""
     if row.statistic == "share":
         return row.option_label
-    return "Mean of those who answered" if row.base == "answered" else "Mean"
+    of = " of those who answered" if row.base == "answered" else ""
+    return f"{row.statistic.capitalize()}{of}"
 
 
 def in_words(row: Row, written: Amounts | None = None) -> str:
-    """An estimate as people say it; `written` is how a mean's numbers are.
+    """An estimate as people say it; `written` is how a mean's or median's numbers are.
 
     The linear estimate is not clipped, so it may lie outside its interval.
     """
@@ -94,16 +68,16 @@ def in_words(row: Row, written: Amounts | None = None) -> str:
         return "cannot be estimated from this design"
     if row.estimate is None or row.conf_low is None or row.conf_high is None:
         return NOT_ENOUGH
-    if row.statistic == "mean":
-        to = written or Amounts(1)
+    if row.statistic == "share":
         return (
-            f"estimated {to.text(row.estimate)}, "
-            f"between {to.number(row.conf_low)} and {to.text(row.conf_high)}"
+            f"estimated {percent(row.estimate)}, "
+            f"between {percent(row.conf_low)[:-1]} and {percent(row.conf_high)}"
         )
-    return (
-        f"estimated {percent(row.estimate)}, "
-        f"between {percent(row.conf_low)[:-1]} and {percent(row.conf_high)}"
-    )
+    to = written or Amounts(1)
+    if row.conf_low == row.conf_high:
+        return f"estimated {to.text(row.estimate)}, no other value is in the interval"
+    ends = f"{to.number(row.conf_low)} and {to.text(row.conf_high)}"
+    return f"estimated {to.text(row.estimate)}, between {ends}"
 
 
 def percent(share: float | None) -> str:

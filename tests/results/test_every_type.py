@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -13,10 +14,15 @@ import pytest
 
 from survey.estimator import (
     answered_shares,
+    channel_fit,
     disclosure,
+    histogram,
     margin_split,
     mean,
+    median,
     no_answer_shares,
+    poisoning,
+    poisoning_of_mean,
     proportions,
     subset_shares,
 )
@@ -27,10 +33,19 @@ from survey.questionnaire.definition import freeze
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.native import load
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.charts import chart_svg, mean_specification, mean_svg
+from survey.results.charts import (
+    chart_svg,
+    is_clipped,
+    middle_specification,
+    middle_svg,
+    spread_specification,
+    spread_svg,
+)
+from survey.results.estimates import cells_of, values
 from survey.results.export import to_csv, to_lines
+from survey.results.question import QuestionResult
 from survey.results.rows import MECHANISMS
-from survey.results.tables import QuestionResult, SurveyResult, question_result, survey_result
+from survey.results.tables import SurveyResult, question_result, survey_result
 from survey.results.wording import Amounts, in_words, row_label
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Tally
@@ -77,9 +92,8 @@ def counts_of(question: PublishedQuestion, n: int, seed: int = 5) -> list[int]:
     if isinstance(channel, BitVector):
         ticks = np.eye(channel.m, dtype=np.uint8)[rng.integers(0, channel.m, n)]
         return channel.perturb(ticks, rng).sum(axis=0).tolist()
-    truths = channel.k if isinstance(channel, SubsetSelection) else channel.truths
-    weights = 1 / (1 + np.arange(truths))
-    reports = channel.perturb(rng.choice(truths, size=n, p=weights / weights.sum()), rng)
+    weights = 1 / (1 + np.arange(channel.truths))
+    reports = channel.perturb(rng.choice(channel.truths, size=n, p=weights / weights.sum()), rng)
     if isinstance(channel, SubsetSelection) and channel.d > 1:
         return reports.sum(axis=0).tolist()
     return np.bincount(reports, minlength=channel.counted).tolist()
@@ -104,7 +118,7 @@ def numbers(rows: tuple, field: str) -> list[float]:
     return [getattr(row, field) for row in rows]
 
 
-def test_every_type_has_a_share_row_per_option_and_numbers_have_a_mean(result):
+def test_every_type_has_a_share_row_per_option_and_numbers_have_a_mean_and_a_median(result):
     expected = {
         "choice": (4, ""),
         "sets": (9, ""),
@@ -138,11 +152,13 @@ def test_every_type_has_a_share_row_per_option_and_numbers_have_a_mean(result):
         "mood": 7,
         "wave": 0,
     }
-    assert all(
-        (row.option_id, row.option_label, row.mle) == ("", "", None)
-        for question in result.questions
-        if (row := question.mean)
-    )
+    for question in result.questions:
+        assert bool(question.mean) == bool(question.median)
+        for row in filter(None, (question.mean, question.median)):
+            assert (row.option_id, row.option_label, row.mle) == ("", "", None)
+            assert row.base == (question.spread or (row,))[0].base
+    spread = {question.question.id: len(question.spread) for question in result.questions}
+    assert {name: n for name, n in spread.items() if n} == {"hours": 10, "pay": 10, "since": 12}
 
 
 def test_share_rows_are_what_the_estimator_says(result):
@@ -188,8 +204,8 @@ def test_answered_rows_are_what_the_estimator_says_and_follow_those_among_all(re
         }
         ids = [option.id for option in asked.options[:silent]]
         assert [row.option_id for row in question.answered] == ids
-        means = question.mean_part.rows
-        assert question.rows == (*question.shares, *question.answered, *means)
+        numbers_ = question.mean_part.rows + question.median_part.rows
+        assert question.rows == (*question.shares, *question.answered, *numbers_)
     assert sum(bool(question.answered) for question in result.questions) == 6
 
 
@@ -207,11 +223,11 @@ def test_a_mean_is_shown_although_the_shares_of_its_scale_are_hopeless(monkeypat
     assert {row.estimate for row in question.shares + question.answered} == {None}
     assert question.mean.flag == "caution"
     assert question.mean.estimate is not None
-    shares, mean_ = question.caveats(closed=False)
+    shares, mean_, *_ = question.caveats(closed=False)
     assert shares.startswith("Not enough responses yet for the shares: about ")
     assert mean_ == "Read the mean with caution: the intervals are still wide."
-    assert (bool(chart_svg(question)), bool(mean_svg(question))) == (False, True)
-    assert question.margin is None
+    assert (bool(chart_svg(question)), bool(middle_svg(question))) == (False, True)
+    assert not any("margin is" in remark for remark in question.remarks)
     lines = to_lines(result)
     assert any("Mean of those who answered" in line for line in lines)
     assert not any("Value 1" in line or "Of those who answered:" in line for line in lines)
@@ -232,8 +248,8 @@ def test_shares_are_shown_although_the_mean_of_those_who_answered_is_not():
     assert found.shares_part.disclosure == "show"
     assert found.mean_part.disclosure == "hide"
     assert found.mean.estimate is None
-    assert found.mean.flag == "suppressed"
-    assert mean_svg(found) == ""
+    assert found.mean.flag == found.median.flag == "suppressed"
+    assert middle_svg(found) == spread_svg(found) == ""
 
 
 def test_where_hardly_anybody_answered_shares_among_them_are_not_told():
@@ -255,11 +271,11 @@ def test_the_widest_margin_is_split_in_words(result):
     shares = proportions(counts_of(question.question, N), question.question.channel)
     split = margin_split(shares)
     widest = int(split.margin.argmax())
-    assert question.margin.text == (
+    assert question.remarks[0] == (
         f"The widest margin is ±{100 * split.margin[widest]:.1f} points. Open answers would leave "
         f"±{100 * split.sampling[widest]:.1f}; the rest is the randomization."
     )
-    assert one(result, "pay").margin is None
+    assert not any("margin is" in remark for remark in one(result, "pay").remarks)
 
 
 @pytest.mark.parametrize(
@@ -282,14 +298,15 @@ def test_mean_rows_are_what_the_estimator_says(result, name, values):
 def test_report_counts_are_given_where_a_report_says_an_option(result):
     def given(name):
         question = one(result, name)
-        return numbers(question.shares + question.mean_part.rows, "report_count")
+        return numbers(question.rows[: len(question.shares)], "report_count")
 
     assert given("choice") == counts_of(one(result, "choice").question, N)
     assert given("sets") == counts_of(one(result, "sets").question, N)
     assert given("coins") == counts_of(one(result, "coins").question, N)
     assert given("bits") == counts_of(one(result, "bits").question, N)
-    assert given("hours") == [counts_of(one(result, "hours").question, N)[-1], None]
-    assert given("wave") == [None] * 8
+    assert given("hours") == [counts_of(one(result, "hours").question, N)[-1]]
+    assert given("wave") == [None] * 7
+    assert {row.report_count for row in one(result, "hours").spread} == {None}
     subsets = one(result, "subsets").question
     holds = [0 in pattern for pattern in subsets.patterns]
     assert given("subsets")[0] == np.array(counts_of(subsets, N))[holds].sum()
@@ -360,8 +377,9 @@ def test_a_question_nobody_answered_yet_has_rows_without_numbers(name):
 def test_what_is_hidden_has_no_number_of_any_kind(name):
     (question,) = result_of(survey_of([name]), 30, 30).questions
     assert question.disclosure == "hide"
-    for part in (question.shares_part, question.mean_part):
+    for part in (question.shares_part, question.mean_part, question.median_part):
         assert part.more_needed > 0 or not part.rows
+    assert question.remarks == ()
     for row in question.rows:
         shown = (row.estimate, row.mle, row.std_error, row.conf_low, row.report_share)
         assert (*shown, row.n_effective, row.method) == (None,) * 6 + ("",)
@@ -384,8 +402,9 @@ def test_shares_a_design_cannot_tell_say_so_beside_the_mean():
     assert {row.estimate for row in question.shares} == {None}
     assert in_words(question.shares[0]) == "cannot be estimated from this design"
     assert question.mean.estimate == mean([9_000, 11_000], channel, range(1, 8)).estimate
+    assert (question.median.flag, question.median.estimate) == ("not_estimable", None)
     assert chart_svg(question) == ""
-    assert mean_svg(question) != ""
+    assert middle_svg(question) != ""
 
 
 def test_a_question_whose_design_tells_nothing_does_not_promise_anything():
@@ -396,23 +415,31 @@ def test_a_question_whose_design_tells_nothing_does_not_promise_anything():
         "Nothing can be estimated from this question's design."
     ]
     assert {row.flag for row in question.rows} == {"not_estimable"}
-    assert question.margin is None
+    assert question.remarks == ()
 
 
 def test_words_of_means_have_a_unit_an_interval_and_one_decimal_more_than_the_grid(result):
     question = one(result, "hours")
     row = replace(question.mean, estimate=5.204, conf_low=5.01, conf_high=5.386)
     assert row_label(row) == "Mean of those who answered"
-    words = in_words(row, question.amounts)
-    assert words == "estimated 5.20 hours, between 5.01 and 5.39 hours"
-    assert in_words(replace(row, estimate=None), question.amounts) == "not enough responses yet"
+    assert question.words(row) == "estimated 5.20 hours, between 5.01 and 5.39 hours"
+    assert question.words(replace(row, estimate=None)) == "not enough responses yet"
     assert row_label(one(result, "pay").mean) == "Mean"
+
+
+def test_words_of_medians_have_the_decimals_of_the_grid_and_say_when_one_value_is_left(result):
+    question = one(result, "hours")
+    row = replace(question.median, estimate=2.5, conf_low=2.0, conf_high=3.0)
+    assert row_label(row) == "Median of those who answered"
+    assert question.words(row) == "estimated 2.5 hours, between 2.0 and 3.0 hours"
+    sure = replace(row, conf_low=2.5, conf_high=2.5)
+    assert question.words(sure) == "estimated 2.5 hours, no other value is in the interval"
 
 
 def test_means_of_dates_are_days_in_the_csv_and_dates_in_words(result):
     question = one(result, "since")
     row = replace(question.mean, estimate=18262.4, conf_low=18262.0, conf_high=18290.6)
-    words = in_words(row, question.amounts)
+    words = question.words(row)
     assert words == "estimated 1 January 2020, between 1 January 2020 and 30 January 2020"
     (parsed,) = csv.DictReader(io.StringIO(to_csv([row])))
     assert parsed["estimate"] == "18262.4"
@@ -440,30 +467,35 @@ def test_no_number_in_the_csv_is_nan(result):
 def test_lines_say_what_the_page_says(result):
     lines, hours = "\n".join(to_lines(result)), one(result, "hours")
     assert "Several answers possible: shares do not add up to 100%." in lines
-    assert "Mean of those who answered  estimated" in lines
     choice = one(result, "choice")
     heading = lines.index("Of those who answered:")
     assert lines.index(in_words(choice.shares[0])) < heading
     assert lines.index(in_words(choice.answered[0])) > heading
     assert "Each report tells about 1 of the 5 answers, at random." in lines
-    assert f"Mean of those who answered  {in_words(hours.mean, hours.amounts)}" in lines
+    for row in hours.middles:
+        assert re.search(rf"{row_label(row)} +{re.escape(hours.words(row))}", lines)
+    for question in result.questions:
+        for said in (*question.remarks, *question.caveats(closed=False)):
+            assert f"  {said}\n" in lines + "\n"
 
 
-def test_a_mean_has_a_chart_on_the_axis_of_its_grid(result):
+def test_mean_and_median_have_a_chart_on_the_axis_of_their_grid(result):
     for name, ends in {"hours": [0.0, 10.0], "pay": [-100, 100], "mood": [0, 6]}.items():
         question = one(result, name)
-        specification = mean_specification(question)
+        specification = middle_specification(question)
         axis = specification["layer"][0]["encoding"]["x"]
         assert axis["scale"]["domain"] == ends
-        assert len(specification["data"]["values"]) == 1
+        drawn = [point["option"] for point in specification["data"]["values"]]
+        assert drawn == [row.statistic.capitalize() for row in question.middles]
         assert json.dumps(specification)
 
 
 @pytest.mark.parametrize("name", list(QUESTIONS))
 def test_charts_are_svg_without_script_or_style(result, name):
     question = one(result, name)
-    drawn = [chart_svg(question), mean_svg(question)]
-    assert [bool(svg) for svg in drawn] == [bool(question.shares), question.mean is not None]
+    drawn = [chart_svg(question), middle_svg(question), spread_svg(question)]
+    is_shown = question.spread_part.disclosure != "hide"
+    assert [bool(svg) for svg in drawn] == [bool(question.shares), bool(question.mean), is_shown]
     for svg in filter(None, drawn):
         assert svg.startswith("<svg")
         assert "<script" not in svg
@@ -471,12 +503,124 @@ def test_charts_are_svg_without_script_or_style(result, name):
 
 
 def test_a_mean_of_dates_has_dates_on_its_axis(result):
-    assert "2020" in mean_svg(one(result, "since"))
+    assert "2020" in middle_svg(one(result, "since"))
 
 
 def test_a_mean_outside_its_grid_is_drawn_at_its_end(result):
     question = one(result, "hours")
     moved = replace(question.mean, estimate=-0.3)
     part = replace(question.mean_part, rows=(moved,))
-    (point,) = mean_specification(replace(question, mean_part=part))["data"]["values"]
+    point = middle_specification(replace(question, mean_part=part))["data"]["values"][0]
     assert (point["dot"], point["outside"]) == (0.0, "below")
+
+
+def test_median_rows_are_what_the_estimator_says(result):
+    for name in ("hours", "pay", "mood", "wave", "since"):
+        question = one(result, name)
+        asked = question.question
+        expected = median(counts_of(asked, N), asked.channel, values(asked))
+        if question.median_part.disclosure == "hide":
+            assert question.median.estimate is None
+            continue
+        for field in ("estimate", "conf_low", "conf_high"):
+            assert getattr(question.median, field) == getattr(expected, field)[0]
+        assert (question.median.std_error, question.median.n_effective) == (None, None)
+        assert question.median.method == expected.method
+
+
+FEW = 'type = "number"\nlow = 0\nhigh = 6\nmechanism = "square_wave"\nepsilon = 6'
+
+
+@pytest.fixture(scope="module")
+def few() -> QuestionResult:
+    """A number of seven values, known well enough for its histogram to be shown."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(QUESTIONS, "few", FEW)
+        return result_of(survey_of(["few"]), 40_000, 40_000).questions[0]
+
+
+def test_cell_rows_are_what_the_estimator_says(few):
+    asked = few.question
+    expected = histogram(counts_of(asked, 40_000), asked.channel, values(asked), range(8))
+    assert few.spread_part.disclosure != "hide"
+    assert [row.option_label for row in few.spread] == list("0123456")
+    assert [row.option_id for row in few.spread][:2] == ["from_0_to_0", "from_1_to_1"]
+    assert {(row.statistic, row.base) for row in few.spread} == {("share", "answered")}
+    np.testing.assert_array_equal(numbers(few.spread, "estimate"), expected.linear)
+    np.testing.assert_array_equal(numbers(few.spread, "mle"), expected.estimate)
+    for field in ("std_error", "conf_low", "conf_high"):
+        np.testing.assert_array_equal(numbers(few.spread, field), getattr(expected, field))
+
+
+def test_a_histogram_has_a_bar_a_dot_and_an_interval_on_the_axis_from_0_to_100(few):
+    specification = spread_specification(few)
+    marks = [layer["mark"]["type"] for layer in specification["layer"]]
+    assert marks == ["bar", "rule", "point"]
+    assert specification["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0, 1]
+    assert len(specification["data"]["values"]) == 7
+    assert spread_svg(few).startswith("<svg")
+
+
+def test_a_histogram_too_wide_to_show_has_rows_without_numbers(result):
+    hours = one(result, "hours")
+    assert hours.spread_part.disclosure == "hide"
+    assert {(row.estimate, row.mle, row.conf_low) for row in hours.spread} == {(None,) * 3}
+    assert {row.flag for row in hours.spread} == {"suppressed"}
+    assert re.search(r"for the cells: about [\d,]+ more", hours.caveats(closed=False)[-1])
+
+
+def test_cells_belong_to_the_question_and_hold_every_value_once(result):
+    for question in result.questions:
+        found = cells_of(question.question)
+        if not found:
+            continue
+        grid = question.question.grid
+        ends = [end for cell in found for end in (cell.first, cell.last)]
+        assert ends == sorted(ends)
+        assert (ends[0], ends[-1]) == (grid.values[0], grid.values[-1])
+        held = [sum(c.first <= value <= c.last for c in found) for value in grid.values]
+        assert set(held) == {1}
+        assert len(found) <= 12
+
+
+def test_what_is_said_of_reports_is_what_the_estimator_says(result):
+    question = one(result, "choice")
+    counts = counts_of(question.question, N)
+    fewest = int(poisoning(counts, question.question.channel).fakes_per_margin.min())
+    assert question.remarks[1:] == (
+        'The reports fit the randomization. So can made-up ones, and a self-protective "no".',
+        f"{fewest:,} made-up reports of {N:,} could move an estimate by one margin, unnoticed.",
+    )
+    hours = one(result, "hours")
+    found = poisoning_of_mean(
+        counts_of(hours.question, N), hours.question.channel, values(hours.question)
+    )
+    assert hours.remarks[-1] == (
+        f"{found.fakes_per_margin[0]:,} made-up reports of {N:,} could move the mean by one margin,"
+        " unnoticed."
+    )
+
+
+def test_of_a_multiple_choice_only_the_margin_is_said(result):
+    for name in ("bits", "sampled", "subsets"):
+        (only,) = one(result, name).remarks
+        assert only.startswith("The widest margin is ±")
+
+
+def test_reports_that_cannot_have_come_through_the_channel_are_called_so():
+    survey = survey_of(["choice"])
+    (question,) = survey.definition.questions
+    found = question_result(survey, question, 8000, 8000, [7600, 200, 100, 100], NOW)
+    assert channel_fit([7600, 200, 100, 100], question.channel).doubtful
+    assert any("do not fit the randomization" in remark for remark in found.remarks)
+
+
+def test_a_scale_says_which_answers_its_scores_stand_for(result):
+    assert one(result, "mood").notes == ["Scores run from 0 (0) to 6 (6)."]
+
+
+def test_a_share_drawn_at_the_end_of_its_axis_is_explained(result):
+    row = one(result, "choice").shares[0]
+    assert is_clipped([replace(row, estimate=-0.01)])
+    assert is_clipped([replace(row, estimate=1.01)])
+    assert not is_clipped([replace(row, estimate=0.0), replace(row, estimate=None)])

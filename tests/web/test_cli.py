@@ -82,6 +82,11 @@ def test_check_prints_every_mistake_with_its_place_and_exits_with_1(run, tmp_pat
         ["demo", "--directory", "/dev/null"],
         ["estimate", "\udcff"],
         ["estimate", "../../etc"],
+        ["estimate", "small", "--level", "95"],
+        ["estimate", "small", "--interval", "wald"],
+        ["estimate", "small", "--target", "everybody"],
+        ["export", "small", "--level", "nan"],
+        ["export", "small", "--target", "respondents", "--interval", "wilson"],
     ],
 )
 def test_a_refusal_is_one_clear_line_and_exit_1(run, tmp_path, arguments):
@@ -94,7 +99,14 @@ def test_a_refusal_is_one_clear_line_and_exit_1(run, tmp_path, arguments):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["none"], ["check"], ["demo", "--port", "0"], ["serve", "--workers", "many"]]
+    "arguments",
+    [
+        ["none"],
+        ["check"],
+        ["demo", "--port", "0"],
+        ["serve", "--workers", "many"],
+        ["estimate", "small", "--level", "much"],
+    ],
 )
 def test_wrong_usage_is_exit_2(run, arguments):
     assert run(*arguments).exit_code == 2

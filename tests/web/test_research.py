@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
+import json
 import os
 import re
 from dataclasses import replace
@@ -11,14 +13,22 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from flask import request
 
 from survey.app import create_app
+from survey.cli import main
+from survey.collect.publication import publish
 from survey.collect.release import release
+from survey.questionnaire.native import load
 from survey.research.accounts import ABSOLUTE_SECONDS, IDLE_SECONDS, Passwords, Throttle
-from survey.results.tables import Results
+from survey.results.tables import MOST_KEPT, Results
+from survey.results.wanted import Wanted, wanted_from
+from survey.results.wording import row_label
+from survey.settings import Caps
 from survey.store import StoredReport
-from tests.conftest import EMAIL, PASSWORD, SMALL
+from tests.browser.research import add_released as add_reports
+from tests.conftest import EMAIL, PASSWORD, SMALL, TODAY
 
 
 def token(page) -> str:
@@ -309,25 +319,162 @@ def rows_of(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_page_csv_and_command_line_print_the_same_rows(
-    signed_in, store, small, settings, monkeypatch
+EVERY = """
+slug = "every"
+title = "Every kind of figure"
+epsilon = 3
+[[pages]]
+[[pages.questions]]
+id = "often"
+type = "single_choice"
+text = "How often?"
+options = [{id = "never", label = "Never"}, {id = "once", label = "Once"}]
+[[pages.questions]]
+id = "where"
+type = "multiple_choice"
+text = "Where?"
+options = [{id = "home", label = "At home"}, {id = "work", label = "At work"}]
+[[pages.questions]]
+id = "mood"
+type = "scale"
+text = "How are you?"
+low = 1
+high = 5
+[[pages.questions]]
+id = "hours"
+type = "number"
+text = "How many hours?"
+low = 0
+high = 6
+mechanism = "square_wave"
+epsilon = 6
+unit = "hours"
+"""
+READINGS = [
+    {},
+    {"level": "0.9"},
+    {"level": "0.99", "simultaneous": "1"},
+    {"interval": "wilson"},
+    {"target": "respondents"},
+]
+
+
+@pytest.fixture
+def every(store):
+    survey = publish(store, load(EVERY.encode(), "every.toml", Caps(survey=20)), TODAY)
+    add_reports(store, survey, 2500)
+    return survey
+
+
+def table_rows(page: str) -> list[str]:
+    """The text of every row of every table of a page."""
+    rows = re.findall(r"<tr>(.*?)</tr>", page, re.S)
+    return [" ".join(html.unescape(re.sub(r"<[^>]+>", " ", row)).split()) for row in rows]
+
+
+def options_of(reading: dict[str, str]) -> list[str]:
+    """The options of the command that mean the same as a link's query."""
+    return [
+        word
+        for name, value in reading.items()
+        for word in ([f"--{name}"] if name == "simultaneous" else [f"--{name}", value])
+    ]
+
+
+@pytest.mark.parametrize(
+    "readings",
+    [READINGS[:2], pytest.param(READINGS[2:], marks=pytest.mark.long)],
+    ids=["usual", "others"],
+)
+def test_every_figure_is_the_same_on_page_in_csv_in_json_and_in_the_terminal(
+    signed_in, store, every, settings, monkeypatch, readings
 ):
-    from click.testing import CliRunner
-
-    from survey.cli import main
-
-    add_released(store, small, 3000)
-    page = signed_in.get("/research/surveys/small/1").text
-    download = signed_in.get("/research/surveys/small/1/estimates.csv")
     monkeypatch.setenv("SURVEY_DATABASE", settings.database)
-    exported = CliRunner().invoke(main, ["export", "small"]).stdout_bytes.decode()
-    printed = CliRunner().invoke(main, ["estimate", "small"]).output
+    for reading in readings:
+        check_figures(signed_in, Results(store).of(every, wanted_from(reading)), reading)
+
+
+def check_figures(signed_in, result, reading):
+    """Compare page, CSV, JSON and terminal in one way of reading."""
+    address = "/research/surveys/every/1"
+    page = signed_in.get(address, query_string=reading).text
+    download = signed_in.get(f"{address}/estimates.csv", query_string=reading).text
+
+    def run(command, *options):
+        done = CliRunner().invoke(main, [command, "every", *options_of(reading), *options])
+        return done.stdout_bytes.decode()
+
     without_clock = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-    assert without_clock.sub("", download.text) == without_clock.sub("", exported)
-    for row in rows_of(download.text):
-        share = f"{round(float(row['estimate']) * 100)}%"
-        assert share in page
-        assert re.search(rf"{row['option_label']} +estimated {share}", printed)
+    for text in (run("export"), run("estimate", "--csv")):
+        assert without_clock.sub("", text) == without_clock.sub("", download)
+    written = rows_of(download)
+    for one, two in zip(json.loads(run("estimate", "--json")), written, strict=True):
+        assert {k: "" if v is None else str(v) for k, v in one.items() if k != "generated_at"} == {
+            k: v for k, v in two.items() if k != "generated_at"
+        }
+    # What two programs print has been compared; now what people read.
+    shown, printed = table_rows(page), run("estimate")
+    assert len(result.rows) == len(written)
+    seen = 0
+    for question in result.questions:
+        for row in question.rows:
+            if row.estimate is None:
+                continue
+            seen += 1
+            assert re.search(
+                rf"^  {re.escape(row_label(row))} +{re.escape(question.words(row))}$", printed, re.M
+            )
+            words = question.words(row).removeprefix("estimated ")
+            estimate, _, ends = words.partition(", ")
+            ends = ends.removeprefix("between ").replace(" and ", " to ")
+            unit = question.amounts(row).unit if row.statistic != "share" else ""
+            figures = f"{estimate} {ends}".removesuffix(f" {unit}" if unit else "")
+            if "no other value" in ends:
+                figures = f"{estimate} only {estimate.removesuffix(f' {unit}')}"
+            assert any(each.startswith(row_label(row)) and figures in each for each in shown), (
+                row_label(row),
+                figures,
+            )
+        for said in (*question.remarks, *question.caveats(closed=False)):
+            assert said in html.unescape(page)
+            assert f"  {said}\n" in printed
+    assert seen > 20
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("level=1", "level = 1 must be from 0.5 to 0.999"),
+        ("level=much", "must be a number"),
+        ("interval=wald", "must be one of feldman-cousins"),
+        ("simultaneous=2", "must be 1 or 0"),
+        ("target=all", "must be one of population, respondents"),
+        ("target=respondents&interval=wilson", "is one for the population"),
+    ],
+)
+def test_a_link_that_asks_for_what_there_is_not_is_refused_by_name(signed_in, small, query, words):
+    for path in ("", "/estimates.csv"):
+        refused = signed_in.get(f"/research/surveys/small/1{path}?{query}")
+        assert refused.status_code == 422
+        assert words in html.unescape(refused.text)
+
+
+def test_links_lead_to_other_levels_and_keep_what_was_chosen(signed_in, store, small):
+    add_released(store, small, 3000)
+    page = signed_in.get("/research/surveys/small/1?level=0.9").text
+    links = [html.unescape(link) for link in re.findall(r'href="([^"]+)"', page)]
+    address = "/research/surveys/small/1"
+    for query in ("", "?level=0.99", "?level=0.9&simultaneous=1", "?level=0.9&target=respondents"):
+        assert f"{address}{query}" in links
+    assert f"{address}/estimates.csv?level=0.9" in links
+    assert re.findall(r'aria-current="true">([^<]+)<', page) == [
+        "90%",
+        "each share",
+        "population",
+    ]
+    assert "90% interval" in page
+    assert "95% interval" not in page
+    assert "<script" not in page
 
 
 def test_the_csv_has_the_fixed_columns_whatever_the_data(signed_in, store, small):
@@ -367,10 +514,18 @@ def test_small_groups_one_more_report_changes_nothing_readable(signed_in, store,
 
 def test_results_are_computed_once_per_release(store, small, monkeypatch):
     add_released(store, small, 100)
-    results = Results(store)
+    results, wide = Results(store), Wanted(level=0.99)
     assert results.of(small) is results.of(small)
+    assert results.of(small, wide) is results.of(small, wide) is not results.of(small)
     add_released(store, small, 100)
-    assert results.of(small).n == 200
+    assert results.of(small).n == results.of(small, wide).n == 200
+
+
+def test_no_more_ways_of_reading_are_kept_than_a_number(store, small):
+    results = Results(store)
+    for place in range(MOST_KEPT + 5):
+        results.of(small, Wanted(level=0.5 + place / 1000))
+    assert len(results._kept) == MOST_KEPT
 
 
 @pytest.mark.security

@@ -566,7 +566,7 @@ def test_a_histogram_too_wide_to_show_has_rows_without_numbers(result):
     assert hours.spread_part.disclosure == "hide"
     assert {(row.estimate, row.mle, row.conf_low) for row in hours.spread} == {(None,) * 3}
     assert {row.flag for row in hours.spread} == {"suppressed"}
-    assert re.search(r"for the cells: about [\d,]+ more", hours.caveats(closed=False)[-1])
+    assert re.search(r"for the histogram: about [\d,]+ more", hours.caveats(closed=False)[-1])
 
 
 def test_cells_belong_to_the_question_and_hold_every_value_once(result):

@@ -1,20 +1,30 @@
-"""The production server (granian) around the application, with the release loop beside it."""
+"""The production server (granian) around the application, with the release loop beside it.
+
+Stopped by SIGTERM it takes no more connections, commits and answers what it has taken, and ends.
+"""
 
 from __future__ import annotations
 
+import atexit
 import logging
 import multiprocessing
 import os
 import socket
+import sys
 import threading
 import time
 import urllib.request
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from typing import Any
 
 from flask import Flask
 from granian import Granian
 from granian.constants import Interfaces
+from granian.http import HTTP1Settings
 from granian.log import LogLevels
+from granian.log import logger as granian_logger
+from granian.server.common import AbstractServer
 
 from survey.app import create_app
 from survey.collect.release import ReleaseLoop
@@ -22,7 +32,18 @@ from survey.errors import StoreError, SurveyError
 from survey.settings import Settings
 from survey.store import open_store
 
-THREADS = 4
+THREADS = 64
+"""Requests that a worker answers at once: so many reports can share a commit."""
+
+CONNECTIONS = 1024
+"""Connections of a worker; more wait unaccepted, so that the accepted are answered in time."""
+
+IDLE_SECONDS = 15
+"""How long a connection may keep its place without a request."""
+
+STOP_SECONDS = 30
+"""How long a worker may take to answer what it has taken; then it is killed."""
+
 STARTUP_SECONDS = 30.0
 
 logger = logging.getLogger(__name__)
@@ -46,21 +67,9 @@ def serve(
     store.close_connections()
     if pending:
         raise StoreError(f"the database lacks {', '.join(pending)}; run: survey migrate")
-    # A forked worker would inherit the release loop's connection in an unknown state.
-    multiprocessing.set_start_method("spawn", force=True)
-    server = Granian(
-        "survey.serving:worker",
-        factory=True,
-        interface=Interfaces.WSGI,
-        address=address,
-        port=port,
-        workers=workers,
-        blocking_threads=THREADS,
-        respawn_failed_workers=True,
-        websockets=False,
-        log_access=False,
-        log_level=LogLevels.warning,
-    )
+    server = _server(address, port, workers)
+    # These threads wait for a commit most of the time; they do not compete for the cores.
+    granian_logger.addFilter(lambda record: "Python threads" not in record.getMessage())
     stop = threading.Event()
     releases = threading.Thread(target=ReleaseLoop(store, settings).run, args=[stop])
     ready = threading.Thread(target=_when_ready, args=[address, port, on_ready], daemon=True)
@@ -74,22 +83,54 @@ def serve(
             releases.join()
 
 
+def _server(address: str, port: int, workers: int) -> AbstractServer[Any]:
+    # A forked worker would inherit the release loop's connection in an unknown state.
+    multiprocessing.set_start_method("spawn", force=True)
+    return Granian(
+        "survey.serving:worker",
+        factory=True,
+        interface=Interfaces.WSGI,
+        address=address,
+        port=port,
+        workers=workers,
+        blocking_threads=THREADS,
+        backlog=CONNECTIONS,
+        backpressure=CONNECTIONS,
+        http1_settings=HTTP1Settings(header_read_timeout=1000 * IDLE_SECONDS),
+        workers_kill_timeout=STOP_SECONDS,
+        respawn_failed_workers=True,
+        websockets=False,
+        log_access=False,
+        log_level=LogLevels.warning,
+    )
+
+
 def worker() -> Flask:
     """The application in a worker process, which ends when the server that started it is gone.
 
     Orphaned workers would hold the port and take reports that nobody releases.
     """
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if (parent := multiprocessing.parent_process()) is not None:
+        threading.Thread(target=_end_with, args=[parent], daemon=True).start()
+        atexit.register(_end_now)
     return create_app()
 
 
-def _end_with_parent() -> None:
-    # Known from the start of this process: the parent may be gone before this line runs.
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
+def _end_now() -> None:
+    """End without taking the interpreter apart, once all that was taken is answered.
+
+    The server's threads outlive it, and the first that looks for it then aborts the process.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _end_with(parent: BaseProcess) -> None:
+    # At once when it is gone, be it before this line: what is acknowledged is on the disk, what
+    # is not will be sent again.
     parent.join()
-    # At once: what is acknowledged is on the disk, what is not will be sent again.
     os._exit(1)
 
 

@@ -100,7 +100,11 @@ class Variable:
 
 VARIABLES: Mapping[str, Variable] = {
     "SURVEY_SECRET": Variable("secret", str, "signs researchers' sessions; 32 characters or more"),
-    "SURVEY_DATABASE": Variable("database", str, "where reports are kept: sqlite:///PATH"),
+    "SURVEY_DATABASE": Variable(
+        "database",
+        str,
+        "where reports are kept: sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE",
+    ),
     "SURVEY_PUBLIC_URL": Variable(
         "public_url", str, "the address people open; https, or http on loopback"
     ),

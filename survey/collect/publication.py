@@ -36,6 +36,8 @@ def close(store: Store, slug: str, today: date) -> bool:
     """
     find_survey(store, slug)
     closed = store.close_survey(slug, today)
-    released = sum(release(store, survey, 1) for survey in store.versions(slug))
+    released = sum(
+        release(store, survey, 1, clock=lambda: today) for survey in store.versions(slug)
+    )
     store.vacuum()
     return bool(closed or released)

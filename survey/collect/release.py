@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
 from threading import Event
@@ -22,7 +22,7 @@ from survey.collect.submission import GRACE
 from survey.errors import SurveyError
 from survey.questionnaire.published import PublishedQuestion
 from survey.settings import Settings
-from survey.store import ASKED, BlockColumn, PublishedSurvey, Sealed, Store, Waiting
+from survey.store import ASKED, BlockColumn, LastBlock, PublishedSurvey, Sealed, Store, Waiting
 
 BLOCK_SIZE = 65_536
 """Reports per block; a stratum's last block grows to this before the next one begins."""
@@ -34,6 +34,34 @@ logger = logging.getLogger(__name__)
 Codes = NDArray[np.uint8]
 """Reports as rows, the codes of all questions side by side, shape (n, bytes of a report)."""
 
+Clock = Callable[[], date]
+
+
+def utc_today() -> date:
+    """The UTC date."""
+    return datetime.now(UTC).date()
+
+
+def bucket_of(survey: PublishedSurvey, released: date) -> str:
+    """What is kept of the day of a release: nothing, the day, or its ISO week.
+
+    >>> from types import SimpleNamespace
+    >>> surveys = [
+    ...     SimpleNamespace(definition=SimpleNamespace(bucket=bucket))
+    ...     for bucket in ("none", "day", "week")
+    ... ]
+    >>> [bucket_of(survey, date(2027, 1, 1)) for survey in surveys]
+    ['', '2027-01-01', '2026-W53']
+    """
+    match survey.definition.bucket:
+        case "day":
+            return released.isoformat()
+        case "week":
+            year, week, _ = released.isocalendar()
+            return f"{year}-W{week:02}"
+        case _:
+            return ""
+
 
 def seal(questions: Sequence[PublishedQuestion], groups: Sequence[Waiting]) -> Sealed:
     """Shuffle each stratum's waiting reports together with its newest block.
@@ -41,15 +69,15 @@ def seal(questions: Sequence[PublishedQuestion], groups: Sequence[Waiting]) -> S
     One permutation moves all codes of a report together: cross-tabs stay possible.
     """
     columns: list[BlockColumn] = []
-    counts: Counter[tuple[str, int, int]] = Counter()
+    counts: Counter[tuple[str, str, int, int]] = Counter()
     widths = [question.code_bytes for question in questions]
     for group in groups:
         waiting = np.frombuffer(b"".join(group.codes), dtype=np.uint8).reshape(-1, sum(widths))
         for number, column in enumerate(_columns(waiting, widths)):
             asked, supports = questions[number].count(column)
-            counts[group.stratum, number, ASKED] += asked
+            counts[group.stratum, group.bucket, number, ASKED] += asked
             for option in np.flatnonzero(supports).tolist():
-                counts[group.stratum, number, option] += int(supports[option])
+                counts[group.stratum, group.bucket, number, option] += int(supports[option])
         columns.extend(_blocks(group, waiting, widths))
     return Sealed(columns=columns, counts=counts)
 
@@ -64,13 +92,7 @@ def _blocks(group: Waiting, waiting: Codes, widths: Sequence[int]) -> Iterator[B
     number, rows = 0, waiting
     if group.last is not None:
         number = group.last.number
-        old = np.concatenate(
-            [
-                np.frombuffer(column, dtype=np.uint8).reshape(-1, width)
-                for column, width in zip(group.last.columns, widths, strict=True)
-            ],
-            axis=1,
-        )
+        old = _rows(group.last, widths)
         if len(old) < BLOCK_SIZE:
             rows = np.concatenate([old, waiting])
         else:
@@ -78,10 +100,20 @@ def _blocks(group: Waiting, waiting: Codes, widths: Sequence[int]) -> Iterator[B
     rows = rows[secure_permutation(len(rows))]
     for start in range(0, len(rows), BLOCK_SIZE):
         part = rows[start : start + BLOCK_SIZE]
+        block = number + start // BLOCK_SIZE
         for question, column in enumerate(_columns(part, widths)):
             yield BlockColumn(
-                group.stratum, question, number + start // BLOCK_SIZE, len(part), column.tobytes()
+                group.stratum, group.bucket, question, block, len(part), column.tobytes()
             )
+
+
+def _rows(block: LastBlock, widths: Sequence[int]) -> Codes:
+    """The reports of a block, put together again from its columns."""
+    columns = [
+        np.frombuffer(column, dtype=np.uint8).reshape(-1, width)
+        for column, width in zip(block.columns, widths, strict=True)
+    ]
+    return np.concatenate(columns, axis=1)
 
 
 def secure_permutation(n: int) -> NDArray[np.intp]:
@@ -93,12 +125,23 @@ def secure_permutation(n: int) -> NDArray[np.intp]:
     return np.argsort(keys)
 
 
-def release(store: Store, survey: PublishedSurvey, minimum: int) -> int:
-    """Release what waits if at least `minimum` do; returns how many."""
-    n = store.release(survey.key, minimum, partial(seal, survey.definition.questions))
+def release(
+    store: Store, survey: PublishedSurvey, minimum: int, *, clock: Clock = utc_today
+) -> int:
+    """Release what waits, if at least `minimum` reports do; returns how many.
+
+    It goes in portions, between which senders are served, and ends with what waited at its
+    beginning: under load there is always more.
+    """
+    n, waiting = 0, store.waiting(survey.key)
+    sealed = partial(seal, survey.definition.questions)
+    while n < waiting:
+        portion = store.release(survey.key, minimum, sealed, bucket=bucket_of(survey, clock()))
+        if not portion:
+            break
+        n += portion
     if n:
-        # The log would go on holding single reports in the order of their arrival.
-        store.truncate_log()
+        store.tidy_after_release(survey.key)
     return n
 
 
@@ -116,47 +159,75 @@ def is_due(waiting: int, released: int, seconds: float, settings: Settings) -> b
 
 
 class ReleaseLoop:
-    """Releases by itself what is due, for as long as a server runs."""
+    """Releases by itself what is due, for as long as a server runs and whatever fails.
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    Several servers on one database each run one: the store lets one release at a time, and what
+    one has released the others find gone.
+    """
+
+    def __init__(self, store: Store, settings: Settings, *, clock: Clock = utc_today) -> None:
         self._store = store
         self._settings = settings
-        self._last: dict[int, float] = {}
+        self._clock = clock
+        self._last: dict[int, tuple[int, float]] = {}
         self._tidied: date | None = None
 
     def run(self, stop: Event) -> None:
-        """Look once a second until `stop` is set; a disk that fails is tried again."""
+        """Look once a second until `stop` is set; whatever fails is tried again."""
         while not stop.wait(POLL_SECONDS):
             try:
                 self.look(monotonic())
-                self.tidy(datetime.now(UTC).date())
+                self.tidy(self._clock())
             except SurveyError as error:
                 logger.warning("no release this time: %s", error)
+            except Exception:
+                # The thread must outlive a mistake of ours: without it nothing is released.
+                logger.exception("no release this time")
         self._store.close_connections()
 
     def look(self, now: float) -> int:
-        """Release every survey that is due at `now` (seconds); returns how many reports."""
-        n = 0
+        """Release every survey that is due at `now` (seconds); returns how many reports.
+
+        A survey whose release fails keeps no other from its own; the first error is raised
+        after all had their turn.
+        """
+        n, errors = 0, []
         for survey in self._store.surveys():
-            last = self._last.setdefault(survey.key, now)
-            waiting = self._store.waiting(survey.key)
-            released = self._store.released(survey.key)
-            if survey.state == "closed":
-                # A close that was interrupted between its steps is finished here.
-                if waiting:
-                    n += release(self._store, survey, 1)
-                    self._store.vacuum()
-            elif is_due(waiting, released, now - last, self._settings):
-                n += release(self._store, survey, self._settings.release_minimum)
-                self._last[survey.key] = now
+            try:
+                n += self._release_if_due(survey, now)
+            except SurveyError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        return n
+
+    def _release_if_due(self, survey: PublishedSurvey, now: float) -> int:
+        waiting = self._store.waiting(survey.key)
+        if survey.state == "closed":
+            return self._finish_close(survey) if waiting else 0
+        released = self._store.released(survey.key)
+        if self._last.get(survey.key, (-1, now))[0] != released:
+            # Also when another server released it: those who wait came after that.
+            self._last[survey.key] = (released, now)
+        waited = now - self._last[survey.key][1]
+        if not is_due(waiting, released, waited, self._settings):
+            return 0
+        n = release(self._store, survey, self._settings.release_minimum, clock=self._clock)
+        self._last[survey.key] = (released + n, now)
+        return n
+
+    def _finish_close(self, survey: PublishedSurvey) -> int:
+        """A close that was interrupted between its steps is finished here."""
+        n = release(self._store, survey, 1, clock=self._clock)
+        self._store.vacuum()
         return n
 
     def tidy(self, today: date) -> None:
         """Once a day, forget ids of surveys closed so long ago that nobody will send them again.
 
-        The log is cut whenever somebody's reading kept a release from doing so.
+        What somebody's reading kept a release from tidying is tidied whenever it can be.
         """
-        self._store.truncate_log(only_pending=True)
+        self._store.finish_tidying()
         if today == self._tidied:
             return
         old = [
@@ -166,8 +237,7 @@ class ReleaseLoop:
         ]
         for survey in old:
             self._store.forget_ids(survey.key)
+            self._store.tidy_after_release(survey.key)
         if old and self._store.has_free_pages():
             self._store.vacuum()
-        elif old:
-            self._store.truncate_log()
         self._tidied = today

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from flask import Blueprint, Response, render_template, request
 
-from survey.collect import submission
+from survey.collect.submission import Intake
 from survey.errors import ClosedError, NotFoundError, ReportTooLargeError, UnsupportedMediaError
 from survey.questionnaire.definition import MAX_REPORT_BYTES
 from survey.respond.client import TYPES, Client
@@ -19,6 +19,7 @@ from survey.store import Store, find_survey
 def blueprint(store: Store, client: Client, settings: Settings) -> Blueprint:
     """The respondents' routes over one store and one client."""
     routes = Blueprint("respond", __name__)
+    intake = Intake(store)
     client_hash = client.sha256
     client_base = f"/client/{client_hash}"
     # In the page itself: every further file is one more that a slow connection waits for.
@@ -48,7 +49,7 @@ def blueprint(store: Store, client: Client, settings: Settings) -> Blueprint:
             request.host,
             settings.public_url,
         )
-        submission.receive(store, slug, _body(), datetime.now(UTC).date())
+        intake.receive(slug, _body(), datetime.now(UTC).date())
         # The same answer for a new report and for one that was here before.
         return Response(status=201)
 

@@ -3,27 +3,38 @@
 from survey.errors import NotFoundError, SettingsError
 from survey.store.protocol import (
     ASKED,
+    MOST_RELEASED,
     BlockColumn,
     LastBlock,
     PublishedSurvey,
     Researcher,
+    Row,
+    Seal,
     Sealed,
+    Snapshot,
     Store,
     StoredReport,
     Tally,
     Waiting,
 )
 from survey.store.sqlite import SqliteStore
+from survey.store.tables import TABLES, Table
 
 __all__ = [
     "ASKED",
+    "MOST_RELEASED",
+    "TABLES",
     "BlockColumn",
     "LastBlock",
     "PublishedSurvey",
     "Researcher",
+    "Row",
+    "Seal",
     "Sealed",
+    "Snapshot",
     "Store",
     "StoredReport",
+    "Table",
     "Tally",
     "Waiting",
     "find_survey",
@@ -40,11 +51,32 @@ def find_survey(store: Store, slug: str, version: int | None = None) -> Publishe
 
 
 def open_store(url: str) -> Store:
-    """Open the store that a SURVEY_DATABASE url names: sqlite:///relative or sqlite:////absolute.
+    """Open the store that a SURVEY_DATABASE url names.
 
-    Opening touches nothing; a missing or outdated database is refused at its first use.
+    sqlite:///relative or sqlite:////absolute is a file, postgresql://USER:PASSWORD@HOST/DATABASE
+    a server; the latter needs the extra `postgresql`. Opening touches nothing; a missing or
+    outdated database is refused at its first use.
     """
-    scheme, separator, path = url.partition(":///")
-    if scheme != "sqlite" or not separator or not path:
-        raise SettingsError(f"SURVEY_DATABASE = {url!r} must be sqlite:///PATH")
-    return SqliteStore(path)
+    scheme, separator, rest = url.partition("://")
+    if scheme == "sqlite" and rest.startswith("/") and rest != "/":
+        return SqliteStore(rest[1:])
+    if scheme == "postgresql" and rest:
+        return _open_postgres(url)
+    # No more of it is repeated: it may hold a password.
+    begins = f"; it begins with {scheme}://" if separator else ""
+    raise SettingsError(
+        "SURVEY_DATABASE must be sqlite:///PATH or "
+        f"postgresql://USER:PASSWORD@HOST/DATABASE{begins}"
+    )
+
+
+def _open_postgres(url: str) -> Store:
+    try:
+        # Only here: psycopg comes with an extra, and importing it takes a tenth of a second.
+        from survey.store.postgres import PostgresStore
+    except ImportError as missing:
+        raise SettingsError(
+            "SURVEY_DATABASE names a PostgreSQL server, which needs psycopg: "
+            "pip install 'ldp-survey[postgresql]'"
+        ) from missing
+    return PostgresStore(url)

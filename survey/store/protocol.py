@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal, Protocol
 
+from survey.errors import ReportError, SurveyError
 from survey.questionnaire.definition import Definition, read_definition
 
 State = Literal["open", "superseded", "closed"]
 
 ASKED = -1
 """The place of a question's counts that says how many reports hold an answer to it."""
+
+MOST_RELEASED = 16_384
+"""Reports per transaction of a release: so few hold the write lock only for moments."""
+
+Value = int | str | bytes
+Row = tuple[Value, ...]
 
 
 @dataclass(frozen=True)
@@ -35,16 +43,31 @@ class PublishedSurvey:
 
 @dataclass(frozen=True)
 class StoredReport:
-    """All that is kept of one report before its release: a random id and its codes."""
+    """All that is kept of one report before its release: a random id of 16 bytes and its codes.
+
+    `invitation` is the SHA-256 of the link's token, empty for an open link; it is spent together
+    with the report and not kept with it.
+    """
 
     id: bytes
     stratum: str
     codes: bytes
+    invitation: bytes = b""
+
+    def __post_init__(self) -> None:
+        if len(self.id) != 16:
+            raise ReportError(f"a report's id must be 16 bytes, not {len(self.id)}")
+        if len(self.invitation) not in (0, 32):
+            raise ReportError(
+                f"an invitation must be a SHA-256 of 32 bytes, not {len(self.invitation)}"
+            )
+        if "\0" in self.stratum:
+            raise ReportError("a stratum must be without the character NUL")
 
 
 @dataclass(frozen=True)
 class LastBlock:
-    """The newest block of a stratum, which the next release shuffles into."""
+    """The newest block of a stratum and bucket, which the next release shuffles into."""
 
     number: int
     columns: Sequence[bytes]
@@ -52,9 +75,11 @@ class LastBlock:
 
 @dataclass(frozen=True)
 class Waiting:
-    """What waits in one stratum, in no meaningful order, with its newest block."""
+    """What is released of one stratum into a bucket, in no meaningful order, with its newest
+    block."""
 
     stratum: str
+    bucket: str
     codes: Sequence[bytes]
     last: LastBlock | None
 
@@ -64,6 +89,7 @@ class BlockColumn:
     """One question's shuffled codes of up to a block of reports."""
 
     stratum: str
+    bucket: str
     question: int
     block: int
     n: int
@@ -74,17 +100,20 @@ class BlockColumn:
 class Sealed:
     """What a release writes: whole blocks, and what to add to the counts.
 
-    `counts` maps (stratum, question, place) to the number of newly released reports: the places
-    of its channel's counts, and `ASKED`.
+    `counts` maps (stratum, bucket, question, place) to the number of newly released reports: the
+    places of its channel's counts, and `ASKED`.
     """
 
     columns: Sequence[BlockColumn]
-    counts: Mapping[tuple[str, int, int], int]
+    counts: Mapping[tuple[str, str, int, int], int]
+
+
+Seal = Callable[[Sequence[Waiting]], Sealed]
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Released counts of one survey, over all strata.
+    """Released counts of one survey, over all strata or of one.
 
     `n` reports; `asked[question]` of them hold an answer to a question (all, unless the survey
     draws its questions); `counts[question]` are those of its channel. `release` numbers the
@@ -106,6 +135,14 @@ class Researcher:
     password_hash: str = field(repr=False)
 
 
+class Snapshot(Protocol):
+    """Whole tables as they stood at one moment, however long the reading takes."""
+
+    def rows(self, table: str, after: Row | None, limit: int) -> list[Row]:
+        """Up to `limit` rows whose primary key comes after `after`, in its order."""
+        ...
+
+
 class Store(Protocol):
     """Every method is one transaction; errors are StoreBusyError, StoreError or named ones."""
 
@@ -118,19 +155,37 @@ class Store(Protocol):
     def versions(self, slug: str) -> list[PublishedSurvey]: ...
     def close_survey(self, slug: str, today: date) -> list[PublishedSurvey]: ...
 
-    def add_report(self, survey: int, report: StoredReport) -> None: ...
+    def add_reports(
+        self, reports: Sequence[tuple[int, StoredReport]]
+    ) -> list[SurveyError | None]: ...
+    def add_invitations(self, survey: int, stratum: str, token_hashes: Sequence[bytes]) -> None: ...
     def knows_report(self, survey: int, report: StoredReport) -> bool: ...
     def waiting(self, survey: int) -> int: ...
     def released(self, survey: int) -> int: ...
     def release(
-        self, survey: int, minimum: int, seal: Callable[[Sequence[Waiting]], Sealed]
+        self,
+        survey: int,
+        minimum: int,
+        seal: Seal,
+        *,
+        bucket: str = "",
+        most: int = MOST_RELEASED,
     ) -> int: ...
     def forget_ids(self, survey: int) -> None: ...
+    def tidy_after_release(self, survey: int) -> None: ...
+    def finish_tidying(self) -> None: ...
     def has_free_pages(self) -> bool: ...
-    def truncate_log(self, *, only_pending: bool = False) -> None: ...
     def vacuum(self) -> None: ...
+
     def tally(self, survey: int) -> Tally: ...
-    def blocks(self, survey: int, question: int) -> list[BlockColumn]: ...
+    def tallies(self, survey: int) -> dict[tuple[str, str], Tally]: ...
+    def blocks(self, survey: int, question: int) -> Iterator[BlockColumn]: ...
+    def block_columns(
+        self, survey: int, questions: Sequence[int]
+    ) -> Iterator[list[BlockColumn]]: ...
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]: ...
+    def insert_rows(self, table: str, rows: Iterable[Row]) -> None: ...
 
     def add_researcher(self, email: str, password_hash: str) -> None: ...
     def set_password(self, email: str, password_hash: str) -> None: ...

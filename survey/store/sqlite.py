@@ -1,270 +1,105 @@
 """The store on one SQLite file: a report is acknowledged only after it is on the disk.
 
-sqlite-utils makes the schema and does what is administration; reports take its connection's
-plain sqlite3, because `INSERT OR IGNORE` of sqlite-utils needs rowids and ours have none.
+sqlite-utils makes the schema; everything else is plain sqlite3, because `INSERT OR IGNORE` of
+sqlite-utils needs rowids and tables of reports have none.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Sequence
-from datetime import date
-from typing import Any
+import os
+from contextlib import closing
 
-from survey.errors import ClosedError, ConflictError, NotFoundError
-from survey.questionnaire.definition import Definition, read_definition
-from survey.store.protocol import (
-    ASKED,
-    BlockColumn,
-    LastBlock,
-    PublishedSurvey,
-    Sealed,
-    StoredReport,
-    Tally,
-    Waiting,
+from sqlite_utils import Database
+
+from survey.store.sql import SqlStore
+from survey.store.sqlite_connections import (
+    BUSY_SECONDS,
+    BUSY_TIMEOUT,
+    SqliteConnections,
+    connect,
+    named_file_errors,
 )
-from survey.store.sqlite_connections import named_errors
-from survey.store.sqlite_researchers import SqliteResearchers
-
-ALL_SURVEYS = "SELECT key, slug, version, sha256, state, changed, definition FROM survey "
+from survey.store.sqlite_migrations import migrations
+from survey.store.sqlite_transaction import named_errors
 
 
-class SqliteStore(SqliteResearchers):
+class SqliteStore(SqliteConnections, SqlStore):
     """A `Store` in the file at `path`."""
 
-    def publish(self, definition: Definition, today: date) -> PublishedSurvey:
-        """Store a definition for good; an open version before it becomes superseded."""
-        with self._transaction() as connection:
-            newest = (
-                connection.execute(
-                    "SELECT max(version) FROM survey WHERE slug = ?", [definition.slug]
-                ).fetchone()[0]
-                or 0
-            )
-            if definition.version != newest + 1:
-                raise ConflictError(
-                    f"version {definition.version} of {definition.slug} cannot be "
-                    f"published; the next is {newest + 1}"
-                )
-            connection.execute(
-                "UPDATE survey SET state = 'superseded', changed = ? "
-                "WHERE slug = ? AND state = 'open'",
-                [today.isoformat(), definition.slug],
-            )
-            connection.execute(
-                "INSERT INTO survey (slug, version, definition, sha256, state, changed) "
-                "VALUES (?, ?, ?, ?, 'open', ?)",
-                [
-                    definition.slug,
-                    definition.version,
-                    definition.canonical,
-                    definition.sha256,
-                    today.isoformat(),
-                ],
-            )
-            row = connection.execute(
-                ALL_SURVEYS + "WHERE sha256 = ?", [definition.sha256]
-            ).fetchone()
-            connection.execute("INSERT INTO release VALUES (?, 0, 0)", [row[0]])
-            return _survey(row)
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
+        self._log_pending = False
 
-    def surveys(self) -> list[PublishedSurvey]:
-        """Every version of every survey, by slug, newest version first."""
-        with named_errors():
-            rows = self._database().execute(ALL_SURVEYS + "ORDER BY slug, version DESC").fetchall()
-            return [_survey(row) for row in rows]
+    # -- schema
 
-    def versions(self, slug: str) -> list[PublishedSurvey]:
-        """All versions of one survey, newest first; empty when there is none."""
-        with named_errors():
-            rows = (
-                self._database()
-                .execute(ALL_SURVEYS + "WHERE slug = ? ORDER BY version DESC", [slug])
-                .fetchall()
-            )
-            return [_survey(row) for row in rows]
+    def migrate(self) -> list[str]:
+        """Bring the schema up to date; returns the steps applied.
 
-    def close_survey(self, slug: str, today: date) -> list[PublishedSurvey]:
-        """Let no version of a survey take reports any more; returns the versions closed."""
-        with self._transaction() as connection:
-            rows = connection.execute(
-                ALL_SURVEYS + "WHERE slug = ? AND state != 'closed'", [slug]
-            ).fetchall()
-            connection.execute(
-                "UPDATE survey SET state = 'closed', changed = ? "
-                "WHERE slug = ? AND state != 'closed'",
-                [today.isoformat(), slug],
-            )
-            return [_survey(row) for row in rows]
-
-    # -- reports
-
-    def add_report(self, survey: int, report: StoredReport) -> None:
-        """Store a report once; the same one again is no error, another with its id is.
-
-        Raises ClosedError when the version takes no reports, ConflictError when the id
-        already belongs to other codes (while that can still be told).
+        A step and the note that it was applied are one transaction: killed, it is done again.
         """
-        with self._transaction() as connection:
-            if _is_known(connection, survey, report):
-                return
-            state = connection.execute(
-                "SELECT state FROM survey WHERE key = ?", [survey]
-            ).fetchone()
-            if state is None or state[0] == "closed":
-                raise ClosedError("this survey is closed and takes no more reports")
-            connection.execute(
-                "INSERT INTO inbox VALUES (?, ?, ?, ?)",
-                [survey, report.id, report.stratum, report.codes],
-            )
+        with named_file_errors():
+            self._make_file()
+        with (
+            named_errors(),
+            self._write_turn().taken(BUSY_SECONDS),
+            closing(Database(connect(self.path))) as database,
+        ):
+            # Kept in the file; switching needs the file alone, so never at an ordinary start.
+            database.execute("PRAGMA journal_mode = WAL").fetchall()
+            pending = _pending(database)
+            migrations.apply(database)
+            return pending
 
-    def knows_report(self, survey: int, report: StoredReport) -> bool:
-        """Whether a report was stored before; ConflictError when its id has other codes."""
-        with self._begin("DEFERRED") as connection:
-            return _is_known(connection, survey, report)
-
-    def waiting(self, survey: int) -> int:
-        """How many reports wait for a release; for the release alone, never for readers."""
-        return self._count("SELECT count(*) FROM inbox WHERE survey = ?", survey)
-
-    def released(self, survey: int) -> int:
-        """How many reports have been released."""
-        return self._count("SELECT n FROM release WHERE survey = ?", survey)
-
-    def _count(self, statement: str, survey: int) -> int:
+    def pending_migrations(self) -> list[str]:
+        """Steps that this database lacks."""
         with named_errors():
-            row = self._database().execute(statement, [survey]).fetchone()
-            if row is None:
-                raise NotFoundError(f"there is no survey number {survey}")
-            return int(row[0])
+            # Looking must not create a database.
+            empty = not self.path.exists()
+            with closing(Database(memory=True) if empty else Database(connect(self.path))) as found:
+                return _pending(found)
 
-    def release(
-        self, survey: int, minimum: int, seal: Callable[[Sequence[Waiting]], Sealed]
-    ) -> int:
-        """Move what waits through `seal` into blocks and counts, in one transaction.
+    def _make_file(self) -> None:
+        """Create the file readable by its owner alone; SQLite's other files copy its mode."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
 
-        Returns how many reports were released: 0 when fewer than `minimum` wait.
+    # -- what a release leaves behind
+
+    def tidy_after_release(self, survey: int) -> None:  # noqa: ARG002  the protocol's
+        """Empty the log, which would go on holding single reports in the order of arrival.
+
+        It never waits: a reader would hold up every writer. What could not be done just now is
+        remembered for `finish_tidying`. The log is one for all surveys.
         """
-        with self._transaction() as connection:
-            groups = _waiting(connection, survey)
-            n = sum(len(group.codes) for group in groups)
-            if n < max(minimum, 1):
-                return 0
-            _write(connection, survey, seal(groups), n)
-        return n
+        self._truncate_log()
 
-    def forget_ids(self, survey: int) -> None:
-        """Delete the ids of a survey's released reports; a resent one can no longer be told."""
-        with self._transaction() as connection:
-            connection.execute("DELETE FROM seen WHERE survey = ?", [survey])
+    def _truncate_log(self) -> None:
+        with self._looking() as transaction:
+            transaction.change("PRAGMA busy_timeout = 0")
+            try:
+                (row,) = transaction.all("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                transaction.change(BUSY_TIMEOUT)
+        self._log_pending = bool(row[0])
 
-    # -- released data
+    def finish_tidying(self) -> None:
+        """Try again what somebody's reading kept `tidy_after_release` from doing."""
+        if self._log_pending:
+            self._truncate_log()
 
-    def tally(self, survey: int) -> Tally:
-        """The released counts, all from one state of the database."""
-        with self._begin("DEFERRED") as connection:
-            head = connection.execute(
-                "SELECT release.number, release.n, survey.definition FROM release "
-                "JOIN survey ON survey.key = release.survey WHERE survey.key = ?",
-                [survey],
-            ).fetchone()
-            if head is None:
-                raise NotFoundError(f"there is no survey number {survey}")
-            rows = connection.execute(
-                "SELECT question, option, sum(n) FROM counts WHERE survey = ? "
-                "GROUP BY question, option",
-                [survey],
-            ).fetchall()
-        questions = read_definition(head[2]).questions
-        counts = [[0] * question.channel.counted for question in questions]
-        asked = [0] * len(questions)
-        for question, place, n in rows:
-            if place == ASKED:
-                asked[question] = n
-            else:
-                counts[question][place] = n
-        return Tally(release=head[0], n=head[1], asked=asked, counts=counts)
+    def has_free_pages(self) -> bool:
+        """Whether something was deleted since the file was last rewritten."""
+        with self._looking() as transaction:
+            return transaction.one("PRAGMA freelist_count") != (0,)
 
-    def blocks(self, survey: int, question: int) -> list[BlockColumn]:
-        """One question's released codes, block by block."""
+    def vacuum(self) -> None:
+        """Rewrite the file, so that the layout of its pages tells nothing of its history."""
         with named_errors():
-            rows = (
-                self._database()
-                .execute(
-                    "SELECT stratum, question, block, n, data FROM block "
-                    "WHERE survey = ? AND question = ? ORDER BY stratum, block",
-                    [survey, question],
-                )
-                .fetchall()
-            )
-            return [BlockColumn(*row) for row in rows]
+            connection = self._database().conn
+            with self._write_turn().taken(BUSY_SECONDS):
+                connection.execute("VACUUM")
+        self._truncate_log()
 
 
-def _is_known(connection: sqlite3.Connection, survey: int, report: StoredReport) -> bool:
-    """Whether the id was stored before, in the inbox or released since."""
-    waiting = connection.execute(
-        "SELECT stratum, codes FROM inbox WHERE survey = ? AND id = ?", [survey, report.id]
-    ).fetchone()
-    if waiting is not None:
-        if waiting != (report.stratum, report.codes):
-            raise ConflictError("another report with this report_id is stored already")
-        return True
-    return (
-        connection.execute(
-            "SELECT 1 FROM seen WHERE survey = ? AND id = ?", [survey, report.id]
-        ).fetchone()
-        is not None
-    )
-
-
-def _waiting(connection: sqlite3.Connection, survey: int) -> list[Waiting]:
-    rows = connection.execute(
-        "SELECT stratum, codes FROM inbox WHERE survey = ? ORDER BY stratum, id", [survey]
-    ).fetchall()
-    strata: dict[str, list[bytes]] = {}
-    for stratum, codes in rows:
-        strata.setdefault(stratum, []).append(codes)
-    return [
-        Waiting(stratum, codes, _last_block(connection, survey, stratum))
-        for stratum, codes in strata.items()
-    ]
-
-
-def _last_block(connection: sqlite3.Connection, survey: int, stratum: str) -> LastBlock | None:
-    rows = connection.execute(
-        "SELECT block, data FROM block WHERE survey = ?1 AND stratum = ?2 AND block = "
-        "(SELECT max(block) FROM block WHERE survey = ?1 AND stratum = ?2) ORDER BY question",
-        [survey, stratum],
-    ).fetchall()
-    return LastBlock(rows[0][0], [data for _, data in rows]) if rows else None
-
-
-def _write(connection: sqlite3.Connection, survey: int, sealed: Sealed, n: int) -> None:
-    connection.executemany(
-        "INSERT INTO block (survey, stratum, question, block, n, data) VALUES (?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT DO UPDATE SET n = excluded.n, data = excluded.data",
-        [(survey, c.stratum, c.question, c.block, c.n, c.data) for c in sealed.columns],
-    )
-    connection.executemany(
-        "INSERT INTO counts (survey, stratum, question, option, n) VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT DO UPDATE SET n = n + excluded.n",
-        [(survey, *place, added) for place, added in sealed.counts.items()],
-    )
-    connection.execute("INSERT INTO seen SELECT survey, id FROM inbox WHERE survey = ?", [survey])
-    connection.execute("DELETE FROM inbox WHERE survey = ?", [survey])
-    connection.execute(
-        "UPDATE release SET number = number + 1, n = n + ? WHERE survey = ?", [n, survey]
-    )
-
-
-def _survey(row: tuple[Any, ...]) -> PublishedSurvey:
-    key, slug, version, sha256, state, changed, definition = row
-    return PublishedSurvey(
-        key=key,
-        slug=slug,
-        version=version,
-        sha256=sha256,
-        state=state,
-        changed=date.fromisoformat(changed),
-        canonical=definition,
-    )
+def _pending(database: Database) -> list[str]:
+    return [step.name for step in migrations.pending(database)]

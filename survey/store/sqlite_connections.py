@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
@@ -12,10 +13,13 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from survey.errors import StoreBusyError, StoreError
-from survey.store.migrations import migrations
+from survey.store.sql.transaction import SqlTransactions
+from survey.store.sqlite_migrations import migrations
+from survey.store.sqlite_transaction import SqliteTransaction, named_errors
+from survey.store.sqlite_turn import WriteTurn
 
 BUSY_SECONDS = 5
-"""Longest wait for the write lock; below every server's worker timeout."""
+"""Longest wait for the turn to write; below every server's worker timeout."""
 
 BUSY_TIMEOUT = f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}"
 
@@ -29,63 +33,29 @@ PRAGMAS = (
 )
 
 
-class SqliteConnections:
+class SqliteConnections(SqlTransactions):
     """One connection per thread and process to the file at `path`."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._local = threading.local()
-        # Threads queue here, fairly; SQLite's own lock, for other processes, polls.
-        self._writing = threading.Lock()
-        self._log_pending = False
+        self._turn: WriteTurn | None = None
+        self._turn_process = 0
 
-    # -- connections and transactions
-
-    def _database(self, *, create: bool = False) -> Database:
+    def _database(self) -> Database:
         """This thread's connection; a forked child never uses its parent's."""
-        local = self._local
-        if getattr(local, "process", None) != os.getpid():
-            if create:
-                self._make_file()
-            elif not self.path.exists():
+        if getattr(self._local, "process", None) != os.getpid():
+            if not self.path.exists():
                 raise StoreError(f"there is no database at {self.path}; run: survey migrate")
-            local.database = Database(_connect(self.path))
-            local.process = os.getpid()
-            if not create:
-                self._check_migrated(local)
-        database: Database = local.database
-        return database
-
-    def _check_migrated(self, local: threading.local) -> None:
-        pending = [step.name for step in migrations.pending(local.database)]
-        if pending:
-            self.close_connections()
-            raise StoreError(f"the database lacks {', '.join(pending)}; run: survey migrate")
-
-    def _make_file(self) -> None:
-        """Create the file readable by its owner alone; SQLite's other files copy its mode."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """A writing transaction that takes its lock at once: a deferred one fails under writers."""
-        with self._writing, self._begin("IMMEDIATE") as connection:
-            yield connection
-
-    @contextmanager
-    def _begin(self, mode: str) -> Iterator[sqlite3.Connection]:
-        with named_errors():
-            connection: sqlite3.Connection = self._database().conn
-            connection.execute(f"BEGIN {mode}")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                # Also after a COMMIT that failed: an open transaction would block this thread.
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+            database = Database(connect(self.path))
+            pending = [step.name for step in migrations.pending(database)]
+            if pending:
+                database.close()
+                raise StoreError(f"the database lacks {', '.join(pending)}; run: survey migrate")
+            self._local.database = database
+            self._local.process = os.getpid()
+        found: Database = self._local.database
+        return found
 
     def close_connections(self) -> None:
         """Close this thread's connection."""
@@ -93,56 +63,63 @@ class SqliteConnections:
             self._local.database.close()
             self._local.process = None
 
-    def migrate(self) -> list[str]:
-        """Bring the schema up to date; returns the steps applied."""
+    # -- transactions
+
+    @contextmanager
+    def _looking(self) -> Iterator[SqliteTransaction]:
         with named_errors():
-            database = self._database(create=True)
-            # Kept in the file; switching needs the file alone, so never at an ordinary start.
-            database.execute("PRAGMA journal_mode = WAL").fetchall()
-            pending = [step.name for step in migrations.pending(database)]
-            migrations.apply(database)
-            return pending
+            yield SqliteTransaction(self._database().conn)
 
-    def pending_migrations(self) -> list[str]:
-        """Steps that this database lacks."""
-        if not self.path.exists():
-            # Looking must not create a database.
-            with closing(Database(memory=True)) as empty:
-                return [step.name for step in migrations.pending(empty)]
+    @contextmanager
+    def _reading(self) -> Iterator[SqliteTransaction]:
+        with named_errors(), _transaction(self._database().conn, "DEFERRED") as transaction:
+            yield transaction
+
+    @contextmanager
+    def _streaming(self) -> Iterator[SqliteTransaction]:
         with named_errors():
-            return [step.name for step in migrations.pending(self._database(create=True))]
+            self._database()
+            with (
+                closing(connect(self.path)) as connection,
+                _transaction(connection, "DEFERRED") as transaction,
+            ):
+                yield transaction
 
-    def truncate_log(self, *, only_pending: bool = False) -> None:
-        """Move the log into the file and empty it, unless somebody is reading just now.
-
-        It never waits: a reader would otherwise hold up every writer. What could not be cut is
-        remembered, and `only_pending` tries again only then.
-        """
-        if only_pending and not self._log_pending:
-            return
+    @contextmanager
+    def _writing(self) -> Iterator[SqliteTransaction]:
+        """It takes SQLite's lock at once: a transaction that began by reading fails under load."""
         with named_errors():
-            database = self._database()
-            database.execute("PRAGMA busy_timeout = 0")
-            try:
-                row = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            finally:
-                database.execute(BUSY_TIMEOUT)
-            self._log_pending = bool(row[0])
+            connection = self._database().conn
+            with (
+                self._write_turn().taken(BUSY_SECONDS),
+                _transaction(connection, "IMMEDIATE") as transaction,
+            ):
+                yield transaction
 
-    def has_free_pages(self) -> bool:
-        """Whether something was deleted since the file was last rewritten."""
-        with named_errors():
-            row = self._database().execute("PRAGMA freelist_count").fetchone()
-            return bool(row[0])
-
-    def vacuum(self) -> None:
-        """Rewrite the file, so that the layout of its pages tells nothing of its history."""
-        with named_errors():
-            self._database().execute("VACUUM")
-        self.truncate_log()
+    def _write_turn(self) -> WriteTurn:
+        """This process's place in the queue of writers; a forked child queues for itself."""
+        if self._turn is None or self._turn_process != os.getpid():
+            with named_file_errors():
+                self._turn = WriteTurn(self.path)
+            self._turn_process = os.getpid()
+        return self._turn
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+@contextmanager
+def _transaction(connection: sqlite3.Connection, mode: str) -> Iterator[SqliteTransaction]:
+    connection.execute(f"BEGIN {mode}")
+    try:
+        yield SqliteTransaction(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        # Also after a COMMIT that failed: an open transaction would block this thread.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection that waits for the disk; it creates the file when there is none."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         for pragma in PRAGMAS:
@@ -154,11 +131,11 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def named_errors() -> Iterator[None]:
-    """SQLite's operational errors as ours: a full or locked disk is 'come again later'."""
+def named_file_errors() -> Iterator[None]:
+    """The system's errors as ours: a full disk is 'come again later', all else is refused."""
     try:
         yield
-    except sqlite3.OperationalError as error:
-        raise StoreBusyError(f"the store cannot be used right now: {error}") from error
-    except sqlite3.DatabaseError as error:
-        raise StoreError(f"the database refused: {error}") from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreBusyError(f"the store cannot be used right now: {error}") from error
+        raise StoreError(f"the database's files cannot be used: {error}") from error

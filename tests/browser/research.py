@@ -10,7 +10,7 @@ import numpy as np
 from playwright.sync_api import Page
 
 from survey.collect.release import release
-from survey.mechanism import AnyChannel, BitVector, WeightTable
+from survey.mechanism import BitVector
 from survey.questionnaire.published import PublishedQuestion
 from survey.store import PublishedSurvey, Store, StoredReport
 from tests.browser.conftest import Device
@@ -35,9 +35,9 @@ def add_released(
 ) -> None:
     """Store and release reports of n people whose truths follow falling weights."""
     rng = np.random.default_rng(20)
-    for _ in range(n):
-        codes = [stored(question, weights, rng) for question in survey.definition.questions]
-        store.add_report(survey.key, StoredReport(os.urandom(16), "", b"".join(codes)))
+    questions = survey.definition.questions
+    people = [b"".join(stored(question, weights, rng) for question in questions) for _ in range(n)]
+    store.add_reports([(survey.key, StoredReport(os.urandom(16), "", codes)) for codes in people])
     release(store, survey, 25)
 
 
@@ -46,15 +46,8 @@ def stored(
 ) -> bytes:
     """One person's report of a question, as it is stored."""
     channel = question.channel
-    shares = np.resize(np.array(weights), truths_of(channel))
+    shares = np.resize(np.array(weights), channel.options)
     truth = int(rng.choice(len(shares), p=shares / shares.sum()))
     ticks = [int(option == truth) for option in range(len(shares))]
     given: Any = ticks if isinstance(channel, BitVector) else truth
     return question.encode(channel.perturb_one(given, lambda n: int(rng.integers(n))))
-
-
-def truths_of(channel: AnyChannel) -> int:
-    """How many truths there are; of ticks, those with one tick."""
-    if isinstance(channel, BitVector):
-        return channel.m
-    return channel.truths if isinstance(channel, WeightTable) else channel.k

@@ -40,7 +40,7 @@ def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_pa
     checked = run("check", file)
     assert checked.exit_code == 0
     assert "2 questions, total epsilon 3.584" in checked.output
-    assert run("migrate").output == "applied m001_foundation\n"
+    assert run("migrate").output == "applied m001_foundation\napplied m002_invitations\n"
     assert run("migrate").output == "nothing to do\n"
     published = run("publish", file)
     assert published.exit_code == 0

@@ -167,7 +167,7 @@ def test_a_busy_store_is_503_with_retry_after(client, store, small, monkeypatch)
     def busy(*_):
         raise StoreBusyError("the store cannot be used right now: database or disk is full")
 
-    monkeypatch.setattr(store, "add_report", busy)
+    monkeypatch.setattr(store, "add_reports", busy)
     refused = client.post("/s/small/reports", json=body(small))
     assert refused.status_code == 503
     assert refused.headers["Retry-After"].isdigit()

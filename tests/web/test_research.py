@@ -54,8 +54,10 @@ def add_released(store, small, n, share=0.5):
     channels = [question.channel for question in small.definition.questions]
     truths = [rng.choice(3, size=n, p=[share, 0.9 - share, 0.1]) for _ in channels]
     codes = np.stack([c.perturb(t, rng) for c, t in zip(channels, truths, strict=True)], axis=1)
-    for row in codes.astype(np.uint8):
-        store.add_report(small.key, StoredReport(os.urandom(16), "", row.tobytes()))
+    rows = codes.astype(np.uint8)
+    store.add_reports(
+        [(small.key, StoredReport(os.urandom(16), "", row.tobytes())) for row in rows]
+    )
     release(store, small, 25)
 
 
@@ -502,8 +504,9 @@ def test_small_groups_one_more_report_changes_nothing_readable(signed_in, store,
     add_released(store, small, 3000)
     address = "/research/surveys/small/1"
     before = [signed_in.get(address).data, signed_in.get(f"{address}/estimates.csv").data]
-    for _ in range(24):
-        store.add_report(small.key, StoredReport(os.urandom(16), "", b"\x00\x00"))
+    store.add_reports(
+        [(small.key, StoredReport(os.urandom(16), "", b"\x00\x00")) for _ in range(24)]
+    )
     after = [signed_in.get(address).data, signed_in.get(f"{address}/estimates.csv").data]
 
     def steady(page):

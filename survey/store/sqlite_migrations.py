@@ -1,4 +1,4 @@
-"""The schema, as forward-only steps; sqlite-utils records which have been applied.
+"""The schema in SQLite, as forward-only steps; sqlite-utils records which have been applied.
 
 No table has a clock time, an address or an order: report tables are keyed by random ids
 WITHOUT ROWID, so that neither a rowid nor the file tells who came when.
@@ -16,6 +16,12 @@ def m001_foundation(db: Database) -> None:
     """Surveys, the inbox of reports, released blocks and counts, researchers."""
     for statement in FOUNDATION:
         db.execute(statement)
+
+
+@migrations()
+def m002_invitations(db: Database) -> None:
+    """Invitations: a token's hash, its stratum, and whether it was spent; not when, not by what."""
+    db.execute(INVITATION)
 
 
 FOUNDATION = (
@@ -93,3 +99,11 @@ FOUNDATION = (
         used INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID""",
 )
+
+INVITATION = """CREATE TABLE invitation (
+    survey INTEGER NOT NULL REFERENCES survey (key),
+    token_hash BLOB NOT NULL,
+    stratum TEXT NOT NULL,
+    spent INTEGER NOT NULL CHECK (spent IN (0, 1)),
+    PRIMARY KEY (survey, token_hash)
+) STRICT, WITHOUT ROWID"""

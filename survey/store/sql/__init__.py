@@ -1,0 +1,14 @@
+"""What stores on SQL databases share: every statement that both of them understand."""
+
+from survey.store.sql.copying import SqlCopying
+from survey.store.sql.released import SqlReleased
+from survey.store.sql.releasing import SqlReleasing
+from survey.store.sql.reports import SqlReports
+from survey.store.sql.researchers import SqlResearchers
+from survey.store.sql.surveys import SqlSurveys
+
+__all__ = ["SqlStore"]
+
+
+class SqlStore(SqlSurveys, SqlReports, SqlReleasing, SqlReleased, SqlCopying, SqlResearchers):
+    """A `Store` without its database: connections, migrations and tidying are still to come."""

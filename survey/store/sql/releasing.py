@@ -1,0 +1,126 @@
+"""Release: a portion of what waits becomes blocks and counts in one transaction.
+
+A report is either in a portion or waits: whoever releases holds the survey, and nobody adds to
+it meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from survey.store.protocol import MOST_RELEASED, LastBlock, Seal, Sealed, Waiting
+from survey.store.sql.transaction import SqlTransactions, Transaction, whole_number
+
+
+class SqlReleasing(SqlTransactions):
+    """The part of a `Store` that releases."""
+
+    def release(
+        self,
+        survey: int,
+        minimum: int,
+        seal: Seal,
+        *,
+        bucket: str = "",
+        most: int = MOST_RELEASED,
+    ) -> int:
+        """Move a portion of what waits through `seal` into blocks and counts of a bucket.
+
+        Returns how many reports were released: 0 when fewer than `minimum` wait, else about
+        `most` at most; what is left is nothing, or at least `minimum` again.
+        """
+        with self._writing() as transaction:
+            transaction.hold(survey)
+            waiting = whole_number(
+                transaction.one("SELECT count(*) FROM inbox WHERE survey = ?", [survey])
+            )
+            n = portion(waiting, minimum, most)
+            if n:
+                end, groups = _take(transaction, survey, bucket, n)
+                _write(transaction, survey, seal(groups))
+                _move(transaction, survey, end, n)
+        return n
+
+    def forget_ids(self, survey: int) -> None:
+        """Delete the ids of a survey's released reports; a resent one can no longer be told."""
+        with self._writing() as transaction:
+            transaction.change("DELETE FROM seen WHERE survey = ?", [survey])
+
+
+def portion(waiting: int, minimum: int, most: int) -> int:
+    """How many of those that wait are released at once, so that equal portions follow.
+
+    >>> [portion(n, 25, 16_384) for n in (24, 25, 16_384, 16_385, 65_536)]
+    [0, 25, 16384, 8193, 16384]
+    """
+    minimum = max(minimum, 1)
+    if waiting < minimum:
+        return 0
+    portions = min(-(-waiting // most), waiting // minimum)
+    return -(-waiting // portions)
+
+
+def _take(
+    transaction: Transaction, survey: int, bucket: str, n: int
+) -> tuple[bytes, list[Waiting]]:
+    """The first `n` in order of their random ids, by stratum, and the last id of them."""
+    rows = transaction.all(
+        "SELECT id, stratum, codes FROM inbox WHERE survey = ? ORDER BY id LIMIT ?", [survey, n]
+    )
+    strata: dict[str, list[bytes]] = {}
+    for _, stratum, codes in rows:
+        strata.setdefault(cast("str", stratum), []).append(cast("bytes", codes))
+    groups = [
+        Waiting(stratum, bucket, strata[stratum], _last_block(transaction, survey, stratum, bucket))
+        for stratum in sorted(strata)
+    ]
+    return cast("bytes", rows[-1][0]), groups
+
+
+def _last_block(
+    transaction: Transaction, survey: int, stratum: str, bucket: str
+) -> LastBlock | None:
+    place = (survey, stratum, bucket)
+    newest = transaction.one(
+        "SELECT max(block) FROM block "
+        "WHERE survey = ? AND stratum = ? AND bucket = ? AND question = 0",
+        place,
+    )
+    if newest is None or newest[0] is None:
+        return None
+    columns = transaction.all(
+        "SELECT data FROM block WHERE survey = ? AND stratum = ? AND bucket = ? AND block = ? "
+        "ORDER BY question",
+        [*place, newest[0]],
+    )
+    return LastBlock(int(newest[0]), [cast("bytes", data) for (data,) in columns])
+
+
+def _write(transaction: Transaction, survey: int, sealed: Sealed) -> None:
+    transaction.change_each(
+        "INSERT INTO block (survey, stratum, bucket, question, block, n, data) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (survey, stratum, bucket, question, block) "
+        "DO UPDATE SET n = excluded.n, data = excluded.data",
+        [(survey, c.stratum, c.bucket, c.question, c.block, c.n, c.data) for c in sealed.columns],
+    )
+    transaction.change_each(
+        "INSERT INTO counts (survey, stratum, bucket, question, option, n) "
+        "VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (survey, stratum, bucket, question, option) "
+        "DO UPDATE SET n = counts.n + excluded.n",
+        [(survey, *place, added) for place, added in sealed.counts.items()],
+    )
+
+
+def _move(transaction: Transaction, survey: int, end: bytes, n: int) -> None:
+    """What was sealed leaves the inbox; only its ids stay, in their own random order."""
+    transaction.change(
+        "INSERT INTO seen (survey, id) "
+        "SELECT survey, id FROM inbox WHERE survey = ? AND id <= ? ORDER BY id",
+        [survey, end],
+    )
+    transaction.change("DELETE FROM inbox WHERE survey = ? AND id <= ?", [survey, end])
+    transaction.change(
+        "UPDATE release SET number = number + 1, n = n + ? WHERE survey = ?", [n, survey]
+    )

@@ -1,0 +1,120 @@
+"""Published versions of surveys: numbered without holes, frozen, closed for good."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import cast
+
+from survey.errors import ConflictError
+from survey.questionnaire.definition import Definition
+from survey.store.protocol import PublishedSurvey, Row, State
+from survey.store.sql.transaction import SqlTransactions, Transaction, whole_number
+
+ALL_SURVEYS = "SELECT key, slug, version, sha256, state, changed, definition FROM survey "
+
+PUBLISHING = 0
+"""A survey number that no survey has: who holds it publishes alone."""
+
+
+class SqlSurveys(SqlTransactions):
+    """The part of a `Store` that knows what is published."""
+
+    def publish(self, definition: Definition, today: date) -> PublishedSurvey:
+        """Store a definition for good; an open version before it becomes superseded.
+
+        Raises ConflictError when its version is not the next one.
+        """
+        with self._writing() as transaction:
+            transaction.hold(PUBLISHING)
+            _check_next(transaction, definition)
+            transaction.change(
+                "UPDATE survey SET state = 'superseded', changed = ? "
+                "WHERE slug = ? AND state = 'open'",
+                [today.isoformat(), definition.slug],
+            )
+            key = whole_number(transaction.one("SELECT coalesce(max(key), 0) + 1 FROM survey"))
+            published = PublishedSurvey(
+                key=key,
+                slug=definition.slug,
+                version=definition.version,
+                sha256=definition.sha256,
+                state="open",
+                changed=today,
+                canonical=definition.canonical,
+            )
+            _insert(transaction, published)
+            return published
+
+    def surveys(self) -> list[PublishedSurvey]:
+        """Every version of every survey, by slug, newest version first."""
+        with self._looking() as transaction:
+            rows = transaction.all(ALL_SURVEYS + "ORDER BY slug, version DESC")
+        return [_survey(row) for row in rows]
+
+    def versions(self, slug: str) -> list[PublishedSurvey]:
+        """All versions of one survey, newest first; empty when there is none."""
+        with self._looking() as transaction:
+            rows = transaction.all(ALL_SURVEYS + "WHERE slug = ? ORDER BY version DESC", [slug])
+        return [_survey(row) for row in rows]
+
+    def close_survey(self, slug: str, today: date) -> list[PublishedSurvey]:
+        """Let no version of a survey take reports any more; returns the versions closed.
+
+        When it returns, every report that was acknowledged is stored and no other will be.
+        """
+        with self._writing() as transaction:
+            transaction.hold(PUBLISHING)
+            rows = transaction.all(
+                ALL_SURVEYS + "WHERE slug = ? AND state <> 'closed' ORDER BY key", [slug]
+            )
+            closed = [_survey(row) for row in rows]
+            for survey in closed:
+                transaction.hold(survey.key)
+            transaction.change(
+                "UPDATE survey SET state = 'closed', changed = ? "
+                "WHERE slug = ? AND state <> 'closed'",
+                [today.isoformat(), slug],
+            )
+        return closed
+
+
+def _check_next(transaction: Transaction, definition: Definition) -> None:
+    newest = whole_number(
+        transaction.one(
+            "SELECT coalesce(max(version), 0) FROM survey WHERE slug = ?", [definition.slug]
+        )
+    )
+    if definition.version != newest + 1:
+        raise ConflictError(
+            f"version {definition.version} of {definition.slug} cannot be published; "
+            f"the next is {newest + 1}"
+        )
+
+
+def _insert(transaction: Transaction, survey: PublishedSurvey) -> None:
+    transaction.change(
+        "INSERT INTO survey (key, slug, version, definition, sha256, state, changed) "
+        "VALUES (?, ?, ?, ?, ?, 'open', ?)",
+        [
+            survey.key,
+            survey.slug,
+            survey.version,
+            survey.canonical,
+            survey.sha256,
+            survey.changed.isoformat(),
+        ],
+    )
+    transaction.change("INSERT INTO release (survey, number, n) VALUES (?, 0, 0)", [survey.key])
+
+
+def _survey(row: Row) -> PublishedSurvey:
+    key, slug, version, sha256, state, changed, definition = row
+    return PublishedSurvey(
+        key=cast("int", key),
+        slug=cast("str", slug),
+        version=cast("int", version),
+        sha256=cast("str", sha256),
+        state=cast("State", state),
+        changed=date.fromisoformat(cast("str", changed)),
+        canonical=cast("bytes", definition),
+    )

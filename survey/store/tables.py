@@ -1,0 +1,58 @@
+"""The tables of every store: their columns and keys, the same in both databases.
+
+They stand in the order in which rows can be written: what is referred to comes first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from survey.errors import NotFoundError
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table's columns, in order, and those of its primary key."""
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+
+
+TABLES = {
+    table.name: table
+    for table in (
+        Table(
+            "survey",
+            ("key", "slug", "version", "definition", "sha256", "state", "changed"),
+            ("key",),
+        ),
+        Table("inbox", ("survey", "id", "stratum", "codes"), ("survey", "id")),
+        Table("seen", ("survey", "id"), ("survey", "id")),
+        Table(
+            "block",
+            ("survey", "stratum", "bucket", "question", "block", "n", "data"),
+            ("survey", "stratum", "bucket", "question", "block"),
+        ),
+        Table(
+            "counts",
+            ("survey", "stratum", "bucket", "question", "option", "n"),
+            ("survey", "stratum", "bucket", "question", "option"),
+        ),
+        Table("release", ("survey", "number", "n"), ("survey",)),
+        Table("invitation", ("survey", "token_hash", "stratum", "spent"), ("survey", "token_hash")),
+        Table("researcher", ("key", "email", "password_hash"), ("key",)),
+        Table("login_session", ("token_hash", "researcher", "started", "used"), ("token_hash",)),
+    )
+}
+
+
+def table(name: str) -> Table:
+    """The table of a name; NotFoundError when no store has it.
+
+    >>> table("seen").key
+    ('survey', 'id')
+    """
+    if name not in TABLES:
+        raise NotFoundError(f'no store has a table "{name}"; there are {", ".join(TABLES)}')
+    return TABLES[name]

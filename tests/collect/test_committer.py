@@ -1,0 +1,327 @@
+"""Group commit: an answer only after the own commit, to everybody, whatever happens to a leader."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+
+import pytest
+
+from survey.collect import committer as committer_module
+from survey.collect.committer import Committer, Outcome
+from survey.errors import ConflictError, StoreBusyError, StoreError
+
+WAIT = 20.0
+"""Longest that a test waits for what must happen; never a measure of speed."""
+
+
+class Disk:
+    """A store whose commits happen when the test says so, and which remembers what is durable."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[int]] = []
+        self.durable: set[int] = set()
+        self.outcome: Callable[[Sequence[int]], Sequence[Outcome]] = lambda items: (
+            [None] * len(items)
+        )
+        self.begun = threading.Semaphore(0)
+        self.allowed = threading.Semaphore(0)
+
+    def commit(self, items: Sequence[int]) -> Sequence[Outcome]:
+        self.groups.append(list(items))
+        self.begun.release()
+        assert self.allowed.acquire(timeout=WAIT)
+        outcomes = self.outcome(items)
+        self.durable.update(items)
+        return outcomes
+
+    def wait_for_begin(self) -> None:
+        assert self.begun.acquire(timeout=WAIT)
+
+
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
+@pytest.fixture
+def threads():
+    pool = ThreadPoolExecutor(64)
+    yield pool
+    pool.shutdown()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def queued(committer: Committer[int], n: int) -> None:
+    wait_until(lambda: len(committer._queue) == n)
+
+
+def add(threads, committer, items) -> list[Future[None]]:
+    """Bring items from a thread each, in order; returns when the last of them is queued."""
+    started = []
+    for item in items:
+        before = len(committer._queue)
+        started.append(threads.submit(committer.add, item))
+        queued(committer, before + 1)
+    return started
+
+
+def lead(threads, committer, disk, item) -> Future[None]:
+    """Let a thread bring an item and begin to commit it."""
+    leader = threads.submit(committer.add, item)
+    disk.wait_for_begin()
+    return leader
+
+
+def test_nobody_is_answered_before_the_commit(threads, disk):
+    committer = Committer(disk.commit)
+    leader = lead(threads, committer, disk, 1)
+    followers = add(threads, committer, [2, 3])
+    time.sleep(0.05)
+    assert not any(each.done() for each in (leader, *followers))
+    disk.allowed.release(2)
+    for each in (leader, *followers):
+        each.result(WAIT)
+    assert disk.durable == {1, 2, 3}
+
+
+def test_what_is_queued_during_a_commit_is_committed_together_in_order(threads, disk):
+    committer = Committer(disk.commit)
+    leader = lead(threads, committer, disk, 0)
+    followers = add(threads, committer, range(1, 6))
+    disk.allowed.release(2)
+    for each in (leader, *followers):
+        each.result(WAIT)
+    assert disk.groups == [[0], [1, 2, 3, 4, 5]]
+
+
+def test_a_report_is_never_acknowledged_by_another_s_commit(threads, disk):
+    committer = Committer(disk.commit)
+    leader = lead(threads, committer, disk, 1)
+    (follower,) = add(threads, committer, [2])
+    disk.allowed.release()
+    leader.result(WAIT)
+    disk.wait_for_begin()
+    time.sleep(0.05)
+    assert not follower.done()
+    disk.allowed.release()
+    follower.result(WAIT)
+
+
+def test_a_leader_commits_one_group_and_is_answered(threads, disk):
+    committer = Committer(disk.commit, most_together=2)
+    leader = lead(threads, committer, disk, 0)
+    followers = add(threads, committer, range(1, 6))
+    disk.allowed.release()
+    leader.result(WAIT)
+    disk.allowed.release(3)
+    for each in followers:
+        each.result(WAIT)
+    assert disk.groups == [[0], [1, 2], [3, 4], [5]]
+
+
+def test_one_refusal_leaves_its_neighbours_alone(threads, disk):
+    committer = Committer(disk.commit)
+    disk.outcome = lambda items: [ConflictError("not this") if i == 2 else None for i in items]
+    leader = lead(threads, committer, disk, 0)
+    before, refused, after = add(threads, committer, [1, 2, 3])
+    disk.allowed.release(2)
+    with pytest.raises(ConflictError, match="not this"):
+        refused.result(WAIT)
+    for each in (leader, before, after):
+        each.result(WAIT)
+
+
+def test_a_leader_that_dies_leaves_nobody_waiting_and_the_next_commits(threads, disk):
+    def die(_: Sequence[int]) -> Sequence[Outcome]:
+        raise ZeroDivisionError
+
+    committer = Committer(disk.commit)
+    leader = lead(threads, committer, disk, 0)
+    heir, follower = add(threads, committer, [1, 2])
+    disk.outcome = die
+    disk.allowed.release(2)
+    for dead in (leader, heir):
+        with pytest.raises(ZeroDivisionError):
+            dead.result(WAIT)
+    with pytest.raises(StoreBusyError, match="interrupted"):
+        follower.result(WAIT)
+    disk.outcome = lambda items: [None] * len(items)
+    disk.allowed.release()
+    committer.add(3)
+    assert disk.groups[-1] == [3]
+
+
+def test_too_few_outcomes_are_taken_for_nobody_s(threads, disk):
+    committer = Committer(disk.commit)
+    disk.outcome = lambda items: [None] * (len(items) - 1)
+    disk.allowed.release()
+    with pytest.raises(RuntimeError, match="0 outcomes for 1 items"):
+        committer.add(1)
+
+
+def test_a_store_that_refuses_all_refuses_each_by_name(threads, disk):
+    def refuse(_: Sequence[int]) -> Sequence[Outcome]:
+        raise StoreError("the database lacks m002")
+
+    committer = Committer(disk.commit)
+    disk.outcome = refuse
+    leader = lead(threads, committer, disk, 0)
+    followers = add(threads, committer, [1, 2])
+    disk.allowed.release(2)
+    found = [each.exception(WAIT) for each in (leader, *followers)]
+    assert [str(each) for each in found] == ["the database lacks m002"] * 3
+    assert len({id(each) for each in found}) == 3
+
+
+def test_a_busy_store_is_told_at_once_to_all_that_wait(threads, disk):
+    def busy(_: Sequence[int]) -> Sequence[Outcome]:
+        raise StoreBusyError("disk full")
+
+    committer = Committer(disk.commit, most_together=1)
+    disk.outcome = busy
+    leader = lead(threads, committer, disk, 0)
+    followers = add(threads, committer, [1, 2, 3])
+    disk.allowed.release()
+    for each in (leader, *followers):
+        with pytest.raises(StoreBusyError, match="disk full"):
+            each.result(WAIT)
+    assert disk.groups == [[0]]
+    disk.outcome = lambda items: [None] * len(items)
+    disk.allowed.release()
+    committer.add(4)
+
+
+def test_a_full_queue_refuses_at_once_and_takes_again_when_it_has_room(threads, disk):
+    committer = Committer(disk.commit, most_queued=2)
+    leader = lead(threads, committer, disk, 0)
+    followers = add(threads, committer, [1, 2])
+    with pytest.raises(StoreBusyError, match="too many reports"):
+        committer.add(3)
+    disk.allowed.release(3)
+    for each in (leader, *followers):
+        each.result(WAIT)
+    committer.add(4)
+    assert disk.durable == {0, 1, 2, 4}
+
+
+def test_nobody_waits_longer_than_patience_and_what_left_the_queue_is_not_stored(threads, disk):
+    committer = Committer(disk.commit, patience_seconds=0.05)
+    leader = lead(threads, committer, disk, 0)
+    (follower,) = add(threads, committer, [1])
+    with pytest.raises(StoreBusyError, match="too long"):
+        follower.result(WAIT)
+    disk.allowed.release()
+    leader.result(WAIT)
+    assert disk.groups == [[0]]
+
+
+def test_one_that_is_committed_after_its_patience_harms_nobody(threads, disk):
+    committer = Committer(disk.commit, patience_seconds=1)
+    leader = lead(threads, committer, disk, 0)
+    heir, impatient = add(threads, committer, [1, 2])
+    disk.allowed.release()
+    leader.result(WAIT)
+    disk.wait_for_begin()
+    with pytest.raises(StoreBusyError, match="too long"):
+        impatient.result(WAIT)
+    disk.allowed.release(2)
+    heir.result(WAIT)
+    committer.add(3)
+    assert disk.groups == [[0], [1, 2], [3]]
+
+
+class LateLock:
+    """A lock whose timed wait ends just before it is released."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def acquire(self, timeout: float) -> bool:
+        assert self._lock.acquire(timeout=WAIT)
+        self._lock.release()
+        return False
+
+    def release(self) -> None:
+        self._lock.release()
+
+
+class LateTicket(committer_module._Ticket[int]):
+    def __init__(self, item: int) -> None:
+        super().__init__(item)
+        self.woken = LateLock()
+
+
+def test_an_answer_or_the_lead_that_comes_as_patience_ends_is_taken(threads, disk, monkeypatch):
+    monkeypatch.setattr(committer_module, "_Ticket", LateTicket)
+    committer = Committer(disk.commit)
+    leader = lead(threads, committer, disk, 0)
+    heir, follower = add(threads, committer, [1, 2])
+    disk.allowed.release(3)
+    for each in (leader, heir, follower):
+        each.result(WAIT)
+    committer.add(3)
+    assert disk.groups == [[0], [1, 2], [3]]
+
+
+def test_no_wake_up_is_lost_and_nothing_committed_twice_or_unanswered():
+    """Many threads, groups of every size, patience that ends in the middle of everything."""
+    durable: list[tuple[int, int]] = []
+    acknowledged: set[tuple[int, int]] = set()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+
+    def commit(items: Sequence[tuple[int, int]]) -> Sequence[Outcome]:
+        durable.extend(items)
+        time.sleep(len(items) % 3 / 4000)
+        return [None] * len(items)
+
+    committer = Committer(commit, most_queued=8, most_together=4, patience_seconds=0.002)
+
+    def send(thread: int) -> None:
+        for number in range(150):
+            with suppress(StoreBusyError):
+                committer.add((thread, number))
+                acknowledged.add((thread, number))
+
+    try:
+        with ThreadPoolExecutor(16) as pool:
+            for sent in [pool.submit(send, thread) for thread in range(16)]:
+                sent.result(WAIT)
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(set(durable)) == len(durable)
+    assert acknowledged <= set(durable)
+    assert len(acknowledged) > 100
+    assert not committer._queue
+    assert not committer._is_led
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_child_commits_although_its_parent_is_in_the_middle_of_it(threads, disk):
+    committer = Committer(disk.commit)
+    leader = lead(threads, committer, disk, 0)
+    followers = add(threads, committer, [1])
+    with committer._mutex:
+        child = os.fork()
+        if child == 0:
+            disk.allowed.release()
+            committer.add(2)
+            os._exit(0 if disk.groups[-1] == [2] and committer._queue == {} else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    disk.allowed.release(2)
+    for each in (leader, *followers):
+        each.result(WAIT)
+    assert disk.durable == {0, 1}

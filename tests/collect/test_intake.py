@@ -1,0 +1,265 @@
+"""Many requests into one store: each is answered for its own report, by the survey's true state."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from survey.collect.invitations import token_hash
+from survey.collect.publication import close, publish
+from survey.collect.submission import Intake
+from survey.errors import ClosedError, ConflictError, NotFoundError, ReportError, StoreBusyError
+from survey.questionnaire.definition import read_definition, report_body
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from tests.conftest import SMALL, TODAY
+
+WAIT = 20.0
+TOKENS = [secrets.token_urlsafe(32) for _ in range(8)]
+
+
+def body(small, codes=(0, 2), *, report_id: str = "", **link: str) -> bytes:
+    return report_body(small.sha256, report_id or secrets.token_urlsafe(16), codes, **link)
+
+
+class HeldStore:
+    """A real store whose transactions for reports begin when the test says so."""
+
+    def __init__(self, store) -> None:
+        self._store = store
+        self.begun = threading.Semaphore(0)
+        self.allowed = threading.Semaphore(0)
+        self.groups: list[int] = []
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def add_reports(self, reports):
+        self.groups.append(len(reports))
+        self.begun.release()
+        assert self.allowed.acquire(timeout=WAIT)
+        return self._store.add_reports(reports)
+
+
+@pytest.fixture
+def threads():
+    pool = ThreadPoolExecutor(64)
+    yield pool
+    pool.shutdown()
+
+
+def send_together(threads, held, intake, bodies, slug="small") -> list[Future[None]]:
+    """Let a first report's commit begin, and the others queue behind it in their order."""
+    first = threads.submit(intake.receive, "small", bodies[0], TODAY)
+    assert held.begun.acquire(timeout=WAIT)
+    others = []
+    for number, each in enumerate(bodies[1:], 1):
+        others.append(threads.submit(intake.receive, slug, each, TODAY))
+        while len(intake._committer._queue) < number:
+            assert not others[-1].done(), others[-1].exception()
+    held.allowed.release(2)
+    return [first, *others]
+
+
+def test_reports_that_wait_share_a_commit_and_all_are_stored(threads, store, small):
+    held = HeldStore(store)
+    sent = send_together(threads, held, Intake(held), [body(small) for _ in range(30)])
+    for each in sent:
+        each.result(WAIT)
+    assert held.groups == [1, 29]
+    assert store.waiting(small.key) == 30
+
+
+def test_one_bad_report_leaves_its_neighbours_in_the_same_commit_alone(threads, store, small):
+    held = HeldStore(store)
+    same = secrets.token_urlsafe(16)
+    bodies = [
+        body(small),
+        body(small, report_id=same),
+        body(small, [1, 1], report_id=same),
+        body(small, report_id=same),
+        body(small, invitation=TOKENS[0]),
+        body(small),
+    ]
+    sent = send_together(threads, held, Intake(held), bodies)
+    errors = [type(each.exception(WAIT)) for each in sent]
+    nothing = type(None)
+    assert errors == [nothing, nothing, ConflictError, nothing, ConflictError, nothing]
+    assert store.waiting(small.key) == 3
+
+
+def test_a_survey_closed_between_request_and_commit_takes_nothing_more(threads, store, small):
+    """What a process remembers of a survey is never its state."""
+    held = HeldStore(store)
+    intake = Intake(held)
+    held.allowed.release()
+    known = body(small)
+    intake.receive("small", known, TODAY)
+    assert held.begun.acquire(timeout=WAIT)
+    first = threads.submit(intake.receive, "small", body(small), TODAY)
+    assert held.begun.acquire(timeout=WAIT)
+    close(store, "small", TODAY)
+    held.allowed.release(2)
+    with pytest.raises(ClosedError):
+        first.result(WAIT)
+    with pytest.raises(ClosedError):
+        intake.receive("small", body(small), TODAY)
+    intake.receive("small", known, TODAY)
+    assert store.waiting(small.key) + store.released(small.key) == 1
+
+
+def test_a_version_superseded_twice_takes_nothing_more_from_a_process_that_knows_it(store, small):
+    intake = Intake(store)
+    known = body(small)
+    intake.receive("small", known, TODAY)
+    for words in ("Both questions", "Just two questions"):
+        publish(
+            store, load(SMALL.replace("Two questions", words).encode(), "s.toml", Caps()), TODAY
+        )
+    with pytest.raises(ConflictError, match="another definition"):
+        intake.receive("small", body(small), TODAY)
+    intake.receive("small", known, TODAY)
+    assert store.waiting(small.key) == 1
+
+
+def test_a_version_superseded_long_ago_is_refused_by_the_day_of_the_request(store, small):
+    intake = Intake(store)
+    changed = load(SMALL.replace("Two questions", "Both questions").encode(), "s.toml", Caps())
+    publish(store, changed, TODAY)
+    intake.receive("small", body(small), TODAY + timedelta(days=7))
+    with pytest.raises(ConflictError, match="another definition"):
+        intake.receive("small", body(small), TODAY + timedelta(days=8))
+
+
+def test_a_known_definition_is_not_asked_for_nor_parsed_again(store, small, monkeypatch):
+    asked = Counter()
+    versions = store.versions
+    intake = Intake(store)
+    intake.receive("small", body(small), TODAY)
+    monkeypatch.setattr(store, "versions", lambda slug: asked.update([slug]) or versions(slug))
+    read_definition.cache_clear()
+    for _ in range(5):
+        intake.receive("small", body(small), TODAY)
+    # Once for each commit, to learn the state.
+    assert asked == {"small": 5}
+    assert read_definition.cache_info().misses == 0
+
+
+def test_a_definition_is_not_taken_under_another_survey_s_address(store, small):
+    intake = Intake(store)
+    intake.receive("small", body(small), TODAY)
+    other = load(SMALL.replace('"small"', '"other"').encode(), "s.toml", Caps())
+    publish(store, other, TODAY)
+    with pytest.raises(ConflictError, match="another definition"):
+        intake.receive("other", body(small), TODAY)
+    with pytest.raises(NotFoundError):
+        intake.receive("none", body(small), TODAY)
+
+
+@pytest.mark.security
+def test_exactly_once_also_from_64_threads_at_once(threads, store, small):
+    intake = Intake(store)
+    for _ in range(20):
+        start = threading.Barrier(64)
+        same = body(small)
+
+        def send(same: bytes = same, start: threading.Barrier = start) -> None:
+            start.wait(WAIT)
+            intake.receive("small", same, TODAY)
+
+        for each in [threads.submit(send) for _ in range(64)]:
+            each.result(WAIT)
+    assert store.waiting(small.key) == 20
+
+
+def test_a_store_that_cannot_be_used_is_busy_for_all_and_works_again_afterwards(
+    threads, store, small, monkeypatch
+):
+    def full(_):
+        raise StoreBusyError("disk full")
+
+    intake = Intake(store)
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "add_reports", full)
+        sent = [threads.submit(intake.receive, "small", body(small), TODAY) for _ in range(20)]
+        assert all(isinstance(each.exception(WAIT), StoreBusyError) for each in sent)
+    intake.receive("small", body(small), TODAY)
+    assert store.waiting(small.key) == 1
+
+
+# -- invitations
+
+
+@pytest.fixture
+def invited(store, small):
+    """The survey with four invitations to the north and four to the south."""
+    store.add_invitations(small.key, "north", [token_hash(token) for token in TOKENS[:4]])
+    store.add_invitations(small.key, "south", [token_hash(token) for token in TOKENS[4:]])
+    return small
+
+
+def test_an_invitation_lets_one_report_in_and_its_resending(store, invited):
+    intake = Intake(store)
+    report = body(invited, stratum="north", invitation=TOKENS[0])
+    intake.receive("small", report, TODAY)
+    intake.receive("small", report, TODAY)
+    assert store.waiting(invited.key) == 1
+
+
+@pytest.mark.parametrize(
+    ("link", "error"),
+    [
+        ({"stratum": "north", "invitation": TOKENS[0]}, ConflictError),  # spent
+        ({"stratum": "south", "invitation": TOKENS[1]}, ConflictError),  # another stratum's
+        ({"stratum": "", "invitation": TOKENS[1]}, ConflictError),
+        ({"stratum": "north", "invitation": "A" * 43}, ConflictError),  # unknown
+        ({"stratum": "north", "invitation": ""}, ReportError),
+        ({"stratum": "north", "invitation": "A" * 42}, ReportError),
+        ({"stratum": "north", "invitation": "A" * 42 + "B"}, ReportError),  # a second spelling
+        ({"stratum": "north", "invitation": "A" * 42 + "\n"}, ReportError),
+        ({"stratum": "n" * 61, "invitation": TOKENS[1]}, ReportError),
+        ({"stratum": "north\0", "invitation": TOKENS[1]}, ReportError),
+    ],
+)
+def test_a_link_that_is_not_this_report_s_is_refused_and_spends_nothing(
+    store, invited, link, error
+):
+    intake = Intake(store)
+    intake.receive("small", body(invited, stratum="north", invitation=TOKENS[0]), TODAY)
+    with pytest.raises(error):
+        intake.receive("small", body(invited, **link), TODAY)
+    intake.receive("small", body(invited, stratum="north", invitation=TOKENS[1]), TODAY)
+    assert store.waiting(invited.key) == 2
+
+
+@pytest.mark.security
+def test_an_invitation_sent_by_32_devices_at_once_lets_one_in(threads, store, invited):
+    intake = Intake(store)
+    sent = [
+        threads.submit(
+            intake.receive, "small", body(invited, stratum="south", invitation=TOKENS[4]), TODAY
+        )
+        for _ in range(32)
+    ]
+    refused = [each for each in sent if isinstance(each.exception(WAIT), ConflictError)]
+    assert len(refused) == 31
+    assert store.waiting(invited.key) == 1
+
+
+def test_no_refusal_of_an_invitation_repeats_it(store, invited):
+    for link in (
+        {"stratum": "north", "invitation": "A" * 43},
+        {"stratum": "secret-stratum", "invitation": ""},
+        {"stratum": "secret-stratum", "invitation": TOKENS[0]},
+        {"stratum": "", "invitation": "secret-token"},
+    ):
+        with pytest.raises((ConflictError, ReportError)) as refused:
+            Intake(store).receive("small", body(invited, **link), TODAY)
+        for text in ("A" * 20, "secret", TOKENS[0]):
+            assert text not in json.dumps(str(refused.value))

@@ -1,0 +1,93 @@
+"""A server told to stop commits and answers what it has taken, and stores nothing else."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import secrets
+import threading
+import time
+
+import pytest
+
+from survey.collect.wire import parse
+from survey.questionnaire.definition import report_body
+from survey.store import StoredReport
+
+SENDERS = 32
+
+
+class Sender(threading.Thread):
+    """Sends a report after the other over one connection until the server is gone."""
+
+    def __init__(self, port: int, survey, stop: threading.Event) -> None:
+        super().__init__()
+        self._port, self._survey, self._until = port, survey, stop
+        self.answered: list[bytes] = []
+        self.unanswered: list[bytes] = []
+        self.statuses: set[int] = set()
+
+    def run(self) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
+        while not self._until.is_set():
+            body = report_body(self._survey.sha256, secrets.token_urlsafe(16), [0, 1])
+            try:
+                connection.request(
+                    "POST", "/s/small/reports", body, {"Content-Type": "application/json"}
+                )
+                response = connection.getresponse()
+                response.read()
+            except (OSError, http.client.HTTPException):
+                self.unanswered.append(body)
+                break
+            self.statuses.add(response.status)
+            self.answered.append(body)
+        connection.close()
+
+
+def stored(store, survey, body: bytes) -> bool:
+    submission = parse(body)
+    report = StoredReport(submission.report_id, "", bytes(submission.codes))
+    return store.knows_report(survey.key, report)
+
+
+@pytest.mark.security
+def test_a_server_that_stops_under_load_answers_what_it_stored(serve, store, small):
+    url = serve("--workers", "2")
+    stop = threading.Event()
+    senders = [Sender(int(url.rpartition(":")[2]), small, stop) for _ in range(SENDERS)]
+    for sender in senders:
+        sender.start()
+    deadline = time.monotonic() + 30
+    while sum(len(sender.answered) for sender in senders) < 300:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process = serve.processes[0]
+    process.terminate()
+    output, _ = process.communicate(timeout=60)
+    stop.set()
+    for sender in senders:
+        sender.join()
+    assert process.returncode == 0, output
+    assert "panicked" not in output
+    assert set.union(*(sender.statuses for sender in senders)) == {201}
+    for sender in senders:
+        assert all(stored(store, small, body) for body in sender.answered)
+        assert not any(stored(store, small, body) for body in sender.unanswered)
+    there = store.waiting(small.key) + store.released(small.key)
+    ids = {json.loads(body)["report_id"] for sender in senders for body in sender.answered}
+    assert there == len(ids)
+
+
+def test_a_server_stops_without_a_warning_although_a_silent_connection_stays_open(serve, small):
+    url = serve()
+    connection = http.client.HTTPConnection("127.0.0.1", int(url.rpartition(":")[2]), timeout=30)
+    connection.request("GET", "/healthz")
+    connection.getresponse().read()
+    process = serve.processes[0]
+    process.terminate()
+    output, _ = process.communicate(timeout=60)
+    connection.close()
+    assert process.returncode == 0
+    for word in ("Killing", "WARNING", "panicked"):
+        assert word not in output

@@ -1,0 +1,42 @@
+"""Reports for tests of the store, and a release without randomness that shows what it was given."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+
+from survey.store import ASKED, BlockColumn, Sealed, StoredReport, Waiting
+
+
+def report(number: int, codes: bytes = b"\x00\x01", **others: object) -> StoredReport:
+    return StoredReport(number.to_bytes(16, "big"), **{"stratum": "", "codes": codes, **others})
+
+
+def random_reports(n: int) -> list[StoredReport]:
+    return [StoredReport(os.urandom(16), "", bytes([i % 3, i // 3 % 3])) for i in range(n)]
+
+
+def add(store, survey, reports: Sequence[StoredReport]) -> None:
+    """Store all of them, or fail with the first refusal."""
+    for verdict in store.add_reports([(survey.key, each) for each in reports]):
+        if verdict is not None:
+            raise verdict
+
+
+def side_by_side(groups: Sequence[Waiting]) -> Sealed:
+    """Blocks in the order of the store, one code per byte; the newest block is prolonged."""
+    columns: list[BlockColumn] = []
+    counts: Counter[tuple[str, str, int, int]] = Counter()
+    for group in groups:
+        for question, codes in enumerate(zip(*group.codes, strict=True)):
+            counts[group.stratum, group.bucket, question, ASKED] += len(codes)
+            for code in codes:
+                counts[group.stratum, group.bucket, question, code] += 1
+            old = group.last.columns[question] if group.last else b""
+            number = group.last.number if group.last else 0
+            data = old + bytes(codes)
+            columns.append(
+                BlockColumn(group.stratum, group.bucket, question, number, len(data), data)
+            )
+    return Sealed(columns, counts)

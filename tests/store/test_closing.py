@@ -1,0 +1,129 @@
+"""Closing and seals over a real store, on both databases: finished whatever interrupted it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from survey.collect.publication import close
+from survey.collect.release import BLOCK_SIZE, ReleaseLoop, release, seal
+from survey.errors import ClosedError, NotFoundError, StoreBusyError
+from survey.mechanism import grr
+from survey.questionnaire.published import PublishedQuestion
+from survey.store import ASKED, LastBlock, Waiting
+from tests.conftest import TODAY
+from tests.store.reports import add, random_reports, report
+
+OCTET = PublishedQuestion(
+    id="q",
+    type="single_choice",
+    text="Q?",
+    options=(),
+    grid=None,
+    max_ticks=0,
+    alone=0,
+    opt_out="",
+    not_applicable="",
+    ask_if=None,
+    mechanism="grr",
+    stated={},
+    channel=grr(256, "3/4"),
+    nullable=False,
+)
+"""A question whose codes fill a byte."""
+
+
+def test_a_closed_survey_takes_no_more_reports_and_releases_what_waits(store, small):
+    add(store, small, [report(number) for number in range(7)])
+    assert close(store, "small", TODAY)
+    with pytest.raises(ClosedError):
+        add(store, small, [report(8)])
+    add(store, small, [report(3)])  # known: its sender learns that it arrived
+    assert store.tally(small.key).n == 7
+    assert not close(store, "small", TODAY)
+    with pytest.raises(NotFoundError):
+        close(store, "nothing", TODAY)
+
+
+def test_a_close_that_was_interrupted_is_finished_by_closing_again(store, small):
+    add(store, small, [report(number) for number in range(7)])
+    store.close_survey("small", TODAY)  # and then the power failed
+    assert store.tally(small.key).n == 0
+    assert close(store, "small", TODAY)
+    assert store.tally(small.key).n == 7
+
+
+def test_a_close_that_was_interrupted_is_finished_by_the_release_loop(store, small, settings):
+    add(store, small, [report(1)])
+    store.close_survey("small", TODAY)
+    assert ReleaseLoop(store, settings).look(0.0) == 1
+
+
+def test_a_close_whose_rewriting_failed_is_finished_by_closing_again(store, small, monkeypatch):
+    add(store, small, random_reports(3000))
+    with monkeypatch.context() as patch:
+
+        def fails():
+            raise StoreBusyError("full")
+
+        patch.setattr(store, "vacuum", fails)
+        patch.setattr(store, "tidy_after_release", lambda survey: None)
+        with pytest.raises(StoreBusyError):
+            close(store, "small", TODAY)
+    assert store.has_free_pages()
+    close(store, "small", TODAY)
+    assert not store.has_free_pages()
+
+
+def test_ids_are_forgotten_when_nobody_will_send_them_again(store, small, settings):
+    add(store, small, [report(1)])
+    close(store, "small", TODAY)
+    loop = ReleaseLoop(store, settings)
+    loop.tidy(TODAY + timedelta(days=7))
+    assert store.knows_report(small.key, report(1))
+    loop.tidy(TODAY + timedelta(days=8))
+    assert not store.knows_report(small.key, report(1))
+
+
+def test_real_seals_and_the_store_agree_after_many_releases(store, small):
+    sent: list[bytes] = []
+    for step in range(4):
+        batch = random_reports(25 + 10 * step)
+        add(store, small, batch)
+        sent += [each.codes for each in batch]
+        assert release(store, small, 25) == len(batch)
+    kept = [
+        bytes(pair)
+        for columns in store.block_columns(small.key, [0, 1])
+        for pair in zip(*(column.data for column in columns), strict=True)
+    ]
+    # Codes of one report stay together through every shuffle: cross-tabs are the sent ones.
+    assert sorted(kept) == sorted(sent)
+    assert kept != sent
+
+
+def test_blocks_grow_to_their_size_and_then_a_new_one_begins():
+    full = [bytes([1]) * (BLOCK_SIZE - 10)]
+    sealed = seal([OCTET], [Waiting("", "", [b"\x02"] * 30, LastBlock(4, full))])
+    assert [(c.block, c.n) for c in sealed.columns] == [(4, BLOCK_SIZE), (5, 20)]
+    assert sealed.counts == {("", "", 0, ASKED): 30, ("", "", 0, 2): 30}
+    exact = [bytes([1]) * BLOCK_SIZE]
+    (column,) = seal([OCTET], [Waiting("", "", [b"\x02"], LastBlock(4, exact))]).columns
+    assert column.block == 5
+
+
+@pytest.mark.security
+def test_a_seal_leaves_no_trace_of_the_order_of_arrival():
+    """Order statistic: for how many neighbours does the later one come later? .50 +- .02."""
+    n = 20_000
+    waiting = [(i // 100).to_bytes(1, "big") for i in range(n)]
+    column = next(iter(seal([OCTET], [Waiting("", "", waiting, None)]).columns)).data
+    codes = np.frombuffer(column, np.uint8).astype(int)
+    steps = np.diff(codes)
+    assert abs((steps > 0).sum() / (steps != 0).sum() - 0.5) < 0.02
+    # New reports do not stay at the end of the block they join.
+    old = seal([OCTET], [Waiting("", "", [b"\x00"] * n, None)]).columns[0].data
+    joined = seal([OCTET], [Waiting("", "", [b"\x01"] * n, LastBlock(0, [old]))]).columns[0].data
+    assert abs(np.frombuffer(joined, np.uint8)[:n].mean() - 0.5) < 0.02

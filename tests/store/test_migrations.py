@@ -1,0 +1,219 @@
+"""Every released schema is upgraded without losing a row, also when killed in the middle."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from survey.errors import StoreError
+from survey.questionnaire.definition import freeze
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from survey.store import open_store
+from tests.conftest import ROOT, SMALL
+from tests.store.databases import Outside, PostgresqlServer
+from tests.store.reports import add, random_reports, report, side_by_side
+
+SCHEMAS = Path(__file__).parent / "schemas"
+STEPS = ["m001_foundation", "m002_invitations"]
+
+KILLED = """
+import os, signal, sys
+import psycopg, sqlite_utils
+
+def dying(execute):
+    def wrapped(connection, statement, *others, **named):
+        result = execute(connection, statement, *others, **named)
+        text = statement.decode() if isinstance(statement, bytes) else statement
+        if sys.argv[2] in text:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+    return wrapped
+
+sqlite_utils.Database.execute = dying(sqlite_utils.Database.execute)
+psycopg.Connection.execute = dying(psycopg.Connection.execute)
+from survey.store import open_store
+open_store(sys.argv[1]).migrate()
+"""
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def new_url(request, tmp_path) -> Iterator[Callable[[], str]]:
+    """Makes urls of databases without tables."""
+    urls: list[str] = []
+    server: PostgresqlServer | None = None
+    if request.param == "postgresql":
+        server = request.getfixturevalue("postgresql")
+
+    def make() -> str:
+        sqlite = f"sqlite:///{tmp_path / f'old{len(urls)}.db'}"
+        urls.append(server.fresh("unmigrated") if server else sqlite)
+        return urls[-1]
+
+    yield make
+    for url in urls:
+        if server:
+            server.drop(url)
+
+
+@pytest.fixture
+def empty(new_url) -> str:
+    url: str = new_url()
+    return url
+
+
+def schema_of(name: str, url: str) -> None:
+    """Make the tables as an older version made them."""
+    kind = url.partition(":")[0]
+    script = (SCHEMAS / f"{kind}_{name}.sql").read_text()
+    with Outside(url).connection() as connection:
+        if isinstance(connection, psycopg.Connection):
+            connection.execute(script)
+        else:
+            connection.executescript(script)
+
+
+def fill(url: str) -> dict[str, list[tuple[object, ...]]]:
+    """Rows in the tables of m001; returns them by table."""
+    outside = Outside(url)
+    definition = freeze(load(SMALL.encode(), "small.toml", Caps()), 1)
+    outside.run(
+        "INSERT INTO survey (key, slug, version, definition, sha256, state, changed) "
+        "VALUES (?, 'small', 1, ?, ?, 'open', '2026-11-21')",
+        [1, definition.canonical, definition.sha256],
+    )
+    outside.run("INSERT INTO release VALUES (1, 1, 30)")
+    for number in range(30):
+        outside.run("INSERT INTO seen VALUES (1, ?)", [number.to_bytes(16, "big")])
+    for number in range(30, 37):
+        outside.run(
+            "INSERT INTO inbox VALUES (1, ?, '', ?)", [number.to_bytes(16, "big"), b"\x00\x01"]
+        )
+    for question in (0, 1):
+        outside.run(
+            "INSERT INTO block VALUES (1, '', '', ?, 0, 30, ?)", [question, bytes([question]) * 30]
+        )
+        for place in (-1, question):
+            outside.run("INSERT INTO counts VALUES (1, '', '', ?, ?, 30)", [question, place])
+    outside.run("INSERT INTO researcher VALUES (1, 'ada@example.org', 'hash')")
+    return rows_of(url)
+
+
+def rows_of(url: str) -> dict[str, list[tuple[object, ...]]]:
+    tables = ("survey", "release", "seen", "inbox", "block", "counts", "researcher")
+    return {table: sorted(Outside(url).run(f"SELECT * FROM {table}")) for table in tables}
+
+
+def killed_migration(url: str, statement: str) -> None:
+    """Migrate in a process that is killed right after a statement."""
+    ended = subprocess.run([sys.executable, "-c", KILLED, url, statement], cwd=ROOT, check=False)
+    assert ended.returncode == -signal.SIGKILL
+
+
+def check_it_works(url: str) -> None:
+    store = open_store(url)
+    survey = store.versions("small")[0]
+    assert store.knows_report(survey.key, report(3))
+    assert store.knows_report(survey.key, report(31))
+    store.add_invitations(survey.key, "north", [bytes(32)])
+    add(store, survey, [*random_reports(20), report(99, stratum="north", invitation=bytes(32))])
+    assert store.release(survey.key, 25, side_by_side) == 28
+    assert store.tally(survey.key).n == 58
+    assert sum(store.tally(survey.key).counts[0]) == 58
+    assert store.researcher("ADA@example.org").key == 1
+    store.close_connections()
+
+
+def test_a_database_of_m001_is_upgraded_with_all_its_rows(empty):
+    schema_of("m001", empty)
+    before = fill(empty)
+    store = open_store(empty)
+    assert store.pending_migrations() == STEPS[1:]
+    with pytest.raises(StoreError, match="m002_invitations; run: survey migrate"):
+        store.surveys()
+    assert store.migrate() == STEPS[1:]
+    store.close_connections()
+    assert rows_of(empty) == before
+    check_it_works(empty)
+
+
+def test_an_upgrade_killed_in_the_middle_is_run_again_and_nothing_is_lost(empty):
+    schema_of("m001", empty)
+    before = fill(empty)
+    killed_migration(empty, "CREATE TABLE invitation")
+    assert rows_of(empty) == before
+    store = open_store(empty)
+    assert store.migrate() == STEPS[1:]
+    store.close_connections()
+    assert rows_of(empty) == before
+    check_it_works(empty)
+
+
+@pytest.mark.parametrize("statement", ["CREATE TABLE counts", "CREATE TABLE invitation"])
+def test_the_first_migration_killed_in_the_middle_is_run_again(empty, statement):
+    killed_migration(empty, statement)
+    store = open_store(empty)
+    pending = store.pending_migrations()
+    assert pending == (STEPS if "counts" in statement else STEPS[1:])
+    assert store.migrate() == pending
+    assert store.surveys() == []
+    store.close_connections()
+
+
+def test_migrating_twice_does_nothing_the_second_time(empty):
+    store = open_store(empty)
+    assert store.migrate() == STEPS
+    assert store.migrate() == []
+    assert store.pending_migrations() == []
+    store.close_connections()
+
+
+def test_two_that_migrate_at_once_make_the_tables_once(empty):
+    outcomes: list[object] = []
+
+    def migrate() -> None:
+        store = open_store(empty)
+        try:
+            outcomes.append(store.migrate())
+        except Exception as error:  # noqa: BLE001  whatever it is, the test shows it
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=migrate) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(isinstance(outcome, list) for outcome in outcomes), outcomes
+    assert sorted(step for steps in outcomes for step in steps) == STEPS
+
+
+def test_an_upgraded_database_has_the_tables_of_a_new_one(empty, new_url):
+    schema_of("m001", empty)
+    fresh = new_url()
+    for url in (empty, fresh):
+        store = open_store(url)
+        store.migrate()
+        store.close_connections()
+    assert shape_of(empty) == shape_of(fresh)
+
+
+def shape_of(url: str) -> list[tuple[object, ...]]:
+    if url.startswith("sqlite"):
+        return sorted(Outside(url).run("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+    return sorted(
+        Outside(url).run(
+            "SELECT table_name, column_name, data_type, is_nullable, collation_name "
+            "FROM information_schema.columns WHERE table_schema = current_schema()"
+        )
+        + Outside(url).run("SELECT indexname, indexdef, '', '', '' FROM pg_indexes "
+                           "WHERE schemaname = current_schema()")
+        + Outside(url).run("SELECT tgname::text, pg_get_triggerdef(oid), '', '', '' "
+                           "FROM pg_trigger WHERE NOT tgisinternal")
+    )  # fmt: skip

@@ -1,0 +1,317 @@
+"""What is true of the store on PostgreSQL alone: its server, its heaps, its log, its sessions."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import psycopg
+import pytest
+
+from survey.collect.publication import close, publish
+from survey.errors import SettingsError, StoreBusyError, StoreError
+from survey.questionnaire.native import load
+from survey.settings import Caps, Settings
+from survey.store import StoredReport, open_store, postgres_connections
+from tests.conftest import ROOT, SMALL, TODAY
+from tests.store.databases import PostgresqlServer
+from tests.store.reports import add, random_reports, report, side_by_side
+from tests.store.test_reports import REFUSING
+from tests.store.test_sqlite import FORKING
+
+
+@pytest.fixture
+def settings(postgresql_settings) -> Settings:
+    found: Settings = postgresql_settings
+    return found
+
+
+@pytest.fixture
+def impatient(monkeypatch) -> None:
+    """Whoever waits for a lock gives up at once."""
+    monkeypatch.setitem(postgres_connections.SESSION, "lock_timeout", "100ms")
+
+
+def setting(store, name: str) -> object:
+    with store._writing() as transaction:
+        return transaction.one(f"SHOW {name}")[0]
+
+
+def in_order(values) -> float:
+    """Correlation of values with their places: 1 in order, 0 +- 1/sqrt(n) in none."""
+    return float(np.corrcoef(np.arange(len(values)), np.asarray(values, dtype=float))[0, 1])
+
+
+# -- the server
+
+
+def test_the_server_is_a_recent_one_and_the_role_owns_a_schema_and_nothing_else(
+    store, outside, settings, postgresql
+):
+    ((version, schema, superuser),) = outside.run(
+        "SELECT current_setting('server_version_num')::int, current_schema(), "
+        "(SELECT rolsuper OR rolcreatedb OR rolcreaterole FROM pg_roles "
+        "WHERE rolname = current_user)"
+    )
+    assert version >= 150_000
+    assert (schema, superuser) == ("survey", False)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        outside.run("CREATE TABLE public.other (a int)")
+
+
+def test_acknowledged_means_on_disk_whatever_the_role_s_own_setting(store, settings, postgresql):
+    with postgresql.administrator() as connection:
+        name = postgresql.name(settings.database)
+        connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
+    own = open_store(settings.database)
+    try:
+        assert setting(own, "synchronous_commit") == "on"
+        assert setting(own, "statement_timeout") == "30s"
+        assert setting(own, "lock_timeout") == "5s"
+    finally:
+        own.close_connections()
+
+
+def test_a_server_that_does_not_wait_for_its_disk_is_refused(store, settings, postgresql):
+    def switch(value: str) -> None:
+        with postgresql.administrator() as connection:
+            connection.execute(f"ALTER SYSTEM SET fsync = {value}")
+            connection.execute("SELECT pg_reload_conf()")
+            # The server's processes read it one by one; a new session always has it.
+            while connection.execute("SHOW fsync").fetchone() != (value,):
+                pass
+
+    switch("off")
+    try:
+        with pytest.raises(StoreError, match="fsync = off"):
+            open_store(settings.database).surveys()
+    finally:
+        switch("on")
+
+
+def test_connections_that_the_server_cut_are_replaced(store, small, settings, postgresql):
+    add(store, small, [report(1)])
+    with postgresql.administrator() as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'survey'"
+        )
+    add(store, small, [report(2)])
+    assert store.waiting(small.key) == 2
+
+
+@pytest.mark.long
+def test_a_restarted_server_is_found_again_and_nothing_acknowledged_is_lost():
+    with TemporaryDirectory(prefix="survey-postgresql-") as directory:
+        own = PostgresqlServer(Path(directory))
+        store = open_store(own.fresh())
+        small = publish(store, load(SMALL.encode(), "small.toml", Caps()), TODAY)
+        add(store, small, [report(1)])
+        own.stop_at_once()
+        with pytest.raises(StoreBusyError):
+            store.add_reports([(small.key, report(2))])
+        own.start_again()
+        add(store, small, [report(1), report(2)])
+        assert store.waiting(small.key) == 2
+        store.close_connections()
+        own.server.cleanup()
+
+
+def test_a_connection_that_breaks_in_a_transaction_is_busy_and_nothing_is_stored(
+    store, small, postgresql
+):
+    def breaks(groups):
+        with postgresql.administrator() as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE application_name = 'survey'"
+            )
+        return side_by_side(groups)
+
+    add(store, small, random_reports(30))
+    with pytest.raises(StoreBusyError):
+        store.release(small.key, 25, breaks)
+    assert (store.waiting(small.key), store.released(small.key)) == (30, 0)
+    assert store.release(small.key, 25, side_by_side) == 30
+
+
+def test_a_server_that_is_not_there_is_busy(monkeypatch, tmp_path):
+    store = open_store(f"postgresql://survey:hidden@/x?host={tmp_path}")
+    for use in (store.surveys, store.pending_migrations, store.migrate):
+        with pytest.raises(StoreBusyError) as refusal:
+            use()
+        assert "hidden" not in str(refusal.value)
+
+
+def test_locked_tables_are_busy_and_nothing_is_stored(impatient, store, small, outside):
+    with outside.connection() as blocker:
+        blocker.execute("BEGIN")
+        blocker.execute("LOCK TABLE inbox IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(StoreBusyError, match="lock timeout"):
+            store.add_reports([(small.key, report(1))])
+        blocker.execute("ROLLBACK")
+    assert store.waiting(small.key) == 0
+    add(store, small, [report(1)])
+
+
+def test_a_commit_that_the_server_turned_into_a_rollback_is_not_taken_for_one(store):
+    def fail_unnoticed() -> None:
+        with store._writing() as transaction, contextlib.suppress(psycopg.Error):
+            transaction.change("DELETE FROM nowhere")
+
+    with pytest.raises(StoreError, match="ROLLBACK"):
+        fail_unnoticed()
+
+
+def test_a_forked_child_uses_nothing_of_its_parent_s(settings, store, small):
+    subprocess.run([sys.executable, "-c", FORKING, settings.database], cwd=ROOT, check=True)
+
+
+def test_a_missing_schema_or_table_is_refused_with_what_to_do(postgresql, settings):
+    url = postgresql.fresh("unmigrated")
+    try:
+        store = open_store(url)
+        assert store.pending_migrations() == ["m001_foundation", "m002_invitations"]
+        with pytest.raises(StoreError, match="run: survey migrate"):
+            store.surveys()
+        with postgresql.administrator(postgresql.name(url)) as connection:
+            connection.execute("DROP SCHEMA survey")
+            connection.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
+        with pytest.raises(StoreError, match="CREATE SCHEMA survey AUTHORIZATION"):
+            store.migrate()
+    finally:
+        postgresql.drop(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://u:hidden@[h/x", "postgresql://u:hidden@h/x?y=z", "postgresql://u:hidden@h/%0"],
+)
+def test_a_url_that_cannot_be_read_is_refused_without_repeating_its_password(url):
+    with pytest.raises(SettingsError, match="postgresql://USER:PASSWORD@HOST/DATABASE") as refusal:
+        open_store(url)
+    assert "hidden" not in str(refusal.value)
+    assert refusal.value.__suppress_context__
+
+
+def test_without_psycopg_the_extra_is_named(monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *others, **named):
+        if name.startswith("psycopg"):
+            raise ModuleNotFoundError(name)
+        return real(name, *others, **named)
+
+    for module in [name for name in sys.modules if name.startswith("survey.store.postgres")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(SettingsError, match=r"ldp-survey\[postgresql\]"):
+        open_store("postgresql://survey@host/x")
+
+
+def test_a_store_on_a_file_does_not_import_psycopg():
+    program = "import sys, survey.store as s; s.open_store('sqlite:///x'); print(*sys.modules)"
+    modules = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert "survey.store.sqlite" in modules
+    assert not [name for name in modules if name.startswith("psycopg")]
+
+
+# -- what a heap and a log keep
+
+
+@pytest.mark.security
+def test_after_a_release_no_heap_tells_the_order_of_arrival(store, small, outside):
+    """`ctid` is the place in the heap, `xmin` the transaction: neither may follow the arrival."""
+    reports = [StoredReport(os.urandom(16), "", bytes([i // 1400, 0])) for i in range(4000)]
+    # Reports of one commit are kept in the order of their ids: what counts is whose came first.
+    arrival = {each.id: place // 100 for place, each in enumerate(reports)}
+    for start in range(0, 4000, 100):
+        add(store, small, reports[start : start + 100])
+    before = outside.run("SELECT id FROM inbox ORDER BY ctid")
+    assert in_order([arrival[id_] for (id_,) in before]) > 0.95  # what there is to be afraid of
+    assert store.release(small.key, 25, side_by_side, most=2000) == 2000
+    store.tidy_after_release(small.key)
+    for table in ("inbox", "seen"):
+        rows = outside.run(f"SELECT id FROM {table} ORDER BY ctid")
+        assert len(rows) == 2000
+        assert abs(in_order([arrival[id_] for (id_,) in rows])) < 0.12
+    assert len(outside.run("SELECT DISTINCT xmin::text FROM seen")) == 1
+    close(store, "small", TODAY)
+    assert outside.run("SELECT pg_relation_size('inbox')") == [(0,)]
+    ((data,),) = outside.run("SELECT data FROM block WHERE question = 0")
+    assert abs(in_order(list(data))) < 0.08
+
+
+@pytest.mark.security
+def test_after_a_release_no_invitation_leads_to_its_report_or_tells_when_it_was_spent(
+    store, small, outside
+):
+    tokens = [os.urandom(32) for _ in range(400)]
+    order = {token: place for place, token in enumerate(tokens)}
+    store.add_invitations(small.key, "north", tokens)
+    for number in range(300):
+        add(store, small, [report(number, stratum="north", invitation=tokens[number])])
+    linked = "SELECT count(*) FROM invitation JOIN inbox ON invitation.xmin = inbox.xmin"
+    assert outside.run(linked) == [(300,)]  # what there is to be afraid of
+    assert store.release(small.key, 25, side_by_side, most=150) == 150
+    store.tidy_after_release(small.key)
+    assert outside.run(linked) == [(0,)]
+    spent = outside.run(
+        "SELECT token_hash, xmin::text FROM invitation WHERE spent = 1 ORDER BY ctid"
+    )
+    assert len(spent) == 300
+    assert len({transaction for _, transaction in spent}) == 1
+    assert abs(in_order([order[token] for token, _ in spent])) < 0.3
+    # One more, and again: all of them move together.
+    add(store, small, [report(300, stratum="north", invitation=tokens[300])])
+    store.release(small.key, 25, side_by_side)
+    store.tidy_after_release(small.key)
+    spent = outside.run("SELECT DISTINCT xmin::text FROM invitation WHERE spent = 1")
+    assert len(spent) == 1
+
+
+def test_a_reader_does_not_hold_up_what_tidies_and_it_is_done_afterwards(store, small, outside):
+    add(store, small, random_reports(30))
+    with outside.connection() as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM inbox").fetchone()
+        assert store.release(small.key, 25, side_by_side) == 30
+        store.tidy_after_release(small.key)
+        reader.execute("ROLLBACK")
+    assert store.has_free_pages()
+    store.finish_tidying()
+    assert not store.has_free_pages()
+    assert outside.run("SELECT pg_relation_size('inbox')") == [(0,)]
+
+
+@pytest.mark.security
+def test_no_line_of_the_server_s_log_holds_anything_of_a_report(
+    impatient, store, small, outside, postgresql
+):
+    for statement in REFUSING["postgresql"]:
+        outside.run(statement)
+    secret = bytes.fromhex("c0ffee") * 5 + b"\x01"
+    bad = StoredReport(secret, "planted-stratum", b"\xee\xee")
+    good = StoredReport(secret, "planted-stratum", b"\x00\x01")
+    already = postgresql.log.stat().st_size
+    store.add_reports([(small.key, bad), (small.key, report(1))])
+    store.add_reports([(small.key, good), (small.key, good)])
+    with outside.connection() as blocker:
+        blocker.execute("BEGIN")
+        blocker.execute("LOCK TABLE inbox IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(StoreBusyError):
+            store.add_reports([(small.key, good)])
+        blocker.execute("ROLLBACK")
+    lines = postgresql.log.read_bytes()[already:].lower()
+    assert b"a page is damaged" in lines
+    assert b"lock timeout" in lines
+    for trace in (b"c0ffee", b"planted", b"eeee", secret):
+        assert trace not in lines

@@ -1,0 +1,202 @@
+"""The contract of a store, on both databases: portions, buckets, blocks and counts of a release."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from survey.errors import NotFoundError
+from survey.questionnaire.definition import freeze
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from survey.store import ASKED, Sealed, StoredReport
+from survey.store.sql.releasing import portion
+from tests.conftest import SMALL
+from tests.store.reports import add, random_reports, report, side_by_side
+
+
+def test_nothing_is_readable_before_25_reports_are_released_together(store, small):
+    add(store, small, [report(number) for number in range(24)])
+    assert store.release(small.key, 25, side_by_side) == 0
+    assert (store.tally(small.key).n, store.released(small.key)) == (0, 0)
+    assert list(store.blocks(small.key, 0)) == []
+    assert store.tallies(small.key) == {}
+    add(store, small, [report(24)])
+    assert store.release(small.key, 25, side_by_side) == 25
+    assert store.tally(small.key).counts == [[25, 0, 0], [0, 25, 0]]
+    assert store.waiting(small.key) == 0
+
+
+def test_a_release_without_anything_to_release_does_nothing(store, small):
+    assert store.release(small.key, 0, side_by_side) == 0
+    assert store.tally(small.key).release == 0
+
+
+def test_a_portion_is_the_first_ids_and_what_is_left_is_enough_for_another(store, small):
+    add(store, small, [report(number) for number in range(101)])
+    portions = []
+    while n := store.release(small.key, 25, side_by_side, most=40):
+        portions.append(n)
+        assert store.waiting(small.key) == 101 - sum(portions)
+        left = [store.knows_report(small.key, report(number)) for number in range(101)]
+        assert all(left)
+    assert portions == [34, 34, 33]
+    assert (store.tally(small.key).n, store.tally(small.key).release) == (101, 3)
+
+
+@pytest.mark.parametrize("minimum", [1, 25, 30_000, 65_536])
+@pytest.mark.parametrize("most", [25, 16_384])
+def test_whatever_waits_a_portion_never_leaves_fewer_than_the_minimum(minimum, most):
+    for waiting in [*range(1, 200), *range(60_000, 140_000, 977)]:
+        n = portion(waiting, minimum, most)
+        left = waiting - n
+        assert left == waiting if waiting < minimum else minimum <= n
+        assert left == 0 or left >= minimum or waiting < minimum
+        assert n <= max(most, 2 * minimum)
+
+
+def test_what_is_sealed_is_what_waited_by_stratum_with_the_newest_block(store, small):
+    store.add_invitations(small.key, "north", [bytes(31) + b"\x01"])
+    given = []
+
+    def look(groups) -> Sealed:
+        given.append(list(groups))
+        return side_by_side(groups)
+
+    north = report(9, b"\x02\x02", stratum="north", invitation=bytes(31) + b"\x01")
+    add(store, small, [report(2, b"\x01\x01"), report(1, b"\x00\x02"), north])
+    store.release(small.key, 1, look, bucket="2026-11-21")
+    add(store, small, [report(3, b"\x02\x00")])
+    store.release(small.key, 1, look, bucket="2026-11-21")
+    add(store, small, [report(4, b"\x02\x01")])
+    store.release(small.key, 1, look, bucket="2026-11-22")
+    ((first, other), (again,), (next_day,)) = given
+    assert (first.stratum, first.bucket, first.last) == ("", "2026-11-21", None)
+    assert list(first.codes) == [b"\x00\x02", b"\x01\x01"]
+    assert (other.stratum, list(other.codes)) == ("north", [b"\x02\x02"])
+    assert (again.last.number, list(again.last.columns)) == (0, [b"\x00\x01", b"\x02\x01"])
+    assert next_day.last is None
+
+
+def test_tallies_by_stratum_and_bucket_add_up_to_the_tally(store, small):
+    tokens = [number.to_bytes(32, "big") for number in range(40)]
+    store.add_invitations(small.key, "north", tokens)
+    for bucket in ("2026-W47", "2026-W48"):
+        first = 0 if bucket == "2026-W47" else 20
+        add(store, small, random_reports(30))
+        invited = range(first, first + 20)
+        add(
+            store,
+            small,
+            [report(n, bytes([n % 3, 0]), stratum="north", invitation=tokens[n]) for n in invited],
+        )
+        store.release(small.key, 25, side_by_side, bucket=bucket)
+    tallies = store.tallies(small.key)
+    assert {group: tally.n for group, tally in tallies.items()} == {
+        ("", "2026-W47"): 30,
+        ("", "2026-W48"): 30,
+        ("north", "2026-W47"): 20,
+        ("north", "2026-W48"): 20,
+    }
+    whole = store.tally(small.key)
+    for question in (0, 1):
+        assert whole.asked[question] == sum(t.asked[question] for t in tallies.values()) == 100
+        for option in range(3):
+            parts = sum(t.counts[question][option] for t in tallies.values())
+            assert whole.counts[question][option] == parts
+    assert {tally.release for tally in tallies.values()} == {whole.release} == {2}
+
+
+def test_counts_and_blocks_agree_after_many_releases(store, small):
+    sent = Counter()
+    for step in range(6):
+        batch = random_reports(25 + 10 * step)
+        add(store, small, batch)
+        sent.update(each.codes for each in batch)
+        store.release(small.key, 25, side_by_side)
+    pairs: Counter[bytes] = Counter()
+    for first, second in store.block_columns(small.key, [0, 1]):
+        assert (first.question, second.question, first.block) == (0, 1, second.block)
+        pairs.update(bytes(pair) for pair in zip(first.data, second.data, strict=True))
+    assert pairs == sent
+    tally = store.tally(small.key)
+    assert tally.n == sent.total()
+    for question in (0, 1):
+        counted = Counter(code for b in store.blocks(small.key, question) for code in b.data)
+        assert tally.counts[question] == [counted[option] for option in range(3)]
+
+
+def test_questions_come_in_the_order_in_which_they_are_asked_for(store, small):
+    add(store, small, [report(1, b"\x01\x02")])
+    store.release(small.key, 1, side_by_side)
+    assert [
+        [(column.question, column.data) for column in columns]
+        for columns in store.block_columns(small.key, [1, 0, 1])
+    ] == [[(1, b"\x02"), (0, b"\x01"), (1, b"\x02")]]
+    with pytest.raises(NotFoundError, match="question 7"):
+        list(store.block_columns(small.key, [0, 7]))
+
+
+def test_blocks_stream_from_one_state_whatever_is_released_meanwhile(store, small):
+    add(store, small, [report(1, b"\x01\x02")])
+    store.release(small.key, 1, side_by_side, bucket="a")
+    add(store, small, [report(2, b"\x01\x02")])
+    store.release(small.key, 1, side_by_side, bucket="b")
+    stream = store.blocks(small.key, 0)
+    seen = [next(stream)]
+    # The same thread goes on working with the store in the middle of it.
+    add(store, small, [report(number) for number in range(3, 40)])
+    store.release(small.key, 1, side_by_side, bucket="b")
+    seen += list(stream)
+    assert [(block.bucket, block.n) for block in seen] == [("a", 1), ("b", 1)]
+    assert [block.n for block in store.blocks(small.key, 0)] == [1, 38]
+
+
+def test_a_release_whose_sealing_fails_leaves_everything_waiting(store, small):
+    add(store, small, [report(number) for number in range(30)])
+
+    def fails(groups):
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        store.release(small.key, 25, fails)
+    assert store.waiting(small.key) == 30
+    assert store.tally(small.key).release == 0
+    assert store.release(small.key, 25, side_by_side) == 30
+
+
+def test_surveys_are_released_apart(store, small):
+    other = store.publish(small_of_another_slug(), small.changed)
+    add(store, small, [report(number) for number in range(30)])
+    add(store, other, [report(number, b"\x02\x02") for number in range(26)])
+    assert store.release(small.key, 25, side_by_side) == 30
+    assert (store.waiting(other.key), store.tally(other.key).n) == (26, 0)
+    assert store.release(other.key, 25, side_by_side) == 26
+    assert store.tally(other.key).counts[0] == [0, 0, 26]
+    store.forget_ids(small.key)
+    assert store.knows_report(other.key, report(1, b"\x02\x02"))
+
+
+def small_of_another_slug():
+    text = SMALL.replace('slug = "small"', 'slug = "other"')
+    return freeze(load(text.encode(), "other.toml", Caps()), 1)
+
+
+def test_tidying_and_rewriting_lose_nothing(store, small):
+    add(store, small, [report(number) for number in range(60)])
+    assert store.release(small.key, 25, side_by_side, most=30) == 30
+    store.tidy_after_release(small.key)
+    store.finish_tidying()
+    store.vacuum()
+    assert (store.waiting(small.key), store.tally(small.key).n) == (30, 30)
+    assert store.tally(small.key).asked == [30, 30]
+    assert [block.n for block in store.blocks(small.key, 1)] == [30]
+    assert all(store.knows_report(small.key, report(number)) for number in range(60))
+
+
+def test_the_places_of_counts_are_those_of_the_channel_and_asked(store, small, outside):
+    add(store, small, [StoredReport(bytes(16), "", b"\x02\x01")])
+    store.release(small.key, 1, side_by_side)
+    rows = outside.run("SELECT question, option, n FROM counts ORDER BY question, option")
+    assert rows == [(0, ASKED, 1), (0, 2, 1), (1, ASKED, 1), (1, 1, 1)]

@@ -1,0 +1,276 @@
+"""The contract of a store, on both databases: each report exactly once, each with its verdict."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from survey.errors import ClosedError, ConflictError, NotFoundError, ReportError, StoreError
+from survey.store import StoredReport, open_store
+from tests.conftest import TODAY
+from tests.store.reports import add, random_reports, report, side_by_side
+
+REFUSING = {
+    "sqlite": [
+        "CREATE TRIGGER poisoned BEFORE INSERT ON inbox WHEN NEW.codes = X'EEEE' "
+        "BEGIN SELECT RAISE(ABORT, 'a page is damaged'); END"
+    ],
+    "postgresql": [
+        "CREATE FUNCTION poisoned() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'a page is damaged' USING ERRCODE = 'data_corrupted'; END $$",
+        "CREATE TRIGGER poisoned BEFORE INSERT ON inbox FOR EACH ROW "
+        "WHEN (NEW.codes = '\\xEEEE') EXECUTE FUNCTION poisoned()",
+    ],
+}
+
+
+def verdicts(store, survey, reports) -> list[str]:
+    """Each report's verdict by the name of its class; "" for those that are stored."""
+    found = store.add_reports([(survey.key, each) for each in reports])
+    return [type(each).__name__ if each else "" for each in found]
+
+
+def hashes(*numbers: int) -> list[bytes]:
+    return [number.to_bytes(32, "big") for number in numbers]
+
+
+def test_a_resent_report_is_stored_once(store, small):
+    for _ in range(3):
+        assert verdicts(store, small, [report(1), report(2)]) == ["", ""]
+    assert store.waiting(small.key) == 2
+
+
+def test_the_same_report_several_times_in_a_batch_is_stored_once(store, small):
+    assert verdicts(store, small, [report(1), report(2), report(1)]) == ["", "", ""]
+    assert store.waiting(small.key) == 2
+
+
+def test_nothing_is_added_by_an_empty_batch(store, small):
+    assert store.add_reports([]) == []
+
+
+@pytest.mark.parametrize("other", [b"\x01\x01", b"\x00\x00"])
+def test_the_same_id_with_other_codes_is_a_conflict_and_changes_nothing(store, small, other):
+    add(store, small, [report(1)])
+    assert verdicts(store, small, [report(1, other), report(2)]) == ["ConflictError", ""]
+    assert store.waiting(small.key) == 2
+    assert store.knows_report(small.key, report(1))
+    with pytest.raises(ConflictError):
+        store.knows_report(small.key, report(1, other))
+
+
+def test_of_two_reports_with_one_id_in_a_batch_the_first_is_stored(store, small):
+    sent = [report(1), report(1, b"\x01\x01"), report(1)]
+    assert verdicts(store, small, sent) == ["", "ConflictError", ""]
+    assert store.waiting(small.key) == 1
+
+
+def test_a_released_report_is_still_known_by_its_id(store, small):
+    add(store, small, [report(number) for number in range(30)])
+    assert store.release(small.key, 25, side_by_side) == 30
+    assert verdicts(store, small, [report(3), report(30)]) == ["", ""]
+    assert (store.waiting(small.key), store.tally(small.key).n) == (1, 30)
+    assert store.knows_report(small.key, report(3))
+
+
+def test_a_forgotten_id_is_not_known_any_more(store, small):
+    add(store, small, [report(1)])
+    store.release(small.key, 1, side_by_side)
+    store.forget_ids(small.key)
+    assert not store.knows_report(small.key, report(1))
+
+
+def test_a_closed_survey_takes_nothing_new_and_its_neighbour_everything(store, small):
+    add(store, small, [report(1)])
+    store.close_survey("small", TODAY)
+    assert verdicts(store, small, [report(1), report(2), report(1, b"\x01\x01")]) == [
+        "",
+        "ClosedError",
+        "ConflictError",
+    ]
+    assert store.waiting(small.key) == 1
+
+
+def test_a_survey_that_is_not_there_takes_nothing(store, small):
+    found = store.add_reports([(small.key, report(1)), (99, report(2))])
+    assert found[0] is None
+    assert isinstance(found[1], ClosedError)
+
+
+def test_a_report_that_the_database_refuses_fails_alone(store, small, settings, outside):
+    for statement in REFUSING[settings.database.partition(":")[0]]:
+        outside.run(statement)
+    bad = report(2, b"\xee\xee")
+    sent = [report(1), bad, report(3), report(1, b"\x01\x01"), bad]
+    assert verdicts(store, small, sent) == ["", "StoreError", "", "ConflictError", "StoreError"]
+    assert store.waiting(small.key) == 2
+    (_, refusal) = store.add_reports([(small.key, report(4)), (small.key, bad)])
+    assert "a page is damaged" in str(refusal)
+    assert store.waiting(small.key) == 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"id": b"\x00" * 15}, "16 bytes, not 15"),
+        ({"invitation": b"\x00" * 31}, "32 bytes, not 31"),
+        ({"stratum": "a\0b"}, "NUL"),
+    ],
+)
+def test_a_report_that_no_store_can_keep_is_not_made(fields, wrong):
+    with pytest.raises(ReportError, match=wrong):
+        StoredReport(**{"id": b"\x00" * 16, "stratum": "", "codes": b"", **fields})
+
+
+# -- invitations
+
+
+def test_an_invitation_is_spent_with_its_report_and_a_resent_report_is_known(store, small):
+    store.add_invitations(small.key, "north", hashes(1, 2))
+    first = report(1, stratum="north", invitation=hashes(1)[0])
+    second = report(2, stratum="north", invitation=hashes(1)[0])
+    assert verdicts(store, small, [first]) == [""]
+    assert verdicts(store, small, [first, second]) == ["", "ConflictError"]
+    assert not store.knows_report(small.key, second)
+    store.release(small.key, 1, side_by_side)
+    assert verdicts(store, small, [first, second]) == ["", "ConflictError"]
+
+
+def test_an_invitation_is_spent_once_in_a_batch_too(store, small):
+    store.add_invitations(small.key, "north", hashes(1, 2))
+    sent = [report(n, stratum="north", invitation=hashes(1 + n // 2)[0]) for n in range(4)]
+    assert verdicts(store, small, sent) == ["", "ConflictError", "", "ConflictError"]
+    assert store.waiting(small.key) == 2
+
+
+@pytest.mark.parametrize(
+    ("stratum", "token"), [("south", 1), ("", 1), ("north", 3)], ids=["other", "none", "unknown"]
+)
+def test_an_unknown_invitation_or_one_of_another_stratum_lets_nothing_in_and_stays_unspent(
+    store, small, stratum, token
+):
+    store.add_invitations(small.key, "north", hashes(1))
+    sent = [report(1, stratum=stratum, invitation=hashes(token)[0]), report(2)]
+    assert verdicts(store, small, sent) == ["ConflictError", ""]
+    good = report(3, stratum="north", invitation=hashes(1)[0])
+    assert verdicts(store, small, [good]) == [""]
+
+
+def test_an_invitation_is_issued_once_for_a_survey_that_is_there(store, small):
+    store.add_invitations(small.key, "north", hashes(1))
+    with pytest.raises(ConflictError, match="issued before"):
+        store.add_invitations(small.key, "south", hashes(2, 1))
+    with pytest.raises(NotFoundError, match="99"):
+        store.add_invitations(99, "north", hashes(3))
+    # None of a refused lot is issued.
+    sent = report(1, stratum="south", invitation=hashes(2)[0])
+    assert verdicts(store, small, [sent]) == ["ConflictError"]
+
+
+# -- many at once
+
+
+def at_once(settings, works) -> list[object]:
+    """Run each work with a store of its own, all at the same time; what they return or raise."""
+    outcomes: list[object] = [None] * len(works)
+    start = threading.Barrier(len(works))
+
+    def run(place: int) -> None:
+        own = open_store(settings.database)
+        try:
+            own.surveys()  # connects
+            start.wait(30)
+            outcomes[place] = works[place](own)
+        except Exception as error:  # noqa: BLE001  whatever it is, the test shows it
+            outcomes[place] = error
+        finally:
+            own.close_connections()
+
+    threads = [threading.Thread(target=run, args=[place]) for place in range(len(works))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes
+
+
+def test_the_same_reports_from_many_stores_at_once_are_stored_once(store, settings, small):
+    sent = [(small.key, report(number)) for number in range(20)]
+    works = [
+        lambda own, order=order: own.add_reports(sent[::order]) for order in (1, -1) for _ in "1234"
+    ]
+    assert at_once(settings, works) == [[None] * 20] * 8
+    assert store.waiting(small.key) == 20
+
+
+def test_an_invitation_sent_by_many_at_once_lets_one_in(store, settings, small):
+    store.add_invitations(small.key, "north", hashes(*range(10)))
+
+    def send(own, person: int):
+        tokens = range(10) if person % 2 else range(9, -1, -1)
+        return own.add_reports(
+            [
+                (small.key, report(100 * person + n, stratum="north", invitation=hashes(n)[0]))
+                for n in tokens
+            ]
+        )
+
+    outcomes = at_once(settings, [lambda own, p=p: send(own, p) for p in range(1, 7)])
+    taken = [verdict for outcome in outcomes for verdict in outcome]
+    assert taken.count(None) == store.waiting(small.key) == 10
+    assert sum(isinstance(verdict, ConflictError) for verdict in taken) == 50
+
+
+def test_no_report_is_doubled_or_lost_between_senders_and_two_that_release(store, settings, small):
+    """Each report is sent twice while others release: its one codes are a 1 in every tally."""
+    reports = random_reports(600)
+    done = threading.Event()
+
+    def keep_releasing(own):
+        n = 0
+        while not done.is_set():
+            n += own.release(small.key, 25, side_by_side, most=50)
+        return n
+
+    def send(own):
+        for start in range(0, 600, 20):
+            add(own, small, reports[start : start + 20])
+            add(own, small, reports[max(0, start - 40) : start + 20])
+        done.set()
+
+    released = at_once(settings, [keep_releasing, keep_releasing, send, send])
+    assert released[2:] == [None, None]
+    released += [store.release(small.key, 1, side_by_side, most=10_000)]
+    assert sum(filter(None, released)) == store.tally(small.key).n == 600
+    assert [column.n for column in store.blocks(small.key, 0)] == [600]
+
+
+def test_nothing_comes_into_a_survey_after_it_was_closed(store, settings, small):
+    """Whatever was acknowledged waits when the closing returns, and no more comes."""
+    counted = []
+
+    def close(own):
+        own.close_survey("small", TODAY)
+        counted.append(own.waiting(small.key))
+
+    def send(own, person):
+        sent = [
+            own.add_reports([(small.key, report(1000 * person + number))])[0]
+            for number in range(100)
+        ]
+        return sum(verdict is None for verdict in sent)
+
+    works = [lambda own, p=p: send(own, p) for p in range(1, 4)]
+    outcomes = at_once(settings, [close, *works])
+    assert outcomes[0] is None
+    assert counted == [sum(outcomes[1:])] == [store.waiting(small.key)]
+
+
+def test_a_store_error_names_no_code_of_a_report(store, small, settings, outside):
+    for statement in REFUSING[settings.database.partition(":")[0]]:
+        outside.run(statement)
+    (refusal,) = store.add_reports([(small.key, report(0x5EC2E7, b"\xee\xee"))])
+    assert isinstance(refusal, StoreError)
+    assert "5ec2e7" not in str(refusal).lower()
+    assert "eeee" not in str(refusal).lower()

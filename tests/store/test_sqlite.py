@@ -1,0 +1,291 @@
+"""What is true of the store on a SQLite file alone: its disk, its files, its queue of writers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from survey.collect.publication import close
+from survey.collect.release import release
+from survey.errors import StoreBusyError, StoreError
+from survey.store import StoredReport, open_store, sqlite_connections
+from survey.store.sqlite_turn import WriteTurn
+from tests.conftest import ROOT, TODAY
+from tests.store.reports import add, random_reports, report
+
+HOLDING = """
+import sys
+from pathlib import Path
+from survey.store.sqlite_turn import WriteTurn
+with WriteTurn(Path(sys.argv[1])).taken(5):
+    print("taken", flush=True)
+    sys.stdin.read()
+"""
+
+WRITING = """
+import sys, time
+from pathlib import Path
+from survey.store.sqlite_turn import WriteTurn
+turn, log = WriteTurn(Path(sys.argv[1])), open(sys.argv[2], "a")
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(50):
+    with turn.taken(30):
+        log.write(sys.argv[3])
+        log.flush()
+        time.sleep(0.002)  # as long as a disk takes
+"""
+
+FORKING = """
+import os, sys
+from survey.store import StoredReport, open_store
+store = open_store(sys.argv[1])
+key = store.surveys()[0].key
+one, other = StoredReport(bytes(16), "", bytes(2)), StoredReport(b"\\1" * 16, "", bytes(2))
+assert store.add_reports([(key, one)]) == [None]
+child = os.fork()
+if child == 0:
+    ended = store.add_reports([(key, other)]) == [None] and store.knows_report(key, one)
+    os._exit(0 if ended else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert store.knows_report(key, other) and store.waiting(key) == 2
+store.close_connections()
+"""
+
+
+@pytest.fixture
+def settings(sqlite_settings):
+    return sqlite_settings
+
+
+@pytest.fixture
+def path(settings) -> Path:
+    return Path(settings.database.removeprefix("sqlite:///"))
+
+
+@pytest.fixture
+def impatient(monkeypatch) -> None:
+    """Writers give up at once."""
+    monkeypatch.setattr(sqlite_connections, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(
+        sqlite_connections,
+        "PRAGMAS",
+        ("PRAGMA busy_timeout = 100", *sqlite_connections.PRAGMAS[1:]),
+    )
+
+
+# -- the disk and the files
+
+
+def test_every_connection_waits_for_the_disk(store, small):
+    with store._looking() as looking, store._streaming() as streaming:
+        for transaction in (looking, streaming):
+            assert transaction.one("PRAGMA synchronous") == (2,)
+            assert transaction.one("PRAGMA journal_mode") == ("wal",)
+            assert transaction.one("PRAGMA secure_delete") == (1,)
+            assert transaction.one("PRAGMA foreign_keys") == (1,)
+
+
+@pytest.mark.security
+def test_the_database_is_readable_by_its_owner_alone(path, store, small):
+    add(store, small, [report(1)])
+    assert {file.name for file in path.parent.iterdir()} == {
+        path.name + end for end in ("", "-wal", "-shm", ".lock", ".door")
+    }
+    for file in path.parent.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_missing_or_outdated_database_is_refused_with_the_command_to_run(tmp_path):
+    missing = open_store(f"sqlite:///{tmp_path / 'none.db'}")
+    assert missing.pending_migrations()
+    with pytest.raises(StoreError, match="survey migrate"):
+        missing.surveys()
+    assert not (tmp_path / "none.db").exists()
+    outdated = tmp_path / "empty.db"
+    outdated.touch(mode=0o600)
+    with pytest.raises(StoreError, match="survey migrate"):
+        open_store(f"sqlite:///{outdated}").surveys()
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path):
+    (tmp_path / "text.db").write_text("not a database, and longer than a header " * 20)
+    store = open_store(f"sqlite:///{tmp_path / 'text.db'}")
+    for use in (store.surveys, store.migrate, store.pending_migrations):
+        with pytest.raises(StoreError, match="not a database"):
+            use()
+
+
+@pytest.mark.security
+def test_a_definition_is_not_replaced_by_sqlite_s_own_way_of_replacing(outside, small):
+    with pytest.raises(sqlite3.IntegrityError, match="never replaced"):
+        outside.run("INSERT OR REPLACE INTO survey SELECT * FROM survey")
+
+
+@pytest.mark.security
+def test_report_tables_have_no_clock_no_address_and_no_order(outside, store):
+    for table in ("inbox", "seen", "block", "counts", "invitation"):
+        ((statement,),) = outside.run("SELECT sql FROM sqlite_master WHERE name = ?", [table])
+        assert "WITHOUT ROWID" in statement
+        names = {row[1] for row in outside.run(f"PRAGMA table_info({table})")}
+        assert names <= {
+            *("survey", "id", "stratum", "codes", "bucket", "question", "block", "n", "data"),
+            *("option", "token_hash", "spent"),
+        }
+
+
+@pytest.mark.security
+def test_nothing_of_single_reports_stays_in_the_files_after_close(store, path, small):
+    reports = random_reports(60)
+    add(store, small, reports)
+    close(store, "small", TODAY)
+    store.forget_ids(small.key)
+    store.vacuum()
+    content = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    assert not [each for each in reports if each.id in content]
+
+
+@pytest.mark.security
+def test_no_arrival_order_in_the_files_pages_after_close(store, small, outside):
+    """Reports come in the order of their codes; the file holds them in no order: .50 +- .02."""
+    reports = [StoredReport(os.urandom(16), "", bytes([i // 1400, 0])) for i in range(4000)]
+    for start in range(0, 4000, 100):
+        add(store, small, reports[start : start + 100])
+    close(store, "small", TODAY)
+    ((data,),) = outside.run("SELECT data FROM block WHERE question = 0")
+    codes = np.frombuffer(data, np.uint8).astype(int)
+    steps = np.diff(codes)
+    assert abs((steps > 0).sum() / (steps != 0).sum() - 0.5) < 0.02
+    # A file that kept the order would have two steps up and none down.
+    assert (steps != 0).sum() > 1000
+
+
+def test_rewriting_leaves_no_free_pages(store, small):
+    add(store, small, random_reports(3000))
+    assert release(store, small, 25) == 3000
+    assert store.has_free_pages()
+    store.vacuum()
+    assert not store.has_free_pages()
+
+
+def test_a_reader_never_holds_up_a_release_and_the_log_is_cut_afterwards(
+    store, small, path, outside
+):
+    add(store, small, [report(number) for number in range(30)])
+    log = path.with_name(path.name + "-wal")
+    with outside.connection() as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM inbox").fetchone()
+        assert release(store, small, 25) == 30
+        assert log.stat().st_size > 0
+    store.finish_tidying()
+    assert log.stat().st_size == 0
+
+
+# -- locked, and then not
+
+
+def test_a_database_locked_from_outside_is_busy_and_nothing_is_stored(
+    impatient, store, outside, small
+):
+    with outside.connection() as blocker:
+        blocker.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreBusyError, match="locked"):
+            store.add_reports([(small.key, report(1))])
+    assert store.waiting(small.key) == 0
+    add(store, small, [report(1)])
+
+
+def test_a_writer_that_keeps_its_turn_makes_others_busy_until_it_is_killed(
+    impatient, store, path, small
+):
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDING, path],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as holder:
+        assert holder.stdout.readline() == b"taken\n"
+        for _ in range(2):
+            with pytest.raises(StoreBusyError, match="another process"):
+                store.add_reports([(small.key, report(1))])
+        assert store.waiting(small.key) == 0  # reading goes on
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+    for number in range(3):
+        add(store, small, [report(number)])
+    assert store.waiting(small.key) == 3
+
+
+def test_a_turn_that_comes_after_its_waiter_gave_up_is_given_on(store, path):
+    first, second, third = (WriteTurn(path) for _ in "123")
+    with first.taken(1):
+        for _ in range(2):
+            with pytest.raises(StoreBusyError), second.taken(0.05):
+                pass
+    with third.taken(5), pytest.raises(StoreBusyError), second.taken(0.05):
+        pass
+    with second.taken(5):
+        pass
+
+
+def test_threads_of_one_process_wait_no_longer_than_they_are_told(store, path):
+    turn = WriteTurn(path)
+    with turn.taken(1):
+        failures: list[Exception] = []
+
+        def wait() -> None:
+            try:
+                with turn.taken(0.05):
+                    pass
+            except StoreBusyError as busy:
+                failures.append(busy)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        thread.join()
+    assert len(failures) == 1
+
+
+def test_processes_take_turns_and_none_of_them_starves(store, path, tmp_path):
+    log = tmp_path / "turns"
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITING, path, log, name],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        for name in "ab"
+    ]
+    for writer in writers:
+        writer.stdout.readline()
+    for writer in writers:
+        writer.stdin.write(b"go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        writer.communicate(timeout=60)
+        assert writer.returncode == 0
+    # Without a queue the one that just wrote takes the lock again, many times in a row.
+    changes = sum(one != other for one, other in pairwise(log.read_text()))
+    assert changes > 75
+
+
+def test_a_forked_child_uses_nothing_of_its_parent_s(settings, store, small):
+    subprocess.run([sys.executable, "-c", FORKING, settings.database], cwd=ROOT, check=True)
+
+
+def test_a_closed_thread_connects_again(store, small):
+    store.close_connections()
+    store.close_connections()
+    assert store.surveys() == [small]

@@ -1,0 +1,146 @@
+"""The contract of a store, on both databases: frozen definitions, researchers, sessions."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import pytest
+
+from survey.collect.publication import publish
+from survey.errors import ConflictError, NotFoundError, SettingsError, StoreError
+from survey.questionnaire.definition import freeze
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from survey.store import find_survey, open_store
+from tests.conftest import SMALL, TODAY
+from tests.store.databases import ERRORS
+from tests.store.reports import add, report
+
+LATER = TODAY + timedelta(days=1)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("column", ["slug", "version", "definition", "sha256", "key"])
+def test_the_database_refuses_any_change_of_a_published_definition(outside, small, column):
+    value = {"version": 7, "key": 7, "definition": b"{}"}.get(column, "other")
+    with pytest.raises(ERRORS, match="never changed"):
+        outside.run(f"UPDATE survey SET {column} = ?", [value])
+
+
+@pytest.mark.security
+def test_the_database_refuses_to_replace_a_published_definition(outside, small):
+    with pytest.raises(ERRORS, match=r"never (replaced|changed)"):
+        outside.run(
+            "INSERT INTO survey (key, slug, version, definition, sha256, state, changed) "
+            "SELECT key, slug, version, definition, sha256, state, changed FROM survey WHERE true "
+            "ON CONFLICT (key) DO UPDATE SET definition = excluded.definition"
+        )
+
+
+def test_a_published_survey_is_not_deleted_before_its_reports(store, small, outside):
+    add(store, small, [report(1)])
+    outside.run("DELETE FROM release")
+    with pytest.raises(ERRORS, match="after its reports"):
+        outside.run("DELETE FROM survey")
+
+
+def test_the_same_definition_is_published_once(store, small):
+    with pytest.raises(ConflictError, match="version 1"):
+        publish(store, load(SMALL.encode(), "small.toml", Caps()), TODAY)
+
+
+def test_a_changed_definition_becomes_the_next_version(store, small):
+    changed = load(SMALL.replace("Two questions", "Two short questions").encode(), "s.toml", Caps())
+    second = publish(store, changed, LATER)
+    assert second == find_survey(store, "small")
+    assert [(s.version, s.state, s.changed) for s in store.versions("small")] == [
+        (2, "open", LATER),
+        (1, "superseded", LATER),
+    ]
+    assert store.surveys() == store.versions("small")
+
+
+def test_two_people_publishing_at_once_get_no_hole_and_no_double(store, settings):
+    definition = freeze(load(SMALL.encode(), "small.toml", Caps()), 1)
+    outcomes = []
+
+    def send() -> None:
+        own = open_store(settings.database)
+        try:
+            outcomes.append(own.publish(definition, TODAY).version)
+        except ConflictError as refusal:
+            outcomes.append(str(refusal))
+        finally:
+            own.close_connections()
+
+    threads = [threading.Thread(target=send) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes.count(1) == 1
+    assert sum("the next is 2" in str(outcome) for outcome in outcomes) == 3
+
+
+def test_a_survey_that_is_not_there_is_named(store):
+    for ask in (store.tally, store.tallies, store.released):
+        with pytest.raises(NotFoundError, match="99"):
+            ask(99)
+    assert store.versions("nothing") == []
+    assert store.close_survey("nothing", TODAY) == []
+
+
+def test_a_closed_survey_says_since_when(store, small):
+    assert [survey.key for survey in store.close_survey("small", LATER)] == [small.key]
+    assert (find_survey(store, "small").state, find_survey(store, "small").changed) == (
+        "closed",
+        LATER,
+    )
+    assert store.close_survey("small", LATER) == []
+
+
+def test_a_researcher_is_found_whatever_the_case_of_the_address_and_added_once(store):
+    store.add_researcher("Ada@example.org", "hash 1")
+    store.add_researcher("bob@example.org", "hash 2")
+    with pytest.raises(ConflictError, match=r"ADA@example\.org"):
+        store.add_researcher("ADA@example.org", "other")
+    found = store.researcher("ada@EXAMPLE.org")
+    assert (found.email, found.password_hash) == ("Ada@example.org", "hash 1")
+    assert store.researcher("eve@example.org") is None
+
+
+def test_a_session_ends_when_it_is_idle_too_old_closed_or_its_password_changes(store):
+    store.add_researcher("ada@example.org", "hash")
+    key = store.researcher("ada@example.org").key
+    limits = {"idle": 100, "absolute": 1000}
+
+    def whose(token: bytes, now: int):
+        return store.session_researcher(token, now, **limits)
+
+    store.start_session(b"a", key, 0, 1000)
+    assert whose(b"a", 90).key == key
+    assert whose(b"a", 189).key == key  # used at 90
+    assert whose(b"a", 290) is None
+    store.start_session(b"b", key, 2000, 1000)  # takes the outdated one away
+    assert whose(b"a", 0) is None
+    store.end_session(b"b")
+    assert whose(b"b", 2001) is None
+    store.start_session(b"c", key, 3000, 1000)
+    store.set_password("ADA@example.org", "new")
+    assert whose(b"c", 3001) is None
+    assert store.researcher("ada@example.org").password_hash == "new"
+    with pytest.raises(NotFoundError, match="eve"):
+        store.set_password("eve@example.org", "new")
+
+
+def test_rows_that_refer_to_nothing_are_refused(store):
+    with pytest.raises(StoreError):
+        store.start_session(b"a", 99, 0, 1000)
+
+
+@pytest.mark.parametrize("url", ["mysql://u:hidden@h/x", "sqlite:///", "sqlite://x", "survey.db"])
+def test_a_database_url_of_another_kind_is_refused_without_repeating_it(url):
+    with pytest.raises(SettingsError, match="sqlite:///PATH") as refusal:
+        open_store(url)
+    assert "hidden" not in str(refusal.value)

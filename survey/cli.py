@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
 from survey import __version__, demo, serving
 from survey.audit.report import as_json_text, as_text, checks_of
+from survey.cli_reading import estimate, export
+from survey.cli_stores import backup_store, check_store, copy_stores, restore_store
 from survey.collect.publication import close as close_survey
 from survey.collect.publication import publish as publish_survey
 from survey.collect.release import release as release_reports
 from survey.demo import run
 from survey.errors import DefinitionError, SurveyError
-from survey.estimator.binomial import TARGETS
 from survey.mechanism.accounting import shown_epsilon
 from survey.plan import plan
 from survey.questionnaire.definition import freeze
@@ -29,9 +28,6 @@ from survey.refusals import refusing
 from survey.research.accounts import Passwords
 from survey.research.views import respondent_link
 from survey.respond.client import Client
-from survey.results.export import to_csv, to_json, to_lines
-from survey.results.tables import Results, SurveyResult
-from survey.results.wanted import OFFERED, Wanted
 from survey.settings import Settings
 from survey.store import Store, find_survey, open_store
 
@@ -140,55 +136,6 @@ def release(slug: str) -> None:
     click.echo(f"released {n:,} reports")
 
 
-def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say how a survey is read: the fields of `Wanted`, and the version."""
-    usual = Wanted()
-    for option in (
-        click.option("--target", default=usual.target, help=f"Whose shares: {', '.join(TARGETS)}."),
-        click.option("--simultaneous", is_flag=True, help="Cover all of a question at once."),
-        click.option("--interval", default=usual.interval, help=f"One of {', '.join(OFFERED)}."),
-        click.option("--level", default=usual.level, show_default=True, help="Of each interval."),
-        click.option("--version", type=int, help="A version other than the newest."),
-    ):
-        function = option(function)
-    return function
-
-
-@main.command()
-@click.argument("slug")
-@reading_options
-@click.option("--csv", "form", flag_value="csv", help="Print the rows as CSV.")
-@click.option("--json", "form", flag_value="json", help="Print the rows as JSON.")
-@refusing
-def estimate(slug: str, version: int | None, form: str | None, **asked: Any) -> None:
-    """Print the estimates of SLUG from its released reports."""
-    result = _result(slug, version, asked)
-    if form == "csv":
-        sys.stdout.buffer.write(to_csv(result.rows).encode("utf-8"))
-    else:
-        click.echo(to_json(result.rows) if form == "json" else "\n".join(to_lines(result)))
-
-
-@main.command()
-@click.argument("slug")
-@reading_options
-@click.option("--output", type=FILE, help="A file instead of the standard output.")
-@refusing
-def export(slug: str, version: int | None, output: Path | None, **asked: Any) -> None:
-    """Write the estimates of SLUG as CSV."""
-    text = to_csv(_result(slug, version, asked).rows)
-    if output is None:
-        sys.stdout.buffer.write(text.encode("utf-8"))
-    else:
-        output.write_text(text, encoding="utf-8", newline="")
-
-
-def _result(slug: str, version: int | None, asked: dict[str, Any]) -> SurveyResult:
-    """What a survey's released reports tell, read as the command's options say."""
-    wanted, store = Wanted(**asked), _store()
-    return Results(store).of(find_survey(store, slug, version), wanted)
-
-
 @main.group()
 def researcher() -> None:
     """People who may sign in."""
@@ -274,6 +221,8 @@ def run_demo(
 
 
 main.add_command(plan)
+for command in (estimate, export, check_store, backup_store, restore_store, copy_stores):
+    main.add_command(command)
 
 if __name__ == "__main__":
     main()

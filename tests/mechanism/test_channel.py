@@ -184,10 +184,10 @@ HOSTILE_NUMBERS = [
 @pytest.mark.parametrize("value", HOSTILE_NUMBERS, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("make", [grr, from_keep_probability, from_epsilon])
 def test_a_hostile_number_is_refused_at_once_and_briefly(make, value):
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ChannelError, match="number") as refused:
         make(3, value)
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
     assert len(str(refused.value)) < 200
     assert str(refused.value).isprintable()
 

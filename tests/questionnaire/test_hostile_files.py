@@ -19,10 +19,10 @@ pytestmark = pytest.mark.security
 
 def mistakes(form: object, name: str = "x.json") -> list[tuple[str, str]]:
     content = form if isinstance(form, bytes) else json.dumps(form).encode()
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(DefinitionError) as refused:
         load(content, name, Caps())
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
     assert len(str(refused.value)) < 50_000
     assert all((place + text).isprintable() for place, text in refused.value.mistakes)
     return refused.value.mistakes

@@ -1,43 +1,28 @@
-"""The contract of a store, on both databases: whole tables are read from one state and written."""
+"""Whole tables are read and written; a store is copied whatever interrupts it."""
 
 from __future__ import annotations
 
 import pytest
 
-from survey.errors import NotFoundError, StoreError
-from survey.store import TABLES, Row, Store, open_store
+from survey.archive import check, copy_store
+from survey.archive.pages import COPIED, LEFT_OUT
+from survey.errors import ConflictError, NotFoundError, StoreError
+from survey.questionnaire.definition import freeze
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from survey.store import TABLES, Store, StoredReport, open_store
+from tests.conftest import SMALL, TODAY
 from tests.store.databases import Outside, PostgresqlServer
-from tests.store.reports import add, random_reports, report, side_by_side
+from tests.store.killing import ignored, killed
+from tests.store.reports import add, random_reports, side_by_side
+from tests.store.whole import all_rows, contents, fill, kept
 
 
 @pytest.fixture
 def filled(store, small) -> Store:
     """A store with rows in every table."""
-    tokens = [number.to_bytes(32, "big") for number in range(10)]
-    store.add_invitations(small.key, "north", tokens)
-    invited = [report(n, stratum="north", invitation=tokens[n]) for n in range(4)]
-    add(store, small, [*random_reports(40), *invited])
-    store.release(small.key, 20, side_by_side, bucket="2026-W47", most=30)
-    store.add_researcher("ada@example.org", "hash")
-    store.start_session(b"token", store.researcher("ada@example.org").key, 5, 100)
+    fill(store, small)
     return store
-
-
-def pages(snapshot, table: str, limit: int) -> list[Row]:
-    """All rows of a table, read in portions."""
-    rows: list[Row] = []
-    places = [TABLES[table].columns.index(column) for column in TABLES[table].key]
-    after = None
-    while page := snapshot.rows(table, after, limit):
-        assert len(page) <= limit
-        rows += page
-        after = tuple(page[-1][place] for place in places)
-    return rows
-
-
-def contents(store, limit: int = 1000) -> dict[str, list[Row]]:
-    with store.snapshot() as snapshot:
-        return {table: pages(snapshot, table, limit) for table in TABLES}
 
 
 def test_the_tables_and_columns_are_those_of_the_database(store, outside, settings):
@@ -57,11 +42,11 @@ def test_a_snapshot_gives_every_row_once_in_portions_of_any_size(filled):
 def test_a_snapshot_does_not_see_what_comes_later(filled, small):
     before = contents(filled)
     with filled.snapshot() as snapshot:
-        assert pages(snapshot, "survey", 10) == before["survey"]
+        assert all_rows(snapshot, "survey", 10) == before["survey"]
         add(filled, small, random_reports(30))
         filled.release(small.key, 25, side_by_side)
         for table in TABLES:
-            assert pages(snapshot, table, 10) == before[table]
+            assert all_rows(snapshot, table, 10) == before[table]
     assert contents(filled) != before
 
 
@@ -77,6 +62,16 @@ def empty(request, tmp_path, postgresql: PostgresqlServer):
     store.close_connections()
     if request.param == "postgresql":
         postgresql.drop(url)
+
+
+@pytest.fixture
+def target(tmp_path):
+    """A migrated SQLite store without any rows, and its url; for what is the same on both."""
+    url = f"sqlite:///{tmp_path / 'target.db'}"
+    store = open_store(url)
+    store.migrate()
+    yield store, url
+    store.close_connections()
 
 
 def test_a_copy_of_all_rows_is_the_same_store_and_copying_again_changes_nothing(
@@ -108,3 +103,142 @@ def test_rows_that_contradict_the_tables_are_refused_together(filled, small):
     with filled.snapshot() as snapshot, pytest.raises(NotFoundError, match="pg_authid"):
         snapshot.rows("pg_authid", None, 1)
     assert contents(filled) == before
+
+
+def test_every_table_is_copied_or_left_out_for_a_reason():
+    assert sorted((*COPIED, *LEFT_OUT)) == sorted(TABLES)
+    assert COPIED[-1] == "release"
+
+
+def test_a_copied_store_has_every_row_but_sessions_and_goes_on_where_the_other_ended(
+    filled, small, empty
+):
+    copy, _ = empty
+    seen = []
+    found = copy_store(filled, copy, lambda done, total: seen.append((done, total)))
+    assert (found.surveys, found.reports, found.mistakes) == (1, 44, ())
+    assert contents(copy) == kept(filled)
+    assert seen == sorted(seen)
+    assert seen[-1][0] == seen[-1][1] == sum(len(rows) for rows in kept(filled).values())
+    resent = random_reports(1) + [StoredReport(*row[1:]) for row in contents(copy)["inbox"]]
+    add(copy, small, resent)
+    assert copy.waiting(small.key) == filled.waiting(small.key) + 1
+    assert copy.release(small.key, 1, side_by_side)
+    assert copy.tally(small.key).n == 44 + 16
+
+
+def test_a_copy_that_was_killed_is_gone_on_with_and_ends_with_nothing_different(
+    filled, settings, empty
+):
+    copy, url = empty
+    whole, before = kept(filled), 0
+    for commits in (1, 6):
+        killed(commits, "copy-store", settings.database, url)
+        half = contents(copy)
+        # What was committed, and nothing of the transaction that was not.
+        written = sum(len(rows) for rows in half.values())
+        assert written > before
+        assert all(set(rows) <= set(whole[table]) for table, rows in half.items())
+        assert half["release"] == []
+        before = written
+    copy_store(filled, copy, ignored)
+    assert contents(copy) == whole
+
+
+def test_a_copy_that_was_interrupted_does_not_pass_for_a_store(filled, settings, target):
+    copy, url = target
+    killed(5, "copy-store", settings.database, url)
+    with copy.snapshot() as snapshot:
+        assert "copy or a restore into this store was interrupted" in check(snapshot).mistakes[0]
+    with pytest.raises(StoreError, match="interrupted"):
+        copy_store(copy, filled, ignored)
+
+
+def test_a_database_without_tables_is_migrated_first(filled, tmp_path, postgresql):
+    for url in (f"sqlite:///{tmp_path / 'new.db'}", postgresql.fresh("unmigrated")):
+        copy = open_store(url)
+        copy_store(filled, copy, ignored)
+        assert contents(copy) == kept(filled)
+        copy.close_connections()
+        if url.startswith("postgresql"):
+            postgresql.drop(url)
+
+
+def test_copying_again_what_is_the_same_changes_nothing(filled, target):
+    copy, _ = target
+    for _ in range(2):
+        copy_store(filled, copy, ignored)
+    assert contents(copy) == kept(filled)
+
+
+def test_another_instances_database_is_refused_and_stays_as_it_is(filled, target):
+    other, _ = target
+    written = load(SMALL.replace('"small"', '"other"').encode(), "other.toml", Caps())
+    survey = other.publish(freeze(written, 1), TODAY)
+    add(other, survey, random_reports(3))
+    before = contents(other)
+    with pytest.raises(ConflictError, match=r'"survey" holds what the source does not'):
+        copy_store(filled, other, ignored)
+    assert contents(other) == before
+
+
+@pytest.mark.parametrize(
+    ("table", "statement"),
+    [
+        ("researcher", "INSERT INTO researcher VALUES (9, 'eve@example.org', 'hash')"),
+        ("inbox", "UPDATE inbox SET stratum = 'elsewhere'"),
+        ("seen", "INSERT INTO seen SELECT survey, codes FROM inbox LIMIT 1"),
+        ("release", "UPDATE release SET n = n + 1"),
+        ("counts", "UPDATE counts SET option = option + 100"),
+        ("invitation", "UPDATE invitation SET spent = 1"),
+        ("survey", "UPDATE survey SET state = 'closed'"),
+        ("login_session", "INSERT INTO login_session SELECT id, 1, 5, 5 FROM seen"),
+    ],
+)
+def test_a_database_with_anything_of_its_own_is_refused(filled, target, table, statement):
+    other, url = target
+    copy_store(filled, other, ignored)
+    Outside(url).run(statement)
+    before = contents(other)
+    with pytest.raises(ConflictError, match=f'its table "{table}" holds'):
+        copy_store(filled, other, ignored)
+    assert contents(other) == before
+
+
+def test_reports_that_come_while_a_store_is_copied_make_the_copy_refused(filled, small, target):
+    copy, _ = target
+    before = kept(filled)
+    late = random_reports(3)
+
+    def watch(done: int, total: int) -> None:
+        if done == total:
+            add(filled, small, late)
+
+    with pytest.raises(ConflictError, match=r'changed while it was copied \(its table "inbox"\)'):
+        copy_store(filled, copy, watch)
+    # Whatever was acknowledged before the beginning is there, and the source has lost nothing.
+    assert contents(copy) == before
+    assert all(filled.knows_report(small.key, each) for each in late)
+    # Once nobody serves from the source, the rest follows.
+    copy_store(filled, copy, ignored)
+    assert contents(copy) == kept(filled)
+
+
+def test_a_source_that_has_released_since_an_interrupted_copy_is_refused(
+    filled, small, settings, target
+):
+    copy, url = target
+    killed(5, "copy-store", settings.database, url)
+    filled.release(small.key, 1, side_by_side)
+    half = contents(copy)
+    with pytest.raises(ConflictError, match="a copy of an earlier state"):
+        copy_store(filled, copy, ignored)
+    assert contents(copy) == half
+
+
+def test_a_source_that_contradicts_itself_is_not_copied(filled, outside, target):
+    copy, _ = target
+    outside.run("UPDATE counts SET n = n + 1 WHERE option = 1")
+    with pytest.raises(StoreError, match=r"contradicts itself .*the counts say"):
+        copy_store(filled, copy, ignored)
+    assert not any(contents(copy).values())

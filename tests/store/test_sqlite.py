@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sqlite3
@@ -9,7 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
-from itertools import pairwise
+import time
 from pathlib import Path
 
 import numpy as np
@@ -32,18 +33,12 @@ with WriteTurn(Path(sys.argv[1])).taken(5):
     sys.stdin.read()
 """
 
-WRITING = """
-import sys, time
+WRITING_ONCE = """
+import sys
 from pathlib import Path
 from survey.store.sqlite_turn import WriteTurn
-turn, log = WriteTurn(Path(sys.argv[1])), open(sys.argv[2], "a")
-print("ready", flush=True)
-sys.stdin.readline()
-for _ in range(50):
-    with turn.taken(30):
-        log.write(sys.argv[3])
-        log.flush()
-        time.sleep(0.002)  # as long as a disk takes
+with WriteTurn(Path(sys.argv[1])).taken(60), open(sys.argv[2], "a") as log:
+    log.write("other ")
 """
 
 FORKING = """
@@ -257,28 +252,30 @@ def test_threads_of_one_process_wait_no_longer_than_they_are_told(store, path):
     assert len(failures) == 1
 
 
-def test_processes_take_turns_and_none_of_them_starves(store, path, tmp_path):
+def test_whoever_just_wrote_queues_behind_a_process_that_waits(store, path, tmp_path):
     log = tmp_path / "turns"
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITING, path, log, name],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        for name in "ab"
-    ]
-    for writer in writers:
-        writer.stdout.readline()
-    for writer in writers:
-        writer.stdin.write(b"go\n")
-        writer.stdin.flush()
-    for writer in writers:
-        writer.communicate(timeout=60)
-        assert writer.returncode == 0
-    # Without a queue the one that just wrote takes the lock again, many times in a row.
-    changes = sum(one != other for one, other in pairwise(log.read_text()))
-    assert changes > 75
+    turn = WriteTurn(path)
+    with turn.taken(60):
+        other = subprocess.Popen([sys.executable, "-c", WRITING_ONCE, path, log], cwd=ROOT)
+        while not is_kept(path.with_name(path.name + ".door")):
+            assert other.poll() is None
+            time.sleep(0.01)
+        log.write_text("one ")
+    # At once: without the door the lock would come back before the other is awake.
+    with turn.taken(60), log.open("a") as again:
+        again.write("one ")
+    assert other.wait() == 0
+    assert log.read_text() == "one other one "
+
+
+def is_kept(path: Path) -> bool:
+    """Whether somebody holds the lock on a file just now."""
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def test_a_forked_child_uses_nothing_of_its_parent_s(settings, store, small):

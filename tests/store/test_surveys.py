@@ -87,8 +87,16 @@ def test_a_survey_that_is_not_there_is_named(store):
     for ask in (store.tally, store.tallies, store.released):
         with pytest.raises(NotFoundError, match="99"):
             ask(99)
+    with pytest.raises(NotFoundError, match=r'^there is no survey "nothing"$'):
+        find_survey(store, "nothing")
     assert store.versions("nothing") == []
     assert store.close_survey("nothing", TODAY) == []
+
+
+@pytest.mark.parametrize("version", [0, -1, 2])
+def test_a_version_that_is_not_there_is_named(store, small, version):
+    with pytest.raises(NotFoundError, match=f'^there is no survey "small" version {version}$'):
+        find_survey(store, "small", version)
 
 
 def test_a_closed_survey_says_since_when(store, small):

@@ -1,0 +1,125 @@
+"""The commands that read: estimates of a survey, here or in an engine, and what is exported."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from survey.estimator.binomial import TARGETS
+from survey.parquet import ENGINES, export_reports, open_reports
+from survey.refusals import refusing
+from survey.results.export import to_csv, to_json, to_lines
+from survey.results.tables import Results, SurveyResult, survey_result
+from survey.results.wanted import OFFERED, Wanted
+from survey.settings import Settings
+from survey.store import Store, find_survey, open_store
+
+FILE = click.Path(path_type=Path)
+DEFAULT_ENGINE = next(iter(ENGINES))
+
+
+def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say how a survey is read: the fields of `Wanted`, and the version."""
+    usual = Wanted()
+    for option in (
+        click.option("--target", default=usual.target, help=f"Whose shares: {', '.join(TARGETS)}."),
+        click.option("--simultaneous", is_flag=True, help="Cover all of a question at once."),
+        click.option("--interval", default=usual.interval, help=f"One of {', '.join(OFFERED)}."),
+        click.option("--level", default=usual.level, show_default=True, help="Of each interval."),
+        click.option("--version", type=int, help="A version other than the newest."),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command()
+@click.argument("slug", required=False)
+@reading_options
+@click.option("--csv", "form", flag_value="csv", help="Print the rows as CSV.")
+@click.option("--json", "form", flag_value="json", help="Print the rows as JSON.")
+@click.option("--parquet", type=FILE, help="Read an export's directory, and no database.")
+@click.option("--engine", help=f"What counts it: {' or '.join(ENGINES)}.")
+@refusing
+def estimate(
+    slug: str | None,
+    version: int | None,
+    form: str | None,
+    parquet: Path | None,
+    engine: str | None,
+    **asked: Any,
+) -> None:
+    """Print the estimates of SLUG from its released reports, or those of an export."""
+    if (slug is None) == (parquet is None):
+        raise click.UsageError("say which survey: either SLUG or --parquet DIR")
+    if parquet is None and engine is not None:
+        raise click.UsageError("--engine goes with --parquet")
+    if parquet is not None and version is not None:
+        raise click.UsageError("--version goes with SLUG: an export holds one version")
+    wanted = Wanted(**asked)
+    if parquet is not None:
+        result = _counted(parquet, engine or DEFAULT_ENGINE, wanted)
+    else:
+        result = _result(str(slug), version, wanted)
+    if form == "csv":
+        sys.stdout.buffer.write(to_csv(result.rows).encode("utf-8"))
+    else:
+        click.echo(to_json(result.rows) if form == "json" else "\n".join(to_lines(result)))
+
+
+@click.command()
+@click.argument("slug")
+@reading_options
+@click.option("--output", type=FILE, help="A file instead of the standard output.")
+@click.option("--parquet", type=FILE, help="Write the reports themselves into this directory.")
+@refusing
+def export(
+    slug: str, version: int | None, output: Path | None, parquet: Path | None, **asked: Any
+) -> None:
+    """Write the estimates of SLUG as CSV, or its released reports as Parquet."""
+    if parquet is not None:
+        if output is not None or Wanted(**asked) != Wanted():
+            raise click.UsageError("--parquet writes reports: only --version goes with it")
+        _export_reports(slug, version, parquet)
+        return
+    text = to_csv(_result(slug, version, Wanted(**asked)).rows)
+    if output is None:
+        sys.stdout.buffer.write(text.encode("utf-8"))
+    else:
+        output.write_text(text, encoding="utf-8", newline="")
+
+
+def _store() -> Store:
+    store = open_store(Settings.from_environment(os.environ).database)
+    click.get_current_context().call_on_close(store.close_connections)
+    return store
+
+
+def _result(slug: str, version: int | None, wanted: Wanted) -> SurveyResult:
+    """What a survey's released reports tell."""
+    store = _store()
+    return Results(store).of(find_survey(store, slug, version), wanted)
+
+
+def _counted(directory: Path, engine: str, wanted: Wanted) -> SurveyResult:
+    """The same from an export, counted by an engine."""
+    with open_reports(directory, engine) as reports:
+        return survey_result(reports.survey, reports.tally(), datetime.now(UTC), wanted)
+
+
+def _export_reports(slug: str, version: int | None, directory: Path) -> None:
+    store = _store()
+    survey = find_survey(store, slug, version)
+    with click.progressbar(
+        length=store.released(survey.key),
+        label="writing",
+        file=sys.stderr,
+        hidden=not sys.stderr.isatty(),
+    ) as bar:
+        manifest = export_reports(store, survey, directory, bar.update)
+    click.echo(f"{directory} holds {manifest.n:,} released reports in {len(manifest.parts)} files")

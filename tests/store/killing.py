@@ -1,0 +1,51 @@
+"""Commands that are killed: SIGKILL in a transaction that is not yet committed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+from tests.conftest import ROOT
+
+KILLED = """
+import os, signal, sys
+from survey.archive import pages
+from survey.cli import main
+from survey.store.postgres_transaction import PostgresTransaction
+from survey.store.sqlite_transaction import SqliteTransaction
+
+left = int(sys.argv.pop(1))
+
+def dying(change_each):
+    def wrapped(transaction, statement, rows):
+        global left
+        touched = change_each(transaction, statement, rows)
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return touched
+    return wrapped
+
+for kind in (PostgresTransaction, SqliteTransaction):
+    kind.change_each = dying(kind.change_each)
+pages.PAGE = 7
+main()
+"""
+
+
+def killed(commits: int, *arguments: str, **variables: str) -> None:
+    """Run a command that writes a few rows at once; kill it after so many transactions."""
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, str(commits), *arguments],
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGKILL
+
+
+def ignored(done: int, total: int) -> None:
+    """Somebody who watches a copy and minds only that what is done is a part of all."""
+    assert 0 <= done <= total

@@ -1,0 +1,166 @@
+"""A store is checked against itself: what agrees passes, and every way of not agreeing is named."""
+
+from __future__ import annotations
+
+import re
+import threading
+
+import pytest
+
+from survey.archive import check
+from survey.collect.publication import publish
+from survey.collect.release import release, seal
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from survey.store import StoredReport, open_store
+from tests.conftest import TODAY
+from tests.store.reports import add, random_reports
+from tests.store.whole import fill
+from tests.vectors.write import EVERY_TYPE
+
+
+def checked(store):
+    with store.snapshot() as snapshot:
+        return check(snapshot)
+
+
+@pytest.fixture
+def filled(store, small):
+    """Released: 22 reports in each of two buckets, 4 of them of the link "north"."""
+    fill(store, small)
+    return store
+
+
+def test_a_store_without_surveys_agrees(store):
+    found = checked(store)
+    assert (found.surveys, found.reports, found.mistakes) == (0, 0, ())
+
+
+def test_what_releases_wrote_agrees_and_waiting_reports_are_not_told(filled, small):
+    found = checked(filled)
+    assert (found.surveys, found.reports, found.mistakes) == (1, 44, ())
+    add(filled, small, random_reports(9))
+    assert checked(filled) == found
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_every_type_of_question_agrees_over_many_releases(store, sampled):
+    content = EVERY_TYPE
+    if sampled:
+        content = content.replace(b"[[pages]]", b"questions_per_person = 3\n[[pages]]", 1)
+    survey = publish(store, load(content, "every.toml", Caps()), TODAY)
+    questions = survey.definition.questions
+    for number in range(3 * 30):
+        # Codes 0 and the bits that are set nowhere stand for any: the counting is the channel's.
+        codes = b"".join(
+            bytes([1] * question.nullable + [0] * question.channel.code_bytes)
+            if number % 2 or not sampled
+            else bytes(question.code_bytes)
+            for question in questions
+        )
+        add(store, survey, [StoredReport(number.to_bytes(16, "big"), "", codes)])
+        if number % 30 == 29:
+            release(store, survey, 25)
+    found = checked(store)
+    assert (found.reports, found.mistakes) == (90, ())
+
+
+def test_ids_that_were_forgotten_after_closing_are_not_missed(filled, small):
+    filled.close_survey("small", TODAY)
+    filled.release(small.key, 1, lambda groups: seal(small.definition.questions, groups))
+    filled.forget_ids(small.key)
+    assert checked(filled).mistakes == ()
+
+
+@pytest.mark.parametrize(
+    ("damage", "values", "mistake"),
+    [
+        (
+            "UPDATE counts SET n = n + 7 WHERE question = 1 AND option = 2 "
+            "AND bucket = '2026-W47' AND stratum = ''",
+            [],
+            r'survey "small" version 1, question "pressure", released "2026-W47", place 2: '
+            r"the blocks hold (\d+), the counts say (\d+)",
+        ),
+        (
+            "UPDATE counts SET n = n + 1 WHERE question = 0 AND option = -1 AND stratum = 'north'",
+            [],
+            r'"fell_asleep", link "north", released "2026-W4\d", reports asked: '
+            r"the blocks hold \d, the counts say \d",
+        ),
+        ("DELETE FROM counts WHERE question = 0 AND option = 0", [], "the counts say 0"),
+        (
+            "INSERT INTO counts VALUES (1, 'south', '', 1, 0, 5)",
+            [],
+            'question "pressure", link "south", place 0: the blocks hold 0, the counts say 5',
+        ),
+        (
+            "INSERT INTO counts VALUES (1, '', '', 7, 0, 5)",
+            [],
+            "question number 7: its definition has no such question",
+        ),
+        (
+            "UPDATE block SET data = ? WHERE question = 1 AND stratum = 'north'",
+            [bytes(9)],
+            r'"pressure", link "north", released "2026-W4\d": '
+            r"block 0 of \d reports has 9 bytes, not \d",
+        ),
+        (
+            "UPDATE block SET n = 1, data = ? WHERE question = 1 AND stratum = 'north'",
+            [b"\xc8"],
+            "block 0 holds a code that its question does not have",
+        ),
+        (
+            "UPDATE block SET block = 1 WHERE question = 1 AND stratum = 'north'",
+            [],
+            "its blocks are not as long as the first question's",
+        ),
+        (
+            "DELETE FROM block WHERE question = 1 AND stratum = ''",
+            [],
+            '"pressure": the blocks hold 4 reports, 44 were released',
+        ),
+        ("UPDATE release SET n = 43", [], "the blocks hold 44 reports, 43 were released"),
+        ("DELETE FROM release", [], "nothing says how many reports were released"),
+        ("UPDATE survey SET sha256 = 'ff'", [], r"its definition has the SHA-256 \w{64}, not ff"),
+        ("DELETE FROM seen WHERE id < ?", [b"\x80"], "ids are known as released, 44 reports were"),
+        (
+            "INSERT INTO inbox SELECT 1, id, '', ? FROM seen",
+            [b"\x00\x00"],
+            "a report waits that was released before",
+        ),
+        (
+            "UPDATE inbox SET codes = ?",
+            [b"\x00\x01\x02"],
+            "a waiting report has 3 bytes of codes, not 2",
+        ),
+    ],
+)
+def test_what_does_not_agree_is_named(filled, settings, outside, damage, values, mistake):
+    if damage.startswith("UPDATE survey"):
+        on = "" if settings.database.startswith("sqlite") else " ON survey"
+        outside.run(f"DROP TRIGGER published_definition_is_frozen{on}")
+    outside.run(damage, values)
+    found = checked(filled)
+    assert any(re.search(mistake, each) for each in found.mistakes), found.mistakes
+
+
+def test_a_check_while_reports_come_and_are_released_is_of_one_moment(store, small, settings):
+    stop = threading.Event()
+
+    def serve() -> None:
+        server = open_store(settings.database)
+        while not stop.is_set():
+            add(server, small, random_reports(30))
+            release(server, small, 25)
+        server.close_connections()
+
+    server = threading.Thread(target=serve)
+    server.start()
+    try:
+        found = [checked(store) for _ in range(10)]
+    finally:
+        stop.set()
+        server.join()
+    assert [each.mistakes for each in found] == [()] * 10
+    assert checked(store).reports % 30 == 0

@@ -1,0 +1,42 @@
+"""Whole stores for tests: one with rows in every table, and all rows of any."""
+
+from __future__ import annotations
+
+from survey.store import TABLES, PublishedSurvey, Row, Snapshot, Store
+from tests.store.reports import add, random_reports, report, side_by_side
+
+
+def fill(store: Store, survey: PublishedSurvey) -> None:
+    """Put rows into every table: reports that wait, released ones of two links and buckets."""
+    tokens = [number.to_bytes(32, "big") for number in range(10)]
+    store.add_invitations(survey.key, "north", tokens)
+    invited = [report(n, stratum="north", invitation=tokens[n]) for n in range(4)]
+    add(store, survey, [*random_reports(40), *invited])
+    store.release(survey.key, 20, side_by_side, bucket="2026-W47", most=22)
+    store.release(survey.key, 20, side_by_side, bucket="2026-W48", most=22)
+    add(store, survey, random_reports(15))
+    store.add_researcher("ada@example.org", "hash")
+    store.start_session(b"token", store.researcher("ada@example.org").key, 5, 100)
+
+
+def all_rows(snapshot: Snapshot, table: str, limit: int) -> list[Row]:
+    """All rows of a table, read in portions."""
+    rows: list[Row] = []
+    places = [TABLES[table].columns.index(column) for column in TABLES[table].key]
+    after = None
+    while page := snapshot.rows(table, after, limit):
+        assert len(page) <= limit
+        rows += page
+        after = tuple(page[-1][place] for place in places)
+    return rows
+
+
+def contents(store: Store, limit: int = 1000) -> dict[str, list[Row]]:
+    """All rows of all tables, of one moment."""
+    with store.snapshot() as snapshot:
+        return {table: all_rows(snapshot, table, limit) for table in TABLES}
+
+
+def kept(store: Store) -> dict[str, list[Row]]:
+    """All rows that a copy has: sessions end with it."""
+    return {**contents(store), "login_session": []}

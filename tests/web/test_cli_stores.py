@@ -1,0 +1,119 @@
+"""The commands about whole stores: what they say, where, and how they exit."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+from click.testing import CliRunner
+
+from survey.cli import main
+from survey.collect.release import release
+from tests.conftest import ROOT
+from tests.store.reports import add, random_reports
+
+
+@pytest.fixture
+def run(monkeypatch, settings):
+    def run(*arguments, database=settings.database):
+        monkeypatch.setenv("SURVEY_DATABASE", database)
+        return CliRunner().invoke(main, [str(each) for each in arguments])
+
+    return run
+
+
+@pytest.fixture
+def filled(store, small):
+    add(store, small, random_reports(40))
+    release(store, small, 25)
+    add(store, small, random_reports(7))
+    return store
+
+
+def test_a_store_that_agrees_is_said_to_in_one_line(filled, run):
+    checked = run("check-store")
+    assert (checked.exit_code, checked.output) == (
+        0,
+        "1 survey, 40 reports: every count agrees\n",
+    )
+
+
+def test_what_does_not_agree_is_named_line_by_line_and_exits_with_1(filled, run, settings):
+    with closing(sqlite3.connect(settings.database.removeprefix("sqlite:///"))) as connection:
+        connection.execute("UPDATE counts SET n = 99 WHERE option = 0")
+        connection.commit()
+    checked = run("check-store")
+    assert (checked.exit_code, checked.stdout) == (1, "")
+    lines = checked.stderr.splitlines()
+    assert len(lines) == 2
+    assert lines[1].startswith('survey "small" version 1, question "pressure", place 0: the blocks')
+    assert lines[1].endswith("the counts say 99")
+
+
+def test_a_backup_is_made_restored_and_checked(filled, run, tmp_path):
+    file, database = tmp_path / "kept.db", f"sqlite:///{tmp_path / 'again.db'}"
+    made = run("backup", file)
+    assert (made.exit_code, made.stderr) == (0, "")
+    assert made.output == f"{file} holds 1 survey, 40 reports released, and those that wait\n"
+    restored = run("restore", file, database=database)
+    assert restored.output == "restored 1 survey, 40 reports released, and those that wait\n"
+    assert run("check-store", database=database).exit_code == 0
+    assert run("estimate", "small", database=database).output == run("estimate", "small").output
+
+
+def test_a_store_is_copied_and_the_next_step_is_said(filled, run, settings, tmp_path):
+    target = f"sqlite:///{tmp_path / 'moved.db'}"
+    copied = run("copy-store", settings.database, target)
+    assert (copied.exit_code, copied.stderr) == (0, "")
+    assert copied.stdout == (
+        "copied 1 survey, 40 reports released, and those that wait; every row agrees\n"
+        "set SURVEY_DATABASE to DST before anybody serves again\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["backup", "small.toml"], "small.toml exists already"),
+        (["backup", "no/such/folder.db"], "No such file or directory"),
+        (["restore", "nothing.db"], "there is no file nothing.db"),
+        (["restore", "small.toml"], "not a database"),
+        (["copy-store", "nowhere", "sqlite:///x.db"], "SRC: "),
+        (["copy-store", "sqlite:///other.db", "mysql://x"], "DST: "),
+        (["copy-store", "sqlite:///nothing.db", "sqlite:///x.db"], "there is no database at"),
+        (["copy-store", "sqlite:///x.db", "sqlite:///x.db"], "are the same database"),
+    ],
+)
+def test_a_refusal_is_one_clear_line_and_writes_nothing(
+    filled, run, tmp_path, monkeypatch, arguments, sentence
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text("a text")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    refused = run(*arguments)
+    assert refused.exit_code == 1
+    assert sentence in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(filled, settings, tmp_path):
+    command = [sys.executable, "-m", "survey.cli", "backup"]
+    environment = {**os.environ, "SURVEY_DATABASE": settings.database, "TERM": "xterm"}
+    piped = subprocess.run(
+        [*command, str(tmp_path / "1.db")], cwd=ROOT, env=environment, capture_output=True
+    )
+    assert (piped.returncode, piped.stderr) == (0, b"")
+    ours, theirs = pty.openpty()
+    shown = subprocess.run([*command, str(tmp_path / "2.db")], cwd=ROOT, env=environment,
+                           stdout=subprocess.DEVNULL, stderr=theirs, timeout=60)  # fmt: skip
+    os.close(theirs)
+    assert shown.returncode == 0
+    assert "writing" in (seen := os.read(ours, 65536).decode())
+    assert "100%" in seen
+    os.close(ours)

@@ -1,0 +1,128 @@
+"""`survey export --parquet` and `survey estimate --parquet`: the same words as from the store."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from survey.cli import main
+from tests.parquet.reports import fill, published
+from tests.parquet.test_counting import pytestmark  # noqa: F401  the same engines
+
+
+@pytest.fixture
+def run(monkeypatch, settings):
+    monkeypatch.setenv("SURVEY_DATABASE", settings.database)
+    return lambda *arguments: CliRunner().invoke(main, [str(each) for each in arguments])
+
+
+@pytest.fixture
+def mixed(store):
+    """Every kind of channel, but for the fine grids whose estimates take seconds."""
+    survey = published(store, ["choice", "sets", "coins", "bits", "sampled", "mood"], slug="mixed")
+    fill(store, survey, 400, "north")
+    fill(store, survey, 200, "south", 6)
+    return survey
+
+
+def without_time(form: str, output: str) -> object:
+    """Rows but for the moment they were made."""
+    if form == "--json":
+        rows = json.loads(output)
+    elif form == "--csv":
+        rows = list(csv.DictReader(io.StringIO(output)))
+    else:
+        return output
+    return [{**row, "generated_at": ""} for row in rows]
+
+
+def test_an_export_is_estimated_byte_for_byte_as_its_survey(run, mixed, tmp_path, engine):
+    out = tmp_path / "out"
+    written = run("export", mixed.slug, "--parquet", out)
+    assert written.output == f"{out} holds 600 released reports in 1 files\n"
+    for options in ([], ["--level", "0.9", "--simultaneous"]):
+        stored = run("estimate", mixed.slug, *options)
+        counted = run("estimate", "--parquet", out, "--engine", engine, *options)
+        assert stored.exit_code == counted.exit_code == 0, counted.output
+        assert counted.stdout_bytes == stored.stdout_bytes
+
+
+@pytest.mark.parametrize("form", ["--csv", "--json"])
+def test_rows_for_programs_are_the_same_but_for_their_time(run, mixed, tmp_path, form):
+    run("export", mixed.slug, "--parquet", tmp_path / "out")
+    stored = run("estimate", mixed.slug, form)
+    counted = run("estimate", "--parquet", tmp_path / "out", form)
+    assert without_time(form, counted.stdout) == without_time(form, stored.stdout)
+
+
+def test_an_earlier_version_is_exported_when_it_is_named(run, store, tmp_path):
+    first = published(store, ["choice"], slug="twice")
+    fill(store, first, 40)
+    published(store, ["mood"], slug="twice")
+    written = run("export", "twice", "--parquet", tmp_path / "out", "--version", 1)
+    assert "holds 40 released reports" in written.output
+    assert "version 1" in run("estimate", "--parquet", tmp_path / "out").output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["estimate"],
+        ["estimate", "every", "--parquet", "out"],
+        ["estimate", "every", "--engine", "duckdb"],
+        ["estimate", "--parquet", "out", "--version", "1"],
+        ["export", "every", "--parquet", "out", "--output", "out.csv"],
+        ["export", "every", "--parquet", "out", "--level", "0.9"],
+    ],
+)
+def test_what_does_not_go_together_is_wrong_usage(run, arguments):
+    assert run(*arguments).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refusal"),
+    [
+        (["export", "none", "--parquet", "out"], 'no survey "none"'),
+        (["export", "every", "--parquet", "/dev/null"], "/dev/null"),
+        (["estimate", "--parquet", "nowhere"], "nowhere is no export"),
+        (["estimate", "--parquet", "nowhere", "--engine", "awk"], "must be one of duckdb, pyspark"),
+        (["estimate", "--parquet", "nowhere", "--level", "95"], "level = 95"),
+    ],
+)
+def test_a_refusal_is_one_clear_line(run, every, arguments, refusal):
+    refused = run(*arguments)
+    assert refused.exit_code == 1
+    assert len(refused.stderr.splitlines()) == 1
+    assert refusal in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "extra"),
+    [
+        ("pyarrow", ["export", "every", "--parquet", "{}/new"], "parquet"),
+        ("pyarrow", ["estimate", "--parquet", "{}/exported"], "parquet"),
+        ("ibis", ["estimate", "--parquet", "{}/exported"], "parquet"),
+        ("duckdb", ["estimate", "--parquet", "{}/exported", "--engine", "duckdb"], "parquet"),
+        ("pyspark", ["estimate", "--parquet", "{}/exported", "--engine", "pyspark"], "scale"),
+    ],
+)
+def test_a_missing_extra_is_one_line_that_names_it(
+    store, settings, exported, tmp_path, module, arguments, extra
+):
+    without = f"import sys; sys.modules[{module!r}] = None; from survey.cli import main; main()"
+    refused = subprocess.run(
+        [sys.executable, "-c", without, *(each.format(tmp_path) for each in arguments)],
+        env={**os.environ, "SURVEY_DATABASE": settings.database},
+        capture_output=True,
+        text=True,
+    )
+    assert refused.returncode == 1
+    assert len(refused.stderr.splitlines()) == 1
+    assert f"pip install 'ldp-survey[{extra}]'" in refused.stderr

@@ -1,0 +1,228 @@
+"""Counts from an export are the store's, engine by engine; whatever is wrong with it is named."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from survey.errors import CountsError, NotFoundError, SettingsError, StoreError, SurveyError
+from survey.estimator import crosstab
+from survey.parquet import export_reports, open_reports
+from survey.parquet.columns import column_of
+from survey.parquet.directory import holds_bits, part_name
+from tests.parquet.reports import published
+
+# Ibis 12 calls what newer engines and pandas call deprecated.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
+    pytest.mark.filterwarnings("ignore:The 'future.infer_string' option is deprecated"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+@pytest.mark.parametrize("name", ["every", "drawn"])
+def test_the_tallies_of_an_export_are_those_of_the_store(store, name, request, tmp_path, engine):
+    survey = request.getfixturevalue(name)
+    export_reports(store, survey, tmp_path / "out", lambda n: None)
+    with open_reports(tmp_path / "out", engine) as reports:
+        assert reports.tallies() == store.tallies(survey.key)
+        assert reports.tally() == store.tally(survey.key)
+        assert reports.survey.definition == survey.definition
+
+
+def supported(question, stored: bytes) -> np.ndarray:
+    """What each report supports, shape (n, counted), without an engine; zeros if not asked."""
+    codes = np.frombuffer(stored, np.uint8).reshape(-1, question.code_bytes)
+    asked = codes[:, 0] == 1 if question.nullable else np.ones(len(codes), dtype=bool)
+    codes = codes[:, 1:] if question.nullable else codes
+    counted = question.channel.counted
+    if holds_bits(question.channel):
+        members = np.unpackbits(codes, axis=1)[:, :counted].astype(np.int64)
+    else:
+        values = codes.astype(np.int64) @ (256 ** np.arange(codes.shape[1])[::-1])
+        members = np.eye(counted, dtype=np.int64)[values]
+    return members * asked[:, None]
+
+
+@pytest.mark.parametrize("name", ["every", "drawn"])
+def test_joint_counts_are_those_of_the_reports_for_every_two_kinds(
+    store, name, request, tmp_path, engine
+):
+    survey = request.getfixturevalue(name)
+    export_reports(store, survey, tmp_path / "out", lambda n: None)
+    kinds = ["choice", "sets", "hours", "sampled", "long_bits"]
+    questions = survey.definition.questions
+    place = {question.id: i for i, question in enumerate(questions)}
+    with open_reports(tmp_path / "out", engine) as reports:
+        for a, b in combinations(kinds, 2):
+            expected = sum(
+                supported(questions[place[a]], first.data).T
+                @ supported(questions[place[b]], second.data)
+                for first, second in store.block_columns(survey.key, [place[a], place[b]])
+            )
+            found = reports.joint_counts(a, b)
+            assert np.array_equal(found, expected), (a, b)
+            assert np.array_equal(reports.joint_counts(b, a), expected.T), (b, a)
+
+
+def test_joint_counts_are_what_the_cross_tab_takes(exported, every):
+    channels = {question.id: question.channel for question in every.definition.questions}
+    with open_reports(exported, "duckdb") as reports:
+        for other in ("sets", "mood", "wave"):
+            counts = reports.joint_counts("choice", other)
+            table = crosstab(counts, [channels["choice"], channels[other]])
+            assert table.n == 900
+            assert table.estimate.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("pair", "refusal"),
+    [
+        (("choice", "choice"), "a cross-tab is of two questions"),
+        (("choice", "none"), 'has no question "none"'),
+    ],
+)
+def test_a_cross_tab_of_other_than_two_questions_is_refused(exported, pair, refusal):
+    with (
+        open_reports(exported, "duckdb") as reports,
+        pytest.raises((CountsError, NotFoundError), match=refusal),
+    ):
+        reports.joint_counts(*pair)
+
+
+def test_an_export_without_reports_counts_to_nothing(store, tmp_path, engine):
+    survey = published(store, ["choice", "long_sampled"], slug="nobody")
+    export_reports(store, survey, tmp_path / "out", lambda n: None)
+    with open_reports(tmp_path / "out", engine) as reports:
+        assert reports.tally() == store.tally(survey.key)
+
+
+def part_of(directory):
+    (part,) = directory.glob("*.parquet")
+    return part
+
+
+def with_column(directory, name: str, values: pa.Array) -> None:
+    """Put another column in the place of one."""
+    part = part_of(directory)
+    table = pq.read_table(part)
+    place = table.schema.get_field_index(name)
+    pq.write_table(table.set_column(place, name, values), part)
+
+
+def codes(every, name: str, first: bytes) -> pa.Array:
+    """900 times the same code, but for the first."""
+    (question,) = (q for q in every.definition.questions if q.id == name)
+    usual = {"long_sets": "d", "sampled": "s", "long_sampled": "s"}.get(name)
+    counted, ones = question.channel.counted, 0
+    if usual == "d":
+        ones = question.channel.d
+    elif usual == "s":
+        ones = question.channel.sampled
+    bits = np.zeros(counted, dtype=np.uint8)
+    bits[:ones] = 1
+    rest = np.packbits(bits).tobytes() if holds_bits(question.channel) else bytes(len(first))
+    return column_of(question, np.frombuffer(first + rest * 899, np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "refusal"),
+    [
+        ("choice", b"\x04", "column choice: code 4 must be from 0 to 3"),
+        ("hours", b"\xff\xff", "column hours: code 65535 must be from 0 to"),
+        ("bits", b"\x01", "column bits: byte 0 is 01; a code is 5 bits"),
+        ("long_bits", b"\x00\x00\x01", "column long_bits: byte 2 is 01; a code is 23 bits"),
+        ("long_sets", b"\x80\x00\x00", "column long_sets: 1 codes are none of its subset_selec"),
+        ("sampled", b"\xf8\x00", "column sampled: 1 codes are none of its bit_vector"),
+        # One option is said to be asked, and another is reported.
+        ("sampled", None, "column sampled: 1 codes are none of its bit_vector"),
+        ("long_sampled", bytes(6), "column long_sampled: 1 codes are none of its bit_vector"),
+    ],
+)
+def test_a_code_that_no_device_can_have_sent_is_refused_by_name(
+    exported, every, engine, name, first, refusal
+):
+    if first is None:
+        (question,) = (q for q in every.definition.questions if q.id == name)
+        m, sampled = question.channel.m, question.channel.sampled
+        bits = np.zeros(2 * m, dtype=np.uint8)
+        bits[:sampled] = 1
+        bits[2 * m - 1] = 1
+        assert sampled < m
+        first = np.packbits(bits).tobytes()
+    with_column(exported, name, codes(every, name, first))
+    with open_reports(exported, engine) as reports, pytest.raises(CountsError, match=refusal):
+        reports.tally()
+
+
+def test_a_missing_code_is_refused_unless_the_survey_draws_its_questions(exported):
+    choice = pa.array([None, *[0] * 899], pa.uint8())
+    with_column(exported, "choice", choice)
+    with open_reports(exported, "duckdb") as reports, pytest.raises(CountsError, match="1 codes"):
+        reports.tally()
+
+
+def change_manifest(directory, **changed: object) -> None:
+    file = directory / "manifest.json"
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), **changed}), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "refusal"),
+    [
+        (lambda d: (d / "manifest.json").unlink(), r"is no export: it has no manifest\.json"),
+        (lambda d: (d / "manifest.json").write_text("{"), r"manifest\.json is not JSON"),
+        (lambda d: (d / "manifest.json").write_text("[]"), "a manifest of format 1"),
+        (lambda d: change_manifest(d, n="many"), "must hold slug, version"),
+        (lambda d: change_manifest(d, more=1), "must hold slug, version"),
+        (lambda d: change_manifest(d, changed="never"), "must hold slug, version"),
+        (lambda d: change_manifest(d, state="gone"), "must hold slug, version"),
+        (lambda d: change_manifest(d, parts=["../release-000001-00000.parquet"]), "must hold slug"),
+        (lambda d: change_manifest(d, parts=[part_name(9, 0)]), r"-00000\.parquet is missing"),
+        (lambda d: change_manifest(d, n=901), "holds 900 reports; its manifest says 901"),
+        (lambda d: change_manifest(d, definition="0" * 64), r"definition\.json has the SHA-256"),
+        (lambda d: change_manifest(d, slug="other"), "is every version 1; the manifest says other"),
+        (lambda d: (d / "definition.json").unlink(), r"definition\.json is missing"),
+        (lambda d: (d / "definition.json").write_text("{}"), "has the SHA-256 44136fa355b3678a"),
+        (lambda d: part_of(d).write_bytes(b"PAR1 and no more"), "is not Parquet"),
+        (lambda d: part_of(d).unlink(), r"\.parquet is missing"),
+        (
+            lambda d: with_column(d, "choice", pa.array([0] * 900)),
+            "column choice is int64, not uint8",
+        ),
+        (
+            lambda d: pq.write_table(pq.read_table(part_of(d)).drop(["mood"]), part_of(d)),
+            "has no column mood",
+        ),
+    ],
+)
+def test_an_export_that_is_not_whole_is_refused_by_name(exported, spoil, refusal):
+    spoil(exported)
+    with (
+        pytest.raises((StoreError, NotFoundError), match=refusal),
+        open_reports(exported, "duckdb"),
+    ):
+        pass
+
+
+def test_a_part_that_is_broken_inside_is_named_by_the_engine(exported, engine):
+    part = part_of(exported)
+    content = bytearray(part.read_bytes())
+    content[4:600] = bytes(596)
+    part.write_bytes(content)
+    with pytest.raises(SurveyError, match=engine), open_reports(exported, engine) as reports:
+        reports.tally()
+
+
+def test_an_unknown_engine_is_refused(exported):
+    with (
+        pytest.raises(SettingsError, match="'awk' must be one of duckdb, pyspark"),
+        open_reports(exported, "awk"),
+    ):
+        pass

@@ -1,0 +1,171 @@
+"""Exports: released reports only, all of them, in columns that say what they hold; files whole."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from survey.collect.publication import close
+from survey.errors import ConflictError, StoreBusyError
+from survey.parquet import directory as layout
+from survey.parquet import export_reports, writing
+from survey.store import StoredReport
+from tests.conftest import TODAY
+from tests.parquet.reports import EVERY, fill, published, stored_codes
+
+
+def silent(n: int) -> None:
+    """Nobody listens to the progress."""
+
+
+def rows_of(directory):
+    """All parts of an export as one table."""
+    names = json.loads((directory / layout.MANIFEST).read_text("utf-8"))["parts"]
+    return pa.concat_tables([pq.read_table(directory / name) for name in names])
+
+
+def as_stored(question, answer) -> bytes:
+    """A cell of a question's column as the bytes that the store keeps."""
+    if answer is None:
+        return bytes(question.code_bytes)
+    width = question.channel.code_bytes
+    code = answer if isinstance(answer, bytes) else answer.to_bytes(width, "big")
+    return b"\1" * question.nullable + code
+
+
+def codes_of(block, questions, i: int) -> list[bytes]:
+    """The codes of the i-th report of a block."""
+    return [
+        column.data[i * question.code_bytes : (i + 1) * question.code_bytes]
+        for column, question in zip(block, questions, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("name", ["every", "drawn"])
+def test_an_export_holds_each_released_report_once_with_its_answers_together(
+    store, name, request, tmp_path
+):
+    survey = request.getfixturevalue(name)
+    export_reports(store, survey, tmp_path / "out", silent)
+    questions = survey.definition.questions
+    found = sorted(
+        (row["_stratum"], row["_bucket"], *(as_stored(q, row[q.id]) for q in questions))
+        for row in rows_of(tmp_path / "out").to_pylist()
+    )
+    kept = sorted(
+        (block[0].stratum, block[0].bucket, *codes_of(block, questions, i))
+        for block in store.block_columns(survey.key, range(len(questions)))
+        for i in range(block[0].n)
+    )
+    assert found == kept
+
+
+def test_integers_are_bytes_or_two_bytes_and_bit_strings_of_fixed_size(exported, every):
+    schema = rows_of(exported).schema
+    assert schema.field("choice").type == pa.uint8()
+    assert schema.field("hours").type == pa.uint16()
+    assert schema.field("bits").type == pa.binary(1)
+    assert schema.field("long_sampled").type == pa.binary(6)
+    assert schema.names == ["_stratum", "_bucket", *EVERY]
+
+
+def test_a_report_that_waits_is_not_exported(store, every, tmp_path):
+    rng = np.random.default_rng(1)
+    codes = b"".join(stored_codes(q, 1, rng).tobytes() for q in every.definition.questions)
+    assert store.add_reports([(every.key, StoredReport(bytes(16), "", codes))]) == [None]
+    assert export_reports(store, every, tmp_path / "out", silent).n == 900
+    assert len(rows_of(tmp_path / "out")) == 900
+
+
+def test_beside_the_reports_lie_the_definition_and_a_manifest(exported, every, store):
+    assert (exported / "definition.json").read_bytes() == every.canonical
+    manifest = json.loads((exported / "manifest.json").read_text("utf-8"))
+    assert manifest["definition"] == every.sha256
+    assert (manifest["n"], manifest["release"]) == (900, store.tally(every.key).release)
+    assert sorted(p.name for p in exported.iterdir()) == sorted(
+        ["definition.json", "manifest.json", *manifest["parts"]]
+    )
+
+
+def test_a_later_export_replaces_an_earlier_one(store, every, exported):
+    fill(store, every, 100, "north", 9)
+    close(store, every.slug, TODAY)
+    (closed,) = store.versions(every.slug)
+    manifest = export_reports(store, closed, exported, silent)
+    assert (manifest.n, manifest.state) == (1000, "closed")
+    assert len(rows_of(exported)) == 1000
+    assert len(list(exported.glob("*.parquet"))) == len(manifest.parts)
+
+
+def test_an_export_without_reports_is_one_too(store, tmp_path):
+    survey = published(store, ["choice"], slug="nobody")
+    assert export_reports(store, survey, tmp_path / "out", silent).n == 0
+    assert len(rows_of(tmp_path / "out")) == 0
+
+
+def test_blocks_become_row_groups_of_parts_of_so_many(store, every, tmp_path, monkeypatch):
+    monkeypatch.setattr(writing, "BLOCKS_PER_PART", 1)
+    heard: list[int] = []
+    manifest = export_reports(store, every, tmp_path / "out", heard.append)
+    assert manifest.parts == (layout.part_name(3, 0), layout.part_name(3, 1))
+    assert heard == [500, 400]
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "release-notes.parquet", "mine.partial"])
+def test_a_directory_with_anything_else_in_it_is_refused(store, every, exported, name):
+    (exported / name).write_text("mine", encoding="utf-8")
+    with pytest.raises(ConflictError, match=f"holds {name}; choose an empty"):
+        export_reports(store, every, exported, silent)
+    assert (exported / name).read_text(encoding="utf-8") == "mine"
+
+
+def test_an_export_of_another_survey_is_not_replaced(store, exported, drawn):
+    with pytest.raises(ConflictError, match="holds every version 1, not drawn version 1"):
+        export_reports(store, drawn, exported, silent)
+    assert len(rows_of(exported)) == 900
+
+
+def test_an_export_that_was_interrupted_leaves_the_earlier_one_and_is_cleared_by_the_next(
+    store, every, exported, monkeypatch
+):
+    fill(store, every, 100, "south", 9)
+    with monkeypatch.context() as broken:
+        broken.setattr(writing, "BLOCKS_PER_PART", 1)
+
+        def fail(definition, block):
+            if block[0].stratum == "south":
+                raise StoreBusyError("the disk is full")
+            return batch_of(definition, block)
+
+        batch_of = writing.batch_of
+        broken.setattr(writing, "batch_of", fail)
+        with pytest.raises(StoreBusyError):
+            export_reports(store, every, exported, silent)
+    assert any(p.name.endswith(".partial") for p in exported.iterdir())
+    assert len(rows_of(exported)) == 900
+    manifest = export_reports(store, every, exported, silent)
+    assert len(rows_of(exported)) == 1000
+    assert {p.name for p in exported.iterdir()} == {
+        "definition.json", "manifest.json", *manifest.parts
+    }  # fmt: skip
+
+
+def test_a_release_while_the_export_begins_is_in_it_whole_or_not_at_all(
+    store, every, tmp_path, monkeypatch
+):
+    tallies, tally = [], store.tally
+
+    def releasing(survey):
+        tallies.append(survey)
+        if len(tallies) == 2:
+            fill(store, every, 100, "south", 9)
+        return tally(survey)
+
+    monkeypatch.setattr(store, "tally", releasing)
+    manifest = export_reports(store, every, tmp_path / "out", silent)
+    assert (manifest.n, manifest.release, len(tallies)) == (1000, 4, 4)
+    assert len(rows_of(tmp_path / "out")) == 1000

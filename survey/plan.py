@@ -10,7 +10,13 @@ import click
 import numpy as np
 
 from survey.errors import DesignError
-from survey.estimator.planned import LARGEST_EPSILON, planned
+from survey.estimator.planned import (
+    LARGEST_EPSILON,
+    check_question,
+    checked_n,
+    grr_chances,
+    rounded,
+)
 from survey.estimator.planning import Plan, margin_of, required_epsilon, required_n
 from survey.estimator.tradeoff import simulated_grid, tradeoff
 from survey.refusals import refusing
@@ -25,6 +31,9 @@ EPSILONS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 SIZES = (100, 500, 1000, 2000, 5000, 10_000)
 APART = 0.2
 """Usual numbers of reports nearer than this to one asked for are left out: lines would touch."""
+
+NARROWEST = 11
+"""Characters of a column of margins; a longer heading makes it wider."""
 
 DRAWN = 60
 """Epsilons of a line in the chart."""
@@ -66,6 +75,9 @@ def plan(
     for file in (chart, grid):
         if file is not None:
             check_ending(file)
+    check_question(**asked)
+    if n is not None:
+        checked_n(n, population)
     found = _solved(epsilon, n, margin, asked)
     lines = [*(_plan_lines(found) if found else []), *_table(epsilon, n, found, asked)]
     if chart is not None:
@@ -102,9 +114,9 @@ def _plan_lines(found: Plan) -> list[str]:
     return [
         *first,
         f"reports        {found.n:,}{of}",
-        f"margin         ±{100 * found.margin:,.2f} points at level {found.level:g}",
-        f"  sampling     ±{100 * found.sampling:,.2f} points, were answers given openly",
-        f"  privacy      ±{100 * found.randomization:,.2f} points, were everybody asked",
+        f"margin         ±{_exactly(found.margin)} points at level {found.level:g}",
+        f"  sampling     ±{_exactly(found.sampling)} points, were answers given openly",
+        f"  privacy      ±{_exactly(found.randomization)} points, were everybody asked",
         f"epsilon        {found.epsilon:.4g}; a report is the truth with probability {found.p:.3f}",
         "",
     ]
@@ -117,17 +129,23 @@ def _table(
     epsilons = _with(EPSILONS, found.epsilon if found else epsilon)
     sizes = _sizes(found.n if found else n, asked["population"])
     table = tradeoff(epsilons, sizes, **asked)
-    head = f"{'epsilon':>8}{'truth':>8}" + "".join(f"{f'n={size:,}':>11}" for size in sizes)
+    names = [f"n={size:,}" for size in sizes]
+    widths = [max(NARROWEST, len(name) + 2) for name in names]
+    head = f"{'epsilon':>8}{'truth':>8}" + _aligned(names, widths)
     lines = [
         f"Margin of error in points: {asked['k']} options, share {asked['share']:g}, "
         f"level {asked['level']:g}",
         head,
     ]
     for place, one in enumerate(epsilons):
-        p = planned(one, None, asked["k"], asked["share"], asked["level"], None).chances.p
-        cells = "".join(f"{_points(m):>11}" for m in table.margin[:, place].tolist())
-        lines.append(f"{one:>8.4g}{p:>8.3f}{cells}")
+        p = grr_chances(asked["k"], one).p
+        cells = [_points(margin) for margin in table.margin[:, place].tolist()]
+        lines.append(f"{one:>8.4g}{p:>8.3f}{_aligned(cells, widths)}")
     return lines
+
+
+def _aligned(cells: list[str], widths: list[int]) -> str:
+    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
 
 
 def _chart(found: Plan | None, n: int | None, asked: dict[str, Any]) -> dict[str, Any]:
@@ -162,4 +180,8 @@ def _with(usual: tuple[float, ...], one: float | None) -> list[float]:
 
 
 def _points(margin: float) -> str:
-    return f"±{100 * margin:.1f}" if margin <= 1 else "above 100"
+    return f"±{rounded(100 * margin, decimals=1, digits=1)}" if margin <= 1 else "above 100"
+
+
+def _exactly(margin: float) -> str:
+    return rounded(100 * margin, decimals=2, digits=2)

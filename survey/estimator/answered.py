@@ -14,6 +14,7 @@ from survey.errors import ChannelError, NoBaseError
 from survey.estimator.answered_moments import Scatter
 from survey.estimator.answered_scatter import scatter_of
 from survey.estimator.binomial import POPULATION, RESPONDENTS, Asked
+from survey.estimator.counts import checked_whole
 from survey.estimator.fieller import ratio_ends
 from survey.estimator.intervals import DEFAULT_INTERVAL
 from survey.estimator.proportions import proportions, subset_shares
@@ -185,7 +186,8 @@ def _divided(
     patterns: Sequence[Sequence[int]] | None,
 ) -> tuple[Integers, Integers]:
     """Indices of the options that are answers, and of those that are none."""
-    silent = np.unique(np.asarray(no_answers, dtype=np.int64))
+    whole = [checked_whole(option, "an option of no_answers", ValueError) for option in no_answers]
+    silent = np.unique(np.array(whole, dtype=np.int64))
     fewest = 1 if isinstance(channel, BitVector) or patterns is not None else 2
     if not 1 <= len(silent) <= k - fewest or silent[0] < 0 or silent[-1] >= k:
         raise ValueError(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from survey.estimator.counts import checked_level
 from survey.estimator.intervals import (
     DEFAULT_INTERVAL,
     SIMULTANEOUS_DEFAULT,
@@ -16,6 +17,7 @@ from survey.estimator.intervals import (
 from survey.estimator.shares import (
     FIXED_POPULATION,
     Proportions,
+    binary_error,
     binary_moments,
     effective_answers,
 )
@@ -37,7 +39,7 @@ class Asked(NamedTuple):
 
     @classmethod
     def of(cls, target: str, interval: str, level: float, simultaneous: bool) -> Asked:
-        """With the interval that belongs to the target; the two must not contradict each other."""
+        """With the interval that belongs to the target; DesignError for a level that is none."""
         if target not in TARGETS:
             raise ValueError(f"unknown target {target!r}; it is population or respondents")
         if target == RESPONDENTS:
@@ -47,7 +49,7 @@ class Asked(NamedTuple):
                     f"for these respondents there is {FIXED_POPULATION!r}"
                 )
             interval = FIXED_POPULATION
-        return cls(interval, level, simultaneous)
+        return cls(interval, checked_level(level), simultaneous)
 
     @property
     def target(self) -> str:
@@ -55,8 +57,8 @@ class Asked(NamedTuple):
         return RESPONDENTS if self.interval == FIXED_POPULATION else POPULATION
 
     def each(self, k: int) -> float:
-        """The level of each of k intervals; a wrong level is refused where it is used."""
-        if not self.simultaneous or not 0 < self.level < 1:
+        """The level of each of k intervals."""
+        if not self.simultaneous:
             return self.level
         # Bonferroni: P(any of k misses) <= k (1-level)/k.
         return 1 - (1 - self.level) / k
@@ -112,8 +114,7 @@ def _errors(f: Floats, reports: Integers, p: Floats, q: Floats, asked: Asked) ->
     """Standard errors of the linear estimate, by the target."""
     n, D = np.maximum(reports, 1), p - q
     if asked.target == POPULATION:
-        # sqrt(f(1-f)/n) / |p-q|: sampling and randomization together.
-        return np.asarray(np.sqrt(f * (1 - f) / n) / np.abs(D))
+        return binary_error(f, n, p, q)
     # [pi p(1-p) + (1-pi) q(1-q)] / (n D^2): randomization alone.
     pi = np.clip((f - q) / D, 0.0, 1.0)
     return np.asarray(np.sqrt(binary_moments(p, q).randomization(pi) / n))

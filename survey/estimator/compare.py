@@ -11,7 +11,14 @@ from scipy.special import erfc
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator.axes import axis, product_moment
-from survey.estimator.counts import LARGEST_N, check_at_most, checked_n, reports_from, whole_counts
+from survey.estimator.counts import (
+    LARGEST_N,
+    check_at_most,
+    checked_n,
+    checked_whole,
+    reports_from,
+    whole_counts,
+)
 from survey.estimator.difference_intervals import (
     DEFAULT_DIFFERENCE,
     Group,
@@ -20,7 +27,7 @@ from survey.estimator.difference_intervals import (
 )
 from survey.estimator.likelihood import require_two_options
 from survey.estimator.result import Result
-from survey.estimator.shares import binary_moments
+from survey.estimator.shares import binary_error, binary_moments, seen_variance
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
 
 Floats = NDArray[np.float64]
@@ -153,7 +160,7 @@ def _open_group(counts: ArrayLike, n: int | None, name: str) -> Group:
     if values.ndim != 1 or values.size < 2:
         raise CountsError(f"group {name}: open answers are counts of at least two options")
     c = whole_counts(values, values.size, f"one per option, group {name}")
-    found = _nonempty(int(c.sum()) if n is None else n, name)
+    found = _nonempty(int(c.sum()) if n is None else checked_whole(n, f"n_{name}"), name)
     check_at_most(c, np.full(c.size, found), f"people of group {name} chose it")
     return _binary_group(c, np.full(c.size, found), 1.0, 0.0, found)
 
@@ -183,7 +190,10 @@ def _table_group(counts: ArrayLike, channel: WeightTable, n: int | None, name: s
     share, square = read.means @ (c / found), read.squares @ (c / found)
     moment = product_moment([read])
     other = moment.of_others(share, square)
-    error = np.sqrt(np.maximum(square - share**2, 0.0) / found)
+    x = np.clip(share, 0.0, 1.0)
+    # E[Var(g | truth)] = x (E[g^2 | it] - 1) + (1-x) E[g^2 | another]
+    least = x * (moment.own - 1) + (1 - x) * other
+    error = np.sqrt(seen_variance(square - share**2, square, least) / found)
     reach = np.ptp(read.means, axis=1)
     return Group(share, error, np.full(share.size, float(found)), moment.own, other, reach, found)
 
@@ -191,7 +201,8 @@ def _table_group(counts: ArrayLike, channel: WeightTable, n: int | None, name: s
 def _binary_group(counts: Integers, reports: Integers, p: float, q: float, n: int) -> Group:
     moments = binary_moments(np.full(counts.size, p), np.full(counts.size, q))
     f = counts / reports
-    share, error = (f - q) / (p - q), np.sqrt(f * (1 - f) / reports) / abs(p - q)
+    share = (f - q) / (p - q)
+    error = binary_error(f, reports, np.full(f.size, p), np.full(f.size, q))
     reach = np.full(counts.size, 1 / abs(p - q))
     return Group(share, error, reports.astype(np.float64), moments.own, moments.other, reach, n)
 

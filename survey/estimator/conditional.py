@@ -11,11 +11,11 @@ from scipy.special import stdtrit
 
 from survey.errors import CountsError
 from survey.estimator.axes import Axis, along, axis
+from survey.estimator.counts import checked_level, checked_whole
 from survey.estimator.crosstab import Crosstab
 from survey.estimator.ratio import Moments, ratio_interval
 from survey.estimator.result import Result
 from survey.estimator.scatter import RATIOS
-from survey.estimator.score import check_level
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ def conditional(
     [[0.9, 0.1], [0.1, 0.9]]
     """
     level = result.level if level is None else level
-    check_level(level)
+    checked_level(level)
     of = _other_question(len(result.made_from.channels), given, of)
     channels, counts = result.marginal_counts((of, given))
     rows, columns = (axis(channel) for channel in channels)
@@ -171,6 +171,8 @@ def _clearly_there(means: _Means, b: int, n: int, level: float) -> bool:
 
 def _other_question(questions: int, given: int, of: int | None) -> int:
     places = range(questions)
+    given = checked_whole(given, "given", ValueError)
+    of = None if of is None else checked_whole(of, "of", ValueError)
     if of is None and questions == 2 and given in places:
         return 1 - given
     if given not in places or of is None or of not in places or of == given:
@@ -183,6 +185,7 @@ def _other_question(questions: int, given: int, of: int | None) -> int:
 def _checked_options(options: list[int] | None, truths: int) -> list[int]:
     if options is None:
         return list(range(truths))
-    if not options or not all(0 <= option < truths for option in options):
+    asked = [checked_whole(option, "an option", ValueError) for option in options]
+    if not asked or not all(0 <= option < truths for option in asked):
         raise ValueError(f"options {options}: at least one of 0 to {truths - 1}")
-    return list(options)
+    return asked

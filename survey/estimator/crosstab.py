@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError
 from survey.estimator.axes import Crossed, along, axis, counted, product_moment
-from survey.estimator.counts import reports_from
+from survey.estimator.counts import checked_level, checked_whole, reports_from
 from survey.estimator.joint_counts import whole_table
 from survey.estimator.joint_expectation import most_likely_table
 from survey.estimator.proportions import proportions
 from survey.estimator.result import Result
-from survey.estimator.score import EDGE, SecondMoment, check_level, score_ends
-from survey.estimator.shares import Proportions
+from survey.estimator.score import EDGE, SecondMoment, score_ends
+from survey.estimator.shares import Proportions, seen_variance
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -36,7 +36,8 @@ class Crosstab(Result):
     """Estimated joint shares; arrays have one axis per question, its truths in order.
 
     estimate     "linear": unbiased, may lie outside [0, 1]; "em": the most likely table
-    std_error    of the linear estimate, for the population; inf where there is none
+    std_error    of the linear estimate, for the population, never 0 (`seen_variance`); inf where
+                 there is none
     conf_low     ends of the score interval of each cell alone, in [0, 1], never of zero width;
     conf_high    [0, 1] where there is no linear estimate
     n            reports
@@ -84,6 +85,7 @@ class Crosstab(Result):
         """Channels and counts of these questions, in this order."""
         counts, channels = self.made_from
         asked = range(len(channels))
+        questions = tuple(checked_whole(place, "a question", ValueError) for place in questions)
         if not questions or len(set(questions)) < len(questions) or not set(questions) <= {*asked}:
             raise ValueError(f"questions {questions}: different ones of 0 to {len(asked) - 1}")
         others = tuple(place for place in asked if place not in questions)
@@ -143,7 +145,7 @@ def crosstab(
              1           0    0.0500     0.0369    0.0000     0.1254
              1           1    0.4500     0.0395    0.3752     0.5301
     """
-    check_level(level)
+    checked_level(level)
     if method not in ("linear", "em"):
         raise ValueError(f"unknown method {method!r}; it is 'linear' or 'em'")
     questions = tuple(channels)
@@ -172,13 +174,16 @@ def _linear(
     # The mean over reports of (a_g b_h ...)^2.
     square = along(counts / n, [each.squares for each in axes])
     moment = product_moment(axes)
-    variance = np.maximum(square - estimate**2, 0.0)
+    x, other = np.clip(estimate, 0.0, 1.0), moment.of_others(estimate, square)
+    # E[Var(g | truth)] = x (E[g^2 | it] - 1) + (1-x) E[g^2 | another]
+    least = x * (moment.own - 1) + (1 - x) * other
+    variance = seen_variance(square - estimate**2, square, least)
     low, high = score_ends(
         # Outside [0, 1] the nearer end, which only adds to the interval and gives it a width.
-        np.clip(estimate, 0.0, 1.0),
+        x,
         np.full(estimate.shape, float(n)),
         moment.own,
-        moment.of_others(estimate, square),
+        other,
         level,
         _skewness(estimate, square, along(counts / n, [each.cubes for each in axes]), moment),
     )

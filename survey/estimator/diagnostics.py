@@ -39,6 +39,8 @@ def disclosure(*results: Estimate) -> Disclosure:
     >>> [disclosure(proportions([c, c], grr(2, "3/4"))) for c in (50, 500, 50_000)]
     ['hide', 'caution', 'show']
     """
+    if not results:
+        raise ValueError("no results: give at least one to decide about")
     widest = max(_widest(result) for result in results)
     fewest = min(float(np.min(result.n_effective)) for result in results)
     if widest >= HIDDEN_WIDTH or fewest < FEWEST_EFFECTIVE:
@@ -58,6 +60,8 @@ def reports_needed(*results: Proportions | Mean) -> int:
     >>> reports_needed(proportions([50, 50], grr(2, "3/4")))
     190
     """
+    if not results:
+        raise ValueError("no results: give at least one that is hidden")
     return rounded_up(math.floor(max(_enough(result) for result in results)) + 1)
 
 
@@ -80,9 +84,7 @@ def _one_report(result: Proportions | Mean) -> np.ndarray[tuple[int, ...], np.dt
     if isinstance(result, Proportions):
         asked = np.maximum(result.reports, 1)
         return np.asarray(result.moments.variance(_middle(result)) * result.n / asked)
-    # n = 1 has no error: its interval, which is all of the range, decides.
-    error = result.std_error if math.isfinite(result.std_error) else 0.0
-    return np.asarray(result.n * (error / (result.high - result.low)) ** 2)
+    return np.asarray(result.n * (result.std_error / (result.high - result.low)) ** 2)
 
 
 def _middle(result: Proportions | Mean) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from survey.estimator.score import check_level, score_ends
+from survey.estimator.counts import checked_level
+from survey.estimator.score import score_ends
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -149,7 +150,7 @@ DIFFERENCE_INTERVALS: Mapping[str, Callable[[Group, Group, float], Ends]] = Mapp
 
 def difference_interval(first: Group, second: Group, level: float, interval: str) -> Ends:
     """Both ends by the interval of that name; ValueError for an unknown one or a wrong level."""
-    check_level(level)
+    checked_level(level)
     if interval not in DIFFERENCE_INTERVALS:
         raise ValueError(
             f"unknown interval {interval!r} of a difference; "

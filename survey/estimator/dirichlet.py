@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError
-from survey.estimator.counts import reports_from, whole_counts
+from survey.estimator.counts import (
+    checked_level,
+    checked_whole,
+    reports_from,
+    whole_counts,
+    within_reach,
+)
 from survey.estimator.likelihood import require_two_options
 from survey.estimator.result import Result
 from survey.mechanism import SubsetSelection, WeightTable
@@ -86,9 +92,8 @@ def dirichlet_mean(
     c = whole_counts(counts, matrix.shape[1], "one per report")
     n = reports_from(int(c.sum()), 1, None)
     weights = _checked_prior(prior, len(matrix))
-    if not 0 < level < 1:
-        raise ValueError(f"level = {level!r} must be between 0 and 1, for example 0.95")
-    if draws < BATCHES:
+    checked_level(level)
+    if checked_whole(draws, "draws", ValueError) < BATCHES:
         raise ValueError(f"draws = {draws} must be at least {BATCHES}")
     means, shares = _chain(c, matrix, weights, draws, rng or np.random.default_rng(0))
     batches = np.stack([part.mean(axis=0) for part in np.array_split(means, BATCHES)])
@@ -120,7 +125,7 @@ def _matrix(channel: SubsetSelection | WeightTable) -> Floats:
 
 def _checked_prior(prior: ArrayLike, truths: int) -> Floats:
     weights = np.asarray(prior, dtype=np.float64)
-    if weights.shape not in ((), (truths,)) or not np.isfinite(weights).all():
+    if weights.shape not in ((), (truths,)) or not within_reach(weights).all():
         raise ValueError(f"prior must be one number, or one for each of the {truths} options")
     if (weights <= 0).any():
         raise ValueError(f"prior = {prior!r}: its weights must be above 0")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survey.estimator.counts import LARGEST_NUMBER, within_reach
 from survey.estimator.grid_shares import GridShares, grid_shares
 from survey.estimator.result import Result
 from survey.mechanism import SubsetSelection, WeightTable
@@ -204,8 +205,11 @@ def _edges(bins: int | Sequence[float] | Floats, values: Floats) -> Floats:
             raise ValueError(f"bins = {bins} must be from 2 to the {values.size} different values")
         return np.linspace(least, most, int(bins) + 1)
     edges = np.array(bins, dtype=np.float64)
-    if edges.ndim != 1 or edges.size < 3 or not (np.diff(edges) > 0).all():
-        raise ValueError("bins must be a number of cells or three or more rising edges")
+    if edges.ndim != 1 or edges.size < 3 or not _rises(edges):
+        raise ValueError(
+            "bins must be a number of cells or three or more rising edges, finite "
+            f"and at most {LARGEST_NUMBER:g} in size"
+        )
     if edges[0] > least or edges[-1] < most:
         raise ValueError(
             f"edges from {edges[0]:g} to {edges[-1]:g} leave out values from {least:g} to {most:g}"
@@ -213,13 +217,17 @@ def _edges(bins: int | Sequence[float] | Floats, values: Floats) -> Floats:
     return edges
 
 
+def _rises(numbers: Floats) -> bool:
+    return bool(within_reach(numbers).all() and (np.diff(numbers) > 0).all())
+
+
 def _places(at: Sequence[float] | Floats | None, values: Floats) -> Floats:
     if at is None:
         chosen = np.linspace(0, values.size - 1, min(values.size, CURVE_POINTS))
         return values[np.unique(chosen.round().astype(np.int64))].copy()
     places = np.array(at, dtype=np.float64)
-    if places.ndim != 1 or places.size == 0 or not np.isfinite(places).all():
-        raise ValueError("at must be one or more finite numbers")
-    if not (np.diff(places) > 0).all():
+    if places.ndim != 1 or places.size == 0 or not within_reach(places).all():
+        raise ValueError(f"at must be one or more finite numbers of at most {LARGEST_NUMBER:g}")
+    if not _rises(places):
         raise ValueError("at must rise")
     return places

@@ -10,7 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, gammaincc
 
 from survey.errors import CountsError
-from survey.estimator.counts import check_at_most, checked_n, reports_from, whole_counts
+from survey.estimator.counts import (
+    check_at_most,
+    checked_level,
+    checked_n,
+    reports_from,
+    whole_counts,
+)
 from survey.estimator.expectation import expectation_maximization
 from survey.estimator.likelihood import require_two_options
 from survey.estimator.reported_sets import most_likely_of_supports, supports_tell_all
@@ -112,8 +118,7 @@ def channel_fit(
     >>> channel_fit([200, 800], grr(2, "3/4")).doubtful, channel_fit([260, 740], grr(2, "3/4")).flag
     (True, '')
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level = {level!r} must be between 0 and 1, for example 0.99")
+    checked_level(level)
     seen, reports = _counted(counts, channel, n)
     f = np.divide(seen.c, seen.n, out=np.full(seen.c.shape, np.nan), where=seen.n > 0)
     z, z_p = _furthest_outside(seen, f)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survey.errors import ChannelError, NoBaseError
-from survey.estimator.counts import reports_from, whole_counts
+from survey.errors import ChannelError
+from survey.estimator.counts import checked_level, checked_values, reports_from, whole_counts
 from survey.estimator.expectation import expectation_maximization
 from survey.estimator.indicators import set_values
 from survey.estimator.likelihood import most_likely_shares, require_two_options
-from survey.estimator.pseudo_ratio import PseudoRatios, pseudo_ratios
+from survey.estimator.pseudo_ratio import PseudoRatios, nobody, pseudo_ratios
 from survey.estimator.pseudo_values import pseudo_values
 from survey.estimator.smoothing import smoothed_shares
 from survey.mechanism import SubsetSelection, WeightTable
@@ -83,11 +82,9 @@ class GridShares:
 
         As `mean` would of the set's indicator. No set may hold all values, or none.
         """
-        found = set_ratios(self.channel, self.truths, sets, self.n).intervals(
-            self.counts[None], self.level
+        found = set_ratios(self.channel, self.truths, sets, self.n).of_survey(
+            self.counts, self.level
         )
-        if np.isnan(found.estimate).any():
-            raise _nobody()
         # The ratios are those of indicators moved to [-1, 1].
         columns = (
             (1 + found.estimate) / 2,
@@ -129,8 +126,7 @@ def grid_shares(
 ) -> GridShares:
     """Check everything and find the shown shares by the asked method, or the usual one."""
     c, truths = _checked(counts, channel, values)
-    if not 0 < level < 1:
-        raise ValueError(f"level = {level!r} must be between 0 and 1, for example 0.95")
+    checked_level(level)
     if method is not None and method not in METHODS:
         raise ValueError(f"unknown method {method!r}; the names are {', '.join(METHODS)}")
     different = np.unique(truths[~np.isnan(truths)])
@@ -143,13 +139,9 @@ def grid_shares(
         name = f"{SMOOTHED}, {PLAIN} did not converge"
     shares = np.array([pi[truths == value].sum() for value in different])
     if shares.sum() <= SAME:
-        raise _nobody()
+        raise nobody()
     flag = "" if settled else NOT_CONVERGED
     return GridShares(different, shares / shares.sum(), name, flag, c, channel, truths, level)
-
-
-def _nobody() -> NoBaseError:
-    return NoBaseError("hardly anybody seems to have answered: nothing is known of those who did")
 
 
 def _checked(
@@ -165,12 +157,7 @@ def _checked(
         reports, truths = channel.reports, channel.truths
     c = whole_counts(counts, reports, "one per report")
     reports_from(int(c.sum()), 1, None)
-    x = np.array([math.nan if v is None else v for v in np.asarray(values, dtype=object)], float)
-    if x.shape != (truths,):
-        raise ValueError(f"{x.size} values for {truths} true answers: one for each, None for none")
-    numbers = x[~np.isnan(x)]
-    if np.isinf(numbers).any() or len(set(numbers.tolist())) < 2:
-        raise ValueError("values must be finite numbers, at least two of them different")
+    x = checked_values(values, truths)
     _require_more_than_a_mean(channel, ~np.isnan(x))
     return c, x
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from survey.errors import DesignError
-from survey.estimator.reading import checked_level
+from survey.estimator.counts import checked_level
 from survey.estimator.result import Result
 from survey.estimator.tree import ROOT, Tree, displayed, least_squares
 

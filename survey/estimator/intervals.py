@@ -53,7 +53,7 @@ def confidence_interval(
 
     `counts` has shape (k,) with values from 0 to `n`. Returns (low, high), each of shape (k,).
     Each interval covers its own share with probability `level`, not all of them at once.
-    Raises ValueError for an unknown name or a level outside (0, 1).
+    Raises ValueError for an unknown name.
 
     >>> from survey.mechanism import grr
     >>> low, high = confidence_interval(np.array([60, 40]), 100, grr(2, "3/4"), 0.95, "wilson")
@@ -62,8 +62,6 @@ def confidence_interval(
     """
     if interval not in INTERVALS:
         raise ValueError(f"unknown interval {interval!r}; the names are {', '.join(INTERVALS)}")
-    if not 0 < level < 1:
-        raise ValueError(f"level = {level!r} must be between 0 and 1, for example 0.95")
     least, most = sorted((channel.p, channel.q))
     low, high = INTERVALS[interval](counts, n, least, most, level)
     # pi = (lambda - q)/(p - q), falling in lambda when p < q.
@@ -79,8 +77,17 @@ def feldman_cousins_interval(
 
     That happens only at low levels and for outcomes outside the range, and never lowers coverage.
     """
-    low, high = feldman_cousins(counts, n, least, most, level)
-    flat = ~(high > low)
+    return _with_width(
+        feldman_cousins(counts, n, least, most, level), counts, n, least, most, level
+    )
+
+
+def _with_width(
+    ends: Ends, counts: Integers, n: int, least: float, most: float, level: float
+) -> Ends:
+    """The ends; the likelihood-ratio end on the inner side where [least, most] leaves no width."""
+    low, high = ends
+    flat = ~(np.minimum(high, most) > np.maximum(low, least))
     if flat.any():
         reach = likelihood_ratio_ends(counts, n, least, most, level)
         low = np.where(flat, np.fmin(low, reach[0]), low)
@@ -117,13 +124,23 @@ def clopper_pearson(counts: Integers, n: int, level: float) -> Ends:
     """The exact interval of equal tails for the share of reports.
 
     Quantiles of Beta(c, n-c+1) at alpha/2 and of Beta(c+1, n-c) at 1 - alpha/2 (Clopper and
-    Pearson 1934). Coverage is at least `level`; the mapped width can be zero.
+    Pearson 1934). Coverage is at least `level`.
     """
     tail = (1 - level) / 2
     low = np.where(counts > 0, betaincinv(np.maximum(counts, 1), n - counts + 1, tail), 0.0)
     fails = n - counts
     high = np.where(fails > 0, 1 - betaincinv(np.maximum(fails, 1), counts + 1, tail), 1.0)
     return low, high
+
+
+def clopper_pearson_interval(
+    counts: Integers, n: int, least: float, most: float, level: float
+) -> Ends:
+    """`clopper_pearson`, with the likelihood-ratio end where it would have no width.
+
+    That happens for outcomes outside the range, and never lowers coverage.
+    """
+    return _with_width(clopper_pearson(counts, n, level), counts, n, least, most, level)
 
 
 def fixed_population(counts: Integers, n: int, least: float, most: float, level: float) -> Ends:
@@ -155,9 +172,7 @@ INTERVALS: Mapping[str, Interval] = MappingProxyType(
         DEFAULT_INTERVAL: feldman_cousins_interval,
         "wilson-hull": wilson_hull,
         "wilson": lambda counts, n, _least, _most, level: wilson(counts, n, level),
-        "clopper-pearson": lambda counts, n, _least, _most, level: clopper_pearson(
-            counts, n, level
-        ),
+        SIMULTANEOUS_DEFAULT: clopper_pearson_interval,
         FIXED_POPULATION: fixed_population,
     }
 )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import CountsError
-from survey.estimator.counts import whole_counts
+from survey.estimator.counts import checked_whole, whole_counts
 
 Integers = NDArray[np.int64]
 Codes = NDArray[np.integer[Any]]
@@ -70,7 +70,7 @@ def _combined(
 
 
 def _checked_sizes(sizes: Sequence[int], columns: int) -> tuple[int, ...]:
-    shape = tuple(int(size) for size in sizes)
+    shape = tuple(checked_whole(size, "a size") for size in sizes)
     if not shape or len(shape) != columns or min(shape) < 1:
         raise CountsError(f"sizes {list(sizes)} for {columns} questions: one size, above 0, each")
     if math.prod(shape) > LARGEST_TABLE:

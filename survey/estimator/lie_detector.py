@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from survey.errors import ChannelError
-from survey.estimator.counts import check_at_most, checked_n, whole_counts
+from survey.estimator.counts import check_at_most, checked_level, checked_n, whole_counts
 from survey.estimator.result import Result
 
 Floats = NDArray[np.float64]
@@ -19,6 +19,7 @@ Integers = NDArray[np.int64]
 
 GROUPS = 2
 
+ALL_ALIKE = "all said the same"
 NOT_CLEAR = "share not clearly above 0"
 OUTSIDE = "outside 0 to 1"
 
@@ -29,13 +30,15 @@ class LieDetector(Result):
 
     estimate     linear for pi, a ratio for t; may lie outside [0, 1]. Where pi <= 0 there is no
                  t: it is given as 0 with an infinite error, and the flag says so
-    std_error    by the delta method
+    std_error    by the delta method; 0 where all people of each group said the same, which the
+                 model allows (carriers who all say no), and which the flag says
     conf_low     MOVER of Wilson's ends for pi, Fieller's interval for t, clipped to [0, 1] and
     conf_high    never of zero width
     yes_shares   of the two groups
     n            of the two groups together
-    flag         "", or "share not clearly above 0" (t says nothing), "outside 0 to 1" (an estimate
-                 is by more than `level` allows: the model does not hold)
+    flag         "", or "all said the same" (no error is seen; the interval has a width all the
+                 same), "share not clearly above 0" (t says nothing), "outside 0 to 1" (an estimate
+                 is by more than `level` allows: the model does not hold), joined by commas
     """
 
     estimate: Floats
@@ -79,8 +82,7 @@ def lie_detector(
     [0.44, 0.25]
     """
     p_1, p_2 = _checked_chances(p)
-    if not 0 < level < 1:
-        raise ValueError(f"level = {level!r} must be between 0 and 1, for example 0.95")
+    checked_level(level)
     c, groups = whole_counts(yes, GROUPS, "yes per group"), whole_counts(n, GROUPS, "group sizes")
     for size in groups.tolist():
         checked_n(size, None)
@@ -107,7 +109,7 @@ def lie_detector(
         yes_shares=(float(share[0]), float(share[1])),
         n=int(groups.sum()),
         level=level,
-        flag=_flag(pi_ends, pi, t, z * std_error),
+        flag=_flag(errors, pi_ends, pi, t, z * std_error),
     )
 
 
@@ -174,8 +176,11 @@ def _fieller(c: Integers, groups: Integers, a: Floats, b: Floats, z: float) -> t
     return (half - root) / square, (half + root) / square
 
 
-def _flag(pi_ends: tuple[float, float], pi: float, t: float, margins: Floats) -> str:
+def _flag(
+    errors: Floats, pi_ends: tuple[float, float], pi: float, t: float, margins: Floats
+) -> str:
+    flags = [] if errors.any() else [ALL_ALIKE]
     if pi_ends[0] <= 0:
-        return NOT_CLEAR
+        return ", ".join([*flags, NOT_CLEAR])
     beyond = max(-pi - margins[0], pi - 1 - margins[0], -t - margins[1], t - 1 - margins[1])
-    return OUTSIDE if beyond > 0 else ""
+    return ", ".join([*flags, OUTSIDE] if beyond > 0 else flags)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError
-from survey.estimator.counts import reports_from, whole_counts
+from survey.estimator.counts import checked_level, checked_values, reports_from, whole_counts
 from survey.estimator.pseudo_ratio import PseudoRatios, pseudo_ratios
 from survey.estimator.pseudo_values import PseudoValues, pseudo_values
 from survey.estimator.result import Result
@@ -28,10 +27,10 @@ CACHED_QUESTIONS = 64
 class Mean(Result):
     """An estimated mean, in the unit of the values; `low` and `high` are the least and largest.
 
-    estimate     linear in the counts, or a ratio of two such; may lie outside [low, high];
-                 nan when hardly anybody seems to have answered
-    std_error    of `estimate`, for the population; never below what randomization alone gives
-    conf_low     ends of the interval, in [low, high]
+    estimate     linear in the counts, or a ratio of two such; may lie outside [low, high]
+    std_error    of `estimate`, for the population; never below what randomization alone gives. A
+                 single report's is the largest that sampling can add to it
+    conf_low     ends of the interval, in [low, high]; all of it for a single report
     conf_high
     n            reports, those that are no answer included
     n_effective  answers that would tell as much if half were `low`, half `high`, given openly:
@@ -82,6 +81,9 @@ def mean(
     Coverage at .95, least over nine mechanisms, epsilon 1, 4 and 7, n 50 to 1,000, seven
     distributions with people at the ends, with and without an answer that is none: .948
     (`tests/benchmarks/means.py`; 20,000 rounds each).
+    Raises NoBaseError where hardly anybody seems to have answered, ChannelError for d > 1,
+    CountsError for counts this channel cannot have given, DesignError for a level that is none,
+    ValueError for values that are none.
     Sources: Duchi, Jordan, Wainwright 2018 (one bit); Wang et al. 2019 (piecewise, hybrid);
     Fieller 1954; Johnson 1978 (leaning).
 
@@ -91,15 +93,14 @@ def mean(
     """
     if isinstance(channel, SubsetSelection) and channel.d > 1:
         raise ChannelError(f"d = {channel.d}: the mean needs one count per report, not per option")
-    if not 0 < level < 1:
-        raise ValueError(f"level = {level!r} must be between 0 and 1, for example 0.95")
+    checked_level(level)
     reports, truths = _sizes(channel)
     c = whole_counts(counts, reports, "one per report")
     n = reports_from(int(c.sum()), 1, None)
-    x = _checked_values(values, truths)
+    x = checked_values(values, truths)
     # nan never equals itself, so it would never be found in the cache.
     reading = _reading(channel, tuple(None if v != v else v for v in x.tolist()), n)
-    found = reading.intervals(c[None], level)
+    found = reading.of_survey(c, level)
     estimate, std_error, conf_low, conf_high = (float(column[0, 0]) for column in found)
     low, high = float(np.nanmin(x)), float(np.nanmax(x))
     middle, half = (low + high) / 2, (high - low) / 2
@@ -125,17 +126,6 @@ def _sizes(channel: SubsetSelection | WeightTable) -> tuple[int, int]:
     return channel.reports, channel.truths
 
 
-def _checked_values(values: Sequence[float | None] | ArrayLike, truths: int) -> Floats:
-    """The values as floats, nan for no answer."""
-    x = np.array([math.nan if v is None else v for v in np.asarray(values, dtype=object)], float)
-    if x.shape != (truths,):
-        raise ValueError(f"{x.size} values for {truths} true answers: one for each, None for none")
-    answers = x[~np.isnan(x)]
-    if np.isinf(answers).any() or len(set(answers.tolist())) < 2:
-        raise ValueError("values must be finite numbers, at least two of them different")
-    return x
-
-
 @lru_cache(maxsize=CACHED_QUESTIONS)
 def _reading(
     channel: SubsetSelection | WeightTable, values: tuple[float, ...], n: int
@@ -157,8 +147,6 @@ def _reading(
 
 
 def _effective(estimate: float, std_error: float) -> float:
-    """m(1-m)/SE^2 on the scale from 0 to 1, m clipped; 0 without an estimate."""
-    if math.isnan(estimate):
-        return 0.0
+    """m(1-m)/SE^2 on the scale from 0 to 1, m clipped."""
     m = min(max((estimate + 1) / 2, EFFECTIVE_RANGE[0]), EFFECTIVE_RANGE[1])
     return m * (1 - m) / (std_error / 2) ** 2

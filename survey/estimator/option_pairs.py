@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError, CountsError
-from survey.estimator.binomial import Asked, binomial_shares
-from survey.estimator.counts import reports_from, whole_counts
+from survey.estimator.binomial import POPULATION, Asked, binomial_shares
+from survey.estimator.counts import checked_level, checked_whole, reports_from, whole_counts
 from survey.estimator.intervals import DEFAULT_INTERVAL
 from survey.estimator.proportions import membership
 from survey.estimator.result import Result
-from survey.estimator.shares import SecondMoments
+from survey.estimator.shares import SecondMoments, seen_variance
 from survey.estimator.simplex import norm_sub
 from survey.estimator.table_shares import SCORE, score_interval
 from survey.mechanism import BitVector, SubsetSelection
@@ -36,7 +36,7 @@ class OptionPairs(Result):
 
     first, second   the options
     estimate        linear in the counts: unbiased, may lie outside [0, 1]
-    std_error       of `estimate`, for the population
+    std_error       of `estimate`, for the population; never 0 (`seen_variance`)
     conf_low        ends of the interval, in [0, 1]
     conf_high
     reports         reports that tell about the pair
@@ -91,7 +91,7 @@ def option_pairs(
         raise ChannelError("no pattern holds two options")
     first, second, both = first[possible], second[possible], both[possible]
     number = both.sum(axis=1)
-    asked = Asked(interval, level, simultaneous)
+    asked = Asked.of(POPULATION, interval, level, simultaneous)
     p, q = channel.p + (number - 1) * channel.q, number * channel.q
     shares = binomial_shares(both @ c, np.full(len(both), n), p, q, asked, n=n)
     return OptionPairs(
@@ -136,7 +136,9 @@ def bit_pairs(
     >>> bit_pairs([[300, 200, 200, 300]], BitVector(2, 2, 3, 1), [(0, 1)]).estimate.round(4)
     array([0.45])
     """
+    checked_level(level)
     for a, b in pairs:
+        a, b = checked_whole(a, "option", ValueError), checked_whole(b, "option", ValueError)
         if not 0 <= a < b < channel.m - channel.alone or channel.s < 2:
             raise ValueError(f"pair {(a, b)} must be two options, ascending, that stand together")
     c = np.stack([whole_counts(row, 4, "n11, n10, n01, n00") for row in _rows(supports, pairs)])
@@ -146,7 +148,10 @@ def bit_pairs(
     estimate, both = shares[:, 0], inverse[0]
     ends = [_ends(*each, inverse, squares, level) for each in zip(shares, n.tolist(), strict=True)]
     low, high = np.concatenate(ends, axis=1)
-    variance = np.maximum(c @ both**2 / n - estimate**2, 0.0)
+    square, x = c @ both**2 / n, np.clip(estimate, 0.0, 1.0)
+    # E[Var(g g | truth)], the other truths by the one that scatters most.
+    least = x * (squares[0] - 1) + (1 - x) * squares[1:].max()
+    variance = seen_variance(square - estimate**2, square, least)
     first, second = np.array(pairs).T
     return OptionPairs(first, second, estimate, np.sqrt(variance / n), low, high, n, level, SCORE)
 

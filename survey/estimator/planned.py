@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from survey.errors import DesignError
+from survey.estimator.counts import LARGEST_N, checked_level
 from survey.estimator.intervals import Chances, ReportChances
 
 LARGEST_EPSILON = 12.0
@@ -18,7 +19,6 @@ SMALLEST_EPSILON = 0.001
 """Smallest epsilon a plan looks at."""
 
 MOST_OPTIONS = 10_000
-LARGEST_N = 10**10
 LARGEST_MARGIN = 0.5
 
 ROUNDING = 1e-9
@@ -89,10 +89,7 @@ def planned(
     """The question, or DesignError saying which value is wrong and the nearest that is right."""
     if (epsilon is None) == (channel is None):
         raise DesignError("a plan needs an epsilon or a channel, one of the two")
-    _check("share", share, 0.0, 1.0, closed=True)
-    _check("level", level, 0.0, 1.0, closed=False, nearest=(0.5, 0.999))
-    if population is not None:
-        _check_whole("population", population, 1, LARGEST_N)
+    check_question(k, share, level, population)
     if channel is None:
         chances = grr_chances(k, epsilon if epsilon is not None else math.nan)
     else:
@@ -104,6 +101,46 @@ def planned(
     return Question(chances, float(epsilon or 0.0), float(share), float(level), population)
 
 
+def check_question(k: int, share: float, level: float, population: int | None) -> None:
+    """Refuse what no survey can ask, whatever its epsilon, by name."""
+    _check_whole("options", k, 2, MOST_OPTIONS)
+    checked_share(share)
+    checked_number("level", level)
+    checked_level(level)
+    if population is not None:
+        _check_whole("population", population, 1, LARGEST_N)
+
+
+def checked_number(name: str, value: float) -> float:
+    """A value that may still be too small or too large, or DesignError for nan."""
+    # Only nan differs from itself; math.isnan fails for whole numbers above 10^308.
+    if value != value:
+        raise DesignError(f"{name} = {value} is not a number")
+    return value
+
+
+def checked_share(share: float) -> float:
+    """A share from 0 to 1, or DesignError."""
+    if not 0 <= checked_number("share", share) <= 1:
+        nearest = 0 if share < 0 else 1
+        raise DesignError(
+            f"share = {share:g} must be from 0 to 1; the nearest allowed value is {nearest}"
+        )
+    return share
+
+
+def rounded(value: float, decimals: int, digits: int) -> str:
+    """A margin with its decimals, and with more where fewer than `digits` significant ones remain.
+
+    >>> rounded(0.0421, 4, 3), rounded(0.00000421, 4, 3), rounded(0, 2, 2)
+    ('0.0421', '0.00000421', '0.00')
+    """
+    # Of the rounded value: 0.00098 to one digit is 0.001.
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
+    places = digits - 1 - exponent if value else decimals
+    return f"{value:,.{max(decimals, places)}f}"
+
+
 def grr_chances(k: int, epsilon: float) -> Chances:
     """p = e^epsilon/(e^epsilon + k - 1) and q = 1/(e^epsilon + k - 1), for any real epsilon.
 
@@ -111,7 +148,7 @@ def grr_chances(k: int, epsilon: float) -> Chances:
     [0.7311, 0.2689]
     """
     _check_whole("options", k, 2, MOST_OPTIONS)
-    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+    if not SMALLEST_EPSILON <= checked_number("epsilon", epsilon) <= LARGEST_EPSILON:
         nearest = SMALLEST_EPSILON if epsilon < SMALLEST_EPSILON else LARGEST_EPSILON
         raise DesignError(
             f"epsilon = {epsilon:g} must be from {SMALLEST_EPSILON} to {LARGEST_EPSILON:g}; "
@@ -123,7 +160,7 @@ def grr_chances(k: int, epsilon: float) -> Chances:
 
 def checked_margin(margin: float) -> float:
     """A margin of error in shares, above 0 and at most 1/2, or DesignError."""
-    if not 0 < margin <= LARGEST_MARGIN:
+    if not 0 < checked_number("margin", margin) <= LARGEST_MARGIN:
         nearest = 0.001 if margin <= 0 else LARGEST_MARGIN
         raise DesignError(
             f"margin = {margin:g} must be above 0 and at most {LARGEST_MARGIN} "
@@ -138,29 +175,11 @@ def checked_n(n: int, population: int | None = None) -> int:
     return n
 
 
-def _check(
-    name: str,
-    value: float,
-    low: float,
-    high: float,
-    *,
-    closed: bool,
-    nearest: tuple[float, float] | None = None,
-) -> None:
-    if low < value < high or (closed and value in (low, high)):
-        return
-    ends = nearest or (low, high)
-    between = f"from {low:g} to {high:g}" if closed else f"above {low:g} and below {high:g}"
-    raise DesignError(
-        f"{name} = {value:g} must be {between}; "
-        f"the nearest allowed value is {ends[0] if value <= low else ends[1]:g}"
-    )
-
-
 def _check_whole(name: str, value: int, low: int, high: int) -> None:
+    checked_number(name, value)
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not low <= value <= high:
-        nearest = min(max(int(value), low), high) if math.isfinite(value) else low
+        nearest = int(min(max(value, low), high))
         raise DesignError(
             f"{name} = {value} must be a whole number from {low:,} to {high:,}; "
             f"the nearest allowed value is {nearest}"

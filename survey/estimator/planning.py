@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from survey.errors import DesignError
+from survey.estimator.counts import LARGEST_N
 from survey.estimator.intervals import ReportChances
 from survey.estimator.planned import (
     LARGEST_EPSILON,
-    LARGEST_N,
     SMALLEST_EPSILON,
     Question,
     checked_margin,
     checked_n,
     planned,
+    rounded,
 )
 from survey.estimator.result import Result
 
@@ -85,7 +86,7 @@ def required_n(
         raise DesignError(f"margin = {margin:g} would need {n:.3g} reports: ask for a larger one")
     if population is not None and n > population:
         least = question.margin(population)[0]
-        note = f"not possible at this epsilon; the smallest possible margin is {least:.4f}"
+        note = f"not possible at this epsilon; the smallest possible margin is {_said(least)}"
         return _plan(question, population, note, possible=False)
     return _plan(question, n, f"{n:,} reports are needed")
 
@@ -108,7 +109,7 @@ def margin_of(
     question = planned(epsilon, channel, k, share, level, population)
     checked_n(n, population)
     margin = question.margin(n)[0]
-    return _plan(question, n, f"{n:,} reports give a margin of {margin:.4f}")
+    return _plan(question, n, f"{n:,} reports give a margin of {_said(margin)}")
 
 
 def required_epsilon(
@@ -140,7 +141,7 @@ def required_epsilon(
     if (least := strongest.margin(n)[0]) > margin:
         note = (
             f"not possible with {n:,} reports at any epsilon; "
-            f"the smallest possible margin is {least:.4f}"
+            f"the smallest possible margin is {_said(least)}"
         )
         return _plan(strongest, n, note, possible=False)
     low, high = SMALLEST_EPSILON, LARGEST_EPSILON
@@ -150,6 +151,10 @@ def required_epsilon(
         middle = (low + high) / 2
         low, high = (low, middle) if at(middle).margin(n)[0] <= margin else (middle, high)
     return _plan(at(high), n, f"epsilon {high:.4g} is needed")
+
+
+def _said(margin: float) -> str:
+    return rounded(margin, decimals=4, digits=3)
 
 
 def _plan(question: Question, n: int, note: str, *, possible: bool = True) -> Plan:

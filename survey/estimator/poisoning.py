@@ -10,16 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from survey.errors import ChannelError
+from survey.estimator.answered import AnsweredShares
 from survey.estimator.counts import whole_counts
-from survey.estimator.means import mean
-from survey.estimator.proportions import membership, proportions, subset_shares
+from survey.estimator.means import Mean, mean
+from survey.estimator.proportions import membership
 from survey.estimator.pseudo_values import left_inverse, pseudo_values
 from survey.estimator.result import Result
 from survey.estimator.shares import Proportions
@@ -28,6 +27,7 @@ from survey.mechanism import BitVector, SubsetSelection, WeightTable
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 AnyChannel = SubsetSelection | BitVector | WeightTable
+Estimated = Proportions | AnsweredShares | Mean
 
 FAKES = (0.01, 0.05, 0.10)
 """Parts of all reports that the worst cases take as fake."""
@@ -38,14 +38,14 @@ class Poisoning(Result):
     """What fakes among the n reports can do; arrays have one entry per estimate.
 
     estimate           of all reports, fakes included; linear, unclipped
-    margin             z standard errors of it, half of the usual interval
+    margin             half of its interval: (conf_high - conf_low)/2
     largest_shift      one more fake among the n reports moves the estimate by up to this
     fakes_per_margin   fakes that move it by one margin, at least 1
     low_1, high_1      where the estimate of the honest reports alone lies if 1 % of all are fake,
                        whatever these reported; in [0, 1] (of a mean: in the range of the values)
     low_5 ... high_10  the same for 5 % and 10 %
     n                  reports
-    level              of the margin
+    level, method      of the interval
 
     The bands bound manipulation only; the interval of the estimate comes on top.
     """
@@ -62,31 +62,23 @@ class Poisoning(Result):
     high_10: Floats
     n: int
     level: float
+    method: str
 
-    index_names = ("option",)
-
-
-class _Extremes(NamedTuple):
-    """Estimates, their errors, and the least and largest pseudo-value of any report."""
-
-    estimate: Floats
-    std_error: Floats
-    least: Floats
-    most: Floats
-    reports: Integers
+    def fakes_for(self, distance: ArrayLike) -> Integers:
+        """Fakes that move each estimate so far, from 1 to n; `distance` in its unit."""
+        return _needed(np.asarray(distance), self.largest_shift, self.n)
 
 
 def poisoning(
-    counts: ArrayLike,
+    found: Proportions,
     channel: AnyChannel,
     *,
-    n: int | None = None,
     patterns: Sequence[Sequence[int]] | None = None,
-    level: float = 0.95,
 ) -> Poisoning:
-    """Bound what fake reports can have done to each share; arguments as in `proportions`.
+    """Bound what fake reports can have done to each of the shares found through a channel.
 
-    With `patterns` the counts are those of `subset_shares`, and the shares those of its options.
+    `found` is what `proportions` or `set_shares` gave, with `patterns` what `subset_shares` did;
+    the margins are those of its intervals, whatever their level, method and target.
 
     A fake that takes the place of an average report moves the estimate by
     max(g_max - estimate, estimate - g_min)/n, for options of p and q up by (1 - lambda)/((p-q) n),
@@ -102,30 +94,28 @@ def poisoning(
     `poisoning_of_no_answers`.
     Sources: Cheu, Smith, Ullman 2021; Cao, Jia, Gong 2021 (the attack that reaches the bound).
 
+    Raises ChannelError for shares that are not those of this channel's options.
+
+    >>> from survey.estimator.proportions import proportions
     >>> from survey.mechanism import grr
-    >>> found = poisoning([500, 500], grr(2, "3/4"))
-    >>> found.fakes_per_margin.tolist(), found.low_10.round(3).tolist()
-    ([62, 62], [0.389, 0.389])
+    >>> channel = grr(2, "3/4")
+    >>> bounds = poisoning(proportions([500, 500], channel), channel)
+    >>> bounds.fakes_per_margin.tolist(), bounds.low_10.round(3).tolist()
+    ([63, 63], [0.389, 0.389])
     """
+    options = found.estimate.size
     if patterns is not None:
-        return _of_patterns(counts, channel, patterns, level)
-    shares = proportions(counts, channel, n=n, level=level)
+        if not isinstance(channel, SubsetSelection):
+            raise ChannelError("patterns are reported by generalized randomized response")
+        # N_j of the patterns hold option j: reported with N_j q when it was not ticked.
+        holding = membership(patterns, channel.k, options).sum(axis=1)
+        return bounded(found, *_binary_ends(channel, holding * channel.q))
+    if options != channel.options:
+        raise ChannelError(f"{options} shares, of a channel that has {channel.options} options")
     if isinstance(channel, WeightTable):
         G = left_inverse(channel)
-        return bounded(shares, G.min(axis=1), G.max(axis=1))
-    return bounded(shares, *_binary_ends(channel, np.full(shares.estimate.size, channel.q)))
-
-
-def _of_patterns(
-    counts: ArrayLike, channel: AnyChannel, patterns: Sequence[Sequence[int]], level: float
-) -> Poisoning:
-    if not isinstance(channel, SubsetSelection):
-        raise ChannelError("patterns are reported by generalized randomized response")
-    options = 1 + max((option for pattern in patterns for option in pattern), default=0)
-    shares = subset_shares(counts, channel, patterns, options, level=level)
-    # N_j of the patterns hold option j: reported with N_j q when it was not ticked.
-    holding = membership(patterns, channel.k, options).sum(axis=1)
-    return bounded(shares, *_binary_ends(channel, holding * channel.q))
+        return bounded(found, G.min(axis=1), G.max(axis=1))
+    return bounded(found, *_binary_ends(channel, np.full(options, channel.q)))
 
 
 def _binary_ends(channel: SubsetSelection | BitVector, q: Floats) -> tuple[Floats, Floats]:
@@ -144,10 +134,12 @@ def poisoning_of_mean(
 ) -> Poisoning:
     """Bound what fakes can have done to a mean among those who answered; arguments as in `mean`.
 
-    Arrays have shape (1,). The mean is A/B, the means of pseudo-values a (the answer, 0 for none)
-    and b (whether there was one); without the fakes it is (A - b' a_j)/(B - b' b_j), b' their part,
-    for some report j, or between two such. Where that would leave no answers the band is all
-    of the values.
+    Arrays have shape (1,), estimate and margin are those of `mean`, which refuses what it refuses:
+    NoBaseError where hardly anybody seems to have answered.
+
+    The mean is A/B, the means of pseudo-values a (the answer, 0 for none) and b (whether there was
+    one); without the fakes it is (A - b' a_j)/(B - b' b_j), b' their part, for some report j, or
+    between two such. Where that would leave no answers the band is all of the values.
 
     >>> from survey.mechanism.numeric import one_bit
     >>> found = poisoning_of_mean([500, 500], one_bit(11, 1), range(11))
@@ -165,17 +157,14 @@ def poisoning_of_mean(
         b = pseudo_values(channel, answered.astype(np.float64), found.n).values
     f = whole_counts(counts, a.size, "one per report") / found.n
     A, B, one = float(f @ a), float(f @ b), 1 / found.n
-    at = A / B if B > 0 else 0.0
+    at = (found.estimate - middle) / half
     moved = _ratios(A * (1 - one) + one * a, B * (1 - one) + one * b)
     bands = [_ratios(A - part * a, B - part * b) for part in FAKES]
-    margin = float(ndtri((1 + level) / 2)) * found.std_error
     return poisoned(
-        np.array([middle + half * at]),
-        np.array([margin]),
+        found,
+        np.array([found.estimate]),
         half * np.array([max(moved[1] - at, at - moved[0])]),
         middle + half * np.clip(np.array(bands), -1.0, 1.0)[:, :, None],
-        found.n,
-        level,
     )
 
 
@@ -188,48 +177,43 @@ def _ratios(top: Floats, bottom: Floats) -> tuple[float, float]:
 
 def bounded(shares: Proportions, least: Floats, most: Floats) -> Poisoning:
     """The bounds of shares whose reports have pseudo-values from least to most, shape (k,)."""
-    asked = shares.reports > 0
-    found = _Extremes(
-        np.where(asked, np.nan_to_num(shares.estimate), 0.5),
-        np.where(asked, np.nan_to_num(shares.std_error), np.inf),
-        least,
-        most,
-        shares.reports,
-    )
-    n, level = shares.n, shares.level
-    reports = np.maximum(found.reports, 1)
-    shift = np.maximum(found.most - found.estimate, found.estimate - found.least) / reports
-    margin = float(ndtri((1 + level) / 2)) * found.std_error
-    ends = np.array([_band(found, part * n / reports) for part in FAKES])
-    return poisoned(found.estimate, margin, shift, np.clip(ends, 0.0, 1.0), n, level)
+    # Of options that nobody was asked about every share is as likely.
+    estimate = np.where(shares.reports > 0, shares.estimate, 0.5)
+    reports = np.maximum(shares.reports, 1)
+    shift = np.maximum(most - estimate, estimate - least) / reports
+    parts = [part * shares.n / reports for part in FAKES]
+    ends = np.array([_band(estimate, least, most, part) for part in parts])
+    return poisoned(shares, estimate, shift, np.clip(ends, 0.0, 1.0))
 
 
-def _band(found: _Extremes, part: Floats) -> tuple[Floats, Floats]:
+def _band(estimate: Floats, least: Floats, most: Floats, part: Floats) -> tuple[Floats, Floats]:
     """(estimate - b g)/(1 - b) at both extremes of g; everything where b reaches 1."""
     left = np.where(part < 1, 1 - part, np.nan)
-    low = (found.estimate - part * found.most) / left
-    high = (found.estimate - part * found.least) / left
+    low, high = (estimate - part * most) / left, (estimate - part * least) / left
     return np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)
 
 
-def poisoned(
-    estimate: Floats, margin: Floats, shift: Floats, ends: Floats, n: int, level: float
-) -> Poisoning:
+def poisoned(found: Estimated, estimate: Floats, shift: Floats, ends: Floats) -> Poisoning:
     """The result, from the bands of all `FAKES` as ends of shape (3, 2, estimates)."""
-    # Where nobody was asked no margin is finite: all n fakes do not move it further.
-    needed = np.ceil(np.minimum(margin / shift, n)).astype(np.int64)
+    margin = np.atleast_1d((found.conf_high - found.conf_low) / 2)
     (low_1, high_1), (low_5, high_5), (low_10, high_10) = ends
     return Poisoning(
         estimate=estimate,
         margin=margin,
         largest_shift=shift,
-        fakes_per_margin=np.clip(needed, 1, n),
+        fakes_per_margin=_needed(margin, shift, found.n),
         low_1=low_1,
         high_1=high_1,
         low_5=low_5,
         high_5=high_5,
         low_10=low_10,
         high_10=high_10,
-        n=n,
-        level=level,
+        n=found.n,
+        level=found.level,
+        method=found.method,
     )
+
+
+def _needed(distance: Floats, shift: Floats, n: int) -> Integers:
+    """Fakes, each of which moves an estimate by the shift, for the distance; from 1 to n."""
+    return np.clip(np.ceil(distance / shift), 1, n).astype(np.int64)

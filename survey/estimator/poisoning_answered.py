@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
+from survey.errors import ChannelError
 from survey.estimator.answered import AnsweredShares, answered_shares
+from survey.estimator.binomial import POPULATION
 from survey.estimator.poisoning import FAKES, Poisoning, bounded, poisoned, poisoning
-from survey.estimator.proportions import membership
+from survey.estimator.proportions import membership, proportions
 from survey.estimator.pseudo_values import left_inverse, pseudo_values
-from survey.estimator.table_shares import no_answer_shares
+from survey.estimator.shares import Proportions
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 
 Floats = NDArray[np.float64]
@@ -36,6 +37,8 @@ def poisoning_of_answered(
     n: int | None = None,
     patterns: Sequence[Sequence[int]] | None = None,
     level: float = 0.95,
+    simultaneous: bool = False,
+    target: str = POPULATION,
 ) -> Poisoning:
     """Bound what fakes can have done to shares among those who answered, one per answer.
 
@@ -50,7 +53,16 @@ def poisoning_of_answered(
     >>> found.low_5.round(3).tolist(), found.high_5.round(3).tolist()
     ([0.076, 0.803], [0.197, 0.924])
     """
-    shares = answered_shares(counts, channel, no_answers, n=n, patterns=patterns, level=level)
+    shares = answered_shares(
+        counts,
+        channel,
+        no_answers,
+        n=n,
+        patterns=patterns,
+        level=level,
+        simultaneous=simultaneous,
+        target=target,
+    )
     if isinstance(channel, BitVector) and channel.is_sampled:
         moved, *bands = _sampled_ranges(counts, channel, no_answers, shares)
     else:
@@ -60,25 +72,28 @@ def poisoning_of_answered(
         moved = _range((1 - one) * pi, (1 - one) * A, -one, kinds)
         bands = [_range(pi, A, part, kinds) for part in FAKES]
     shift = np.maximum(moved[1] - shares.estimate, shares.estimate - moved[0])
-    margin = float(ndtri((1 + level) / 2)) * shares.std_error
-    ends = np.clip(np.array(bands), 0.0, 1.0)
-    return poisoned(shares.estimate, margin, shift, ends, shares.n, level)
+    return poisoned(shares, shares.estimate, shift, np.clip(np.array(bands), 0.0, 1.0))
 
 
-def poisoning_of_no_answers(
-    counts: ArrayLike, channel: WeightTable, *, level: float = 0.95
-) -> Poisoning:
-    """Bound what fakes can have done to each share of `no_answer_shares`, one per such truth.
+def poisoning_of_no_answers(found: Proportions, channel: WeightTable) -> Poisoning:
+    """Bound what fakes can have done to each share that `no_answer_shares` found.
 
+    ChannelError for shares that are not those of this channel's no answers.
+
+    >>> from survey.estimator.table_shares import no_answer_shares
     >>> from survey.mechanism.numeric import one_bit
-    >>> poisoning_of_no_answers([500, 480, 300], one_bit(11, 1, no_answers=1)).low_5.tolist()
+    >>> channel = one_bit(11, 1, no_answers=1)
+    >>> poisoning_of_no_answers(no_answer_shares([500, 480, 300], channel), channel).low_5.tolist()
     [0.0]
     """
-    shares = no_answer_shares(counts, channel, level=level)
+    if found.estimate.size != channel.no_answers:
+        raise ChannelError(
+            f"{found.estimate.size} shares, of a channel that has {channel.no_answers} no answers"
+        )
     truths = range(channel.truths - channel.no_answers, channel.truths)
-    values = [pseudo_values(channel, np.eye(1, channel.truths, t)[0], shares.n) for t in truths]
+    values = [pseudo_values(channel, np.eye(1, channel.truths, t)[0], found.n) for t in truths]
     g = np.stack([each.values for each in values])
-    return bounded(shares, g.min(axis=1), g.max(axis=1))
+    return bounded(found, g.min(axis=1), g.max(axis=1))
 
 
 def _range(pi: Floats, A: float, part: float, kinds: _Kinds) -> tuple[Floats, Floats]:
@@ -127,7 +142,9 @@ def _sampled_ranges(
     counts: ArrayLike, channel: BitVector, no_answers: Sequence[int], shares: AnsweredShares
 ) -> list[tuple[Floats, Floats]]:
     """Of one fake more and of all `FAKES`: from the bounds of each option's share alone."""
-    alone = poisoning(counts, channel, n=shares.n, level=shares.level)
+    # The intervals of these are not used: the cheapest will do.
+    every = proportions(counts, channel, n=shares.n, level=shares.level, interval="wilson")
+    alone = poisoning(every, channel)
     silent = np.unique(np.asarray(no_answers, dtype=np.int64))
     bands = [(alone.estimate - alone.largest_shift, alone.estimate + alone.largest_shift)]
     bands += [(alone.low_1, alone.high_1), (alone.low_5, alone.high_5)]

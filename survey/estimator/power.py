@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from scipy.special import ndtr, ndtri
 
 from survey.errors import DesignError
+from survey.estimator.counts import LARGEST_N
 from survey.estimator.intervals import Chances, ReportChances
-from survey.estimator.planned import LARGEST_N, checked_n, grr_chances
+from survey.estimator.planned import checked_n, checked_number, checked_share, grr_chances
 from survey.estimator.result import Result
 
 
@@ -59,7 +60,7 @@ def power(
     _check_significance(significance)
     checked_n(n_a)
     checked_n(n_b)
-    a, b = (q + (p - q) * _checked_share(share) for share in (share_a, share_b))
+    a, b = (q + (p - q) * checked_share(share) for share in (share_a, share_b))
     pooled = (n_a * a + n_b * b) / (n_a + n_b)
     s0 = math.sqrt(pooled * (1 - pooled) * (1 / n_a + 1 / n_b))
     s1 = math.sqrt(a * (1 - a) / n_a + b * (1 - b) / n_b)
@@ -95,11 +96,11 @@ def required_n_difference(
     """
     p, q = _chances(epsilon, channel, k)
     _check_significance(significance)
-    if not significance < target < 1:
+    if not significance < checked_number("target", target) < 1:
         raise DesignError(f"target = {target:g} must be above the test's {significance:g}, below 1")
-    if not 0 < ratio < math.inf:
+    if not 0 < checked_number("ratio", ratio) < math.inf:
         raise DesignError(f"ratio = {ratio:g} must be a number above 0: n_b / n_a")
-    a, b = (q + (p - q) * _checked_share(share) for share in (share_a, share_b))
+    a, b = (q + (p - q) * checked_share(share) for share in (share_a, share_b))
     if a == b:
         raise DesignError("both groups have the same share: no number of reports tells them apart")
     pooled = (a + ratio * b) / (1 + ratio)
@@ -130,15 +131,6 @@ def _chances(epsilon: float | None, channel: ReportChances | None, k: int) -> Ch
     return Chances(channel.p, channel.q)
 
 
-def _checked_share(share: float) -> float:
-    if not 0 <= share <= 1:
-        nearest = 0 if share < 0 else 1
-        raise DesignError(
-            f"share = {share:g} must be from 0 to 1; the nearest allowed value is {nearest}"
-        )
-    return share
-
-
 def _check_significance(significance: float) -> None:
-    if not 0 < significance < 1:
+    if not 0 < checked_number("significance", significance) < 1:
         raise DesignError(f"significance = {significance:g} must be above 0 and below 1: try 0.05")

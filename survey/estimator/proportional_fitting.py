@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import DesignError
+from survey.estimator.counts import LARGEST_NUMBER, within_reach
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -106,7 +107,7 @@ def _margin(axes: Axes, totals: ArrayLike, shape: tuple[int, ...]) -> Margin:
     if known.totals.shape != expected:
         raise DesignError(f"{_named(known)} has shape {known.totals.shape}, not {expected}")
     for wrong, reason in (
-        (~np.isfinite(known.totals), "must be a finite number"),
+        (~within_reach(known.totals), f"must be a finite number of at most {LARGEST_NUMBER:g}"),
         (known.totals < 0, "must not be negative"),
     ):
         if wrong.any():
@@ -123,8 +124,11 @@ def _checked_seed(seed: ArrayLike) -> Floats:
     table = _floats(seed, "the table")
     if table.ndim == 0 or table.size == 0:
         raise DesignError("a table to fit needs at least one axis with a category")
-    if not np.isfinite(table).all() or (table < 0).any():
-        raise DesignError("a table to fit needs cells that are finite and not negative")
+    if not within_reach(table).all() or (table < 0).any():
+        raise DesignError(
+            "a table to fit needs cells that are finite, not negative and at most "
+            f"{LARGEST_NUMBER:g}"
+        )
     if not table.sum() > 0:
         raise DesignError("all cells of the table are 0: there is nothing to fit")
     return table

@@ -10,7 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator.binomial import Asked, binomial_shares
-from survey.estimator.counts import check_at_most, checked_n, reports_from, whole_counts
+from survey.estimator.counts import (
+    check_at_most,
+    checked_n,
+    checked_whole,
+    reports_from,
+    whole_counts,
+)
 from survey.estimator.intervals import DEFAULT_INTERVAL, ReportChances
 from survey.estimator.likelihood import require_two_options
 from survey.estimator.reported_sets import (
@@ -214,10 +220,11 @@ def membership(patterns: Sequence[Sequence[int]], k: int, options: int) -> Integ
     """1 where option j is in pattern i, shape (options, k)."""
     if len(patterns) != k:
         raise ChannelError(f"{len(patterns)} patterns for a channel of {k}: one per truth")
+    options = checked_whole(options, "options", ChannelError)
     holds = np.zeros((options, k), dtype=np.int64)
     for i, pattern in enumerate(patterns):
         for option in pattern:
-            if not 0 <= option < options:
+            if not 0 <= checked_whole(option, f"an option of pattern {i}", ChannelError) < options:
                 raise ChannelError(f"pattern {i} holds option {option}, not one of {options}")
             holds[option, i] = 1
     for option, number in enumerate(holds.sum(axis=1)):

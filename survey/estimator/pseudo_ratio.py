@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from survey.errors import NoBaseError
 from survey.estimator.ratio import Moments, Ratio, Tails, ratio_interval
 from survey.estimator.scatter import RATIOS, LeastScatter, least_scatter
 from survey.mechanism import SubsetSelection, WeightTable
@@ -44,6 +45,17 @@ class PseudoRatios:
         floor = self.scatter.among(share)
         return ratio_interval(moments, floor, self.bias[:, None], n, level, tails)
 
+    def of_survey(self, counts: Integers, level: float) -> Ratio:
+        """The ratios of one survey, shape (targets, 1); counts (reports,).
+
+        NoBaseError where hardly anybody seems to have answered, and of one report where some
+        truths are no answer: it tells nothing of those who answered.
+        """
+        found = self.intervals(counts[None], level)
+        if np.isnan(found.estimate).any() or (self.some_silent and counts.sum() == 1):
+            raise nobody()
+        return found
+
     def _moments(self, f: Floats, n: int) -> tuple[Moments, Tails]:
         """Of a and b over the reports; both are centred first, which keeps digits of the rest."""
         mean_a, mean_b = self.a @ f.T, f @ self.b
@@ -63,6 +75,11 @@ class PseudoRatios:
             self.least[:, None, :],
             self.most[:, None, :],
         )
+
+
+def nobody() -> NoBaseError:
+    """The refusal to tell anything of those who answered."""
+    return NoBaseError("hardly anybody seems to have answered: nothing is known of those who did")
 
 
 def pseudo_ratios(

@@ -62,7 +62,8 @@ class Tails(NamedTuple):
 class Ratio(NamedTuple):
     """Estimated ratios, of one shape; the ends lie in [-1, 1], the estimate may not.
 
-    Where hardly anybody is in the denominator (B <= 0) the estimate is nan, the interval [-1, 1].
+    Where hardly anybody is in the denominator (B <= 0) the estimate is nan, the interval [-1, 1],
+    which is also that of a single report.
     """
 
     estimate: Floats
@@ -98,18 +99,20 @@ def ratio_interval(
     np.float64(0.303)
     """
     A, B = np.asarray(moments.mean_a), np.asarray(moments.mean_b)
-    known = (B > 0) & (n > 1)
+    known = B > 0
     divisor = np.where(known, B, 1.0)
     estimate = np.where(known, A / divisor, np.nan)
     inside = np.where(known, np.clip(A / divisor, -1.0, 1.0), 0.0)
-    variance = np.maximum(moments.scatter(A / divisor), _at(floor, inside))
+    # A single report scatters from no other: its truth may, by 1 at most on [-1, 1].
+    seen = moments.scatter(A / divisor) if n > 1 else _at(floor, inside) + 1.0
+    variance = np.maximum(seen, _at(floor, inside))
     std_error = np.where(known, np.sqrt(variance / n) / divisor, np.inf)
     t = float(stdtrit(max(n - 1, 1), (1 + level) / 2))
 
     def rejected(r: Floats, side: int) -> Booleans:
         scatter, quantile = _with_tails(moments, tails, r, side, n, t)
         spread = np.sqrt(np.maximum(scatter, _at(floor, r)) / n)
-        return np.asarray(known & (B * np.abs(inside - r) > bias + quantile * spread))
+        return np.asarray(known & (n > 1) & (B * np.abs(inside - r) > bias + quantile * spread))
 
     low, high = (_last_accepted(inside, side, rejected) for side in (-1, 1))
     return Ratio(estimate, std_error, low, high)

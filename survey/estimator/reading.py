@@ -60,19 +60,11 @@ class Reading:
 
         Both ends in [0, 1], shape (k,), never of zero width.
         """
-        checked_level(level)
         if not self.chances:
             # The formulas of both intervals hold for any real n and count.
             return score_interval(estimate, cast(int, n_effective), self.moments, level)
         ends = [_hull(*one, level) for one in zip(estimate, n_effective, self.chances, strict=True)]
         return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
-
-
-def checked_level(level: float) -> float:
-    """The level of an interval, or ValueError."""
-    if not 0 < level < 1:
-        raise ValueError(f"level = {level!r} must be between 0 and 1, for example 0.95")
-    return level
 
 
 def reading(channel: AnyChannel) -> Reading:

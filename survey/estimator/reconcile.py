@@ -12,9 +12,8 @@ from scipy.special import ndtri
 
 from survey.errors import ChannelError, CountsError, DesignError
 from survey.estimator.axes import along, axis
-from survey.estimator.counts import reports_from, whole_counts
+from survey.estimator.counts import checked_level, reports_from, whole_counts
 from survey.estimator.proportional_fitting import Margin, Margins, checked_margins, fitted
-from survey.estimator.reading import checked_level
 from survey.estimator.result import Result
 from survey.mechanism import SubsetSelection, WeightTable
 
@@ -47,6 +46,11 @@ class Reconciled(Result):
     display: Floats
     covariance: Floats
     level: float
+
+    @property
+    def index_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """One name per question."""
+        return tuple(f"question_{place}" for place in range(self.estimate.ndim))
 
 
 def joint_shares(

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfc, ndtri
 
+from survey.estimator.counts import checked_level
 from survey.estimator.regression_chances import ByGroup, Through
 from survey.estimator.regression_design import Design, Randomized, make_design
 from survey.estimator.regression_fit import PART, Errors, Fit, fit
 from survey.estimator.result import Result
-from survey.estimator.score import check_level
 
 Floats = NDArray[np.float64]
 
@@ -115,7 +115,7 @@ def regression(
     >>> regression(reports, grr(2, "3/4"), age, names=["age"]).estimate.round(1).tolist()
     [-1.0, 1.0]
     """
-    check_level(level)
+    checked_level(level)
     chosen = _checked_errors(errors, weights is not None)
     if predictor_model not in ("logit", "shares"):
         raise ValueError(f"predictor_model {predictor_model!r} is neither 'logit' nor 'shares'")

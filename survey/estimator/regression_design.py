@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import CountsError
+from survey.estimator.counts import LARGEST_NUMBER, within_reach
 from survey.estimator.regression_chances import ByGroup, Through, chances, whole
 
 Floats = NDArray[np.float64]
@@ -151,11 +152,11 @@ def _open_columns(
     columns = columns[:, None] if columns.ndim == 1 else columns
     if columns.ndim != 2 or len(columns) != n:
         raise CountsError(f"predictors of shape {columns.shape} must have shape ({n}, columns)")
-    if not np.isfinite(columns).all():
-        row, column = np.argwhere(~np.isfinite(columns))[0]
+    if not within_reach(columns).all():
+        row, column = np.argwhere(~within_reach(columns))[0]
         raise CountsError(
-            f"predictors[{row}, {column}] = {columns[row, column]}: leave out people with missing "
-            "values, of whom only open ones can be missing"
+            f"predictors[{row}, {column}] = {columns[row, column]}: must be a finite number of "
+            f"at most {LARGEST_NUMBER:g}; leave out people with missing values"
         )
     labels = [f"x{place}" for place in range(columns.shape[1])] if names is None else list(names)
     if len(labels) != columns.shape[1]:
@@ -187,7 +188,7 @@ def _checked_weights(weights: ArrayLike | None, n: int) -> Floats:
     w = np.asarray(weights, dtype=np.float64)
     if w.shape != (n,):
         raise CountsError(f"weights of shape {w.shape} must have shape ({n},)")
-    wrong = ~(np.isfinite(w) & (w > 0))
+    wrong = ~(within_reach(w) & (w > 0))
     if wrong.any():
         place = int(np.argmax(wrong))
         raise CountsError(f"weights[{place}] = {w[place]}: a weight must be above 0 and finite")

@@ -17,13 +17,13 @@ SHOWN_ROWS = 12
 class Result:
     """Base of frozen dataclasses whose arrays are estimates and whose other fields tell how.
 
-    Arrays of the largest shape there is become columns, one row per entry, with its index; single
-    numbers and texts become the head. Other fields (arrays of another shape, parts) are left out
-    of the table and stay attributes.
+    Arrays of the shape of `estimate`, or of the largest there is where a result estimates nothing,
+    become columns, one row per entry, with its index; single numbers and texts become the head.
+    Other fields (a covariance, parts) are left out of the table and stay attributes.
     """
 
     index_names: tuple[str, ...] = ("option",)
-    """What the axes of the arrays are called."""
+    """What the axes of the arrays are called; of arrays with fewer axes the first."""
 
     def __post_init__(self) -> None:
         for value in vars(self).values():
@@ -91,14 +91,14 @@ class Result:
 
     def _columns(self) -> dict[str, np.ndarray[Any, Any]]:
         arrays = {n: v for n, v in self._values().items() if isinstance(v, np.ndarray) and v.ndim}
-        shapes = sorted((value.shape for value in arrays.values()), key=lambda s: (np.prod(s), s))
-        shape = shapes[-1] if shapes else ()
+        largest = max(arrays.values(), key=lambda each: each.size, default=np.empty(()))
+        shape = arrays.get("estimate", largest).shape
         return {name: value for name, value in arrays.items() if value.shape == shape}
 
     def _names(self, axes: int) -> tuple[str, ...]:
-        return self.index_names if len(self.index_names) == axes else tuple(
-            f"index_{axis}" for axis in range(axes)
-        )  # fmt: skip
+        if axes <= len(self.index_names):
+            return self.index_names[:axes]
+        return tuple(f"index_{axis}" for axis in range(axes))
 
 
 def _plain(value: Any) -> Any:

@@ -62,7 +62,6 @@ def score_ends(
     >>> low.round(4), high.round(4)
     (array([0.1078]), array([0.6032]))
     """
-    check_level(level)
     z = float(ndtri((1 + level) / 2))
     moved = 0.0 if skewness is None else skewness * (z**2 - 1) / (6 * np.sqrt(n))
     # Var = other + slope x - curve x^2
@@ -84,9 +83,3 @@ def _solved(
     variance = np.maximum(other + slope * estimate - curve * estimate**2, 0.0)
     root = np.sqrt(z2 * (n * variance + z2 * (slope**2 / 4 + curve * other)))
     return np.asarray((h - root) / whole), np.asarray((h + root) / whole)
-
-
-def check_level(level: float) -> None:
-    """Refuse a level that is no probability."""
-    if not 0 < level < 1:
-        raise ValueError(f"level = {level!r} must be between 0 and 1, for example 0.95")

@@ -22,6 +22,25 @@ EFFECTIVE_RANGE = (0.01, 0.99)
 """Shares are clipped to this range before a number of effective answers is computed."""
 
 
+ALIKE = 1e-12
+"""Reports whose values scatter by less than this part of their mean square are all alike."""
+
+
+def seen_variance(variance: Floats, square: Floats, least: Floats) -> Floats:
+    """The variance of a report's value as seen; `least` where all reports are alike.
+
+    Of reports that are all alike nothing is seen to scatter, and the error of a linear estimate
+    would be 0 though another survey would give another one. `square` is the mean square of the
+    values, `least` what randomization alone makes them scatter at the possible share next to the
+    estimate. Where any two reports differ the plain formula, which is unbiased, is left as it is.
+
+    >>> seen_variance(np.array([0.0, 0.1]), np.array([4.0, 4.0]), np.array([0.3, 0.3])).tolist()
+    [0.3, 0.1]
+    """
+    # Not "greater": nan, of options that nobody was asked about, stays nan.
+    return np.asarray(np.where(variance <= ALIKE * square, np.maximum(least, 0.0), variance))
+
+
 @dataclass(frozen=True, eq=False)
 class SecondMoments:
     """How far one report's pseudo-value g_j scatters, whatever the other shares are.
@@ -58,6 +77,14 @@ def binary_moments(p: Floats, q: Floats) -> SecondMoments:
     )
 
 
+def binary_error(f: Floats, reports: Integers, p: Floats, q: Floats) -> Floats:
+    """sqrt(f(1-f)/n)/|p-q| of the linear estimate; of randomization alone where f is 0 or 1."""
+    D2 = (p - q) ** 2
+    x = np.clip((f - q) / (p - q), 0.0, 1.0)
+    least = binary_moments(p, q).randomization(x)
+    return np.asarray(np.sqrt(seen_variance(f * (1 - f) / D2, 1 / D2, least) / reports))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Proportions(Result):
     """Estimated shares of the k true answers; arrays have shape (k,) and cannot be written.
@@ -65,7 +92,8 @@ class Proportions(Result):
     estimate     linear in the counts: unbiased, may lie outside [0, 1]
     mle          the most likely shares, in [0, 1], for display only; `mle_method` says how exactly
     std_error    of `estimate`, for the population the respondents are a sample of; for these
-                 respondents alone with the interval "fixed-population"
+                 respondents alone with the interval "fixed-population". Never 0: where all
+                 reports are alike it is that of the randomization (`seen_variance`)
     conf_low     ends of the interval, in [0, 1]; `estimate` may lie outside them
     conf_high
     n            reports

@@ -19,6 +19,7 @@ from survey.estimator.shares import (
     Proportions,
     SecondMoments,
     effective_answers,
+    seen_variance,
 )
 from survey.mechanism import WeightTable
 
@@ -117,7 +118,9 @@ def _score_shares(
     # E g^2 from the counts; less E[g]^2 it is sampling and randomization together, less
     # E[E[g | truth]^2] = pi randomization alone.
     known = np.clip(estimate, 0.0, 1.0) if fixed else estimate**2
-    variance = np.maximum(G**2 @ f - known, 0.0)
+    square = G**2 @ f
+    least = moments.randomization(np.clip(estimate, 0.0, 1.0))
+    variance = seen_variance(square - known, square, least)
     return Proportions(
         estimate=estimate,
         mle=mle,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from survey.errors import DesignError
-from survey.estimator.planned import checked_n, grr_chances
+from survey.estimator.planned import check_question, checked_n, grr_chances
 from survey.estimator.planning import margin_of
 from survey.estimator.result import Result
 
@@ -71,6 +71,7 @@ def tradeoff(
     >>> tradeoff([.5, 1, 2], [1000, 4000]).margin.round(3).tolist()
     [[0.127, 0.067, 0.041], [0.063, 0.034, 0.02]]
     """
+    check_question(k, share, level, population)
     n, epsilon = _grid(epsilons, sizes)
     asked = {"k": k, "share": share, "level": level, "population": population}
     margin = [
@@ -99,9 +100,8 @@ def simulated_grid(
     >>> grid.estimate.shape, bool(abs(grid.estimate[0, 2] - .5) < grid.margin[0, 2])
     ((1, 3), True)
     """
+    check_question(k, share, level, None)
     n, epsilon = _grid(epsilons, sizes)
-    # The same checks, and the same words, as a plan has.
-    margin_of(int(sizes[0]), epsilon=epsilons[0], k=k, share=share, level=level)
     chances = np.array([grr_chances(k, e) for e in epsilons])
     p, q = chances[:, 0], chances[:, 1]
     f = rng.binomial(n, np.broadcast_to(q + (p - q) * share, n.shape)) / n

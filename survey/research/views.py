@@ -98,8 +98,9 @@ def _add_results(
     @routes.get("/surveys/<slug>")
     @signed_in.required
     def newest(slug: str) -> Any:
-        version = find_survey(store, slug).version
-        return redirect(url_for("research.dashboard", slug=slug, version=version))
+        version, wanted = find_survey(store, slug).version, wanted_from(request.args)
+        said: dict[str, Any] = {**query_of(wanted)}
+        return redirect(url_for("research.dashboard", slug=slug, version=version, **said))
 
     @routes.get("/surveys/<slug>/<int:version>")
     @signed_in.required

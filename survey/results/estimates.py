@@ -132,10 +132,14 @@ def cells_of(question: PublishedQuestion) -> tuple[Cell, ...]:
 
 
 def _mean(question: PublishedQuestion, counts: Counts, wanted: Wanted) -> Mean | None:
+    """The mean; None where there is none, or where hardly anybody answered."""
     channel, numbers = numeric_channel(question), values(question)
     if channel is None or not numbers:
         return None
-    return mean(counts, channel, numbers, level=wanted.level)
+    try:
+        return mean(counts, channel, numbers, level=wanted.level)
+    except NoBaseError:
+        return None
 
 
 def _numbers(question: PublishedQuestion, counts: Counts, wanted: Wanted) -> Numbers:

@@ -10,6 +10,7 @@ import numpy as np
 import vl_convert
 
 from survey.errors import DesignError
+from survey.estimator.planned import rounded
 from survey.estimator.planning import Plan
 from survey.estimator.tradeoff import SimulatedGrid, TradeOff
 from survey.results.charts import ACCENT, FONT, INK, RULE, VEGA_LITE
@@ -246,7 +247,7 @@ def _about(options: int, share: float, level: float) -> str:
 
 
 def _in_words(plan: Plan) -> str:
-    points = f"±{100 * plan.margin:.1f} points"
+    points = f"±{rounded(100 * plan.margin, decimals=1, digits=1)} points"
     return f"The dot: {_reports(plan.n)}, {points} at epsilon {plan.epsilon:.3g}"
 
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from survey.errors import ChannelError
-from survey.estimator import Proportions, channel_fit, margin_split, poisoning, poisoning_of_mean
+from survey.estimator import (
+    Mean,
+    Proportions,
+    channel_fit,
+    margin_split,
+    poisoning,
+    poisoning_of_mean,
+)
+from survey.estimator.planned import rounded
 from survey.questionnaire.published import PublishedQuestion
 from survey.results.decisions import Decisions
 from survey.results.estimates import MOST_WEIGHTS, Estimates, numeric_channel, values, weights
-from survey.results.wanted import Wanted
 
 
 def remarks(
@@ -18,7 +24,6 @@ def remarks(
     counts: Sequence[int],
     found: Estimates,
     shown: Decisions,
-    wanted: Wanted,
 ) -> tuple[str, ...]:
     """Where the margin comes from, whether the reports fit, and what made-up ones could do.
 
@@ -26,11 +31,16 @@ def remarks(
     margin alone, because its options are estimated each for itself.
     """
     said = []
-    if found.shares and shown.shares != "hide" and question.type not in ("number", "date"):
-        said.append(margin_remark(found.shares))
+    of_shares = shown.shares != "hide" and question.type not in ("number", "date")
+    shares = found.shares if of_shares else None
+    if shares:
+        said.append(margin_remark(shares))
     if question.type != "multiple_choice" and {shown.shares, shown.mean} != {"hide"}:
         said.append(fit_remark(question, counts))
-        said.append(made_up_remark(question, counts, shown, wanted))
+        if shares:
+            said.append(made_up_remark(shares, question))
+        elif found.mean and shown.mean != "hide":
+            said.append(made_up_mean_remark(found.mean, question, counts))
     return tuple(text for text in said if text)
 
 
@@ -38,11 +48,11 @@ def margin_remark(shares: Proportions) -> str:
     """The widest interval's half, and what sampling alone would leave of it."""
     split = margin_split(shares)
     widest = int(split.margin.argmax())
-    whole = f"The widest margin is ±{100 * split.margin[widest]:.1f} points"
+    whole = f"The widest margin is ±{_points(split.margin[widest])} points"
     if shares.target == "respondents":
         return f"{whole}, all of it from the randomization."
     return (
-        f"{whole}. Open answers would leave ±{100 * split.sampling[widest]:.1f}; "
+        f"{whole}. Open answers would leave ±{_points(split.sampling[widest])}; "
         "the rest is the randomization."
     )
 
@@ -62,25 +72,30 @@ def fit_remark(question: PublishedQuestion, counts: Sequence[int]) -> str:
     return 'The reports fit the randomization. So can made-up ones, and a self-protective "no".'
 
 
-def made_up_remark(
-    question: PublishedQuestion, counts: Sequence[int], shown: Decisions, wanted: Wanted
-) -> str:
-    """How few made-up reports move a figure by one margin; nothing where no bound is known."""
-    channel, numbers = question.channel, values(question)
-    try:
-        if shown.shares != "hide" and question.type not in ("number", "date"):
-            found, what = poisoning(counts, channel, level=wanted.level), "an estimate"
-        else:
-            reader = numeric_channel(question)
-            if reader is None or not numbers or shown.mean == "hide":
-                return ""
-            found = poisoning_of_mean(counts, reader, numbers, level=wanted.level)
-            what = "the mean"
-    except ChannelError:
+def made_up_remark(shares: Proportions, question: PublishedQuestion) -> str:
+    """How few made-up reports move some share by the widest margin, which `margin_remark` says."""
+    bounds = poisoning(shares, question.channel)
+    fewest = int(bounds.fakes_for(bounds.margin.max()).min())
+    return f"{_made_up(fewest, bounds.n)} could move an estimate by the widest margin, unnoticed."
+
+
+def made_up_mean_remark(found: Mean, question: PublishedQuestion, counts: Sequence[int]) -> str:
+    """How few made-up reports move the mean by half of its interval."""
+    reader = numeric_channel(question)
+    if reader is None:
         return ""
-    fewest = int(found.fakes_per_margin.min())
+    bounds = poisoning_of_mean(counts, reader, values(question), level=found.level)
+    fewest = int(bounds.fakes_per_margin[0])
+    return f"{_made_up(fewest, bounds.n)} could move the mean by half of its interval, unnoticed."
+
+
+def _made_up(fewest: int, n: int) -> str:
     reports = "1 made-up report" if fewest == 1 else f"{fewest:,} made-up reports"
-    return f"{reports} of {found.n:,} could move {what} by one margin, unnoticed."
+    return f"{reports} of {n:,}"
+
+
+def _points(margin: float) -> str:
+    return rounded(100 * float(margin), decimals=1, digits=1)
 
 
 def _times(p_value: float) -> str:

@@ -115,7 +115,7 @@ def question_result(
         median_part=Part(rows.median, shown.median, more.median, not unspread, "the median"),
         asked=asked,
         n=n,
-        remarks=remarks(question, counts, found, shown, wanted) if asked else (),
+        remarks=remarks(question, counts, found, shown) if asked else (),
         wanted=wanted,
     )
 

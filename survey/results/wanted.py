@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
@@ -17,6 +18,9 @@ USUAL_LEVELS = (0.9, USUAL_LEVEL, 0.99)
 
 OFFERED = tuple(name for name in INTERVALS if name != FIXED_POPULATION)
 """Intervals that can be asked for; that for these respondents belongs to their target."""
+
+DECIMAL = re.compile(r"-?[0-9]*\.?[0-9]+")
+"""A number as links write it; `float` would also take other scripts' digits, 0_9 and nan."""
 
 YES_NO: Mapping[str, bool] = {"1": True, "0": False}
 
@@ -80,15 +84,11 @@ def wanted_from(query: Mapping[str, str]) -> Wanted:
     """
     said = {field.name: query[field.name] for field in fields(Wanted) if field.name in query}
     level, at_once = said.pop("level", str(USUAL_LEVEL)), said.pop("simultaneous", "0")
-    try:
-        sure = float(level)
-    except ValueError:
-        raise DesignError(
-            f"level = {level[:40]!r} must be a number, for example {USUAL_LEVEL}"
-        ) from None
+    if not DECIMAL.fullmatch(level):
+        raise DesignError(f"level = {level[:40]!r} must be a number, for example {USUAL_LEVEL}")
     if at_once not in YES_NO:
         raise DesignError(f"simultaneous = {at_once[:40]!r} must be 1 or 0")
-    return Wanted(level=sure, simultaneous=YES_NO[at_once], **said)
+    return Wanted(level=float(level), simultaneous=YES_NO[at_once], **said)
 
 
 def query_of(wanted: Wanted) -> dict[str, str]:

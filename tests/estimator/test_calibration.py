@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from survey.errors import CountsError, DesignError
+from survey.estimator import proportions
 from survey.estimator.calibration import poststratified, raked, raking_weights
 from survey.estimator.weighting import weighted_shares
 from survey.mechanism import BitVector, from_epsilon, grr
@@ -85,8 +86,17 @@ def test_known_strata_that_go_with_the_answer_make_the_error_smaller():
 
 def test_a_small_stratum_whose_reports_are_all_alike_is_not_certain():
     found = poststratified([[3, 0], [0, 3]], [1, 1], from_epsilon(2, 6))
-    assert found.std_error[0] == 0
+    assert found.std_error[0] > 0
     assert found.conf_high[0] - found.conf_low[0] > 0.4
+
+
+def test_one_stratum_of_many_reports_all_alike_says_what_a_sample_says():
+    # The shares drawn towards 1/2 must not make 500 reports tell less than 500 reports.
+    alone = poststratified([[0, 500]], [1], from_epsilon(2, 8))
+    hull = proportions([0, 500], from_epsilon(2, 8), interval="wilson-hull")
+    np.testing.assert_allclose(alone.conf_high, hull.conf_high, rtol=1e-9)
+    strata = poststratified([[0, 400], [0, 50], [0, 50]], [4, 3, 3], from_epsilon(2, 8))
+    assert strata.conf_high[0] < 0.1
 
 
 @pytest.mark.parametrize(
@@ -113,7 +123,7 @@ def strata_hits(channel, shares, n, rounds, rng):
     reported = channel.q + (channel.p - channel.q) * s
     hits = 0
     for _ in range(rounds):
-        people = np.maximum(rng.multinomial(n, mix), 1)
+        people = np.maximum(rng.multinomial(n, mix), 2)
         yes = rng.binomial(people, reported)
         found = poststratified(np.column_stack([yes, people - yes]), population, channel)
         hits += found.conf_low[0] <= population @ s <= found.conf_high[0]

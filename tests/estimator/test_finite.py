@@ -58,11 +58,26 @@ def test_the_interval_covers_every_population(epsilon, n, N):
         assert smallest_coverage(from_epsilon(k, epsilon), n, N) >= 0.9495
 
 
+@pytest.mark.parametrize("epsilon", ["8", "12"])
+def test_the_interval_covers_where_hardly_anybody_was_left_out(epsilon):
+    for n, N in ((9, 10), (19, 20), (39, 40), (99, 100)):
+        assert smallest_coverage(from_epsilon(4, epsilon), n, N) >= 0.9495
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("k", [2, 4, 10])
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "3", "4"])
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "3", "4", "8", "12"])
 def test_the_interval_covers_every_population_on_a_grid(k, epsilon):
-    for n, N in ((10, 100), (50, 100), (90, 100), (100, 100), (20, 200), (100, 200), (200, 200)):
+    for n, N in (
+        (10, 100),
+        (50, 100),
+        (90, 100),
+        (99, 100),
+        (100, 100),
+        (20, 200),
+        (100, 200),
+        (200, 200),
+    ):
         assert smallest_coverage(from_epsilon(k, epsilon), n, N) >= 0.9495
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from survey.errors import ChannelError, CountsError
+from survey.errors import ChannelError, CountsError, NoBaseError
 from survey.estimator import Mean, disclosure, mean, reports_needed
 from survey.estimator.pseudo_values import pseudo_values
 from survey.mechanism import SubsetSelection, WeightTable, from_epsilon, grr
@@ -194,19 +194,27 @@ def test_equal_reports_still_have_the_scatter_of_randomization(counts):
     assert -1 <= result.conf_low < result.conf_high <= 1
 
 
-def test_where_hardly_anybody_answered_there_is_no_mean_and_the_whole_range():
+def test_where_hardly_anybody_answered_the_mean_is_refused():
     channel = one_bit(K, 2, 1)
     counts = (1000 * channel.matrix[-1]).round().astype(int)
     counts[-1] += 200
-    result = mean(counts, channel, [*range(K), None])
-    assert math.isnan(result.estimate)
-    assert (result.conf_low, result.conf_high, result.n_effective) == (0, 10, 0)
-    assert disclosure(result) == "hide"
+    with pytest.raises(NoBaseError, match="hardly anybody"):
+        mean(counts, channel, [*range(K), None])
+
+
+def test_one_report_is_refused_where_some_truths_are_no_answer():
+    for counts in ([1, 0, 0], [0, 0, 1]):
+        with pytest.raises(NoBaseError, match="hardly anybody"):
+            mean(counts, grr(3, "3/4"), [0, 1, None])
 
 
 def test_one_report_says_nothing_about_a_mean():
     result = mean([1, 0], one_bit(K, 2), range(K))
     assert (result.conf_low, result.conf_high) == (0, 10)
+    # The linear estimate, B t on [-1, 1]; an error that nobody takes for a certain one.
+    assert result.estimate == pytest.approx(5 - 5 * (math.exp(2) + 1) / (math.exp(2) - 1), rel=1e-4)
+    assert 5 < result.std_error < math.inf
+    assert 0 < result.n_effective < 1
     assert disclosure(result) == "hide"
     assert reports_needed(result) > 1
 
@@ -230,6 +238,8 @@ def test_reports_needed_for_a_mean_are_about_those_that_show_it():
         ([1.0] * K, "at least two of them different"),
         ([None] * K, "at least two of them different"),
         ([math.inf, *range(K - 1)], "finite"),
+        ([1e200, *range(K - 1)], "finite numbers of at most 1e.150"),
+        (["a", *range(K - 1)], "must be numbers"),
     ],
 )
 def test_values_that_cannot_be_are_refused(values, sentence):

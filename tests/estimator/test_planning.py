@@ -120,6 +120,22 @@ def test_what_is_not_possible_is_a_named_result_with_the_smallest_margin():
     assert "at any epsilon" in never.note
 
 
+@pytest.mark.parametrize("level", [1e-6, 1 - 1e-9])
+def test_the_lowest_and_the_highest_level_have_plans(level):
+    found = required_n(0.1, epsilon=1, level=level)
+    assert found.n >= 1
+    assert found.margin <= 0.1
+
+
+@pytest.mark.parametrize("n", [100, 10**6, 10**10])
+def test_notes_tell_margins_to_three_digits_however_small_they_are(n):
+    plan = margin_of(n, epsilon=12)
+    said = float(plan.note.rsplit(" ", 1)[1])
+    assert said == pytest.approx(plan.margin, rel=5e-3)
+    never = required_epsilon(n, plan.margin / 2)
+    assert float(never.note.rsplit(" ", 1)[1]) == pytest.approx(plan.margin, rel=5e-3)
+
+
 def test_a_plan_is_read_at_a_glance():
     text = repr(required_n(0.03, epsilon=1))
     assert "n=4997" in text
@@ -131,12 +147,12 @@ def test_a_plan_is_read_at_a_glance():
     [
         ({"margin": 0}, "nearest allowed value is 0.001"),
         ({"margin": 3}, "3 points are 0.03"),
-        ({"margin": math.nan}, "margin = nan"),
+        ({"margin": math.nan}, "margin = nan is not a number"),
         ({"margin": 1e-9}, "would need"),
         ({"epsilon": 0}, "nearest allowed value is 0.001"),
         ({"epsilon": -1}, "nearest allowed value is 0.001"),
         ({"epsilon": 20}, "nearest allowed value is 12"),
-        ({"epsilon": math.nan}, "epsilon = nan"),
+        ({"epsilon": math.nan}, "epsilon = nan is not a number"),
         ({"epsilon": None}, "one of the two"),
         ({"channel": grr(2, "3/4")}, "one of the two"),
         ({"epsilon": None, "channel": Chances(0.5, 0.5)}, "two different chances"),
@@ -146,9 +162,14 @@ def test_a_plan_is_read_at_a_glance():
         ({"k": True}, "whole number"),
         ({"share": 1.1}, "nearest allowed value is 1"),
         ({"share": -0.1}, "nearest allowed value is 0"),
-        ({"level": 1}, "nearest allowed value is 0.999"),
-        ({"level": 0}, "nearest allowed value is 0.5"),
-        ({"population": 0}, "nearest allowed value is 1"),
+        ({"share": math.nan}, "share = nan is not a number"),
+        ({"level": 1}, "level = 1 must be between 0 and 1"),
+        ({"level": 0}, "level = 0 must be between 0 and 1"),
+        ({"level": 1e-300}, "level = 1e-300 must be between 0 and 1"),
+        ({"level": 1 - 1e-16}, "level = 0.9999999999999999 must be between 0 and 1"),
+        ({"level": math.nan}, "level = nan is not a number"),
+        ({"population": 0}, "population = 0 must be .* nearest allowed value is 1$"),
+        ({"population": math.nan}, "population = nan is not a number"),
         ({"population": math.inf}, "whole number"),
     ],
 )

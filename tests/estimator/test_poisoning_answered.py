@@ -9,7 +9,7 @@ import pytest
 
 from survey.errors import ChannelError, NoBaseError
 from survey.estimator.answered import answered_shares
-from survey.estimator.poisoning import poisoning
+from survey.estimator.poisoning import Poisoning, poisoning
 from survey.estimator.poisoning_answered import poisoning_of_answered, poisoning_of_no_answers
 from survey.estimator.proportions import subset_shares
 from survey.estimator.table_shares import no_answer_shares
@@ -112,12 +112,17 @@ def test_sampled_options_are_bounded_whatever_the_fakes_claim_to_have_been_asked
             assert np.all(found.largest_shift > 0)
 
 
+def option_bounds(counts) -> Poisoning:
+    shares = subset_shares(counts, BY_PATTERN, PATTERNS, 4)
+    return poisoning(shares, BY_PATTERN, patterns=PATTERNS)
+
+
 def test_options_of_patterns_stay_in_their_band_and_the_worst_pattern_reaches_its_end():
     honest = honest_counts(BY_PATTERN, KINDS["patterns"][3], N - FAKES)
     truth = np.clip(subset_shares(honest, BY_PATTERN, PATTERNS, 4).estimate, 0, 1)
     reached = np.zeros((2, 4), dtype=bool)
     for kind in np.eye(len(PATTERNS), dtype=int):
-        found = poisoning(honest + FAKES * kind, BY_PATTERN, patterns=PATTERNS)
+        found = option_bounds(honest + FAKES * kind)
         low, high = (getattr(found, end) for end in BANDS)
         assert np.all(low <= truth + 1e-9)
         assert np.all(truth <= high + 1e-9)
@@ -126,7 +131,7 @@ def test_options_of_patterns_stay_in_their_band_and_the_worst_pattern_reaches_it
     f = np.array([sum(honest[i] for i, p in enumerate(PATTERNS) if j in p) for j in range(4)])
     f = f / honest.sum()
     np.testing.assert_allclose(
-        poisoning(honest, BY_PATTERN, patterns=PATTERNS).largest_shift,
+        option_bounds(honest).largest_shift,
         np.maximum(f, 1 - f) / ((BY_PATTERN.p - BY_PATTERN.q) * honest.sum()),
     )
 
@@ -138,7 +143,7 @@ def test_shares_of_no_answers_stay_in_their_band(channel):
     truth = np.clip(no_answer_shares(honest, channel).estimate, 0, 1)
     ends = []
     for kind in np.eye(channel.reports, dtype=int):
-        found = poisoning_of_no_answers(honest + FAKES * kind, channel)
+        found = poisoning_of_no_answers(no_answer_shares(honest + FAKES * kind, channel), channel)
         assert np.all(found.low_5 <= truth + 1e-6)
         assert np.all(truth <= found.high_5 + 1e-6)
         ends.append(np.abs(np.array([found.low_5, found.high_5]) - truth))
@@ -156,6 +161,18 @@ def test_what_has_no_answered_shares_or_no_patterns_has_no_bounds_of_them():
     with pytest.raises(NoBaseError):
         poisoning_of_answered([10, 10, 1980], grr(3, "0.8"), [2])
     with pytest.raises(ChannelError, match="patterns are reported by"):
-        poisoning([5, 5, 5], geometric(3, 2), patterns=[[0], [1], [0, 1]])
-    with pytest.raises(ChannelError, match="no truth that stands for no answer"):
-        poisoning_of_no_answers([5, 5], one_bit(11, 1))
+        poisoning_of_answered([5, 5, 5], geometric(3, 2), [1], patterns=[[0], [1], [0, 1]])
+    with pytest.raises(ChannelError, match="1 shares, of a channel that has 0 no answers"):
+        poisoning_of_no_answers(
+            no_answer_shares([5, 5, 5], one_bit(11, 1, no_answers=1)), one_bit(11, 1)
+        )
+
+
+@pytest.mark.parametrize(
+    "asked", [{}, {"level": 0.99, "simultaneous": True}, {"target": "respondents"}], ids=str
+)
+def test_the_margin_of_an_answer_is_half_of_the_interval_asked_for(asked):
+    shares = answered_shares([400, 1000, 600], grr(3, "3/4"), [2], **asked)
+    found = poisoning_of_answered([400, 1000, 600], grr(3, "3/4"), [2], **asked)
+    np.testing.assert_array_equal(found.margin, (shares.conf_high - shares.conf_low) / 2)
+    assert found.method == shares.method

@@ -75,7 +75,17 @@ def test_wrong_grids_are_refused_by_name(epsilons, sizes, words):
         simulated_grid(np.random.default_rng(1), epsilons, sizes)
 
 
-@pytest.mark.parametrize("asked", [{"k": 1}, {"share": 2}, {"level": 0}])
+@pytest.mark.parametrize("asked", [{"k": 1}, {"share": 2}, {"level": 0}, {"share": math.nan}])
 def test_wrong_questions_are_refused_by_name(asked):
-    with pytest.raises(DesignError, match="nearest allowed value"):
-        simulated_grid(np.random.default_rng(1), **asked)
+    name = {"k": "options"}.get(*asked, *asked)
+    for refused in (
+        lambda: simulated_grid(np.random.default_rng(1), **asked),
+        lambda: tradeoff([1], [100], **asked),
+    ):
+        with pytest.raises(DesignError, match=f"^{name} = "):
+            refused()
+
+
+def test_a_population_of_nobody_is_what_is_wrong_and_not_the_size():
+    with pytest.raises(DesignError, match=r"^population = 0 must be"):
+        tradeoff([1], [0], population=0)

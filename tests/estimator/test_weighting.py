@@ -110,6 +110,9 @@ def test_every_channel_is_read_without_bias(channel):
         assert found.method == "weights, score"
 
 
+WEIGHTED = ([0.3] * 3, [0.05] * 3, [0.0] * 3, [0.02, 0.05, 0.4], [0.0, 0.0, 0.3])
+
+
 def coverage(channel, shares, weights, mix, n, rounds, rng):
     """How often the interval covers the weighted share of option 0; and Kish's alone."""
     w, s, mix = (np.array(each, dtype=float) for each in (weights, shares, mix))
@@ -143,10 +146,30 @@ def test_weights_that_go_with_the_answer_are_covered_where_kishs_number_alone_fa
     assert alone <= binom.ppf(0.999, rounds, 0.93)
 
 
+def test_a_few_heavy_reports_that_alone_have_the_answer_are_covered():
+    # Without shares drawn towards 1/2 in each class: .92.
+    rounds = 1500
+    hits, _ = coverage(
+        from_epsilon(2, 4),
+        [0.0, 0.0, 0.3],
+        [1, 2, 5],
+        [0.6, 0.3, 0.1],
+        100,
+        rounds,
+        np.random.default_rng(8),
+    )
+    assert hits >= binom.ppf(0.001, rounds, 0.955)
+
+
+def test_weights_that_hardly_differ_leave_kishs_number():
+    found = weighted_shares([[300, 700], [15, 35]], [1, 1.5], grr(2, "3/4"))
+    np.testing.assert_allclose(found.n_effective, 1075**2 / (1000 + 50 * 2.25), rtol=2e-3)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4"])
-@pytest.mark.parametrize("shares", [[0.3] * 3, [0.05] * 3, [0.0] * 3, [0.02, 0.05, 0.4]], ids=str)
+@pytest.mark.parametrize("shares", WEIGHTED, ids=str)
 def test_the_weighted_interval_covers_on_a_grid(k, epsilon, shares):
     rounds, rng = 4000, np.random.default_rng(11)
     for n in (100, 500):

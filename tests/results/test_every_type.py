@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,7 +27,7 @@ from survey.estimator import (
     proportions,
     subset_shares,
 )
-from survey.mechanism import BitVector, SubsetSelection, WeightTable
+from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon
 from survey.mechanism.numeric import one_bit
 from survey.mechanism.shapes import Explicit
 from survey.questionnaire.definition import freeze
@@ -44,8 +45,10 @@ from survey.results.charts import (
 from survey.results.estimates import cells_of, values
 from survey.results.export import to_csv, to_lines
 from survey.results.question import QuestionResult
+from survey.results.remarks import made_up_remark, margin_remark
 from survey.results.rows import MECHANISMS
 from survey.results.tables import SurveyResult, question_result, survey_result
+from survey.results.wanted import Wanted
 from survey.results.wording import Amounts, in_words, row_label
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Tally
@@ -586,18 +589,54 @@ def test_cells_belong_to_the_question_and_hold_every_value_once(result):
 def test_what_is_said_of_reports_is_what_the_estimator_says(result):
     question = one(result, "choice")
     counts = counts_of(question.question, N)
-    fewest = int(poisoning(counts, question.question.channel).fakes_per_margin.min())
+    channel = question.question.channel
+    found = poisoning(proportions(counts, channel), channel)
+    fewest = math.ceil(found.margin.max() / found.largest_shift.max())
     assert question.remarks[1:] == (
         'The reports fit the randomization. So can made-up ones, and a self-protective "no".',
-        f"{fewest:,} made-up reports of {N:,} could move an estimate by one margin, unnoticed.",
+        f"{fewest:,} made-up reports of {N:,} could move an estimate by the widest margin, "
+        "unnoticed.",
     )
     hours = one(result, "hours")
     found = poisoning_of_mean(
         counts_of(hours.question, N), hours.question.channel, values(hours.question)
     )
     assert hours.remarks[-1] == (
-        f"{found.fakes_per_margin[0]:,} made-up reports of {N:,} could move the mean by one margin,"
-        " unnoticed."
+        f"{found.fakes_per_margin[0]:,} made-up reports of {N:,} could move the mean by half of "
+        "its interval, unnoticed."
+    )
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Wanted(),
+        Wanted(level=0.99),
+        Wanted(simultaneous=True),
+        Wanted(target="respondents"),
+        Wanted(interval="clopper-pearson"),
+    ],
+    ids=str,
+)
+def test_made_up_reports_are_counted_for_the_margin_that_is_printed(wanted):
+    (asked,) = survey_of(["choice"]).definition.questions
+    channel = from_epsilon(3, 6)
+    question = replace(asked, channel=channel)
+    shares = proportions(
+        [210, 90, 0],
+        channel,
+        level=wanted.level,
+        interval=wanted.interval,
+        simultaneous=wanted.simultaneous,
+        target=wanted.target,
+    )
+    half = (shares.conf_high - shares.conf_low).max() / 2
+    assert f"widest margin is ±{100 * half:.1f} points" in margin_remark(shares)
+    # A fake for the option nobody has moves it by (1 - lambda)/((p-q) n), lambda = 0.
+    needed = math.ceil(half * (channel.p - channel.q) * 300)
+    assert needed > 1
+    assert made_up_remark(shares, question) == (
+        f"{needed} made-up reports of 300 could move an estimate by the widest margin, unnoticed."
     )
 
 

@@ -104,8 +104,11 @@ def test_the_heading_says_how_the_survey_is_read(survey):
     [
         ({"level": "1"}, "level = 1 must be from 0.5 to 0.999, for example 0.95"),
         ({"level": "95"}, "level = 95 must be"),
-        ({"level": "nan"}, "level = nan must be"),
-        ({"level": "much"}, "level = 'much' must be a number"),
+        ({"level": "-1"}, "level = -1 must be from 0.5"),
+        *[
+            ({"level": text}, f"level = {text!r} must be a number, for example 0.95")
+            for text in ("much", "nan", "inf", "", " 0.9", "0.9\n", "0_9", "٠.٩", "0x1", "9e-1")
+        ],
         ({"interval": "wald"}, "interval = 'wald' must be one of feldman-cousins,"),
         ({"interval": "fixed-population"}, "interval = 'fixed-population' must be one of"),
         ({"target": "all"}, "target = 'all' must be one of population, respondents"),

@@ -65,6 +65,28 @@ def test_without_any_wish_there_is_the_table():
     assert "Margin of error in points" in found.output
 
 
+def test_headings_of_the_largest_surveys_stand_apart():
+    lines = run("--n", "10000000000", "--epsilon", "1").output.splitlines()
+    head, *rows = lines[next(i for i, line in enumerate(lines) if line.startswith(" epsilon")) :]
+    assert head.split()[-2:] == ["n=10,000", "n=10,000,000,000"]
+    assert {len(line) for line in (head, *rows)} == {len(head)}
+    assert {len(re.split("  +", line.strip())) for line in (head, *rows)} == {9}
+
+
+def test_the_smallest_margins_keep_their_digits(tmp_path):
+    file = tmp_path / "chart.svg"
+    found = run("--n", "10000000000", "--epsilon", "1", "--chart", str(file))
+    assert re.search(r"^margin +±0.0021 points", found.output, re.M)
+    assert re.search(r"^  sampling +±0.00098 points", found.output, re.M)
+    assert "±0.0 " not in found.output + " "
+    assert "±0.002 points" in "".join(ET.fromstring(file.read_text(encoding="utf-8")).itertext())
+    refused = run("--n", "10000000000", "--margin", "0.000001")
+    assert refused.stderr == (
+        "survey: not possible with 10,000,000,000 reports at any epsilon; "
+        "the smallest possible margin is 0.00000980\n"
+    )
+
+
 def test_few_people_are_the_last_column():
     head = run("--population", "3000").output.splitlines()[1]
     assert head.split()[-1] == "n=3,000"
@@ -120,7 +142,12 @@ def test_a_margin_no_population_can_reach_is_refused_with_the_smallest_there_is(
     [
         (["--epsilon", "20", "--n", "100"], "nearest allowed value is 12"),
         (["--epsilon", "0"], "nearest allowed value is 0.001"),
-        (["--epsilon", "nan"], "epsilon = nan"),
+        (["--epsilon", "nan"], "epsilon = nan is not a number"),
+        (["--share", "nan"], "share = nan is not a number"),
+        (["--level", "nan"], "level = nan is not a number"),
+        (["--epsilon", "1", "--margin", "nan"], "margin = nan is not a number"),
+        (["--epsilon", "inf"], "nearest allowed value is 12"),
+        (["--n", "1" + 400 * "0"], "nearest allowed value is 10000000000"),
         (["--epsilon", "1", "--margin", "3"], "3 points are 0.03"),
         (["--epsilon", "1", "--margin", "-1"], "nearest allowed value is 0.001"),
         (["--epsilon", "1", "--n", "0"], "nearest allowed value is 1"),
@@ -128,8 +155,11 @@ def test_a_margin_no_population_can_reach_is_refused_with_the_smallest_there_is(
         (["--options", "1"], "nearest allowed value is 2"),
         (["--options", "20000"], "nearest allowed value is 10000"),
         (["--share", "1.5"], "nearest allowed value is 1"),
-        (["--level", "1"], "nearest allowed value is 0.999"),
-        (["--population", "0"], "nearest allowed value is 1"),
+        (["--level", "1"], "level = 1.0 must be between 0 and 1"),
+        (["--level", "1e-300", "--epsilon", "1", "--margin", "0.1"], "level = 1e-300 must be"),
+        (["--population", "0"], "population = 0 must be a whole number from 1"),
+        (["--population", "0", "--n", "50"], "population = 0 must be a whole number from 1"),
+        (["--population", "-3", "--options", "1"], "options = 1 must be a whole number from 2"),
         (["--margin", "0.03"], "--margin needs"),
         (["--margin", "0.03", "--epsilon", "1", "--n", "9"], "give two of them"),
         (["--n", "500", "--margin", "0.01"], "at any epsilon"),

@@ -448,6 +448,8 @@ def check_figures(signed_in, result, reading):
     [
         ("level=1", "level = 1 must be from 0.5 to 0.999"),
         ("level=much", "must be a number"),
+        ("level=٠.٩", "level = '٠.٩' must be a number, for example 0.95"),
+        ("level=0_9", "must be a number"),
         ("interval=wald", "must be one of feldman-cousins"),
         ("simultaneous=2", "must be 1 or 0"),
         ("target=all", "must be one of population, respondents"),
@@ -455,10 +457,19 @@ def check_figures(signed_in, result, reading):
     ],
 )
 def test_a_link_that_asks_for_what_there_is_not_is_refused_by_name(signed_in, small, query, words):
-    for path in ("", "/estimates.csv"):
-        refused = signed_in.get(f"/research/surveys/small/1{path}?{query}")
+    for path in ("", "/1", "/1/estimates.csv"):
+        refused = signed_in.get(f"/research/surveys/small{path}?{query}")
         assert refused.status_code == 422
         assert words in html.unescape(refused.text)
+
+
+def test_the_link_without_a_version_leads_to_the_newest_read_the_same_way(signed_in, small):
+    address = "/research/surveys/small"
+    for query in ("", "?level=0.99&simultaneous=1", "?target=respondents", "?interval=wilson"):
+        found = signed_in.get(address + query)
+        assert (found.status_code, found.location) == (302, f"{address}/1{query}")
+    assert signed_in.get(f"{address}?level=0.95&unrelated=x").location == f"{address}/1"
+    assert signed_in.get("/research/surveys/none?level=0.9").status_code == 404
 
 
 def test_links_lead_to_other_levels_and_keep_what_was_chosen(signed_in, store, small):

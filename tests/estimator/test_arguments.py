@@ -1,0 +1,169 @@
+"""What every estimator refuses by name: levels, numbers that are not whole, and far too large."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from survey.errors import CountsError, DesignError
+from survey.estimator import (
+    answered_shares,
+    bit_pairs,
+    cdf,
+    channel_fit,
+    conditional,
+    crosstab,
+    difference,
+    dirichlet_mean,
+    disclosure,
+    finite_shares,
+    fitted,
+    histogram,
+    joint_counts,
+    lie_detector,
+    mean,
+    median,
+    option_pairs,
+    poststratified,
+    proportions,
+    raked,
+    regression,
+    reports_needed,
+    set_shares,
+    subset_shares,
+    weighted_reports,
+    weighted_shares,
+)
+from survey.estimator.counts import LEVELS, checked_level, whole_counts
+from survey.mechanism import BitVector, SubsetSelection, grr
+
+COIN, THREE = grr(2, "3/4"), grr(3, "3/4")
+BITS = BitVector(2, 2, 3, 1)
+TABLE = [[3000, 2000], [2000, 3000]]
+SETS = SubsetSelection(k=4, d=2, T=3, L=1)
+PATTERNS = [[0], [1], [0, 1]]
+
+ESTIMATORS = {
+    "answered_shares": lambda level: answered_shares([400, 1000, 600], THREE, [2], level=level),
+    "bit_pairs": lambda level: bit_pairs([[300, 200, 200, 300]], BITS, [(0, 1)], level=level),
+    "cdf": lambda level: cdf([4, 3, 3], THREE, [1, 2, 3], level=level),
+    "channel_fit": lambda level: channel_fit([70, 130], COIN, level=level),
+    "conditional": lambda level: conditional(crosstab(TABLE, [COIN] * 2), given=1, level=level),
+    "crosstab": lambda level: crosstab(TABLE, [COIN] * 2, level=level),
+    "difference": lambda level: difference([70, 130], [60, 40], COIN, level=level),
+    "mover": lambda level: difference(
+        [70, 130], [60, 40], COIN, level=level, interval="mover-wilson"
+    ),
+    "dirichlet_mean": lambda level: dirichlet_mean([70, 130], COIN, draws=20, level=level),
+    "finite_shares": lambda level: finite_shares([70, 130], COIN, 400, level=level),
+    "histogram": lambda level: histogram([4, 3, 3], THREE, [1, 2, 3], 2, level=level),
+    "lie_detector": lambda level: lie_detector([448, 336], [1000] * 2, [0.4, 0.6], level=level),
+    "mean": lambda level: mean([70, 130], COIN, [0, 1], level=level),
+    "median": lambda level: median([70, 130], COIN, [0, 1], level=level),
+    "option_pairs": lambda level: option_pairs([60, 20, 20], THREE, PATTERNS, 2, level=level),
+    "poststratified": lambda level: poststratified(TABLE, [1, 1], COIN, level=level),
+    "proportions": lambda level: proportions([70, 130], COIN, level=level),
+    "raked": lambda level: raked([TABLE, TABLE], [[1, 1], [1, 1]], COIN, level=level),
+    "regression": lambda level: regression([0, 1] * 50, COIN, level=level),
+    "set_shares": lambda level: set_shares([[1, 1, 0, 0], [0, 1, 1, 0]], SETS, level=level),
+    "subset_shares": lambda level: subset_shares([60, 20, 20], THREE, PATTERNS, 2, level=level),
+    "weighted_reports": lambda level: weighted_reports([0, 1, 1], [1, 1, 2], COIN, level=level),
+    "weighted_shares": lambda level: weighted_shares(TABLE, [1, 2], COIN, level=level),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("level", [0, 1, 1 - 1e-12, 1e-9, math.nan, "0.95", True])
+def test_a_level_that_is_none_is_refused_by_every_estimator(name, level):
+    with pytest.raises(DesignError, match=r"^level = .* must be between 0 and 1"):
+        ESTIMATORS[name](level)
+
+
+@pytest.mark.parametrize("name", sorted(ESTIMATORS.keys() - {"conditional"}))
+def test_no_level_is_none_but_of_a_table_that_has_one(name):
+    with pytest.raises(DesignError, match=r"^level = None must be"):
+        ESTIMATORS[name](None)
+    assert ESTIMATORS["conditional"](None).level == 0.95
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_takes_the_lowest_and_the_highest_level(name):
+    for level in LEVELS:
+        assert ESTIMATORS[name](level).level == level
+
+
+def test_levels_of_other_kinds_of_numbers_become_floats():
+    assert checked_level(np.float32(0.5)) == 0.5
+    assert type(checked_level(np.float32(0.5))) is float
+
+
+NOT_WHOLE = [50.5, 50.0, "50", True, math.nan, [50]]
+
+
+@pytest.mark.parametrize("wrong", NOT_WHOLE)
+@pytest.mark.parametrize(
+    "estimate",
+    [
+        lambda n: proportions([10, 10], BITS, n=n),
+        lambda n: proportions([20, 30], COIN, n=n),
+        lambda n: channel_fit([10, 10], BITS, n=n),
+        lambda n: difference([20, 30], [20, 30], COIN, None, n_b=n),
+        lambda n: difference([20, 30], [20, 30], BITS, n_a=n, n_b=50),
+        lambda n: joint_counts([[0, 1]], [n]),
+        lambda n: finite_shares([20, 30], COIN, n),
+    ],
+)
+def test_numbers_of_people_that_are_not_whole_are_refused(estimate, wrong):
+    with pytest.raises((CountsError, DesignError), match="must be a whole number"):
+        estimate(wrong)
+
+
+@pytest.mark.parametrize("wrong", [1.5, 1.0, "1", True])
+@pytest.mark.parametrize(
+    "estimate",
+    [
+        lambda option: answered_shares([400, 1000, 600], THREE, [option]),
+        lambda option: subset_shares([60, 20, 20], THREE, [[0], [option], [0, 1]], 2),
+        lambda option: conditional(crosstab(TABLE, [COIN] * 2), given=option),
+        lambda option: conditional(crosstab(TABLE, [COIN] * 2), given=0, of=option),
+        lambda option: conditional(crosstab(TABLE, [COIN] * 2), given=0, options=[option]),
+        lambda option: crosstab(TABLE, [COIN] * 2).margin(option),
+        lambda option: bit_pairs([[300, 200, 200, 300]], BITS, [(0, option)]),
+    ],
+)
+def test_options_that_are_not_whole_numbers_are_refused(estimate, wrong):
+    with pytest.raises(ValueError, match="must be a whole number"):
+        estimate(wrong)
+
+
+def test_counts_of_half_precision_are_read():
+    counts = np.array([70, 130], dtype=np.float16)
+    assert whole_counts(counts, 2, "two").tolist() == [70, 130]
+
+
+@pytest.mark.parametrize(
+    "estimate",
+    [
+        lambda x: mean([4, 3, 3], THREE, [-x, x, 3]),
+        lambda x: histogram([4, 3, 3], THREE, [-x, x, 3], 2),
+        lambda x: histogram([4, 3, 3], THREE, [1, 2, 3], [-x, 2, x]),
+        lambda x: cdf([4, 3, 3], THREE, [1, 2, 3], at=[-x, x]),
+        lambda x: poststratified(TABLE, [x, x], COIN),
+        lambda x: fitted([[x, x], [1, 1]], [[1, 1], [1, 1]]),
+        lambda x: regression([0, 1] * 50, COIN, np.append(np.zeros(99), x)),
+        lambda x: regression([0, 1] * 50, COIN, weights=np.full(100, x)),
+        lambda x: dirichlet_mean([70, 130], COIN, prior=x),
+    ],
+)
+@pytest.mark.parametrize("large", [1e200, 1e308, math.inf])
+def test_numbers_too_large_to_square_are_refused_by_name(estimate, large):
+    with pytest.raises(ValueError, match=r"finite|above 0|one number"):
+        estimate(large)
+
+
+@pytest.mark.parametrize("decide", [disclosure, reports_needed])
+def test_nothing_to_decide_about_is_refused_by_name(decide):
+    with pytest.raises(ValueError, match="no results"):
+        decide()

@@ -1,0 +1,109 @@
+"""What every result shows: its estimates and their errors, in rows, in text and in notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from survey import estimator
+from survey.estimator import Result
+from survey.mechanism import BitVector, grr
+
+YES_NO, THREE = grr(2, "3/4"), grr(3, "3/4")
+TABLE = [[300, 200], [150, 350]]
+
+
+def crosstab() -> estimator.Crosstab:
+    return estimator.crosstab(TABLE, [YES_NO, YES_NO])
+
+
+def reconciled() -> estimator.Reconciled:
+    estimate, covariance = estimator.joint_shares(TABLE, [YES_NO, YES_NO])
+    return estimator.reconciled(estimate, covariance, [[0.5, 0.5], [0.4, 0.6]])
+
+
+BUILT: dict[str, Callable[[], Result]] = {
+    "AnsweredShares": lambda: estimator.answered_shares([400, 1000, 600], THREE, [2]),
+    "ChannelFit": lambda: estimator.channel_fit([400, 1000, 600], THREE),
+    "Conditional": lambda: estimator.conditional(crosstab(), given=1),
+    "Consistent": lambda: estimator.consistent([100, 70, 40], [10, 5, 5], [-1, 0, 0]),
+    "Crosstab": crosstab,
+    "Cumulative": lambda: estimator.cdf([400, 1000, 600], THREE, [1, 2, 3]),
+    "Difference": lambda: estimator.difference([400, 600], [500, 500], YES_NO, YES_NO),
+    "FiniteShares": lambda: estimator.finite_shares([400, 600], YES_NO, 5000),
+    "Histogram": lambda: estimator.histogram([400, 1000, 600], THREE, [1, 2, 3], 2),
+    "Independence": lambda: estimator.independence(TABLE),
+    "LieDetector": lambda: estimator.lie_detector([400, 450], [1000, 1000], [0.3, 0.7]),
+    "MarginSplit": lambda: estimator.margin_split(estimator.proportions([400, 600], YES_NO)),
+    "Mean": lambda: estimator.mean([400, 1000, 600], THREE, [1, 2, 3]),
+    "OptionPairs": lambda: estimator.bit_pairs(
+        [[300, 200, 200, 300], [250, 250, 300, 200]], BitVector(3, 2, 3, 1), [(0, 1), (0, 2)]
+    ),
+    "Plan": lambda: estimator.required_n(0.03, epsilon=1),
+    "Poisoning": lambda: estimator.poisoning(estimator.proportions([400, 600], YES_NO), YES_NO),
+    "Posterior": lambda: estimator.dirichlet_mean([400, 600], YES_NO),
+    "Power": lambda: estimator.power(500, 500, 0.2, 0.4, epsilon=1),
+    "Proportions": lambda: estimator.proportions([400, 600], YES_NO),
+    "Quantiles": lambda: estimator.median([400, 1000, 600], THREE, [1, 2, 3]),
+    "Reconciled": reconciled,
+    "Regression": lambda: estimator.regression([0, 1, 1] * 100, YES_NO, np.arange(300.0) % 7),
+    "SimulatedGrid": lambda: estimator.simulated_grid(np.random.default_rng(1), [1], [100]),
+    "TradeOff": lambda: estimator.tradeoff([0.5, 1], [100]),
+    "WeightedShares": lambda: estimator.weighted_shares([[60, 40], [3, 7]], [1, 2], YES_NO),
+}
+FIRST = {
+    "ChannelFit": "share_of_reports",
+    "Independence": "residual",
+    "MarginSplit": "margin",
+    "Plan": "margin",
+    "Power": "power",
+    "TradeOff": "margin",
+}
+"""What the results without an estimate are for."""
+
+
+def classes(of: type[Result] = Result) -> Iterator[type[Result]]:
+    for each in of.__subclasses__():
+        yield from (each, *classes(each))
+
+
+def test_one_of_each_result_is_built_here():
+    assert set(BUILT) == {each.__name__ for each in classes() if "survey" in each.__module__}
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_every_result_shows_its_estimates_and_their_errors(name):
+    found = BUILT[name]()
+    assert type(found).__name__ == name
+    own = [field.name for field in fields(found)]
+    asked = [FIRST.get(name, "estimate"), *(["std_error"] if "std_error" in own else [])]
+    rows = found.to_rows()
+    for column in asked:
+        expected = np.atleast_1d(getattr(found, column)).ravel().tolist()
+        assert [row[column] for row in rows] == expected
+        assert column in repr(found) or name == "Mean"
+        assert f"<th>{column}</th>" in found._repr_html_()
+    assert not any(place.startswith("index_") for place in rows[0])
+
+
+def test_a_table_with_a_covariance_shows_the_table():
+    found = reconciled()
+    rows = found.to_rows()
+    assert [(row["question_0"], row["question_1"]) for row in rows] == [
+        (0, 0), (0, 1), (1, 0), (1, 1)
+    ]  # fmt: skip
+    assert "covariance" not in rows[0]
+    assert "covariance" not in repr(found)
+    assert found.covariance.shape == (4, 4)
+
+
+def test_strata_are_named_with_and_without_options():
+    one = estimator.consistent([100, 70, 40], [10, 5, 5], [-1, 0, 0])
+    assert [row["stratum"] for row in one.to_rows()] == [0, 1, 2]
+    assert "option" not in one.to_rows()[0]
+    two = estimator.consistent([[60, 40], [30, 40], [30, 10]], np.full((3, 2), 5), [-1, 0, 0])
+    places = [(row["stratum"], row["option"]) for row in two.to_rows()]
+    assert places == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]

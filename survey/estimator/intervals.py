@@ -77,16 +77,7 @@ def feldman_cousins_interval(
 
     That happens only at low levels and for outcomes outside the range, and never lowers coverage.
     """
-    return _with_width(
-        feldman_cousins(counts, n, least, most, level), counts, n, least, most, level
-    )
-
-
-def _with_width(
-    ends: Ends, counts: Integers, n: int, least: float, most: float, level: float
-) -> Ends:
-    """The ends; the likelihood-ratio end on the inner side where [least, most] leaves no width."""
-    low, high = ends
+    low, high = feldman_cousins(counts, n, least, most, level)
     flat = ~(np.minimum(high, most) > np.maximum(low, least))
     if flat.any():
         reach = likelihood_ratio_ends(counts, n, least, most, level)
@@ -115,7 +106,12 @@ def wilson_hull(counts: Integers, n: int, least: float, most: float, level: floa
     further, so the width is never zero. Approximate: for n min(a, 1-b) >= 200 coverage at .95
     stays above .944; below that it can fall to .87.
     """
-    low, high = wilson(counts, n, level)
+    return _hull(wilson(counts, n, level), counts, n, least, most, level)
+
+
+def _hull(ends: Ends, counts: Integers, n: int, least: float, most: float, level: float) -> Ends:
+    """The ends, moved inwards to the likelihood-ratio end where that reaches further."""
+    low, high = ends
     inner_low, inner_high = likelihood_ratio_ends(counts, n, least, most, level)
     return np.fmin(low, inner_low), np.fmax(high, inner_high)
 
@@ -136,11 +132,11 @@ def clopper_pearson(counts: Integers, n: int, level: float) -> Ends:
 def clopper_pearson_interval(
     counts: Integers, n: int, least: float, most: float, level: float
 ) -> Ends:
-    """`clopper_pearson`, with the likelihood-ratio end where it would have no width.
+    """`clopper_pearson`, widened inwards like the hull for outcomes at or outside the range.
 
-    That happens for outcomes outside the range, and never lowers coverage.
+    So its width is never zero, and its ends rise with the count; it never lowers coverage.
     """
-    return _with_width(clopper_pearson(counts, n, level), counts, n, least, most, level)
+    return _hull(clopper_pearson(counts, n, level), counts, n, least, most, level)
 
 
 def fixed_population(counts: Integers, n: int, least: float, most: float, level: float) -> Ends:

@@ -250,6 +250,7 @@ def test_every_view_has_a_language_one_heading_names_and_focus_on_the_heading(pa
 
 def test_every_type_of_question_has_names_descriptions_and_one_heading(site, device):
     page = device.open(site.link(site.publish(EVERY_TYPE)))
+    expect(page.get_by_role("button", name="Start")).to_be_visible()
     check_basics(page)
     press(page, "Start")
     steps = ["I was ill", "Does not apply", "Prefer not to say", "2", "", "Does not apply"]

@@ -17,6 +17,7 @@ from survey.cli_stores import backup_store, check_store, copy_stores, restore_st
 from survey.collect.publication import close as close_survey
 from survey.collect.publication import publish as publish_survey
 from survey.collect.release import release as release_reports
+from survey.commands import configured_store, refusing
 from survey.demo import run
 from survey.errors import DefinitionError, SurveyError
 from survey.mechanism.accounting import shown_epsilon
@@ -24,12 +25,11 @@ from survey.plan import plan
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.native import load_file
-from survey.refusals import refusing
 from survey.research.accounts import Passwords
 from survey.research.views import respondent_link
 from survey.respond.client import Client
 from survey.settings import Settings
-from survey.store import Store, find_survey, open_store
+from survey.store import find_survey
 
 FILE = click.Path(path_type=Path)
 
@@ -42,12 +42,6 @@ def main() -> None:
 
 def _settings() -> Settings:
     return Settings.from_environment(os.environ)
-
-
-def _store() -> Store:
-    store = open_store(_settings().database)
-    click.get_current_context().call_on_close(store.close_connections)
-    return store
 
 
 def _today() -> date:
@@ -96,7 +90,7 @@ def check(file: Path, as_json: bool) -> None:
 @refusing
 def migrate() -> None:
     """Create the database or bring it up to date."""
-    applied = _store().migrate()
+    applied = configured_store().migrate()
     click.echo("\n".join(f"applied {step}" for step in applied) or "nothing to do")
 
 
@@ -105,7 +99,7 @@ def migrate() -> None:
 @refusing
 def publish(file: Path) -> None:
     """Freeze a definition FILE and open it for reports."""
-    settings, store = _settings(), _store()
+    settings, store = _settings(), configured_store()
     written = load_file(file, settings.caps)
     _warn(freeze(written, 1).epsilon)
     survey = publish_survey(store, written, _today())
@@ -119,7 +113,7 @@ def publish(file: Path) -> None:
 @refusing
 def close(slug: str) -> None:
     """Take no more reports for SLUG and release what waits."""
-    n = close_survey(_store(), slug, _today())
+    n = close_survey(configured_store(), slug, _today())
     click.echo(f"closed {slug}" if n else f"{slug} was closed already")
 
 
@@ -128,7 +122,7 @@ def close(slug: str) -> None:
 @refusing
 def release(slug: str) -> None:
     """Release what waits for SLUG, if enough reports do."""
-    store, minimum = _store(), _settings().release_minimum
+    store, minimum = configured_store(), _settings().release_minimum
     find_survey(store, slug)
     n = sum(release_reports(store, survey, minimum) for survey in store.versions(slug))
     if not n:
@@ -155,7 +149,7 @@ def add_researcher(email: str, password: str) -> None:
     """Let EMAIL sign in."""
     if "@" not in email or len(email) > 254:
         raise SurveyError(f"{email!r} is not an email address")
-    _store().add_researcher(email, Passwords(_settings().password_cost).hash(password))
+    configured_store().add_researcher(email, Passwords(_settings().password_cost).hash(password))
     click.echo(f"{email} can sign in at {_settings().public_url}/research/")
 
 
@@ -173,7 +167,7 @@ def add_researcher(email: str, password: str) -> None:
 def audit(slug: str | None, samples: int, as_json: bool) -> None:
     """Prove that the shipped client runs the promised integers, for the demo's or SLUG's."""
     client = Client.find()
-    definition = find_survey(_store(), slug).definition if slug else demo.definition()
+    definition = find_survey(configured_store(), slug).definition if slug else demo.definition()
     checks = list(checks_of(client.files, definition, samples))
     write = as_json_text if as_json else as_text
     click.echo(write(client.sha256, client.file_hashes, checks))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -11,14 +10,13 @@ from typing import Any
 
 import click
 
+from survey.commands import configured_store, refusing
 from survey.estimator.binomial import TARGETS
 from survey.parquet import ENGINES, export_reports, open_reports
-from survey.refusals import refusing
 from survey.results.export import to_csv, to_json, to_lines
 from survey.results.tables import Results, SurveyResult, survey_result
 from survey.results.wanted import OFFERED, Wanted
-from survey.settings import Settings
-from survey.store import Store, find_survey, open_store
+from survey.store import find_survey
 
 FILE = click.Path(path_type=Path)
 DEFAULT_ENGINE = next(iter(ENGINES))
@@ -94,15 +92,9 @@ def export(
         output.write_text(text, encoding="utf-8", newline="")
 
 
-def _store() -> Store:
-    store = open_store(Settings.from_environment(os.environ).database)
-    click.get_current_context().call_on_close(store.close_connections)
-    return store
-
-
 def _result(slug: str, version: int | None, wanted: Wanted) -> SurveyResult:
     """What a survey's released reports tell."""
-    store = _store()
+    store = configured_store()
     return Results(store).of(find_survey(store, slug, version), wanted)
 
 
@@ -113,7 +105,7 @@ def _counted(directory: Path, engine: str, wanted: Wanted) -> SurveyResult:
 
 
 def _export_reports(slug: str, version: int | None, directory: Path) -> None:
-    store = _store()
+    store = configured_store()
     survey = find_survey(store, slug, version)
     with click.progressbar(
         length=store.released(survey.key),

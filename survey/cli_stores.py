@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +11,9 @@ import click
 
 from survey.archive import Checked, backup, check, copy_store, restore
 from survey.archive.copying import Watch
+from survey.commands import configured_store, opened, refusing
 from survey.errors import SettingsError, SurveyError
-from survey.refusals import refusing
-from survey.settings import Settings
-from survey.store import Store, open_store
+from survey.store import Store
 
 FILE = click.Path(path_type=Path)
 
@@ -24,7 +22,7 @@ FILE = click.Path(path_type=Path)
 @refusing
 def check_store() -> None:
     """Rebuild every count from what is stored, and compare."""
-    store = _opened(Settings.from_environment(os.environ).database)
+    store = configured_store()
     with store.snapshot() as snapshot:
         found = check(snapshot)
     if not found.mistakes:
@@ -40,7 +38,7 @@ def check_store() -> None:
 @refusing
 def backup_store(file: Path) -> None:
     """Write all that is stored at this moment to a new FILE, also while the server runs."""
-    store = _opened(Settings.from_environment(os.environ).database)
+    store = configured_store()
     with _watched("writing") as watch:
         found = backup(store, file, watch)
     click.echo(f"{file} holds {_surveys(found)} released, and those that wait")
@@ -51,7 +49,7 @@ def backup_store(file: Path) -> None:
 @refusing
 def restore_store(file: Path) -> None:
     """Bring a backup FILE back into an empty database; interrupted, it goes on when run again."""
-    store = _opened(Settings.from_environment(os.environ).database)
+    store = configured_store()
     with _watched("restoring") as watch:
         found = restore(file, store, watch)
     click.echo(f"restored {_surveys(found)} released, and those that wait")
@@ -68,21 +66,19 @@ def copy_stores(source: str, target: str) -> None:
     """
     if source == target:
         raise SurveyError("SRC and DST are the same database")
-    stores = _opened(source, "SRC"), _opened(target, "DST")
+    stores = _named(source, "SRC"), _named(target, "DST")
     with _watched("copying") as watch:
         found = copy_store(*stores, watch)
     click.echo(f"copied {_surveys(found)} released, and those that wait; every row agrees")
     click.echo("set SURVEY_DATABASE to DST before anybody serves again")
 
 
-def _opened(url: str, name: str = "") -> Store:
-    """A store until the command ends; `name` is the argument that a refusal of its url names."""
+def _named(url: str, argument: str) -> Store:
+    """A store whose refusal of its url names the argument."""
     try:
-        store = open_store(url)
+        return opened(url)
     except SettingsError as error:
-        raise SettingsError(f"{name}: {error}" if name else str(error)) from None
-    click.get_current_context().call_on_close(store.close_connections)
-    return store
+        raise SettingsError(f"{argument}: {error}") from None
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
+from survey.commands import refusing
 from survey.errors import DesignError
 from survey.estimator.planned import (
     LARGEST_EPSILON,
@@ -19,7 +20,6 @@ from survey.estimator.planned import (
 )
 from survey.estimator.planning import Plan, margin_of, required_epsilon, required_n
 from survey.estimator.tradeoff import simulated_grid, tradeoff
-from survey.refusals import refusing
 from survey.results.plan_charts import (
     check_ending,
     grid_specification,

@@ -1,7 +1,8 @@
-"""A command's refusals: whatever refused, one clear line on stderr and exit 1."""
+"""What all commands share: refusals as one clear line and exit 1, stores that are closed again."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -10,6 +11,8 @@ from typing import ParamSpec, TypeVar
 import click
 
 from survey.errors import SurveyError
+from survey.settings import Settings
+from survey.store import Store, open_store
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,3 +35,15 @@ def refusing(function: Callable[P, R]) -> Callable[P, R]:
         sys.exit(1)
 
     return guarded
+
+
+def configured_store() -> Store:
+    """The store that the settings name, until the command ends."""
+    return opened(Settings.from_environment(os.environ).database)
+
+
+def opened(url: str) -> Store:
+    """A store until the command ends."""
+    store = open_store(url)
+    click.get_current_context().call_on_close(store.close_connections)
+    return store

@@ -13,8 +13,8 @@ from survey.errors import ChannelError, CountsError
 from survey.estimator.axes import axis, product_moment
 from survey.estimator.counts import (
     LARGEST_N,
+    bit_counts,
     check_at_most,
-    checked_n,
     checked_whole,
     reports_from,
     whole_counts,
@@ -166,20 +166,15 @@ def _open_group(counts: ArrayLike, n: int | None, name: str) -> Group:
 
 
 def _bit_group(counts: ArrayLike, channel: BitVector, n: int | None, name: str) -> Group:
-    if channel.is_sampled:
-        c = whole_counts(counts, 2 * channel.m, f"times asked, then ones, group {name}")
-        reports, ones = c[: channel.m], c[channel.m :]
-        found = reports_from(int(reports.sum()), channel.sampled, n)
-        if (reports == 0).any():
-            option = int(np.argmin(reports))
-            raise CountsError(f"group {name}: nobody was asked about option {option}")
-    else:
-        ones = whole_counts(counts, channel.m, f"ones per option, group {name}")
-        if n is None:
-            raise CountsError(f"counts of ones do not tell n: state n_{name}")
-        found = checked_n(n, None)
-        reports = np.full(channel.m, found)
-    check_at_most(ones, reports, f"reports of group {name} hold it")
+    if n is None and not channel.is_sampled:
+        raise CountsError(f"counts of ones do not tell n: state n_{name}")
+    try:
+        ones, reports, found = bit_counts(counts, channel, n)
+    except CountsError as error:
+        raise CountsError(f"group {name}: {error}") from None
+    if (reports == 0).any():
+        option = int(np.argmin(reports))
+        raise CountsError(f"group {name}: nobody was asked about option {option}")
     return _binary_group(ones, reports, channel.p, channel.q, found)
 
 

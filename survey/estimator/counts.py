@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import CountsError, DesignError
+from survey.mechanism import BitVector
 
 Integers = NDArray[np.int64]
 
@@ -115,3 +116,26 @@ def check_at_most(counts: Integers, most: Integers, of: str) -> None:
     if above.any():
         place = int(np.argmax(above))
         raise CountsError(f"counts of option {place}: {counts[place]} of {most[place]} {of}")
+
+
+def bit_counts(
+    counts: ArrayLike, channel: BitVector, n: int | None
+) -> tuple[Integers, Integers, int]:
+    """Of reported bits: ones per option, reports that ask about it, and the number of reports.
+
+    `counts` are ones per option, with `n` stated; of a channel that samples its options times
+    asked, then ones, which tell n.
+    """
+    if channel.is_sampled:
+        c = whole_counts(counts, 2 * channel.m, "times asked, then ones, per option")
+        reports, ones = c[: channel.m], c[channel.m :]
+        n = reports_from(int(reports.sum()), channel.sampled, n)
+        check_at_most(reports, np.full(channel.m, n), "reports ask about it")
+    else:
+        ones = whole_counts(counts, channel.m, "ones per option")
+        if n is None:
+            raise CountsError("counts of ones do not tell n: state the number of reports")
+        n = checked_n(n, None)
+        reports = np.full(channel.m, n)
+    check_at_most(ones, reports, "reports hold it")
+    return ones, reports, n

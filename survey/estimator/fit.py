@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, gammaincc
 
-from survey.errors import CountsError
 from survey.estimator.counts import (
+    bit_counts,
     check_at_most,
     checked_level,
-    checked_n,
     reports_from,
     whole_counts,
 )
@@ -173,17 +172,7 @@ def _counted(counts: ArrayLike, channel: AnyChannel, n: int | None) -> tuple[_Co
 
 def _counted_bits(counts: ArrayLike, channel: BitVector, n: int | None) -> tuple[_Counted, int]:
     ends = _ends(channel.p, channel.q, channel.m)
-    if not channel.is_sampled:
-        ones = whole_counts(counts, channel.m, "ones per option")
-        if n is None:
-            raise CountsError("counts of ones do not tell n: state the number of reports")
-        reports = np.full(channel.m, checked_n(n, None))
-    else:
-        c = whole_counts(counts, 2 * channel.m, "times asked, then ones, per option")
-        reports, ones = c[: channel.m], c[channel.m :]
-        n = reports_from(int(reports.sum()), channel.sampled, n)
-        check_at_most(reports, np.full(channel.m, n), "reports ask about it")
-    check_at_most(ones, reports, "reports hold it")
+    ones, reports, n = bit_counts(counts, channel, n)
     return _Counted(ones, reports, *ends, True), n
 
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survey.errors import ChannelError, CountsError
+from survey.errors import ChannelError
 from survey.estimator.binomial import Asked, binomial_shares
 from survey.estimator.counts import (
+    bit_counts,
     check_at_most,
-    checked_n,
     checked_whole,
     reports_from,
     whole_counts,
@@ -198,17 +198,7 @@ def _set_shares(
 
 def _bit_shares(counts: ArrayLike, channel: BitVector, n: int | None, asked: Asked) -> Proportions:
     p, q = _alike(channel, channel.m)
-    if channel.sampled == channel.m:
-        ones = whole_counts(counts, channel.m, "ones per option")
-        if n is None:
-            raise CountsError("counts of ones do not tell n: state the number of reports")
-        reports = np.full(channel.m, checked_n(n, None))
-    else:
-        c = whole_counts(counts, 2 * channel.m, "times asked, then ones, per option")
-        reports, ones = c[: channel.m], c[channel.m :]
-        n = reports_from(int(reports.sum()), channel.sampled, n)
-        check_at_most(reports, np.full(channel.m, n), "reports ask about it")
-    check_at_most(ones, reports, "reports hold it")
+    ones, reports, n = bit_counts(counts, channel, n)
     return binomial_shares(ones, reports, p, q, asked, n=n)
 
 

@@ -104,11 +104,6 @@ class Intake:
         return True
 
 
-def receive(store: Store, slug: str, body: bytes, today: date) -> None:
-    """Take a lone report, as an `Intake` does; a server has one for all its requests."""
-    Intake(store).receive(slug, body, today)
-
-
 def _made_for(versions: Sequence[PublishedSurvey], definition: str) -> PublishedSurvey:
     """The version whose definition the report's device had."""
     if not versions:

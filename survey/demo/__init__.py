@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from survey.collect.publication import publish
-from survey.collect.submission import receive
+from survey.collect.submission import Intake
 from survey.errors import ConflictError, NotFoundError
 from survey.mechanism import Channel, secure_uniform_below
 from survey.mechanism.simulate import truths
@@ -107,8 +107,9 @@ def set_login(store: Store, password_hash: str) -> None:
 
 def respond(store: Store, survey: PublishedSurvey, n: int, today: date) -> Iterator[int]:
     """Let n simulated respondents answer; yields after each report is on the disk."""
+    intake = Intake(store)
     for number, answers in enumerate(_respondents(survey.definition, n), 1):
-        receive(store, survey.slug, _report(survey, answers), today)
+        intake.receive(survey.slug, _report(survey, answers), today)
         yield number
 
 

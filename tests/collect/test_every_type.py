@@ -10,7 +10,7 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.collect.release import release
-from survey.collect.submission import receive
+from survey.collect.submission import Intake
 from survey.errors import ReportError
 from survey.mechanism import secure_uniform_below
 from survey.questionnaire.definition import report_body
@@ -59,7 +59,7 @@ def send(store: Store, survey: PublishedSurvey, codes: list[object]) -> None:
     length = survey.definition.report_bytes
     body = report_body(survey.sha256, secrets.token_urlsafe(16), codes, length=length)
     assert len(body) == length
-    receive(store, survey.slug, body, TODAY)
+    Intake(store).receive(survey.slug, body, TODAY)
 
 
 def test_released_counts_are_those_of_the_reports_for_every_type(store, every_type):

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as run
 from hypothesis import strategies as st
 
-from survey.collect.submission import parse, receive
+from survey.collect.submission import Intake, parse
 from survey.errors import MalformedReportError, ReportError, ReportTooLargeError, SurveyError
 from tests.conftest import TODAY
 
@@ -30,7 +30,7 @@ def good(small, **changes) -> dict:
 
 
 def test_a_good_report_is_stored(store, small):
-    receive(store, "small", json.dumps(good(small)).encode(), TODAY)
+    Intake(store).receive("small", json.dumps(good(small)).encode(), TODAY)
     assert store.waiting(small.key) == 1
 
 
@@ -67,7 +67,7 @@ def test_a_report_that_does_not_fit_is_refused_naming_the_first_mistake(
     store, small, changes, words
 ):
     with pytest.raises(SurveyError, match=words) as refused:
-        receive(store, "small", json.dumps(good(small, **changes)).encode(), TODAY)
+        Intake(store).receive("small", json.dumps(good(small, **changes)).encode(), TODAY)
     assert isinstance(refused.value, ReportError | MalformedReportError)
     assert store.waiting(small.key) == 0
 
@@ -145,7 +145,7 @@ def test_strict_payloads_whatever_is_sent_is_stored_whole_or_refused_by_name(sto
     form.update(report_id=base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("="))
     before = store.waiting(small.key)
     try:
-        receive(store, "small", json.dumps(form).encode(), TODAY)
+        Intake(store).receive("small", json.dumps(form).encode(), TODAY)
     except SurveyError:
         assert store.waiting(small.key) == before
     else:

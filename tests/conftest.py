@@ -12,12 +12,13 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from datetime import date
 from pathlib import Path
 
 import hypothesis
 import pytest
+from _pytest.mark import ParameterSet
 from flask import Flask
 from flask.testing import FlaskClient
 from playwright.sync_api import Browser, sync_playwright
@@ -99,6 +100,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         )
 
 
+def long_unless(every_run: Container[object], values: Iterable[object]) -> list[ParameterSet]:
+    """Parameters of a test: those of `every_run`, the others marked `long`."""
+    return [
+        pytest.param(value, marks=() if value in every_run else pytest.mark.long)
+        for value in values
+    ]
+
+
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return Settings(secret=SECRET, database=f"sqlite:///{tmp_path / 'survey.db'}", password_cost=1)
@@ -139,6 +148,13 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 def wait_until_up(url: str, process: subprocess.Popen[str], seconds: float = 120) -> None:

@@ -61,15 +61,13 @@ def checks_of(
 
 def reports_of(
     files: Mapping[str, bytes], definition: Definition, node: str | None = None
-) -> list[Check]:
+) -> Iterator[Check]:
     """Whole reports: of two questions at a time every one, of all questions some."""
     form = json.loads(definition.canonical)
     device = Node(files, node, definition.canonical)
-    return [
-        *enumerated_pairs(Node(files, node), form),
-        *drawn_questions(device, form),
-        whole_surveys(device, definition),
-    ]
+    yield from enumerated_pairs(Node(files, node), form)
+    yield from drawn_questions(device, form)
+    yield whole_surveys(device, definition)
 
 
 def as_text(client: str, files: Mapping[str, str], checks: Sequence[Check]) -> str:

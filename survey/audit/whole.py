@@ -85,11 +85,12 @@ class Case:
         }
 
 
-def enumerated_pairs(node: Node, form: Form) -> list[Check]:
+def enumerated_pairs(node: Node, form: Form) -> Iterator[Check]:
     """Every report of two questions at a time, whatever is answered and drawn."""
     made = list(pairs(form))
     parts = [made[start : start + TOGETHER] for start in range(0, len(made), TOGETHER)]
-    return [check for part in parts for check in _enumerated(node, part, form)]
+    for part in parts:
+        yield from _enumerated(node, part, form)
 
 
 def _enumerated(node: Node, part: Sequence[Pair], form: Form) -> Iterator[Check]:

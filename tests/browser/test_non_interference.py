@@ -20,6 +20,7 @@ from tests.browser.respondent import (
     wait_sent,
     wait_waiting,
 )
+from tests.conftest import long_unless
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
 
@@ -236,7 +237,7 @@ def fill_in(page: Page, ticks: list[str], hours: str | None, since: str) -> None
     heading(page, "Check your answers")
 
 
-@pytest.mark.parametrize("end", [wait_sent, wait_waiting])
+@pytest.mark.parametrize("end", long_unless([wait_sent], [wait_sent, wait_waiting]))
 def test_ticks_numbers_dates_and_paths_leave_the_same_traces_when_the_codes_agree(
     site, new_device, end
 ):

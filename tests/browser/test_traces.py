@@ -24,7 +24,7 @@ from tests.browser.respondent import (
     wait_sent,
 )
 from tests.browser.surveys import EVERY_TYPE, SKIPS
-from tests.conftest import SMALL
+from tests.conftest import SMALL, long_unless
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
 
@@ -36,6 +36,7 @@ STORES = """async () => ({
   workers: (await navigator.serviceWorker.getRegistrations()).length,
   state: history.state,
 })"""
+ENDS = ("on the next page", "at the review", "after sending")
 NOTHING = {"session": {}, "cookie": "", "databases": [], "caches": [], "workers": 0, "state": None}
 
 
@@ -236,7 +237,7 @@ TIRED = "Are you tired?"
 PAGES = [f"Page {number} of 4" for number in range(1, 5)]
 
 
-@pytest.mark.parametrize("ends", ["on the next page", "at the review", "after sending"])
+@pytest.mark.parametrize("ends", long_unless(["after sending"], ENDS))
 def test_the_browsers_profile_tells_no_path_through_the_questions(site, browser, tmp_path, ends):
     survey = site.publish(SKIPS)
     titles = {}

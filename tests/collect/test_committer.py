@@ -15,6 +15,7 @@ import pytest
 from survey.collect import committer as committer_module
 from survey.collect.committer import Committer, Outcome
 from survey.errors import ConflictError, StoreBusyError, StoreError
+from tests.conftest import wait_until
 
 WAIT = 20.0
 """Longest that a test waits for what must happen; never a measure of speed."""
@@ -54,13 +55,6 @@ def threads():
     pool = ThreadPoolExecutor(64)
     yield pool
     pool.shutdown()
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def queued(committer: Committer[int], n: int) -> None:

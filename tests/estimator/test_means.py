@@ -16,6 +16,7 @@ from survey.mechanism.noise import exponential, gaussian, geometric, laplace
 from survey.mechanism.numeric import hybrid, one_bit, piecewise, square_wave
 from tests.benchmarks.distribution import LEAST
 from tests.benchmarks.means import CHANNELS, coverage
+from tests.conftest import long_unless
 
 K = 11
 X = np.linspace(-1, 1, K)
@@ -49,6 +50,8 @@ def shares(kind: str) -> np.ndarray:
 
 
 QUICK = ("all at one end", "falling", "half at each end")
+PEOPLE = [(100, 1, 0.2), (2000, 2, 0.4), (2000, 1, 0)]
+"""Reports, ways of not answering, and the share of people who take one."""
 TRUTHS = ("all at one end", "all at the other end", "equal", "falling", "half at each end")
 
 
@@ -66,7 +69,7 @@ def simulated(
 
 
 @designs
-@pytest.mark.parametrize("n", [100, 2000])
+@pytest.mark.parametrize("n", long_unless([2000], [100, 2000]))
 def test_means_are_unbiased_and_covered(design, n):
     rounds = 200
     channel = design(0)
@@ -87,10 +90,9 @@ def test_means_are_unbiased_and_covered(design, n):
 
 
 @designs
-@pytest.mark.parametrize(
-    ("n", "no_answers", "silent"), [(100, 1, 0.2), (2000, 2, 0.4), (2000, 1, 0)]
-)
-def test_means_of_those_who_answered_are_covered_and_nearly_unbiased(design, n, no_answers, silent):
+@pytest.mark.parametrize("people", long_unless([(2000, 2, 0.4)], PEOPLE), ids=str)
+def test_means_of_those_who_answered_are_covered_and_nearly_unbiased(design, people):
+    n, no_answers, silent = people
     rounds = 200
     channel = design(no_answers)
     for kind in QUICK:

@@ -12,7 +12,7 @@ from survey.audit.proof import Auditor
 from survey.audit.report import GROUPS, UNSEEN, as_json_text, as_text, checks_of, reports_of
 from survey.cli import main
 from survey.respond.client import Client
-from tests.conftest import SMALL
+from tests.conftest import SMALL, long_unless
 from tests.mechanism import kinds
 
 CLIENT = Client.find()
@@ -96,14 +96,11 @@ def test_the_json_says_the_same():
     }
 
 
-SLOW = ("numbers", "ticks")
-"""Kinds of surveys with large channels; the others are audited in the default run too."""
+QUICK_KINDS = kinds.ALL.keys() - {"numbers", "ticks"}
+"""Kinds of surveys without large channels."""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in kinds.ALL],
-)
+@pytest.mark.parametrize("name", long_unless(QUICK_KINDS, kinds.ALL))
 def test_every_kind_of_survey_is_audited_in_all_its_parts(node, name):
     checks = list(checks_of(CLIENT.files, kinds.definition(kinds.ALL[name]), 1_000, node))
     assert all(check.ok for check in checks), [check for check in checks if not check.ok]

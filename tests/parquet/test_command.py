@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from survey.cli import main
+from tests.conftest import long_unless
 from tests.parquet.reports import fill, published
 from tests.parquet.test_counting import pytestmark  # noqa: F401  the same engines
 
@@ -103,19 +104,19 @@ def test_a_refusal_is_one_clear_line(run, every, arguments, refusal):
     assert refusal in refused.stderr
 
 
-@pytest.mark.parametrize(
-    ("module", "arguments", "extra"),
-    [
-        ("pyarrow", ["export", "every", "--parquet", "{}/new"], "parquet"),
-        ("pyarrow", ["estimate", "--parquet", "{}/exported"], "parquet"),
-        ("ibis", ["estimate", "--parquet", "{}/exported"], "parquet"),
-        ("duckdb", ["estimate", "--parquet", "{}/exported", "--engine", "duckdb"], "parquet"),
-        ("pyspark", ["estimate", "--parquet", "{}/exported", "--engine", "pyspark"], "scale"),
-    ],
-)
-def test_a_missing_extra_is_one_line_that_names_it(
-    store, settings, exported, tmp_path, module, arguments, extra
-):
+WITHOUT = [
+    ("pyarrow", ["export", "every", "--parquet", "{}/new"], "parquet"),
+    ("pyarrow", ["estimate", "--parquet", "{}/exported"], "parquet"),
+    ("ibis", ["estimate", "--parquet", "{}/exported"], "parquet"),
+    ("duckdb", ["estimate", "--parquet", "{}/exported", "--engine", "duckdb"], "parquet"),
+    ("pyspark", ["estimate", "--parquet", "{}/exported", "--engine", "pyspark"], "scale"),
+]
+"""A module that is not there, a command that needs it, and the extra that brings it."""
+
+
+@pytest.mark.parametrize("case", long_unless(WITHOUT[2:3] + WITHOUT[-1:], WITHOUT), ids=str)
+def test_a_missing_extra_is_one_line_that_names_it(store, settings, exported, tmp_path, case):
+    module, arguments, extra = case
     without = f"import sys; sys.modules[{module!r}] = None; from survey.cli import main; main()"
     refused = subprocess.run(
         [sys.executable, "-c", without, *(each.format(tmp_path) for each in arguments)],

@@ -11,7 +11,7 @@ import pytest
 
 from survey.settings import Settings
 from tests.conftest import SECRET
-from tests.store.databases import Outside, PostgresqlServer
+from tests.store.databases import KINDS, Outside, PostgresqlServer
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +38,7 @@ def postgresql_settings(
     postgresql.drop(url)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=KINDS)
 def settings(request: pytest.FixtureRequest) -> Settings:
     found: Settings = request.getfixturevalue(f"{request.param}_settings")
     return found

@@ -15,6 +15,7 @@ import pytest
 
 from survey.store import open_store
 
+KINDS = ("sqlite", "postgresql")
 ERRORS = (sqlite3.Error, psycopg.Error)
 
 

@@ -11,8 +11,8 @@ from survey.questionnaire.definition import freeze
 from survey.questionnaire.native import load
 from survey.settings import Caps
 from survey.store import TABLES, Store, StoredReport, open_store
-from tests.conftest import SMALL, TODAY
-from tests.store.databases import Outside, PostgresqlServer
+from tests.conftest import SMALL, TODAY, long_unless
+from tests.store.databases import KINDS, Outside, PostgresqlServer
 from tests.store.killing import ignored, killed
 from tests.store.reports import add, random_reports, side_by_side
 from tests.store.whole import all_rows, contents, fill, kept
@@ -50,7 +50,7 @@ def test_a_snapshot_does_not_see_what_comes_later(filled, small):
     assert contents(filled) != before
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=KINDS)
 def empty(request, tmp_path, postgresql: PostgresqlServer):
     """A migrated store of either kind without any rows, and its url."""
     url = f"sqlite:///{tmp_path / 'copy.db'}"
@@ -127,6 +127,8 @@ def test_a_copied_store_has_every_row_but_sessions_and_goes_on_where_the_other_e
     assert copy.tally(small.key).n == 44 + 16
 
 
+@pytest.mark.parametrize("settings", long_unless(["sqlite"], KINDS), indirect=True)
+@pytest.mark.parametrize("empty", long_unless(["postgresql"], KINDS), indirect=True)
 def test_a_copy_that_was_killed_is_gone_on_with_and_ends_with_nothing_different(
     filled, settings, empty
 ):

@@ -48,14 +48,22 @@ def least_scatter(
 ) -> LeastScatter:
     """The least scatter of pseudo-values a, for the target in [-1, 1], and b, for `answered`."""
     aa, ab, bb = (expected(channel, g) for g in (a**2, a * b, b**2))
+    r = RATIOS[:, None]
+    w = aa - 2 * r * ab + r**2 * bb
+    others = w[:, ~answered].min(axis=1) if not answered.all() else np.zeros(RATIOS.shape)
     order = np.flatnonzero(answered)[np.argsort(target[answered], kind="stable")]
-    x, silent = target[order], np.flatnonzero(~answered)
-    answering, others = np.zeros(RATIOS.shape), np.zeros(RATIOS.shape)
-    for place, r in enumerate(RATIOS.tolist()):
-        w = aa - 2 * r * ab + r**2 * bb
-        answering[place] = lower_hull(x, w[order], r)
-        others[place] = w[silent].min() if silent.size else 0.0
-    return LeastScatter(answering, others)
+    # Of truths of the same value only the one of least scatter can carry the hull.
+    x, first = np.unique(target[order], return_index=True)
+    y = np.minimum.reduceat(w[:, order], first, axis=1)
+    return LeastScatter(lower_hulls(x, y), others)
+
+
+def lower_hulls(x: Floats, y: Floats) -> Floats:
+    """The lower convex hull of the points (x, y[i]), x rising, at the ratio i; shape (65,)."""
+    if x.tolist() == [-1.0, 1.0]:
+        # An indicator's two values: the hull is the line between them.
+        return np.asarray(((1 - RATIOS) * y[:, 0] + (1 + RATIOS) * y[:, 1]) / 2)
+    return np.array([lower_hull(x, row, r) for row, r in zip(y, RATIOS.tolist(), strict=True)])
 
 
 def lower_hull(x: Floats, y: Floats, at: float) -> float:

@@ -184,6 +184,7 @@ def test_another_instances_database_is_refused_and_stays_as_it_is(filled, target
     assert contents(other) == before
 
 
+@pytest.mark.parametrize("settings", long_unless(["sqlite"], KINDS), indirect=True)
 @pytest.mark.parametrize(
     ("table", "statement"),
     [

@@ -9,11 +9,13 @@ import numpy as np
 from scipy.special import ndtri
 
 from survey.estimator.answered import AnsweredShares
+from survey.estimator.distribution import Histogram
 from survey.estimator.means import Mean
+from survey.estimator.quantiles import Quantiles
 from survey.estimator.shares import EFFECTIVE_RANGE, Proportions
 
 Disclosure = Literal["show", "caution", "hide"]
-Estimate = Proportions | AnsweredShares | Mean
+Estimate = Proportions | AnsweredShares | Mean | Histogram | Quantiles
 
 SHOWN_WIDTH = 0.05
 """Estimates whose widest interval is at most this are shown without a caution."""
@@ -30,9 +32,9 @@ def disclosure(*results: Estimate) -> Disclosure:
 
     All shares of a question are decided together, never per option: a hidden option could be
     computed from the others. Its mean may be decided alone: from a mean nobody computes shares
-    that are hidden, and it is often known long before they are. The width is that of the widest
-    interval (of a mean, as a part of the range its values have), the effective answers those of
-    the option with the fewest; hiding goes before showing.
+    that are hidden, and it is often known long before they are. So may a quantile. The width is
+    that of the widest interval (of a mean or quantile, as a part of the range its values have), the
+    effective answers those of the option or cell with the fewest; hiding goes before showing.
 
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr
@@ -42,13 +44,13 @@ def disclosure(*results: Estimate) -> Disclosure:
     if not results:
         raise ValueError("no results: give at least one to decide about")
     widest = max(_widest(result) for result in results)
-    fewest = min(float(np.min(result.n_effective)) for result in results)
+    fewest = min(_fewest(result) for result in results)
     if widest >= HIDDEN_WIDTH or fewest < FEWEST_EFFECTIVE:
         return "hide"
     return "show" if widest <= SHOWN_WIDTH else "caution"
 
 
-def reports_needed(*results: Proportions | Mean) -> int:
+def reports_needed(*results: Proportions | Mean | Histogram | Quantiles) -> int:
     """About how many reports, all together, until these estimates are no longer hidden.
 
     Each share or mean is taken at the middle of its interval: near 1/2 while little is known,
@@ -65,7 +67,11 @@ def reports_needed(*results: Proportions | Mean) -> int:
     return rounded_up(math.floor(max(_enough(result) for result in results)) + 1)
 
 
-def _enough(result: Proportions | Mean) -> float:
+def _enough(result: Proportions | Mean | Histogram | Quantiles) -> float:
+    if isinstance(result, Histogram | Quantiles):
+        # Widths fall as 1/sqrt(n) at best, and effective answers grow as n.
+        width, effective = _widest(result) / HIDDEN_WIDTH, FEWEST_EFFECTIVE / _fewest(result)
+        return result.n * max(width**2, effective, 1.0)
     pi, variance = _middle(result), _one_report(result)
     z = float(ndtri((1 + result.level) / 2))
     return max(
@@ -95,7 +101,14 @@ def _middle(result: Proportions | Mean) -> np.ndarray[tuple[int, ...], np.dtype[
     return np.asarray(np.clip(middle, *EFFECTIVE_RANGE))
 
 
+def _fewest(result: Estimate) -> float:
+    """The effective answers behind the least known part; a quantile has no share to ask of."""
+    return math.inf if isinstance(result, Quantiles) else float(np.min(result.n_effective))
+
+
 def _widest(result: Estimate) -> float:
+    if isinstance(result, Quantiles):
+        return float(np.max(result.reach))
     width = float(np.max(np.asarray(result.conf_high - result.conf_low)))
     return width / (result.high - result.low) if isinstance(result, Mean) else width
 

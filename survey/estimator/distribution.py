@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from survey.estimator.counts import LARGEST_NUMBER, within_reach
 from survey.estimator.grid_shares import GridShares, grid_shares
 from survey.estimator.result import Result
+from survey.estimator.shares import EFFECTIVE_RANGE
 from survey.mechanism import SubsetSelection, WeightTable
 
 Floats = NDArray[np.float64]
@@ -25,6 +26,9 @@ WIDE = 2.0
 """A cell is not resolved when its interval is wider than so many even shares, 1/cells."""
 
 UNRESOLVED = "cells not resolved"
+
+LEAST_ERROR = 1e-9
+"""Standard errors count as at least this where one divides by them."""
 
 CURVE_POINTS = 64
 """Most places at which cumulative shares are estimated unless they are named."""
@@ -62,6 +66,12 @@ class Histogram(Result):
     flag: str
 
     index_names = ("cell",)
+
+    @property
+    def n_effective(self) -> Floats:
+        """Answers given openly that would tell as much of each cell: pi(1-pi)/SE^2, pi clipped."""
+        pi = np.clip(self.linear, *EFFECTIVE_RANGE)
+        return np.asarray(pi * (1 - pi) / np.maximum(self.std_error, LEAST_ERROR) ** 2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

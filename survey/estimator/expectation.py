@@ -35,7 +35,7 @@ SHORT = 0.99
 """Part of the way to the nearest wall that a step may go."""
 
 
-def expectation_maximization(counts: Integers, matrix: Floats) -> Floats:
+def most_likely_mixture(counts: Integers, matrix: Floats) -> Floats:
     """Shares that maximize sum_j c_j log lambda_j, lambda = pi P; shape (truths,), sum 1.
 
     The step of expectation maximization, pi_i <- pi_i D_i with D_i = sum_j f_j P(j|i)/lambda_j,
@@ -53,7 +53,7 @@ def expectation_maximization(counts: Integers, matrix: Floats) -> Floats:
     Sources: Agrawal and Aggarwal 2001 (expectation maximization); Koenker and Mizera 2014 (by
     interior points); Wright 1997 (primal-dual steps).
 
-    >>> expectation_maximization(np.array([60, 40]), np.array([[.75, .25], [.25, .75]])).round(4)
+    >>> most_likely_mixture(np.array([60, 40]), np.array([[.75, .25], [.25, .75]])).round(4)
     array([0.7, 0.3])
     """
     seen = np.flatnonzero(counts)

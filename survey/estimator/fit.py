@@ -16,7 +16,7 @@ from survey.estimator.counts import (
     reports_from,
     whole_counts,
 )
-from survey.estimator.expectation import expectation_maximization
+from survey.estimator.expectation import most_likely_mixture
 from survey.estimator.likelihood import require_two_options
 from survey.estimator.reported_sets import most_likely_of_supports, supports_tell_all
 from survey.estimator.result import Result
@@ -215,7 +215,7 @@ def _most_likely_reports(seen: _Counted, channel: AnyChannel) -> tuple[Integers,
     if isinstance(channel, BitVector):
         return seen.c, np.full(seen.c.shape, np.nan)
     if isinstance(channel, WeightTable):
-        return seen.c, expectation_maximization(seen.c, channel.matrix) @ channel.matrix
+        return seen.c, most_likely_mixture(seen.c, channel.matrix) @ channel.matrix
     # lambda = q + (p-q) pi, nan where supports do not tell
     D, n = channel.p - channel.q, int(seen.n[0])
     supported = channel.q + D * most_likely_of_supports(seen.c, n, channel)

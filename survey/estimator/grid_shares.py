@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError
 from survey.estimator.counts import checked_level, checked_values, reports_from, whole_counts
-from survey.estimator.expectation import expectation_maximization
+from survey.estimator.expectation import most_likely_mixture
 from survey.estimator.indicators import set_values
 from survey.estimator.likelihood import most_likely_shares, require_two_options
 from survey.estimator.pseudo_ratio import PseudoRatios, nobody, pseudo_ratios
@@ -186,5 +186,5 @@ def _found(
         return smoothed_shares(counts, channel.matrix, along)
     if isinstance(channel, SubsetSelection):
         return most_likely_shares(counts, channel), True
-    pi = expectation_maximization(counts, channel.matrix)
+    pi = most_likely_mixture(counts, channel.matrix)
     return pi, not bool(np.isnan(pi).any())

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from survey.errors import DesignError
-from survey.estimator.counts import checked_level
+from survey.estimator.counts import LARGEST_NUMBER, checked_level
 from survey.estimator.result import Result
 from survey.estimator.tree import ROOT, Tree, displayed, least_squares
 
@@ -167,6 +167,8 @@ def _array(values: ArrayLike, what: str) -> Floats:
         raise DesignError(f"{what} must be numbers") from None
     if found.ndim == 0:
         raise DesignError(f"{what} must have one number for each stratum")
+    if (np.abs(found[np.isfinite(found)]) > LARGEST_NUMBER).any():
+        raise DesignError(f"{what} must be at most {LARGEST_NUMBER:g} in size")
     if what == "std_errors" and (found < 0).any():
         raise DesignError("std_errors must not be negative")
     return found

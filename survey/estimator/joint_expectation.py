@@ -35,7 +35,7 @@ def most_likely_table(counts: Integers, channels: Sequence[Crossed]) -> tuple[Fl
 
     lambda = P through every channel along its own axis. One step (iterative Bayesian update) is
     P <- P D, D = the channels' matrices applied backwards to f/lambda; pairs of steps are
-    extrapolated as in `expectation_maximization`, and the same proof of the end holds:
+    extrapolated as in `most_likely_mixture`, and the same proof of the end holds:
     log L(best) - log L(P) <= n (max D - 1). It searches until that gap is 1e-8 per report and
     has converged when it is at most 1e-6. Where channels have no inverse the maximum may have
     several places; this is one.

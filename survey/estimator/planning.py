@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
 
 from survey.errors import DesignError
 from survey.estimator.counts import LARGEST_N
@@ -86,7 +87,7 @@ def required_n(
         raise DesignError(f"margin = {margin:g} would need {n:.3g} reports: ask for a larger one")
     if population is not None and n > population:
         least = question.margin(population)[0]
-        note = f"not possible at this epsilon; the smallest possible margin is {_said(least)}"
+        note = f"not possible at this epsilon; the smallest possible margin is {_at_least(least)}"
         return _plan(question, population, note, possible=False)
     return _plan(question, n, f"{n:,} reports are needed")
 
@@ -129,7 +130,7 @@ def required_epsilon(
     >>> round(required_epsilon(4997, .03).epsilon, 3)
     1.0
     >>> required_epsilon(500, .03).note
-    'not possible with 500 reports at any epsilon; the smallest possible margin is 0.0438'
+    'not possible with 500 reports at any epsilon; the smallest possible margin is 0.0439'
     """
     checked_margin(margin)
 
@@ -141,7 +142,7 @@ def required_epsilon(
     if (least := strongest.margin(n)[0]) > margin:
         note = (
             f"not possible with {n:,} reports at any epsilon; "
-            f"the smallest possible margin is {_said(least)}"
+            f"the smallest possible margin is {_at_least(least)}"
         )
         return _plan(strongest, n, note, possible=False)
     low, high = SMALLEST_EPSILON, LARGEST_EPSILON
@@ -155,6 +156,12 @@ def required_epsilon(
 
 def _said(margin: float) -> str:
     return rounded(margin, decimals=4, digits=3)
+
+
+def _at_least(margin: float) -> str:
+    """Rounded up: a margin that is said to be possible must be."""
+    last = Decimal(1).scaleb(-len(_said(margin).partition(".")[2]))
+    return f"{Decimal(margin).quantize(last, ROUND_CEILING):,}"
 
 
 def _plan(question: Question, n: int, note: str, *, possible: bool = True) -> Plan:

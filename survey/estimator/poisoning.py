@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survey.errors import ChannelError
+from survey.errors import ChannelError, CountsError
 from survey.estimator.answered import AnsweredShares
 from survey.estimator.counts import whole_counts
 from survey.estimator.means import Mean, mean
@@ -94,7 +94,8 @@ def poisoning(
     `poisoning_of_no_answers`.
     Sources: Cheu, Smith, Ullman 2021; Cao, Jia, Gong 2021 (the attack that reaches the bound).
 
-    Raises ChannelError for shares that are not those of this channel's options.
+    Raises ChannelError for shares that are not those of this channel's options, CountsError for
+    counts in their place.
 
     >>> from survey.estimator.proportions import proportions
     >>> from survey.mechanism import grr
@@ -103,6 +104,8 @@ def poisoning(
     >>> bounds.fakes_per_margin.tolist(), bounds.low_10.round(3).tolist()
     ([63, 63], [0.389, 0.389])
     """
+    if not isinstance(found, Proportions):
+        raise CountsError("poisoning bounds what `proportions` found: give its result, not counts")
     options = found.estimate.size
     if patterns is not None:
         if not isinstance(channel, SubsetSelection):

@@ -32,6 +32,8 @@ class Quantiles(Result):
     conf_low     ends of the interval of each quantile alone, values of the grid; `estimate` lies
     conf_high    between them. They can be equal: a quantile is one of finitely many values
     bounded      whether the interval leaves out at least one end of the values
+    reach        width of each interval beyond one step between the values, which nothing can go
+                 below, as a part of their range
     n            reports, those that are no answer included
     level        asked coverage of each interval
     method       "em" or "smoothed"
@@ -43,6 +45,7 @@ class Quantiles(Result):
     conf_low: Floats
     conf_high: Floats
     bounded: NDArray[np.bool_]
+    reach: Floats
     n: int
     level: float
     method: str
@@ -91,6 +94,8 @@ def quantiles(
         conf_low=found.values[low],
         conf_high=found.values[high],
         bounded=bounded,
+        reach=(found.values[high] - found.values[np.minimum(low + 1, high)])
+        / (found.values[-1] - found.values[0]),
         n=found.n,
         level=level,
         method=found.method,

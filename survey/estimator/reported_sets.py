@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import CountsError
-from survey.estimator.expectation import expectation_maximization
+from survey.estimator.expectation import most_likely_mixture
 from survey.estimator.likelihood import most_likely_shares, require_two_options
 from survey.mechanism import SubsetSelection
 
@@ -84,7 +84,7 @@ def most_likely_of_sets(members: Members, channel: SubsetSelection) -> Floats:
     """The most likely shares from reported sets, shape (n, k), by expectation maximization.
 
     Equal sets are counted once, so time depends on how many different sets came. nan where the
-    maximum was not found in time (see `expectation_maximization`).
+    maximum was not found in time (see `most_likely_mixture`).
 
     >>> pairs = np.array([[1, 1, 0, 0]] * 3 + [[0, 0, 1, 1], [1, 0, 1, 0]], dtype=bool)
     >>> most_likely_of_sets(pairs, SubsetSelection(4, 2, 3, 1)).round(3).tolist()
@@ -97,4 +97,4 @@ def most_likely_of_sets(members: Members, channel: SubsetSelection) -> Floats:
     )
     # P(set | truth) but for a factor that is common to all.
     chances = np.where(members[first].T, 1.0, channel.L / channel.T)
-    return expectation_maximization(times.astype(np.int64), chances)
+    return most_likely_mixture(times.astype(np.int64), chances)

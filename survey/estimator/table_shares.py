@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from survey.errors import ChannelError
 from survey.estimator.binomial import POPULATION, RESPONDENTS, Asked, binomial_shares
 from survey.estimator.counts import reports_from, whole_counts
-from survey.estimator.expectation import expectation_maximization
+from survey.estimator.expectation import most_likely_mixture
 from survey.estimator.intervals import DEFAULT_INTERVAL
 from survey.estimator.pseudo_values import expected, left_inverse, pseudo_values
 from survey.estimator.score import score_ends
@@ -52,7 +52,7 @@ def table_shares(counts: Integers, n: int, channel: WeightTable, asked: Asked) -
 @lru_cache(maxsize=CACHED_QUESTIONS)
 def _most_likely(counts: bytes, channel: WeightTable) -> Floats:
     """The most likely shares, found once for the shares among all and among those who answered."""
-    return expectation_maximization(np.frombuffer(counts, dtype=np.int64), channel.matrix)
+    return most_likely_mixture(np.frombuffer(counts, dtype=np.int64), channel.matrix)
 
 
 def no_answer_shares(

@@ -100,6 +100,8 @@ def simulated_grid(
     >>> grid.estimate.shape, bool(abs(grid.estimate[0, 2] - .5) < grid.margin[0, 2])
     ((1, 3), True)
     """
+    if not isinstance(rng, np.random.Generator):
+        raise DesignError(f"rng = {rng!r} must be a generator: numpy.random.default_rng(seed)")
     check_question(k, share, level, None)
     n, epsilon = _grid(epsilons, sizes)
     chances = np.array([grr_chances(k, e) for e in epsilons])

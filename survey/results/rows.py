@@ -15,7 +15,7 @@ from survey.mechanism import WeightTable
 from survey.questionnaire.published import PublishedQuestion
 from survey.questionnaire.texts import Option
 from survey.results.cells import Cell
-from survey.results.decisions import Decisions, effective_cells
+from survey.results.decisions import Decisions
 from survey.results.estimates import Estimates, answers, cells_of, values
 from survey.results.wanted import Wanted
 from survey.store import PublishedSurvey
@@ -242,7 +242,7 @@ def _of_cell(found: Estimates, place: int, wanted: Wanted, shown: Disclosure) ->
         "std_error": float(spread.std_error[place]),
         "conf_low": float(spread.conf_low[place]),
         "conf_high": float(spread.conf_high[place]),
-        "n_effective": float(effective_cells(spread)[place]),
+        "n_effective": float(spread.n_effective[place]),
         "method": f"{spread.method}, simultaneous" if wanted.simultaneous else spread.method,
     }
 

@@ -95,9 +95,9 @@ def question_result(
     """
     usual = estimates(question, asked, counts, USUAL)
     found = usual if wanted == USUAL else estimates(question, asked, counts, wanted)
-    shown = decisions(usual, question.grid)
+    shown = decisions(usual)
     rows = question_rows(Told(survey, question, asked, found, shown, wanted, now))
-    more = needed(usual, question.grid, asked, n)
+    more = needed(usual, asked, n)
     several = bool(rows.mean)
     unspread = not found.numbers.told
     return QuestionResult(

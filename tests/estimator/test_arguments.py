@@ -14,6 +14,8 @@ from survey.estimator import (
     cdf,
     channel_fit,
     conditional,
+    consistent,
+    consistent_shares,
     crosstab,
     difference,
     dirichlet_mean,
@@ -26,12 +28,14 @@ from survey.estimator import (
     mean,
     median,
     option_pairs,
+    poisoning,
     poststratified,
     proportions,
     raked,
     regression,
     reports_needed,
     set_shares,
+    simulated_grid,
     subset_shares,
     weighted_reports,
     weighted_shares,
@@ -155,12 +159,25 @@ def test_counts_of_half_precision_are_read():
         lambda x: regression([0, 1] * 50, COIN, np.append(np.zeros(99), x)),
         lambda x: regression([0, 1] * 50, COIN, weights=np.full(100, x)),
         lambda x: dirichlet_mean([70, 130], COIN, prior=x),
+        lambda x: consistent([x, 70, 40], [10, 5, 5], [-1, 0, 0]),
+        lambda x: consistent([100, 70, 40], [10, x, 5], [-1, 0, 0]),
+        lambda x: consistent_shares([0.5, 0.4, 0.3], [0.1, 0.02, x], [-1, 0, 0], [100, 60, 40]),
     ],
 )
 @pytest.mark.parametrize("large", [1e200, 1e308, math.inf])
 def test_numbers_too_large_to_square_are_refused_by_name(estimate, large):
-    with pytest.raises(ValueError, match=r"finite|above 0|one number"):
+    with pytest.raises(ValueError, match=r"finite|above 0|one number|at most|without"):
         estimate(large)
+
+
+def test_what_is_no_generator_makes_no_grid():
+    with pytest.raises(DesignError, match=r"rng = 1 must be a generator"):
+        simulated_grid(1)
+
+
+def test_counts_in_place_of_shares_are_refused_by_name():
+    with pytest.raises(CountsError, match="give its result, not counts"):
+        poisoning([70, 130], COIN)
 
 
 @pytest.mark.parametrize("decide", [disclosure, reports_needed])

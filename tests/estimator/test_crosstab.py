@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from survey.errors import ChannelError, CountsError
 from survey.estimator.axes import axis, product_moment
 from survey.estimator.crosstab import Crosstab, crosstab
-from survey.estimator.expectation import expectation_maximization
+from survey.estimator.expectation import most_likely_mixture
 from survey.estimator.joint_counts import CHUNK, joint_counts
 from survey.estimator.joint_expectation import most_likely_table, reported
 from survey.estimator.proportions import proportions
@@ -258,7 +258,7 @@ def test_it_is_that_of_the_kronecker_product(channels):
     found, gap, converged = most_likely_table(counts, channels)
     assert converged
     assert 0 <= gap <= 1e-6
-    whole = expectation_maximization(counts.ravel(), dense(channels))
+    whole = most_likely_mixture(counts.ravel(), dense(channels))
     np.testing.assert_allclose(found.ravel() @ dense(channels), whole @ dense(channels), atol=1e-4)
 
 

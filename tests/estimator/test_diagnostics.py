@@ -7,7 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from survey.estimator import Proportions, disclosure, proportions, reports_needed
+from survey.estimator import (
+    Histogram,
+    Proportions,
+    Quantiles,
+    disclosure,
+    histogram,
+    median,
+    proportions,
+    reports_needed,
+)
 from survey.mechanism import SubsetSelection, from_epsilon, grr
 
 WARNER = grr(2, "3/4")
@@ -78,3 +87,38 @@ def test_a_hidden_question_needs_more_reports_than_it_has(
 def test_reports_needed_have_two_significant_digits(n: int) -> None:
     needed = reports_needed(proportions([n, 0], WARNER))
     assert len(str(needed).rstrip("0")) <= 2
+
+
+VALUES = list(range(11))
+LITTLE = from_epsilon(11, 1)
+
+
+def middling(n: int) -> list[int]:
+    """Counts of n reports of eleven points through `LITTLE`, most in the middle."""
+    truth = np.exp(-((np.arange(11) - 5) ** 2) / 8)
+    counts = np.floor(n * (truth / truth.sum()) @ LITTLE.matrix).astype(int)
+    counts[5] += n - counts.sum()
+    return [int(count) for count in counts]
+
+
+@pytest.mark.parametrize("of", [histogram, median], ids=["histogram", "median"])
+def test_histograms_and_medians_are_hidden_shown_and_counted_on_like_the_others(of) -> None:
+    def found(n: int) -> Histogram | Quantiles:
+        return of(middling(n), LITTLE, VALUES)
+
+    # Histograms of 11 cells need 25 times the reports that their median does.
+    decisions = [disclosure(found(n)) for n in (30, 30_000, 3_000_000)]
+    assert decisions[0] == "hide"
+    assert decisions[1] != "hide"
+    assert decisions[2] == "show"
+    needed = reports_needed(found(300))
+    assert disclosure(found(needed // 4)) == "hide"
+    assert disclosure(found(4 * needed)) != "hide"
+
+
+def test_the_median_of_two_neighbours_reaches_no_farther_than_it_must() -> None:
+    found = median(middling(3_000_000), LITTLE, VALUES)
+    assert found.conf_high[0] - found.conf_low[0] <= 1
+    assert found.reach.tolist() == [0.0]
+    wide = median(middling(300), LITTLE, VALUES)
+    assert wide.reach[0] == pytest.approx((wide.conf_high[0] - wide.conf_low[0] - 1) / 10)

@@ -190,7 +190,7 @@ def test_many_reports_resolve_what_few_do_not():
     assert resolved[0] < resolved[1] == 5
 
 
-def test_expectation_maximization_that_does_not_end_is_flagged_and_smoothed(monkeypatch):
+def test_most_likely_mixture_that_does_not_end_is_flagged_and_smoothed(monkeypatch):
     monkeypatch.setattr("survey.estimator.expectation.MOST_ROUNDS", 1)
     channel = square_wave(11, 1)
     counts = expected_counts(channel, bell(channel), 500)

@@ -115,6 +115,8 @@ def test_what_is_not_possible_is_a_named_result_with_the_smallest_margin():
     assert found.sampling == 0
     just = required_n(found.margin * 1.0001, epsilon=1, population=2000)
     assert just.possible
+    # What the note says is possible too: it is rounded up.
+    assert required_n(float(found.note.rsplit(" ", 1)[1]), epsilon=1, population=2000).possible
     never = required_epsilon(500, 0.03)
     assert not never.possible
     assert "at any epsilon" in never.note

@@ -71,7 +71,7 @@ def test_the_estimate_is_unbiased_and_its_std_error_is_its_spread(n: int) -> Non
     )
 
 
-def expectation_maximization(
+def most_likely_mixture(
     counts: NDArray[np.int64], channel: SubsetSelection, steps: int
 ) -> NDArray[np.float64]:
     """pi_t <- sum_y f_y pi_t M[t, y] / (pi M)_y, from uniform."""
@@ -94,10 +94,10 @@ def expectation_maximization(
     ],
     ids=str,
 )
-def test_the_mle_is_where_expectation_maximization_ends(
+def test_the_mle_is_where_most_likely_mixture_ends(
     counts: list[int], channel: SubsetSelection
 ) -> None:
-    fixpoint = expectation_maximization(np.array(counts), channel, steps=20_000)
+    fixpoint = most_likely_mixture(np.array(counts), channel, steps=20_000)
     np.testing.assert_allclose(proportions(counts, channel).mle, fixpoint, atol=1e-6)
 
 

@@ -87,7 +87,7 @@ def rr_by_em(reports: np.ndarray, X: np.ndarray, p: float, q: float) -> np.ndarr
     return np.asarray(following)
 
 
-def test_expectation_maximization_with_weighted_logits_ends_at_the_same_coefficients():
+def test_most_likely_mixture_with_weighted_logits_ends_at_the_same_coefficients():
     x, u, truth = people(1500, 7)
     reports = DIE.perturb(truth, np.random.default_rng(7))
     X = np.column_stack([np.ones(1500), x, u])

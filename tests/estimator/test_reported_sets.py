@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from survey.errors import CountsError
-from survey.estimator.expectation import expectation_maximization
+from survey.estimator.expectation import most_likely_mixture
 from survey.estimator.proportions import proportions, set_shares
 from survey.estimator.reported_sets import most_likely_of_sets, most_likely_of_supports
 from survey.estimator.simplex import norm_sub
@@ -68,7 +68,7 @@ def test_of_all_options_but_one_the_supports_tell_the_whole_likelihood(supports)
     channel, missing = SubsetSelection(3, 2, 3, 1), 100 - np.array(supports)
     # P(j is missing | truth): L where the truth is j, T elsewhere.
     matrix = np.where(np.eye(3, dtype=bool), channel.L, channel.T) / 7
-    by_rounds = expectation_maximization(missing, matrix)
+    by_rounds = most_likely_mixture(missing, matrix)
     found = most_likely_of_supports(np.array(supports), 100, channel)
     np.testing.assert_allclose(found @ matrix, by_rounds @ matrix, atol=1e-3)
     assert missing @ np.log(found @ matrix) >= missing @ np.log(by_rounds @ matrix) - 1e-9

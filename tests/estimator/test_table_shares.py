@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import no_answer_shares, proportions
-from survey.estimator.expectation import TOLERANCE, expectation_maximization
+from survey.estimator.expectation import TOLERANCE, most_likely_mixture
 from survey.estimator.pseudo_values import left_inverse
 from survey.estimator.shares import SecondMoments
 from survey.estimator.simplex import norm_sub
@@ -135,11 +135,11 @@ def log_likelihood(pi: np.ndarray, counts: np.ndarray, channel: WeightTable) -> 
 
 @tables
 @pytest.mark.parametrize("seed", range(4))
-def test_expectation_maximization_ends_where_a_general_optimizer_ends(channel, seed):
+def test_the_most_likely_mixture_is_where_a_general_optimizer_ends(channel, seed):
     rng = np.random.default_rng(seed)
     truth = rng.dirichlet(np.full(channel.truths, 0.4))
     counts = rng.multinomial(400, truth @ channel.matrix)
-    found = expectation_maximization(counts, channel.matrix)
+    found = most_likely_mixture(counts, channel.matrix)
     start = np.full(channel.truths, 1 / channel.truths)
     theirs = minimize(
         lambda pi: -log_likelihood(pi, counts, channel),
@@ -159,14 +159,14 @@ def test_expectation_maximization_ends_where_a_general_optimizer_ends(channel, s
 
 def test_the_duality_gap_bounds_what_is_missing_of_the_likelihood():
     counts = np.array([70, 20, 10])
-    found = expectation_maximization(counts, GRR_AS_TABLE.matrix)
+    found = most_likely_mixture(counts, GRR_AS_TABLE.matrix)
     f, P = counts / 100, GRR_AS_TABLE.matrix
     assert (P @ (f / (found @ P))).max() - 1 <= TOLERANCE
 
 
 def test_a_likelihood_not_maximized_in_time_is_no_number(monkeypatch):
     monkeypatch.setattr("survey.estimator.expectation.MOST_ROUNDS", 1)
-    assert np.isnan(expectation_maximization(np.array([500, 3, 1]), GRR_AS_TABLE.matrix)).all()
+    assert np.isnan(most_likely_mixture(np.array([500, 3, 1]), GRR_AS_TABLE.matrix)).all()
     shown = proportions([500, 3, 1], GRR_AS_TABLE)
     np.testing.assert_array_equal(shown.mle, norm_sub(shown.estimate))
     assert shown.mle_method == "projection"

@@ -28,7 +28,7 @@ from granian.server.common import AbstractServer
 
 from survey.app import create_app
 from survey.collect.release import ReleaseLoop
-from survey.errors import StoreError, SurveyError
+from survey.errors import SurveyError
 from survey.settings import Settings
 from survey.store import open_store
 
@@ -63,10 +63,8 @@ def serve(
     check_port(address, port)
     settings.with_real_secret()
     store = open_store(settings.database)
-    pending = store.pending_migrations()
+    store.check_whole()
     store.close_connections()
-    if pending:
-        raise StoreError(f"the database lacks {', '.join(pending)}; run: survey migrate")
     server = _server(address, port, workers)
     # These threads wait for a commit most of the time; they do not compete for the cores.
     granian_logger.addFilter(lambda record: "Python threads" not in record.getMessage())

@@ -10,6 +10,7 @@ from survey.archive.pages import rows
 from survey.questionnaire.definition import read_definition
 from survey.questionnaire.published import PublishedQuestion
 from survey.store import Snapshot
+from survey.store.schema import HALF_COPIED
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,5 @@ def _published(
     else:
         mistakes.append(f"{name}: its definition has the SHA-256 {digest}, not {sha256}")
     if released is None:
-        mistakes.append(
-            f"{name}: nothing says how many reports were released; a copy or a restore into this "
-            "store was interrupted: run it again before anybody serves from it"
-        )
+        mistakes.append(f"{name}: nothing says how many reports were released; {HALF_COPIED}")
     return Published(slug, version, state, released, questions, tuple(mistakes))

@@ -16,8 +16,9 @@ from psycopg.types.numeric import Int8BinaryDumper
 from psycopg_pool import ConnectionPool
 
 from survey.errors import SettingsError, StoreError
-from survey.store.postgres_migrations import pending_steps
+from survey.store.postgres_migrations import STEPS, applied_steps
 from survey.store.postgres_transaction import PostgresTransaction, named_errors
+from survey.store.schema import check_schema
 from survey.store.sql.transaction import SqlTransactions
 
 BUSY_SECONDS = 5
@@ -82,9 +83,7 @@ class PostgresConnections(SqlTransactions):
 
     def _check_migrated(self) -> None:
         with self._alone() as connection:
-            pending = pending_steps(connection)
-        if pending:
-            raise StoreError(f"the database lacks {', '.join(pending)}; run: survey migrate")
+            check_schema(applied_steps(connection), list(STEPS))
 
     def close_connections(self) -> None:
         """Close this process's pool; the next use opens another."""

@@ -126,12 +126,17 @@ STEPS: Mapping[str, Sequence[str]] = {
 }
 
 
+def applied_steps(connection: Connection) -> list[str]:
+    """The steps that a database has; looking changes nothing."""
+    if connection.execute("SELECT to_regclass('applied_migration')").fetchone() == (None,):
+        return []
+    rows = connection.execute("SELECT name FROM applied_migration ORDER BY name").fetchall()
+    return [name for (name,) in rows]
+
+
 def pending_steps(connection: Connection) -> list[str]:
-    """The steps that a database lacks; looking changes nothing."""
-    applied: set[str] = set()
-    if connection.execute("SELECT to_regclass('applied_migration')").fetchone() != (None,):
-        rows = connection.execute("SELECT name FROM applied_migration").fetchall()
-        applied = {name for (name,) in rows}
+    """The steps that a database lacks."""
+    applied = applied_steps(connection)
     return [name for name in STEPS if name not in applied]
 
 

@@ -15,21 +15,16 @@ from sqlite_utils import Database
 
 from survey.errors import NotFoundError, StoreBusyError, StoreError
 from survey.store.protocol import Store
+from survey.store.schema import check_not_newer
 from survey.store.sqlite import SqliteStore
 from survey.store.sqlite_connections import connect
-from survey.store.sqlite_migrations import migrations
+from survey.store.sqlite_migrations import all_steps, applied_steps
 from survey.store.sqlite_transaction import named_errors
 
 
 def first_step() -> str:
     """The step that makes the first tables of any store: a database that lacks it has none."""
     return all_steps()[0]
-
-
-def all_steps() -> list[str]:
-    """Every step of this version's schema, in order; their names are the same in both databases."""
-    with closing(Database(memory=True)) as nothing:
-        return [step.name for step in migrations.pending(nothing)]
 
 
 @contextmanager
@@ -80,14 +75,8 @@ def opened(path: Path) -> Iterator[Store]:
 def _lacks_steps(path: Path) -> bool:
     """Whether a store is of an older schema."""
     with named_errors(), closing(Database(connect(path))) as database:
-        applied = [step.name for step in migrations.applied(database)]
+        applied = applied_steps(database)
     if not applied:
         raise StoreError(f"{path} is no store: it has none of the tables of one")
-    known = all_steps()
-    unknown = [step for step in applied if step not in known]
-    if unknown:
-        raise StoreError(
-            f"{path} is of a newer version: it has {', '.join(unknown)}, "
-            f"this version knows {known[-1]} at most"
-        )
-    return len(applied) < len(known)
+    check_not_newer(applied, all_steps(), str(path))
+    return len(applied) < len(all_steps())

@@ -19,7 +19,7 @@ from survey.store.sqlite_connections import (
     connect,
     named_file_errors,
 )
-from survey.store.sqlite_migrations import migrations
+from survey.store.sqlite_migrations import migrations, pending_steps
 from survey.store.sqlite_transaction import named_errors
 
 
@@ -46,7 +46,7 @@ class SqliteStore(SqliteConnections, SqlStore):
         ):
             # Kept in the file; switching needs the file alone, so never at an ordinary start.
             database.execute("PRAGMA journal_mode = WAL").fetchall()
-            pending = _pending(database)
+            pending = pending_steps(database)
             migrations.apply(database)
             return pending
 
@@ -56,7 +56,7 @@ class SqliteStore(SqliteConnections, SqlStore):
             # Looking must not create a database.
             empty = not self.path.exists()
             with closing(Database(memory=True) if empty else Database(connect(self.path))) as found:
-                return _pending(found)
+                return pending_steps(found)
 
     def _make_file(self) -> None:
         """Create the file readable by its owner alone; SQLite's other files copy its mode."""
@@ -99,7 +99,3 @@ class SqliteStore(SqliteConnections, SqlStore):
             with self._write_turn().taken(BUSY_SECONDS):
                 connection.execute("VACUUM")
         self._truncate_log()
-
-
-def _pending(database: Database) -> list[str]:
-    return [step.name for step in migrations.pending(database)]

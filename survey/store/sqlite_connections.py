@@ -13,8 +13,9 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from survey.errors import StoreBusyError, StoreError
+from survey.store.schema import check_schema
 from survey.store.sql.transaction import SqlTransactions
-from survey.store.sqlite_migrations import migrations
+from survey.store.sqlite_migrations import all_steps, applied_steps
 from survey.store.sqlite_transaction import SqliteTransaction, named_errors
 from survey.store.sqlite_turn import WriteTurn
 
@@ -48,10 +49,11 @@ class SqliteConnections(SqlTransactions):
             if not self.path.exists():
                 raise StoreError(f"there is no database at {self.path}; run: survey migrate")
             database = Database(connect(self.path))
-            pending = [step.name for step in migrations.pending(database)]
-            if pending:
+            try:
+                check_schema(applied_steps(database), all_steps())
+            except StoreError:
                 database.close()
-                raise StoreError(f"the database lacks {', '.join(pending)}; run: survey migrate")
+                raise
             self._local.database = database
             self._local.process = os.getpid()
         found: Database = self._local.database

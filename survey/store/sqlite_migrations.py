@@ -6,6 +6,9 @@ WITHOUT ROWID, so that neither a rowid nor the file tells who came when.
 
 from __future__ import annotations
 
+from contextlib import closing
+from functools import cache
+
 from sqlite_utils import Database, Migrations
 
 migrations = Migrations("survey")
@@ -107,3 +110,20 @@ INVITATION = """CREATE TABLE invitation (
     spent INTEGER NOT NULL CHECK (spent IN (0, 1)),
     PRIMARY KEY (survey, token_hash)
 ) STRICT, WITHOUT ROWID"""
+
+
+@cache
+def all_steps() -> tuple[str, ...]:
+    """Every step of this version's schema, in order; their names are the same in both databases."""
+    with closing(Database(memory=True)) as nothing:
+        return tuple(pending_steps(nothing))
+
+
+def applied_steps(database: Database) -> list[str]:
+    """The steps that a database has."""
+    return [step.name for step in migrations.applied(database)]
+
+
+def pending_steps(database: Database) -> list[str]:
+    """The steps that a database lacks."""
+    return [step.name for step in migrations.pending(database)]

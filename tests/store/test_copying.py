@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 
 from survey.archive import check, copy_store
 from survey.archive.pages import COPIED, LEFT_OUT
+from survey.cli import main
 from survey.errors import ConflictError, NotFoundError, StoreError
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.native import load
@@ -154,6 +156,15 @@ def test_a_copy_that_was_interrupted_does_not_pass_for_a_store(filled, settings,
         assert "copy or a restore into this store was interrupted" in check(snapshot).mistakes[0]
     with pytest.raises(StoreError, match="interrupted"):
         copy_store(copy, filled, ignored)
+    with pytest.raises(StoreError, match="interrupted"):
+        copy.check_whole()
+    refused = CliRunner().invoke(
+        main, ["serve"], env={"SURVEY_DATABASE": url, "SURVEY_SECRET": settings.secret}
+    )
+    assert refused.exit_code == 1
+    assert "the database is not whole" in refused.stderr
+    copy_store(filled, copy, ignored)
+    copy.check_whole()
 
 
 def test_a_database_without_tables_is_migrated_first(filled, tmp_path, postgresql):

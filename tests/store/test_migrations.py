@@ -145,6 +145,20 @@ def test_a_database_of_m001_is_upgraded_with_all_its_rows(empty):
     check_it_works(empty)
 
 
+def test_a_database_of_a_newer_schema_is_refused_by_name(empty):
+    store = open_store(empty)
+    store.migrate()
+    store.close_connections()
+    if empty.startswith("sqlite"):
+        Outside(empty).run("INSERT INTO _sqlite_migrations VALUES (9, 'survey', 'm999_new', '')")
+    else:
+        Outside(empty).run("INSERT INTO applied_migration (name) VALUES ('m999_new')")
+    for use in (store.surveys, store.check_whole):
+        with pytest.raises(StoreError, match="newer version: it has m999_new"):
+            use()
+    store.close_connections()
+
+
 def test_an_upgrade_killed_in_the_middle_is_run_again_and_nothing_is_lost(empty):
     schema_of("m001", empty)
     before = fill(empty)

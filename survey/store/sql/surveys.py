@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import date
 from typing import cast
 
-from survey.errors import ConflictError
+from survey.errors import ConflictError, StoreError
 from survey.questionnaire.definition import Definition
 from survey.store.protocol import PublishedSurvey, Row, State
+from survey.store.schema import HALF_COPIED
 from survey.store.sql.transaction import SqlTransactions, Transaction, whole_number
 
 ALL_SURVEYS = "SELECT key, slug, version, sha256, state, changed, definition FROM survey "
@@ -44,6 +45,13 @@ class SqlSurveys(SqlTransactions):
             )
             _insert(transaction, published)
             return published
+
+    def check_whole(self) -> None:
+        """Refuse a database of another version, or into which a copy or restore did not end."""
+        with self._looking() as transaction:
+            unsaid = transaction.all("SELECT key FROM survey EXCEPT SELECT survey FROM release")
+        if unsaid:
+            raise StoreError(f"the database is not whole: {HALF_COPIED}")
 
     def surveys(self) -> list[PublishedSurvey]:
         """Every version of every survey, by slug, newest version first."""

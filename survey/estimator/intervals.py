@@ -7,6 +7,7 @@ pi = (lambda-q)/(p-q), which swaps the ends when p < q (Warner's channel, invert
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
@@ -139,22 +140,36 @@ def clopper_pearson_interval(
     return _hull(clopper_pearson(counts, n, level), counts, n, least, most, level)
 
 
+def continuity(level: float) -> float:
+    """How far, in reports, an end is moved out because reports are whole; at least 1/2.
+
+    Where wrong reports are rare their number is nearly Poisson of a rate r, and with chance e^-r
+    there is none. Below r = -log(level) that is enough; above, one must be covered as well:
+    C + z sqrt(r) >= 1 from there on.
+
+    >>> [round(continuity(level), 3) for level in (.9, .95, .99)]
+    [0.5, 0.556, 0.742]
+    """
+    return max(0.5, 1 - _quantile(level) * math.sqrt(-math.log(level)))
+
+
 def fixed_population(counts: Integers, n: int, least: float, most: float, level: float) -> Ends:
     """The score interval for the share among these n respondents, who are no sample of others.
 
     Of them pi n support the option with chance p and the others with q: c is a sum of two
     binomials, of variance n V(lambda) with V = pi p(1-p) + (1-pi) q(1-q)
-    = (1-a-b) lambda + a b. The lambda with |f - lambda| <= 1/(2n) + z sqrt(V(lambda)/n), f
-    clipped to [a, b], which only adds to the interval: its width is never zero. By enumeration
-    of every outcome of every population (k 2, 4, 10; epsilon .5 to 6; n 1 to 200) coverage at .95
-    is at least .948, without the continuity correction 1/(2n) it falls to .79 at epsilon 4.
+    = (1-a-b) lambda + a b. The lambda with |f - lambda| <= C/n + z sqrt(V(lambda)/n), C the
+    `continuity`, f clipped to [a, b], which only adds to the interval: its width is never zero.
+    By enumeration of every outcome of every population (k 2 and 10; epsilon 2 to 12; n 5 to 200)
+    coverage is at least .952 at .95 and .986 at .99; with the usual C = 1/2 it is .938 and .964,
+    with none .79.
     It does not cover the population's share: it is narrower by what sampling adds.
     """
     # lambda^2 - (2f + z^2 (1-a-b)/n) lambda + f^2 - z^2 a b/n = 0
     z2, slope = _quantile(level) ** 2, 1 - least - most
     ends = []
     for side in (-1, 1):
-        f = np.clip(counts / n + side / (2 * n), least, most)
+        f = np.clip((counts + side * continuity(level)) / n, least, most)
         centre = f + z2 * slope / (2 * n)
         # centre^2 - f^2 + z^2 a b/n = z^2 (V(f) + z^2 (1-a-b)^2/(4n))/n
         spread = z2 * (slope * f + least * most + z2 * slope**2 / (4 * n)) / n

@@ -1,5 +1,7 @@
 """Coverage of every interval, efficiency of estimates: `python -m tests.benchmarks.coverage`.
 
+Its parts also one by one: `shares`, `together`, `linear`, `differences` behind the command.
+
 Up to n = 200 by exact enumeration: the least coverage over every share from 0 to 1, not a grid of
 them. Widths are exact too, means over 101 shares, over n = 50, 200 and 1,000 and shown for each n:
 at n = 10 every interval that keeps its promise is wider. Above by seeded simulation of whole
@@ -13,7 +15,9 @@ exact enumeration, at every pair of 41 shares, corners included.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +52,7 @@ EFFICIENCY_N = 1000
 
 LEAST_COVERAGE = 0.945
 LARGEST_WIDTH = 1.02
+LEAST_TOGETHER = 0.93
 EFFICIENCY = (0.98, 1.02)
 
 DIFFERENCE_SIZES = ((20, 20), (50, 50), (100, 100), (50, 200), (200, 200))
@@ -195,8 +200,8 @@ def differences() -> None:
     print(f"{label:<58}{verdict(max(widths), LARGEST_DIFFERENCE_WIDTH, at_least=False)}")
 
 
-def main() -> None:
-    print(f"k {OPTIONS}, epsilon {[round(e, 3) for e in EPSILONS]}, level .95")
+def shares() -> None:
+    """Print coverage and width of every interval for shares, and what of it has a target."""
     rows, above = enumerated(), simulated()
     print(
         f"\n{'':<18}{'least':>9}{'width':>9}{'':<4}{'at n =':<32}{'chance of':>10}{'simulated':>11}"
@@ -214,7 +219,7 @@ def main() -> None:
         f"(width: over Wilson's; simulated: {ROUNDS:,} rounds per cell, standard error {error:.4f})"
     )
     chosen, simulated_least = rows[DEFAULT_INTERVAL], above[DEFAULT_INTERVAL]
-    print(f"\n{'target':<58}{'figure':>9}{'target':>9}{'ratio':>8}  reached")
+    print(TARGETS)
     for label, value, target, at_least in (
         ("default: least coverage, exact", chosen["least"], LEAST_COVERAGE, True),
         ("default: least coverage, simulated", simulated_least, LEAST_COVERAGE, True),
@@ -223,14 +228,36 @@ def main() -> None:
         print(f"{label:<58}{verdict(value, target, at_least=at_least)}")
     flat = "yes" if chosen["zero"] == 0 else "MISSED"
     print(f"{'default: chance of a zero width':<58}{chosen['zero']:>9.4f}{0:>9}{'':>8}  {flat}")
-    joint = together()
+
+
+def all_at_once() -> None:
+    """Print the least coverage of simultaneous intervals."""
     label = f"all at once, {SIMULTANEOUS_DEFAULT}: least coverage"
-    print(f"{label:<58}{verdict(joint, 0.93, at_least=True)}")
+    print(TARGETS)
+    print(f"{label:<58}{verdict(together(), LEAST_TOGETHER, at_least=True)}")
+
+
+def linear() -> None:
+    """Print the efficiency of the linear estimate."""
     least, most = efficiency()
+    print(TARGETS)
     print(f"{'linear MSE / Cramér-Rao: least':<58}{verdict(least, EFFICIENCY[0], at_least=True)}")
     print(f"{'linear MSE / Cramér-Rao: largest':<58}{verdict(most, EFFICIENCY[1], at_least=False)}")
-    differences()
+
+
+TARGETS = f"\n{'target':<58}{'figure':>9}{'target':>9}{'ratio':>8}  reached"
+PARTS = {"shares": shares, "together": all_at_once, "linear": linear, "differences": differences}
+
+
+def main(parts: Sequence[str]) -> None:
+    if unknown := [part for part in parts if part not in PARTS]:
+        sys.exit(f"no part {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
+    print(f"k {OPTIONS}, epsilon {[round(e, 3) for e in EPSILONS]}, level .95")
+    for part in parts or PARTS:
+        started = perf_counter()
+        PARTS[part]()
+        print(f"({part}: {perf_counter() - started:.0f} s)", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -11,6 +11,7 @@ from scipy.stats import binom, hypergeom
 from survey.errors import DesignError
 from survey.estimator import proportions
 from survey.estimator.finite import finite_shares
+from survey.estimator.intervals import continuity
 from survey.mechanism import BitVector, SubsetSelection, from_epsilon, from_ratio, grr
 from survey.mechanism.noise import geometric
 
@@ -96,7 +97,7 @@ def test_a_population_without_end_leaves_the_usual_error():
     np.testing.assert_allclose(many.std_error, usual.std_error, rtol=1e-6)
     wilson = proportions(counts, channel, interval="wilson")
     # Wider by the continuity correction only.
-    step = 1 / (2 * 400 * 0.5)
+    step = continuity(0.95) / (400 * 0.5)
     np.testing.assert_allclose(many.conf_low, wilson.conf_low - step, atol=2e-4)
     np.testing.assert_allclose(many.conf_high, wilson.conf_high + step, atol=2e-4)
 

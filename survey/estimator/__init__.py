@@ -20,6 +20,7 @@ from survey.estimator.option_pairs import OptionPairs, bit_pairs, count_bit_pair
 from survey.estimator.planning import Plan, margin_of, required_epsilon, required_n
 from survey.estimator.poisoning import Poisoning, poisoning, poisoning_of_mean
 from survey.estimator.poisoning_answered import poisoning_of_answered, poisoning_of_no_answers
+from survey.estimator.poisoning_pairs import poisoning_of_pairs
 from survey.estimator.power import Power, power, required_n_difference
 from survey.estimator.proportional_fitting import fitted
 from survey.estimator.proportions import debias, proportions, set_shares, subset_shares
@@ -96,6 +97,7 @@ __all__ = [
     "poisoning_of_answered",
     "poisoning_of_mean",
     "poisoning_of_no_answers",
+    "poisoning_of_pairs",
     "poststratified",
     "power",
     "proportions",

@@ -11,7 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator.binomial import POPULATION, Asked, binomial_shares
-from survey.estimator.counts import checked_level, checked_whole, reports_from, whole_counts
+from survey.estimator.counts import (
+    checked_level,
+    checked_n,
+    checked_whole,
+    reports_from,
+    whole_counts,
+)
 from survey.estimator.intervals import DEFAULT_INTERVAL
 from survey.estimator.proportions import membership
 from survey.estimator.result import Result
@@ -40,6 +46,7 @@ class OptionPairs(Result):
     conf_low        ends of the interval, in [0, 1]
     conf_high
     reports         reports that tell about the pair
+    n               all reports; 0 where options are sampled and it was not stated
     level, method   asked coverage of each interval, and its name
 
     Pairs that the question does not allow to be ticked together are not among them.
@@ -54,6 +61,7 @@ class OptionPairs(Result):
     conf_low: Floats
     conf_high: Floats
     reports: Integers
+    n: int
     level: float
     method: str
 
@@ -83,13 +91,7 @@ def option_pairs(
         raise ChannelError(f"d = {channel.d}: patterns are reported one at a time, d = 1")
     c = whole_counts(counts, channel.k, "one per pattern")
     n = reports_from(int(c.sum()), 1, None)
-    holds = membership(patterns, channel.k, options)
-    first, second = np.array(list(combinations(range(options), 2))).T
-    both = holds[first] & holds[second]
-    possible = both.any(axis=1)
-    if not possible.any():
-        raise ChannelError("no pattern holds two options")
-    first, second, both = first[possible], second[possible], both[possible]
+    first, second, both = holding_both(patterns, channel.k, options)
     number = both.sum(axis=1)
     asked = Asked.of(POPULATION, interval, level, simultaneous)
     p, q = channel.p + (number - 1) * channel.q, number * channel.q
@@ -102,9 +104,23 @@ def option_pairs(
         conf_low=shares.conf_low,
         conf_high=shares.conf_high,
         reports=shares.reports,
+        n=n,
         level=level,
         method=shares.method,
     )
+
+
+def holding_both(
+    patterns: Sequence[Sequence[int]], k: int, options: int
+) -> tuple[Integers, Integers, NDArray[np.bool_]]:
+    """The pairs of options that some of k patterns holds: both options, and which patterns do."""
+    holds = membership(patterns, k, options)
+    first, second = np.array(list(combinations(range(options), 2))).T
+    both = holds[first] & holds[second]
+    possible = both.any(axis=1)
+    if not possible.any():
+        raise ChannelError("no pattern holds two options")
+    return first[possible], second[possible], both[possible]
 
 
 def bit_pairs(
@@ -112,13 +128,15 @@ def bit_pairs(
     channel: BitVector,
     pairs: Sequence[tuple[int, int]],
     *,
+    n: int | None = None,
     level: float = 0.95,
 ) -> OptionPairs:
     """Estimate how many people ticked both of two options, from joint counts of reported bits.
 
     supports[i] = (n11, n10, n01, n00), shape (pairs, 4): reports whose bits of the two options of
     pairs[i] are both 1, only the first, only the second, none; of sampled options, among reports
-    that tell about both (`count_bit_pairs` makes them). Bits are kept or flipped independently, so
+    that tell about both (`count_bit_pairs` makes them), and `n` all reports. Bits are kept or
+    flipped independently, so
 
         P(both) = mean of g_a g_b,   g = (bit - q)/(p - q),
 
@@ -142,18 +160,43 @@ def bit_pairs(
         if not 0 <= a < b < channel.m - channel.alone or channel.s < 2:
             raise ValueError(f"pair {(a, b)} must be two options, ascending, that stand together")
     c = np.stack([whole_counts(row, 4, "n11, n10, n01, n00") for row in _rows(supports, pairs)])
-    n = np.array([reports_from(int(row.sum()), 1, None) for row in c])
-    inverse, squares = _of_two_bits(channel)
-    shares = c @ inverse.T / n[:, None]
+    reports = np.array([reports_from(int(row.sum()), 1, None) for row in c])
+    total = _all_reports(reports, channel, n)
+    inverse, squares = of_two_bits(channel)
+    shares = c @ inverse.T / reports[:, None]
     estimate, both = shares[:, 0], inverse[0]
-    ends = [_ends(*each, inverse, squares, level) for each in zip(shares, n.tolist(), strict=True)]
+    ends = [
+        _ends(*each, inverse, squares, level) for each in zip(shares, reports.tolist(), strict=True)
+    ]
     low, high = np.concatenate(ends, axis=1)
-    square, x = c @ both**2 / n, np.clip(estimate, 0.0, 1.0)
+    square, x = c @ both**2 / reports, np.clip(estimate, 0.0, 1.0)
     # E[Var(g g | truth)], the other truths by the one that scatters most.
     least = x * (squares[0] - 1) + (1 - x) * squares[1:].max()
     variance = seen_variance(square - estimate**2, square, least)
     first, second = np.array(pairs).T
-    return OptionPairs(first, second, estimate, np.sqrt(variance / n), low, high, n, level, SCORE)
+    return OptionPairs(
+        first=first,
+        second=second,
+        estimate=estimate,
+        std_error=np.sqrt(variance / reports),
+        conf_low=low,
+        conf_high=high,
+        reports=reports,
+        n=total,
+        level=level,
+        method=SCORE,
+    )
+
+
+def _all_reports(reports: Integers, channel: BitVector, n: int | None) -> int:
+    """The number of reports: stated, or that which tells about every pair; 0 for not known."""
+    if not channel.is_sampled:
+        for each in reports.tolist():
+            reports_from(each, 1, n if n is not None else int(reports[0]))
+        return int(reports[0])
+    if n is not None and checked_n(n, None) < reports.max():
+        raise CountsError(f"n = {n} reports, of which {reports.max()} tell about one pair")
+    return n or 0
 
 
 def _rows(supports: ArrayLike, pairs: Sequence[tuple[int, int]]) -> NDArray[np.generic]:
@@ -163,7 +206,7 @@ def _rows(supports: ArrayLike, pairs: Sequence[tuple[int, int]]) -> NDArray[np.g
     return rows
 
 
-def _of_two_bits(channel: BitVector) -> tuple[Floats, Floats]:
+def of_two_bits(channel: BitVector) -> tuple[Floats, Floats]:
     """Pseudo-values of the four truths, shape (truths, cells), and E[(first of them)^2 | truth].
 
     Truths and cells in the order of `CELLS`.

@@ -18,6 +18,7 @@ from survey.errors import ChannelError, CountsError
 from survey.estimator.answered import AnsweredShares
 from survey.estimator.counts import whole_counts
 from survey.estimator.means import Mean, mean
+from survey.estimator.option_pairs import OptionPairs
 from survey.estimator.proportions import membership
 from survey.estimator.pseudo_values import left_inverse, pseudo_values
 from survey.estimator.result import Result
@@ -27,7 +28,7 @@ from survey.mechanism import BitVector, SubsetSelection, WeightTable
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 AnyChannel = SubsetSelection | BitVector | WeightTable
-Estimated = Proportions | AnsweredShares | Mean
+Estimated = Proportions | AnsweredShares | Mean | OptionPairs
 
 FAKES = (0.01, 0.05, 0.10)
 """Parts of all reports that the worst cases take as fake."""
@@ -91,7 +92,7 @@ def poisoning(
     is left, and the band is [0, 1]. Of patterns one report moves an option's share by
     (1 - lambda_j)/((p-q) n), lambda_j the part of reports whose pattern holds it.
     For other estimates there are `poisoning_of_mean`, `poisoning_of_answered`,
-    `poisoning_of_no_answers`.
+    `poisoning_of_no_answers`, `poisoning_of_pairs`.
     Sources: Cheu, Smith, Ullman 2021; Cao, Jia, Gong 2021 (the attack that reaches the bound).
 
     Raises ChannelError for shares that are not those of this channel's options, CountsError for
@@ -178,7 +179,7 @@ def _ratios(top: Floats, bottom: Floats) -> tuple[float, float]:
     return float((top / bottom).min()), float((top / bottom).max())
 
 
-def bounded(shares: Proportions, least: Floats, most: Floats) -> Poisoning:
+def bounded(shares: Proportions | OptionPairs, least: Floats, most: Floats) -> Poisoning:
     """The bounds of shares whose reports have pseudo-values from least to most, shape (k,)."""
     # Of options that nobody was asked about every share is as likely.
     estimate = np.where(shares.reports > 0, shares.estimate, 0.5)

@@ -11,7 +11,7 @@ from scipy.stats import multinomial
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import bit_pairs, count_bit_pairs, option_pairs, proportions
-from survey.estimator.option_pairs import _ends, _of_two_bits
+from survey.estimator.option_pairs import _ends, of_two_bits
 from survey.mechanism import BitVector, grr, multiple_choice
 
 PATTERNS = multiple_choice.patterns(3, 3, 1)
@@ -37,7 +37,7 @@ def test_pairs_of_bits_cover_by_enumeration_of_every_outcome(weights):
     channel, n = BitVector(2, 2, *weights), 20
     rest = np.array([c for c in itertools.product(range(n + 1), repeat=3) if sum(c) <= n])
     counts = np.column_stack([rest, n - rest.sum(axis=1)])
-    inverse, squares = _of_two_bits(channel)
+    inverse, squares = of_two_bits(channel)
     ends = np.array([_ends(inverse @ c / n, n, inverse, squares, 0.95) for c in counts])[:, :, 0]
     assert np.all(ends[:, 0] < ends[:, 1])
     for both, division in itertools.product((0, 0.01, 0.1, 0.5, 1), DIVISIONS):

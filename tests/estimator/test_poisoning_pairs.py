@@ -1,0 +1,84 @@
+"""The bounds on what fakes can do to pairs of options hold for every fake, and one reaches them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from survey.errors import ChannelError, CountsError
+from survey.estimator import bit_pairs, option_pairs, poisoning_of_pairs
+from survey.mechanism import BitVector, SubsetSelection, grr
+
+BANDS = {0.01: "1", 0.05: "5", 0.10: "10"}
+PATTERNS = [[0], [1], [0, 1], [0, 1, 2]]
+
+
+@pytest.mark.parametrize("part", BANDS)
+@pytest.mark.parametrize("channel", [BitVector(3, 3, 3, 1), BitVector(3, 3, 10, 1)], ids=str)
+def test_every_attack_on_a_pair_of_bits_stays_in_the_band_and_the_best_reaches_its_end(
+    channel, part
+):
+    n = 4000
+    fakes = round(part * n)
+    honest = np.array([0.3, 0.25, 0.25, 0.2]) * (n - fakes)
+    truth = bit_pairs([honest], channel, [(0, 1)]).estimate[0]
+    reached = set()
+    for kind in np.eye(4, dtype=int):
+        found = poisoning_of_pairs(bit_pairs([honest + fakes * kind], channel, [(0, 1)]), channel)
+        low, high = (getattr(found, f"{end}_{BANDS[part]}")[0] for end in ("low", "high"))
+        assert low <= truth + 1e-9
+        assert truth <= high + 1e-9
+        reached |= {name for name, end in (("low", low), ("high", high)) if abs(end - truth) < 1e-9}
+    assert reached == {"low", "high"}
+
+
+@pytest.mark.parametrize("part", BANDS)
+def test_every_attack_on_a_pair_of_patterns_stays_in_the_band_and_the_best_reaches_its_end(part):
+    channel, n = grr(4, "0.7"), 4000
+    fakes = round(part * n)
+    honest = np.array([0.3, 0.25, 0.25, 0.2]) * (n - fakes)
+    truth = option_pairs(honest, channel, PATTERNS, 3).estimate
+    reached = np.zeros((2, truth.size), dtype=bool)
+    for kind in np.eye(4, dtype=int):
+        pairs = option_pairs(honest + fakes * kind, channel, PATTERNS, 3)
+        found = poisoning_of_pairs(pairs, channel, patterns=PATTERNS)
+        ends = np.array([getattr(found, f"{end}_{BANDS[part]}") for end in ("low", "high")])
+        assert np.all(ends[0] <= truth + 1e-9)
+        assert np.all(truth <= ends[1] + 1e-9)
+        reached |= np.abs(ends - truth) < 1e-9
+    assert reached.all()
+
+
+def test_of_sampled_options_all_fakes_may_claim_to_tell_about_the_pair():
+    channel = BitVector(4, 4, 3, 1, sampled=2)
+    supports = [[30, 20, 20, 30]]
+    some = poisoning_of_pairs(bit_pairs(supports, channel, [(0, 1)], n=600), channel)
+    # 6 of 600 are 6 % of the hundred that tell about both.
+    whole = poisoning_of_pairs(
+        bit_pairs([[300, 200, 200, 300]], BitVector(2, 2, 3, 1), [(0, 1)]), BitVector(2, 2, 3, 1)
+    )
+    assert some.low_1[0] < whole.low_5[0]
+    assert some.high_1[0] > whole.high_5[0]
+    assert (some.low_10[0], some.high_10[0]) == (0, 1)
+    with pytest.raises(CountsError, match="give bit_pairs n"):
+        poisoning_of_pairs(bit_pairs(supports, channel, [(0, 1)]), channel)
+    with pytest.raises(CountsError, match="n = 90 reports, of which 100 tell about one pair"):
+        bit_pairs(supports, channel, [(0, 1)], n=90)
+
+
+def test_other_channels_than_those_of_the_pairs_are_refused():
+    pairs = bit_pairs([[300, 200, 200, 300]], BitVector(3, 3, 3, 1), [(0, 2)])
+    with pytest.raises(ChannelError, match="not of this channel's options"):
+        poisoning_of_pairs(pairs, BitVector(2, 2, 3, 1))
+    with pytest.raises(ChannelError, match="not of this channel's options"):
+        poisoning_of_pairs(pairs, SubsetSelection(4, 1, 3, 1))
+    with pytest.raises(ChannelError, match="not those of these patterns"):
+        poisoning_of_pairs(pairs, grr(4, "0.7"), patterns=PATTERNS)
+    with pytest.raises(ChannelError, match="generalized randomized response"):
+        poisoning_of_pairs(pairs, BitVector(3, 3, 3, 1), patterns=PATTERNS)
+
+
+def test_pairs_of_one_question_have_as_many_reports_each():
+    channel = BitVector(3, 3, 3, 1)
+    with pytest.raises(CountsError, match="n = 1000 but"):
+        bit_pairs([[300, 200, 200, 300], [30, 20, 20, 30]], channel, [(0, 1), (0, 2)])

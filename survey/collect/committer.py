@@ -6,10 +6,12 @@ Nobody waits forever, a full queue refuses at once, and a leader that fails answ
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
 from itertools import islice
+from time import monotonic
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
@@ -27,6 +29,11 @@ MOST_TOGETHER = 128
 
 PATIENCE_SECONDS = 6.0
 """Longest wait for another's commit; above the store's own wait for its lock."""
+
+SILENT_SECONDS = 10.0
+"""Shortest time between two lines of the log that say the same of the store."""
+
+logger = logging.getLogger(__name__)
 
 
 class _Ticket(Generic[Item]):
@@ -79,6 +86,7 @@ class Committer(Generic[Item]):
         # A dict keeps the order and lets a thread that has waited too long leave at once.
         self._queue: dict[_Ticket[Item], None] = {}
         self._is_led = False
+        self._silent_until = 0.0
 
     def add(self, item: Item) -> None:
         """Return when `item` is durable, or raise the refusal that it got.
@@ -123,6 +131,7 @@ class Committer(Generic[Item]):
         try:
             outcomes = self._committed([ticket.item for ticket in group])
         except StoreBusyError as error:
+            self._say(error)
             # Whoever came meanwhile would wait as long, to hear the same.
             group += self._take(self._most_queued)
             outcomes = [StoreBusyError(str(error)) for _ in group]
@@ -130,6 +139,13 @@ class Committer(Generic[Item]):
             self._pass_on()
             for ticket, outcome in zip(group, outcomes, strict=True):
                 ticket.answer(outcome)
+
+    def _say(self, error: StoreBusyError) -> None:
+        """Tell who runs the server, not as often as people are told: a full disk holds logs too."""
+        now = monotonic()
+        if now >= self._silent_until:
+            self._silent_until = now + SILENT_SECONDS
+            logger.warning("reports are refused for now: %s", error)
 
     def _take(self, most: int) -> list[_Ticket[Item]]:
         with self._mutex:

@@ -319,3 +319,14 @@ def test_a_forked_child_commits_although_its_parent_is_in_the_middle_of_it(threa
     for each in (leader, *followers):
         each.result(WAIT)
     assert disk.durable == {0, 1}
+
+
+def test_who_runs_the_server_is_told_once_in_a_while_why_reports_are_refused(disk, caplog):
+    def refuse(_: Sequence[int]) -> Sequence[Outcome]:
+        raise StoreBusyError("disk full")
+
+    committer = Committer(refuse)
+    for item in range(5):
+        with pytest.raises(StoreBusyError):
+            committer.add(item)
+    assert caplog.messages == ["reports are refused for now: disk full"]

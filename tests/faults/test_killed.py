@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
-import secrets
 import signal
 import threading
 import time
@@ -13,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from survey.collect.submission import parse
-from survey.questionnaire.definition import report_body
-from survey.store import StoredReport
+from tests.faults.reports import check_each_is_there_once, new_body, send, stored
 
 
 def children_of(pid: int) -> list[int]:
@@ -36,13 +32,8 @@ def keep_sending(port: int, survey, acknowledged: list[bytes], stop: threading.E
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         while not stop.is_set():
-            body = report_body(survey.sha256, secrets.token_urlsafe(16), [0, 1], length=512)
-            connection.request(
-                "POST", "/s/small/reports", body, {"Content-Type": "application/json"}
-            )
-            response = connection.getresponse()
-            response.read()
-            if response.status == 201:
+            body = new_body(survey)
+            if send(connection, survey, body).status == 201:
                 acknowledged.append(body)
     except (OSError, http.client.HTTPException):
         pass  # the server is gone: what this test is about
@@ -72,17 +63,8 @@ def test_acknowledged_means_on_disk_also_when_every_process_is_killed(serve, sto
     stop.set()
     for thread in threads:
         thread.join()
-    assert len({json.loads(body)["report_id"] for body in acknowledged}) == len(acknowledged)
-    for body in acknowledged:
-        assert store.knows_report(small.key, stored(body))
-    there = store.waiting(small.key) + store.released(small.key)
     # At most one report per connection was stored without its answer having left.
-    assert len(acknowledged) <= there <= len(acknowledged) + 8
-
-
-def stored(body: bytes) -> StoredReport:
-    submission = parse(body)
-    return StoredReport(submission.report_id, "", bytes(submission.codes))
+    check_each_is_there_once(store, small, acknowledged, len(threads))
 
 
 def test_workers_end_when_the_server_that_started_them_is_killed(serve, store, small):

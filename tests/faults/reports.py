@@ -1,0 +1,51 @@
+"""Reports sent over HTTP by hand: made, sent, and looked for in the store."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import secrets
+from typing import NamedTuple
+
+from survey.collect.submission import parse
+from survey.questionnaire.definition import report_body
+from survey.store import PublishedSurvey, Store, StoredReport
+
+JSON = {"Content-Type": "application/json"}
+
+
+class Answer(NamedTuple):
+    """What the server said to a report."""
+
+    status: int
+    retry_after: str | None
+    body: bytes
+
+
+def new_body(survey: PublishedSurvey) -> bytes:
+    """A report of the small survey with an id of its own."""
+    return report_body(survey.sha256, secrets.token_urlsafe(16), [0, 1], length=512)
+
+
+def send(connection: http.client.HTTPConnection, survey: PublishedSurvey, body: bytes) -> Answer:
+    """Post a report over an open connection."""
+    connection.request("POST", f"/s/{survey.slug}/reports", body, JSON)
+    response = connection.getresponse()
+    return Answer(response.status, response.getheader("Retry-After"), response.read())
+
+
+def stored(body: bytes) -> StoredReport:
+    """What the store keeps of a report."""
+    submission = parse(body)
+    return StoredReport(submission.report_id, "", bytes(submission.codes))
+
+
+def check_each_is_there_once(
+    store: Store, survey: PublishedSurvey, acknowledged: list[bytes], unsure: int
+) -> None:
+    """Every acknowledged report is stored; beside them at most as many as had no answer."""
+    assert len({json.loads(body)["report_id"] for body in acknowledged}) == len(acknowledged)
+    for body in acknowledged:
+        assert store.knows_report(survey.key, stored(body))
+    there = store.waiting(survey.key) + store.released(survey.key)
+    assert len(acknowledged) <= there <= len(acknowledged) + unsure

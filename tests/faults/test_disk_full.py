@@ -1,0 +1,89 @@
+"""A full disk: 503 while it lasts, nothing acknowledged is lost, and it recovers by itself."""
+
+from __future__ import annotations
+
+import http.client
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from survey.archive import check
+from survey.settings import Settings
+from tests.conftest import SECRET
+from tests.faults.reports import check_each_is_there_once, new_body, send
+
+CYCLES = 10
+EACH = 40
+"""Reports sent in every phase of a cycle."""
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of four megabytes in memory; needs the right to mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "survey-test", str(folder)], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip(f"no disk can be mounted here: {mounted.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture
+def settings(disk: Path) -> Settings:
+    return Settings(secret=SECRET, database=f"sqlite:///{disk / 'survey.db'}", password_cost=1)
+
+
+def fill_up(ballast: Path) -> None:
+    """Take all the room that is left, to the last page."""
+    with ballast.open("wb", buffering=0) as file:
+        for size in (65536, 4096, 1):
+            try:
+                while file.write(b"\0" * size) == size:
+                    pass
+            except OSError:
+                continue
+
+
+def test_a_disk_that_is_full_ten_times_loses_nothing_and_recovers_by_itself(
+    serve, store, small, disk
+):
+    ballast, acknowledged, refused = disk / "ballast", [], 0
+    port = int(serve().rpartition(":")[2])
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+        for _ in range(CYCLES):
+            fill_up(ballast)
+            waiting = []
+            for _ in range(EACH):
+                body = new_body(small)
+                answer = send(connection, small, body)
+                # What the log has room for already may still be taken.
+                assert answer.status in (201, 503), answer
+                if answer.status == 201:
+                    acknowledged.append(body)
+                    continue
+                assert int(answer.retry_after or 0) > 0
+                waiting.append(body)
+            refused += len(waiting)
+            ballast.unlink()
+            for body in [*waiting, *(new_body(small) for _ in range(EACH))]:
+                assert send(connection, small, body).status == 201
+                acknowledged.append(body)
+    assert refused >= CYCLES, "the disk was never full"
+    check_each_is_there_once(store, small, acknowledged, 0)
+    with store.snapshot() as snapshot:
+        assert check(snapshot).mistakes == ()
+    (process,) = serve.processes
+    process.terminate()
+    said = process.communicate(timeout=30)[0]
+    assert "reports are refused for now" in said
+    assert "disk is full" in said
+    # Once in a while, not once for each report: the log may lie on the same disk.
+    assert said.count("refused for now") <= CYCLES

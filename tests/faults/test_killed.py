@@ -7,24 +7,11 @@ import os
 import signal
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
+from tests.faults.processes import children_of, is_worker
 from tests.faults.reports import check_each_is_there_once, new_body, send, stored
-
-
-def children_of(pid: int) -> list[int]:
-    """Processes started by a process, from /proc."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == pid:
-            found.append(int(stat.parent.name))
-    return found
 
 
 def keep_sending(port: int, survey, acknowledged: list[bytes], stop: threading.Event) -> None:
@@ -98,13 +85,6 @@ def test_a_killed_worker_is_replaced_and_no_report_is_lost(serve, store, small):
         stop.set()
         sender.join()
     assert store.knows_report(small.key, stored(acknowledged[0]))
-
-
-def is_worker(pid: int) -> bool:
-    try:
-        return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
 
 
 def test_a_terminated_server_stops_with_exit_0(serve, small):

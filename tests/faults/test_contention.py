@@ -1,0 +1,58 @@
+"""Many at once: the same report from everywhere, and a database that somebody else holds."""
+
+from __future__ import annotations
+
+import http.client
+import sqlite3
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+
+from tests.faults.reports import Answer, check_each_is_there_once, new_body, send
+
+THREADS = 64
+
+
+@pytest.mark.parametrize("ids", [5, pytest.param(100, marks=pytest.mark.long)])
+def test_the_same_report_from_64_threads_and_two_workers_is_one_row(serve, store, small, ids):
+    port = int(serve("--workers", "2").rpartition(":")[2])
+    together = threading.Barrier(THREADS)
+    bodies = [new_body(small) for _ in range(ids)]
+
+    def insist(_: int) -> list[Answer]:
+        found = []
+        for body in bodies:
+            together.wait(60)
+            # A connection each time, so that both workers get some.
+            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+                found.append(send(connection, small, body))
+        return found
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        answers = [answer for some in pool.map(insist, range(THREADS)) for answer in some]
+    assert Counter(answer.status for answer in answers) == {201: THREADS * ids}
+    assert {answer.body for answer in answers} == {b""}
+    check_each_is_there_once(store, small, bodies, 0)
+
+
+def test_a_database_that_another_process_holds_is_503_and_taken_up_again(serve, store, small):
+    port = int(serve().rpartition(":")[2])
+    body = new_body(small)
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+        assert send(connection, small, new_body(small)).status == 201
+        with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            refused = send(connection, small, body)
+            other.execute("ROLLBACK")
+        assert refused.status == 503
+        assert int(refused.retry_after or 0) > 0
+        assert store.waiting(small.key) == 1
+        assert send(connection, small, body).status == 201
+    check_each_is_there_once(store, small, [body], 1)
+    (process,) = serve.processes
+    process.terminate()
+    said = process.communicate(timeout=30)[0]
+    assert "reports are refused for now: the store" in said

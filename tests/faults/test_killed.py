@@ -10,8 +10,12 @@ import time
 
 import pytest
 
+from survey.archive import check
+from tests.conftest import wait_until
 from tests.faults.processes import children_of, is_worker
 from tests.faults.reports import check_each_is_there_once, new_body, send, stored
+
+CONNECTIONS = 8
 
 
 def keep_sending(port: int, survey, acknowledged: list[bytes], stop: threading.Event) -> None:
@@ -29,29 +33,44 @@ def keep_sending(port: int, survey, acknowledged: list[bytes], stop: threading.E
 
 
 @pytest.mark.security
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_acknowledged_means_on_disk_also_when_every_process_is_killed(serve, store, small, workers):
-    url = serve("--workers", workers)
-    port = int(url.rpartition(":")[2])
+@pytest.mark.parametrize(
+    ("workers", "kills", "each"),
+    [
+        ("1", 1, 300),
+        ("2", 1, 300),
+        pytest.param("2", 100, 500, marks=pytest.mark.long),
+    ],
+)
+def test_acknowledged_means_on_disk_also_when_every_process_is_killed(
+    serve, store, small, workers, kills, each
+):
     acknowledged: list[bytes] = []
+    for kill in range(1, kills + 1):
+        _kill_under_load(serve, workers, small, acknowledged, kill * each)
+    # At most one report per connection was stored without its answer having left.
+    check_each_is_there_once(store, small, acknowledged, kills * CONNECTIONS)
+    with store.snapshot() as snapshot:
+        assert check(snapshot).mistakes == ()
+
+
+def _kill_under_load(serve, workers, survey, acknowledged: list[bytes], until: int) -> None:
+    """Start a server, kill all of it with SIGKILL once so many reports were acknowledged."""
+    port = int(serve("--workers", workers).rpartition(":")[2])
     stop = threading.Event()
     threads = [
-        threading.Thread(target=keep_sending, args=[port, small, acknowledged, stop])
-        for _ in range(8)
+        threading.Thread(target=keep_sending, args=[port, survey, acknowledged, stop])
+        for _ in range(CONNECTIONS)
     ]
     for thread in threads:
         thread.start()
-    while len(acknowledged) < 300:
-        time.sleep(0.01)
-    parent = serve.processes[0]
+    wait_until(lambda: len(acknowledged) >= until, 60)
+    parent = serve.processes.pop()
     for pid in [parent.pid, *children_of(parent.pid)]:
         os.kill(pid, signal.SIGKILL)
     parent.communicate(timeout=20)
     stop.set()
     for thread in threads:
         thread.join()
-    # At most one report per connection was stored without its answer having left.
-    check_each_is_there_once(store, small, acknowledged, len(threads))
 
 
 def test_workers_end_when_the_server_that_started_them_is_killed(serve, store, small):

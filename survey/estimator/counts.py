@@ -74,7 +74,10 @@ def checked_values(values: Sequence[float | None] | ArrayLike, truths: int) -> N
 
 def whole_counts(counts: ArrayLike, size: int, what: str) -> Integers:
     """The counts as int64 of shape (size,), or the reason why they are none."""
-    values = np.asarray(counts)
+    try:
+        values = np.asarray(counts)
+    except ValueError:
+        raise CountsError(f"counts must be one row of {size} whole numbers: {what}") from None
     if values.shape != (size,):
         raise CountsError(f"counts of shape {values.shape} must have shape ({size},): {what}")
     if values.dtype.kind not in "iuf":

@@ -54,8 +54,9 @@ def reports_needed(*results: Proportions | Mean | Histogram | Quantiles) -> int:
     """About how many reports, all together, until these estimates are no longer hidden.
 
     Each share or mean is taken at the middle of its interval: near 1/2 while little is known,
-    near the estimate later. Rounded up to two significant digits. For estimates that are hidden
-    the answer is above their n; for any other it says nothing.
+    near the estimate later. Of a quantile whose interval is nearly all of the values it is the
+    least that can be needed, often several times too few. Rounded up to two significant digits.
+    For estimates that are hidden the answer is above their n; for any other it says nothing.
 
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr
@@ -64,13 +65,18 @@ def reports_needed(*results: Proportions | Mean | Histogram | Quantiles) -> int:
     """
     if not results:
         raise ValueError("no results: give at least one that is hidden")
+    if any(isinstance(result, AnsweredShares) for result in results):
+        raise ValueError("shares among those who answered: give those among all, who decide too")
     return rounded_up(math.floor(max(_enough(result) for result in results)) + 1)
 
 
 def _enough(result: Proportions | Mean | Histogram | Quantiles) -> float:
     if isinstance(result, Histogram | Quantiles):
         # Widths fall as 1/sqrt(n) at best, and effective answers grow as n.
-        width, effective = _widest(result) / HIDDEN_WIDTH, FEWEST_EFFECTIVE / _fewest(result)
+        width, effective = _widest(result) / HIDDEN_WIDTH, 0.0
+        if isinstance(result, Histogram):
+            pi = np.clip((result.conf_low + result.conf_high) / 2, *EFFECTIVE_RANGE)
+            effective = float(np.max(FEWEST_EFFECTIVE * result.std_error**2 / (pi * (1 - pi))))
         return result.n * max(width**2, effective, 1.0)
     pi, variance = _middle(result), _one_report(result)
     z = float(ndtri((1 + result.level) / 2))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from survey.errors import DesignError
-from survey.estimator.counts import checked_level, checked_whole
+from survey.estimator.counts import LARGEST_N, checked_level, checked_whole
 from survey.estimator.intervals import continuity
 from survey.estimator.proportions import proportions
 from survey.estimator.reading import AnyChannel, reading
@@ -94,6 +94,8 @@ def finite_shares(
 def checked_population(population: int, n: int) -> int:
     """N as a whole number of at least n people, or DesignError."""
     whole = checked_whole(population, "population", DesignError)
+    if whole > LARGEST_N:
+        raise DesignError(f"population = {population:,} is above {LARGEST_N:,} people")
     if whole < n:
         raise DesignError(f"population = {population:,} is smaller than its {n:,} reports")
     return whole
@@ -106,7 +108,10 @@ def _parts(shares: Proportions, N: int) -> tuple[Floats, Floats]:
     asked = shares.reports > 0
     sampling = _left_out(shares.reports, N) * shares.moments.sampling(pi) / n
     randomization = shares.moments.randomization(pi) / n
-    return np.sqrt(np.where(asked, sampling, 0.0)), np.sqrt(np.where(asked, randomization, 0.0))
+    return (
+        np.sqrt(np.where(asked, sampling, np.nan)),
+        np.sqrt(np.where(asked, randomization, np.nan)),
+    )
 
 
 def _left_out(n: Integers, N: int) -> Floats:

@@ -71,6 +71,11 @@ def consistent(
     the states up instead. Options are treated one by one; they keep adding up to the population
     only if all options of a stratum are given one std_error.
 
+    The ends are those of a normal distribution with the errors given: they hold where each error
+    is well known, not where a stratum has next to no answers of a kind. Of shares of .03 in 50
+    reports of epsilon 8 the simulated coverage at .95 was .76; at epsilon 1 and 4 it was .94 and
+    more. There take the intervals of `proportions`.
+
     Raises DesignError for a tree with a cycle, missing or negative errors, two exactly known
     totals that contradict each other, and strata that nothing determines.
 

@@ -155,10 +155,7 @@ def bit_pairs(
     array([0.45])
     """
     checked_level(level)
-    for a, b in pairs:
-        a, b = checked_whole(a, "option", ValueError), checked_whole(b, "option", ValueError)
-        if not 0 <= a < b < channel.m - channel.alone or channel.s < 2:
-            raise ValueError(f"pair {(a, b)} must be two options, ascending, that stand together")
+    _check_pairs(pairs, channel)
     c = np.stack([whole_counts(row, 4, "n11, n10, n01, n00") for row in _rows(supports, pairs)])
     reports = np.array([reports_from(int(row.sum()), 1, None) for row in c])
     total = _all_reports(reports, channel, n)
@@ -197,6 +194,15 @@ def _all_reports(reports: Integers, channel: BitVector, n: int | None) -> int:
     if n is not None and checked_n(n, None) < reports.max():
         raise CountsError(f"n = {n} reports, of which {reports.max()} tell about one pair")
     return n or 0
+
+
+def _check_pairs(pairs: Sequence[tuple[int, int]], channel: BitVector) -> None:
+    if not isinstance(channel, BitVector):
+        raise ChannelError("pairs are counted from reported bits, of a BitVector")
+    for a, b in pairs:
+        a, b = checked_whole(a, "option", ValueError), checked_whole(b, "option", ValueError)
+        if not 0 <= a < b < channel.m - channel.alone or channel.s < 2:
+            raise ValueError(f"pair {(a, b)} must be two options, ascending, that stand together")
 
 
 def _rows(supports: ArrayLike, pairs: Sequence[tuple[int, int]]) -> NDArray[np.generic]:
@@ -243,6 +249,7 @@ def count_bit_pairs(
     >>> count_bit_pairs([[1, 1], [1, 0], [0, 0]], BitVector(2, 2, 3, 1), [(0, 1)]).tolist()
     [[1, 1, 0, 1]]
     """
+    _check_pairs(pairs, channel)
     bits = np.asarray(reports)
     if bits.ndim != 2 or bits.shape[1] != channel.bits or not np.isin(bits, (0, 1)).all():
         raise CountsError(f"reports must be bits, 0 or 1, of shape (n, {channel.bits})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from scipy.special import ndtri
@@ -20,6 +21,9 @@ SMALLEST_EPSILON = 0.001
 
 MOST_OPTIONS = 10_000
 LARGEST_MARGIN = 0.5
+
+LEAST_GOAL = 1e-300
+"""Margins have squares of at least this where one divides by them."""
 
 ROUNDING = 1e-9
 """Reports by which a number may be above a whole one and still be that one."""
@@ -69,7 +73,7 @@ class Question:
         n = z^2 lambda(1-lambda) / (D^2 margin^2), since S + m2 = lambda(1-lambda)/D^2.
         """
         S, m2, N = self.sampling, self.randomization, self.population
-        goal = (margin / self.z) ** 2
+        goal = max((margin / self.z) ** 2, LEAST_GOAL)
         if N is None:
             exact = (S + m2) / goal
         else:
@@ -112,9 +116,9 @@ def check_question(k: int, share: float, level: float, population: int | None) -
 
 
 def checked_number(name: str, value: float) -> float:
-    """A value that may still be too small or too large, or DesignError for nan."""
+    """A value that may still be too small or too large, or DesignError for nan and texts."""
     # Only nan differs from itself; math.isnan fails for whole numbers above 10^308.
-    if value != value:
+    if not isinstance(value, Real) or value != value:
         raise DesignError(f"{name} = {value} is not a number")
     return value
 

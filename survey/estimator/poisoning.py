@@ -89,7 +89,8 @@ def poisoning(
 
     Where every report holds only some options (sampled bits) all fakes may claim to have been
     asked about the same one; where as many reports bear on an option as there are fakes, nothing
-    is left, and the band is [0, 1]. Of patterns one report moves an option's share by
+    is left, and the band is [0, 1]: so it is, around no estimate, of an option that nobody was
+    asked about. Of patterns one report moves an option's share by
     (1 - lambda_j)/((p-q) n), lambda_j the part of reports whose pattern holds it.
     For other estimates there are `poisoning_of_mean`, `poisoning_of_answered`,
     `poisoning_of_no_answers`, `poisoning_of_pairs`.
@@ -181,13 +182,17 @@ def _ratios(top: Floats, bottom: Floats) -> tuple[float, float]:
 
 def bounded(shares: Proportions | OptionPairs, least: Floats, most: Floats) -> Poisoning:
     """The bounds of shares whose reports have pseudo-values from least to most, shape (k,)."""
-    # Of options that nobody was asked about every share is as likely.
-    estimate = np.where(shares.reports > 0, shares.estimate, 0.5)
-    reports = np.maximum(shares.reports, 1)
+    asked = shares.reports > 0
+    estimate, reports = np.where(asked, shares.estimate, 0.0), np.maximum(shares.reports, 1)
     shift = np.maximum(most - estimate, estimate - least) / reports
-    parts = [part * shares.n / reports for part in FAKES]
+    parts = [np.where(asked, part * shares.n / reports, 1.0) for part in FAKES]
     ends = np.array([_band(estimate, least, most, part) for part in parts])
-    return poisoned(shares, estimate, shift, np.clip(ends, 0.0, 1.0))
+    return poisoned(
+        shares,
+        np.where(asked, estimate, np.nan),
+        np.where(asked, shift, 1.0),
+        np.clip(ends, 0.0, 1.0),
+    )
 
 
 def _band(estimate: Floats, least: Floats, most: Floats, part: Floats) -> tuple[Floats, Floats]:

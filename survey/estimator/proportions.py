@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survey.errors import ChannelError
+from survey.errors import ChannelError, CountsError
 from survey.estimator.binomial import Asked, binomial_shares
 from survey.estimator.counts import (
     bit_counts,
@@ -16,6 +16,7 @@ from survey.estimator.counts import (
     checked_whole,
     reports_from,
     whole_counts,
+    within_reach,
 )
 from survey.estimator.intervals import DEFAULT_INTERVAL, ReportChances
 from survey.estimator.likelihood import require_two_options
@@ -173,15 +174,21 @@ def debias(report_shares: ArrayLike, channel: ReportChances) -> Floats:
     """The linear estimate pi = (f - q)/(p - q) from shares f of reports, elementwise.
 
     Unbiased, and for d = 1 at the Cramér-Rao bound; not clipped, so it adds, averages and
-    compares correctly.
+    compares correctly. Raises CountsError for what is no number, ChannelError where p = q.
 
     >>> from survey.mechanism import grr
     >>> debias([0.75, 0.25], grr(2, "3/4")).tolist()
     [1.0, 0.0]
     """
-    return np.asarray(
-        (np.asarray(report_shares, dtype=np.float64) - channel.q) / (channel.p - channel.q)
-    )
+    if channel.p == channel.q:
+        raise ChannelError(f"p = q = {channel.p}: the reports tell nothing of the answers")
+    try:
+        f = np.asarray(report_shares, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise CountsError("shares of reports must be numbers") from None
+    if not within_reach(f).all():
+        raise CountsError("shares of reports must be finite numbers")
+    return np.asarray((f - channel.q) / (channel.p - channel.q))
 
 
 def _set_shares(

@@ -102,7 +102,9 @@ def reconciled(
         x* = x - V A' (A V A')^+ (A x - b),    cov* = V - V A' (A V A')^+ A V,
     generalized least squares under constraints: unbiased when the margins are right, and no cell
     has a larger variance than before. Margins are taken as exact: those of another survey are
-    not, and errors are then larger than said.
+    not, and errors are then larger than said. The ends are those of a normal distribution with
+    these errors: of cells with a share of .01 in 300 reports of epsilon 4 the simulated coverage
+    at .95 was .89; for such cells take the intervals of `crosstab`.
 
     Raises DesignError for margins that contradict each other or that the errors rule out (cells
     without error that do not add up to them), and for what is no covariance.

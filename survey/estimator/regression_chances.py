@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError, CountsError
+from survey.estimator.counts import LARGEST_N
 from survey.mechanism import SubsetSelection, WeightTable
 
 Floats = NDArray[np.float64]
@@ -65,7 +66,7 @@ def whole(values: ArrayLike, what: str, each: str = "report") -> Integers:
         raise CountsError(f"{what}: n = 0, there are no {each}s")
     if codes.dtype.kind not in "iufb":
         raise CountsError(f"{what}: {each}s must be whole numbers, not {codes.dtype}")
-    right = np.isfinite(codes) & (codes >= 0) & (codes == np.floor(codes))
+    right = (codes >= 0) & (codes <= LARGEST_N) & (codes == np.floor(codes))
     if not right.all():
         place = int(np.argmin(right))
         raise CountsError(f"{what}: {each} {place} is {codes[place]}, not a whole number from 0")

@@ -115,7 +115,7 @@ def simulated_grid(
 
 
 def _grid(epsilons: Sequence[float], sizes: Sequence[int]) -> tuple[Integers, Floats]:
-    if not epsilons or not sizes or len(epsilons) * len(sizes) > MOST_POINTS:
+    if not 1 <= len(epsilons) * len(sizes) <= MOST_POINTS:
         raise DesignError(f"a grid needs 1 to {MOST_POINTS:,} points: sizes times epsilons")
     for size in sizes:
         checked_n(size)

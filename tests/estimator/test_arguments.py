@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from survey.errors import CountsError, DesignError
+from survey.errors import ChannelError, CountsError, DesignError
 from survey.estimator import (
     answered_shares,
     bit_pairs,
@@ -16,7 +16,9 @@ from survey.estimator import (
     conditional,
     consistent,
     consistent_shares,
+    count_bit_pairs,
     crosstab,
+    debias,
     difference,
     dirichlet_mean,
     disclosure,
@@ -25,23 +27,29 @@ from survey.estimator import (
     histogram,
     joint_counts,
     lie_detector,
+    margin_of,
     mean,
     median,
     option_pairs,
     poisoning,
     poststratified,
+    power,
     proportions,
     raked,
     regression,
     reports_needed,
+    required_epsilon,
+    required_n,
     set_shares,
     simulated_grid,
     subset_shares,
+    tradeoff,
     weighted_reports,
     weighted_shares,
 )
 from survey.estimator.counts import LEVELS, checked_level, whole_counts
-from survey.mechanism import BitVector, SubsetSelection, grr
+from survey.estimator.intervals import Chances
+from survey.mechanism import BitVector, SubsetSelection, from_epsilon, grr
 
 COIN, THREE = grr(2, "3/4"), grr(3, "3/4")
 BITS = BitVector(2, 2, 3, 1)
@@ -184,3 +192,91 @@ def test_counts_in_place_of_shares_are_refused_by_name():
 def test_nothing_to_decide_about_is_refused_by_name(decide):
     with pytest.raises(ValueError, match="no results"):
         decide()
+
+
+ROOMS = BitVector(2, 2, 3, 1, sampled=1)
+NOBODY_ASKED = [0, 5, 0, 2]
+"""Of two sampled options only the second was ever asked about."""
+
+
+def test_an_option_that_nobody_was_asked_about_has_no_error_and_no_bound():
+    found = finite_shares(NOBODY_ASKED, ROOMS, 20)
+    for field in (found.estimate, found.std_error, found.sampling, found.randomization):
+        assert np.isnan(field[0])
+        assert field[1] > 0
+    bounds = poisoning(proportions(NOBODY_ASKED, ROOMS), ROOMS)
+    assert np.isnan(bounds.estimate[0])
+    assert (bounds.low_1[0], bounds.high_1[0], bounds.fakes_per_margin[0]) == (0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("shares", "channel", "words"),
+    [
+        ([math.nan, 0.5], COIN, "finite"),
+        ([None], COIN, "finite|numbers"),
+        (["a"], COIN, "numbers"),
+        (1e308, COIN, "finite"),
+        ([0.5], Chances(0.5, 0.5), "tell nothing"),
+    ],
+)
+def test_what_is_no_share_of_reports_is_not_debiased(shares, channel, words):
+    with pytest.raises(ValueError, match=words):
+        debias(shares, channel)
+
+
+@pytest.mark.parametrize("pair", [(0, 5), (-1, 0), (1, 1)])
+def test_pairs_are_counted_only_of_options_that_there_are(pair):
+    with pytest.raises(ValueError, match="must be two options"):
+        count_bit_pairs([[1, 1], [0, 0]], BITS, [pair])
+    with pytest.raises(ChannelError, match="BitVector"):
+        count_bit_pairs([[1, 1], [0, 0]], COIN, [(0, 1)])
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        lambda: margin_of("100", epsilon=1),
+        lambda: margin_of(None, epsilon=1),
+        lambda: margin_of(100, epsilon="1"),
+        lambda: required_n("0.03", epsilon=1),
+        lambda: required_n(0.03, epsilon=1, share="half"),
+        lambda: required_n(1e-320, epsilon=1),
+        lambda: required_epsilon(100, None),
+        lambda: power(None, 5, 0.4, 0.5, epsilon=1),
+    ],
+)
+def test_plans_with_what_is_no_number_are_refused_by_name(plan):
+    with pytest.raises(DesignError, match=r"not a number|whole number|would need"):
+        plan()
+
+
+def test_trade_offs_take_arrays():
+    found = tradeoff(np.linspace(0.5, 4, 5), np.array([100, 1000]))
+    assert found.margin.shape == (2, 5)
+
+
+def test_outcomes_too_large_for_a_code_are_refused_by_name():
+    with pytest.raises(CountsError, match="not a whole number from 0"):
+        regression([1e300, 1, 0, 1], COIN, [[0.5], [1], [0.2], [0.3]])
+
+
+def test_a_histogram_needs_about_the_reports_that_its_intervals_say():
+    """A cell whose estimate happens to be below 0 does not ask for a hundred times as many."""
+    channel, truth = from_epsilon(10, "0.5"), np.array([2, 5, 10, 15, 18, 18, 15, 10, 5, 2]) / 100
+    rng = np.random.default_rng(11)
+    said = []
+    for counts in rng.multinomial(300, truth @ channel.matrix, size=20):
+        found = histogram(counts, channel, range(10), 4)
+        assert disclosure(found) == "hide"
+        said.append(reports_needed(found))
+    # Surveys of 3,000 are hidden nearly always and those of 30,000 hardly ever.
+    assert 3_000 < np.median(said) < 60_000
+
+
+def test_other_wrong_arguments_are_named():
+    with pytest.raises(CountsError, match="one row of 2 whole numbers"):
+        proportions([[1], [1, 2]], COIN)
+    with pytest.raises(DesignError, match="above 10,000,000,000 people"):
+        finite_shares([70, 130], COIN, 10**30)
+    with pytest.raises(ValueError, match="give those among all"):
+        reports_needed(answered_shares([400, 1000, 600], THREE, [2]))

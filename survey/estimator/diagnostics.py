@@ -75,7 +75,7 @@ def _enough(result: Proportions | Mean | Histogram | Quantiles) -> float:
         # Widths fall as 1/sqrt(n) at best, and effective answers grow as n.
         width, effective = _widest(result) / HIDDEN_WIDTH, 0.0
         if isinstance(result, Histogram):
-            pi = np.clip((result.conf_low + result.conf_high) / 2, *EFFECTIVE_RANGE)
+            pi = _middle(result)
             effective = float(np.max(FEWEST_EFFECTIVE * result.std_error**2 / (pi * (1 - pi))))
         return result.n * max(width**2, effective, 1.0)
     pi, variance = _middle(result), _one_report(result)
@@ -99,7 +99,9 @@ def _one_report(result: Proportions | Mean) -> np.ndarray[tuple[int, ...], np.dt
     return np.asarray(result.n * (result.std_error / (result.high - result.low)) ** 2)
 
 
-def _middle(result: Proportions | Mean) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _middle(
+    result: Proportions | Mean | Histogram,
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """The middle of each interval on the scale from 0 to 1, away from its ends."""
     middle = np.asarray(result.conf_low + result.conf_high) / 2
     if isinstance(result, Mean):

@@ -188,8 +188,9 @@ def bit_pairs(
 def _all_reports(reports: Integers, channel: BitVector, n: int | None) -> int:
     """The number of reports: stated, or that which tells about every pair; 0 for not known."""
     if not channel.is_sampled:
+        total = int(reports[0]) if n is None else n
         for each in reports.tolist():
-            reports_from(each, 1, n if n is not None else int(reports[0]))
+            checked_n(each, total)
         return int(reports[0])
     if n is not None and checked_n(n, None) < reports.max():
         raise CountsError(f"n = {n} reports, of which {reports.max()} tell about one pair")

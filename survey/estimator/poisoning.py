@@ -114,16 +114,16 @@ def poisoning(
             raise ChannelError("patterns are reported by generalized randomized response")
         # N_j of the patterns hold option j: reported with N_j q when it was not ticked.
         holding = membership(patterns, channel.k, options).sum(axis=1)
-        return bounded(found, *_binary_ends(channel, holding * channel.q))
+        return bounded(found, *binary_ends(channel, holding * channel.q))
     if options != channel.options:
         raise ChannelError(f"{options} shares, of a channel that has {channel.options} options")
     if isinstance(channel, WeightTable):
         G = left_inverse(channel)
         return bounded(found, G.min(axis=1), G.max(axis=1))
-    return bounded(found, *_binary_ends(channel, np.full(options, channel.q)))
+    return bounded(found, *binary_ends(channel, np.full(options, channel.q)))
 
 
-def _binary_ends(channel: SubsetSelection | BitVector, q: Floats) -> tuple[Floats, Floats]:
+def binary_ends(channel: SubsetSelection | BitVector, q: Floats) -> tuple[Floats, Floats]:
     """The least and largest of (supported - q)/D, supported 0 or 1."""
     D = channel.p - channel.q
     least, most = np.sort(np.stack([-q, 1 - q]) / D, axis=0)

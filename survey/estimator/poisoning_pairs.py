@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator.option_pairs import OptionPairs, holding_both, of_two_bits
-from survey.estimator.poisoning import Poisoning, bounded
+from survey.estimator.poisoning import Poisoning, binary_ends, bounded
 from survey.mechanism import BitVector, SubsetSelection
 
 Floats = NDArray[np.float64]
@@ -64,6 +64,4 @@ def _of_patterns(
     first, second, both = holding_both(patterns, channel.k, int(found.second.max()) + 1)
     if not (np.array_equal(first, found.first) and np.array_equal(second, found.second)):
         raise ChannelError("the pairs are not those of these patterns")
-    q, D = both.sum(axis=1) * channel.q, channel.p - channel.q
-    least, most = np.sort(np.stack([-q, 1 - q]) / D, axis=0)
-    return least, most
+    return binary_ends(channel, both.sum(axis=1) * channel.q)

@@ -82,6 +82,23 @@ def test_the_interval_covers_every_population_on_a_grid(k, epsilon):
         assert smallest_coverage(from_epsilon(k, epsilon), n, N) >= 0.9495
 
 
+@pytest.mark.parametrize(("level", "least"), [(0.9, 0.9), (0.99, 0.986)])
+@pytest.mark.parametrize(("epsilon", "n"), [("5", 5), ("6", 15), ("8", 60)])
+def test_the_interval_for_these_respondents_covers_at_other_levels(level, least, epsilon, n):
+    channel = from_epsilon(10, epsilon)
+    outcomes, others = outcomes_of(channel, n), [0] * 8
+    found = [
+        proportions([c, n - c, *others], channel, interval="fixed-population", level=level)
+        for c in range(n + 1)
+    ]
+    low, high = (
+        np.array([getattr(one, end)[0] for one in found]) for end in ("conf_low", "conf_high")
+    )
+    for m in range(n + 1):
+        covered = (low <= m / n + 1e-9) & (m / n - 1e-9 <= high)
+        assert outcomes[m][covered].sum() >= least
+
+
 def test_asking_everybody_leaves_the_interval_for_these_respondents():
     counts, channel = [130, 270], grr(2, "3/4")
     everybody = finite_shares(counts, channel, 400)

@@ -15,10 +15,10 @@ import urllib.request
 from collections.abc import Callable, Container, Iterable, Iterator
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
-from _pytest.mark import ParameterSet
 from flask import Flask
 from flask.testing import FlaskClient
 from playwright.sync_api import Browser, sync_playwright
@@ -100,7 +100,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         )
 
 
-def long_unless(every_run: Container[object], values: Iterable[object]) -> list[ParameterSet]:
+def long_unless(every_run: Container[object], values: Iterable[object]) -> list[Any]:
     """Parameters of a test: those of `every_run`, the others marked `long`."""
     return [
         pytest.param(value, marks=() if value in every_run else pytest.mark.long)

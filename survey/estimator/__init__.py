@@ -10,7 +10,12 @@ from survey.estimator.dirichlet import Posterior, dirichlet_mean
 from survey.estimator.distribution import Cumulative, Histogram, cdf, histogram
 from survey.estimator.finite import FiniteShares, finite_shares
 from survey.estimator.fit import ChannelFit, channel_fit
-from survey.estimator.hierarchy import Consistent, consistent, consistent_shares
+from survey.estimator.hierarchy import (
+    Consistent,
+    consistent,
+    consistent_proportions,
+    consistent_shares,
+)
 from survey.estimator.independence import Independence, independence
 from survey.estimator.joint_counts import joint_counts
 from survey.estimator.lie_detector import LieDetector, lie_detector
@@ -25,7 +30,8 @@ from survey.estimator.power import Power, power, required_n_difference
 from survey.estimator.proportional_fitting import fitted
 from survey.estimator.proportions import debias, proportions, set_shares, subset_shares
 from survey.estimator.quantiles import Quantiles, median, quantiles
-from survey.estimator.reconcile import Reconciled, joint_shares, reconciled
+from survey.estimator.reconcile import Reconciled, reconciled
+from survey.estimator.reconcile_reports import joint_shares, reconciled_crosstab
 from survey.estimator.regression import Regression, regression
 from survey.estimator.regression_chances import ByGroup
 from survey.estimator.regression_design import Randomized
@@ -72,6 +78,7 @@ __all__ = [
     "channel_fit",
     "conditional",
     "consistent",
+    "consistent_proportions",
     "consistent_shares",
     "count_bit_pairs",
     "crosstab",
@@ -105,6 +112,7 @@ __all__ = [
     "raked",
     "raking_weights",
     "reconciled",
+    "reconciled_crosstab",
     "regression",
     "reports_needed",
     "required_epsilon",

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from survey.errors import DesignError
-from survey.estimator.hierarchy import consistent, consistent_shares
+from survey.estimator import consistent, consistent_proportions, consistent_shares
+from survey.mechanism import BitVector, from_epsilon
+from tests.conftest import long_unless
 
 
 def random_tree(rng, size):
@@ -140,6 +142,41 @@ def test_errors_are_calibrated_and_intervals_cover():
     np.testing.assert_allclose(found.std_error[:, 0], spread, rtol=0.06)
     hits = ((truth >= found.conf_low.T) & (truth <= found.conf_high.T)).sum(axis=0)
     assert hits.min() >= binom.ppf(0.0005, rounds, 0.95)
+
+
+@pytest.mark.parametrize("epsilon", long_unless([2, 8], [0.5, 2, 8]))
+@pytest.mark.parametrize(
+    "shares", [[[0.02, 0.98]], [[0, 1], [0.3, 0.7]], [[0, 0.01, 0.09, 0.9], [0.3, 0.3, 0.3, 0.1]]]
+)
+def test_rare_shares_from_reports_are_covered_and_not_drawn_to_the_smallest_errors(epsilon, shares):
+    rng, rounds, n = np.random.default_rng(12), 400, 100
+    parents = [-1, 0, 0, 1, 1, 2, 2, 2]
+    S = leaves_of(parents)
+    leaves = np.array([300.0, 50, 200, 150, 100])
+    people = S @ leaves
+    truth = S @ (leaves[:, None] * np.resize(shares, (5, len(shares[0])))) / people[:, None]
+    channel = from_epsilon(truth.shape[1], epsilon)
+    estimates, hits = [], np.zeros(truth.shape)
+    for _ in range(rounds):
+        counts = rng.multinomial(n, truth @ channel.matrix)
+        found = consistent_proportions(counts, channel, parents, people)
+        hits += (found.conf_low <= truth + 1e-12) & (found.conf_high >= truth - 1e-12)
+        estimates.append(found.estimate)
+    assert hits.min() >= binom.ppf(0.0001, rounds, 0.94)
+    bias = np.mean(estimates, axis=0) - truth
+    assert np.all(np.abs(bias) < 0.25 * np.std(estimates, axis=0))
+
+
+def test_reports_of_several_ticks_and_of_strata_that_were_not_asked_are_made_consistent():
+    channel = BitVector(m=3, s=2, T=3, L=1)
+    counts = [[60, 30, 90], [30, 20, 50], [0, 0, 0]]
+    found = consistent_proportions(
+        counts, channel, [-1, 0, 0], [100, 60, 40], n=[120, 70, 0], level=0.9
+    )
+    totals = found.estimate * np.array([100, 60, 40])[:, None]
+    np.testing.assert_allclose(totals[1:].sum(axis=0), totals[0])
+    assert found.estimate.shape == (3, 3)
+    assert found.level == 0.9
 
 
 def test_a_large_country_takes_two_passes_over_its_tree():

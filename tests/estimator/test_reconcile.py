@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.stats import binom
 
 from survey.errors import ChannelError, CountsError, DesignError
-from survey.estimator.reconcile import joint_shares, reconciled
+from survey.estimator import joint_shares, reconciled, reconciled_crosstab
 from survey.mechanism import best, from_epsilon, grr
 from survey.mechanism.noise import geometric
 
@@ -108,6 +108,52 @@ def test_reconciled_cells_are_unbiased_with_the_errors_they_say_and_covered():
     assert hits.min() >= binom.ppf(0.0005, rounds, 0.94)
 
 
+@pytest.mark.parametrize(
+    ("truth", "epsilon", "n"),
+    [
+        ([[0.01, 0.29], [0.3, 0.4]], 4, 100),
+        ([[0.0, 0.3], [0.3, 0.4]], 8, 100),
+        ([[0.005, 0.015], [0.005, 0.975]], 8, 200),
+        ([[0.01, 0.29, 0.1], [0.2, 0.2, 0.0], [0.02, 0.08, 0.1]], 1, 300),
+        ([[0.01, 0.29, 0.1], [0.2, 0.2, 0.0], [0.02, 0.08, 0.1]], 8, 200),
+    ],
+)
+def test_cells_of_rare_answers_are_covered_and_never_without_width(truth, epsilon, n):
+    rounds, T = 400, np.array(truth)
+    channels = [from_epsilon(k, epsilon) for k in T.shape]
+    margins = [T.sum(axis=1), T.sum(axis=0)]
+    reports = channels[0].matrix.T @ T @ channels[1].matrix
+    rng = np.random.default_rng(4)
+    hits = np.zeros(T.shape)
+    for _ in range(rounds):
+        counts = rng.multinomial(n, reports.ravel()).reshape(T.shape)
+        found = reconciled_crosstab(counts, channels, margins)
+        hits += (found.conf_low <= T + 1e-12) & (found.conf_high >= T - 1e-12)
+        assert (found.conf_high - found.conf_low).min() > 0
+        np.testing.assert_allclose(found.estimate.sum(axis=1), margins[0], atol=1e-9)
+        np.testing.assert_allclose(found.display.sum(axis=0), margins[1], atol=1e-9)
+    assert hits.min() >= binom.ppf(0.0005, rounds, 0.94)
+
+
+def test_a_table_of_reports_agrees_with_its_reconciled_estimate_where_nothing_is_rare():
+    truth = np.array([[0.15, 0.15, 0.1], [0.15, 0.35, 0.1]])
+    reports = CHANNELS[0].matrix.T @ truth @ CHANNELS[1].matrix
+    counts = np.random.default_rng(5).multinomial(10**5, reports.ravel()).reshape(2, 3)
+    by_estimate = reconciled(*joint_shares(counts, CHANNELS), MARGINS)
+    found = reconciled_crosstab(counts, CHANNELS, MARGINS)
+    for name in ("estimate", "std_error", "conf_low", "conf_high"):
+        np.testing.assert_allclose(getattr(found, name), getattr(by_estimate, name), atol=1e-3)
+
+
+def test_tables_of_devices_that_add_noise_are_reconciled_too():
+    channels = [geometric(3, 2, no_answers=0), grr(2, "0.9")]
+    counts = np.array([[200, 90], [120, 200], [40, 150]])
+    found = reconciled_crosstab(counts, channels, [[0.5, 0.3, 0.2], [0.4, 0.6]])
+    np.testing.assert_allclose(found.estimate.sum(axis=0), [0.4, 0.6], atol=1e-9)
+    assert np.all(found.conf_low <= found.display + 1e-9)
+    assert np.all(found.display <= found.conf_high + 1e-9)
+
+
 P2, COV2 = joint_shares([[40, 20], [15, 25]], [grr(2, "3/4"), grr(2, "3/4")])
 
 
@@ -122,6 +168,8 @@ P2, COV2 = joint_shares([[40, 20], [15, 25]], [grr(2, "3/4"), grr(2, "3/4")])
         (P2, -COV2, [[0.6, 0.4]], "negative"),
         (P2, COV2 * math.nan, [[0.6, 0.4]], "finite"),
         (P2 * math.nan, COV2, [[0.6, 0.4]], "finite"),
+        ([["a", "b"]], COV2, [[0.6, 0.4]], "numbers"),
+        (P2, "none", [[0.6, 0.4]], "numbers"),
     ],
 )
 def test_wrong_tables_are_refused_by_name(estimate, covariance, margins, words):

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from survey.errors import ChannelError, NoBaseError
 from survey.estimator.answered_moments import Scatter
 from survey.estimator.answered_scatter import scatter_of
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.binomial import POPULATION, RESPONDENTS, Asked
 from survey.estimator.counts import checked_whole
 from survey.estimator.fieller import ratio_ends
@@ -83,6 +84,7 @@ class AnsweredShares(Result):
         return RESPONDENTS if self.method.startswith(FIXED_POPULATION) else POPULATION
 
 
+@checked_arguments
 def answered_shares(
     counts: ArrayLike,
     channel: AnyChannel,
@@ -187,13 +189,13 @@ def _divided(
 ) -> tuple[Integers, Integers]:
     """Indices of the options that are answers, and of those that are none."""
     whole = [checked_whole(option, "an option of no_answers", ValueError) for option in no_answers]
-    silent = np.unique(np.array(whole, dtype=np.int64))
     fewest = 1 if isinstance(channel, BitVector) or patterns is not None else 2
-    if not 1 <= len(silent) <= k - fewest or silent[0] < 0 or silent[-1] >= k:
+    if not 1 <= len(set(whole)) <= k - fewest or not 0 <= min(whole) <= max(whole) < k:
         raise ValueError(
             f"no_answers = {list(no_answers)} must be indices below {k} of at least one option, "
             f"and leave {fewest} or more that are answers"
         )
+    silent = np.unique(np.array(whole, dtype=np.int64))
     if isinstance(channel, BitVector) and silent[0] < k - channel.alone:
         raise ValueError(f"option {silent[0]} does not stand alone: the last {channel.alone} do")
     for pattern in patterns or ():

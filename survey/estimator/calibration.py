@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from survey.errors import CountsError, DesignError
-from survey.estimator.counts import checked_level
+from survey.estimator.arguments import checked_arguments
+from survey.estimator.counts import checked_level, whole_counts
 from survey.estimator.proportional_fitting import Margin, Margins, checked_margins, fitted
 from survey.estimator.reading import AnyChannel, Reading, Tally, reading, tally
 from survey.estimator.shares import seen_variance
@@ -17,6 +18,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
+@checked_arguments
 def poststratified(
     counts: ArrayLike,
     population: ArrayLike,
@@ -66,6 +68,7 @@ def poststratified(
     )
 
 
+@checked_arguments
 def raked(
     counts: ArrayLike,
     margins: Margins,
@@ -95,7 +98,7 @@ def raked(
     """
     checked_level(level)
     table = np.asarray(counts)
-    if table.ndim < 2:
+    if table.ndim < 2 or not table.size:
         raise CountsError(f"counts of shape {table.shape} must have an axis per margin and a last")
     shape = table.shape[:-1]
     stated = None if n is None else np.asarray(n).ravel()
@@ -105,6 +108,7 @@ def raked(
     return _calibrated(cells, channel, known, weights, level, "raking", shape)
 
 
+@checked_arguments
 def raking_weights(reports: ArrayLike, margins: Margins) -> Floats:
     """The weight of one report of each cell, in the shape of `reports`, the reports per cell.
 
@@ -113,7 +117,8 @@ def raking_weights(reports: ArrayLike, margins: Margins) -> Floats:
     >>> raking_weights([[50, 50], [50, 50]], [[60, 40], [50, 50]]).tolist()
     [[0.6, 0.6], [0.4, 0.4]]
     """
-    cells = np.asarray(reports)
+    table = np.asarray(reports)
+    cells = whole_counts(table.ravel(), table.size, "one per cell").reshape(table.shape)
     return _weights(cells, checked_margins(margins, cells.shape))
 
 
@@ -126,7 +131,7 @@ def _weights(n: Integers, known: list[Margin]) -> Floats:
                 "has reports: leave them out or correct the margin"
             )
     people = fitted(n, {margin.axes: margin.totals for margin in known})
-    return np.divide(people, n, out=np.zeros_like(people), where=n > 0)
+    return np.asarray(np.divide(people, n, out=np.zeros_like(people), where=n > 0))
 
 
 def _calibrated(

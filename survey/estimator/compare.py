@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfc
 
 from survey.errors import ChannelError, CountsError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.axes import axis, product_moment
 from survey.estimator.counts import (
     LARGEST_N,
@@ -65,6 +66,7 @@ class Difference(Result):
     method: str
 
 
+@checked_arguments
 def difference(
     a: ArrayLike,
     b: ArrayLike,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from survey.errors import CountsError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.axes import Axis, along, axis
 from survey.estimator.counts import checked_level, checked_whole
 from survey.estimator.crosstab import Crosstab
@@ -49,6 +50,7 @@ class Conditional(Result):
         return ("share_of", "given")
 
 
+@checked_arguments
 def conditional(
     result: Crosstab,
     given: int,

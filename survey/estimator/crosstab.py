@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.axes import Crossed, along, axis, counted, product_moment
 from survey.estimator.counts import checked_level, checked_whole, reports_from
 from survey.estimator.joint_counts import whole_table
@@ -103,6 +104,7 @@ def axis_adds(channel: Crossed) -> int:
     return getattr(channel, "d", 1)
 
 
+@checked_arguments
 def crosstab(
     joint_counts: ArrayLike,
     channels: Sequence[Crossed],

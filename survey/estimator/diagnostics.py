@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from survey.estimator.answered import AnsweredShares
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.distribution import Histogram
 from survey.estimator.means import Mean
 from survey.estimator.quantiles import Quantiles
@@ -27,6 +28,7 @@ FEWEST_EFFECTIVE = 30
 """Estimates with fewer effective answers than this for any option are hidden."""
 
 
+@checked_arguments
 def disclosure(*results: Estimate) -> Disclosure:
     """Decide for all given estimates together: "show", "caution" (saying it is rough) or "hide".
 
@@ -50,6 +52,7 @@ def disclosure(*results: Estimate) -> Disclosure:
     return "show" if widest <= SHOWN_WIDTH else "caution"
 
 
+@checked_arguments
 def reports_needed(*results: Proportions | Mean | Histogram | Quantiles) -> int:
     """About how many reports, all together, until these estimates are no longer hidden.
 
@@ -65,8 +68,6 @@ def reports_needed(*results: Proportions | Mean | Histogram | Quantiles) -> int:
     """
     if not results:
         raise ValueError("no results: give at least one that is hidden")
-    if any(isinstance(result, AnsweredShares) for result in results):
-        raise ValueError("shares among those who answered: give those among all, who decide too")
     return rounded_up(math.floor(max(_enough(result) for result in results)) + 1)
 
 
@@ -121,6 +122,7 @@ def _widest(result: Estimate) -> float:
     return width / (result.high - result.low) if isinstance(result, Mean) else width
 
 
+@checked_arguments
 def rounded_up(n: int) -> int:
     """Up to two significant digits.
 

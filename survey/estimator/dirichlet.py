@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.counts import (
     checked_level,
-    checked_whole,
     reports_from,
     whole_counts,
     within_reach,
@@ -27,6 +27,9 @@ DRAWS = 10_000
 
 BATCHES = 20
 """Parts of the draws whose means tell how far simulation may be off."""
+
+MOST_DRAWS = 1_000_000
+"""All of them are kept until their quantiles are known."""
 
 SETTLED = 0.2
 """The simulation's error may be this part of a posterior deviation."""
@@ -57,6 +60,7 @@ class Posterior(Result):
     prior: float
 
 
+@checked_arguments
 def dirichlet_mean(
     counts: ArrayLike,
     channel: SubsetSelection | WeightTable,
@@ -93,8 +97,8 @@ def dirichlet_mean(
     n = reports_from(int(c.sum()), 1, None)
     weights = _checked_prior(prior, len(matrix))
     checked_level(level)
-    if checked_whole(draws, "draws", ValueError) < BATCHES:
-        raise ValueError(f"draws = {draws} must be at least {BATCHES}")
+    if not BATCHES <= draws <= MOST_DRAWS:
+        raise ValueError(f"draws = {draws} must be from {BATCHES} to {MOST_DRAWS:,}")
     means, shares = _chain(c, matrix, weights, draws, rng or np.random.default_rng(0))
     batches = np.stack([part.mean(axis=0) for part in np.array_split(means, BATCHES)])
     error = batches.std(axis=0, ddof=1) / np.sqrt(BATCHES)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.counts import LARGEST_NUMBER, within_reach
 from survey.estimator.grid_shares import GridShares, grid_shares
 from survey.estimator.result import Result
@@ -97,6 +98,7 @@ class Cumulative(Result):
     index_names = ("place",)
 
 
+@checked_arguments
 def histogram(
     counts: ArrayLike,
     channel: SubsetSelection | WeightTable,
@@ -158,6 +160,7 @@ def histogram(
     )
 
 
+@checked_arguments
 def cdf(
     counts: ArrayLike,
     channel: SubsetSelection | WeightTable,

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from survey.errors import DesignError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.counts import LARGEST_N, checked_level, checked_whole
 from survey.estimator.intervals import continuity
 from survey.estimator.proportions import proportions
@@ -44,6 +45,7 @@ class FiniteShares(Result):
     level: float
 
 
+@checked_arguments
 def finite_shares(
     counts: ArrayLike,
     channel: AnyChannel,

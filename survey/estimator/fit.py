@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, gammaincc
 
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.counts import (
     bit_counts,
     check_at_most,
@@ -92,6 +93,7 @@ class _Counted(NamedTuple):
     both_ends: bool
 
 
+@checked_arguments
 def channel_fit(
     counts: ArrayLike, channel: AnyChannel, *, n: int | None = None, level: float = 0.99
 ) -> ChannelFit:

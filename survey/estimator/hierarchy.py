@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from survey.errors import DesignError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.counts import LARGEST_NUMBER, checked_level
 from survey.estimator.reading import AnyChannel, reading, tally
 from survey.estimator.result import Result
@@ -43,6 +44,7 @@ class Consistent(Result):
     level: float
 
 
+@checked_arguments
 def consistent(
     estimates: ArrayLike,
     std_errors: ArrayLike,
@@ -105,6 +107,7 @@ def consistent(
     return Consistent(**{name: value.reshape(shape) for name, value in arrays.items()}, level=level)
 
 
+@checked_arguments
 def consistent_shares(
     estimates: ArrayLike,
     std_errors: ArrayLike,
@@ -134,6 +137,7 @@ def consistent_shares(
     return Consistent(**{name: getattr(totals, name) / people for name in names}, level=level)
 
 
+@checked_arguments
 def consistent_proportions(
     counts: ArrayLike,
     channel: AnyChannel,
@@ -213,10 +217,7 @@ def _checked(y: Floats, s2: Floats) -> tuple[Floats, Floats]:
 
 
 def _array(values: ArrayLike, what: str) -> Floats:
-    try:
-        found = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DesignError(f"{what} must be numbers") from None
+    found = np.array(values, dtype=np.float64)
     if found.ndim == 0:
         raise DesignError(f"{what} must have one number for each stratum")
     if (np.abs(found[np.isfinite(found)]) > LARGEST_NUMBER).any():

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc
 
 from survey.errors import CountsError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.joint_counts import whole_table
 from survey.estimator.result import Result
 
@@ -52,6 +53,7 @@ class Independence(Result):
         return tuple(f"question_{place}" for place in range(self.counts.ndim))
 
 
+@checked_arguments
 def independence(joint_counts: ArrayLike) -> Independence:
     """Test whether the true answers to two (or more, mutually) questions are independent.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ NEWTON_STEPS = 50
 NEWTON_TOLERANCE = 1e-12
 
 
+@runtime_checkable
 class ReportChances(Protocol):
     """How often a report supports an option: p when it is the truth, q when it is not."""
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import CountsError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.counts import checked_whole, whole_counts
 
 Integers = NDArray[np.int64]
@@ -23,6 +24,7 @@ LARGEST_TABLE = 10**7
 """Cells of the largest table that is counted, 80 MB."""
 
 
+@checked_arguments
 def joint_counts(columns: Sequence[ArrayLike], sizes: Sequence[int]) -> Integers:
     """How often each combination of reports occurs, shape `sizes`.
 

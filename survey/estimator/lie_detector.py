@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from survey.errors import ChannelError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.counts import check_at_most, checked_level, checked_n, whole_counts
 from survey.estimator.result import Result
 
@@ -53,8 +55,9 @@ class LieDetector(Result):
     index_names = ("number",)
 
 
+@checked_arguments
 def lie_detector(
-    yes: ArrayLike, n: ArrayLike, p: Sequence[float], *, level: float = 0.95
+    yes: ArrayLike, n: ArrayLike, p: Sequence[object], *, level: float = 0.95
 ) -> LieDetector:
     """Estimate the share of carriers and how many of them answer honestly.
 
@@ -113,14 +116,16 @@ def lie_detector(
     )
 
 
-def _checked_chances(p: Sequence[float]) -> tuple[float, float]:
+def _checked_chances(p: Sequence[object]) -> tuple[float, float]:
     """Two different chances, of people, not of devices."""
     if hasattr(p, "epsilon") or any(hasattr(one, "epsilon") for one in p):
         raise ChannelError(
             "devices randomize a protective answer correctly: two groups of devices reveal pi t "
             "only; this is for answers randomized by hand"
         )
-    chances = np.asarray(p, dtype=np.float64)
+    if not all(isinstance(one, Real) for one in p):
+        raise ChannelError(f"p = {p!r} must be numbers")
+    chances = np.array(p, dtype=np.float64)
     if chances.shape != (GROUPS,) or not ((chances >= 0) & (chances <= 1)).all():
         raise ChannelError(f"p = {p!r} must be the two groups' chances, each from 0 to 1")
     if chances[0] == chances[1]:

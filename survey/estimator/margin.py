@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.result import Result
 from survey.estimator.shares import Proportions
 
@@ -32,6 +33,7 @@ class MarginSplit(Result):
     level: float
 
 
+@checked_arguments
 def margin_split(result: Proportions) -> MarginSplit:
     """Split the margin of each share, shape (k,), into sampling and randomization.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.counts import checked_level, checked_values, reports_from, whole_counts
 from survey.estimator.pseudo_ratio import PseudoRatios, pseudo_ratios
 from survey.estimator.pseudo_values import PseudoValues, pseudo_values
@@ -59,6 +60,7 @@ class Mean(Result):
         )
 
 
+@checked_arguments
 def mean(
     counts: ArrayLike,
     channel: SubsetSelection | WeightTable,

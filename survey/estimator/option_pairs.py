@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError, CountsError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.binomial import POPULATION, Asked, binomial_shares
 from survey.estimator.counts import (
     checked_level,
@@ -66,6 +67,7 @@ class OptionPairs(Result):
     method: str
 
 
+@checked_arguments
 def option_pairs(
     counts: ArrayLike,
     channel: SubsetSelection,
@@ -123,6 +125,7 @@ def holding_both(
     return first[possible], second[possible], both[possible]
 
 
+@checked_arguments
 def bit_pairs(
     supports: ArrayLike,
     channel: BitVector,
@@ -208,7 +211,7 @@ def _check_pairs(pairs: Sequence[tuple[int, int]], channel: BitVector) -> None:
 
 def _rows(supports: ArrayLike, pairs: Sequence[tuple[int, int]]) -> NDArray[np.generic]:
     rows = np.asarray(supports)
-    if not pairs or rows.shape != (len(pairs), 4):
+    if not len(pairs) or rows.shape != (len(pairs), 4):
         raise CountsError(f"supports of shape {rows.shape} must have shape ({len(pairs)}, 4)")
     return rows
 
@@ -239,6 +242,7 @@ def _ends(
     return np.asarray(low), np.asarray(high)
 
 
+@checked_arguments
 def count_bit_pairs(
     reports: ArrayLike, channel: BitVector, pairs: Sequence[tuple[int, int]]
 ) -> Integers:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 
 from survey.errors import DesignError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.counts import LARGEST_N
 from survey.estimator.intervals import ReportChances
 from survey.estimator.planned import (
@@ -52,6 +53,7 @@ class Plan(Result):
     note: str
 
 
+@checked_arguments
 def required_n(
     margin: float,
     *,
@@ -92,6 +94,7 @@ def required_n(
     return _plan(question, n, f"{n:,} reports are needed")
 
 
+@checked_arguments
 def margin_of(
     n: int,
     *,
@@ -113,6 +116,7 @@ def margin_of(
     return _plan(question, n, f"{n:,} reports give a margin of {_said(margin)}")
 
 
+@checked_arguments
 def required_epsilon(
     n: int,
     margin: float,

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survey.errors import ChannelError, CountsError
+from survey.errors import ChannelError
 from survey.estimator.answered import AnsweredShares
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.counts import whole_counts
 from survey.estimator.means import Mean, mean
 from survey.estimator.option_pairs import OptionPairs
@@ -70,6 +71,7 @@ class Poisoning(Result):
         return _needed(np.asarray(distance), self.largest_shift, self.n)
 
 
+@checked_arguments
 def poisoning(
     found: Proportions,
     channel: AnyChannel,
@@ -106,8 +108,6 @@ def poisoning(
     >>> bounds.fakes_per_margin.tolist(), bounds.low_10.round(3).tolist()
     ([63, 63], [0.389, 0.389])
     """
-    if not isinstance(found, Proportions):
-        raise CountsError("poisoning bounds what `proportions` found: give its result, not counts")
     options = found.estimate.size
     if patterns is not None:
         if not isinstance(channel, SubsetSelection):
@@ -130,6 +130,7 @@ def binary_ends(channel: SubsetSelection | BitVector, q: Floats) -> tuple[Floats
     return least, most
 
 
+@checked_arguments
 def poisoning_of_mean(
     counts: ArrayLike,
     channel: SubsetSelection | WeightTable,

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError
 from survey.estimator.answered import AnsweredShares, answered_shares
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.binomial import POPULATION
 from survey.estimator.poisoning import FAKES, Poisoning, bounded, poisoned, poisoning
 from survey.estimator.proportions import membership, proportions
@@ -29,6 +30,7 @@ class _Kinds(NamedTuple):
     b: Floats
 
 
+@checked_arguments
 def poisoning_of_answered(
     counts: ArrayLike,
     channel: AnyChannel,
@@ -75,6 +77,7 @@ def poisoning_of_answered(
     return poisoned(shares, shares.estimate, shift, np.clip(np.array(bands), 0.0, 1.0))
 
 
+@checked_arguments
 def poisoning_of_no_answers(found: Proportions, channel: WeightTable) -> Poisoning:
     """Bound what fakes can have done to each share that `no_answer_shares` found.
 

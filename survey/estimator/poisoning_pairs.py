@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.errors import ChannelError, CountsError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.option_pairs import OptionPairs, holding_both, of_two_bits
 from survey.estimator.poisoning import Poisoning, binary_ends, bounded
 from survey.mechanism import BitVector, SubsetSelection
@@ -15,6 +16,7 @@ from survey.mechanism import BitVector, SubsetSelection
 Floats = NDArray[np.float64]
 
 
+@checked_arguments
 def poisoning_of_pairs(
     found: OptionPairs,
     channel: BitVector | SubsetSelection,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from scipy.special import ndtr, ndtri
 
 from survey.errors import DesignError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.counts import LARGEST_N
 from survey.estimator.intervals import Chances, ReportChances
 from survey.estimator.planned import checked_n, checked_number, checked_share, grr_chances
@@ -33,6 +34,7 @@ class Power(Result):
     significance: float
 
 
+@checked_arguments
 def power(
     n_a: int,
     n_b: int,
@@ -71,6 +73,7 @@ def power(
     return Power(float(found), n_a, n_b, share_b - share_a, s1 / abs(p - q), significance)
 
 
+@checked_arguments
 def required_n_difference(
     share_a: float,
     share_b: float,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import DesignError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.counts import LARGEST_NUMBER, within_reach
 
 Floats = NDArray[np.float64]
@@ -48,6 +49,7 @@ class Margin:
         return margin.reshape(shape)
 
 
+@checked_arguments
 def fitted(seed: ArrayLike, margins: Margins) -> Floats:
     """The table with these margins and the seed's odds ratios, in the seed's shape.
 
@@ -99,7 +101,11 @@ def checked_margins(margins: Margins, shape: tuple[int, ...]) -> list[Margin]:
 
 
 def _margin(axes: Axes, totals: ArrayLike, shape: tuple[int, ...]) -> Margin:
-    tidy = (axes,) if isinstance(axes, int) else tuple(axes)
+    tidy = axes if isinstance(axes, tuple) else (axes,)
+    if not all(isinstance(one, int | np.integer) for one in tidy):
+        raise DesignError(
+            f"a margin over axes {tidy!r}: name them by their places, 0 for the first"
+        )
     if not tidy or list(tidy) != sorted(set(tidy)) or not 0 <= tidy[0] <= tidy[-1] < len(shape):
         raise DesignError(f"a margin over axes {tidy} of a table of {len(shape)}: name them rising")
     known = Margin(tidy, _floats(totals, f"the margin over axes {tidy}"))

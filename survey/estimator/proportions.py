@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError, CountsError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.binomial import Asked, binomial_shares
 from survey.estimator.counts import (
     bit_counts,
@@ -34,6 +35,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
+@checked_arguments
 def proportions(
     counts: ArrayLike,
     channel: SubsetSelection | BitVector | WeightTable,
@@ -102,6 +104,7 @@ def displayed(found: Proportions, most_likely: Floats) -> Proportions:
     return replace(found, mle=most_likely, mle_method=LIKELIHOOD)
 
 
+@checked_arguments
 def subset_shares(
     counts: ArrayLike,
     channel: SubsetSelection,
@@ -142,6 +145,7 @@ def subset_shares(
     )
 
 
+@checked_arguments
 def set_shares(
     reports: ArrayLike,
     channel: SubsetSelection,
@@ -170,6 +174,7 @@ def set_shares(
     return displayed(found, most_likely_of_sets(members, channel))
 
 
+@checked_arguments
 def debias(report_shares: ArrayLike, channel: ReportChances) -> Floats:
     """The linear estimate pi = (f - q)/(p - q) from shares f of reports, elementwise.
 
@@ -182,10 +187,7 @@ def debias(report_shares: ArrayLike, channel: ReportChances) -> Floats:
     """
     if channel.p == channel.q:
         raise ChannelError(f"p = q = {channel.p}: the reports tell nothing of the answers")
-    try:
-        f = np.asarray(report_shares, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise CountsError("shares of reports must be numbers") from None
+    f = np.asarray(report_shares, dtype=np.float64)
     if not within_reach(f).all():
         raise CountsError("shares of reports must be finite numbers")
     return np.asarray((f - channel.q) / (channel.p - channel.q))
@@ -218,6 +220,8 @@ def membership(patterns: Sequence[Sequence[int]], k: int, options: int) -> Integ
     if len(patterns) != k:
         raise ChannelError(f"{len(patterns)} patterns for a channel of {k}: one per truth")
     options = checked_whole(options, "options", ChannelError)
+    if not 1 <= options <= sum(map(len, patterns)):
+        raise ChannelError(f"options = {options} must be from 1 to as many as the patterns hold")
     holds = np.zeros((options, k), dtype=np.int64)
     for i, pattern in enumerate(patterns):
         for option in pattern:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.grid_shares import Share, grid_shares
 from survey.estimator.result import Result
 from survey.mechanism import SubsetSelection, WeightTable
@@ -54,6 +55,7 @@ class Quantiles(Result):
     index_names = ("quantile",)
 
 
+@checked_arguments
 def quantiles(
     counts: ArrayLike,
     channel: SubsetSelection | WeightTable,
@@ -103,6 +105,7 @@ def quantiles(
     )
 
 
+@checked_arguments
 def median(
     counts: ArrayLike,
     channel: SubsetSelection | WeightTable,

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from survey.errors import DesignError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.counts import checked_level
 from survey.estimator.proportional_fitting import Margin, Margins, checked_margins, fitted
 from survey.estimator.result import Result
@@ -50,6 +51,7 @@ class Reconciled(Result):
         return tuple(f"question_{place}" for place in range(self.estimate.ndim))
 
 
+@checked_arguments
 def reconciled(
     estimate: ArrayLike, covariance: ArrayLike, margins: Margins, *, level: float = 0.95
 ) -> Reconciled:
@@ -77,10 +79,7 @@ def reconciled(
     ([[0.584, 0.016], [-0.084, 0.484]], [[0.094, 0.094], [0.094, 0.094]])
     """
     z = float(ndtri((1 + checked_level(level)) / 2))
-    try:
-        table = np.array(estimate, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DesignError("estimates must be a table of numbers") from None
+    table = np.array(estimate, dtype=np.float64)
     if not np.isfinite(table).all():
         raise DesignError("estimates must be finite numbers: a table that was not estimated")
     V = _checked_covariance(covariance, table.size)
@@ -134,10 +133,7 @@ def moved_to(known: list[Margin], table: Floats, V: Floats) -> Moved:
 
 
 def _checked_covariance(covariance: ArrayLike, cells: int) -> Floats:
-    try:
-        V = np.array(covariance, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DesignError("a covariance must be a square of numbers") from None
+    V = np.array(covariance, dtype=np.float64)
     if V.shape != (cells, cells):
         raise DesignError(f"a covariance of shape {V.shape} for {cells} cells")
     scale = float(np.abs(V).max())

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from survey.errors import ChannelError, CountsError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.axes import along, axis
 from survey.estimator.counts import checked_level, reports_from, whole_counts
 from survey.estimator.joint_expectation import reported
@@ -26,6 +27,7 @@ ROUNDS = 2
 """How often the errors of a table are computed from the table that they lead to."""
 
 
+@checked_arguments
 def joint_shares(
     joint_counts: ArrayLike, channels: Sequence[SubsetSelection | WeightTable]
 ) -> tuple[Floats, Floats]:
@@ -49,6 +51,7 @@ def joint_shares(
     return along(counts / n, inverses), _covariance(seen, inverses) / n
 
 
+@checked_arguments
 def reconciled_crosstab(
     joint_counts: ArrayLike,
     channels: Sequence[SubsetSelection | WeightTable],

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfc, ndtri
 
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.counts import checked_level
 from survey.estimator.regression_chances import ByGroup, Through
 from survey.estimator.regression_design import Design, Randomized, make_design
@@ -67,6 +68,7 @@ class Regression(Result):
         return ("coefficient",)
 
 
+@checked_arguments
 def regression(
     reports: ArrayLike,
     channel: Through | ByGroup | None,

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survey.estimator.arguments import checked_arguments
 
+
+@checked_arguments
 def norm_sub(estimate: ArrayLike) -> NDArray[np.float64]:
     """The shares nearest to an estimate, by least squares: shape (k,), none negative, sum 1.
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.binomial import POPULATION, RESPONDENTS, Asked, binomial_shares
 from survey.estimator.counts import reports_from, whole_counts
 from survey.estimator.expectation import most_likely_mixture
@@ -55,6 +56,7 @@ def _most_likely(counts: bytes, channel: WeightTable) -> Floats:
     return most_likely_mixture(np.frombuffer(counts, dtype=np.int64), channel.matrix)
 
 
+@checked_arguments
 def no_answer_shares(
     counts: ArrayLike,
     channel: WeightTable,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from survey.errors import DesignError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.planned import check_question, checked_n, grr_chances
 from survey.estimator.planning import margin_of
 from survey.estimator.result import Result
@@ -57,6 +58,7 @@ class SimulatedGrid(Result):
     level: float
 
 
+@checked_arguments
 def tradeoff(
     epsilons: Sequence[float],
     sizes: Sequence[int],
@@ -81,6 +83,7 @@ def tradeoff(
     return TradeOff(n, epsilon, np.array(margin), share, k, level)
 
 
+@checked_arguments
 def simulated_grid(
     rng: np.random.Generator,
     epsilons: Sequence[float] = GRID_EPSILONS,
@@ -100,8 +103,6 @@ def simulated_grid(
     >>> grid.estimate.shape, bool(abs(grid.estimate[0, 2] - .5) < grid.margin[0, 2])
     ((1, 3), True)
     """
-    if not isinstance(rng, np.random.Generator):
-        raise DesignError(f"rng = {rng!r} must be a generator: numpy.random.default_rng(seed)")
     check_question(k, share, level, None)
     n, epsilon = _grid(epsilons, sizes)
     chances = np.array([grr_chances(k, e) for e in epsilons])

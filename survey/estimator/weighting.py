@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from survey.errors import CountsError, DesignError
+from survey.estimator.arguments import checked_arguments
 from survey.estimator.counts import checked_level
 from survey.estimator.reading import AnyChannel, Reading, reading, tally
 from survey.estimator.result import Result
@@ -46,6 +47,7 @@ class WeightedShares(Result):
     method: str
 
 
+@checked_arguments
 def weighted_shares(
     counts: ArrayLike,
     weights: ArrayLike,
@@ -94,6 +96,7 @@ def weighted_shares(
     return _weighted(read, _Sums(*sums), int(sorted_reports.n.sum()), level)
 
 
+@checked_arguments
 def weighted_reports(
     reports: ArrayLike,
     weights: ArrayLike,
@@ -157,10 +160,7 @@ def _by_kind(sums: Floats, read: Reading) -> Floats:
 
 def checked_weights(weights: ArrayLike, size: int) -> Floats:
     """The weights in units of the largest, or the reason why they are none."""
-    try:
-        w = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DesignError("weights must be numbers") from None
+    w = np.asarray(weights, dtype=np.float64)
     if w.shape != (size,):
         raise DesignError(f"weights of shape {w.shape} for {size} reports or classes: one for each")
     for wrong, reason in (

@@ -196,7 +196,7 @@ def test_a_large_country_takes_two_passes_over_its_tree():
         (([1, 2, 3], [1, 1, 1], [-1, 2, 1]), "stratum 1 is part of itself"),
         (([1, 2], [1, 1], [-1]), "whole numbers"),
         (([1, 2], [1, 1], [-1, 2]), "from -1 to 1"),
-        (([1, 2], [1, 1], [-1, 0.5]), "whole numbers"),
+        (([1, 2], [1, 1], [-1, 0.5]), "whole number"),
         (([], [], []), "whole numbers"),
         (([1, 2], [1, -1], [-1, 0]), "negative"),
         (([1, math.nan], [1, 1], [-1, 0]), "without an error"),

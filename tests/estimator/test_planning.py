@@ -160,7 +160,7 @@ def test_a_plan_is_read_at_a_glance():
         ({"epsilon": None, "channel": Chances(0.5, 0.5)}, "two different chances"),
         ({"epsilon": None, "channel": Chances(1.5, 0.5)}, "two different chances"),
         ({"k": 1}, "options = 1 must be a whole number from 2"),
-        ({"k": 2.5}, "nearest allowed value is 2"),
+        ({"k": 2.5}, "k = 2.5 must be a whole number"),
         ({"k": True}, "whole number"),
         ({"share": 1.1}, "nearest allowed value is 1"),
         ({"share": -0.1}, "nearest allowed value is 0"),
@@ -171,7 +171,7 @@ def test_a_plan_is_read_at_a_glance():
         ({"level": 1 - 1e-16}, "level = 0.9999999999999999 must be between 0 and 1"),
         ({"level": math.nan}, "level = nan is not a number"),
         ({"population": 0}, "population = 0 must be .* nearest allowed value is 1$"),
-        ({"population": math.nan}, "population = nan is not a number"),
+        ({"population": math.nan}, "population = nan must be a whole number"),
         ({"population": math.inf}, "whole number"),
     ],
 )

@@ -224,7 +224,7 @@ def test_a_search_that_was_stopped_says_so(monkeypatch):
         ({"weights": [1, 1, 1, math.inf]}, CountsError, r"weights\[3\] = inf"),
         ({"channel": one_bit(5, 1)}, ChannelError, "different shares give the same reports"),
         ({"channel": SubsetSelection(4, 2, 3, 1)}, ChannelError, "d = 2"),
-        ({"channel": BitVector(2, 1, 3, 1)}, ChannelError, "bit_vector"),
+        ({"channel": BitVector(2, 1, 3, 1)}, ChannelError, "must be a SubsetSelection"),
         ({"randomized": [Randomized("u", [0, 1], DIE)]}, CountsError, "'u' has 2 reports for 4"),
         ({"randomized": [Randomized("u", [0, 1, 2, 0], DIE)]}, CountsError, "'u': report 2 is 2"),
         ({"errors": "wild"}, ValueError, "errors 'wild'"),

@@ -40,22 +40,21 @@ class Tree:
             raise DesignError(f"parents must be {size} whole numbers, one per stratum, -1 for none")
         if parent.min() < ROOT or parent.max() >= size:
             raise DesignError(f"parents must be from -1 to {size - 1}, the last stratum")
-        depths, front = [], np.flatnonzero(parent == ROOT)
+        # Children in the order of their parents: those of one are found without a search.
+        order = np.argsort(parent, kind="stable")
+        start = np.searchsorted(parent[order], np.arange(ROOT, size + 1))
+        depths, front = [], order[: start[1]]
         while front.size:
-            depths.append(front)
-            front = np.flatnonzero(np.isin(parent, front))
-            if len(depths) > size:
-                break
+            depths.append(np.sort(front))
+            front = np.concatenate([order[start[v + 1] : start[v + 2]] for v in front])
         if sum(map(len, depths)) != size:
             lost = int(np.setdiff1d(np.arange(size), np.concatenate([[-1], *depths]))[0])
             raise DesignError(f"stratum {lost} is part of itself: the parents form a cycle")
         return cls(parent.astype(np.int64), tuple(depths))
 
-    def sums(self, values: Floats | Flags, of: Integers) -> Floats:
-        """Sums over the strata `of` into their parents; values (len(of), options)."""
-        total = np.zeros((self.parent.size, values.shape[1]))
+    def add_to_parents(self, total: Floats, values: Floats | Flags, of: Integers) -> None:
+        """Add those of the strata `of`, (len(of), options), to their parents' totals."""
         np.add.at(total, self.parent[of], values)
-        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +85,8 @@ def least_squares(y: Floats, s2: Floats, tree: Tree) -> tuple[Floats, Floats]:
 def _upwards(y: Floats, s2: Floats, tree: Tree) -> _Upward:
     z, t = y.copy(), s2.copy()
     below, spread, lost = np.zeros_like(y), np.zeros_like(y), np.zeros_like(y)
-    inner = np.isin(np.arange(len(y)), tree.parent)
+    inner = np.zeros(len(y), dtype=bool)
+    inner[tree.parent[tree.parent != ROOT]] = True
     for of in tree.depths[::-1]:
         parts = of[inner[of]]
         z[parts], t[parts] = _combined(
@@ -94,9 +94,9 @@ def _upwards(y: Floats, s2: Floats, tree: Tree) -> _Upward:
         )
         if tree.parent[of[0]] != ROOT:
             known = np.isfinite(t[of])
-            below += tree.sums(np.where(known, z[of], 0.0), of)
-            spread += tree.sums(np.where(known, t[of], 0.0), of)
-            lost += tree.sums(~known, of)
+            tree.add_to_parents(below, np.where(known, z[of], 0.0), of)
+            tree.add_to_parents(spread, np.where(known, t[of], 0.0), of)
+            tree.add_to_parents(lost, ~known, of)
     return _Upward(z, t, below, spread, lost)
 
 
@@ -149,31 +149,41 @@ def displayed(x: Floats, variance: Floats, tree: Tree, known: Floats | None) -> 
     most = np.broadcast_to(np.inf if known is None else known[:, None], x.shape)
     shown = np.clip(x, 0.0, most)
     for of in tree.depths[1:]:
-        above = tree.parent[of]
-        shown[of] = _shared(x[of], variance[of], most[of], shown, of, tree)
+        parents, family = np.unique(tree.parent[of], return_inverse=True)
+        wanted = shown[parents]
+        if len(parents) == len(of):
+            # Only children are their parents.
+            shown[of] = np.minimum(wanted[family], most[of])
+            continue
+        shown[of] = _shared(x[of], variance[of], most[of], wanted, family)
         # Halving leaves the last digits: they are spread in proportion.
-        sums = tree.sums(shown[of], of)
-        scale = np.divide(shown, sums, out=np.ones_like(sums), where=sums > 0)
-        shown[of] = np.minimum(shown[of] * scale[above], most[of])
+        sums = _of_families(shown[of], family, wanted)
+        scale = np.divide(wanted, sums, out=np.ones_like(sums), where=sums > 0)
+        shown[of] = np.minimum(shown[of] * scale[family], most[of])
     return shown
 
 
-def _shared(
-    x: Floats, variance: Floats, most: Floats, shown: Floats, of: Integers, tree: Tree
-) -> Floats:
+def _of_families(values: Floats, family: Integers, wanted: Floats) -> Floats:
+    """Sums of the children's values by family, in the shape of what is wanted."""
+    total = np.zeros_like(wanted)
+    np.add.at(total, family, values)
+    return total
+
+
+def _shared(x: Floats, variance: Floats, most: Floats, wanted: Floats, family: Integers) -> Floats:
     """The children at the theta of their family, found by halving for all families at once."""
-    above = tree.parent[of]
-    largest = np.zeros_like(shown)
-    np.maximum.at(largest, above, variance)
-    pace = np.divide(variance, largest[above], out=np.ones_like(x), where=largest[above] > 0)
+    largest = np.zeros_like(wanted)
+    np.maximum.at(largest, family, variance)
+    pace = np.divide(variance, largest[family], out=np.ones_like(x), where=largest[family] > 0)
     pace = np.maximum(pace, SLOWEST)
-    reach = (np.abs(x).max() + np.abs(shown).max() + 1.0) / SLOWEST
-    low, high = np.full_like(shown, -reach), np.full_like(shown, reach)
+    reach = (np.abs(x).max() + np.abs(wanted).max() + 1.0) / SLOWEST
+    low, high = np.full_like(wanted, -reach), np.full_like(wanted, reach)
     for _ in range(HALVINGS):
         theta = (low + high) / 2
-        short = tree.sums(np.clip(x + theta[above] * pace, 0.0, most), of) < shown
+        there = np.clip(x + theta[family] * pace, 0.0, most)
+        short = _of_families(there, family, wanted) < wanted
         low, high = np.where(short, theta, low), np.where(short, high, theta)
-    return np.asarray(np.clip(x + high[above] * pace, 0.0, most))
+    return np.asarray(np.clip(x + high[family] * pace, 0.0, most))
 
 
 def _refuse(wrong: Flags, strata: Integers, reason: str) -> None:

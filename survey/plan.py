@@ -19,6 +19,7 @@ from survey.estimator.planned import (
     rounded,
 )
 from survey.estimator.planning import Plan, margin_of, required_epsilon, required_n
+from survey.estimator.power import power, required_n_difference
 from survey.estimator.tradeoff import simulated_grid, tradeoff
 from survey.results.plan_charts import (
     check_ending,
@@ -35,6 +36,12 @@ APART = 0.2
 NARROWEST = 11
 """Characters of a column of margins; a longer heading makes it wider."""
 
+POWER = 0.8
+"""How often a difference shall be found, usually."""
+
+SURE = 0.995
+"""Chances from here on would be rounded to certainty."""
+
 DRAWN = 60
 """Epsilons of a line in the chart."""
 
@@ -48,6 +55,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.command()
 @click.option("--options", "k", default=2, show_default=True, help="Options of the question.")
 @click.option("--share", default=0.5, show_default=True, help="The true share planned for.")
+@click.option("--against", type=float, help="The share in another group: is it found to differ?")
 @click.option("--epsilon", type=float, help="Privacy of the question.")
 @click.option("--n", type=int, help="Reports.")
 @click.option("--margin", type=float, help="Margin of error as a share: 0.03 is 3 points.")
@@ -59,6 +67,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 def plan(
     k: int,
     share: float,
+    against: float | None,
     epsilon: float | None,
     n: int | None,
     margin: float | None,
@@ -69,7 +78,8 @@ def plan(
 ) -> None:
     """Plan a survey: of --epsilon, --n and --margin give two, and the third is found.
 
-    Prints the plan and a table of margins; for generalized randomized response.
+    Prints the plan and a table of margins, with --against also how surely the difference of two
+    groups is found; for generalized randomized response.
     """
     asked: dict[str, Any] = {"k": k, "share": share, "level": level, "population": population}
     for file in (chart, grid):
@@ -80,6 +90,8 @@ def plan(
         checked_n(n, population)
     found = _solved(epsilon, n, margin, asked)
     lines = [*(_plan_lines(found) if found else []), *_table(epsilon, n, found, asked)]
+    if against is not None:
+        lines += ["", *_comparison(epsilon, n, against, asked)]
     if chart is not None:
         write_chart(_chart(found, n, asked), chart)
     if grid is not None:
@@ -141,6 +153,30 @@ def _table(
         p = grr_chances(asked["k"], one).p
         cells = [_points(margin) for margin in table.margin[:, place].tolist()]
         lines.append(f"{one:>8.4g}{p:>8.3f}{_aligned(cells, widths)}")
+    return lines
+
+
+def _comparison(
+    epsilon: float | None, n: int | None, against: float, asked: dict[str, Any]
+) -> list[str]:
+    """Per cent of surveys that find the difference, and the reports with which 80% do."""
+    k, share, significance = asked["k"], asked["share"], 1 - asked["level"]
+    shares = {"share_a": share, "share_b": against, "significance": significance}
+    # A sample's people are few beside everybody's: no correction for a small population.
+    sizes = _sizes(n, None)
+    names = [*(f"n={size:,}" for size in sizes), f"n for {POWER:.0%}"]
+    widths = [max(NARROWEST, len(name) + 2) for name in names]
+    lines = [
+        f"Surveys that find the difference of shares {share:g} and {against:g}, in per cent, with "
+        "n reports of each group:",
+        f"{'epsilon':>8}{'truth':>8}" + _aligned(names, widths),
+    ]
+    for one in _with(EPSILONS, epsilon):
+        needed = required_n_difference(**shares, epsilon=one, k=k, target=POWER).n_a
+        found = [power(size, size, **shares, epsilon=one, k=k).power for size in sizes]
+        cells = [*(f"{100 * chance:.0f}" if chance < SURE else ">99" for chance in found)]
+        cells.append(f"{needed:,}")
+        lines.append(f"{one:>8.4g}{grr_chances(k, one).p:>8.3f}{_aligned(cells, widths)}")
     return lines
 
 

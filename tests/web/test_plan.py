@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from survey.cli import main
 from survey.estimator.planning import margin_of
+from survey.estimator.power import power, required_n_difference
 from survey.estimator.tradeoff import simulated_grid, tradeoff
 from survey.results.plan_charts import grid_specification, tradeoff_specification
 
@@ -57,6 +58,22 @@ def test_the_table_has_a_row_per_epsilon_and_a_column_per_number_of_reports():
     row = next(line for line in found.output.splitlines() if line.startswith("    1.25"))
     expected = [f"±{100 * margin_of(n, epsilon=1.25, k=4, share=0.2).margin:.1f}" for n in sizes]
     assert row.split()[2:] == expected
+
+
+def test_two_groups_are_compared_with_the_chance_to_find_their_difference():
+    found = run("--epsilon", "1", "--n", "500", "--share", "0.2", "--against", "0.4")
+    rows = found.output.split("Surveys that find the difference")[1].splitlines()
+    assert rows[1].split()[2:4] == ["n=100", "n=500"]
+    one = next(row for row in rows if row.startswith("       1 ")).split()
+    assert one[3] == f"{100 * power(500, 500, 0.2, 0.4, epsilon=1).power:.0f}"
+    assert one[-1] == f"{required_n_difference(0.2, 0.4, epsilon=1).n_a:,}"
+    assert one[-2] == ">99"
+
+
+def test_groups_that_do_not_differ_are_not_compared():
+    found = run("--share", "0.2", "--against", "0.2")
+    assert found.exit_code == 1
+    assert "no number of reports tells them apart" in found.output
 
 
 def test_without_any_wish_there_is_the_table():

@@ -13,7 +13,7 @@ from survey.estimator.arguments import checked_arguments
 from survey.estimator.distribution import Histogram
 from survey.estimator.means import Mean
 from survey.estimator.quantiles import Quantiles
-from survey.estimator.shares import EFFECTIVE_RANGE, Proportions
+from survey.estimator.shares import EACH_OPTION, EFFECTIVE_RANGE, Proportions
 
 Disclosure = Literal["show", "caution", "hide"]
 Estimate = Proportions | AnsweredShares | Mean | Histogram | Quantiles
@@ -26,6 +26,10 @@ HIDDEN_WIDTH = 0.30
 
 FEWEST_EFFECTIVE = 30
 """Estimates with fewer effective answers than this for any option are hidden."""
+
+DENSITY = 4 / 3
+"""How many more answers are taken to be near a quantile than if all values were equally frequent:
+between those and a bell that fills the range, where it is about two."""
 
 
 @checked_arguments
@@ -56,10 +60,11 @@ def disclosure(*results: Estimate) -> Disclosure:
 def reports_needed(*results: Proportions | Mean | Histogram | Quantiles) -> int:
     """About how many reports, all together, until these estimates are no longer hidden.
 
-    Each share or mean is taken at the middle of its interval: near 1/2 while little is known,
-    near the estimate later. Of a quantile whose interval is nearly all of the values it is the
-    least that can be needed, often several times too few. Rounded up to two significant digits.
-    For estimates that are hidden the answer is above their n; for any other it says nothing.
+    Each share or mean is taken at the middle of its interval, a share of k that add up to 1 at
+    1/k at most: as if nothing were known while little is, near the estimate later. Where a share
+    is far smaller, far more reports are needed than is said at first, and what is said rises. A
+    quantile is taken as if somewhat more answers were near it than elsewhere. Rounded up to two significant digits. For
+    estimates that are hidden the answer is above their n; for any other it says nothing.
 
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr
@@ -72,24 +77,32 @@ def reports_needed(*results: Proportions | Mean | Histogram | Quantiles) -> int:
 
 
 def _enough(result: Proportions | Mean | Histogram | Quantiles) -> float:
-    if isinstance(result, Histogram | Quantiles):
+    # 2 z SE = HIDDEN_WIDTH
+    reach = (2 * float(ndtri((1 + result.level) / 2)) / HIDDEN_WIDTH) ** 2
+    if isinstance(result, Quantiles):
+        # F rises by DENSITY times HIDDEN_WIDTH over so wide a part of the values.
+        return result.n * max(reach * float(np.max(result.std_error / DENSITY)) ** 2, 1.0)
+    pi = np.minimum(_middle(result), _most_of_the_least(result))
+    if isinstance(result, Histogram):
         # Widths fall as 1/sqrt(n) at best, and effective answers grow as n.
-        width, effective = _widest(result) / HIDDEN_WIDTH, 0.0
-        if isinstance(result, Histogram):
-            pi = _middle(result)
-            effective = float(np.max(FEWEST_EFFECTIVE * result.std_error**2 / (pi * (1 - pi))))
-        return result.n * max(width**2, effective, 1.0)
-    pi, variance = _middle(result), _one_report(result)
-    z = float(ndtri((1 + result.level) / 2))
+        effective = float(np.max(FEWEST_EFFECTIVE * result.std_error**2 / (pi * (1 - pi))))
+        return result.n * max((_widest(result) / HIDDEN_WIDTH) ** 2, effective, 1.0)
+    variance = _one_report(result)
     return max(
-        # 2 z SE = HIDDEN_WIDTH
-        (2 * z / HIDDEN_WIDTH) ** 2 * float(np.max(variance)),
+        reach * float(np.max(variance)),
         # pi(1-pi)/SE^2 = FEWEST_EFFECTIVE
         FEWEST_EFFECTIVE * float(np.max(variance / (pi * (1 - pi)))),
         # Widths fall as 1/sqrt(n) at best; this counts intervals wider than the formula's.
         result.n * (_widest(result) / HIDDEN_WIDTH) ** 2,
         float(result.n),
     )
+
+
+def _most_of_the_least(result: Proportions | Mean | Histogram) -> float:
+    """What the smallest of its shares can be at most: 1/k of k that add up to 1."""
+    if isinstance(result, Mean) or getattr(result, "mle_method", "") == EACH_OPTION:
+        return 1.0
+    return 1 / result.estimate.size
 
 
 def _one_report(result: Proportions | Mean) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

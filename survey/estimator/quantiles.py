@@ -30,6 +30,7 @@ class Quantiles(Result):
     share        the asked shares
     estimate     the least value with at least that share of answers at or below it, read from the
                  shown distribution (`method`)
+    std_error    of the share of answers at or below the estimate, or below it where that is all
     conf_low     ends of the interval of each quantile alone, values of the grid; `estimate` lies
     conf_high    between them. They can be equal: a quantile is one of finitely many values
     bounded      whether the interval leaves out at least one end of the values
@@ -43,6 +44,7 @@ class Quantiles(Result):
 
     share: Floats
     estimate: Floats
+    std_error: Floats
     conf_low: Floats
     conf_high: Floats
     bounded: NDArray[np.bool_]
@@ -93,6 +95,7 @@ def quantiles(
     return Quantiles(
         share=asked,
         estimate=found.values[middle],
+        std_error=np.array([curve.error(int(at)) for at in middle]),
         conf_low=found.values[low],
         conf_high=found.values[high],
         bounded=bounded,
@@ -145,6 +148,10 @@ class Curve:
         mirrored = [self.last - 1 - x for x in reversed(coarse)]
         beyond = self._first(mirrored, lambda x: self._at(self.last - 1 - x).low < share)
         return low, self.last - beyond
+
+    def error(self, place: int) -> float:
+        """The standard error of F there; of the value before the last, where F is 1."""
+        return self._at(min(place, self.last - 1)).std_error
 
     def _look(self, places: list[int]) -> None:
         new = [place for place in places if place not in self.known]

@@ -13,8 +13,10 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import hypothesis
@@ -29,6 +31,7 @@ from survey.questionnaire.native import load
 from survey.research.accounts import Passwords
 from survey.settings import Caps, Settings
 from survey.store import PublishedSurvey, Store, open_store
+from tests.store.databases import PostgresqlServer
 
 # No clock and no memory of earlier runs decides whether a property test passes.
 hypothesis.settings.register_profile(
@@ -108,9 +111,33 @@ def long_unless(every_run: Container[object], values: Iterable[object]) -> list[
     ]
 
 
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresqlServer]:
+    """A real server, started once; the extra `test` brings it, so that nothing is skipped."""
+    # Not among pytest's own: another run that starts takes the server's user its way there.
+    with TemporaryDirectory(prefix="survey-postgresql-") as directory:
+        server = PostgresqlServer(Path(directory))
+        yield server
+        server.server.cleanup()
+
+
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def sqlite_settings(tmp_path: Path) -> Settings:
     return Settings(secret=SECRET, database=f"sqlite:///{tmp_path / 'survey.db'}", password_cost=1)
+
+
+@pytest.fixture
+def postgresql_settings(
+    sqlite_settings: Settings, postgresql: PostgresqlServer
+) -> Iterator[Settings]:
+    url = postgresql.fresh()
+    yield replace(sqlite_settings, database=url)
+    postgresql.drop(url)
+
+
+@pytest.fixture
+def settings(sqlite_settings: Settings) -> Settings:
+    return sqlite_settings
 
 
 @pytest.fixture
@@ -174,8 +201,8 @@ def serve(settings: Settings, store: Store) -> Iterator[Callable[..., str]]:
     """Start `survey serve` over the test's own database; returns its address."""
     running: list[subprocess.Popen[str]] = []
 
-    def start(*options: str, **variables: str) -> str:
-        port = free_port()
+    def start(*options: str, port: int | None = None, **variables: str) -> str:
+        port = port or free_port()
         url = f"http://127.0.0.1:{port}"
         environment = {
             **os.environ,

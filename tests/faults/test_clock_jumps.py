@@ -1,0 +1,81 @@
+"""A clock that jumps by hours and days, both ways: reports, releases and sign-in go on."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from survey.archive import check
+from survey.collect.publication import publish
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from survey.store import PublishedSurvey, Store
+from tests.conftest import SMALL, TODAY, wait_until
+from tests.faults.load import Load
+from tests.faults.reports import check_each_is_there_once
+from tests.store.databases import KINDS
+
+JUMPS = ("+1h", "-1h", "+3d", "-3d", "+400d", "-400d", "+0")
+
+
+def faked_clock(file: Path) -> dict[str, str]:
+    """What makes a process read its clock from a file; the running clock of waits stays."""
+    if shutil.which("faketime") is None:
+        pytest.skip("no faketime on the path")
+    # The program says by itself where its library lies.
+    show = subprocess.run(
+        ["faketime", "-f", "+0", "printenv", "LD_PRELOAD"], capture_output=True, text=True
+    )
+    return {
+        "LD_PRELOAD": show.stdout.strip(),
+        "FAKETIME_TIMESTAMP_FILE": str(file),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> Path:
+    """A file that tells how far the clock is off."""
+    file = tmp_path / "clock"
+    file.write_text("+0")
+    return file
+
+
+def jump(clock: Path, by: str) -> None:
+    new = clock.with_suffix(".new")
+    new.write_text(by)
+    new.replace(clock)
+
+
+@pytest.fixture
+def daily(store: Store) -> PublishedSurvey:
+    """The small survey, with the day of its release kept: it shows which clock the server had."""
+    definition = load(f'bucket = "day"\n{SMALL}'.encode(), "small.toml", Caps())
+    return publish(store, definition, TODAY)
+
+
+@pytest.mark.parametrize("settings", KINDS, indirect=True)
+def test_a_clock_that_jumps_under_load_loses_nothing_and_stops_no_release(
+    serve, store, daily, clock
+):
+    variables = {"SURVEY_RELEASE_SECONDS": "1", **faked_clock(clock)}
+    port = int(serve("--workers", "2", **variables).rpartition(":")[2])
+    with Load(daily, [port]) as reports:
+        for by in JUMPS:
+            reports.wait_for(40)
+            released = store.released(daily.key)
+            jump(clock, by)
+            reports.wait_for(40)
+            wait_until(lambda released=released: store.released(daily.key) > released, 30)
+    assert reports.statuses.keys() == {201}
+    assert reports.broken == 0
+    days = [date.fromisoformat(day) for _, day in store.tallies(daily.key)]
+    assert max(days) - min(days) >= timedelta(days=800), "the server's clock did not jump"
+    check_each_is_there_once(store, daily, reports.acknowledged, reports.unsure)
+    with store.snapshot() as snapshot:
+        assert check(snapshot).mistakes == ()

@@ -1,0 +1,88 @@
+"""A database server that loses its processes under load: nothing acknowledged goes with them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from survey.archive import check
+from tests.conftest import wait_until
+from tests.faults.load import Load
+from tests.faults.processes import children_of
+from tests.faults.reports import check_each_is_there_once
+from tests.store.databases import KINDS, PostgresqlServer
+
+TERMINATE = """
+SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+WHERE pid <> pg_backend_pid() AND datname = %s AND application_name = 'survey'
+"""
+
+pytestmark = pytest.mark.parametrize("settings", KINDS[1:], indirect=True)
+
+
+def check_nothing_is_lost(store, survey, load: Load) -> None:
+    check_each_is_there_once(store, survey, load.acknowledged, load.unsure)
+    with store.snapshot() as snapshot:
+        assert check(snapshot).mistakes == ()
+
+
+@pytest.mark.parametrize("times", [5, pytest.param(100, marks=pytest.mark.long)])
+def test_backends_that_are_terminated_under_load_lose_nothing(
+    serve, store, small, settings, postgresql, times
+):
+    port = int(serve("--workers", "2").rpartition(":")[2])
+    with Load(small, [port]) as load:
+        load.wait_for(50)
+        terminated = 0
+        for _ in range(times):
+            with postgresql.administrator() as connection:
+                name = postgresql.name(settings.database)
+                terminated += connection.execute(TERMINATE, [name]).fetchone()[0]
+            load.wait_for(20)
+    assert terminated >= times
+    # Whoever shared a commit with a cut connection is told to come again, and nothing else.
+    assert load.statuses.keys() <= {201, 503}
+    check_nothing_is_lost(store, small, load)
+
+
+def kill_postmaster(server: PostgresqlServer) -> None:
+    """SIGKILL to the server's first process; its others end when they notice."""
+    postmaster = int(Path(server.server.pgdata, "postmaster.pid").read_text().split()[0])
+    others = children_of(postmaster)
+    os.kill(postmaster, signal.SIGKILL)
+    wait_until(lambda: not any(is_running(pid) for pid in [postmaster, *others]), 60)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.long)])
+def test_a_killed_database_server_that_comes_back_is_used_again(
+    serve, store, small, postgresql, times
+):
+    port = int(serve("--workers", "2").rpartition(":")[2])
+    with Load(small, [port]) as load:
+        load.wait_for(50)
+        for _ in range(times):
+            kill_postmaster(postgresql)
+            refused = load.statuses[503]
+            wait_until(lambda refused=refused: load.statuses[503] > refused, 30)
+            time.sleep(0.5)
+            postgresql.start_again()
+            load.wait_for(50)
+    assert load.statuses.keys() <= {201, 503}
+    check_nothing_is_lost(store, small, load)
+    (process,) = serve.processes
+    process.terminate()
+    said = process.communicate(timeout=60)[0]
+    assert process.returncode == 0
+    assert "reports are refused for now" in said

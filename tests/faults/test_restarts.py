@@ -1,0 +1,61 @@
+"""Servers that are stopped and started again while reports come in, one after the other."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from survey.archive import check
+from tests.conftest import wait_until
+from tests.faults.load import Load
+from tests.faults.processes import children_of, is_worker
+from tests.faults.reports import check_each_is_there_once
+
+
+def workers_of(pid: int) -> set[int]:
+    return {child for child in children_of(pid) if is_worker(child)}
+
+
+def check_nothing_is_lost(store, survey, load: Load) -> None:
+    # A server that stops answers all that it has taken: only a connection that it had not
+    # accepted breaks, and what was sent over that one is not stored.
+    assert load.statuses.keys() <= {201, 503}
+    check_each_is_there_once(store, survey, load.acknowledged, load.unsure)
+    with store.snapshot() as snapshot:
+        assert check(snapshot).mistakes == ()
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(20, marks=pytest.mark.long)])
+def test_servers_restarted_in_turn_under_load_lose_nothing_and_end_with_exit_0(
+    serve, store, small, rounds
+):
+    ports = [int(serve("--workers", "2").rpartition(":")[2]) for _ in range(2)]
+    with Load(small, ports) as load:
+        load.wait_for(100)
+        for _ in range(rounds):
+            for place in range(len(ports)):
+                old = serve.processes[place]
+                old.terminate()
+                old.communicate(timeout=60)
+                assert old.returncode == 0
+                load.wait_for(50)
+                serve("--workers", "2", port=ports[place])
+                serve.processes[place] = serve.processes.pop()
+                load.wait_for(50)
+    check_nothing_is_lost(store, small, load)
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.long)])
+def test_workers_that_are_renewed_under_load_lose_nothing(serve, store, small, times):
+    port = int(serve("--workers", "2").rpartition(":")[2])
+    (server,) = serve.processes
+    with Load(small, [port]) as load:
+        for _ in range(times):
+            load.wait_for(50)
+            before = workers_of(server.pid)
+            server.send_signal(signal.SIGHUP)
+            wait_until(lambda before=before: not before & workers_of(server.pid), 60)
+            load.wait_for(50)
+    assert server.poll() is None
+    check_nothing_is_lost(store, small, load)

@@ -14,7 +14,7 @@ from survey.collect.publication import publish
 from survey.questionnaire.native import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store
-from tests.conftest import SMALL, TODAY, wait_until
+from tests.conftest import SMALL, TODAY, long_unless, wait_until
 from tests.faults.load import Load
 from tests.faults.reports import check_each_is_there_once
 from tests.store.databases import KINDS
@@ -59,7 +59,7 @@ def daily(store: Store) -> PublishedSurvey:
     return publish(store, definition, TODAY)
 
 
-@pytest.mark.parametrize("settings", KINDS, indirect=True)
+@pytest.mark.parametrize("settings", long_unless(KINDS[:1], KINDS), indirect=True)
 def test_a_clock_that_jumps_under_load_loses_nothing_and_stops_no_release(
     serve, store, daily, clock
 ):

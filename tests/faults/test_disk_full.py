@@ -15,11 +15,8 @@ from survey.settings import Settings
 from tests.conftest import SECRET
 from tests.faults.reports import check_each_is_there_once, new_body, send
 
-CYCLES = 10
 EACH = 40
 """Reports sent in every phase of a cycle."""
-
-pytestmark = pytest.mark.long
 
 
 @pytest.fixture
@@ -52,13 +49,14 @@ def fill_up(ballast: Path) -> None:
                 continue
 
 
+@pytest.mark.parametrize("cycles", [1, pytest.param(10, marks=pytest.mark.long)])
 def test_a_disk_that_is_full_ten_times_loses_nothing_and_recovers_by_itself(
-    serve, store, small, disk
+    serve, store, small, disk, cycles
 ):
     ballast, acknowledged, refused = disk / "ballast", [], 0
     port = int(serve().rpartition(":")[2])
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
-        for _ in range(CYCLES):
+        for _ in range(cycles):
             fill_up(ballast)
             waiting = []
             for _ in range(EACH):
@@ -76,7 +74,7 @@ def test_a_disk_that_is_full_ten_times_loses_nothing_and_recovers_by_itself(
             for body in [*waiting, *(new_body(small) for _ in range(EACH))]:
                 assert send(connection, small, body).status == 201
                 acknowledged.append(body)
-    assert refused >= CYCLES, "the disk was never full"
+    assert refused >= cycles, "the disk was never full"
     check_each_is_there_once(store, small, acknowledged, 0)
     with store.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()
@@ -86,4 +84,4 @@ def test_a_disk_that_is_full_ten_times_loses_nothing_and_recovers_by_itself(
     assert "reports are refused for now" in said
     assert "disk is full" in said
     # Once in a while, not once for each report: the log may lie on the same disk.
-    assert said.count("refused for now") <= CYCLES
+    assert said.count("refused for now") <= cycles

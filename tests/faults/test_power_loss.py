@@ -16,15 +16,12 @@ from tests.conftest import wait_until
 from tests.faults.processes import children_of, is_worker
 from tests.faults.reports import new_body, send
 
-REPORTS = 200
 SEEN = "trace=fsync,fdatasync,sendto,sendmsg,write,writev"
 
 ACKNOWLEDGED = re.compile(r'"HTTP/1\.1 201')
 SYNCED = r"f(?:data)?sync"
 ON_DISK = re.compile(rf"{SYNCED}\(\d+<[^>]*survey\.db-wal>\)\s+= 0|{SYNCED} resumed.*= 0")
 """The log of the database is on the disk; one call, or the end of one that another interrupted."""
-
-pytestmark = pytest.mark.long
 
 
 @contextmanager
@@ -49,15 +46,16 @@ def watched(pid: int, seen: Path) -> Iterator[None]:
             watcher.wait(20)
 
 
+@pytest.mark.parametrize("reports", [40, pytest.param(1000, marks=pytest.mark.long)])
 def test_every_acknowledgement_leaves_after_its_report_is_on_the_disk(
-    serve, store, small, tmp_path
+    serve, store, small, tmp_path, reports
 ):
     port = int(serve().rpartition(":")[2])
     (worker,) = (pid for pid in children_of(serve.processes[0].pid) if is_worker(pid))
     seen = tmp_path / "seen"
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     with closing(connection), watched(worker, seen):
-        for _ in range(REPORTS):
+        for _ in range(reports):
             # One after the other: between two answers there is one report to be written.
             assert send(connection, small, new_body(small)).status == 201
     order = [
@@ -65,7 +63,7 @@ def test_every_acknowledgement_leaves_after_its_report_is_on_the_disk(
         for line in seen.read_text(errors="replace").splitlines()
         if ACKNOWLEDGED.search(line) or ON_DISK.search(line)
     ]
-    assert order.count("answer") == REPORTS
+    assert order.count("answer") == reports
     for before, after in zip(["answer", *order], order, strict=False):
         assert (before, after) != ("answer", "answer"), "an answer before its report was written"
     assert order[0] == "disk"

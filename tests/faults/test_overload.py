@@ -1,0 +1,65 @@
+"""Ten times the devices that a server is measured with: refused politely, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import Counter
+
+import pytest
+
+from survey.archive import check
+from tests.faults.reports import check_each_is_there_once, new_body
+
+DEVICES = 640
+
+STATUS = re.compile(rb"HTTP/1\.1 (\d{3})")
+LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
+RETRY = re.compile(rb"\r\nretry-after: [1-9]", re.IGNORECASE)
+
+
+async def device(port: int, survey, until: float, seen: Counter[str], acknowledged: list[bytes]):
+    """One connection that sends a report after the other, the same again when it is refused."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    body = new_body(survey)
+    while time.monotonic() < until:
+        writer.write(
+            b"POST /s/%b/reports HTTP/1.1\r\nHost: survey\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n%b" % (survey.slug.encode(), len(body), body)
+        )
+        head = await reader.readuntil(b"\r\n\r\n")
+        status = int(STATUS.match(head)[1])
+        await reader.readexactly(int(LENGTH.search(head)[1]))
+        seen[str(status)] += 1
+        if status == 201:
+            acknowledged.append(body)
+            body = new_body(survey)
+        elif RETRY.search(head):
+            seen["come again"] += 1
+    writer.close()
+
+
+@pytest.mark.parametrize("seconds", [4, pytest.param(60, marks=pytest.mark.long)])
+def test_ten_times_the_devices_are_answered_or_told_when_to_come_again(
+    serve, store, small, seconds
+):
+    port = int(serve("--workers", "2").rpartition(":")[2])
+    seen: Counter[str] = Counter()
+    acknowledged: list[bytes] = []
+
+    async def everybody() -> None:
+        until = time.monotonic() + seconds
+        # A connection that breaks ends the test with its error.
+        await asyncio.gather(
+            *(device(port, small, until, seen, acknowledged) for _ in range(DEVICES))
+        )
+
+    asyncio.run(everybody())
+    assert seen.keys() <= {"201", "503", "come again"}
+    assert seen["503"] == seen["come again"]
+    assert len(acknowledged) >= DEVICES
+    check_each_is_there_once(store, small, acknowledged, 0)
+    with store.snapshot() as snapshot:
+        assert check(snapshot).mistakes == ()
+    assert serve.processes[0].poll() is None

@@ -99,6 +99,21 @@ class Case:
         ]
 
 
+def wrk(url: str, connections: int, seconds: int, arguments: Sequence[str]) -> dict[str, Any]:
+    """The figures of a load: reports of (definition, codes, length), or the url alone."""
+    run = subprocess.run(
+        [
+            *("wrk", "-t", "2", "-c", str(connections), "-d", f"{seconds}s"),
+            *("--timeout", "30s", "-s", str(LOAD), url, *(["--", *arguments] if arguments else [])),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
+    return found
+
+
 @dataclass
 class Running:
     """A case whose server runs, and the figures of its rounds."""
@@ -110,17 +125,8 @@ class Running:
 
     def load(self, connections: int, seconds: int) -> None:
         path = "/healthz" if self.case.what == NOOP else "/s/load/reports"
-        arguments = [] if self.case.what == NOOP else ["--", *self.arguments]
-        run = subprocess.run(
-            [
-                *("wrk", "-t", "2", "-c", str(connections), "-d", f"{seconds}s"),
-                *("--timeout", "30s", "-s", str(LOAD), f"{self.url}{path}", *arguments),
-            ],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        self.rounds.append(json.loads(run.stdout.splitlines()[-1]))
+        arguments = [] if self.case.what == NOOP else self.arguments
+        self.rounds.append(wrk(f"{self.url}{path}", connections, seconds, arguments))
 
     def median(self, figure: str) -> float:
         return statistics.median(each[figure] for each in self.rounds)

@@ -168,7 +168,8 @@ def _comparison(
     widths = [max(NARROWEST, len(name) + 2) for name in names]
     lines = [
         f"Surveys that find the difference of shares {share:g} and {against:g}, in per cent, with "
-        "n reports of each group:",
+        "n reports",
+        "of each group of a large population:",
         f"{'epsilon':>8}{'truth':>8}" + _aligned(names, widths),
     ]
     for one in _with(EPSILONS, epsilon):

@@ -10,12 +10,8 @@ from survey.estimator.dirichlet import Posterior, dirichlet_mean
 from survey.estimator.distribution import Cumulative, Histogram, cdf, histogram
 from survey.estimator.finite import FiniteShares, finite_shares
 from survey.estimator.fit import ChannelFit, channel_fit
-from survey.estimator.hierarchy import (
-    Consistent,
-    consistent,
-    consistent_proportions,
-    consistent_shares,
-)
+from survey.estimator.hierarchy import Consistent, consistent, consistent_shares
+from survey.estimator.hierarchy_reports import consistent_proportions
 from survey.estimator.independence import Independence, independence
 from survey.estimator.joint_counts import joint_counts
 from survey.estimator.lie_detector import LieDetector, lie_detector

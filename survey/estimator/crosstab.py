@@ -129,7 +129,8 @@ def crosstab(
     seen and an end moved out where reports are skewed; for each cell alone, not simultaneous.
     Coverage at .95, simulated for tables from 2 x 2 to 5 x 5, epsilon .5 to 4, shares from 0
     (`tests/estimator/test_crosstab.py`): .956 on average, at least .93 for n of 500 and more; it
-    falls to .91 for n = 50 and for cells that hardly a report names.
+    falls to .91 for n = 50 and for cells that hardly a report names. Above epsilon 6 a cell that
+    is truly 0 was covered .89 (n = 500): a single wrong report already tells against 0.
 
     Valid when the devices randomized each question independently, and respondents answered
     truthfully and independently. Sources: Warner 1965; van den Hout and van der Heijden 2002

@@ -12,7 +12,6 @@ from scipy.special import ndtri
 from survey.errors import DesignError
 from survey.estimator.arguments import checked_arguments
 from survey.estimator.counts import LARGEST_NUMBER, checked_level
-from survey.estimator.reading import AnyChannel, reading, tally
 from survey.estimator.result import Result
 from survey.estimator.tree import ROOT, Tree, displayed, least_squares
 
@@ -135,53 +134,6 @@ def consistent_shares(
     )
     names = ("estimate", "std_error", "conf_low", "conf_high", "display")
     return Consistent(**{name: getattr(totals, name) / people for name in names}, level=level)
-
-
-@checked_arguments
-def consistent_proportions(
-    counts: ArrayLike,
-    channel: AnyChannel,
-    parents: Sequence[int],
-    populations: ArrayLike,
-    *,
-    n: ArrayLike | None = None,
-    level: float = 0.95,
-) -> Consistent:
-    """`consistent_shares` from reports: every stratum has reports of its own, or none.
-
-    `counts`, shape (strata, counted), has a row as `channel.count` makes it for each stratum, of
-    zeros where it was not asked; `n`, shape (strata,), only where counts do not tell it.
-
-    A stratum's error is that of its share as the whole tree fits it, x, drawn towards 1/2 by z^2
-    reports: s^2 = Var((n x + z^2/2)/(n + z^2))/n. The fit is made with the strata's own shares
-    first, then with the fitted ones, so that a stratum's weight hardly depends on its own noise.
-    Coverage at .95, simulated (two trees of 8 and 26 strata, 50 to 1,000 reports in each, k 2 and
-    4, epsilon .5 to 8, shares 0, .01, .03, .1, .5 and mixed): least .93, mean .97, bias below
-    2.5 of its simulated standard errors.
-
-    Raises what `consistent_shares` and the counts of this channel raise.
-
-    >>> from survey.mechanism import grr
-    >>> counts = [[100, 100], [40, 60], [45, 15]]
-    >>> found = consistent_proportions(counts, grr(2, "3/4"), [-1, 0, 0], [1000, 600, 400])
-    >>> found.estimate[:, 0].round(3).tolist(), found.std_error[:, 0].round(3).tolist()
-    ([0.538, 0.257, 0.959], [0.051, 0.08, 0.104])
-    """
-    z2 = float(ndtri((1 + checked_level(level)) / 2)) ** 2
-    read, sorted_reports = reading(channel), tally(counts, channel, n)
-    # Reports that bear on each share, shape (strata, options or 1).
-    bearing = sorted_reports.reports.sum(axis=1).astype(np.float64)
-    asked = bearing > 0
-    some = np.where(asked, bearing, 1.0)
-    means = (sorted_reports.reports * read.values).sum(axis=1) / some
-    y = np.where(asked, means, np.nan)
-    x = np.where(asked, means, 0.5)
-    for _ in range(2):
-        drawn = np.clip((some * np.clip(x, 0.0, 1.0) + z2 / 2) / (some + z2), 0.0, 1.0)
-        error = np.where(asked, np.sqrt(read.moments.variance(drawn) / some), np.nan)
-        found = consistent_shares(y, error, parents, populations, level=level)
-        x = found.estimate
-    return found
 
 
 def checked_populations(populations: ArrayLike, parent: Integers) -> Floats:

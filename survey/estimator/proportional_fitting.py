@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +26,14 @@ TOLERANCE = 1e-10
 MOST_ROUNDS = 10_000
 """Rounds over all margins after which fitting gives up; a dozen are usual."""
 
+ROUNDS_ALONE = 100
+"""Rounds after which Newton's steps help: where a few small cells tie strong ones together."""
+
+HALVINGS = 40
+
+MOST_CATEGORIES = 1_000
+"""Categories of all margins up to which there are such steps; each solves that many equations."""
+
 AGREEMENT = 1e-6
 """Totals of different margins may differ by this part: rounding of published figures."""
 
@@ -36,12 +45,21 @@ class Margin:
     axes: tuple[int, ...]
     totals: Floats
 
+    def shares(self) -> Margin:
+        """The same as shares of the total."""
+        return Margin(self.axes, self.totals / self.totals.sum())
+
     def of(self, table: Floats | Integers) -> Floats:
         """The table's own margin over the same axes."""
         others = tuple(axis for axis in range(table.ndim) if axis not in self.axes)
         return np.asarray(table.sum(axis=others), dtype=np.float64)
 
-    def spread(self, margin: Floats, axes: int) -> Floats:
+    def places(self, shape: tuple[int, ...]) -> Integers:
+        """Which of the margin's categories, in C order, each cell in C order is in."""
+        numbers = np.arange(self.totals.size).reshape(self.totals.shape)
+        return np.broadcast_to(self.spread(numbers, len(shape)), shape).ravel()
+
+    def spread(self, margin: Floats | Integers, axes: int) -> Any:
         """A margin in the shape that multiplies a table of so many axes."""
         shape = [1] * axes
         for axis, size in zip(self.axes, margin.shape, strict=True):
@@ -71,16 +89,48 @@ def fitted(seed: ArrayLike, margins: Margins) -> Floats:
     total = float(known[0].totals.sum())
     # A total of many powers of ten beside the seed would lose digits in the first round only.
     table = table * (total / table.sum())
-    for _ in range(MOST_ROUNDS):
+    for done in range(MOST_ROUNDS):
         for margin in known:
             table = np.asarray(table * margin.spread(_factors(margin, table), table.ndim))
         if _farthest(known, table) <= TOLERANCE * total:
             return table
+        if done >= ROUNDS_ALONE and sum(margin.totals.size for margin in known) <= MOST_CATEGORIES:
+            table = stepped(known, table)
     raise DesignError(
         f"fitting to the margins did not converge in {MOST_ROUNDS:,} rounds: they are missed by "
         f"{_farthest(known, table):.3g}; cells without reports may leave no table with these "
         "margins: merge categories"
     )
+
+
+def stepped(known: list[Margin], table: Floats) -> Floats:
+    """One step of Newton's method towards the same table.
+
+    The fitted table is seed exp(sum of u_a), a the categories a cell is in, with the u that
+    maximize g(u) = sum m_a u_a - sum of cells. Its gradient is what the margins miss, its Hessian
+    minus the sums of cells that lie in a and b. The step is halved until g grows.
+    """
+    places = [margin.places(table.shape) for margin in known]
+    starts = np.cumsum([0, *(margin.totals.size for margin in known)])
+    cells = table.ravel()
+    missed = np.concatenate([(m.totals - m.of(table)).ravel() for m in known])
+    totals = np.concatenate([margin.totals.ravel() for margin in known])
+    H = np.zeros((starts[-1], starts[-1]))
+    for i, rows in enumerate(places):
+        for j, columns in enumerate(places):
+            shape = known[i].totals.size, known[j].totals.size
+            both = np.bincount(rows * shape[1] + columns, cells, shape[0] * shape[1])
+            H[starts[i] : starts[i + 1], starts[j] : starts[j + 1]] = both.reshape(shape)
+    step = np.linalg.lstsq(H, missed, rcond=1e-12)[0]
+    change = np.zeros(cells.size)
+    for start, rows in zip(starts, places, strict=False):
+        change += step[start + rows]
+    for halved in 0.5 ** np.arange(HALVINGS):
+        with np.errstate(over="ignore"):
+            moved = cells * np.exp(halved * change)
+        if halved * (totals @ step) > moved.sum() - cells.sum():
+            return np.asarray(moved.reshape(table.shape))
+    return table
 
 
 def checked_margins(margins: Margins, shape: tuple[int, ...]) -> list[Margin]:

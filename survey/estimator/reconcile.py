@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
+from scipy.stats import chi2
 
 from survey.errors import DesignError
 from survey.estimator.arguments import checked_arguments
@@ -17,6 +19,9 @@ from survey.estimator.result import Result
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+ROUNDING = 1e-10
+"""A variance below this part of what it was before, or of the largest, is rounding."""
 
 FLOOR = 1e-6
 """The displayed table is fitted from at least this share: one of 0 could never grow."""
@@ -31,10 +36,12 @@ class Reconciled(Result):
 
     estimate     constrained least squares: has the margins, may be negative
     std_error    of `estimate`; never above that of the table alone, but for rounding
-    conf_low     ends of the interval, within what the margins allow: from 0 to the smallest margin
-    conf_high    the cell is in
+    conf_low     ends of the interval, within what the margins allow: at least 0 and what two
+    conf_high    margins leave no other cell for, at most the smallest margin the cell is in
     display      not negative and with the margins: proportional fitting of what is above 0
     covariance   of the estimates in C order, shape (cells, cells)
+    agreement    p-value of the chi-square test that the table before has these margins: where it
+                 is tiny, the margins are those of other people, or the answers are not true
     """
 
     estimate: Floats
@@ -43,6 +50,7 @@ class Reconciled(Result):
     conf_high: Floats
     display: Floats
     covariance: Floats
+    agreement: float
     level: float
 
     @property
@@ -89,47 +97,80 @@ def reconciled(
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """A table x with its margins, x = kept table + constants; `most` is what margins allow."""
+    """A table x with its margins, x = kept table + constants; these allow `least` to `most`."""
 
     x: Floats
     error: Floats
     covariance: Floats
+    agreement: float
     kept: Floats
     display: Floats
+    least: Floats
     most: Floats
 
     @property
     def inside(self) -> Floats:
         """The possible table next to x, around which intervals are made: none has no width."""
-        return np.asarray(np.clip(self.x, 0.0, self.most))
+        return np.asarray(np.clip(self.x, self.least, self.most))
 
     def result(self, low: Floats, high: Floats, level: float) -> Reconciled:
         """With these ends, clipped to what is possible."""
-        low, high = (np.clip(end, 0.0, self.most) for end in (low, high))
-        return Reconciled(self.x, self.error, low, high, self.display, self.covariance, level)
+        low, high = (np.clip(end, self.least, self.most) for end in (low, high))
+        return Reconciled(
+            estimate=self.x,
+            std_error=self.error,
+            conf_low=low,
+            conf_high=high,
+            display=self.display,
+            covariance=self.covariance,
+            agreement=self.agreement,
+            level=level,
+        )
 
 
 def moved_to(known: list[Margin], table: Floats, V: Floats) -> Moved:
     """The table nearest to this one, in the metric of V, that has the known margins."""
     A, b = _constraints(known, table.shape)
-    gain = V @ A.T @ np.linalg.pinv(A @ V @ A.T, rcond=1e-10, hermitian=True)
-    x = table.ravel() - gain @ (A @ table.ravel() - b)
+    missed = A @ table.ravel() - b
+    values, vectors = np.linalg.eigh(A @ V @ A.T)
+    free = values > ROUNDING * values[-1]
+    along_free = vectors[:, free] / np.sqrt(values[free])
+    gain = V @ A.T @ along_free @ along_free.T
+    x = table.ravel() - gain @ missed
     _check_met(A @ x, b)
     covariance = V - gain @ A @ V
-    covariance = (covariance + covariance.T) / 2
     x = x.reshape(table.shape)
-    error = np.sqrt(np.maximum(np.diag(covariance), 0.0)).reshape(table.shape)
+    error = error_of((covariance + covariance.T) / 2, V).reshape(table.shape)
     floor = np.maximum(FLOOR * float(known[0].totals.sum()), FLOOR_OF_ERROR * error)
     return Moved(
         x=x,
         error=error,
-        covariance=covariance,
+        covariance=(covariance + covariance.T) / 2,
+        agreement=float(chi2.sf(np.sum((along_free.T @ missed) ** 2), max(int(free.sum()), 1))),
         kept=np.eye(table.size) - gain @ A,
         display=fitted(np.maximum(x, floor), {m.axes: m.totals for m in known}),
+        least=_least(known, x.shape),
         most=reduce(
             np.minimum, [np.broadcast_to(m.spread(m.totals, x.ndim), x.shape) for m in known]
         ),
     )
+
+
+def _least(known: list[Margin], shape: tuple[int, ...]) -> Floats:
+    """Cells that are in both categories of two margins: at least m_a + m_b - total (Frechet)."""
+    total = float(known[0].totals.sum())
+    least = np.zeros(shape)
+    for one, other in combinations(known, 2):
+        if not set(one.axes) & set(other.axes):
+            both = one.spread(one.totals, len(shape)) + other.spread(other.totals, len(shape))
+            least = np.maximum(least, both - total)
+    return np.where(least > ROUNDING * total, least, 0.0)
+
+
+def error_of(covariance: Floats, before: Floats) -> Floats:
+    """Standard errors of cells; 0 of those that the margins determine, but for rounding."""
+    variance = np.diag(covariance)
+    return np.asarray(np.sqrt(np.where(variance > ROUNDING * np.diag(before), variance, 0.0)))
 
 
 def _checked_covariance(covariance: ArrayLike, cells: int) -> Floats:
@@ -145,10 +186,16 @@ def _checked_covariance(covariance: ArrayLike, cells: int) -> Floats:
 
 
 def _constraints(known: list[Margin], shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """A and b: a row for each category of each margin."""
+    """A and b: a row for each category of each margin, and for each cell that must be 0.
+
+    Shares that are not negative and add up to 0 are all 0.
+    """
     unit = np.eye(int(np.prod(shape))).reshape(-1, *shape)
     rows = [np.stack([margin.of(one).ravel() for one in unit], axis=1) for margin in known]
-    return np.concatenate(rows), np.concatenate([margin.totals.ravel() for margin in known])
+    totals = [margin.totals.ravel() for margin in known]
+    A, b = np.concatenate(rows), np.concatenate(totals)
+    nobody = unit.reshape(len(unit), -1)[(A[b == 0] > 0).any(axis=0)]
+    return np.concatenate([A, nobody]), np.concatenate([b, np.zeros(len(nobody))])
 
 
 def _check_met(found: Floats, b: Floats) -> None:

@@ -77,6 +77,7 @@ def covered(seen: Seen, draw: Callable[[], tuple[Floats, Floats, Floats]]) -> No
         seen.inside.append(np.mean(hits, axis=0))
 
 
+RARE = np.array([[0.01, 0.01, 0.01], [0.01, 0.01, 0.01], [0.01, 0.01, 0.92]])
 TABLES = (
     np.array([[0.01, 0.29], [0.3, 0.4]]),
     np.array([[0.3, 0.1, 0.1], [0.05, 0.25, 0.05], [0.0, 0.05, 0.1]]),
@@ -127,8 +128,8 @@ def conditions(rng: Generator, seen: Seen) -> None:
 
 
 def margins(rng: Generator, seen: Seen) -> None:
-    for epsilon, n in settings():
-        for table in TABLES:
+    for epsilon, n in [*settings(), (8.0, 100)]:
+        for table in [*TABLES, RARE]:
             known = [table.sum(axis=1), table.sum(axis=0)]
 
             def draw(table=table, known=known, epsilon=epsilon, n=n):

@@ -167,6 +167,28 @@ def test_rare_shares_from_reports_are_covered_and_not_drawn_to_the_smallest_erro
     assert np.all(np.abs(bias) < 0.25 * np.std(estimates, axis=0))
 
 
+def test_shares_of_all_options_go_on_adding_up_to_1_with_the_errors_they_say():
+    rng, channel = np.random.default_rng(13), from_epsilon(3, 4)
+    parents, leaves = [-1, 0, 0, 1, 1, 2, 2, 2], np.array([300.0, 50, 200, 150, 100])
+    S = leaves_of(parents)
+    people = S @ leaves
+    own = np.array([[0.9, 0.05, 0.05], [0.1, 0.2, 0.7], [0, 0.5, 0.5], [0.3, 0.3, 0.4], [0, 0, 1]])
+    truth = S @ (leaves[:, None] * own) / people[:, None]
+    estimates, squares = [], np.zeros(truth.shape)
+    for _ in range(300):
+        counts = rng.multinomial(100, truth @ channel.matrix)
+        found = consistent_proportions(counts, channel, parents, people)
+        for table in (found.estimate, found.display):
+            np.testing.assert_allclose(table.sum(axis=1), 1, atol=1e-9)
+            np.testing.assert_allclose(S @ (leaves[:, None] * table[3:]), table * people[:, None])
+        assert found.display.min() >= 0
+        estimates.append(found.estimate)
+        squares += found.std_error**2
+    spread = np.std(estimates, axis=0)
+    assert np.all(spread < 1.15 * np.sqrt(squares / 300))
+    assert np.all(spread > 0.6 * np.sqrt(squares / 300))
+
+
 def test_reports_of_several_ticks_and_of_strata_that_were_not_asked_are_made_consistent():
     channel = BitVector(m=3, s=2, T=3, L=1)
     counts = [[60, 30, 90], [30, 20, 50], [0, 0, 0]]

@@ -116,6 +116,8 @@ def test_reconciled_cells_are_unbiased_with_the_errors_they_say_and_covered():
         ([[0.005, 0.015], [0.005, 0.975]], 8, 200),
         ([[0.01, 0.29, 0.1], [0.2, 0.2, 0.0], [0.02, 0.08, 0.1]], 1, 300),
         ([[0.01, 0.29, 0.1], [0.2, 0.2, 0.0], [0.02, 0.08, 0.1]], 8, 200),
+        ([[0.01, 0.01, 0.01], [0.01, 0.01, 0.01], [0.01, 0.01, 0.92]], 8, 100),
+        ([[0.02, 0.02, 0.02], [0.02, 0.02, 0.02], [0.02, 0.02, 0.84]], 6, 100),
     ],
 )
 def test_cells_of_rare_answers_are_covered_and_never_without_width(truth, epsilon, n):
@@ -124,15 +126,64 @@ def test_cells_of_rare_answers_are_covered_and_never_without_width(truth, epsilo
     margins = [T.sum(axis=1), T.sum(axis=0)]
     reports = channels[0].matrix.T @ T @ channels[1].matrix
     rng = np.random.default_rng(4)
-    hits = np.zeros(T.shape)
+    hits, estimates, squares = np.zeros(T.shape), [], np.zeros(T.shape)
     for _ in range(rounds):
         counts = rng.multinomial(n, reports.ravel()).reshape(T.shape)
         found = reconciled_crosstab(counts, channels, margins)
+        estimates.append(found.estimate)
+        squares += found.std_error**2
         hits += (found.conf_low <= T + 1e-12) & (found.conf_high >= T - 1e-12)
         assert (found.conf_high - found.conf_low).min() > 0
         np.testing.assert_allclose(found.estimate.sum(axis=1), margins[0], atol=1e-9)
         np.testing.assert_allclose(found.display.sum(axis=0), margins[1], atol=1e-9)
     assert hits.min() >= binom.ppf(0.0005, rounds, 0.94)
+    spread = np.std(estimates, axis=0)
+    assert np.all(np.abs(np.mean(estimates, axis=0) - T) < 0.25 * spread)
+    # Said errors may be larger than true ones, where there is next to nothing to see.
+    assert np.all(spread < 1.15 * np.sqrt(squares / rounds))
+
+
+def test_margins_may_be_shares_or_people():
+    shares = reconciled_crosstab(COUNTS, CHANNELS, MARGINS)
+    people = reconciled_crosstab(COUNTS, CHANNELS, [1000 * np.array(m) for m in MARGINS])
+    np.testing.assert_allclose(people.estimate, shares.estimate)
+    np.testing.assert_allclose(people.conf_high, shares.conf_high)
+
+
+@pytest.mark.parametrize("n", [1000, 10**4, 10**8])
+def test_two_questions_that_say_nearly_the_same_are_reconciled(n):
+    channel, truth = from_epsilon(3, 8), np.diag([0.5, 0.3, 0.2])
+    rng = np.random.default_rng(7)
+    for _ in range(10):
+        counts = rng.multinomial(n, (channel.matrix.T @ truth @ channel.matrix).ravel())
+        margins = [truth.sum(axis=1), truth.sum(axis=0)]
+        found = reconciled_crosstab(counts.reshape(3, 3), [channel] * 2, margins)
+        np.testing.assert_allclose(found.display.sum(axis=0), margins[1], atol=1e-9)
+
+
+def test_nobody_is_in_a_category_of_margin_0_and_cells_that_margins_tell_are_certain():
+    known = [[0.4, 0.6], [0, 1]]
+    found = reconciled_crosstab([[40, 200], [50, 250]], [grr(2, "0.9")] * 2, known)
+    for table in (found.estimate, found.conf_low, found.conf_high, found.display):
+        np.testing.assert_allclose(table, [[0, 0.4], [0, 0.6]], atol=1e-12)
+    assert not found.std_error.any()
+    (one,) = [reconciled_crosstab([40, 60], [from_epsilon(2, 1)], [[0.4, 0.6]])]
+    np.testing.assert_array_equal(one.conf_low, one.conf_high)
+
+
+def test_margins_of_other_people_are_told_by_their_p_value():
+    truth = np.array([[0.15, 0.15, 0.1], [0.15, 0.35, 0.1]])
+    reports = CHANNELS[0].matrix.T @ truth @ CHANNELS[1].matrix
+    rng = np.random.default_rng(9)
+    said = [
+        reconciled_crosstab(rng.multinomial(2000, reports.ravel()).reshape(2, 3), CHANNELS, m)
+        for m in [MARGINS] * 200 + [[[0.7, 0.3], [0.3, 0.5, 0.2]]] * 5
+    ]
+    agreement = np.array([one.agreement for one in said])
+    assert (
+        binom.ppf(0.001, 200, 0.05) <= (agreement[:200] < 0.05).sum() <= binom.ppf(0.999, 200, 0.05)
+    )
+    assert agreement[200:].max() < 1e-3
 
 
 def test_a_table_of_reports_agrees_with_its_reconciled_estimate_where_nothing_is_rare():

@@ -63,7 +63,7 @@ def test_the_table_has_a_row_per_epsilon_and_a_column_per_number_of_reports():
 def test_two_groups_are_compared_with_the_chance_to_find_their_difference():
     found = run("--epsilon", "1", "--n", "500", "--share", "0.2", "--against", "0.4")
     rows = found.output.split("Surveys that find the difference")[1].splitlines()
-    assert rows[1].split()[2:4] == ["n=100", "n=500"]
+    assert rows[2].split()[2:4] == ["n=100", "n=500"]
     one = next(row for row in rows if row.startswith("       1 ")).split()
     assert one[3] == f"{100 * power(500, 500, 0.2, 0.4, epsilon=1).power:.0f}"
     assert one[-1] == f"{required_n_difference(0.2, 0.4, epsilon=1).n_a:,}"

@@ -13,6 +13,8 @@ import click
 from survey.commands import configured_store, refusing
 from survey.estimator.binomial import TARGETS
 from survey.parquet import ENGINES, export_reports, open_reports
+from survey.results.crossed import CrossedRow, crossed
+from survey.results.crossed import to_lines as crossed_lines
 from survey.results.export import to_csv, to_json, to_lines
 from survey.results.tables import Results, SurveyResult, survey_result
 from survey.results.wanted import OFFERED, Wanted
@@ -41,6 +43,7 @@ def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @reading_options
 @click.option("--csv", "form", flag_value="csv", help="Print the rows as CSV.")
 @click.option("--json", "form", flag_value="json", help="Print the rows as JSON.")
+@click.option("--cross", nargs=2, metavar="A B", help="Cross the questions A and B instead.")
 @click.option("--parquet", type=FILE, help="Read an export's directory, and no database.")
 @click.option("--engine", help=f"What counts it: {' or '.join(ENGINES)}.")
 @refusing
@@ -48,6 +51,7 @@ def estimate(
     slug: str | None,
     version: int | None,
     form: str | None,
+    cross: tuple[str, str] | None,
     parquet: Path | None,
     engine: str | None,
     **asked: Any,
@@ -60,6 +64,9 @@ def estimate(
     if parquet is not None and version is not None:
         raise click.UsageError("--version goes with SLUG: an export holds one version")
     wanted = Wanted(**asked)
+    if cross is not None:
+        _print_crossed(slug, version, cross, wanted, form)
+        return
     if parquet is not None:
         result = _counted(parquet, engine or DEFAULT_ENGINE, wanted)
     else:
@@ -68,6 +75,23 @@ def estimate(
         sys.stdout.buffer.write(to_csv(result.rows).encode("utf-8"))
     else:
         click.echo(to_json(result.rows) if form == "json" else "\n".join(to_lines(result)))
+
+
+def _print_crossed(
+    slug: str | None,
+    version: int | None,
+    names: tuple[str, str],
+    wanted: Wanted,
+    form: str | None,
+) -> None:
+    if slug is None or wanted != Wanted(level=wanted.level):
+        raise click.UsageError("--cross goes with SLUG, and of the other options with --level")
+    store = configured_store()
+    found = crossed(store, find_survey(store, slug, version), names, wanted)
+    if form == "csv":
+        sys.stdout.buffer.write(to_csv(found.rows, CrossedRow).encode("utf-8"))
+    else:
+        click.echo(to_json(found.rows) if form == "json" else "\n".join(crossed_lines(found)))
 
 
 @click.command()

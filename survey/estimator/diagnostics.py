@@ -10,13 +10,14 @@ from scipy.special import ndtri
 
 from survey.estimator.answered import AnsweredShares
 from survey.estimator.arguments import checked_arguments
+from survey.estimator.crosstab import Crosstab
 from survey.estimator.distribution import Histogram
 from survey.estimator.means import Mean
 from survey.estimator.quantiles import Quantiles
 from survey.estimator.shares import EACH_OPTION, EFFECTIVE_RANGE, Proportions
 
 Disclosure = Literal["show", "caution", "hide"]
-Estimate = Proportions | AnsweredShares | Mean | Histogram | Quantiles
+Estimate = Proportions | AnsweredShares | Mean | Histogram | Quantiles | Crosstab
 
 SHOWN_WIDTH = 0.05
 """Estimates whose widest interval is at most this are shown without a caution."""
@@ -126,6 +127,9 @@ def _middle(
 
 def _fewest(result: Estimate) -> float:
     """The effective answers behind the least known part; a quantile has no share to ask of."""
+    if isinstance(result, Crosstab):
+        pi = np.clip(result.estimate, *EFFECTIVE_RANGE)
+        return float(np.min(pi * (1 - pi) / result.std_error**2))
     return math.inf if isinstance(result, Quantiles) else float(np.min(result.n_effective))
 
 

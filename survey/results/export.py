@@ -7,25 +7,31 @@ import io
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, astuple, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from survey.results.question import QuestionResult
 from survey.results.rows import Row
 from survey.results.tables import SurveyResult
 from survey.results.wording import row_label
 
-COLUMNS = tuple(column.name for column in fields(Row))
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\x00", "＝", "＋", "－", "＠")
 
 
-def to_csv(rows: Iterable[Row]) -> str:
-    """Rows with a header; numbers stay numbers, missing ones are empty."""
+def to_csv(rows: Iterable[DataclassInstance], kind: type[DataclassInstance] = Row) -> str:
+    """Rows of a kind with a header; numbers stay numbers, missing ones are empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(columns(kind))
     writer.writerows([_cell(value) for value in astuple(row)] for row in rows)
     return text.getvalue()
+
+
+def columns(kind: type[DataclassInstance] = Row) -> tuple[str, ...]:
+    """The names of a row's fields, in order."""
+    return tuple(column.name for column in fields(kind))
 
 
 def _cell(value: Any) -> Any:
@@ -35,7 +41,7 @@ def _cell(value: Any) -> Any:
     return "" if value is None else value
 
 
-def to_json(rows: Iterable[Row]) -> str:
+def to_json(rows: Iterable[DataclassInstance]) -> str:
     """The same rows for programs: a list of objects with the columns' names."""
     return json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False)
 

@@ -1,0 +1,118 @@
+"""Two questions of a survey crossed: every kind with every other, as the stored reports say."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from survey.cli import main
+from survey.errors import ChannelError, CountsError, NotFoundError
+from survey.estimator import crosstab, independence
+from survey.results.crossed import answers, crossed
+from survey.results.crossed_counts import crossed_counts
+from survey.results.wanted import Wanted
+from tests.parquet.reports import fill, published
+from tests.parquet.test_counting import supported
+
+KINDS = ["choice", "sets", "hours", "subsets", "fine", "mood"]
+
+
+@pytest.mark.parametrize("head", ["", "questions_per_person = 3\n"], ids=["all", "drawn"])
+def test_counts_of_every_two_kinds_are_those_of_the_reports(store, head):
+    survey = published(store, KINDS, head)
+    for seed, stratum in enumerate(["north", "south", "north"]):
+        fill(store, survey, 200, stratum, seed, drawn=0.5 if head else 1.0)
+    questions = survey.definition.questions
+    for a, b in combinations(range(len(KINDS)), 2):
+        expected = sum(
+            supported(questions[a], first.data).T @ supported(questions[b], second.data)
+            for first, second in store.block_columns(survey.key, [a, b])
+        )
+        np.testing.assert_array_equal(crossed_counts(store, survey, a, b), expected)
+        np.testing.assert_array_equal(crossed_counts(store, survey, b, a), expected.T)
+
+
+def test_the_table_is_what_the_estimator_says_of_the_released_reports(store):
+    survey = published(store, KINDS)
+    fill(store, survey, 5000)
+    found = crossed(store, survey, ["choice", "mood"], Wanted(level=0.9))
+    counts = crossed_counts(store, survey, 0, KINDS.index("mood"))
+    expected = crosstab(counts, [q.channel for q in found.questions], level=0.9)
+    cells = zip(found.rows, expected.estimate.flat, expected.conf_high.flat, strict=True)
+    for row, estimate, high in cells:
+        assert (row.estimate, row.conf_high, row.n_reports) == (estimate, high, 5000)
+    assert found.test.p_value == independence(counts).p_value
+
+
+def test_questions_of_reported_sets_have_a_table_and_no_chi_square(store):
+    survey = published(store, KINDS)
+    fill(store, survey, 2000)
+    assert crossed(store, survey, ["choice", "sets"], Wanted()).test is None
+
+
+def test_a_table_of_few_reports_is_hidden_whole_at_every_level(store):
+    survey = published(store, KINDS)
+    fill(store, survey, 60)
+    for level in (0.95, 0.5):
+        found = crossed(store, survey, ["choice", "mood"], Wanted(level=level))
+        assert {(row.estimate, row.conf_low, row.flag) for row in found.rows} == {
+            (None, None, "suppressed")
+        }
+
+
+def test_every_truth_of_every_kind_has_a_name(store):
+    survey = published(store, KINDS)
+    for question in survey.definition.questions:
+        named = answers(question)
+        assert len(named) == len(question.channel.matrix) or question.by_patterns
+        assert len({label for _, label in named}) == len(named)
+
+
+@pytest.mark.parametrize(
+    ("names", "error", "words"),
+    [
+        (["choice", "choice"], CountsError, "a cross-tab is of two questions"),
+        (["choice", "none"], NotFoundError, 'no question "none"; there are choice'),
+        (["choice", "long_bits"], ChannelError, "reported option by option"),
+        (["fine", "pay"], CountsError, "cells is above 10,000"),
+    ],
+)
+def test_what_cannot_be_crossed_is_refused_by_name(store, names, error, words):
+    survey = published(store, [*KINDS, "pay", "long_bits"])
+    fill(store, survey, 60)
+    with pytest.raises(error, match=words):
+        crossed(store, survey, names, Wanted())
+
+
+def test_two_questions_nobody_answered_are_refused_by_name(store):
+    survey = published(store, KINDS)
+    with pytest.raises(CountsError, match="n = 0"):
+        crossed(store, survey, ["choice", "mood"], Wanted())
+
+
+def test_the_command_prints_words_csv_and_json(store, settings):
+    survey = published(store, KINDS)
+    fill(store, survey, 5000)
+
+    def run(*arguments):
+        command = ["estimate", "every", "--cross", "choice", "mood", *arguments]
+        return CliRunner(env={"SURVEY_DATABASE": settings.database}).invoke(main, command)
+
+    words = run()
+    assert words.exit_code == 0, words.output
+    assert "5,000 released reports that hold both" in words.output
+    assert "are the answers related? chi-square" in words.output
+    rows = list(csv.DictReader(io.StringIO(run("--csv").stdout)))
+    as_json = json.loads(run("--json").stdout)
+    assert [float(row["estimate"]) for row in rows] == [row["estimate"] for row in as_json]
+    assert len(rows) == len(crossed(store, survey, ["choice", "mood"], Wanted()).rows)
+    assert run("--simultaneous").exit_code == 2
+    assert (
+        CliRunner().invoke(main, ["estimate", "--cross", "a", "b", "--parquet", "x"]).exit_code == 2
+    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ Integers = NDArray[np.int64]
 ONE_BYTE = 256
 """Cells of a table up to which two codes of a report are combined in a single byte: quicker."""
 
+TOGETHER = 2**20
+"""Reports whose cells are counted at once."""
+
 
 def crossed_counts(store: Store, survey: PublishedSurvey, first: int, second: int) -> Integers:
     """Counts of shape (counted, counted) that `survey.estimator.crosstab` takes.
@@ -28,55 +32,77 @@ def crossed_counts(store: Store, survey: PublishedSurvey, first: int, second: in
     for a stored code that no device can have sent.
     """
     questions = [survey.definition.questions[place] for place in (first, second)]
-    shape = tuple(question.channel.counted for question in questions)
-    counts = np.zeros(shape, dtype=np.int64)
+    shape = questions[0].channel.counted, questions[1].channel.counted
+    both = _codes(store, survey, first, second, questions)
+    if any(map(_holds_sets, questions)):
+        counts = np.zeros(shape, dtype=np.int64)
+        for a, b in both:
+            counts += _members(questions[0], a).T @ _members(questions[1], b)
+        return counts
+    cells = (_cells(questions, a, b, shape) for a, b in both)
+    return _counted(cells, shape[0] * shape[1]).reshape(shape)
+
+
+def _codes(
+    store: Store,
+    survey: PublishedSurvey,
+    first: int,
+    second: int,
+    questions: Sequence[PublishedQuestion],
+) -> Iterator[tuple[Stored, Stored]]:
+    """Block by block, the codes of both questions of the reports that were asked both."""
     for columns in store.block_columns(survey.key, [first, second]):
-        stored = [np.frombuffer(column.data, np.uint8).reshape(column.n, -1) for column in columns]
-        a, b = _asked_both(questions, stored)
-        counts += _joint(questions, a, b, shape)
-    return counts
+        a, b = (np.frombuffer(each.data, np.uint8).reshape(each.n, -1) for each in columns)
+        if questions[0].nullable:
+            # A first byte of 1 says that a question was asked; it is no part of the code.
+            asked = (a[:, 0] & b[:, 0]).astype(bool)
+            a, b = a[asked, 1:], b[asked, 1:]
+        yield a, b
 
 
-def _asked_both(questions: list[PublishedQuestion], stored: list[Stored]) -> Iterator[Stored]:
-    """The codes of the reports that were asked both, without what says so."""
-    if not questions[0].nullable:
-        yield from stored
-        return
-    both = (stored[0][:, 0] & stored[1][:, 0]).astype(bool)
-    for codes in stored:
-        yield codes[both, 1:]
+def _cells(
+    questions: Sequence[PublishedQuestion], a: Stored, b: Stored, shape: tuple[int, int]
+) -> NDArray[np.integer[Any]]:
+    """The place of each report's cell, a k_b + b, in one byte where that is enough."""
+    kind = np.uint8 if shape[0] * shape[1] <= ONE_BYTE else np.int64
+    found: NDArray[np.integer[Any]] = np.multiply(_numbers(questions[0], a), shape[1], dtype=kind)
+    found += _numbers(questions[1], b).astype(kind, copy=False)
+    return found
 
 
-def _joint(
-    questions: list[PublishedQuestion], a: Stored, b: Stored, shape: tuple[int, ...]
-) -> Integers:
-    sets = [_holds_sets(question) for question in questions]
-    if not any(sets):
-        return _combined(questions, a, b, shape)
-    first, second = (
-        _members(question, codes) for question, codes in zip(questions, (a, b), strict=True)
-    )
-    return np.asarray(first.T @ second)
+def _counted(cells: Iterable[NDArray[np.integer[Any]]], size: int) -> Integers:
+    """How often each cell occurs.
+
+    Of cells of one byte two at a time: a pair of bytes is a number below 2^16, and the counts of
+    the pairs, summed along both bytes, are those of the bytes. That halves the time.
+    """
+    if size > ONE_BYTE:
+        counts = np.zeros(size, dtype=np.int64)
+        for part in cells:
+            counts += np.bincount(part, minlength=size)
+        return counts
+    counts, waiting = np.zeros(ONE_BYTE, dtype=np.int64), []
+    for part in cells:
+        waiting.append(part)
+        if sum(map(len, waiting)) >= TOGETHER:
+            counts += _of_bytes(np.concatenate(waiting))
+            waiting = []
+    if waiting:
+        counts += _of_bytes(np.concatenate(waiting))
+    return counts[:size]
 
 
-def _combined(
-    questions: list[PublishedQuestion], a: Stored, b: Stored, shape: tuple[int, ...]
-) -> Integers:
-    """Counts of codes that are one number each: one bincount of a k_b + b."""
-    cells = shape[0] * shape[1]
-    kind = np.uint8 if cells <= ONE_BYTE else np.int64
-    rows, columns = (
-        _numbers(question, codes).astype(kind, copy=False)
-        for question, codes in zip(questions, (a, b), strict=True)
-    )
-    combined = np.multiply(rows, shape[1], dtype=kind)
-    combined += columns
-    return np.bincount(combined, minlength=cells).reshape(shape)
+def _of_bytes(cells: NDArray[np.integer[Any]]) -> Integers:
+    even = len(cells) - len(cells) % 2
+    pairs = np.bincount(cells[:even].view(np.uint16), minlength=ONE_BYTE**2)
+    pairs = pairs.reshape(ONE_BYTE, ONE_BYTE)
+    last = np.bincount(cells[even:], minlength=ONE_BYTE)
+    return np.asarray(pairs.sum(axis=0) + pairs.sum(axis=1) + last)
 
 
-def _numbers(question: PublishedQuestion, codes: Stored) -> NDArray[np.integer]:
+def _numbers(question: PublishedQuestion, codes: Stored) -> NDArray[np.integer[Any]]:
     """The code of each report as a number, of one byte or two."""
-    found: NDArray[np.integer] = codes[:, 0]
+    found: NDArray[np.integer[Any]] = codes[:, 0]
     if codes.shape[1] == 2:
         found = (codes[:, 0].astype(np.uint16) << 8) | codes[:, 1]
     if found.size and int(found.max()) >= question.channel.counted:

@@ -16,7 +16,7 @@ State = Literal["open", "superseded", "closed"]
 ASKED = -1
 """The place of a question's counts that says how many reports hold an answer to it."""
 
-MOST_RELEASED = 16_384
+MOST_RELEASED = 8_192
 """Reports per transaction of a release: so few hold the write lock only for moments."""
 
 Value = int | str | bytes

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -134,34 +135,35 @@ def line(words: str, figure: float, unit: str, ratio: float | None, target: floa
 
 
 def reading(kind: str, database: Callable[[int], str], sizes: list[int], scratch: Path) -> None:
-    pages = []
+    """The figures of each size; ratios are held against their targets at the largest."""
+    first_page = 0.0
     for n in sizes:
-        url = database(n)
+        url, largest, of = database(n), n == sizes[-1], f"{kind}, n = {n:,}"
         store = open_store(url)
         store.migrate()
         store.add_researcher(EMAIL, Passwords(1).hash(PASSWORD))
         survey, (a, b) = fill(store, n, url)
-        pages.append(page(store, url))
-        first = n == sizes[0]
-        line(f"{kind}, n = {n:,}: dashboard, ratio to the first n", 1000 * pages[-1], "ms",
-             None if first else pages[-1] / pages[0], SLOWER_DASHBOARD)  # fmt: skip
+        taken = page(store, url)
+        first_page = first_page or taken
+        slower = taken / first_page if largest else None
+        line(f"{of}: dashboard, ratio to the first n", 1000 * taken, "ms", slower, SLOWER_DASHBOARD)
         stored, memory = crossed(store, survey, a, b)
-        line(f"{kind}, n = {n:,}: cross-tab, ratio to memory", 1000 * stored, "ms",
-             stored / memory, SLOWER_CROSSTAB)  # fmt: skip
+        slower = stored / memory if largest else None
+        line(f"{of}: cross-tab, ratio to memory", 1000 * stored, "ms", slower, SLOWER_CROSSTAB)
         if kind == "SQLite":
             store.vacuum()
             size = Path(url.removeprefix("sqlite:///")).stat().st_size / (n * QUESTIONS)
-            line(f"{kind}, n = {n:,}: bytes per answer", size, "", size, MOST_BYTES)
-
-        def rebuilt(store: Store = store) -> None:
-            with store.snapshot() as snapshot:
-                assert check(snapshot).mistakes == ()
-
-        line(f"{kind}, n = {n:,}: all counts rebuilt", 1000 * seconds(rebuilt, 3), "ms", None, None)
+            line(f"{of}: bytes per answer", size, "", size if largest else None, MOST_BYTES)
+        rebuilt = 1000 * seconds(partial(check_all, store), 3)
+        line(f"{of}: all counts rebuilt", rebuilt, "ms", None, None)
         file = scratch / f"{kind}-{n}.backup"
-        taken = seconds(lambda file=file, store=store: backup(store, file, silent), 1)
-        line(f"{kind}, n = {n:,}: backup", taken, "s", None, None)
+        line(f"{of}: backup", seconds(partial(backup, store, file, silent), 1), "s", None, None)
         store.close_connections()
+
+
+def check_all(store: Store) -> None:
+    with store.snapshot() as snapshot:
+        assert check(snapshot).mistakes == ()
 
 
 def releasing(kind: str, url: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import secrets
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -30,7 +31,8 @@ STATUS: Mapping[type[errors.SurveyError], HTTPStatus] = {
 }
 """The status of each refusal; every other SurveyError is a mistake of ours."""
 
-RETRY_SECONDS = "5"
+RETRY_SECONDS = range(5, 16)
+"""When to come again: each is told a time of its own, or all would come again at once."""
 
 
 def init_app(app: Flask) -> None:
@@ -85,7 +87,7 @@ def _answer(status: HTTPStatus, detail: str, name: str) -> Response:
         words = "".join(f" {c.lower()}" if c.isupper() else c for c in name).split()
         response = _problem(status, detail, "-".join(words))
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
-        response.headers["Retry-After"] = RETRY_SECONDS
+        response.headers["Retry-After"] = str(secrets.choice(RETRY_SECONDS))
     return response
 
 

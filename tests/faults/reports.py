@@ -14,6 +14,22 @@ from survey.store import PublishedSurvey, Store, StoredReport
 JSON = {"Content-Type": "application/json"}
 
 
+def one_number(high: int) -> bytes:
+    """A survey of one number from 0 to `high`: so many reports can have a code of their own."""
+    return f"""
+slug = "small"
+title = "One number"
+[[questions]]
+id = "hours"
+type = "number"
+text = "How many?"
+low = 0
+high = {high}
+step = 1
+epsilon = 3
+""".encode()
+
+
 class Answer(NamedTuple):
     """What the server said to a report."""
 

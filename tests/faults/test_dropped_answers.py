@@ -16,31 +16,16 @@ from survey.questionnaire.definition import report_body
 from survey.questionnaire.native import load
 from survey.settings import Caps
 from tests.conftest import TODAY
-from tests.faults.reports import send
+from tests.faults.reports import one_number, send
 
 SENDERS = 8
 LOST = 0.5
 """Part of the answers that the device does not hear."""
 
-DEFINITION = """
-slug = "small"
-title = "One number"
-[[questions]]
-id = "hours"
-type = "number"
-text = "How many?"
-low = 0
-high = {high}
-step = 1
-epsilon = 3
-"""
-
 
 @pytest.mark.parametrize("high", [99, pytest.param(999, marks=pytest.mark.long)])
 def test_reports_whose_answers_are_lost_are_sent_again_and_counted_once(serve, store, high):
-    survey = publish(
-        store, load(DEFINITION.format(high=high).encode(), "small.toml", Caps()), TODAY
-    )
+    survey = publish(store, load(one_number(high), "small.toml", Caps()), TODAY)
     port = int(serve("--workers", "2").rpartition(":")[2])
     (question,) = survey.definition.questions
 

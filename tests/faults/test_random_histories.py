@@ -27,22 +27,9 @@ from survey.questionnaire.native import load
 from survey.settings import Caps, Settings
 from survey.store import Store, open_store
 from tests.conftest import SECRET, TODAY, long_unless
-from tests.faults.reports import JSON
+from tests.faults.reports import JSON, one_number
 from tests.store.databases import KINDS, PostgresqlServer
 from tests.store.killing import ignored
-
-NUMBER = b"""
-slug = "small"
-title = "One number"
-[[questions]]
-id = "hours"
-type = "number"
-text = "How many?"
-low = 0
-high = 999
-step = 1
-epsilon = 3
-"""
 
 MOST_AT_ONCE = 30
 STEPS = 20
@@ -61,7 +48,7 @@ class History(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.database = self.fresh()
-        self.survey = publish(self.opened(), load(NUMBER, "small.toml", Caps()), TODAY)
+        self.survey = publish(self.opened(), load(one_number(999), "small.toml", Caps()), TODAY)
 
     def opened(self) -> Store:
         """The store as a process that has just started sees it, with its server."""

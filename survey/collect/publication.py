@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from survey.collect.release import release
-from survey.errors import ConflictError
+from survey.errors import ConflictError, StoreBusyError
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.model import Survey
 from survey.store import PublishedSurvey, Store, find_survey
@@ -39,5 +39,12 @@ def close(store: Store, slug: str, today: date) -> bool:
     released = sum(
         release(store, survey, 1, clock=lambda: today) for survey in store.versions(slug)
     )
-    store.vacuum()
+    try:
+        store.vacuum()
+    except StoreBusyError as error:
+        raise StoreBusyError(
+            f"{slug} is closed and all its reports are released, but its tables are still to be "
+            "rewritten without their history: somebody reads all of them just now, a backup "
+            f"perhaps. Close it again when that is over ({error})"
+        ) from None
     return bool(closed or released)

@@ -45,6 +45,6 @@ def close(store: Store, slug: str, today: date) -> bool:
         raise StoreBusyError(
             f"{slug} is closed and all its reports are released, but its tables are still to be "
             "rewritten without their history: somebody reads all of them just now, a backup "
-            f"perhaps. Close it again when that is over ({error})"
+            f"perhaps. The server does so by itself; or close it again when that is over ({error})"
         ) from None
     return bool(closed or released)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.collect.submission import GRACE
-from survey.errors import SurveyError
+from survey.errors import StoreBusyError, SurveyError
 from survey.questionnaire.published import PublishedQuestion
 from survey.settings import Settings
 from survey.store import ASKED, BlockColumn, LastBlock, PublishedSurvey, Sealed, Store, Waiting
@@ -28,6 +28,9 @@ BLOCK_SIZE = 65_536
 """Reports per block; a stratum's last block grows to this before the next one begins."""
 
 POLL_SECONDS = 1.0
+
+REWRITE_SECONDS = 30.0
+"""How long after a reader was in the way a closed survey's tables are tried again."""
 
 logger = logging.getLogger(__name__)
 
@@ -171,6 +174,8 @@ class ReleaseLoop:
         self._clock = clock
         self._last: dict[int, tuple[int, float]] = {}
         self._tidied: date | None = None
+        self._rewritten: set[int] = set()
+        self._rewrite_from = 0.0
 
     def run(self, stop: Event) -> None:
         """Look once a second until `stop` is set; whatever fails is tried again."""
@@ -225,19 +230,30 @@ class ReleaseLoop:
     def tidy(self, today: date) -> None:
         """Once a day, forget ids of surveys closed so long ago that nobody will send them again.
 
-        What somebody's reading kept a release from tidying is tidied whenever it can be.
+        What somebody's reading, or an end, kept a release from tidying is tidied whenever it can
+        be, and what it kept a close from rewriting is rewritten.
         """
         self._store.finish_tidying()
+        closed = [survey for survey in self._store.surveys() if survey.state == "closed"]
+        self._rewrite({survey.key for survey in closed if today - survey.changed <= GRACE})
         if today == self._tidied:
             return
-        old = [
-            survey
-            for survey in self._store.surveys()
-            if survey.state == "closed" and today - survey.changed > GRACE
-        ]
+        old = [survey for survey in closed if today - survey.changed > GRACE]
         for survey in old:
             self._store.forget_ids(survey.key)
             self._store.tidy_after_release(survey.key)
         if old and self._store.has_free_pages():
             self._store.vacuum()
         self._tidied = today
+
+    def _rewrite(self, closed: set[int]) -> None:
+        """Rewrite the store once for surveys closed of late, by this process or another."""
+        if closed <= self._rewritten or monotonic() < self._rewrite_from:
+            return
+        try:
+            self._store.vacuum()
+        except StoreBusyError:
+            # Somebody reads all of it; nobody waits for this.
+            self._rewrite_from = monotonic() + REWRITE_SECONDS
+        else:
+            self._rewritten |= closed

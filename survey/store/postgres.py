@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from psycopg import Connection
 from psycopg.sql import SQL, Identifier
@@ -18,6 +20,9 @@ REWRITTEN_AT_CLOSE = ("inbox", "seen", "block", "counts", "release", "invitation
 PATIENCE = "200ms"
 """Longest that a rewriting waits for a reader: everyone who comes after waits as well."""
 
+TRIES, PAUSE_SECONDS = 5, 0.3
+"""How often all tables are tried to be rewritten, and how long others are let go first."""
+
 
 class PostgresStore(PostgresConnections, SqlStore):
     """A `Store` in the database that a postgresql:// url names.
@@ -27,7 +32,8 @@ class PostgresStore(PostgresConnections, SqlStore):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self._untidy: set[int] = set()
+        self._tidied: dict[int, int] = {}
+        """Releases after which this process has tidied."""
         self._spent: dict[int, int] = {}
 
     # -- schema
@@ -52,17 +58,20 @@ class PostgresStore(PostgresConnections, SqlStore):
         rewritten in the order of its random ids, and all spent invitations by one transaction.
 
         It hardly waits: a reader would hold up every writer. What could not be done just now is
-        remembered for `finish_tidying`.
+        left to `finish_tidying`, of this process or of another.
         """
-        try:
-            with named_errors(), self._alone() as connection:
-                connection.execute("SELECT set_config('lock_timeout', %s, false)", [PATIENCE])
-                self._tidy_invitations(connection, survey)
-                _rewrite(connection, ["inbox"])
-        except StoreBusyError:
-            self._untidy.add(survey)
-        else:
-            self._untidy.discard(survey)
+        released = self._release_numbers().get(survey, 0)
+        with suppress(StoreBusyError), self._impatient() as connection:
+            self._tidy_invitations(connection, survey)
+            _rewrite(connection, ["inbox"])
+            self._tidied[survey] = released
+
+    @contextmanager
+    def _impatient(self) -> Iterator[Connection]:
+        """A connection that waits for a lock for moments only."""
+        with named_errors(), self._alone() as connection:
+            connection.execute("SELECT set_config('lock_timeout', %s, false)", [PATIENCE])
+            yield connection
 
     def _tidy_invitations(self, connection: Connection, survey: int) -> None:
         """Rewrite all spent invitations by one transaction, if any were spent since the last."""
@@ -76,9 +85,14 @@ class PostgresStore(PostgresConnections, SqlStore):
         self._spent[survey] = spent
 
     def finish_tidying(self) -> None:
-        """Try again what somebody's reading kept `tidy_after_release` from doing."""
-        for survey in list(self._untidy):
-            self.tidy_after_release(survey)
+        """Tidy after releases that this process has not seen tidied, whoever made them.
+
+        A reader may have kept it from tidying, or a command, or a server that was killed; at its
+        start it has seen nothing.
+        """
+        for survey, number in self._release_numbers().items():
+            if self._tidied.get(survey) != number:
+                self.tidy_after_release(survey)
 
     def has_free_pages(self) -> bool:
         """Whether tables that have been emptied still hold pages."""
@@ -93,9 +107,20 @@ class PostgresStore(PostgresConnections, SqlStore):
             )
 
     def vacuum(self) -> None:
-        """Rewrite the tables in the order of their keys: nothing in them tells their history."""
-        with named_errors(), self._alone() as connection:
-            _rewrite(connection, REWRITTEN_AT_CLOSE)
+        """Rewrite the tables in the order of their keys: nothing in them tells their history.
+
+        Raises StoreBusyError while somebody reads them, after a few tries of moments: whoever
+        comes after one that waits would wait as well.
+        """
+        for left in reversed(range(TRIES)):
+            try:
+                with self._impatient() as connection:
+                    _rewrite(connection, REWRITTEN_AT_CLOSE)
+                return
+            except StoreBusyError:
+                if not left:
+                    raise
+                time.sleep(PAUSE_SECONDS)
 
 
 def _spent(connection: Connection, survey: int) -> int:

@@ -28,7 +28,8 @@ class SqliteStore(SqliteConnections, SqlStore):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path)
-        self._log_pending = False
+        self._tidied: dict[int, int] = {}
+        """Releases after which this process has seen the log empty."""
 
     # -- schema
 
@@ -69,23 +70,30 @@ class SqliteStore(SqliteConnections, SqlStore):
         """Empty the log, which would go on holding single reports in the order of arrival.
 
         It never waits: a reader would hold up every writer. What could not be done just now is
-        remembered for `finish_tidying`. The log is one for all surveys.
+        left to `finish_tidying`, of this process or of another. The log is one for all surveys.
         """
-        self._truncate_log()
+        released = self._release_numbers()
+        if self._truncate_log():
+            self._tidied = released
 
-    def _truncate_log(self) -> None:
+    def _truncate_log(self) -> bool:
+        """Whether the log is empty now."""
         with self._looking() as transaction:
             transaction.change("PRAGMA busy_timeout = 0")
             try:
                 (row,) = transaction.all("PRAGMA wal_checkpoint(TRUNCATE)")
             finally:
                 transaction.change(BUSY_TIMEOUT)
-        self._log_pending = bool(row[0])
+        return not row[0]
 
     def finish_tidying(self) -> None:
-        """Try again what somebody's reading kept `tidy_after_release` from doing."""
-        if self._log_pending:
-            self._truncate_log()
+        """Tidy after releases that this process has not seen tidied, whoever made them.
+
+        A reader may have kept it from tidying, or a command, or a server that was killed; at its
+        start it has seen nothing.
+        """
+        if self._release_numbers() != self._tidied:
+            self.tidy_after_release(survey=0)
 
     def has_free_pages(self) -> bool:
         """Whether something was deleted since the file was last rewritten."""

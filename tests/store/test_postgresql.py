@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from survey.collect.publication import close, publish
+from survey.collect.release import ReleaseLoop
 from survey.errors import SettingsError, StoreBusyError, StoreError
 from survey.questionnaire.native import load
 from survey.settings import Caps, Settings
@@ -276,6 +277,42 @@ def test_after_a_release_no_invitation_leads_to_its_report_or_tells_when_it_was_
     store.tidy_after_release(small.key)
     spent = outside.run("SELECT DISTINCT xmin::text FROM invitation WHERE spent = 1")
     assert len(spent) == 1
+
+
+@pytest.mark.security
+def test_what_a_killed_release_left_in_order_is_rewritten_by_the_next_server(
+    store, small, settings, outside
+):
+    tokens = [number.to_bytes(32, "big") for number in range(60)]
+    store.add_invitations(small.key, "north", tokens)
+    for number in range(60):
+        add(store, small, [report(number, stratum="north", invitation=tokens[number])])
+    assert store.release(small.key, 25, side_by_side) == 60  # and then the power failed
+    assert outside.run("SELECT pg_relation_size('inbox')") != [(0,)]
+    server = open_store(settings.database)
+    ReleaseLoop(server, settings).tidy(TODAY)
+    server.close_connections()
+    assert outside.run("SELECT pg_relation_size('inbox')") == [(0,)]
+    assert len(outside.run("SELECT DISTINCT xmin::text FROM invitation WHERE spent = 1")) == 1
+
+
+@pytest.mark.security
+def test_a_close_that_a_reader_kept_from_rewriting_is_rewritten_by_the_server(
+    store, small, settings, outside
+):
+    add(store, small, random_reports(40))
+    with outside.connection() as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM inbox, seen").fetchone()
+        with pytest.raises(StoreBusyError, match="closed and all its reports are released"):
+            close(store, "small", TODAY)
+        reader.execute("ROLLBACK")
+    node = outside.run("SELECT pg_relation_filenode('seen')")
+    server = open_store(settings.database)
+    ReleaseLoop(server, settings).tidy(TODAY)
+    server.close_connections()
+    assert outside.run("SELECT pg_relation_filenode('seen')") != node
+    assert not store.has_free_pages()
 
 
 def test_a_reader_does_not_hold_up_what_tidies_and_it_is_done_afterwards(store, small, outside):

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from survey.collect.publication import close
-from survey.collect.release import release
+from survey.collect.release import ReleaseLoop, release
 from survey.errors import StoreBusyError, StoreError
 from survey.store import StoredReport, open_store, sqlite_connections
 from survey.store.sqlite_turn import WriteTurn
@@ -184,6 +184,29 @@ def test_a_reader_never_holds_up_a_release_and_the_log_is_cut_afterwards(
         assert release(store, small, 25) == 30
         assert log.stat().st_size > 0
     store.finish_tidying()
+    assert log.stat().st_size == 0
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("ended", ["by a reader", "killed"])
+def test_the_log_of_a_release_that_another_process_left_is_cut_by_the_server(
+    store, small, path, settings, outside, ended
+):
+    loop = ReleaseLoop(store, settings)
+    loop.tidy(TODAY)
+    other = open_store(settings.database)
+    add(other, small, [report(number) for number in range(30)])
+    log = path.with_name(path.name + "-wal")
+    with outside.connection() as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM inbox").fetchone()
+        if ended == "killed":
+            other.tidy_after_release = lambda survey: None
+        assert release(other, small, 25) == 30
+        # A command's process ends here, and with it what it knew.
+        other.close_connections()
+        assert log.stat().st_size > 0
+    loop.tidy(TODAY)
     assert log.stat().st_size == 0
 
 

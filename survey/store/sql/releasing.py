@@ -41,6 +41,12 @@ class SqlReleasing(SqlTransactions):
                 _move(transaction, survey, end, n)
         return n
 
+    def _release_numbers(self) -> dict[int, int]:
+        """How often each survey was released, of those that were."""
+        with self._looking() as transaction:
+            rows = transaction.all("SELECT survey, number FROM release WHERE number > 0")
+        return {int(survey): int(number) for survey, number in rows}
+
     def forget_ids(self, survey: int) -> None:
         """Delete the ids of a survey's released reports; a resent one can no longer be told."""
         with self._writing() as transaction:

@@ -13,8 +13,9 @@ import click
 from survey.commands import configured_store, refusing
 from survey.estimator.binomial import TARGETS
 from survey.parquet import ENGINES, export_reports, open_reports
-from survey.results.crossed import CrossedRow, crossed
+from survey.results.crossed import CrossedQuestions, CrossedRow, crossed, crossed_by
 from survey.results.crossed import to_lines as crossed_lines
+from survey.results.crossed_counts import Integers
 from survey.results.export import to_csv, to_json, to_lines
 from survey.results.tables import Results, SurveyResult, survey_result
 from survey.results.wanted import OFFERED, Wanted
@@ -65,7 +66,14 @@ def estimate(
         raise click.UsageError("--version goes with SLUG: an export holds one version")
     wanted = Wanted(**asked)
     if cross is not None:
-        _print_crossed(slug, version, cross, wanted, form)
+        if wanted != Wanted(level=wanted.level):
+            raise click.UsageError("of the other options --level alone goes with --cross")
+        if parquet is not None:
+            table = _counted_crossed(parquet, engine or DEFAULT_ENGINE, cross, wanted)
+        else:
+            store = configured_store()
+            table = crossed(store, find_survey(store, str(slug), version), cross, wanted)
+        _print_crossed(table, form)
         return
     if parquet is not None:
         result = _counted(parquet, engine or DEFAULT_ENGINE, wanted)
@@ -77,17 +85,20 @@ def estimate(
         click.echo(to_json(result.rows) if form == "json" else "\n".join(to_lines(result)))
 
 
-def _print_crossed(
-    slug: str | None,
-    version: int | None,
-    names: tuple[str, str],
-    wanted: Wanted,
-    form: str | None,
-) -> None:
-    if slug is None or wanted != Wanted(level=wanted.level):
-        raise click.UsageError("--cross goes with SLUG, and of the other options with --level")
-    store = configured_store()
-    found = crossed(store, find_survey(store, slug, version), names, wanted)
+def _counted_crossed(
+    directory: Path, engine: str, names: tuple[str, str], wanted: Wanted
+) -> CrossedQuestions:
+    """The table of two questions of an export, counted by an engine."""
+    with open_reports(directory, engine) as reports:
+        ids = [question.id for question in reports.survey.definition.questions]
+
+        def counted(first: int, second: int) -> Integers:
+            return reports.joint_counts(ids[first], ids[second])
+
+        return crossed_by(counted, reports.survey, names, wanted)
+
+
+def _print_crossed(found: CrossedQuestions, form: str | None) -> None:
     if form == "csv":
         sys.stdout.buffer.write(to_csv(found.rows, CrossedRow).encode("utf-8"))
     else:

@@ -30,6 +30,13 @@ MOST_TOGETHER = 128
 PATIENCE_SECONDS = 6.0
 """Longest wait for another's commit; above the store's own wait for its lock."""
 
+REFUSING_SECONDS = 1.0
+"""When a commit failed after a wait as long as this, whoever comes is refused at once as long.
+
+A commit waits seconds for a store that somebody holds. Without this, everybody in the server's own
+queue would wait as long again, one group after the other, to hear the same.
+"""
+
 SILENT_SECONDS = 10.0
 """Shortest time between two lines of the log that say the same of the store."""
 
@@ -72,11 +79,13 @@ class Committer(Generic[Item]):
         most_queued: int = MOST_QUEUED,
         most_together: int = MOST_TOGETHER,
         patience_seconds: float = PATIENCE_SECONDS,
+        refusing_seconds: float = REFUSING_SECONDS,
     ) -> None:
         self._commit = commit
         self._most_queued = most_queued
         self._most_together = most_together
         self._patience = patience_seconds
+        self._refusing_seconds = refusing_seconds
         self.begin_anew()
         _committers.add(self)
 
@@ -87,6 +96,7 @@ class Committer(Generic[Item]):
         self._queue: dict[_Ticket[Item], None] = {}
         self._is_led = False
         self._silent_until = 0.0
+        self._refusing: tuple[float, str] = (0.0, "")
 
     def add(self, item: Item) -> None:
         """Return when `item` is durable, or raise the refusal that it got.
@@ -104,6 +114,9 @@ class Committer(Generic[Item]):
 
     def _enqueue(self, item: Item) -> _Ticket[Item]:
         ticket = _Ticket(item)
+        until, reason = self._refusing
+        if monotonic() < until:
+            raise StoreBusyError(reason)
         with self._mutex:
             if len(self._queue) >= self._most_queued:
                 raise StoreBusyError("too many reports arrive at once; send it again in a moment")
@@ -128,10 +141,13 @@ class Committer(Generic[Item]):
         group = self._take(self._most_together)
         # What followers hear when this thread dies of something that nobody expects.
         outcomes: Sequence[Outcome] = [_unfinished() for _ in group]
+        begun = monotonic()
         try:
             outcomes = self._committed([ticket.item for ticket in group])
         except StoreBusyError as error:
             self._say(error)
+            if (now := monotonic()) - begun >= self._refusing_seconds:
+                self._refusing = (now + self._refusing_seconds, str(error))
             # Whoever came meanwhile would wait as long, to hear the same.
             group += self._take(self._most_queued)
             outcomes = [StoreBusyError(str(error)) for _ in group]

@@ -19,7 +19,7 @@ from datetime import date
 from pathlib import Path
 from typing import cast, get_args
 
-from survey.errors import NotFoundError, StoreError
+from survey.errors import NotFoundError, SettingsError, StoreError
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection
 from survey.store import PublishedSurvey
 from survey.store.protocol import State
@@ -32,6 +32,23 @@ FORMAT = 1
 
 ENGINES = {"duckdb": "parquet", "pyspark": "scale"}
 """Each engine, and the extra that brings it."""
+
+
+PATTERNS = frozenset("*?[]{}\\")
+"""What engines take for patterns in a path: with them they would read other files, too."""
+
+
+def check_path(directory: Path) -> None:
+    """Refuse a directory whose path an engine would take for a pattern.
+
+    >>> check_path(Path("/data/wave[1]"))
+    Traceback (most recent call last):
+    survey.errors.SettingsError: /data/wave[1]: engines take [ ] for patterns; choose another name
+    """
+    if found := sorted(PATTERNS & set(str(directory.absolute()))):
+        raise SettingsError(
+            f"{directory}: engines take {' '.join(found)} for patterns; choose another name"
+        )
 
 
 @dataclass(frozen=True)

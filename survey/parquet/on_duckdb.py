@@ -18,7 +18,8 @@ def duckdb_table(export: Export) -> Iterator[Table]:
     """Files read by DuckDB; StoreError for what it cannot read."""
     connection = ibis.duckdb.connect()
     try:
-        yield connection.read_parquet([str(part) for part in export.parts])
+        # Else a folder named like a question would replace its column.
+        yield connection.read_parquet([*map(str, export.parts)], hive_partitioning=False)
     except duckdb.Error as error:
         raise StoreError(f"duckdb: {first_line(error)}") from error
     finally:

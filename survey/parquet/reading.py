@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from survey.errors import StoreError, SurveyError
 from survey.parquet.columns import schema_of
-from survey.parquet.directory import DEFINITION, Manifest, read_manifest
+from survey.parquet.directory import DEFINITION, Manifest, check_path, read_manifest
 from survey.store import PublishedSurvey
 
 
@@ -29,6 +29,7 @@ def read_export(directory: Path) -> Export:
 
     Raises NotFoundError where there is no export, StoreError naming the file that is wrong.
     """
+    check_path(directory)
     manifest = read_manifest(directory)
     survey = manifest.survey(_definition(directory / DEFINITION, manifest))
     parts = tuple(directory / part for part in manifest.parts)

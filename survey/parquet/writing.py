@@ -19,6 +19,7 @@ from survey.parquet.directory import (
     MANIFEST,
     PARTIAL,
     Manifest,
+    check_path,
     is_part,
     part_name,
     read_manifest,
@@ -34,7 +35,9 @@ Told = Callable[[int], object]
 
 def write_reports(store: Store, survey: PublishedSurvey, directory: Path, told: Told) -> Manifest:
     """Write all released reports of a survey, and only those; returns what was written."""
-    directory.mkdir(parents=True, exist_ok=True)
+    check_path(directory)
+    # Reports one by one, if randomized: for its owner, until the owner says otherwise.
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_free(directory, survey)
     released, blocks = _snapshot(store, survey)
     parts = tuple(_write_parts(survey, released.release, blocks, directory, told))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 from survey.errors import ChannelError, CountsError, NotFoundError
@@ -12,7 +13,7 @@ from survey.estimator import Crosstab, Disclosure, Independence, crosstab, discl
 from survey.estimator.axes import Crossed
 from survey.mechanism import BitVector
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.crossed_counts import crossed_counts
+from survey.results.crossed_counts import Integers, crossed_counts
 from survey.results.rows import FLAGS
 from survey.results.wanted import Wanted
 from survey.results.wording import NOT_ENOUGH, percent
@@ -96,24 +97,40 @@ class CrossedQuestions:
 def crossed(
     store: Store, survey: PublishedSurvey, names: Sequence[str], wanted: Wanted
 ) -> CrossedQuestions:
-    """Cross two questions, named by their ids, over the released reports.
+    """Cross two questions, named by their ids, over the released reports of a store.
 
     Raises NotFoundError for an unknown question, CountsError for the same one twice or where
     nobody was asked both, ChannelError for questions whose reports cannot be crossed.
     """
+    return crossed_by(partial(crossed_counts, store, survey), survey, names, wanted)
+
+
+def crossed_by(
+    counted: Callable[[int, int], Integers],
+    survey: PublishedSurvey,
+    names: Sequence[str],
+    wanted: Wanted,
+) -> CrossedQuestions:
+    """The same from whatever counts the reports to two questions, given by their places."""
     first, second = (_place(survey, name) for name in names)
     if first == second:
         raise CountsError(f"{names[0]} with itself: a cross-tab is of two questions")
     questions = survey.definition.questions[first], survey.definition.questions[second]
     channels = _channels(questions)
-    counts = crossed_counts(store, survey, first, second)
+    counts = counted(first, second)
+    if not counts.any():
+        raise CountsError(f"{NOT_ENOUGH}: no released report holds both {' and '.join(names)}")
     table = crosstab(counts, channels, level=wanted.level)
     # What may be shown is decided at the usual level: asking for another shows no more.
     usual = crosstab(counts, channels, level=Wanted().level)
-    # Reports of sets count once for each pair of options: no table for a chi-square.
+    shown = disclosure(usual)
+    # Reports of sets count once for each pair of options: no table for a chi-square. Nor is one
+    # where all reports to a question are the same.
     several = any(getattr(channel, "d", 1) > 1 for channel in channels)
+    varied = all((counts.sum(axis=axis) > 0).sum() > 1 for axis in (0, 1))
+    tested = shown != "hide" and varied and not several
     return CrossedQuestions(
-        survey, questions, table, disclosure(usual), None if several else independence(counts)
+        survey, questions, table, shown, independence(counts) if tested else None
     )
 
 

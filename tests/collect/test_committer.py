@@ -330,3 +330,38 @@ def test_who_runs_the_server_is_told_once_in_a_while_why_reports_are_refused(dis
         with pytest.raises(StoreBusyError):
             committer.add(item)
     assert caplog.messages == ["reports are refused for now: disk full"]
+
+
+def test_after_a_long_wait_for_a_store_that_is_held_everybody_is_refused_at_once_for_a_while():
+    tried: list[int] = []
+
+    def held(items):
+        tried.append(len(items))
+        if len(tried) == 1:
+            time.sleep(0.2)
+            raise StoreBusyError("held")
+        return [None for _ in items]
+
+    committer = Committer(held, refusing_seconds=0.2)
+    with pytest.raises(StoreBusyError, match="held"):
+        committer.add(1)
+    with pytest.raises(StoreBusyError, match="held"):
+        committer.add(2)
+    assert tried == [1]
+    time.sleep(0.25)
+    committer.add(3)
+    assert tried == [1, 1]
+
+
+def test_a_store_that_refuses_without_a_wait_is_tried_again_at_once():
+    answers = iter([StoreBusyError("full"), None])
+
+    def full_once(items):
+        if (answer := next(answers)) is not None:
+            raise answer
+        return [None for _ in items]
+
+    committer = Committer(full_once)
+    with pytest.raises(StoreBusyError, match="full"):
+        committer.add(1)
+    committer.add(2)

@@ -1,4 +1,4 @@
-"""A clock that jumps by hours and days, both ways: reports, releases and sign-in go on."""
+"""A clock that jumps by hours and days, both ways: reports and releases go on."""
 
 from __future__ import annotations
 

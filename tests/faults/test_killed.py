@@ -6,14 +6,14 @@ import http.client
 import os
 import signal
 import threading
-import time
 
 import pytest
 
 from survey.archive import check
 from tests.conftest import wait_until
+from tests.faults.load import Load
 from tests.faults.processes import children_of, is_worker
-from tests.faults.reports import check_each_is_there_once, new_body, send, stored
+from tests.faults.reports import check_each_is_there_once, new_body, send
 
 CONNECTIONS = 8
 
@@ -84,26 +84,26 @@ def test_workers_end_when_the_server_that_started_them_is_killed(serve, store, s
     assert not [pid for pid in workers if is_worker(pid)]
 
 
-def test_a_killed_worker_is_replaced_and_no_report_is_lost(serve, store, small):
-    url = serve("--workers", "2")
-    port = int(url.rpartition(":")[2])
-    parent = serve.processes[0]
-    before = {pid for pid in children_of(parent.pid) if is_worker(pid)}
-    os.kill(next(iter(before)), signal.SIGKILL)
-    deadline = time.monotonic() + 30
-    while len({pid for pid in children_of(parent.pid) if is_worker(pid)} - before) < 1:
-        assert parent.poll() is None, "the server ended with its worker"
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    acknowledged: list[bytes] = []
-    while not acknowledged:
-        stop = threading.Event()
-        sender = threading.Thread(target=keep_sending, args=[port, small, acknowledged, stop])
-        sender.start()
-        time.sleep(0.2)
-        stop.set()
-        sender.join()
-    assert store.knows_report(small.key, stored(acknowledged[0]))
+@pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.long)])
+def test_a_worker_killed_under_load_is_replaced_and_no_report_is_lost(serve, store, small, times):
+    port = int(serve("--workers", "2").rpartition(":")[2])
+    (server,) = serve.processes
+
+    def workers() -> set[int]:
+        return {pid for pid in children_of(server.pid) if is_worker(pid)}
+
+    with Load(small, [port]) as load:
+        for _ in range(times):
+            load.wait_for(100)
+            before = workers()
+            os.kill(min(before), signal.SIGKILL)
+            wait_until(lambda before=before: bool(workers() - before), 60)
+            load.wait_for(100)
+    assert server.poll() is None, "the server ended with its worker"
+    assert load.statuses.keys() <= {201, 503}
+    check_each_is_there_once(store, small, load.acknowledged, load.unsure)
+    with store.snapshot() as snapshot:
+        assert check(snapshot).mistakes == ()
 
 
 def test_a_terminated_server_stops_with_exit_0(serve, small):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sqlite3
 import time
 from collections import Counter
+from contextlib import closing
 
 import pytest
 
@@ -19,15 +21,19 @@ LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
 RETRY = re.compile(rb"\r\nretry-after: [1-9]", re.IGNORECASE)
 
 
+def request(survey, body: bytes) -> bytes:
+    return (
+        b"POST /s/%b/reports HTTP/1.1\r\nHost: survey\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n%b" % (survey.slug.encode(), len(body), body)
+    )
+
+
 async def device(port: int, survey, until: float, seen: Counter[str], acknowledged: list[bytes]):
     """One connection that sends a report after the other, the same again when it is refused."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     body = new_body(survey)
     while time.monotonic() < until:
-        writer.write(
-            b"POST /s/%b/reports HTTP/1.1\r\nHost: survey\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n%b" % (survey.slug.encode(), len(body), body)
-        )
+        writer.write(request(survey, body))
         head = await reader.readuntil(b"\r\n\r\n")
         status = int(STATUS.match(head)[1])
         await reader.readexactly(int(LENGTH.search(head)[1]))
@@ -38,6 +44,30 @@ async def device(port: int, survey, until: float, seen: Counter[str], acknowledg
         elif RETRY.search(head):
             seen["come again"] += 1
     writer.close()
+
+
+async def once(port: int, survey, body: bytes) -> tuple[int, bool]:
+    """The status that one device hears, and whether it is told when to come again."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request(survey, body))
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
+    writer.close()
+    return int(STATUS.match(head)[1]), RETRY.search(head) is not None
+
+
+def test_a_store_that_is_held_refuses_everybody_with_a_time_to_come_again(serve, store, small):
+    port = int(serve().rpartition(":")[2])
+    bodies = [new_body(small) for _ in range(DEVICES)]
+
+    async def everybody() -> list[tuple[int, bool]]:
+        return await asyncio.gather(*(once(port, small, body) for body in bodies))
+
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        answers = asyncio.run(everybody())
+        other.execute("ROLLBACK")
+    assert set(answers) == {(503, True)}
+    assert store.waiting(small.key) == 0
 
 
 @pytest.mark.parametrize("seconds", [4, pytest.param(60, marks=pytest.mark.long)])

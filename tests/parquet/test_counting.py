@@ -226,3 +226,27 @@ def test_an_unknown_engine_is_refused(exported):
         open_reports(exported, "awk"),
     ):
         pass
+
+
+@pytest.mark.parametrize("name", ["choice=1", "_stratum=x"])
+def test_a_folder_named_like_a_column_changes_no_figure(store, every, tmp_path, engine, name):
+    export_reports(store, every, tmp_path / name, lambda n: None)
+    with open_reports(tmp_path / name, engine) as reports:
+        assert reports.tallies() == store.tallies(every.key)
+
+
+@pytest.mark.parametrize("name", ["wave[1]", "wave*", "a{b}", "what?"])
+def test_a_path_that_engines_take_for_a_pattern_is_refused(store, every, exported, tmp_path, name):
+    with pytest.raises(SettingsError, match="for patterns; choose another name"):
+        export_reports(store, every, tmp_path / name, lambda n: None)
+    exported.rename(tmp_path / name)
+    with (
+        pytest.raises(SettingsError, match="for patterns"),
+        open_reports(tmp_path / name, "duckdb"),
+    ):
+        pass
+
+
+def test_an_export_is_its_owners(store, every, tmp_path):
+    export_reports(store, every, tmp_path / "out", lambda n: None)
+    assert (tmp_path / "out").stat().st_mode & 0o077 == 0

@@ -183,7 +183,7 @@ def test_a_busy_store_is_told_at_once_to_all_that_wait(threads, disk):
     def busy(_: Sequence[int]) -> Sequence[Outcome]:
         raise StoreBusyError("disk full")
 
-    committer = Committer(disk.commit, most_together=1)
+    committer = Committer(disk.commit, most_together=1, refusing_seconds=WAIT)
     disk.outcome = busy
     leader = lead(threads, committer, disk, 0)
     followers = add(threads, committer, [1, 2, 3])

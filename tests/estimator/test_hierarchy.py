@@ -144,12 +144,12 @@ def test_errors_are_calibrated_and_intervals_cover():
     assert hits.min() >= binom.ppf(0.0005, rounds, 0.95)
 
 
-@pytest.mark.parametrize("epsilon", long_unless([2, 8], [0.5, 2, 8]))
+@pytest.mark.parametrize("epsilon", long_unless([8], [0.5, 2, 8]))
 @pytest.mark.parametrize(
     "shares", [[[0.02, 0.98]], [[0, 1], [0.3, 0.7]], [[0, 0.01, 0.09, 0.9], [0.3, 0.3, 0.3, 0.1]]]
 )
 def test_rare_shares_from_reports_are_covered_and_not_drawn_to_the_smallest_errors(epsilon, shares):
-    rng, rounds, n = np.random.default_rng(12), 400, 100
+    rng, rounds, n = np.random.default_rng(12), 300, 100
     parents = [-1, 0, 0, 1, 1, 2, 2, 2]
     S = leaves_of(parents)
     leaves = np.array([300.0, 50, 200, 150, 100])

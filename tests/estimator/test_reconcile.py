@@ -121,7 +121,7 @@ def test_reconciled_cells_are_unbiased_with_the_errors_they_say_and_covered():
     ],
 )
 def test_cells_of_rare_answers_are_covered_and_never_without_width(truth, epsilon, n):
-    rounds, T = 400, np.array(truth)
+    rounds, T = 250, np.array(truth)
     channels = [from_epsilon(k, epsilon) for k in T.shape]
     margins = [T.sum(axis=1), T.sum(axis=0)]
     reports = channels[0].matrix.T @ T @ channels[1].matrix

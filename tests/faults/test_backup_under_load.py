@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from survey.archive import check
 from survey.cli import main
 from survey.store import open_store
+from tests.conftest import long_unless
 from tests.faults.load import Load
 from tests.faults.reports import stored
 from tests.store.databases import KINDS
@@ -21,7 +22,7 @@ def command(*arguments: str, **variables: str) -> str:
     return done.output
 
 
-@pytest.mark.parametrize("settings", KINDS, indirect=True)
+@pytest.mark.parametrize("settings", long_unless(KINDS[:1], KINDS), indirect=True)
 @pytest.mark.parametrize("reports", [400, pytest.param(20_000, marks=pytest.mark.long)])
 def test_a_backup_during_load_holds_every_report_acknowledged_before_it_began(
     serve, small, settings, tmp_path, reports

@@ -36,8 +36,8 @@ def keep_sending(port: int, survey, acknowledged: list[bytes], stop: threading.E
 @pytest.mark.parametrize(
     ("workers", "kills", "each"),
     [
-        ("1", 1, 300),
         ("2", 1, 300),
+        pytest.param("1", 1, 300, marks=pytest.mark.long),
         pytest.param("2", 100, 500, marks=pytest.mark.long),
     ],
 )

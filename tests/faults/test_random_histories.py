@@ -143,7 +143,7 @@ class History(RuleBasedStateMachine):
         self.store.close_connections()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", long_unless(KINDS[:1], KINDS))
 @pytest.mark.parametrize("examples", long_unless([3], [3, 100]))
 def test_every_acknowledged_report_is_there_once_whatever_happens(
     request, tmp_path, kind, examples

@@ -12,6 +12,8 @@ from tests.faults.load import Load
 from tests.faults.processes import children_of, is_worker
 from tests.faults.reports import check_each_is_there_once
 
+ROUNDS = 10
+
 
 def workers_of(pid: int) -> set[int]:
     return {child for child in children_of(pid) if is_worker(child)}
@@ -26,14 +28,12 @@ def check_nothing_is_lost(store, survey, load: Load) -> None:
         assert check(snapshot).mistakes == ()
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(20, marks=pytest.mark.long)])
-def test_servers_restarted_in_turn_under_load_lose_nothing_and_end_with_exit_0(
-    serve, store, small, rounds
-):
+@pytest.mark.long
+def test_servers_restarted_in_turn_under_load_lose_nothing_and_end_with_exit_0(serve, store, small):
     ports = [int(serve("--workers", "2").rpartition(":")[2]) for _ in range(2)]
     with Load(small, ports) as load:
         load.wait_for(100)
-        for _ in range(rounds):
+        for _ in range(ROUNDS):
             for place in range(len(ports)):
                 old = serve.processes[place]
                 old.terminate()

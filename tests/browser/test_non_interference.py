@@ -120,6 +120,7 @@ def visit_with(
     return found
 
 
+@pytest.mark.long
 def test_all_twelve_patterns_of_answers_leave_the_same_traces_when_the_codes_agree(
     site, new_device
 ):

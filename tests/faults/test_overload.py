@@ -81,7 +81,8 @@ def test_a_store_that_is_held_refuses_everybody_with_a_time_to_come_again(serve,
     assert store.waiting(small.key) == 0
 
 
-@pytest.mark.parametrize("seconds", [2, pytest.param(60, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("seconds", [60])
 def test_ten_times_the_devices_are_answered_or_told_when_to_come_again(
     serve, store, small, seconds
 ):

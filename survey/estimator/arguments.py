@@ -39,7 +39,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 CHANNELS = (SubsetSelection, BitVector, WeightTable)
-COUNTED = ("counts", "counts_a", "joint_counts", "supports", "reports", "columns", "yes", "a", "b")
+COUNTED = ("counts", "joint_counts", "supports", "reports", "columns", "yes", "a", "b")
 """Arguments that are counts or reports, refused as CountsError; channels as ChannelError."""
 
 NAMED_ELSEWHERE = ("level",)

@@ -201,8 +201,6 @@ def _all_reports(reports: Integers, channel: BitVector, n: int | None) -> int:
 
 
 def _check_pairs(pairs: Sequence[tuple[int, int]], channel: BitVector) -> None:
-    if not isinstance(channel, BitVector):
-        raise ChannelError("pairs are counted from reported bits, of a BitVector")
     for a, b in pairs:
         a, b = checked_whole(a, "option", ValueError), checked_whole(b, "option", ValueError)
         if not 0 <= a < b < channel.m - channel.alone or channel.s < 2:

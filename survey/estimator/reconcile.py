@@ -35,7 +35,8 @@ class Reconciled(Result):
     """A table of shares with known margins; arrays have the shape of the table.
 
     estimate     constrained least squares: has the margins, may be negative
-    std_error    of `estimate`; never above that of the table alone, but for rounding
+    std_error    of `estimate`; from `reconciled` never above that of the table alone, but for
+                 rounding
     conf_low     ends of the interval, within what the margins allow: at least 0 and what two
     conf_high    margins leave no other cell for, at most the smallest margin the cell is in
     display      not negative and with the margins: proportional fitting of what is above 0

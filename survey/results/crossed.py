@@ -16,7 +16,7 @@ from survey.questionnaire.published import PublishedQuestion
 from survey.results.crossed_counts import Integers, crossed_counts
 from survey.results.rows import FLAGS
 from survey.results.wanted import Wanted
-from survey.results.wording import NOT_ENOUGH, percent
+from survey.results.wording import NOT_ENOUGH, amounts, percent
 from survey.store import PublishedSurvey, Store
 
 Answer = tuple[str, str]
@@ -146,8 +146,8 @@ def answers(question: PublishedQuestion) -> list[Answer]:
             for pattern in question.patterns
         ]
     if question.type in ("number", "date") and question.grid:
-        values = [f"{value:g}" for value in question.grid.values]
-        return [*((value, value) for value in values), *options]
+        written = amounts(question, "median")
+        return [*((f"{value:g}", written.text(value)) for value in question.grid.values), *options]
     return options
 
 

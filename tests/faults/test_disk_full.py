@@ -50,7 +50,7 @@ def fill_up(ballast: Path) -> None:
 
 
 @pytest.mark.parametrize("cycles", [1, pytest.param(10, marks=pytest.mark.long)])
-def test_a_disk_that_is_full_ten_times_loses_nothing_and_recovers_by_itself(
+def test_a_disk_that_is_full_again_and_again_loses_nothing_and_recovers_by_itself(
     serve, store, small, disk, cycles
 ):
     ballast, acknowledged, refused = disk / "ballast", [], 0

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 from itertools import combinations
 
 import numpy as np
@@ -76,6 +77,13 @@ def test_every_truth_of_every_kind_has_a_name(store):
         named = answers(question)
         assert len(named) == len(question.channel.matrix) or question.by_patterns
         assert len({label for _, label in named}) == len(named)
+
+
+def test_dates_are_called_by_their_day_and_numbers_by_their_unit(store):
+    survey = published(store, ["choice", "since", "hours"])
+    _, since, hours = survey.definition.questions
+    assert re.fullmatch(r"\d+ [A-Z][a-z]+ \d{4}", answers(since)[0][1])
+    assert answers(hours)[0][1].endswith(hours.grid.unit)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
-from scipy.stats import chi2
+from scipy.special import chdtrc, ndtri
 
 from survey.errors import DesignError
 from survey.estimator.arguments import checked_arguments
@@ -147,7 +146,7 @@ def moved_to(known: list[Margin], table: Floats, V: Floats) -> Moved:
         x=x,
         error=error,
         covariance=(covariance + covariance.T) / 2,
-        agreement=float(chi2.sf(np.sum((along_free.T @ missed) ** 2), max(int(free.sum()), 1))),
+        agreement=float(chdtrc(max(int(free.sum()), 1), np.sum((along_free.T @ missed) ** 2))),
         kept=np.eye(table.size) - gain @ A,
         display=fitted(np.maximum(x, floor), {m.axes: m.totals for m in known}),
         least=_least(known, x.shape),

@@ -24,6 +24,7 @@ from survey.parquet.directory import (
     part_name,
     read_manifest,
 )
+from survey.parquet.joining import names_of, readable
 from survey.store import BlockColumn, PublishedSurvey, Store, Tally
 
 BLOCKS_PER_PART = 64
@@ -87,13 +88,14 @@ def _snapshot(store: Store, survey: PublishedSurvey) -> tuple[Tally, Blocks]:
     The reading begins with the first block. When the release was the same before and after
     that, it is the one that is read; otherwise one came in between, and it begins again.
     """
-    questions = range(len(survey.definition.questions))
+    questions = survey.definition.questions
     while True:
         before = store.tally(survey.key)
-        blocks = store.block_columns(survey.key, questions)
+        names = names_of(store.tallies(survey.key))
+        blocks = store.block_columns(survey.key, range(len(questions)))
         first = list(islice(blocks, 1))
         if store.tally(survey.key).release == before.release:
-            return before, chain(first, blocks)
+            return before, readable(chain(first, blocks), names, questions)
 
 
 def _write_parts(

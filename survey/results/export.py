@@ -25,7 +25,7 @@ def to_csv(rows: Iterable[DataclassInstance], kind: type[DataclassInstance] = Ro
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(columns(kind))
-    writer.writerows([_cell(value) for value in astuple(row)] for row in rows)
+    writer.writerows([neutral(value) for value in astuple(row)] for row in rows)
     return text.getvalue()
 
 
@@ -34,8 +34,11 @@ def columns(kind: type[DataclassInstance] = Row) -> tuple[str, ...]:
     return tuple(column.name for column in fields(kind))
 
 
-def _cell(value: Any) -> Any:
-    """Text that would start a formula gets an apostrophe before it (OWASP, CSV injection)."""
+def neutral(value: Any) -> Any:
+    """A cell that no spreadsheet obeys.
+
+    Text that would start a formula gets an apostrophe before it (OWASP, CSV injection).
+    """
     if isinstance(value, str) and value.lstrip("\ufeff\" '").startswith(FORMULA_STARTS):
         return "'" + value
     return "" if value is None else value

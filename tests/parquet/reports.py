@@ -48,6 +48,7 @@ def fill(
     stratum: str = "",
     seed: int = 5,
     drawn: float = 1.0,
+    minimum: int = 25,
 ) -> None:
     """Store and release n reports; of questions that are drawn, a share `drawn` is asked."""
     rng = np.random.default_rng(seed)
@@ -61,7 +62,7 @@ def fill(
         ]
     )
     assert refused == [None] * n
-    assert release(store, survey, 25) == n
+    assert release(store, survey, minimum) == n
 
 
 def stored_codes(

@@ -114,7 +114,7 @@ WITHOUT = [
 """A module that is not there, a command that needs it, and the extra that brings it."""
 
 
-@pytest.mark.parametrize("case", long_unless(WITHOUT[2:3] + WITHOUT[-1:], WITHOUT), ids=str)
+@pytest.mark.parametrize("case", long_unless(WITHOUT[2:3], WITHOUT), ids=str)
 def test_a_missing_extra_is_one_line_that_names_it(store, settings, exported, tmp_path, case):
     module, arguments, extra = case
     without = f"import sys; sys.modules[{module!r}] = None; from survey.cli import main; main()"

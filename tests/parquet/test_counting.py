@@ -15,6 +15,7 @@ from survey.estimator import crosstab
 from survey.parquet import export_reports, open_reports
 from survey.parquet.columns import column_of
 from survey.parquet.directory import holds_bits, part_name
+from tests.conftest import long_unless
 from tests.parquet.reports import published
 
 # Ibis 12 calls what newer engines and pandas call deprecated.
@@ -50,7 +51,7 @@ def supported(question, stored: bytes) -> np.ndarray:
     return members * asked[:, None]
 
 
-@pytest.mark.parametrize("name", ["every", "drawn"])
+@pytest.mark.parametrize("name", long_unless(["drawn"], ["every", "drawn"]))
 def test_joint_counts_are_those_of_the_reports_for_every_two_kinds(
     store, name, request, tmp_path, engine
 ):

@@ -46,6 +46,8 @@ STOP_SECONDS = 30
 
 STARTUP_SECONDS = 30.0
 
+MOST_USUAL_WORKERS = 4
+
 logger = logging.getLogger(__name__)
 
 
@@ -79,6 +81,15 @@ def serve(
         stop.set()
         if releases.ident is not None:
             releases.join()
+
+
+def usual_workers() -> int:
+    """A process for each core that this one may use; the disk takes no more than a few in turn."""
+    # Not every system can tell which cores are ours.
+    mine = (
+        os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    )
+    return min(len(mine), MOST_USUAL_WORKERS)
 
 
 def _server(address: str, port: int, workers: int) -> AbstractServer[Any]:

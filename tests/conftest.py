@@ -46,6 +46,9 @@ EMAIL, PASSWORD = "researcher@example.org", "correct horse battery"
 REFERENCE_DATA = ROOT.parent / "shared" / "data"
 REQUIRED = {name for name in os.environ.get("SURVEY_TEST_REQUIRE", "").split(",") if name}
 
+SERVE = (sys.executable, "-m", "survey.cli", "serve", "--workers", "1")
+"""The command that most tests serve with: one process starts soonest."""
+
 SMALL = """
 slug = "small"
 title = "A small survey"
@@ -213,7 +216,7 @@ def serve(settings: Settings, store: Store) -> Iterator[Callable[..., str]]:
             **variables,
         }
         process = subprocess.Popen(
-            [sys.executable, "-m", "survey.cli", "serve", "--port", str(port), *options],
+            [*SERVE, "--port", str(port), *options],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -228,7 +231,8 @@ def serve(settings: Settings, store: Store) -> Iterator[Callable[..., str]]:
     for process in running:
         if process.poll() is None:
             process.terminate()
-            process.communicate(timeout=20)
+            # Longer than the server gives its workers to end by themselves.
+            process.communicate(timeout=90)
 
 
 def node_path() -> str:

@@ -51,10 +51,15 @@ def test_backends_that_are_terminated_under_load_lose_nothing(
 
 def kill_postmaster(server: PostgresqlServer) -> None:
     """SIGKILL to the server's first process; its others end when they notice."""
-    postmaster = int(Path(server.server.pgdata, "postmaster.pid").read_text().split()[0])
+    directory = Path(server.server.pgdata)
+    postmaster = int(Path(directory, "postmaster.pid").read_text().split()[0])
     others = children_of(postmaster)
     os.kill(postmaster, signal.SIGKILL)
     wait_until(lambda: not any(is_running(pid) for pid in [postmaster, *others]), 60)
+    # Where nobody collects a dead process its number stays taken, and the next server would believe
+    # that the lock files of this one are held.
+    for lock in (directory / "postmaster.pid", *directory.glob(".s.PGSQL.*.lock")):
+        lock.unlink()
 
 
 def is_running(pid: int) -> bool:

@@ -200,7 +200,7 @@ BROKEN_CHANNELS = {
 OWN = (
     "groups.set(root, { ...(group ? productOf([group, own]) : own), linked: group !== undefined });"
 )
-READ = "return freeze({ ...definition, id });"
+READ = "return freeze(definition);"
 OF_ALL = "definition.pages.flatMap((page) => page.questions)"
 
 BROKEN_READING = {
@@ -256,7 +256,7 @@ BROKEN_READING = {
     ),
     "a link of one digit": Mutant("definition.js", "{16,64}$/i", "{1,64}$/i", "two"),
     "the link's hash not looked at": Mutant(
-        "definition.js", 'new URLSearchParams(location.hash.slice(1)).get("d") ?? ""', '""', "two"
+        "definition.js", "expectedPrefix: link.prefix,", 'expectedPrefix: "",', "two"
     ),
     "all questions asked of everybody": Mutant(
         "report.js", "checkDrawn(definition, circumstances.drawn);", "", "ten"
@@ -285,14 +285,14 @@ BROKEN_READING = {
     ),
 }
 
-NOTHING = '{ stratum: "", invitation: "", drawn }'
+LINK = "{ ...link, drawn }"
 
 BROKEN_VISITS = {
     "raw answers in the stratum": Mutant(
-        "main.js", NOTHING, NOTHING.replace('""', "JSON.stringify(answers)", 1), "two"
+        "main.js", LINK, "{ ...link, drawn, stratum: JSON.stringify(answers) }", "two"
     ),
     "everybody asked everything": Mutant(
-        "main.js", "drawn ??= drawOnce(definition);", "drawn ??= null;", "ten"
+        "main.js", "({ drawn, orders } = drawOnce(reading.definition))", "drawn = null", "ten"
     ),
     "a report id that is the same for all": Mutant(
         "main.js", "drawBytes(getRandomValues, 16)", "new Uint8Array(16)", "two"

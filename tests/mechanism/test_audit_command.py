@@ -11,7 +11,7 @@ from survey.audit.check import Check
 from survey.audit.proof import Auditor
 from survey.audit.report import GROUPS, UNSEEN, as_json_text, as_text, checks_of, reports_of
 from survey.cli import main
-from survey.respond.client import Client
+from survey.respond.client import Client, sources
 from tests.conftest import SMALL, long_unless
 from tests.mechanism import kinds
 
@@ -37,6 +37,7 @@ def published(monkeypatch, tmp_path, node):
         assert CliRunner().invoke(main, command).exit_code == 0
 
 
+@pytest.mark.long
 def test_the_audit_of_the_demo_is_readable_and_exits_with_0(node, monkeypatch):
     monkeypatch.setenv("PATH", node.rpartition("/")[0])
     read = CliRunner().invoke(main, ["audit", "--samples", "1000"])
@@ -57,8 +58,8 @@ def test_the_audit_of_a_published_survey_has_json(published):
 
 @pytest.mark.security
 def test_an_audit_that_finds_a_broken_client_exits_with_1(published, monkeypatch):
-    broken = CLIENT.files["mechanism.js"].replace(b"u < T ? 0", b"u <= T ? 0")
-    files = {**CLIENT.files, "mechanism.js": broken}
+    broken = sources()["mechanism.js"].replace(b"u < T ? 0", b"u <= T ? 0")
+    files = {**sources(), "mechanism.js": broken}
     monkeypatch.setattr(Client, "find", lambda: Client(files))
     refused = CliRunner().invoke(main, ["audit", "small", *QUICK])
     assert refused.exit_code == 1

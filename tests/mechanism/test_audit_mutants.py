@@ -8,12 +8,12 @@ from survey.audit.node import Node
 from survey.audit.people import whole_surveys
 from survey.audit.proof import Auditor
 from survey.audit.report import checks_of
-from survey.respond.client import Client
+from survey.respond.client import sources
 from tests.conftest import long_unless
 from tests.mechanism import kinds, mutants
 from tests.mechanism.mutants import BROKEN_CHANNELS, BROKEN_READING, BROKEN_VISITS, Mutant
 
-FILES = Client.find().files
+FILES = sources()
 SAMPLES = 20_000
 
 CODE = "truth === undefined ? null : perturb(channel, truth, uniformBelow)"

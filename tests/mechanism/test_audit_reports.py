@@ -13,10 +13,10 @@ from survey.audit.report import reports_of
 from survey.audit.small import LIMIT, pairs
 from survey.audit.truths import answers_of, patterns, questions, truths
 from survey.questionnaire.definition import canonical_json
-from survey.respond.client import Client
+from survey.respond.client import sources
 from tests.mechanism import kinds, mutants
 
-FILES = Client.find().files
+FILES = sources()
 
 
 def form(name):

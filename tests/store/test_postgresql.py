@@ -178,7 +178,11 @@ def test_a_missing_schema_or_table_is_refused_with_what_to_do(postgresql, settin
     url = postgresql.fresh("unmigrated")
     try:
         store = open_store(url)
-        assert store.pending_migrations() == ["m001_foundation", "m002_invitations"]
+        assert store.pending_migrations() == [
+            "m001_foundation",
+            "m002_invitations",
+            "m003_schedules",
+        ]
         with pytest.raises(StoreError, match="run: survey migrate"):
             store.surveys()
         with postgresql.administrator(postgresql.name(url)) as connection:

@@ -1,6 +1,9 @@
-"""Every refusal the project knows, as plain exceptions; `app.py` gives each its status."""
+"""Every refusal the project knows, as plain exceptions, and the HTTP status of each."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
 
 
 class SurveyError(Exception):
@@ -45,8 +48,28 @@ class ClosedError(SurveyError):
     """The survey takes no more reports."""
 
 
+class NotOpenError(SurveyError):
+    """The survey takes no reports yet."""
+
+
+class FullError(SurveyError):
+    """The survey has as many reports as it takes."""
+
+
 class ConflictError(SurveyError):
     """The request contradicts what is already stored."""
+
+
+class OutdatedError(ConflictError):
+    """A report on a version of its survey that takes none any more."""
+
+
+class InvitationError(ConflictError):
+    """A report whose invitation is unknown, spent, or another stratum's."""
+
+
+class InvitationNeededError(SurveyError):
+    """A report without the invitation that its survey asks for."""
 
 
 class ReportError(SurveyError):
@@ -75,3 +98,25 @@ class StoreBusyError(SurveyError):
 
 class StoreError(SurveyError):
     """The store is missing, of another version, or not writable."""
+
+
+STATUS: Mapping[type[SurveyError], HTTPStatus] = {
+    MalformedReportError: HTTPStatus.BAD_REQUEST,
+    CrossSiteError: HTTPStatus.FORBIDDEN,
+    NotFoundError: HTTPStatus.NOT_FOUND,
+    ConflictError: HTTPStatus.CONFLICT,
+    OutdatedError: HTTPStatus.CONFLICT,
+    InvitationError: HTTPStatus.CONFLICT,
+    InvitationNeededError: HTTPStatus.FORBIDDEN,
+    ClosedError: HTTPStatus.GONE,
+    NotOpenError: HTTPStatus.FORBIDDEN,
+    FullError: HTTPStatus.GONE,
+    ReportTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    UnsupportedMediaError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    ReportError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    DefinitionError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    DesignError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    StoreBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
+    StoreError: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+"""The status of each refusal; every other SurveyError is a mistake of ours."""

@@ -12,24 +12,10 @@ from flask import Flask, Response, render_template, request
 from werkzeug.exceptions import HTTPException
 
 from survey import errors
+from survey.respond.languages import spoken
+from survey.words import SOURCE, say
 
 logger = logging.getLogger(__name__)
-
-STATUS: Mapping[type[errors.SurveyError], HTTPStatus] = {
-    errors.MalformedReportError: HTTPStatus.BAD_REQUEST,
-    errors.CrossSiteError: HTTPStatus.FORBIDDEN,
-    errors.NotFoundError: HTTPStatus.NOT_FOUND,
-    errors.ConflictError: HTTPStatus.CONFLICT,
-    errors.ClosedError: HTTPStatus.GONE,
-    errors.ReportTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    errors.UnsupportedMediaError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    errors.ReportError: HTTPStatus.UNPROCESSABLE_ENTITY,
-    errors.DefinitionError: HTTPStatus.UNPROCESSABLE_ENTITY,
-    errors.DesignError: HTTPStatus.UNPROCESSABLE_ENTITY,
-    errors.StoreBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
-    errors.StoreError: HTTPStatus.SERVICE_UNAVAILABLE,
-}
-"""The status of each refusal; every other SurveyError is a mistake of ours."""
 
 RETRY_SECONDS = range(5, 16)
 """When to come again: each is told a time of its own, or all would come again at once."""
@@ -42,7 +28,7 @@ def init_app(app: Flask) -> None:
 
 
 def _refused(error: errors.SurveyError) -> Response:
-    status = STATUS.get(type(error), HTTPStatus.INTERNAL_SERVER_ERROR)
+    status = errors.STATUS.get(type(error), HTTPStatus.INTERNAL_SERVER_ERROR)
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         logger.error("an error that no address expects", exc_info=error)
         return _answer(status, DETAILS[status], "InternalServerError")
@@ -58,9 +44,15 @@ def _http_error(error: HTTPException) -> Response:
 
 
 HEADINGS: Mapping[HTTPStatus, str] = {
-    HTTPStatus.NOT_FOUND: "Nothing is here",
-    HTTPStatus.SERVICE_UNAVAILABLE: "Please come again in a moment",
+    HTTPStatus.NOT_FOUND: "error.headingMissing",
+    HTTPStatus.SERVICE_UNAVAILABLE: "error.headingBusy",
 }
+
+EXPLANATIONS: Mapping[HTTPStatus, str] = {
+    HTTPStatus.NOT_FOUND: "error.missing",
+    HTTPStatus.SERVICE_UNAVAILABLE: "error.busy",
+}
+"""What respondents are told; researchers and programs get the refusal's own words."""
 
 DETAILS: Mapping[HTTPStatus, str] = {
     HTTPStatus.NOT_FOUND: "There is nothing at this address. Check that the link is complete.",
@@ -73,22 +65,28 @@ DETAILS: Mapping[HTTPStatus, str] = {
 def _answer(status: HTTPStatus, detail: str, name: str) -> Response:
     """An error as problem+json (RFC 9457) for programs, as a page for people."""
     if _wants_page():
-        response = Response(
-            render_template(
-                "error.html",
-                status=status,
-                detail=detail,
-                heading=HEADINGS.get(status, "This did not work"),
-                researcher_side=request.path.startswith("/research"),
-            ),
-            status,
-        )
+        response = Response(_page(status, detail), status)
     else:
         words = "".join(f" {c.lower()}" if c.isupper() else c for c in name).split()
         response = _problem(status, detail, "-".join(words))
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         response.headers["Retry-After"] = str(secrets.choice(RETRY_SECONDS))
     return response
+
+
+def _page(status: HTTPStatus, detail: str) -> str:
+    researcher_side = request.path.startswith("/research")
+    language = SOURCE if researcher_side else spoken()
+    explanation = say(language, EXPLANATIONS.get(status, "error.other"))
+    return render_template(
+        "error.html",
+        status=status,
+        language=language,
+        heading=say(language, HEADINGS.get(status, "error.heading")),
+        detail=detail if researcher_side else explanation,
+        researcher_side=researcher_side,
+        say=lambda key: say(language, key),
+    )
 
 
 def _wants_page() -> bool:

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
+from survey.collect.admission import checked_schedule
 from survey.collect.release import release
 from survey.errors import ConflictError, StoreBusyError
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.model import Survey
-from survey.store import PublishedSurvey, Store, find_survey
+from survey.store import PublishedSurvey, Schedule, Store, find_survey
 
 
-def publish(store: Store, survey: Survey, today: date) -> PublishedSurvey:
+def publish(
+    store: Store, survey: Survey, today: date, schedule: Schedule | None = None
+) -> PublishedSurvey:
     """Freeze a survey as its next version; the version before takes reports for a few days more.
 
-    Raises ConflictError when the newest version says exactly the same.
+    Without a schedule it goes on with that of the version before. Raises ConflictError when the
+    newest version says exactly the same.
     """
     newest = next(iter(store.versions(survey.slug)), None)
+    kept = newest.schedule if newest else Schedule()
+    schedule = checked_schedule(kept if schedule is None else schedule)
+    published = _published(store, survey, newest, today)
+    if schedule == Schedule():
+        return published
+    store.set_schedule(published.key, schedule)
+    return replace(published, schedule=schedule)
+
+
+def _published(
+    store: Store, survey: Survey, newest: PublishedSurvey | None, today: date
+) -> PublishedSurvey:
     if newest is None:
         return store.publish(freeze(survey, 1), today)
     if newest.state == "open" and freeze(survey, newest.version).canonical == newest.canonical:

@@ -7,7 +7,6 @@ nothing that anyone can watch, and the order in which they came is gone.
 from __future__ import annotations
 
 import logging
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
@@ -18,11 +17,12 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
-from survey.collect.submission import GRACE
+from survey.collect.admission import GRACE, is_over
 from survey.errors import StoreBusyError, SurveyError
 from survey.questionnaire.published import PublishedQuestion
 from survey.settings import Settings
 from survey.store import ASKED, BlockColumn, LastBlock, PublishedSurvey, Sealed, Store, Waiting
+from survey.store.strata import secure_permutation
 
 BLOCK_SIZE = 65_536
 """Reports per block; a stratum's last block grows to this before the next one begins."""
@@ -119,15 +119,6 @@ def _rows(block: LastBlock, widths: Sequence[int]) -> Codes:
     return np.concatenate(columns, axis=1)
 
 
-def secure_permutation(n: int) -> NDArray[np.intp]:
-    """A random order of n things from the system's CSPRNG.
-
-    Sorting random 64-bit keys; two of n are equal with chance below n^2 / 2^65.
-    """
-    keys = np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
-    return np.argsort(keys)
-
-
 def release(
     store: Store, survey: PublishedSurvey, minimum: int, *, clock: Clock = utc_today
 ) -> int:
@@ -207,6 +198,8 @@ class ReleaseLoop:
         return n
 
     def _release_if_due(self, survey: PublishedSurvey, now: float) -> int:
+        if is_over(survey, self._clock()):
+            self._store.close_survey(survey.slug, self._clock())
         waiting = self._store.waiting(survey.key)
         if survey.state == "closed":
             return self._finish_close(survey) if waiting else 0

@@ -8,23 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 
+from survey.collect.admission import GRACE, refusal
 from survey.collect.committer import Committer, Outcome
 from survey.collect.wire import Submission, parse
 from survey.errors import (
     ChannelError,
-    ClosedError,
-    ConflictError,
+    InvitationNeededError,
     NotFoundError,
+    OutdatedError,
     ReportError,
     SurveyError,
 )
 from survey.questionnaire.definition import Definition
 from survey.store import PublishedSurvey, Store, StoredReport
-
-GRACE = timedelta(days=7)
-"""How long the version before the current one, and the ids of a closed survey, are known."""
 
 MOST_DEFINITIONS = 256
 """Definitions that are kept parsed; more are parsed again."""
@@ -96,11 +94,13 @@ class Intake:
 
         Someone whose acknowledgement was lost must learn that the report did arrive.
         """
-        refusal = _refusal(survey, current, arrival.today)
-        if refusal is None:
+        refused = _stale(survey, current, arrival.today) or refusal(
+            self._store, survey, arrival.today
+        )
+        if refused is None:
             return False
         if not self._store.knows_report(survey.key, arrival.report):
-            raise refusal
+            raise refused
         return True
 
 
@@ -111,16 +111,14 @@ def _made_for(versions: Sequence[PublishedSurvey], definition: str) -> Published
     for survey in versions:
         if survey.sha256 == definition:
             return survey
-    raise ConflictError("this report was made for another definition of the survey")
+    raise OutdatedError("this report was made for another definition of the survey")
 
 
-def _refusal(survey: PublishedSurvey, current: PublishedSurvey, today: date) -> SurveyError | None:
-    """Why a version takes no new reports, or None when it does."""
-    if survey.state == "closed":
-        return ClosedError("this survey is closed and takes no more reports")
-    stale = survey.version < current.version - 1 or today - survey.changed > GRACE
-    if survey.state == "superseded" and stale:
-        return ConflictError("this report was made for another definition of the survey")
+def _stale(survey: PublishedSurvey, current: PublishedSurvey, today: date) -> SurveyError | None:
+    """Why a version that another has followed takes no new reports, or None when it does."""
+    late = survey.version < current.version - 1 or today - survey.changed > GRACE
+    if survey.state == "superseded" and late:
+        return OutdatedError("this report was made for another definition of the survey")
     return None
 
 
@@ -132,6 +130,8 @@ def accept(submission: Submission, definition: Definition) -> StoredReport:
             f"codes must have {len(questions)} entries, one per question, "
             f"not {len(submission.codes)}"
         )
+    if definition.access == "invitation" and not submission.invitation:
+        raise InvitationNeededError("this survey takes reports only from personal links")
     _check_drawn(submission.codes, definition)
     codes = []
     for number, (code, question) in enumerate(zip(submission.codes, questions, strict=True), 1):

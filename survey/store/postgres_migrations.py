@@ -120,9 +120,17 @@ INVITATIONS = """CREATE TABLE invitation (
     PRIMARY KEY (survey, token_hash)
 )"""
 
+SCHEDULES = """CREATE TABLE schedule (
+    survey bigint PRIMARY KEY REFERENCES survey (key),
+    opens text COLLATE "C" NOT NULL,
+    closes text COLLATE "C" NOT NULL,
+    most bigint NOT NULL CHECK (most >= 0)
+)"""
+
 STEPS: Mapping[str, Sequence[str]] = {
     "m001_foundation": (SURVEYS, *REPORTS, *RESEARCHERS, *FROZEN),
     "m002_invitations": (INVITATIONS,),
+    "m003_schedules": (SCHEDULES,),
 }
 
 

@@ -24,6 +24,18 @@ Row = tuple[Value, ...]
 
 
 @dataclass(frozen=True)
+class Schedule:
+    """The first and the last UTC day on which a survey takes reports, and how many at most.
+
+    None of a day, and 0 for the number, when there is no such limit.
+    """
+
+    opens: date | None = None
+    closes: date | None = None
+    most: int = 0
+
+
+@dataclass(frozen=True)
 class PublishedSurvey:
     """One published version; `changed` is the UTC date of its last change of state."""
 
@@ -34,6 +46,7 @@ class PublishedSurvey:
     state: State
     changed: date
     canonical: bytes = field(repr=False)
+    schedule: Schedule = Schedule()
 
     @property
     def definition(self) -> Definition:
@@ -154,12 +167,14 @@ class Store(Protocol):
     def publish(self, definition: Definition, today: date) -> PublishedSurvey: ...
     def surveys(self) -> list[PublishedSurvey]: ...
     def versions(self, slug: str) -> list[PublishedSurvey]: ...
+    def set_schedule(self, survey: int, schedule: Schedule) -> None: ...
     def close_survey(self, slug: str, today: date) -> list[PublishedSurvey]: ...
 
     def add_reports(
         self, reports: Sequence[tuple[int, StoredReport]]
     ) -> list[SurveyError | None]: ...
     def add_invitations(self, survey: int, stratum: str, token_hashes: Sequence[bytes]) -> None: ...
+    def invited(self, survey: int, stratum: str) -> int: ...
     def knows_report(self, survey: int, report: StoredReport) -> bool: ...
     def waiting(self, survey: int) -> int: ...
     def released(self, survey: int) -> int: ...

@@ -27,6 +27,12 @@ def m002_invitations(db: Database) -> None:
     db.execute(INVITATION)
 
 
+@migrations()
+def m003_schedules(db: Database) -> None:
+    """From when to when a survey takes reports, and how many: dates and a number, nothing else."""
+    db.execute(SCHEDULE)
+
+
 FOUNDATION = (
     """CREATE TABLE survey (
         key INTEGER PRIMARY KEY,
@@ -110,6 +116,14 @@ INVITATION = """CREATE TABLE invitation (
     spent INTEGER NOT NULL CHECK (spent IN (0, 1)),
     PRIMARY KEY (survey, token_hash)
 ) STRICT, WITHOUT ROWID"""
+
+
+SCHEDULE = """CREATE TABLE schedule (
+    survey INTEGER PRIMARY KEY REFERENCES survey (key),
+    opens TEXT NOT NULL,
+    closes TEXT NOT NULL,
+    most INTEGER NOT NULL CHECK (most >= 0)
+) STRICT"""
 
 
 @cache

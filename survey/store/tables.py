@@ -27,6 +27,7 @@ TABLES = {
             ("key", "slug", "version", "definition", "sha256", "state", "changed"),
             ("key",),
         ),
+        Table("schedule", ("survey", "opens", "closes", "most"), ("survey",)),
         Table("inbox", ("survey", "id", "stratum", "codes"), ("survey", "id")),
         Table("seen", ("survey", "id"), ("survey", "id")),
         Table(

@@ -14,7 +14,15 @@ import pytest
 from survey.collect.invitations import token_hash
 from survey.collect.publication import close, publish
 from survey.collect.submission import Intake
-from survey.errors import ClosedError, ConflictError, NotFoundError, ReportError, StoreBusyError
+from survey.errors import (
+    ClosedError,
+    ConflictError,
+    InvitationError,
+    NotFoundError,
+    OutdatedError,
+    ReportError,
+    StoreBusyError,
+)
 from survey.questionnaire.definition import read_definition, report_body
 from survey.questionnaire.native import load
 from survey.settings import Caps
@@ -90,7 +98,7 @@ def test_one_bad_report_leaves_its_neighbours_in_the_same_commit_alone(threads, 
     sent = send_together(threads, held, Intake(held), bodies)
     errors = [type(each.exception(WAIT)) for each in sent]
     nothing = type(None)
-    assert errors == [nothing, nothing, ConflictError, nothing, ConflictError, nothing]
+    assert errors == [nothing, nothing, ConflictError, nothing, InvitationError, nothing]
     assert store.waiting(small.key) == 3
 
 
@@ -122,7 +130,7 @@ def test_a_version_superseded_twice_takes_nothing_more_from_a_process_that_knows
         publish(
             store, load(SMALL.replace("Two questions", words).encode(), "s.toml", Caps()), TODAY
         )
-    with pytest.raises(ConflictError, match="another definition"):
+    with pytest.raises(OutdatedError, match="another definition"):
         intake.receive("small", body(small), TODAY)
     intake.receive("small", known, TODAY)
     assert store.waiting(small.key) == 1
@@ -133,7 +141,7 @@ def test_a_version_superseded_long_ago_is_refused_by_the_day_of_the_request(stor
     changed = load(SMALL.replace("Two questions", "Both questions").encode(), "s.toml", Caps())
     publish(store, changed, TODAY)
     intake.receive("small", body(small), TODAY + timedelta(days=7))
-    with pytest.raises(ConflictError, match="another definition"):
+    with pytest.raises(OutdatedError, match="another definition"):
         intake.receive("small", body(small), TODAY + timedelta(days=8))
 
 
@@ -156,7 +164,7 @@ def test_a_definition_is_not_taken_under_another_survey_s_address(store, small):
     intake.receive("small", body(small), TODAY)
     other = load(SMALL.replace('"small"', '"other"').encode(), "s.toml", Caps())
     publish(store, other, TODAY)
-    with pytest.raises(ConflictError, match="another definition"):
+    with pytest.raises(OutdatedError, match="another definition"):
         intake.receive("other", body(small), TODAY)
     with pytest.raises(NotFoundError):
         intake.receive("none", body(small), TODAY)
@@ -215,10 +223,10 @@ def test_an_invitation_lets_one_report_in_and_its_resending(store, invited):
 @pytest.mark.parametrize(
     ("link", "error"),
     [
-        ({"stratum": "north", "invitation": TOKENS[0]}, ConflictError),  # spent
-        ({"stratum": "south", "invitation": TOKENS[1]}, ConflictError),  # another stratum's
-        ({"stratum": "", "invitation": TOKENS[1]}, ConflictError),
-        ({"stratum": "north", "invitation": "A" * 43}, ConflictError),  # unknown
+        ({"stratum": "north", "invitation": TOKENS[0]}, InvitationError),  # spent
+        ({"stratum": "south", "invitation": TOKENS[1]}, InvitationError),  # another stratum's
+        ({"stratum": "", "invitation": TOKENS[1]}, InvitationError),
+        ({"stratum": "north", "invitation": "A" * 43}, InvitationError),  # unknown
         ({"stratum": "north", "invitation": ""}, ReportError),
         ({"stratum": "north", "invitation": "A" * 42}, ReportError),
         ({"stratum": "north", "invitation": "A" * 42 + "B"}, ReportError),  # a second spelling

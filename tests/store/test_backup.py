@@ -12,7 +12,7 @@ from survey.archive import backup, check, restore
 from survey.collect.release import release
 from survey.errors import ConflictError, NotFoundError, StoreError
 from survey.store import PublishedSurvey, Store, open_store
-from tests.conftest import long_unless, wait_until
+from tests.conftest import wait_until
 from tests.store.databases import KINDS, Outside, PostgresqlServer
 from tests.store.killing import ignored, killed
 from tests.store.reports import add, random_reports, report
@@ -169,8 +169,9 @@ def _check_holds(file, survey: PublishedSurvey, reports: list[object]) -> None:
     copy.close_connections()
 
 
-@pytest.mark.parametrize("settings", long_unless(["postgresql"], KINDS), indirect=True)
-@pytest.mark.parametrize("new", long_unless(["sqlite"], KINDS), indirect=True)
+@pytest.mark.long
+@pytest.mark.parametrize("settings", KINDS, indirect=True)
+@pytest.mark.parametrize("new", KINDS, indirect=True)
 def test_a_restore_that_was_killed_is_gone_on_with_by_restoring_again(filled, file, new):
     store, url = new
     backup(filled, file, ignored)

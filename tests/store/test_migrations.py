@@ -23,7 +23,8 @@ from tests.store.reports import add, random_reports, report, side_by_side
 
 SCHEMAS = Path(__file__).parent / "schemas"
 KILLED_AFTER = ["CREATE TABLE counts", "CREATE TABLE invitation"]
-STEPS = ["m001_foundation", "m002_invitations"]
+OLDER = ["m001", "m002"]
+STEPS = ["m001_foundation", "m002_invitations", "m003_schedules"]
 
 KILLED = """
 import os, signal, sys
@@ -132,14 +133,16 @@ def check_it_works(url: str) -> None:
     store.close_connections()
 
 
-def test_a_database_of_m001_is_upgraded_with_all_its_rows(empty):
-    schema_of("m001", empty)
+@pytest.mark.parametrize("older", OLDER)
+def test_a_database_of_every_older_schema_is_upgraded_with_all_its_rows(empty, older):
+    schema_of(older, empty)
     before = fill(empty)
     store = open_store(empty)
-    assert store.pending_migrations() == STEPS[1:]
-    with pytest.raises(StoreError, match="m002_invitations; run: survey migrate"):
+    lacking = [step for step in STEPS if step[:4] > older]
+    assert store.pending_migrations() == lacking
+    with pytest.raises(StoreError, match=f"{', '.join(lacking)}; run: survey migrate"):
         store.surveys()
-    assert store.migrate() == STEPS[1:]
+    assert store.migrate() == lacking
     store.close_connections()
     assert rows_of(empty) == before
     check_it_works(empty)
@@ -159,13 +162,20 @@ def test_a_database_of_a_newer_schema_is_refused_by_name(empty):
     store.close_connections()
 
 
-def test_an_upgrade_killed_in_the_middle_is_run_again_and_nothing_is_lost(empty):
-    schema_of("m001", empty)
+@pytest.mark.parametrize(
+    ("older", "statement"),
+    [
+        pytest.param("m001", "CREATE TABLE invitation", marks=pytest.mark.long),
+        ("m002", "CREATE TABLE schedule"),
+    ],
+)
+def test_an_upgrade_killed_in_the_middle_is_run_again_and_nothing_is_lost(empty, older, statement):
+    schema_of(older, empty)
     before = fill(empty)
-    killed_migration(empty, "CREATE TABLE invitation")
+    killed_migration(empty, statement)
     assert rows_of(empty) == before
     store = open_store(empty)
-    assert store.migrate() == STEPS[1:]
+    assert store.migrate() == [step for step in STEPS if step[:4] > older]
     store.close_connections()
     assert rows_of(empty) == before
     check_it_works(empty)

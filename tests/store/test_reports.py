@@ -131,16 +131,16 @@ def test_an_invitation_is_spent_with_its_report_and_a_resent_report_is_known(sto
     first = report(1, stratum="north", invitation=hashes(1)[0])
     second = report(2, stratum="north", invitation=hashes(1)[0])
     assert verdicts(store, small, [first]) == [""]
-    assert verdicts(store, small, [first, second]) == ["", "ConflictError"]
+    assert verdicts(store, small, [first, second]) == ["", "InvitationError"]
     assert not store.knows_report(small.key, second)
     store.release(small.key, 1, side_by_side)
-    assert verdicts(store, small, [first, second]) == ["", "ConflictError"]
+    assert verdicts(store, small, [first, second]) == ["", "InvitationError"]
 
 
 def test_an_invitation_is_spent_once_in_a_batch_too(store, small):
     store.add_invitations(small.key, "north", hashes(1, 2))
     sent = [report(n, stratum="north", invitation=hashes(1 + n // 2)[0]) for n in range(4)]
-    assert verdicts(store, small, sent) == ["", "ConflictError", "", "ConflictError"]
+    assert verdicts(store, small, sent) == ["", "InvitationError", "", "InvitationError"]
     assert store.waiting(small.key) == 2
 
 
@@ -152,7 +152,7 @@ def test_an_unknown_invitation_or_one_of_another_stratum_lets_nothing_in_and_sta
 ):
     store.add_invitations(small.key, "north", hashes(1))
     sent = [report(1, stratum=stratum, invitation=hashes(token)[0]), report(2)]
-    assert verdicts(store, small, sent) == ["ConflictError", ""]
+    assert verdicts(store, small, sent) == ["InvitationError", ""]
     good = report(3, stratum="north", invitation=hashes(1)[0])
     assert verdicts(store, small, [good]) == [""]
 
@@ -165,7 +165,7 @@ def test_an_invitation_is_issued_once_for_a_survey_that_is_there(store, small):
         store.add_invitations(99, "north", hashes(3))
     # None of a refused lot is issued.
     sent = report(1, stratum="south", invitation=hashes(2)[0])
-    assert verdicts(store, small, [sent]) == ["ConflictError"]
+    assert verdicts(store, small, [sent]) == ["InvitationError"]
 
 
 # -- many at once

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from survey.store import TABLES, PublishedSurvey, Row, Snapshot, Store
+from datetime import date
+
+from survey.store import TABLES, PublishedSurvey, Row, Schedule, Snapshot, Store
 from tests.store.reports import add, random_reports, report, side_by_side
 
 
@@ -15,6 +17,7 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     store.release(survey.key, 20, side_by_side, bucket="2026-W47", most=22)
     store.release(survey.key, 20, side_by_side, bucket="2026-W48", most=22)
     add(store, survey, random_reports(15))
+    store.set_schedule(survey.key, Schedule(opens=date(2026, 11, 1), most=500))
     store.add_researcher("ada@example.org", "hash")
     store.start_session(b"token", store.researcher("ada@example.org").key, 5, 100)
 

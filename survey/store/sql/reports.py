@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from survey.errors import ClosedError, ConflictError, NotFoundError, StoreError, SurveyError
+from survey.errors import (
+    ClosedError,
+    ConflictError,
+    InvitationError,
+    NotFoundError,
+    StoreError,
+    SurveyError,
+)
 from survey.store.protocol import StoredReport
 from survey.store.sql.transaction import SqlTransactions, Transaction, whole_number
 
@@ -22,8 +29,9 @@ class SqlReports(SqlTransactions):
 
         One verdict per report: None when it is stored, now or before; ClosedError when its
         survey takes no more; ConflictError when its id belongs to another report (while that can
-        still be told) or its invitation is unknown, spent or another stratum's; StoreError when
-        the database refuses this one. An invitation is spent in the same transaction.
+        still be told), InvitationError when its invitation is unknown, spent or another stratum's,
+        StoreError when the database refuses this one. An invitation is spent in the same
+        transaction.
 
         Raises StoreBusyError when the database cannot be used: then nothing is stored, or, when
         the connection broke while it committed, whatever is sent again will be found stored.
@@ -47,6 +55,16 @@ class SqlReports(SqlTransactions):
         with self._looking() as transaction:
             return whole_number(
                 transaction.one("SELECT count(*) FROM inbox WHERE survey = ?", [survey])
+            )
+
+    def invited(self, survey: int, stratum: str) -> int:
+        """How many invitations were issued for a stratum, spent or not."""
+        with self._reading() as transaction:
+            return whole_number(
+                transaction.one(
+                    "SELECT count(*) FROM invitation WHERE survey = ? AND stratum = ?",
+                    [survey, stratum],
+                )
             )
 
     def add_invitations(self, survey: int, stratum: str, token_hashes: Sequence[bytes]) -> None:
@@ -124,7 +142,7 @@ def _spend(transaction: Transaction, invited: Sequence[Addressed]) -> Verdicts:
         [(survey, report.id) for survey, report in refused],
     )
     return {
-        each: ConflictError("this invitation is unknown, used already, or of another link")
+        each: InvitationError("this invitation is unknown, used already, or of another link")
         for each in refused
     }
 

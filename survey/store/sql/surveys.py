@@ -7,11 +7,14 @@ from typing import cast
 
 from survey.errors import ConflictError, StoreError
 from survey.questionnaire.definition import Definition
-from survey.store.protocol import PublishedSurvey, Row, State
+from survey.store.protocol import PublishedSurvey, Row, Schedule, State
 from survey.store.schema import HALF_COPIED
 from survey.store.sql.transaction import SqlTransactions, Transaction, whole_number
 
-ALL_SURVEYS = "SELECT key, slug, version, sha256, state, changed, definition FROM survey "
+ALL_SURVEYS = (
+    "SELECT key, slug, version, sha256, state, changed, definition, opens, closes, most "
+    "FROM survey LEFT JOIN schedule ON schedule.survey = survey.key "
+)
 
 PUBLISHING = 0
 """A survey number that no survey has: who holds it publishes alone."""
@@ -65,6 +68,16 @@ class SqlSurveys(SqlTransactions):
             rows = transaction.all(ALL_SURVEYS + "WHERE slug = ? ORDER BY version DESC", [slug])
         return [_survey(row) for row in rows]
 
+    def set_schedule(self, survey: int, schedule: Schedule) -> None:
+        """Say anew from when to when a version takes reports, and how many."""
+        days = [day.isoformat() if day else "" for day in (schedule.opens, schedule.closes)]
+        with self._writing() as transaction:
+            transaction.change("DELETE FROM schedule WHERE survey = ?", [survey])
+            transaction.change(
+                "INSERT INTO schedule (survey, opens, closes, most) VALUES (?, ?, ?, ?)",
+                [survey, *days, schedule.most],
+            )
+
     def close_survey(self, slug: str, today: date) -> list[PublishedSurvey]:
         """Let no version of a survey take reports any more; returns the versions closed.
 
@@ -116,7 +129,7 @@ def _insert(transaction: Transaction, survey: PublishedSurvey) -> None:
 
 
 def _survey(row: Row) -> PublishedSurvey:
-    key, slug, version, sha256, state, changed, definition = row
+    key, slug, version, sha256, state, changed, definition, opens, closes, most = row
     return PublishedSurvey(
         key=cast("int", key),
         slug=cast("str", slug),
@@ -125,4 +138,9 @@ def _survey(row: Row) -> PublishedSurvey:
         state=cast("State", state),
         changed=date.fromisoformat(cast("str", changed)),
         canonical=cast("bytes", definition),
+        schedule=Schedule(_day(opens), _day(closes), cast("int", most) or 0),
     )
+
+
+def _day(text: object) -> date | None:
+    return date.fromisoformat(cast("str", text)) if text else None

@@ -1,0 +1,166 @@
+"""Links: for everybody, and for one report each; what is kept of them, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import re
+import stat
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from click.testing import CliRunner
+
+from survey.cli import main
+from survey.collect.invitations import TOKEN, checked_stratum, issue, new_tokens
+from survey.collect.publication import publish
+from survey.collect.submission import Intake
+from survey.errors import ConflictError, DesignError, InvitationError, InvitationNeededError
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from tests.collect.test_intake import body
+from tests.conftest import SECRET, SMALL, TODAY
+
+INVITED_ONLY = f'access = "invitation"\n{SMALL}'
+
+
+@pytest.fixture
+def run(store, sqlite_settings, monkeypatch, tmp_path):
+    """Run a command on the test's store, in a directory of its own."""
+    monkeypatch.setenv("SURVEY_DATABASE", sqlite_settings.database)
+    monkeypatch.setenv("SURVEY_SECRET", SECRET)
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: CliRunner().invoke(main, arguments)
+
+
+def parts(link: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(link).fragment).items()}
+
+
+@pytest.mark.security
+def test_a_token_has_256_random_bits_and_only_its_hash_is_kept(store, small):
+    tokens = new_tokens(50)
+    assert len(set(tokens)) == 50
+    assert all(TOKEN.fullmatch(token) for token in tokens)
+    issue(store, small, "", tokens)
+    with store.snapshot() as snapshot:
+        kept = snapshot.rows("invitation", None, 100)
+    hashes = {hashlib.sha256(token.encode()).digest() for token in tokens}
+    assert {row[1] for row in kept} == hashes
+    assert {(row[2], row[3]) for row in kept} == {("", 0)}
+
+
+def test_each_link_lets_one_report_in(store, small, run):
+    links = run("invite", "small", "--count", "3").stdout.split()
+    assert len(links) == 3
+    intake = Intake(store)
+    for link in links:
+        carried = parts(link)
+        assert carried["d"] == small.sha256[:16]
+        intake.receive("small", body(small, invitation=carried["i"]), TODAY)
+        with pytest.raises(InvitationError):
+            intake.receive("small", body(small, invitation=carried["i"]), TODAY)
+    assert store.waiting(small.key) == 3
+
+
+def test_links_are_in_a_new_file_for_its_owner_alone_and_as_qr_codes(store, small, run, tmp_path):
+    done = run(
+        *("invite", "small", "--count", "25", "--stratum", "Köln & Bonn"),
+        *("--csv", "links.csv", "--qr", "codes"),
+    )
+    assert done.exit_code == 0, done.output
+    assert "i=" not in done.output
+    file = tmp_path / "links.csv"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    with file.open(encoding="utf-8", newline="") as open_file:
+        rows = list(csv.DictReader(open_file))
+    assert [row["number"] for row in rows] == [str(n) for n in range(1, 26)]
+    assert {row["stratum"] for row in rows} == {"Köln & Bonn"}
+    assert {parts(row["link"])["s"] for row in rows} == {"Köln & Bonn"}
+    assert store.invited(small.key, "Köln & Bonn") == 25
+    pictures = sorted(path.name for path in (tmp_path / "codes").iterdir())
+    assert pictures == [f"{n:02}.svg" for n in range(1, 26)]
+    assert "<svg" in (tmp_path / "codes/01.svg").read_text()
+
+
+def test_a_stratum_that_reads_as_a_formula_is_neutral_in_the_file(small, run, tmp_path):
+    run("invite", "small", "--count", "25", "--stratum", "=1+1", "--csv", "links.csv")
+    with (tmp_path / "links.csv").open(encoding="utf-8", newline="") as open_file:
+        assert {row["stratum"] for row in csv.DictReader(open_file)} == {"'=1+1"}
+
+
+@pytest.mark.security
+def test_strata_planned_below_25_are_refused_and_joined_ones_count_together(store, small, run):
+    refused = run("invite", "small", "--count", "24", "--stratum", "north")
+    assert refused.exit_code == 1
+    assert 'stratum "north" would have 24 people; 25 are needed' in refused.stderr
+    assert store.invited(small.key, "north") == 0
+    assert run("invite", "small", "--count", "25", "--stratum", "north").exit_code == 0
+    assert run("invite", "small", "--count", "1", "--stratum", "north").exit_code == 0
+    assert store.invited(small.key, "north") == 26
+
+
+@pytest.mark.parametrize("name", ["other links", "a\nb", "a\x00b", "\u202eabc", "n" * 61])
+def test_a_stratum_that_cannot_be_shown_is_refused(store, small, name):
+    with pytest.raises(DesignError, match=r"stratum|other links"):
+        checked_stratum(store, small, name, 30)
+
+
+def test_files_that_are_there_are_never_replaced_and_nothing_is_issued(store, small, run, tmp_path):
+    (tmp_path / "links.csv").write_text("mine")
+    refused = run("invite", "small", "--count", "2", "--csv", "links.csv")
+    assert refused.exit_code == 1
+    assert (tmp_path / "links.csv").read_text() == "mine"
+    assert run("invite", "small", "--count", "2", "--csv", "no/links.csv").exit_code == 1
+    assert store.invited(small.key, "") == 0
+
+
+def test_links_that_could_not_be_issued_are_not_left_behind(
+    store, small, run, tmp_path, monkeypatch
+):
+    def fail(*_) -> None:
+        raise ConflictError("one of these invitations was issued before")
+
+    monkeypatch.setattr("survey.cli_inviting.issue", fail)
+    refused = run("invite", "small", "--count", "2", "--csv", "links.csv", "--qr", "codes")
+    assert refused.exit_code == 1
+    assert not (tmp_path / "links.csv").exists()
+    assert list((tmp_path / "codes").glob("*")) == []
+
+
+def test_nobody_is_invited_to_a_survey_that_is_closed_or_not_there(store, small, run):
+    assert "there is no survey" in run("invite", "other", "--count", "1").stderr
+    store.close_survey("small", TODAY)
+    assert "takes no more reports" in run("invite", "small", "--count", "1").stderr
+    assert "takes no more reports" in run("link", "small").stderr
+
+
+def test_the_open_link_is_printed_and_drawn(small, run, tmp_path):
+    printed = run("link", "small", "--qr", "open.svg").stdout.strip()
+    assert re.fullmatch(rf"http://\S+/s/small#d={small.sha256[:16]}", printed)
+    assert "<svg" in (tmp_path / "open.svg").read_text()
+    assert run("link", "small", "--qr", "open.svg").exit_code == 1
+
+
+@pytest.mark.security
+def test_a_survey_for_the_invited_takes_no_report_without_an_invitation(store):
+    survey = publish(store, load(INVITED_ONLY.encode(), "s.toml", Caps()), TODAY)
+    intake = Intake(store)
+    with pytest.raises(InvitationNeededError):
+        intake.receive("small", body(survey), TODAY)
+    (token,) = new_tokens(1)
+    issue(store, survey, "", [token])
+    intake.receive("small", body(survey, invitation=token), TODAY)
+    assert store.waiting(survey.key) == 1
+
+
+def test_a_link_of_another_survey_is_good_for_nothing_here(store, small):
+    other = publish(
+        store,
+        load(SMALL.replace('slug = "small"', 'slug = "other"').encode(), "s.toml", Caps()),
+        TODAY,
+    )
+    (token,) = new_tokens(1)
+    issue(store, other, "", [token])
+    with pytest.raises(InvitationError):
+        Intake(store).receive("small", body(small, invitation=token), TODAY)

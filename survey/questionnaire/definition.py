@@ -17,8 +17,15 @@ from typing import Any
 from survey.errors import DefinitionError
 from survey.mechanism.accounting import log_rounded_up
 from survey.questionnaire.groups import groups_of, linked_ratios, total_ratio_of
-from survey.questionnaire.model import Survey
-from survey.questionnaire.published import PublishedQuestion, published, question_form
+from survey.questionnaire.languages import SURVEY_TEXTS
+from survey.questionnaire.model import Page, Survey
+from survey.questionnaire.published import (
+    PublishedQuestion,
+    published,
+    question_form,
+    translated_form,
+    unless,
+)
 
 FORMAT = 1
 MAX_REPORT_BYTES = 8192
@@ -37,7 +44,8 @@ class Definition:
 
     `groups` are the questions that are drawn together, of which each person is asked `drawn`;
     without question sampling both cover all questions. `bucket` says what is kept of the date on
-    which a report is released: "none", the "day" or the "week".
+    which a report is released: "none", the "day" or the "week". `languages` are those it is
+    written in, its own first. `access` is "open" to all who have the link, or by "invitation".
     """
 
     canonical: bytes
@@ -50,6 +58,8 @@ class Definition:
     report_bytes: int
     allow_skip_logic: bool
     bucket: str
+    languages: tuple[str, ...]
+    access: str
 
     @cached_property
     def sha256(self) -> str:
@@ -86,12 +96,13 @@ class Definition:
 
 def freeze(survey: Survey, version: int) -> Definition:
     """Turn a survey into its published form; refuses what would not fit on the wire."""
-    texts = ("slug", "title", "language", "introduction", "contact", "thanks")
+    always = ("slug", "title", "language", "introduction", "contact", "thanks")
     sampled = survey.questions_per_person is not None
     form: dict[str, Any] = {
         "format": FORMAT,
         "version": version,
-        **{name: getattr(survey, name) for name in texts},
+        **{name: getattr(survey, name) for name in always},
+        **_said(survey),
         "allow_skip_logic": survey.allow_skip_logic,
         "sampling": {"draw": survey.drawn, "groups": survey.groups} if sampled else None,
         "pages": [
@@ -100,10 +111,44 @@ def freeze(survey: Survey, version: int) -> Definition:
         ],
         "report_bytes": _report_bytes(survey),
     }
-    if survey.bucket != "none":
-        # Left out otherwise: definitions published before there were buckets keep their hash.
-        form["bucket"] = survey.bucket
     return read_definition(canonical_json(form))
+
+
+def _said(survey: Survey) -> dict[str, Any]:
+    """What a survey says beyond the usual.
+
+    Left out otherwise: definitions that were published before there was this keep their hash.
+    """
+    said: dict[str, Any] = {
+        "consent": survey.consent,
+        "ethics": survey.ethics,
+        "helpline": survey.helpline,
+        "bucket": survey.bucket if survey.bucket != "none" else "",
+        "access": survey.access if survey.access != "open" else "",
+        "kiosk": survey.kiosk,
+        "theme": survey.theme,
+        "exit": survey.quick_exit,
+        "translations": {
+            language: _translation(translated, survey)
+            for language, translated in survey.translations.items()
+        },
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+def _translation(translated: Survey, own: Survey) -> dict[str, Any]:
+    """The texts of a survey in another of its languages, in the shape of its pages."""
+    texts = {name: unless(getattr(translated, name), getattr(own, name)) for name in SURVEY_TEXTS}
+    pages = zip(translated.pages, own.pages, strict=True)
+    return {**texts, "pages": [_translated_page(page, as_own) for page, as_own in pages]}
+
+
+def _translated_page(page: Page, own: Page) -> dict[str, Any]:
+    questions = zip(page.questions, own.questions, strict=True)
+    return {
+        "title": unless(page.title, own.title),
+        "questions": [translated_form(question, as_own) for question, as_own in questions],
+    }
 
 
 def canonical_json(form: dict[str, Any]) -> bytes:
@@ -132,6 +177,8 @@ def read_definition(canonical: bytes) -> Definition:
         report_bytes=form["report_bytes"],
         allow_skip_logic=form["allow_skip_logic"],
         bucket=form.get("bucket", "none"),
+        languages=(form["language"], *form.get("translations", ())),
+        access=form.get("access", "open"),
         groups=tuple(map(tuple, groups)),
         drawn=sampling["draw"] if sampling else len(groups),
         questions=tuple(published(q, nullable=sampling is not None) for q in questions),

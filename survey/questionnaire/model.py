@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictBool, StrictInt, StringConstraints
+from pydantic import AfterValidator, Field, PrivateAttr, StrictBool, StrictInt, StringConstraints
 
 from survey.questionnaire.groups import groups_of, total_ratio_of
 from survey.questionnaire.question import BaseQuestion
@@ -14,6 +14,20 @@ from survey.questionnaire.questions import Question
 from survey.questionnaire.texts import Frozen, Language, Line, Passage, Slug, Text
 
 MAX_QUESTIONS = 200
+
+Theme = Literal["", "blue", "plum", "slate"]
+"""The accents that respondents' pages come in; "" is the usual one."""
+
+
+def _is_https(address: str) -> str:
+    if address and not address.startswith("https://"):
+        raise ValueError("must begin with https://")
+    return address
+
+
+Address = Annotated[
+    str, StringConstraints(max_length=300, pattern=r"^[!-~]*$"), AfterValidator(_is_https)
+]
 
 
 class Page(Frozen):
@@ -26,19 +40,40 @@ class Page(Frozen):
 class Survey(Frozen):
     """A whole survey, before publication; an instance's `Caps` are the validation context.
 
-    `bucket` is what is kept of the date on which a report is released.
+    `bucket` is what is kept of the date on which a report is released. `access` says whether
+    everybody may answer who has the link, or only who was invited. `kiosk` is for shared devices,
+    on which nothing is kept. `quick_exit` is where "Leave now" leads; an empty page when empty.
     """
 
     slug: Slug
     title: Line
     language: Language = "en"
     introduction: Passage = ""
+    consent: Passage = ""
+    ethics: Passage = ""
+    helpline: Passage = ""
     contact: Passage = ""
     thanks: Passage = ""
     allow_skip_logic: StrictBool = False
     questions_per_person: StrictInt | None = None
     bucket: Literal["none", "day", "week"] = "none"
+    access: Literal["open", "invitation"] = "open"
+    kiosk: StrictBool = False
+    theme: Theme = ""
+    quick_exit: Address = ""
     pages: tuple[Page, ...] = Field(min_length=1)
+    _translations: Mapping[str, Survey] = PrivateAttr(default_factory=dict)
+
+    @property
+    def translations(self) -> Mapping[str, Survey]:
+        """The same survey in each of its other languages, by language."""
+        return self._translations
+
+    def translated(self, translations: Mapping[str, Survey]) -> Survey:
+        """This survey with those of its other languages."""
+        survey = self.model_copy()
+        survey._translations = dict(translations)
+        return survey
 
     @property
     def questions(self) -> Iterator[BaseQuestion]:

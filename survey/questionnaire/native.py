@@ -11,13 +11,16 @@ from pydantic_core import ErrorDetails
 
 from survey.questionnaire.across import repeated_ids, repeated_labels, unfit_together
 from survey.questionnaire.designs import DESIGNS, PRIVACY
+from survey.questionnaire.languages import in_language, languages_in, mistakes_in_tables
 from survey.questionnaire.mistakes import Mistake, Place, located, refusal, sentence
 from survey.questionnaire.model import MAX_QUESTIONS, Survey
 from survey.questionnaire.parse import MAX_FILE_BYTES, parse
 from survey.questionnaire.question import MAX_OPTIONS, NOT_APPLICABLE_ID, SPECIAL
 from survey.questionnaire.questions import TYPES
 from survey.questionnaire.raw import questions_in
+from survey.questionnaire.usual import with_usual_labels
 from survey.settings import Caps
+from survey.words import SOURCE, closest
 
 INHERITED = tuple(SPECIAL)[1:]
 """Options that are there by themselves in every type of question: a survey may state them once."""
@@ -35,7 +38,26 @@ def load_file(path: Path, caps: Caps) -> Survey:
 
 def load(content: bytes, name: str, caps: Caps) -> Survey:
     """Parse and check a definition; raises DefinitionError with every mistake found."""
-    raw = with_survey_defaults(parse(content, name))
+    written = parse(content, name)
+    own = _own_language(written)
+    if wrong := list(mistakes_in_tables(written, own)):
+        raise located(written, wrong)
+    survey = _in_own_language(with_survey_defaults(in_language(written, own, own), own), caps)
+    return survey.translated(
+        {
+            language: _in_other_language(written, language, survey, caps)
+            for language in languages_in(written, own)[1:]
+        }
+    )
+
+
+def _own_language(written: Mapping[str, Any]) -> str:
+    """The language that a file says its texts are in, if it says one."""
+    language = written.get("language", SOURCE)
+    return language if isinstance(language, str) else SOURCE
+
+
+def _in_own_language(raw: Mapping[str, Any], caps: Caps) -> Survey:
     if too_many := list(_too_many(raw)):
         raise located(raw, too_many)
     survey, mistakes = _structure(raw, caps)
@@ -46,8 +68,23 @@ def load(content: bytes, name: str, caps: Caps) -> Survey:
     return survey
 
 
-def with_survey_defaults(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Spell out the short forms: questions without pages, one privacy for the whole survey."""
+def _in_other_language(
+    written: Mapping[str, Any], language: str, survey: Survey, caps: Caps
+) -> Survey:
+    """A survey that is right, in another of its languages: only texts can still be wrong."""
+    raw = with_survey_defaults(in_language(written, language, survey.language), language)
+    translated, mistakes = _structure(raw, caps)
+    mistakes += repeated_labels(raw)
+    if translated is None or mistakes:
+        raise located(raw, [((*place, language), text) for place, text in mistakes])
+    return translated
+
+
+def with_survey_defaults(raw: Mapping[str, Any], language: str = SOURCE) -> dict[str, Any]:
+    """Spell out the short forms: questions without pages, one privacy for the whole survey.
+
+    Options that are there by themselves get the label that is usual in the language.
+    """
     spelled = dict(raw)
     if "questions" in spelled and "pages" not in spelled:
         spelled["pages"] = [{"questions": spelled.pop("questions")}]
@@ -56,7 +93,13 @@ def with_survey_defaults(raw: Mapping[str, Any]) -> dict[str, Any]:
     pages = spelled.get("pages")
     if isinstance(pages, list):
         spelled["pages"] = [
-            {**page, "questions": [_complete(question, defaults) for question in page["questions"]]}
+            {
+                **page,
+                "questions": [
+                    with_usual_labels(_complete(question, defaults), closest(language) or SOURCE)
+                    for question in page["questions"]
+                ],
+            }
             if isinstance(page, Mapping) and isinstance(page.get("questions"), list)
             else page
             for page in pages

@@ -90,7 +90,7 @@ class PublishedQuestion:
 def question_form(question: BaseQuestion) -> dict[str, Any]:
     """The form of a question that a definition carries; every key is always there."""
     grid, ask_if = question.grid, question.ask_if
-    return {
+    form = {
         "id": question.id,
         "type": question.type,
         "text": question.text,
@@ -108,6 +108,29 @@ def question_form(question: BaseQuestion) -> dict[str, Any]:
         "stated": question.stated,
         "channel": question.channel.to_json(),
     }
+    # Left out otherwise: definitions published before there was this keep their hash.
+    return {**form, "shuffled": True} if question.shuffled else form
+
+
+def translated_form(question: BaseQuestion, own: BaseQuestion) -> dict[str, Any]:
+    """The texts of a question in another language, "" for each that is as in its own."""
+    labels = zip(question.all_options, own.all_options, strict=True)
+    unit, own_unit = (each.grid.unit if each.grid else "" for each in (question, own))
+    return {
+        "text": unless(question.text, own.text),
+        "help": unless(question.help, own.help),
+        "unit": unless(unit, own_unit),
+        "options": [unless(option.label, as_own.label) for option, as_own in labels],
+    }
+
+
+def unless(text: str, same: str) -> str:
+    """A text, or "" when it is the same as another.
+
+    >>> unless("Sí", "Yes"), unless("No", "No")
+    ('Sí', '')
+    """
+    return "" if text == same else text
 
 
 def published(form: dict[str, Any], *, nullable: bool) -> PublishedQuestion:

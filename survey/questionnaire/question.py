@@ -25,6 +25,7 @@ from survey.questionnaire.grid import Grid
 from survey.questionnaire.privacy import build_channel, state
 from survey.questionnaire.texts import Frozen, Identifier, Line, Option, Passage, Text
 from survey.settings import Caps
+from survey.words import SOURCE, say
 
 MAX_OPTIONS = 100
 """Most options of a question, the ones that are there by themselves among them."""
@@ -34,9 +35,9 @@ NOT_APPLICABLE_ID = "does_not_apply"
 NONE_ID = "none_of_these"
 
 SPECIAL: Mapping[str, str] = {
-    NONE_ID: "None of these",
-    NOT_APPLICABLE_ID: "Does not apply",
-    OPT_OUT_ID: "Prefer not to say",
+    NONE_ID: say(SOURCE, "option.noneOfThese"),
+    NOT_APPLICABLE_ID: say(SOURCE, "option.doesNotApply"),
+    OPT_OUT_ID: say(SOURCE, "option.preferNotToSay"),
 }
 """Options that are there by themselves, last, in this order: their ids and usual labels."""
 
@@ -131,6 +132,11 @@ class BaseQuestion(Frozen):
                 f"mechanism {name} has "
                 + (f"the parameters {', '.join(sorted(names))}" if names else "no parameters")
             )
+
+    @property
+    def shuffled(self) -> bool:
+        """Whether each device shows the options in an order of its own."""
+        return False
 
     @property
     @abstractmethod

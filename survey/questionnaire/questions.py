@@ -14,6 +14,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     PrivateAttr,
+    StrictBool,
     StrictInt,
     StringConstraints,
     model_validator,
@@ -32,8 +33,9 @@ from survey.questionnaire.grid import (
 from survey.questionnaire.nearest import refusal
 from survey.questionnaire.question import MAX_OPTIONS, BaseQuestion, Number
 from survey.questionnaire.texts import Line, Option, Text
+from survey.words import SOURCE, say
 
-YES_NO = ({"id": "yes", "label": "Yes"}, {"id": "no", "label": "No"})
+YES_NO = tuple({"id": name, "label": say(SOURCE, f"option.{name}")} for name in ("yes", "no"))
 
 
 def _day(value: Any) -> date:
@@ -55,6 +57,7 @@ class ChoiceQuestion(BaseQuestion):
 
     type: Literal["yes_no", "single_choice"]
     options: tuple[Option, ...] = Field(min_length=2, max_length=MAX_OPTIONS)
+    shuffle_options: StrictBool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -66,8 +69,14 @@ class ChoiceQuestion(BaseQuestion):
     def _check(self) -> None:
         if self.type == "yes_no" and [option.id for option in self.options] != ["yes", "no"]:
             raise ChannelError('options of a yes_no question have the ids "yes" and "no", in order')
+        if self.type == "yes_no" and self.shuffle_options:
+            raise ChannelError("the options of a yes_no question are always shown in one order")
         if mistake := self._size_mistake(2):
             raise mistake
+
+    @property
+    def shuffled(self) -> bool:
+        return self.shuffle_options
 
     @property
     def ordinary(self) -> tuple[Option, ...]:
@@ -145,6 +154,7 @@ class MultipleChoiceQuestion(BaseQuestion):
     options: tuple[Option, ...] = Field(min_length=2, max_length=MAX_OPTIONS)
     none_of_these: Literal[True] | Line = True
     max_ticks: StrictInt | None = None
+    shuffle_options: StrictBool = False
 
     def _check(self) -> None:
         # First: the ticks there may be follow from it.
@@ -160,6 +170,10 @@ class MultipleChoiceQuestion(BaseQuestion):
     @property
     def ordinary(self) -> tuple[Option, ...]:
         return self.options
+
+    @property
+    def shuffled(self) -> bool:
+        return self.shuffle_options
 
     @property
     def ticks(self) -> int:

@@ -1,0 +1,172 @@
+"""A survey in several languages: one file, one definition, each text falling back by itself."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from survey.errors import DefinitionError
+from survey.questionnaire.definition import freeze
+from survey.questionnaire.native import load
+from survey.settings import Caps
+
+NIGHTS = """
+slug = "small"
+language = "en"
+title = { en = "Nights", es = "Noches", ar = "ليالٍ" }
+introduction = { en = "About your nights.", es = "Sobre sus noches." }
+helpline = "Call 112."
+epsilon = 1
+
+[[pages]]
+title = { en = "Sleep", es = "Sueño" }
+[[pages.questions]]
+id = "slept"
+type = "yes_no"
+text = { en = "Did you fall asleep at work?", es = "¿Se durmió en el trabajo?" }
+
+[[pages.questions]]
+id = "hours"
+type = "number"
+text = { en = "How long?", es = "¿Cuánto?" }
+low = 0
+high = 12
+unit = { en = "hours", es = "horas" }
+
+[[pages.questions]]
+id = "where"
+type = "multiple_choice"
+text = "Where?"
+options = [{ id = "here", label = { en = "Here", es = "Aquí" } }, { id = "there", label = "There" }]
+"""
+
+
+def survey(text: str = NIGHTS):
+    return load(text.encode(), "s.toml", Caps())
+
+
+def mistakes(text: str) -> list[tuple[str, str]]:
+    with pytest.raises(DefinitionError) as refused:
+        survey(text)
+    return refused.value.mistakes
+
+
+def test_each_language_has_the_texts_that_are_written_in_it():
+    definition = json.loads(freeze(survey(), 1).canonical)
+    assert definition["title"] == "Nights"
+    assert list(definition["translations"]) == ["ar", "es"]
+    spanish = definition["translations"]["es"]
+    assert spanish["title"] == "Noches"
+    assert spanish["introduction"] == "Sobre sus noches."
+    assert spanish["helpline"] == ""  # falls back
+    (page,) = spanish["pages"]
+    assert page["title"] == "Sueño"
+    assert [question["text"] for question in page["questions"]] == [
+        "¿Se durmió en el trabajo?",
+        "¿Cuánto?",
+        "",
+    ]
+    assert page["questions"][1]["unit"] == "horas"
+    assert page["questions"][2]["options"][:2] == ["Aquí", ""]
+
+
+def test_what_is_there_by_itself_is_called_as_the_language_has_it():
+    translations = json.loads(freeze(survey(), 1).canonical)["translations"]
+    questions = {name: each["pages"][0]["questions"] for name, each in translations.items()}
+    assert questions["es"][0]["options"] == ["Sí", "", "Prefiero no decirlo"]  # "No" is "No"
+    assert questions["ar"][0]["options"] == ["نعم", "لا", "أفضّل عدم الإجابة"]
+    assert questions["es"][2]["options"][2:] == ["Ninguna de estas", "Prefiero no decirlo"]
+
+
+def test_a_survey_in_one_other_language_has_its_usual_labels():
+    spanish = NIGHTS.replace('language = "en"', 'language = "es"')
+    for question in json.loads(freeze(survey(spanish), 1).canonical)["pages"][0]["questions"]:
+        labels = [option["label"] for option in question["options"]]
+        assert labels[-1] == "Prefiero no decirlo"
+
+
+def test_a_language_without_usual_labels_has_those_of_the_source():
+    german = 'slug = "small"\nlanguage = "de"\ntitle = "Nächte"\nepsilon = 1\n[[questions]]\n'
+    german += 'id = "a"\ntype = "yes_no"\ntext = "Schliefen Sie?"\n'
+    labels = [option.label for option in next(survey(german).questions).all_options]
+    assert labels == ["Yes", "No", "Prefer not to say"]
+
+
+def test_the_channels_are_those_of_the_survey_in_one_language():
+    alone = NIGHTS
+    for table, text in (
+        ('{ en = "Nights", es = "Noches", ar = "ليالٍ" }', '"Nights"'),
+        ('{ en = "Sleep", es = "Sueño" }', '"Sleep"'),
+    ):
+        alone = alone.replace(table, text)
+    both = [freeze(survey(text), 1) for text in (NIGHTS, alone)]
+    assert [q.channel for q in both[0].questions] == [q.channel for q in both[1].questions]
+    assert both[0].report_bytes == both[1].report_bytes
+
+
+def test_a_definition_without_tables_is_what_it_was_before_there_were_any():
+    text = 'slug = "small"\ntitle = "T"\nepsilon = 1\n[[questions]]\nid = "a"\ntype = "yes_no"\n'
+    form = json.loads(freeze(survey(text + 'text = "Q?"\n'), 1).canonical)
+    assert form.keys().isdisjoint(
+        {"translations", "consent", "ethics", "helpline", "access", "kiosk", "theme", "exit"}
+    )
+    assert "shuffled" not in form["pages"][0]["questions"][0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "said"),
+    [
+        ('{ en = "Nights", es', '{ de = "Nächte", es', "title", 'own language, "en"'),
+        ('es = "Noches"', 'es_ES = "Noches"', "title, es_ES", "is no language"),
+        ('es = "Noches"', 'es = ""', "title, es", "is empty"),
+        ('es = "Sueño"', "es = 3", "page 1, title, es", "valid string"),
+        (
+            'label = "There"',
+            'label = { en = "There", es = "aquí" }',
+            "page 1, question 3 (where), option 2 (there), label, es",
+            "label of another option",
+        ),
+        (
+            'es = "¿Cuánto?"',
+            f'es = "{"x" * 1001}"',
+            "page 1, question 2 (hours), text, es",
+            "has 1,001 characters",
+        ),
+    ],
+)
+def test_mistakes_in_a_translation_are_named_with_their_language(old, new, place, said):
+    assert old in NIGHTS
+    found = mistakes(NIGHTS.replace(old, new))
+    assert [where for where, _ in found] == [place]
+    assert said in found[0][1]
+
+
+def test_too_many_languages_are_refused():
+    many = ", ".join(f'a{chr(97 + i // 26)}{chr(97 + i % 26)} = "N"' for i in range(60))
+    found = mistakes(NIGHTS.replace('ar = "ليالٍ"', many))
+    assert found == [("language", "62 languages; the nearest allowed number is 50")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ('theme = "neon"', "theme"),
+        ('access = "everybody"', "access"),
+        ('kiosk = "yes"', "kiosk"),
+        ('quick_exit = "http://example.org"', "quick_exit"),
+        ('quick_exit = "javascript:alert(1)"', "quick_exit"),
+    ],
+)
+def test_what_a_page_cannot_be_is_refused_by_name(changes, place):
+    assert [where for where, _ in mistakes(f"{changes}\n{NIGHTS}")] == [place]
+
+
+def test_only_choices_without_an_order_are_shuffled():
+    shuffled = NIGHTS.replace('text = "Where?"', 'text = "Where?"\nshuffle_options = true')
+    form = json.loads(freeze(survey(shuffled), 1).canonical)
+    assert [q.get("shuffled") for q in form["pages"][0]["questions"]] == [None, None, True]
+    (mistake,) = mistakes(
+        NIGHTS.replace('type = "yes_no"', 'type = "yes_no"\nshuffle_options = true')
+    )
+    assert "always shown in one order" in mistake[1]

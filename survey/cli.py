@@ -12,8 +12,11 @@ import click
 
 from survey import __version__, demo, serving
 from survey.audit.report import as_json_text, as_text, checks_of
+from survey.cli_inviting import invite, link
 from survey.cli_reading import estimate, export
+from survey.cli_scheduling import rescheduled, schedule_survey, scheduling
 from survey.cli_stores import backup_store, check_store, copy_stores, restore_store
+from survey.collect.links import respondent_link
 from survey.collect.publication import close as close_survey
 from survey.collect.publication import publish as publish_survey
 from survey.collect.release import release as release_reports
@@ -26,10 +29,9 @@ from survey.questionnaire.definition import freeze
 from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.native import load_file
 from survey.research.accounts import Passwords
-from survey.research.views import respondent_link
 from survey.respond.client import Client
 from survey.settings import Settings
-from survey.store import find_survey
+from survey.store import Schedule, find_survey
 
 FILE = click.Path(path_type=Path)
 
@@ -96,13 +98,16 @@ def migrate() -> None:
 
 @main.command()
 @click.argument("file", type=FILE)
+@scheduling
 @refusing
-def publish(file: Path) -> None:
+def publish(file: Path, opens: datetime | None, closes: datetime | None, most: int | None) -> None:
     """Freeze a definition FILE and open it for reports."""
     settings, store = _settings(), configured_store()
     written = load_file(file, settings.caps)
     _warn(freeze(written, 1).epsilon)
-    survey = publish_survey(store, written, _today())
+    newest = next(iter(store.versions(written.slug)), None)
+    schedule = rescheduled(newest.schedule if newest else Schedule(), opens, closes, most)
+    survey = publish_survey(store, written, _today(), schedule)
     click.echo(f"published {survey.slug} version {survey.version}")
     click.echo(f"definition {survey.sha256}\npage code  {Client.find().sha256}")
     click.echo(respondent_link(survey, settings.public_url))
@@ -178,7 +183,12 @@ def audit(slug: str | None, samples: int, as_json: bool) -> None:
 @main.command()
 @click.option("--address", default="127.0.0.1", show_default=True)
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
-@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 64))
+@click.option(
+    "--workers",
+    default=serving.usual_workers,
+    show_default="one for each core, at most 4",
+    type=click.IntRange(1, 64),
+)
 @refusing
 def serve(address: str, port: int, workers: int) -> None:
     """Run the production server."""
@@ -215,7 +225,9 @@ def run_demo(
 
 
 main.add_command(plan)
-for command in (estimate, export, check_store, backup_store, restore_store, copy_stores):
+for command in (schedule_survey, invite, link, estimate, export):
+    main.add_command(command)
+for command in (check_store, backup_store, restore_store, copy_stores):
     main.add_command(command)
 
 if __name__ == "__main__":

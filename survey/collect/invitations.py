@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import re
+import secrets
+from collections.abc import Sequence
+from typing import Annotated
 
-from survey.errors import ReportError
+from pydantic import StringConstraints, TypeAdapter, ValidationError
+
+from survey.errors import DesignError, ReportError
+from survey.questionnaire.definition import MAX_STRATUM_LENGTH
+from survey.questionnaire.texts import Text
+from survey.store import PublishedSurvey, Store
+from survey.store.strata import FEWEST_OF_STRATUM, OTHER_LINKS
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")
 """256 random bits in base64url without padding; the last character carries two zero bits."""
+
+TOKEN_BYTES = 32
+
+_STRATUM: TypeAdapter[str] = TypeAdapter(
+    Annotated[Text, StringConstraints(max_length=MAX_STRATUM_LENGTH, pattern=r"^[^\n]*$")]
+)
 
 
 def token_hash(token: str) -> bytes:
@@ -22,3 +37,39 @@ def token_hash(token: str) -> bytes:
     if not TOKEN.fullmatch(token):
         raise ReportError("invitation must be 32 bytes in base64url without padding, or empty")
     return hashlib.sha256(token.encode("ascii")).digest()
+
+
+def new_tokens(count: int) -> list[str]:
+    """Tokens from the system's CSPRNG.
+
+    >>> [len(token) for token in new_tokens(2)]
+    [43, 43]
+    """
+    return [secrets.token_urlsafe(TOKEN_BYTES) for _ in range(count)]
+
+
+def checked_stratum(store: Store, survey: PublishedSurvey, stratum: str, count: int) -> str:
+    """The name of a stratum of which so many more people are to be invited.
+
+    Raises DesignError for a name that cannot be shown, and when too few would be invited of it.
+    """
+    try:
+        name = _STRATUM.validate_python(stratum)
+    except ValidationError as error:
+        reason = error.errors(include_url=False)[0]["msg"]
+        raise DesignError(f"stratum {stratum[:MAX_STRATUM_LENGTH]!a}: {reason}") from None
+    if name == OTHER_LINKS:
+        raise DesignError(f'"{name}" is what small strata are called together; choose another name')
+    planned = store.invited(survey.key, name) + count
+    if name and planned < FEWEST_OF_STRATUM:
+        raise DesignError(
+            f'stratum "{name}" would have {planned} people; {FEWEST_OF_STRATUM} are needed: '
+            "among fewer, a report would be too nearly somebody's. Invite them without a stratum, "
+            "or join it with another"
+        )
+    return name
+
+
+def issue(store: Store, survey: PublishedSurvey, stratum: str, tokens: Sequence[str]) -> None:
+    """Let each token be spent by one report of a stratum; its hash is kept, the token is not."""
+    store.add_invitations(survey.key, stratum, [token_hash(token) for token in tokens])

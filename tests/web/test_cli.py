@@ -40,7 +40,8 @@ def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_pa
     checked = run("check", file)
     assert checked.exit_code == 0
     assert "2 questions, total epsilon 3.584" in checked.output
-    assert run("migrate").output == "applied m001_foundation\napplied m002_invitations\n"
+    steps = ("m001_foundation", "m002_invitations", "m003_schedules")
+    assert run("migrate").output == "".join(f"applied {step}\n" for step in steps)
     assert run("migrate").output == "nothing to do\n"
     published = run("publish", file)
     assert published.exit_code == 0
@@ -234,6 +235,7 @@ def reports_in(path) -> int:
         store.close_connections()
 
 
+@pytest.mark.long
 def test_a_demo_interrupted_among_its_respondents_goes_on_where_it_stopped(tmp_path):
     path = tmp_path / "demo" / "demo.db"
     process = demo(path.parent, free_port(), "--respondents", "100000")
@@ -251,6 +253,7 @@ def test_a_demo_interrupted_among_its_respondents_goes_on_where_it_stopped(tmp_p
     assert reports_in(path) == there + 50
 
 
+@pytest.mark.long
 def test_a_second_demo_in_the_same_directory_is_refused_in_one_line(tmp_path):
     process = demo(tmp_path / "demo", free_port(), "--respondents", "50")
     printed_until(process, "Ctrl-C")
@@ -264,6 +267,7 @@ def test_a_second_demo_in_the_same_directory_is_refused_in_one_line(tmp_path):
     process.communicate(timeout=30)
 
 
+@pytest.mark.long
 def test_the_demo_prints_its_links_also_where_a_proxy_is_set(tmp_path, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     process = demo(tmp_path / "demo", free_port(), "--respondents", "0")
@@ -289,6 +293,7 @@ def test_a_demo_whose_survey_was_changed_or_closed_still_starts(tmp_path, change
     process.communicate(timeout=30)
 
 
+@pytest.mark.long
 def test_a_demo_opens_the_survey_in_a_browser_when_asked_to(tmp_path):
     opened = tmp_path / "opened"
     browser = tmp_path / "browser"
@@ -319,6 +324,7 @@ def test_a_weak_survey_is_warned_of_before_it_is_frozen(run, tmp_path):
         assert "protected little" in warned.stderr
 
 
+@pytest.mark.long
 def test_a_fresh_demo_forgets_the_one_before(tmp_path):
     for arguments, there in ((["--respondents", "60"], 60), (["--fresh", "--respondents", "0"], 0)):
         process = demo(tmp_path / "demo", free_port(), *arguments)

@@ -1,0 +1,30 @@
+"""The links that respondents open: all they carry stands behind "#", which no browser sends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+import segno
+
+from survey.store import PublishedSurvey
+
+HASH_IN_LINK = 16
+"""Digits of the definition id in a link's fragment; the client refuses another definition."""
+
+
+def respondent_link(
+    survey: PublishedSurvey, public_url: str, *, token: str = "", stratum: str = ""
+) -> str:
+    """The link to send: the start of the definition's hash, by which the page checks the survey.
+
+    With a token it is good for one report, of the stratum for which the token was issued.
+    """
+    link = f"{public_url.rstrip('/')}/s/{survey.slug}#d={survey.sha256[:HASH_IN_LINK]}"
+    link += f"&i={token}" if token else ""
+    return link + (f"&s={quote(stratum, safe='')}" if stratum else "")
+
+
+def write_qr_code(link: str, file: Path) -> None:
+    """The link as a picture (SVG), for paper and screens; a quarter of it may be damaged."""
+    segno.make(link, error="q", micro=False).save(str(file), kind="svg", scale=4, border=4)

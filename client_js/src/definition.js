@@ -17,18 +17,39 @@ import { fetchDefinition, UnavailableError } from "./transport.js";
  * @typedef {{question: string, options: string[]}} Condition
  * @typedef {{id: string, type: string, text: string, help: string, options: Option[],
  *   grid: Grid | null, max_ticks: number, alone: number, opt_out: string, not_applicable: string,
- *   ask_if: Condition | null, mechanism: string, channel: Channel}} Question
+ *   ask_if: Condition | null, mechanism: string, channel: Channel, shuffled?: true}} Question
+ *   `shuffled`: the device shows its options in an order of its own
  * @typedef {{title: string, questions: Question[]}} Page
  * @typedef {{draw: number, groups: string[][]}} Sampling
- * @typedef {{id: string, format: number, slug: string, version: number, language: string,
- *   title: string, introduction: string, contact: string, thanks: string, report_bytes: number,
- *   allow_skip_logic: boolean, sampling: Sampling | null, pages: Page[],
- *   bucket?: "day" | "week"}} Definition  `id` is the SHA-256 of its bytes, in hex; `bucket` is
- *   what is kept of the date on which a report is released, nothing when it is missing
- * @typedef {"malformed" | "other_definition" | "too_weak"} Reason
- * @typedef {"randomness" | "crypto" | "missing" | "closed" | "unavailable" | "unexpected"
- *   | Reason} Obstacle
+ * @typedef {{text: string, help: string, unit: string, options: string[]}} TranslatedQuestion
+ * @typedef {{title: string, questions: TranslatedQuestion[]}} TranslatedPage
+ * @typedef {Record<typeof TEXTS[number], string> & {pages: TranslatedPage[]}} Translation  the
+ *   texts of a definition in another language, "" for each that is not translated
+ * @typedef {Record<typeof TEXTS[number], string> & {id: string, format: number, slug: string,
+ *   version: number, language: string, report_bytes: number, allow_skip_logic: boolean,
+ *   sampling: Sampling | null, pages: Page[], bucket?: "day" | "week", access: "open" | "invitation",
+ *   kiosk: boolean, theme: string, exit: string, translations: Record<string, Translation>,
+ *   untranslated: ReadonlyMap<string, string>}} Definition  `id` is the SHA-256 of its bytes, in
+ *   hex; `bucket` is what is kept of the date on which a report is released, nothing when it is
+ *   missing; `untranslated`: texts that are in another language than the rest, and in which
+ * @typedef {{prefix: string, invitation: string, stratum: string}} Link  what a link carries behind
+ *   its "#", each part empty when it does not
+ * @typedef {"malformed" | "other_definition" | "too_weak" | "damaged_link" | "invitation_needed"
+ *   } Reason
+ * @typedef {"randomness" | "crypto" | "missing" | "closed" | "not_open" | "full" | "unavailable"
+ *   | "unexpected" | Reason} Obstacle
  */
+
+/** The texts of a whole survey. */
+const TEXTS = /** @type {const} */ ([
+  ...["title", "introduction", "consent", "ethics", "helpline", "contact", "thanks"],
+]);
+
+/** What a definition that says nothing of it means. */
+const UNSAID = {
+  ...{ consent: "", ethics: "", helpline: "", exit: "", theme: "" },
+  ...{ access: "open", kiosk: false, translations: {} },
+};
 
 /**
  * Ceilings no definition can lift: p <= .99; e^epsilon <= e^12 per question, e^20 together.
@@ -64,15 +85,20 @@ const TYPES = [...CHOICES, "number", "date"];
 /** A key that is not known here may change what is kept or asked: nobody could be told of it. */
 const KEYS = {
   definition: [
-    ...["allow_skip_logic", "bucket", "contact", "format", "introduction", "language", "pages"],
-    ...["report_bytes", "sampling", "slug", "thanks", "title", "version"],
+    ...["access", "allow_skip_logic", "bucket", "exit", "format", "kiosk", "language", "pages"],
+    ...["report_bytes", "sampling", "slug", "theme", "translations", "version", ...TEXTS],
   ],
   page: ["questions", "title"],
   question: [
     ...["alone", "ask_if", "channel", "grid", "help", "id", "max_ticks", "mechanism"],
-    ...["not_applicable", "opt_out", "options", "stated", "text", "type"],
+    ...["not_applicable", "opt_out", "options", "shuffled", "stated", "text", "type"],
   ],
 };
+const THEMES = ["", "blue", "plum", "slate"];
+/** 32 bytes in base64url: the last character carries two zero bits. */
+const TOKEN = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
+const MOST_STRATUM = 60;
+const LANGUAGE = /^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/;
 
 /** Of all ways to write an address that reach one survey, the only one that is taken. */
 const ADDRESS = /^\/s\/([a-z0-9]+(?:-[a-z0-9]+)*)\/?$/;
@@ -108,24 +134,94 @@ export function slugOf(pathname) {
 }
 
 /**
+ * What a link carries; a stratum only ever comes with the invitation that is good for it.
+ *
+ * @param {string} hash  from the "#" on
+ * @returns {Link}
+ */
+export function readLink(hash) {
+  const parts = new URLSearchParams(hash.slice(1));
+  const [prefix, invitation, stratum] = ["d", "i", "s"].map((name) => parts.get(name) ?? "");
+  return { prefix, invitation, stratum };
+}
+
+/** @param {Link} link */
+function checkLink({ invitation, stratum }) {
+  const isWhole = invitation === "" ? stratum === "" : TOKEN.test(invitation);
+  if (isWhole && stratum.length <= MOST_STRATUM && !stratum.includes("\0")) return;
+  throw new DefinitionError("damaged_link", "the link's invitation is not whole");
+}
+
+/**
  * The definition, once it is certain that this device could keep its promise.
  *
  * @param {Window & typeof globalThis} window
  * @param {string} slug  from the address
+ * @param {Link} link
  * @param {import("./random.js").GetRandomValues} getRandomValues
  */
-export async function loadDefinition({ crypto, fetch, location }, slug, getRandomValues) {
+export async function loadDefinition({ crypto, fetch }, slug, link, getRandomValues) {
   drawBytes(getRandomValues, 1);
   if (!crypto.subtle) throw new CryptoMissingError();
+  checkLink(link);
   const bytes = await fetchDefinition(fetch, `/s/${slug}/definition.json`);
   const definition = await readDefinition(bytes, {
     digest: (content) => crypto.subtle.digest("SHA-256", content),
-    expectedPrefix: new URLSearchParams(location.hash.slice(1)).get("d") ?? "",
+    expectedPrefix: link.prefix,
   });
   // Served under a second name, one survey could get two reports from this device.
   demand(definition.slug === slug, `it is the survey ${definition.slug}, not ${slug}`);
-  checkRoom(definition);
+  if (definition.access === "invitation" && link.invitation === "") {
+    throw new DefinitionError("invitation_needed", "the survey is for people who were invited");
+  }
+  checkRoom(definition, { ...link, drawn: null });
   return definition;
+}
+
+/**
+ * The definition with its texts in another of its languages, as far as they are translated.
+ *
+ * @param {Readonly<Definition>} definition  in its own language
+ * @param {string} language
+ * @returns {Readonly<Definition>}
+ */
+export function inLanguage(definition, language) {
+  const translation = definition.translations[language];
+  if (!translation) return definition;
+  /** @type {Map<string, string>} */
+  const untranslated = new Map();
+  const chosen = (/** @type {string} */ text, /** @type {string} */ translated) => {
+    if (translated === "") untranslated.set(text, definition.language);
+    return translated || text;
+  };
+  const texts = TEXTS.map((name) => [name, chosen(definition[name], translation[name])]);
+  const pages = definition.pages.map((page, i) => ({
+    title: chosen(page.title, translation.pages[i].title),
+    questions: page.questions.map((question, j) =>
+      translatedQuestion(question, translation.pages[i].questions[j], chosen),
+    ),
+  }));
+  return { ...definition, ...Object.fromEntries(texts), pages, language, untranslated };
+}
+
+/**
+ * @param {Question} question
+ * @param {TranslatedQuestion} translated
+ * @param {(text: string, translated: string) => string} chosen
+ * @returns {Question}
+ */
+function translatedQuestion(question, translated, chosen) {
+  const { text, help, options, grid } = question;
+  return {
+    ...question,
+    text: chosen(text, translated.text),
+    help: chosen(help, translated.help),
+    options: options.map(({ id, label }, i) => ({
+      id,
+      label: chosen(label, translated.options[i]),
+    })),
+    grid: grid && { ...grid, unit: chosen(grid.unit, translated.unit) },
+  };
 }
 
 /**
@@ -137,8 +233,11 @@ export function reasonFor(error) {
   if (error instanceof CryptoMissingError) return "crypto";
   if (error instanceof DefinitionError) return error.reason;
   if (!(error instanceof UnavailableError)) return "unexpected";
-  if (error.status === 404) return "missing";
-  return error.status === 410 ? "closed" : "unavailable";
+  const { status, name } = error.refusal;
+  if (name === "not-open") return "not_open";
+  if (status === 404) return "missing";
+  if (status !== 410) return "unavailable";
+  return name === "full" ? "full" : "closed";
 }
 
 /**
@@ -153,10 +252,13 @@ export function reasonFor(error) {
 export async function readDefinition(bytes, { digest, expectedPrefix = "" }) {
   const id = hex(new Uint8Array(await digest(bytes)));
   checkPrefix(id, expectedPrefix);
-  const definition = parse(bytes);
+  const written = parse(bytes);
+  demand(written?.format === 1, "the definition is not of format 1");
+  demandKnown(written, "definition");
+  const definition = { ...UNSAID, ...written, id, untranslated: new Map() };
   checkStructure(definition);
   checkCeilings(definition);
-  return freeze({ ...definition, id });
+  return freeze(definition);
 }
 
 /** @param {Uint8Array} octets */
@@ -221,9 +323,7 @@ function isInteger(value, least = 0, most = Number.MAX_SAFE_INTEGER) {
 
 /** @param {any} definition */
 function checkStructure(definition) {
-  demand(definition?.format === 1, "the definition is not of format 1");
-  demandKnown(definition, "definition");
-  demandTexts(definition, ["slug", "language", "title", "introduction", "contact", "thanks"], "it");
+  demandTexts(definition, ["slug", "language", ...TEXTS], "it");
   const { report_bytes: room, allow_skip_logic: skips, sampling, pages, bucket } = definition;
   demand(isInteger(room, 1, 8192), `report_bytes is ${room}`);
   demand(typeof skips === "boolean", "allow_skip_logic is neither true nor false");
@@ -236,6 +336,54 @@ function checkStructure(definition) {
     checkConditions(definition, at);
   });
   if (sampling !== null) checkSampling(sampling, asked);
+  checkManner(definition);
+  for (const [language, translation] of Object.entries(definition.translations)) {
+    demand(LANGUAGE.test(language), `${language} is no language`);
+    checkTranslation(translation, definition);
+  }
+}
+
+/** How the survey is shown and entered. @param {any} definition */
+function checkManner({ access, kiosk, theme, exit, translations }) {
+  demand(["open", "invitation"].includes(access), `access is ${access}`);
+  demand(typeof kiosk === "boolean", "kiosk is neither true nor false");
+  demand(THEMES.includes(theme), `theme is ${theme}`);
+  const isAddress = exit === "" || (typeof exit === "string" && exit.startsWith("https://"));
+  demand(isAddress, "exit is no https address");
+  const isTable = typeof translations === "object" && !Array.isArray(translations);
+  demand(translations !== null && isTable, "its translations are no table");
+}
+
+/**
+ * A translation has the shape of what it translates, or it would name one option by another's label.
+ *
+ * @param {any} translation
+ * @param {Definition} definition
+ */
+function checkTranslation(translation, definition) {
+  demandTexts(translation ?? {}, [...TEXTS], "a translation");
+  demandAsMany(translation.pages, definition.pages, (page, { questions: asked }) => {
+    demandTexts(page ?? {}, ["title"], "a translated page");
+    demandAsMany(page.questions, asked, (question, { options }) => {
+      demandTexts(question ?? {}, ["text", "help", "unit"], "a translated question");
+      demandAsMany(question.options, options, (label) => {
+        demand(typeof label === "string", "a translated label is no text");
+      });
+    });
+  });
+}
+
+/**
+ * @template T
+ * @param {any} list
+ * @param {readonly T[]} like
+ * @param {(value: any, like: T) => void} check
+ */
+function demandAsMany(list, like, check) {
+  demand(Array.isArray(list) && list.length === like.length, "a translation has another shape");
+  list.forEach((/** @type {any} */ value, /** @type {number} */ i) => {
+    check(value, like[i]);
+  });
 }
 
 /** @param {any} page @param {number} at */
@@ -253,6 +401,7 @@ function checkQuestion(question) {
   demandKnown(question, "question");
   const { id, type } = question;
   demand(TYPES.includes(type), `${id}: unknown type ${type}`);
+  demand([undefined, true].includes(question.shuffled), `${id}: shuffled is ${question.shuffled}`);
   checkOptions(question);
   // The points of a scale may stand for numbers; other options never do.
   const isPlain = CHOICES.includes(type) && (type !== "scale" || question.grid === null);
@@ -597,6 +746,7 @@ function refuseAbove(value, ceiling, message) {
  * @returns {Readonly<T>}
  */
 function freeze(value) {
-  if (typeof value === "object" && value !== null) Object.values(value).forEach(freeze);
+  if (typeof value === "object" && value !== null)
+    for (const one of Object.values(value)) freeze(one);
   return Object.freeze(value);
 }

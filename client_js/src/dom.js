@@ -17,7 +17,7 @@ import {
   saysAnswers,
   totalOddsFactor,
 } from "./report.js";
-import { words } from "./words.js";
+import { count, figure, say } from "./words.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
@@ -81,7 +81,7 @@ export function paragraphs(text, attributes = {}) {
 
 /**
  * @param {string} text  says what the button does
- * @param {() => void} onPress
+ * @param {(event: MouseEvent) => void} onPress
  * @param {Attributes} [attributes]
  */
 export function button(text, onPress, attributes = {}) {
@@ -104,13 +104,39 @@ export function disclosure(summary, ...children) {
 }
 
 /**
- * The attributes of texts the researcher wrote: their language, their own direction.
+ * The attributes of a text the researcher wrote: its language, its own direction.
  *
- * @param {{language: string} | null} definition
+ * @param {Pick<Definition, "language" | "untranslated"> | null} definition
+ * @param {string} text
  * @returns {Attributes}
  */
-export function surveyText(definition) {
-  return definition ? { lang: definition.language, dir: "auto" } : {};
+export function surveyText(definition, text) {
+  if (!definition) return {};
+  return { lang: definition.untranslated.get(text) ?? definition.language, dir: "auto" };
+}
+
+/**
+ * A text the researcher wrote, as an element.
+ *
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag
+ * @param {Definition} definition
+ * @param {string} text
+ * @param {Attributes} [attributes]
+ */
+export function surveyElement(tag, definition, text, attributes = {}) {
+  return element(tag, { ...attributes, ...surveyText(definition, text) }, text);
+}
+
+/**
+ * Texts the researcher wrote, one after the other, each in its own language and direction.
+ *
+ * @param {Definition} definition
+ * @param {readonly string[]} texts
+ * @returns {Child[]}
+ */
+export function listed(definition, texts) {
+  return texts.flatMap((text, i) => [...(i ? [", "] : []), surveyElement("b", definition, text)]);
 }
 
 /**
@@ -119,14 +145,24 @@ export function surveyText(definition) {
  * @param {HTMLElement} main
  */
 export function createStage(main) {
+  /** @type {() => View} */
+  let last;
   return {
-    /** @param {View} view */
-    show({ content, title, focus }) {
+    /** @param {() => View} build  makes the view, again whenever the language changes */
+    show(build) {
+      last = build;
+      const { content, title, focus } = build();
       main.replaceChildren(content);
       document.title = title;
       const target = focus ?? content.querySelector("h1");
       window.scrollTo(0, 0);
       target?.focus({ preventScroll: focus === undefined });
+    },
+    /** Say the same in another language; who chose it stays where the choice was made. */
+    again() {
+      const { content, title } = last();
+      main.replaceChildren(content);
+      document.title = title;
     },
     clear() {
       main.replaceChildren();
@@ -134,7 +170,93 @@ export function createStage(main) {
   };
 }
 
+/**
+ * What stands above every view: the choice of a language, and the way out.
+ *
+ * @param {object} of
+ * @param {readonly string[]} of.languages
+ * @param {string} of.language
+ * @param {(language: string) => void} of.onLanguage
+ * @param {() => void} of.onExit
+ */
+export function toolbar({ languages, language, onLanguage, onExit }) {
+  const chooser = languages.length < 2 ? [] : [languageChooser(languages, language, onLanguage)];
+  const exit = button(say("exit.button"), onExit, {
+    class: "button exit",
+    title: say("exit.hint"),
+  });
+  return [...chooser, exit];
+}
+
+/**
+ * @param {readonly string[]} languages
+ * @param {string} language
+ * @param {(language: string) => void} onLanguage
+ */
+function languageChooser(languages, language, onLanguage) {
+  const select = element("select", { autocomplete: "off" });
+  for (const each of languages) {
+    const option = element("option", { value: each, lang: each }, nameOf(each));
+    option.selected = each === language;
+    select.append(option);
+  }
+  select.addEventListener("change", () => onLanguage(select.value));
+  return element(
+    "label",
+    { class: "language" },
+    element("span", {}, say("language.choose")),
+    select,
+  );
+}
+
+/** A language by the name that its speakers have for it. @param {string} language */
+function nameOf(language) {
+  const name = new Intl.DisplayNames([language], { type: "language" }).of(language) ?? language;
+  return name.charAt(0).toLocaleUpperCase(language) + name.slice(1);
+}
+
 /** @typedef {ReturnType<typeof createStage>} Stage */
+
+/** Of a shared device, when nobody touches it: how long until it asks, and then until it goes. */
+const IDLE_SECONDS = { ask: 120, go: 60 };
+
+/**
+ * On a shared device nobody must find the answers of somebody who went away.
+ *
+ * @param {Window} window
+ * @param {object} of
+ * @param {() => boolean} of.canGo  whether nothing would be lost now
+ * @param {() => void} of.onGone
+ */
+export function startAfreshWhenIdle(window, { canGo, onGone }) {
+  const attributes = { class: "idle", role: "alertdialog", "aria-labelledby": "idle-heading" };
+  const notice = element("dialog", attributes);
+  let timer = 0;
+
+  function ask() {
+    const time = count("count.seconds", IDLE_SECONDS.go);
+    notice.replaceChildren(
+      element("h2", { id: "idle-heading" }, say("idle.heading")),
+      element("p", {}, say("idle.text", { time })),
+      button(say("idle.button"), () => notice.close()),
+    );
+    window.document.body.append(notice);
+    notice.showModal();
+    timer = window.setTimeout(onGone, IDLE_SECONDS.go * 1000);
+  }
+
+  function stay() {
+    notice.remove();
+    window.clearTimeout(timer);
+    timer = window.setTimeout(() => (canGo() ? ask() : stay()), IDLE_SECONDS.ask * 1000);
+  }
+
+  // Gone before the finger is lifted, the notice would let the tap through to an answer beneath it.
+  const sign = () => notice.open || stay();
+  notice.addEventListener("close", stay);
+  for (const name of ["pointerdown", "keydown", "scroll"]) window.addEventListener(name, sign);
+  stay();
+}
 
 /**
  * Natural frequencies of one question, for its first option; reports that name none need other words.
@@ -144,29 +266,37 @@ export function createStage(main) {
  */
 export function frequencySentence({ sampling }, question) {
   const { type, channel, options } = question;
-  const drawn = sampling !== null;
-  if (!namesOptions(question)) return words.label.everyReport;
+  if (!namesOptions(question)) return say("label.everyReport");
   const of = frequencies(question);
   const [own, other] = options.map(({ label }) => label);
-  if (type === "multiple_choice") return tickSentence(channel, own, of, drawn);
-  if (options.length === 2) return words.label.frequencyOfTwo(own, other, of, drawn);
-  if (channel.kind === "weight_table") return words.label.frequencyOfRarest(own, of, drawn);
+  const values = { own, other, ownShare: about(of.own), otherShare: about(of.other) };
   const several = channel.kind === "subset_selection" && channel.d > 1;
-  const named = several ? `${words.label.severalNamed(channel.d)} ` : "";
-  return `${named}${words.label.frequencyOfMany(own, of, drawn)}`;
+  const sentences = [
+    ...(several ? [say("label.severalNamed", { count: channel.d })] : []),
+    isSampled(channel)
+      ? say("label.frequencyOfSampledTick", { ...values, sampled: channel.sampled, m: channel.m })
+      : say(frequencyKey(type, channel, options.length), values),
+    ...(sampling ? [say("label.ofAsked")] : []),
+  ];
+  return sentences.join(" ");
 }
 
 /**
+ * @param {string} type
  * @param {import("./mechanism.js").Channel} channel
- * @param {string} own
- * @param {{own: string, other: string}} of
- * @param {boolean} drawn
+ * @param {number} options
  */
-function tickSentence(channel, own, of, drawn) {
-  const { frequencyOfTick, frequencyOfSampledTick } = words.label;
-  return isSampled(channel)
-    ? frequencyOfSampledTick(own, of, drawn, channel)
-    : frequencyOfTick(own, of, drawn);
+function frequencyKey(type, channel, options) {
+  if (type === "multiple_choice") return "label.frequencyOfTick";
+  if (options === 2) return "label.frequencyOfTwo";
+  const isTable = channel.kind === "weight_table";
+  return isTable ? "label.frequencyOfRarest" : "label.frequencyOfMany";
+}
+
+/** A share of 100 that rounds to nothing is still possible. @param {string} tenths */
+function about(tenths) {
+  if (tenths === "0") return say("label.fewer", { n: figure("0.1") });
+  return say("label.about", { n: figure(tenths) });
 }
 
 /**
@@ -185,8 +315,17 @@ function isSampled(channel) {
  * @param {Bound} bound
  */
 export function boundSentence(bound) {
-  const say = bound.linked ? words.label.linkedBounds : words.label.bounds;
-  return say(oddsFactor(bound), posteriorBounds(bound));
+  const { from10, from50 } = posteriorBounds(bound);
+  return say(bound.linked ? "label.linkedBounds" : "label.bounds", {
+    factor: figure(oddsFactor(bound)),
+    from10: becomes(from10),
+    from50: becomes(from50),
+  });
+}
+
+/** What a suspicion becomes; the bound rounds up, so 100 would say too much. @param {number} percent */
+function becomes(percent) {
+  return percent > 99 ? say("label.becomesNearly") : say("label.becomes", { percent });
 }
 
 /**
@@ -203,8 +342,8 @@ export function leastProtectedExample(definition) {
   return element(
     "div",
     { class: "example" },
-    element("p", { class: "quiet" }, alike ? words.start.example : words.start.least),
-    element("p", { class: "asked", ...surveyText(definition) }, least.text),
+    element("p", { class: "quiet" }, alike ? say("start.example") : say("start.least")),
+    surveyElement("p", definition, least.text, { class: "asked" }),
     element("p", {}, frequencySentence(definition, least)),
     ...(namesOptions(least) && !bound.linked
       ? []
@@ -218,15 +357,15 @@ export function leastProtectedExample(definition) {
  * @param {Definition} definition
  */
 export function protectionTable(definition) {
-  const { caption, columns } = words.label;
   const asked = questions(definition);
+  const columns = [say("label.columnQuestion"), ...columnTexts()];
   const of = bounds(asked);
   // The roles are explicit: on narrow screens the rows are laid out as blocks, and browsers then
   // no longer call it a table.
   return element(
     "table",
     { role: "table", class: "protection" },
-    element("caption", {}, caption, ...tableNotes(definition, of)),
+    element("caption", {}, say("label.caption"), ...tableNotes(definition, of)),
     element(
       "thead",
       { role: "rowgroup" },
@@ -244,6 +383,17 @@ export function protectionTable(definition) {
   );
 }
 
+/** What stands above the numbers of the table. */
+function columnTexts() {
+  return [
+    say("label.columnOwn"),
+    say("label.columnOther"),
+    say("label.columnOdds"),
+    say("label.columnFrom10"),
+    say("label.columnFrom50"),
+  ];
+}
+
 /**
  * Under which conditions the numbers of the table hold.
  *
@@ -251,34 +401,33 @@ export function protectionTable(definition) {
  * @param {Map<string, Bound>} of
  */
 function tableNotes(definition, of) {
-  const { ofAsked, ofSampled, ofLinked } = words.label;
-  const conditions = [
-    { note: ofAsked, holds: definition.sampling !== null },
-    { note: ofSampled, holds: questions(definition).some(({ channel }) => isSampled(channel)) },
-    { note: ofLinked, holds: [...of.values()].some(({ linked }) => linked) },
+  const isAnySampled = questions(definition).some(({ channel }) => isSampled(channel));
+  const notes = [
+    ...(definition.sampling ? [say("label.ofAsked")] : []),
+    ...(isAnySampled ? [say("label.ofSampled")] : []),
+    ...([...of.values()].some(({ linked }) => linked) ? [say("label.ofLinked")] : []),
   ];
-  return conditions
-    .filter(({ holds }) => holds)
-    .map(({ note }) => element("span", { class: "note" }, note));
+  return notes.map((note) => element("span", { class: "note" }, note));
 }
 
 /** @param {Definition} definition @param {Question} question @param {Bound} bound */
 function protectionRow(definition, question, bound) {
-  const { noShare, percent, columns } = words.label;
+  const columns = columnTexts();
+  const noShare = say("label.noShare");
   const { own, other } = frequencies(question);
-  const share = namesOptions(question) ? words.label.share : () => noShare;
+  const shares = namesOptions(question) ? [share(own), share(other)] : [noShare, noShare];
   const { from10, from50 } = posteriorBounds(bound);
-  const cells = [share(own), share(other), oddsFactor(bound), percent(from10), percent(from50)];
+  const cells = [...shares, figure(oddsFactor(bound)), percent(from10), percent(from50)];
   return element(
     "tr",
     { role: "row" },
-    element("th", { scope: "row", role: "rowheader", ...surveyText(definition) }, question.text),
+    surveyElement("th", definition, question.text, { scope: "row", role: "rowheader" }),
     ...cells.map((cell, i) =>
       element(
         "td",
         {
           role: "cell",
-          "data-label": columns[i + 1],
+          "data-label": columns[i],
           ...(cell === noShare ? { class: "bare" } : {}),
         },
         element("span", {}, cell),
@@ -287,13 +436,23 @@ function protectionRow(definition, question, bound) {
   );
 }
 
+/** @param {string} tenths */
+function share(tenths) {
+  return tenths === "0" ? say("label.shareFewer", { n: figure("0.1") }) : figure(tenths);
+}
+
+/** @param {number} whole */
+function percent(whole) {
+  return whole > 99 ? say("label.percentNearly") : say("label.percent", { n: whole });
+}
+
 /**
  * What all answers give away together, with a warning when that is much.
  *
  * @param {Definition} definition
  */
 export function togetherNote(definition) {
-  return element("p", {}, words.label.together(totalOddsFactor(definition)));
+  return element("p", {}, say("label.together", { factor: figure(totalOddsFactor(definition)) }));
 }
 
 /**
@@ -304,8 +463,8 @@ export function togetherNote(definition) {
  */
 export function littleWarning(definition) {
   if (!isProtectedLittle(definition)) return [];
-  const { little, littleMeans } = words.label;
-  return [element("p", { class: "notice" }, element("strong", {}, little), ` ${littleMeans}`)];
+  const warning = element("strong", {}, say("label.little"));
+  return [element("p", { class: "notice" }, warning, ` ${say("label.littleMeans")}`)];
 }
 
 /**
@@ -315,17 +474,22 @@ export function littleWarning(definition) {
  * @param {string} clientHash
  */
 export function openSides(definition, clientHash) {
-  const { openHeading, open, definition: text, code } = words.label;
+  const open = [
+    say("label.openPart"),
+    say("label.openAddress"),
+    say("label.openDevice"),
+    say("label.openCode"),
+  ];
   return element(
     "section",
     {},
-    element("h3", {}, openHeading),
+    element("h3", {}, say("label.openHeading")),
     element("ul", {}, ...open.map((side) => element("li", {}, side))),
     element(
       "dl",
       { class: "fingerprints" },
-      ...fingerprint(text, definition.id),
-      ...fingerprint(code, clientHash),
+      ...fingerprint(say("label.definition"), definition.id),
+      ...fingerprint(say("label.code"), clientHash),
     ),
   );
 }
@@ -341,13 +505,12 @@ function fingerprint(name, hash) {
  * @param {Definition} definition
  */
 export function randomStep(definition) {
-  const { start } = words;
   const isReplaced = questions(definition).every(saysAnswers);
   return [
-    element("p", {}, isReplaced ? start.steps : start.stepsByChance),
+    element("p", {}, isReplaced ? say("start.steps") : say("start.stepsByChance")),
     isReplaced
-      ? randomStepDrawing(start.drawing, replacing())
-      : randomStepDrawing(start.drawingByChance, mixing()),
+      ? randomStepDrawing(say("start.drawing"), replacing())
+      : randomStepDrawing(say("start.drawingByChance"), mixing()),
   ];
 }
 
@@ -358,7 +521,6 @@ export function randomStep(definition) {
  * @param {SVGElement[]} between  what lies between the answer and the report
  */
 function randomStepDrawing(alternative, between) {
-  const { start } = words;
   return element(
     "figure",
     { class: "random-step" },
@@ -366,9 +528,9 @@ function randomStepDrawing(alternative, between) {
     element(
       "figcaption",
       { "aria-hidden": "true" },
-      caption(start.drawingTruth, start.drawingDevice),
-      caption(start.drawingStep, start.drawingDevice),
-      caption(start.drawingReport, start.drawingSent),
+      caption(say("start.drawingTruth"), say("start.drawingDevice")),
+      caption(say("start.drawingStep"), say("start.drawingDevice")),
+      caption(say("start.drawingReport"), say("start.drawingSent")),
     ),
   );
 }
@@ -439,15 +601,21 @@ function shape(tag, name, attributes) {
   return svgElement(tag, { class: name, ...attributes });
 }
 
-/** Who asks, where the researcher says so. @param {Definition} definition */
-export function contact(definition) {
-  if (definition.contact.trim() === "") return [];
+/**
+ * A text of the researcher's under a heading of ours; nothing when there is none.
+ *
+ * @param {Definition} definition
+ * @param {"consent" | "ethics" | "helpline" | "contact"} name
+ */
+export function passage(definition, name) {
+  const text = definition[name];
+  if (text.trim() === "") return [];
   return [
     element(
       "section",
-      { class: "contact" },
-      element("h2", {}, words.start.contact),
-      ...paragraphs(definition.contact, surveyText(definition)),
+      { class: `passage ${name}` },
+      element("h2", {}, say(`start.${name}`)),
+      ...paragraphs(text, surveyText(definition, text)),
     ),
   ];
 }

@@ -4,18 +4,20 @@
  * A number becomes a grid point here, in integers; what was typed is not kept anywhere.
  */
 
-import { element, surveyText } from "./dom.js";
+import { element, surveyElement } from "./dom.js";
 import { isEntered } from "./report.js";
-import { words } from "./words.js";
+import { count, say } from "./words.js";
 
 /**
+ * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Question} Question
  * @typedef {import("./definition.js").Grid} Grid
  * @typedef {import("./report.js").Answer} Answer
  * @typedef {object} Filled
- * @property {{language: string}} definition
+ * @property {Definition} definition
  * @property {Question} question
  * @property {string} name  of its inputs, made for this load
+ * @property {readonly number[]} order  in which its options are shown
  * @property {Answer | undefined} answer
  * @property {(answer: Answer | undefined, rounded?: boolean) => void} onAnswer  undefined: it has
  *   none any more; `rounded`: it is not quite what was typed
@@ -44,8 +46,8 @@ export function createField(filled) {
 
 /** @param {Filled} filled @returns {Field} */
 function radios(filled) {
-  const { question, answer, onAnswer } = filled;
-  const choices = question.options.map((_, option) => choice(filled, option, "radio"));
+  const { order, answer, onAnswer } = filled;
+  const choices = order.map((option) => choice(filled, option, "radio"));
   for (const { input, option } of choices) {
     input.checked = answer === option;
     input.addEventListener("change", () => onAnswer(option));
@@ -68,9 +70,12 @@ function radios(filled) {
 function checkboxes(filled) {
   const { options, alone, max_ticks: most } = filled.question;
   const together = options.length - alone;
-  const choices = options.map((_, option) => choice(filled, option, "checkbox"));
-  const ticked = () => choices.filter(({ input }) => input.checked).map(({ option }) => option);
-  const problem = () => (ticked().length > most ? words.field.tooMany(most) : "");
+  const choices = filled.order.map((option) => choice(filled, option, "checkbox"));
+  const ticked = () =>
+    options.flatMap((_, option) =>
+      choices.some((one) => one.option === option && one.input.checked) ? [option] : [],
+    );
+  const problem = () => (ticked().length > most ? say("field.tooMany", { most }) : "");
   for (const { input, option } of choices) {
     input.checked = Array.isArray(filled.answer) && filled.answer.includes(option);
     input.addEventListener("change", () => {
@@ -82,7 +87,7 @@ function checkboxes(filled) {
   }
   return {
     content: [tickList(choices, together)],
-    hint: most < together ? words.field.upTo(most) : words.field.allThatApply,
+    hint: most < together ? say("field.upTo", { most }) : say("field.allThatApply"),
     first: choices[0].input,
     entry: null,
     problem,
@@ -105,7 +110,7 @@ function tickList(choices, together) {
 }
 
 function divider() {
-  return element("p", { class: "or" }, words.field.or);
+  return element("p", { class: "or" }, say("field.or"));
 }
 
 /**
@@ -118,15 +123,15 @@ function divider() {
  */
 function choice({ definition, question, name }, option, type) {
   const input = element("input", { type, name, autocomplete: "off" });
-  const label = element("span", surveyText(definition), question.options[option].label);
+  const label = surveyElement("span", definition, question.options[option].label);
   return { row: element("label", { class: "choice" }, input, label), input, option };
 }
 
 /** @param {Filled} filled @param {Grid} grid @returns {Field} */
 function numberField(filled, grid) {
-  const { number, rounded, thousands } = words.field;
   const [low, high] = [decimalAt(grid, 0), decimalAt(grid, grid.points - 1)];
   const step = decimalAt({ ...grid, low: 0 }, 1);
+  const isWhole = step === "1" && !low.includes(".");
   // Phones' number pads have no minus sign, and only some have a decimal mark.
   const whole = grid.decimals === 0 ? "numeric" : "decimal";
   const attributes = {
@@ -135,9 +140,12 @@ function numberField(filled, grid) {
     spellcheck: "false",
   };
   const hints = [
-    number(low, high, grid.unit, step === "1" && !low.includes(".")),
-    ...(step === "1" ? [] : [rounded(step)]),
-    ...([low, high].some((bound) => /^\D?\d{4}/.test(bound)) ? [thousands] : []),
+    say(isWhole ? "field.wholeNumber" : "field.number", {
+      low,
+      high: `${high} ${grid.unit}`.trim(),
+    }),
+    ...(step === "1" ? [] : [say("field.rounded", { step })]),
+    ...([low, high].some((bound) => /^\D?\d{4}/.test(bound)) ? [say("field.thousands")] : []),
   ];
   return entryField(filled, grid, {
     attributes: { ...attributes, class: "entry" },
@@ -145,16 +153,17 @@ function numberField(filled, grid) {
     write: (index) => decimalAt(grid, index),
     read: (input) => locate(grid, input.value),
     isEmpty: (input) => input.value.trim() === "",
-    problem: words.field.numberWrong(low, high),
+    problem: say("field.numberWrong", { low, high }),
   });
 }
 
 /** @param {Filled} filled @param {Grid} grid @returns {Field} */
 function dateField(filled, grid) {
   const { language } = filled.definition;
-  const bounds = [0, grid.points - 1].map((index) => dayText(grid, index, language));
-  const hint = words.field.date(bounds[0], bounds[1]);
-  const steps = grid.step === 1 ? "" : ` ${words.field.roundedDays(grid.step)}`;
+  const [first, last] = [0, grid.points - 1].map((index) => dayText(grid, index, language));
+  const hint = say("field.date", { first, last });
+  const step = count("count.days", grid.step);
+  const steps = grid.step === 1 ? "" : ` ${say("field.rounded", { step })}`;
   const [min, max] = [isoDay(grid, 0), isoDay(grid, grid.points - 1)];
   return entryField(filled, grid, {
     attributes: { type: "date", min, max, class: "entry day" },
@@ -163,7 +172,7 @@ function dateField(filled, grid) {
     read: (input) => locateDay(grid, input.valueAsNumber),
     // Half a date has no value, but it is not nothing.
     isEmpty: (input) => input.value === "" && !input.validity.badInput,
-    problem: words.field.dateWrong(bounds[0], bounds[1]),
+    problem: say("field.dateWrong", { first, last }),
   });
 }
 
@@ -243,11 +252,11 @@ function offerInstead({ answer, onAnswer, onProblem }, grid, entry, { input, opt
  *
  * @param {HTMLElement} input
  * @param {string} unit
- * @param {{language: string}} definition
+ * @param {Definition} definition
  */
 function entryRow(input, unit, definition) {
-  const spoken = { class: "unit", "aria-hidden": "true", ...surveyText(definition) };
-  const suffix = unit === "" ? [] : [element("span", spoken, unit)];
+  const attributes = { class: "unit", "aria-hidden": "true" };
+  const suffix = unit === "" ? [] : [surveyElement("span", definition, unit, attributes)];
   return element("div", { class: "entry-row" }, input, ...suffix);
 }
 

@@ -5,23 +5,25 @@
 import {
   boundSentence,
   button,
-  contact,
   disclosure,
   element,
   frequencySentence,
   heading,
   leastProtectedExample,
+  listed,
   littleWarning,
   openSides,
   paragraphs,
+  passage,
   protectionTable,
   randomStep,
+  surveyElement,
   surveyText,
   togetherNote,
 } from "./dom.js";
 import { answerTexts, createField } from "./fields.js";
 import { boundIn, bounds, optOutLabel, questions, sampledCounts } from "./report.js";
-import { words } from "./words.js";
+import { count, say } from "./words.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
@@ -38,6 +40,8 @@ import { words } from "./words.js";
  * @property {string | null} focusOn  id of the question to go to, for "Change"
  * @property {boolean} fromReview
  * @property {(question: string) => string} nameOf  name of a question's inputs, made for this load
+ * @property {(question: string) => readonly number[] | undefined} orderOf  in which to show the
+ *   options of a question, where the device has shuffled them
  * @property {(question: string) => Answer | undefined} answerTo
  * @property {(question: string, answer: Answer | undefined, rounded?: boolean) => void} onAnswer
  * @property {(wrong: Set<string>) => Gap[]} onContinue  goes on, or says which gaps stop it; `wrong`:
@@ -51,35 +55,105 @@ import { words } from "./words.js";
  * @param {object} of
  * @param {Definition} of.definition
  * @param {string} of.clientHash
+ * @param {import("./definition.js").Link} of.link
  * @param {boolean} of.durable  whether this browser lets the page keep anything
  * @param {() => void} of.onStart
  * @returns {View}
  */
-export function startView({ definition, clientHash, durable, onStart }) {
-  const spoken = surveyText(definition);
+export function startView({ definition, clientHash, link, durable, onStart }) {
+  const { title, introduction } = definition;
   const content = element(
     "div",
     { class: "view start" },
-    heading(definition.title, spoken),
-    element("div", { class: "lead" }, ...paragraphs(definition.introduction, spoken)),
+    heading(title, surveyText(definition, title)),
+    element(
+      "div",
+      { class: "lead" },
+      ...paragraphs(introduction, surveyText(definition, introduction)),
+    ),
     element("p", { class: "quiet" }, extent(definition)),
-    ...(skips(definition) ? [element("p", { class: "quiet" }, words.start.skips)] : []),
+    ...(skips(definition) ? [element("p", { class: "quiet" }, say("start.skips"))] : []),
     privacyLabel(definition, clientHash),
-    element("p", {}, words.start.sendOnce),
-    ...(definition.bucket ? [element("p", {}, words.start.bucket[definition.bucket])] : []),
-    element("p", {}, words.start.forgotten),
-    ...(durable ? [] : [element("p", { class: "notice" }, words.start.keepsNothing)]),
-    button(words.start.button, onStart),
-    ...contact(definition),
+    quickCheck(),
+    element("p", {}, say("start.sendOnce")),
+    ...(definition.bucket ? [element("p", {}, bucketSentence(definition.bucket))] : []),
+    element("p", {}, say("start.forgotten")),
+    element("p", {}, ...admission(link)),
+    ...keepingNotice(definition, durable),
+    ...passage(definition, "ethics"),
+    ...passage(definition, "helpline"),
+    ...passage(definition, "consent"),
+    button(say(definition.consent ? "start.agree" : "start.button"), onStart),
+    ...passage(definition, "contact"),
   );
-  return { content, title: definition.title };
+  return { content, title };
 }
 
 /** @param {Definition} definition */
 function extent(definition) {
-  const { extent: all, sampled } = words.start;
-  if (definition.sampling) return sampled(sampledCounts(definition), skips(definition));
-  return all(questions(definition).length, definition.pages.length, skips(definition));
+  const upTo = skips(definition);
+  if (definition.sampling) return sampledExtent(sampledCounts(definition), upTo);
+  return say(upTo ? "start.extentUpTo" : "start.extent", {
+    questions: count("count.questions", questions(definition).length),
+    pages: count("count.pages", definition.pages.length),
+  });
+}
+
+/** @param {{fewest: number, most: number, all: number}} counts @param {boolean} upTo */
+function sampledExtent({ fewest, most, all }, upTo) {
+  const exactly = fewest === most ? `${most}` : say("start.range", { fewest, most });
+  return say("start.sampled", {
+    asked: upTo ? say("start.upTo", { most }) : exactly,
+    questions: count("count.questions", all),
+  });
+}
+
+/** @param {"day" | "week"} bucket */
+function bucketSentence(bucket) {
+  return say(bucket === "day" ? "start.bucketDay" : "start.bucketWeek");
+}
+
+/**
+ * Who can answer how often by this link, and what else the link tells.
+ *
+ * @param {import("./definition.js").Link} link
+ */
+function admission({ invitation, stratum }) {
+  const by = say(invitation ? "start.invited" : "start.openLink");
+  return stratum ? [by, " ", say("start.stratum", { stratum })] : [by];
+}
+
+/** @param {Definition} definition @param {boolean} durable */
+function keepingNotice({ kiosk }, durable) {
+  if (kiosk) return [element("p", { class: "notice" }, say("start.kiosk"))];
+  return durable ? [] : [element("p", { class: "notice" }, say("start.keepsNothing"))];
+}
+
+/** One question on what was read, with an answer to each answer; it opens and closes nothing. */
+function quickCheck() {
+  const feedback = element("p", { role: "status", class: "feedback" });
+  const choices = /** @type {const} */ ([
+    ["check.all", "check.wrong"],
+    ["check.nothing", "check.right"],
+  ]).map(([choice, answer]) =>
+    button(
+      say(choice),
+      ({ currentTarget }) => {
+        for (const one of choices) one.setAttribute("aria-pressed", String(one === currentTarget));
+        feedback.textContent = say(answer);
+      },
+      { class: "button second", "aria-pressed": "false" },
+    ),
+  );
+  return element(
+    "section",
+    { class: "check", "aria-labelledby": "check-heading" },
+    element("h2", { id: "check-heading" }, say("check.heading")),
+    element("p", {}, say("check.question")),
+    element("div", { class: "pair" }, ...choices),
+    feedback,
+    element("p", { class: "quiet" }, say("check.kept")),
+  );
 }
 
 /** Whether answers decide what is asked. @param {Definition} definition */
@@ -89,16 +163,15 @@ function skips(definition) {
 
 /** @param {Definition} definition @param {string} clientHash */
 function privacyLabel(definition, clientHash) {
-  const { start } = words;
   return element(
     "section",
     { class: "privacy", "aria-labelledby": "privacy-heading" },
-    element("h2", { id: "privacy-heading" }, start.heading),
+    element("h2", { id: "privacy-heading" }, say("start.heading")),
     ...randomStep(definition),
     leastProtectedExample(definition),
     ...littleWarning(definition),
     disclosure(
-      start.inNumbers,
+      say("start.inNumbers"),
       protectionTable(definition),
       togetherNote(definition),
       openSides(definition, clientHash),
@@ -123,11 +196,12 @@ export function questionView(asked) {
     top(asked),
     ...pageHeading(asked),
     ...fieldsets.map((one) => one.group),
-    button(asked.fromReview ? words.question.toReview : words.question.next, () => {
+    button(say(asked.fromReview ? "question.toReview" : "question.next"), () => {
       const wrong = fieldsets.filter(({ field }) => field.problem() !== "");
       const gaps = asked.onContinue(new Set(wrong.map(({ question }) => question.id)));
       showGaps(content, fieldsets, gaps);
     }),
+    ...passage(definition, "helpline"),
   );
   const changed = fieldsets.find(({ question }) => question.id === focusOn);
   // Browsers keep titles in their history: one that told the page would tell an answer that led there.
@@ -138,11 +212,11 @@ export function questionView(asked) {
 /** @param {Asked} asked */
 function top({ pages, at, onBack }) {
   const of = pages.length;
-  const text = words.question.page(at + 1, of);
+  const text = say("question.page", { at: at + 1, of });
   return element(
     "div",
     { class: "top" },
-    button(words.question.back, onBack, { class: "link back" }),
+    button(say("question.back"), onBack, { class: "link back" }),
     element("p", { class: "quiet" }, text),
     element("progress", { max: String(of), value: String(at + 1), "aria-label": text }),
   );
@@ -156,10 +230,11 @@ function top({ pages, at, onBack }) {
 function pageHeading(asked) {
   const { definition, pages, at } = asked;
   const { title, questions: shown } = pages[at];
-  if (title !== "") return [heading(title, surveyText(definition))];
+  if (title !== "") return [heading(title, surveyText(definition, title))];
   if (isHeadedByQuestion(asked)) return [];
   const before = pages.slice(0, at).reduce((n, page) => n + page.questions.length, 0);
-  return [heading(words.question.numbers(before + 1, before + shown.length))];
+  const [first, last] = [before + 1, before + shown.length];
+  return [heading(say(first === last ? "question.number" : "question.numbers", { first, last }))];
 }
 
 /** @param {Asked} asked */
@@ -183,14 +258,15 @@ function isHeadedByQuestion({ pages, at }) {
  * @returns {Fieldset}
  */
 function fieldset(asked, question, bound) {
-  const spoken = surveyText(asked.definition);
+  const { definition } = asked;
   const name = asked.nameOf(question.id);
   const level = isHeadedByQuestion(asked) ? "h1" : "h2";
-  const legend = element(level, { id: `${name}-q`, tabindex: "-1", ...spoken }, question.text);
+  const attributes = { id: `${name}-q`, tabindex: "-1" };
+  const legend = surveyElement(level, definition, question.text, attributes);
   const error = element("p", { class: "error", role: "alert", hidden: "" });
   const field = filledField(asked, question, (text) => showError(text, text !== ""));
   const hints = [
-    ...hint(question.help, spoken),
+    ...hint(question.help, surveyText(definition, question.help)),
     // The interface's own words follow the researcher's: they say how, not what.
     ...hint(field.hint, {}),
   ];
@@ -201,7 +277,7 @@ function fieldset(asked, question, bound) {
     ...hints,
     error,
     ...field.content,
-    protection(asked.definition, question, bound),
+    protection(definition, question, bound),
   );
   const showError = errorShower(group, error, field.entry);
   describe([group, ...(field.entry ? [field.entry] : [])], [...hints, error], name);
@@ -209,12 +285,13 @@ function fieldset(asked, question, bound) {
 }
 
 /** @param {Asked} asked @param {Question} question @param {(text: string) => void} onProblem */
-function filledField({ definition, nameOf, answerTo, onAnswer }, question, onProblem) {
+function filledField({ definition, nameOf, orderOf, answerTo, onAnswer }, question, onProblem) {
   const { id } = question;
   return createField({
     definition,
     question,
     name: nameOf(id),
+    order: orderOf(id) ?? question.options.map((_, option) => option),
     answer: answerTo(id),
     onAnswer: (answer, rounded) => onAnswer(id, answer, rounded),
     onProblem,
@@ -260,7 +337,7 @@ function describe([group, entry], texts, name) {
 /** @param {Definition} definition @param {Question} question @param {Bound} bound */
 function protection(definition, question, bound) {
   return disclosure(
-    words.question.protection,
+    say("question.protection"),
     element("p", {}, frequencySentence(definition, question)),
     element("p", {}, boundSentence(bound)),
   );
@@ -292,17 +369,16 @@ function showGaps(content, fieldsets, gaps) {
 /** @param {Fieldset} one @param {Gap} gap */
 function besideField({ field }, { optOut }) {
   if (field.problem() !== "") return field.problem();
-  const { missingHere, missingEntryHere, nudgeHere } = words.question;
-  if (optOut !== "") return nudgeHere(optOut);
-  return field.entry ? missingEntryHere : missingHere;
+  if (optOut !== "") return say("question.nudgeHere", { optOut });
+  return say(field.entry ? "question.missingEntryHere" : "question.missingHere");
 }
 
 /** @param {Fieldset} one @param {Gap} gap */
-function inSummary({ field }, { question, optOut }) {
-  const { missing, missingEntry, nudge, wrong } = words.question;
-  if (field.problem() !== "") return wrong(question.text, field.problem());
-  if (optOut !== "") return nudge(question.text, optOut);
-  return (field.entry ? missingEntry : missing)(question.text);
+function inSummary({ field }, { question: { text: question }, optOut }) {
+  const problem = field.problem();
+  if (problem !== "") return say("question.wrong", { question, problem });
+  if (optOut !== "") return say("question.nudge", { question, optOut });
+  return say(field.entry ? "question.missingEntry" : "question.missing", { question });
 }
 
 /** @param {Fieldset} one @param {Gap} gap */
@@ -317,8 +393,8 @@ function summaryItem(one, gap) {
 
 /** @param {Gap[]} gaps @param {HTMLElement[]} items */
 function errorSummary(gaps, items) {
-  const { errorHeading, nudgeHeading } = words.question;
-  const title = gaps.some(({ optOut }) => optOut === "") ? errorHeading : nudgeHeading;
+  const isWrong = gaps.some(({ optOut }) => optOut === "");
+  const title = say(isWrong ? "question.errorHeading" : "question.nudgeHeading");
   return element(
     "div",
     { class: "error-summary", role: "group", tabindex: "-1", "aria-labelledby": "error-title" },
@@ -345,18 +421,17 @@ function errorSummary(gaps, items) {
  * @returns {View}
  */
 export function reviewView(reviewed) {
-  const { review } = words;
   const { definition, pages, onBack, onSend } = reviewed;
   const asked = pages.flatMap((page) => page.questions);
   const content = element(
     "div",
     { class: "view review" },
-    element("div", { class: "top" }, button(words.question.back, onBack, { class: "link back" })),
-    heading(review.heading),
-    element("p", {}, review.intro),
+    element("div", { class: "top" }, button(say("question.back"), onBack, { class: "link back" })),
+    heading(say("review.heading")),
+    element("p", {}, say("review.intro")),
     element("dl", { class: "answers" }, ...asked.map((one) => row(reviewed, one))),
-    element("p", {}, review.once),
-    button(review.send, onSend),
+    element("p", {}, say("review.once")),
+    button(say("review.send"), onSend),
   );
   return { content, title: definition.title };
 }
@@ -364,19 +439,17 @@ export function reviewView(reviewed) {
 /** @param {Reviewed} reviewed @param {Question} question */
 function row(reviewed, question) {
   const { definition, onChange } = reviewed;
-  const spoken = surveyText(definition);
-  const { change, changeOf } = words.review;
   return element(
     "div",
     { "data-question": question.id },
-    element("dt", spoken, question.text),
+    surveyElement("dt", definition, question.text),
     element("dd", {}, ...answer(reviewed, question)),
     element(
       "dd",
       { class: "change" },
-      button(change, () => onChange(question.id), {
+      button(say("review.change"), () => onChange(question.id), {
         class: "link",
-        "aria-label": changeOf(question.text),
+        "aria-label": say("review.changeOf", { question: question.text }),
       }),
     ),
   );
@@ -384,15 +457,14 @@ function row(reviewed, question) {
 
 /** @param {Reviewed} reviewed @param {Question} question */
 function answer({ definition, answerTo, isRounded }, question) {
-  const spoken = surveyText(definition);
   const given = answerTo(question.id);
   if (given !== undefined) {
     const texts = answerTexts(question, given, definition.language);
-    const rounded = isRounded(question.id) ? [`${words.review.rounded} `] : [];
-    return [...rounded, element("b", spoken, texts.join(", "))];
+    const rounded = isRounded(question.id) ? [`${say("review.rounded")} `] : [];
+    return [...rounded, ...listed(definition, texts)];
   }
   return [
-    element("b", spoken, optOutLabel(question)),
-    element("span", { class: "quiet" }, ` ${words.review.notAnswered}`),
+    surveyElement("b", definition, optOutLabel(question)),
+    element("span", { class: "quiet" }, ` ${say("review.notAnswered")}`),
   ];
 }

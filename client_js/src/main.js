@@ -2,8 +2,8 @@
  * The entry: wires the parts together and leads one visit from the address to the acknowledgment.
  */
 
-import { loadDefinition, reasonFor, slugOf } from "./definition.js";
-import { createStage, element } from "./dom.js";
+import { inLanguage, loadDefinition, readLink, reasonFor, slugOf } from "./definition.js";
+import { createStage, element, startAfreshWhenIdle, toolbar } from "./dom.js";
 import { questionView, reviewView, startView } from "./form.js";
 import { encodeBase64url } from "./mechanism.js";
 import {
@@ -24,10 +24,11 @@ import {
   makeReport,
   questions,
   shownPages,
+  shuffleOptions,
   stoppingGaps,
 } from "./report.js";
-import { createPause, sendReport, sendUntilAnswered } from "./transport.js";
-import { words } from "./words.js";
+import { createPause, forgetFiles, sendReport, sendUntilAnswered } from "./transport.js";
+import { pageLanguages, preferred, say, sayIn } from "./words.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
@@ -36,38 +37,103 @@ import { words } from "./words.js";
  * @typedef {import("./report.js").Answer} Answer
  * @typedef {import("./report.js").Answers} Answers
  * @typedef {import("./report.js").Drawn} Drawn
+ * @typedef {import("./definition.js").Link} Link
+ * @typedef {{definition: Definition}} Reading  the survey in the language it is read in
  */
 
 const slug = slugOf(location.pathname);
 const clientHash = document.body.dataset.clientHash ?? "";
 const stage = createStage(/** @type {HTMLElement} */ (document.getElementById("survey")));
 const reload = () => location.reload();
+const link = readLink(location.hash);
+/** Whether a report is on its way, which on a shared device is kept nowhere else. */
+let isWaiting = false;
 
 /** @type {import("./random.js").GetRandomValues} */
 const getRandomValues = (array) => crypto.getRandomValues(array);
 
 async function open() {
+  sayIn(document, preferred(pageLanguages(document), navigator.languages));
   // At another spelling of the address nothing kept would be found: nothing may be asked there.
   if (slug === "") {
-    stage.show(cannotView("missing", reload));
+    stage.show(() => cannotView("missing", reload));
     return;
   }
-  const outbox = createOutbox(deviceStorage(), slug);
   /** @type {{definition: Definition | null, error: unknown}} */
-  const { definition, error } = await loadDefinition(window, slug, getRandomValues).then(
+  const { definition, error } = await loadDefinition(window, slug, link, getRandomValues).then(
     (loaded) => ({ definition: loaded, error: null }),
     (failure) => ({ definition: null, error: failure }),
   );
-  const delivery = createDelivery(outbox, definition);
-  if (definition) printFingerprints(definition);
+  const kept = createOutbox(deviceStorage(), slug);
+  // A shared device keeps nothing new; a report that this one has sent before is still the only one.
+  const isFresh = definition?.kiosk && kept.read().state === "empty";
+  const outbox = isFresh ? createOutbox(null, slug) : kept;
+  const reading = definition && createReading(definition);
+  const delivery = createDelivery(outbox, reading);
   const entry = outbox.read();
+  // A link that could not be opened yet stays as it is: it may be tried again.
+  if (reading || entry.state !== "empty") forgetInvitation();
   if (entry.state !== "empty") delivery.resume(entry, false);
-  else if (!definition) stage.show(cannotView(reasonFor(error), reload));
+  else if (!reading) stage.show(() => cannotView(reasonFor(error), reload));
   else {
     const onSend = (/** @type {Answers} */ answers, /** @type {Drawn} */ drawn) =>
-      report({ answers, drawn, definition }, outbox, delivery);
-    begin(createVisit(definition, outbox.durable, onSend));
+      report({ answers, drawn, reading }, outbox, delivery);
+    begin(createVisit(reading, outbox.durable, onSend), reading);
   }
+}
+
+/** The token lets one report in: it must not stay where the next person looks, in the address. */
+function forgetInvitation() {
+  if (link.invitation === "" && link.stratum === "") return;
+  const left = link.prefix === "" ? "" : `#d=${link.prefix}`;
+  history.replaceState(null, "", `${location.pathname}${left}`);
+}
+
+/**
+ * The survey in the language that was chosen, by the browser or by hand; the choice is never sent.
+ *
+ * @param {Definition} survey
+ * @returns {Reading}
+ */
+function createReading(survey) {
+  const languages = [survey.language, ...Object.keys(survey.translations)];
+  const reading = { definition: survey };
+  const tools = document.getElementById("tools");
+
+  /** @param {string} language */
+  function read(language) {
+    reading.definition = inLanguage(survey, language);
+    sayIn(document, language);
+    printFingerprints(survey);
+    const focused = document.activeElement?.closest("#tools") !== null;
+    tools?.replaceChildren(
+      ...toolbar({ languages, language, onExit: () => goAway(survey), onLanguage: change }),
+    );
+    if (focused) tools?.querySelector("select")?.focus();
+  }
+
+  /** @param {string} language */
+  function change(language) {
+    read(language);
+    stage.again();
+  }
+
+  document.documentElement.dataset.theme = survey.theme;
+  read(preferred(languages, navigator.languages));
+  return reading;
+}
+
+/**
+ * Away at once: the page forgets its answers, and "Back" does not lead here again. A shared device
+ * starts afresh instead, unless a report waits that is kept nowhere else; it shows no answer.
+ *
+ * @param {Definition} survey
+ */
+function goAway({ kiosk, exit }) {
+  if (kiosk && isWaiting) return;
+  stage.clear();
+  if (kiosk) reload();
+  else location.replace(exit || "about:blank");
 }
 
 /** The browser may deny storage by throwing when it is named. */
@@ -81,12 +147,11 @@ function deviceStorage() {
 
 /** @param {Definition} definition */
 function printFingerprints(definition) {
-  const { footer } = words;
   document
     .getElementById("fingerprints")
     ?.replaceChildren(
-      element("p", {}, `${footer.definition} `, fingerprint(definition.id)),
-      element("p", {}, `${footer.code} `, fingerprint(clientHash)),
+      element("p", {}, `${say("footer.definition")} `, fingerprint(definition.id)),
+      element("p", {}, `${say("footer.code")} `, fingerprint(clientHash)),
     );
 }
 
@@ -95,32 +160,34 @@ function fingerprint(hash) {
   return element("code", { title: hash }, hash.slice(0, 16));
 }
 
-/** @param {ReturnType<typeof createVisit>} visit */
-function begin(visit) {
+/** @param {ReturnType<typeof createVisit>} visit @param {Reading} reading */
+function begin(visit, { definition }) {
   window.addEventListener("pagehide", () => {
     visit.forget();
     stage.clear();
   });
+  if (definition.kiosk) startAfreshWhenIdle(window, { canGo: () => !isWaiting, onGone: reload });
   visit.start();
 }
 
 /**
  * Make the one report and send it, unless this device already has one.
  *
- * @param {{answers: Answers, drawn: Drawn, definition: Definition}} visited
+ * @param {{answers: Answers, drawn: Drawn, reading: Reading}} visited
  * @param {Outbox} outbox
  * @param {ReturnType<typeof createDelivery>} delivery
  */
-function report({ answers, drawn, definition }, outbox, delivery) {
+function report({ answers, drawn, reading }, outbox, delivery) {
   const uniformBelow = createUniformBelow(getRandomValues);
   try {
-    const circumstances = { stratum: "", invitation: "", drawn };
+    const { definition } = reading;
+    const circumstances = { ...link, drawn };
     const { entry, made } = outbox.freeze(() =>
       makeReport(definition, answers, uniformBelow, drawBytes(getRandomValues, 16), circumstances),
     );
     delivery.resume(entry, !made);
   } catch (error) {
-    stage.show(cannotView(reasonFor(error), reload, true));
+    stage.show(() => cannotView(reasonFor(error), reload, true));
   } finally {
     uniformBelow.wipe();
   }
@@ -130,35 +197,47 @@ function report({ answers, drawn, definition }, outbox, delivery) {
  * The way of one frozen report to its acknowledgment, and the view for each state on that way.
  *
  * @param {Outbox} outbox
- * @param {Definition | null} definition  null when it did not come
+ * @param {Reading | null} reading  null when the definition did not come
  */
-function createDelivery(outbox, definition) {
+function createDelivery(outbox, reading) {
+  const known = () => reading?.definition ?? null;
   const pause = createPause(window);
   const send = (/** @type {string} */ body) => sendReport(fetch, `/s/${slug}/reports`, body);
 
   /** @param {string} body @param {boolean} earlier */
   async function deliver(body, earlier) {
-    stage.show(sendingView(definition, earlier));
+    stage.show(() => sendingView(known(), earlier));
     const wait = waiter(earlier);
+    isWaiting = true;
     const answer = await sendUntilAnswered(() => send(body), wait);
+    isWaiting = false;
     if (answer.outcome === "refused") {
-      resume(outbox.refused(body, answer.status, answer.detail), earlier);
+      resume(outbox.refused(body, answer), earlier);
       return;
     }
     outbox.accepted(body);
+    forgetFiles(fetch, `/s/${slug}/sent`);
     const { durable } = outbox;
-    stage.show(sentView({ definition, body, durable, earlier, onRemove: remove }));
+    const actions = { onRemove: remove, onNext: reload };
+    stage.show(() => sentView({ definition: known(), body, durable, earlier, ...actions }));
   }
 
   /** The waiting view appears with the first failure and stays: later ones only change a line. */
   function waiter(/** @type {boolean} */ earlier) {
     const { durable } = outbox;
-    const view = waitingView({ definition, durable, earlier, onTryNow: pause.end });
-    let shown = false;
+    /** @type {ReturnType<typeof waitingView> | undefined} */
+    let view;
+    /** @type {import("./outbox.js").Next} */
+    let next;
+    const build = () => {
+      view = waitingView({ definition: known(), durable, earlier, onTryNow: pause.end });
+      view.tell(next);
+      return view;
+    };
     return (/** @type {number} */ seconds, /** @type {import("./transport.js").Later} */ later) => {
-      if (!shown) stage.show(view);
-      shown = true;
-      view.say(seconds, later.reason);
+      next = { seconds, reason: later.reason };
+      if (view) view.tell(next);
+      else stage.show(build);
       return pause.begin(seconds);
     };
   }
@@ -169,12 +248,12 @@ function createDelivery(outbox, definition) {
   /** @param {Extract<Entry, {state: "refused"}>} entry @param {boolean} earlier */
   function showRefused(entry, earlier) {
     if (entry.body === "") {
-      stage.show(damagedView(definition, remove));
+      stage.show(() => damagedView(known(), remove));
       return;
     }
     const onTryAgain = () => resume(outbox.retry(), earlier);
     const { durable } = outbox;
-    stage.show(refusedView({ definition, entry, durable, earlier, onTryAgain }));
+    stage.show(() => refusedView({ definition: known(), entry, durable, earlier, onTryAgain }));
   }
 
   /**
@@ -186,10 +265,10 @@ function createDelivery(outbox, definition) {
   function resume(entry, earlier) {
     if (entry.state === "pending") deliver(entry.body, earlier);
     if (entry.state === "refused") showRefused(entry, earlier);
-    if (entry.state === "empty") stage.show(removedView(definition));
+    if (entry.state === "empty") stage.show(() => removedView(known()));
     if (entry.state === "sent") {
       const { durable } = outbox;
-      stage.show(markView({ definition, durable, earlier, onRemove: remove }));
+      stage.show(() => markView({ definition: known(), durable, earlier, onRemove: remove }));
     }
   }
 
@@ -199,12 +278,12 @@ function createDelivery(outbox, definition) {
 /**
  * From the start page to Send: the only place that holds raw answers, and forgets them.
  *
- * @param {Definition} definition
+ * @param {Reading} reading
  * @param {boolean} durable  whether this browser lets the page keep anything
  * @param {(answers: Answers, drawn: Drawn) => void} onSend
  */
-function createVisit(definition, durable, onSend) {
-  const nameOf = randomNames(definition);
+function createVisit(reading, durable, onSend) {
+  const nameOf = randomNames(reading.definition);
   /** @type {Record<string, Answer>} */
   let answers = Object.create(null);
   /** @type {Set<string>} */
@@ -213,6 +292,8 @@ function createVisit(definition, durable, onSend) {
   let rounded = new Set();
   /** @type {Drawn | undefined} */
   let drawn;
+  /** @type {Map<string, number[]>} */
+  let orders = new Map();
   let reviewed = false;
 
   function forget() {
@@ -225,15 +306,15 @@ function createVisit(definition, durable, onSend) {
   }
 
   function start() {
-    stage.show(startView({ definition, clientHash, durable, onStart: askFirst }));
+    stage.show(() => startView({ ...reading, clientHash, link, durable, onStart: askFirst }));
   }
 
   /** Which questions are asked is drawn once: drawing again would let one choose. */
   function askFirst() {
     try {
-      drawn ??= drawOnce(definition);
+      if (drawn === undefined) ({ drawn, orders } = drawOnce(reading.definition));
     } catch (error) {
-      stage.show(cannotView(reasonFor(error), reload));
+      stage.show(() => cannotView(reasonFor(error), reload));
       return;
     }
     goTo(0, 1);
@@ -241,7 +322,7 @@ function createVisit(definition, durable, onSend) {
 
   /** The pages of this person, with the questions that are asked after the answers so far. */
   function pages() {
-    return shownPages(definition, answers, drawn ?? null);
+    return shownPages(reading.definition, answers, drawn ?? null);
   }
 
   /** @param {string} question @param {Answer | undefined} given @param {boolean} [isRounded] */
@@ -254,13 +335,14 @@ function createVisit(definition, durable, onSend) {
 
   /** @param {number} at @param {string | null} [focusOn] */
   function ask(at, focusOn = null) {
-    stage.show(
+    stage.show(() =>
       questionView({
-        definition,
+        ...reading,
         pages: pages(),
         at,
         focusOn,
         nameOf,
+        orderOf: (question) => orders.get(question),
         fromReview: reviewed,
         answerTo: (question) => answers[question],
         onAnswer: keep,
@@ -308,9 +390,9 @@ function createVisit(definition, durable, onSend) {
 
   function review() {
     reviewed = true;
-    stage.show(
+    stage.show(() =>
       reviewView({
-        definition,
+        ...reading,
         pages: pages(),
         answerTo: (question) => answers[question],
         isRounded: (question) => rounded.has(question),
@@ -340,7 +422,8 @@ function createVisit(definition, durable, onSend) {
 function drawOnce(definition) {
   const uniformBelow = createUniformBelow(getRandomValues);
   try {
-    return drawQuestions(definition, uniformBelow);
+    const drawn = drawQuestions(definition, uniformBelow);
+    return { drawn, orders: shuffleOptions(definition, uniformBelow) };
   } finally {
     uniformBelow.wipe();
   }
@@ -367,4 +450,4 @@ window.addEventListener("pageshow", (event) => {
   if (event.persisted) reload();
 });
 
-open().catch(() => stage.show(cannotView("unexpected", reload)));
+open().catch(() => stage.show(() => cannotView("unexpected", reload)));

@@ -2,15 +2,26 @@
  * A report is made once per survey, kept until it is acknowledged, resent identical, and shown so.
  */
 
-import { button, contact, disclosure, element, heading, paragraphs, surveyText } from "./dom.js";
+import {
+  button,
+  disclosure,
+  element,
+  heading,
+  listed,
+  paragraphs,
+  passage,
+  surveyElement,
+  surveyText,
+} from "./dom.js";
 import { questions, readCode, reportCodes, saysAnswers } from "./report.js";
-import { words } from "./words.js";
+import { count, figure, say, sayOf } from "./words.js";
 
 /**
  * @typedef {{state: "empty"}
  *   | {state: "pending", body: string}
- *   | {state: "refused", body: string, status: number, detail: string}
+ *   | {state: "refused", body: string} & Refusal
  *   | {state: "sent"}} Entry  a refused entry without a body is one that could not be read
+ * @typedef {import("./transport.js").Refusal} Refusal
  * @typedef {Pick<Storage, "getItem" | "setItem" | "removeItem">} KeptOnDevice
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {Definition | null} Known  null when only a kept report is left of the survey
@@ -20,13 +31,13 @@ import { words } from "./words.js";
 /** @type {Entry} */
 const EMPTY = { state: "empty" };
 /** Something is kept here that this page cannot read: perhaps a report, so none is drawn again. */
-const UNREADABLE = Object.freeze({ state: "refused", body: "", status: 0, detail: "" });
+const UNREADABLE = Object.freeze({ state: "refused", body: "", status: 0, name: "", detail: "" });
 
 /**
  * The outbox of one survey on this device, whatever the survey's version: fresh draws for the same
  * questions would average the randomness away.
  *
- * @param {KeptOnDevice | null} storage  null where the browser denies it
+ * @param {KeptOnDevice | null} storage  null where the browser denies it, and on shared devices
  * @param {string} slug
  */
 export function createOutbox(storage, slug) {
@@ -84,11 +95,11 @@ export function createOutbox(storage, slug) {
      * The server refused the report: keep it and the reason, unless another tab got it through.
      *
      * @param {string} body
-     * @param {number} status
-     * @param {string} detail
+     * @param {Refusal} refusal
      * @returns {Entry}
      */
-    refused: (body, status, detail) => settle(body, { state: "refused", body, status, detail }),
+    refused: (body, { status, name, detail }) =>
+      settle(body, { state: "refused", body, status, name, detail }),
 
     /**
      * Send a refused report again, the same bytes, unless another tab got it through.
@@ -186,8 +197,15 @@ function parseEntry(text) {
   if (entry?.state === "sent") return { state: "sent" };
   if (entry?.state === "pending" && hasBody) return { state: "pending", body: entry.body };
   if (entry?.state !== "refused" || !hasBody) return UNREADABLE;
-  const { body, status, detail } = entry;
-  return { state: "refused", body, status: Number(status) || 0, detail: String(detail ?? "") };
+  const { body, status, name, detail } = entry;
+  const written = (/** @type {unknown} */ value) => String(value ?? "");
+  return {
+    state: "refused",
+    body,
+    status: Number(status) || 0,
+    name: written(name),
+    detail: written(detail),
+  };
 }
 
 /** @param {unknown} body */
@@ -205,7 +223,7 @@ function isReport(body) {
  */
 function view(name, title, definition, ...children) {
   const survey = definition
-    ? [element("p", { class: "quiet", ...surveyText(definition) }, definition.title)]
+    ? [surveyElement("p", definition, definition.title, { class: "quiet" })]
     : [];
   const content = element("div", { class: `view ${name}` }, ...survey, heading(title), ...children);
   return { content, title: definition ? `${title} – ${definition.title}` : title };
@@ -218,44 +236,50 @@ function paragraph(text, name) {
 
 /** @param {boolean} earlier  whether the report was made before this visit's answers */
 function earlierNotice(earlier) {
-  return earlier ? [paragraph(words.earlier, "notice")] : [];
+  return earlier ? [paragraph(say("earlier"), "notice")] : [];
 }
 
 /** @param {Known} definition @param {boolean} earlier */
 export function sendingView(definition, earlier) {
-  const { heading: title, text } = words.sending;
-  return view("sending", title, definition, ...earlierNotice(earlier), paragraph(text));
+  const content = [...earlierNotice(earlier), paragraph(say("sending.text"))];
+  return view("sending", say("sending.heading"), definition, ...content);
 }
 
 /**
+ * @typedef {{seconds: number, reason: "network" | "busy" | "many"}} Next  when it is tried again
+ *
  * @param {object} of
  * @param {Known} of.definition
  * @param {boolean} of.durable
  * @param {boolean} of.earlier
  * @param {() => void} of.onTryNow
- * @returns {View & {say: (seconds: number, reason: "network" | "busy") => void}}
+ * @returns {View & {tell: (next: Next) => void}}
  */
 export function waitingView({ definition, durable, earlier, onTryNow }) {
-  const { waiting } = words;
   const status = element("p", { role: "status" });
-  const tryNow = button(waiting.now, () => {
-    status.textContent = waiting.trying;
+  const tryNow = button(say("waiting.now"), () => {
+    status.textContent = say("waiting.trying");
     onTryNow();
   });
+  const unkept = definition?.kiosk ? "waiting.keepOpenKiosk" : "waiting.keepOpen";
   const shown = view(
     "waiting",
-    waiting.heading,
+    say("waiting.heading"),
     definition,
     ...earlierNotice(earlier),
     status,
-    paragraph(durable ? waiting.safe : waiting.keepOpen, durable ? "" : "notice"),
-    paragraph(waiting.same),
+    paragraph(say(durable ? "waiting.safe" : unkept), durable ? "" : "notice"),
+    paragraph(say("waiting.same")),
     tryNow,
   );
   return {
     ...shown,
-    say(seconds, reason) {
-      status.textContent = `${waiting[reason]} ${waiting.next(seconds)}`;
+    tell({ seconds, reason }) {
+      const isLong = seconds >= 120;
+      const time = isLong
+        ? count("count.minutes", Math.ceil(seconds / 60))
+        : count("count.seconds", seconds);
+      status.textContent = `${say(`waiting.${reason}`)} ${say("waiting.next", { time })}`;
     },
   };
 }
@@ -267,20 +291,38 @@ export function waitingView({ definition, durable, earlier, onTryNow }) {
  * @param {boolean} of.durable  whether the mark outlives this page
  * @param {boolean} of.earlier
  * @param {() => void} of.onRemove
+ * @param {() => void} of.onNext  begin for the next person on a shared device
  */
-export function sentView({ definition, body, durable, earlier, onRemove }) {
-  const { sent, mark } = words;
-  const written = definition ? paragraphs(definition.thanks, surveyText(definition)) : [];
+export function sentView({ definition, body, durable, earlier, onRemove, onNext }) {
+  const { thanks } = definition ?? { thanks: "" };
+  const written = paragraphs(thanks, surveyText(definition, thanks));
+  const left = definition?.kiosk
+    ? handOver(onNext)
+    : markNotice(say("mark.afterSending"), durable, onRemove);
   return view(
     "sent",
-    sent.heading,
+    say("sent.heading"),
     definition,
     ...earlierNotice(earlier),
-    ...(written.length > 0 ? written : [paragraph(sent.thanks)]),
-    disclosure(sent.what, ...whatWasSent(definition, body, sent.warning)),
-    ...markNotice(mark.afterSending, durable, onRemove),
-    ...(definition ? contact(definition) : []),
+    ...(written.length > 0 ? written : [paragraph(say("sent.thanks"))]),
+    disclosure(say("sent.what"), ...whatWasSent(definition, body, say("sent.warning"))),
+    ...left,
+    ...around(definition),
   );
+}
+
+/** Where to turn to afterwards. @param {Known} definition */
+function around(definition) {
+  return definition ? [...passage(definition, "helpline"), ...passage(definition, "contact")] : [];
+}
+
+/** @param {() => void} onNext */
+function handOver(onNext) {
+  return [
+    paragraph(say("sent.nextText")),
+    paragraph(say("mark.kiosk")),
+    button(say("sent.next"), onNext),
+  ];
 }
 
 /**
@@ -291,9 +333,8 @@ export function sentView({ definition, body, durable, earlier, onRemove }) {
  * @param {() => void} onRemove
  */
 function markNotice(text, durable, onRemove) {
-  const { mark } = words;
-  if (!durable) return [paragraph(mark.keepsNothing, "notice")];
-  return [paragraph(text), button(mark.remove, onRemove, { class: "button second" })];
+  if (!durable) return [paragraph(say("mark.keepsNothing"), "notice")];
+  return [paragraph(text), button(say("mark.remove"), onRemove, { class: "button second" })];
 }
 
 /**
@@ -304,78 +345,91 @@ function markNotice(text, durable, onRemove) {
  * @param {() => void} of.onRemove
  */
 export function markView({ definition, durable, earlier, onRemove }) {
-  const { mark } = words;
   return view(
     "mark",
-    mark.heading,
+    say("mark.heading"),
     definition,
     ...earlierNotice(earlier),
-    ...markNotice(mark.text, durable, onRemove),
+    ...markNotice(say("mark.text"), durable, onRemove),
   );
 }
 
 /** @param {Known} definition */
 export function removedView(definition) {
-  const { mark } = words;
-  return view("removed", mark.removedHeading, definition, paragraph(mark.removed));
+  return view("removed", say("mark.removedHeading"), definition, paragraph(say("mark.removed")));
 }
 
 /**
  * @param {object} of
  * @param {Known} of.definition
- * @param {{body: string, status: number, detail: string}} of.entry
+ * @param {{body: string} & Refusal} of.entry
  * @param {boolean} of.durable
  * @param {boolean} of.earlier
  * @param {() => void} of.onTryAgain
  */
 export function refusedView({ definition, entry, durable, earlier, onTryAgain }) {
-  const { refused } = words;
-  const detail = entry.detail
-    ? [element("p", {}, `${refused.detail} `, element("q", { dir: "auto" }, entry.detail))]
-    : [];
-  const warning = isReplaced(definition) ? refused.warning : refused.warningByChance;
+  const { body, status, name, detail } = entry;
+  const own = element("q", { dir: "auto", lang: "en" }, detail);
+  const warning = isReplaced(definition) ? "refused.warning" : "refused.warningByChance";
   return view(
     "refused",
-    refused.heading,
+    say("refused.heading"),
     definition,
     ...earlierNotice(earlier),
-    paragraph(refused.because[entry.status] ?? refused.other(entry.status), "notice"),
-    ...detail,
-    paragraph(durable ? refused.kept : refused.keptHere),
-    button(refused.again, onTryAgain),
-    disclosure(refused.what, ...whatWasSent(definition, entry.body, warning)),
-    ...(definition ? contact(definition) : []),
+    paragraph(because(status, name), "notice"),
+    ...(detail ? [element("p", {}, `${say("refused.detail")} `, own)] : []),
+    paragraph(say(durable ? "refused.kept" : "refused.keptHere")),
+    button(say("refused.again"), onTryAgain),
+    disclosure(say("refused.what"), ...whatWasSent(definition, body, say(warning))),
+    ...around(definition),
   );
+}
+
+/** What a status means when the answer does not say more: it need not come from the survey. */
+const USUAL = /** @type {Readonly<Record<number, string>>} */ ({
+  400: "malformed-report",
+  404: "not-found",
+  409: "conflict",
+  410: "closed",
+  413: "report-too-large",
+  415: "unsupported-media",
+  422: "report",
+});
+
+/** @param {number} status @param {string} name */
+function because(status, name) {
+  const usual = sayOf("refusal", USUAL[status] ?? "") ?? say("refusal.other", { status });
+  return sayOf("refusal", name) ?? usual;
 }
 
 /** @param {Known} definition @param {() => void} onRemove */
 export function damagedView(definition, onRemove) {
-  const { damaged, mark } = words;
   return view(
     "refused damaged",
-    damaged.heading,
+    say("damaged.heading"),
     definition,
-    paragraph(damaged.text),
-    button(mark.remove, onRemove, { class: "button second" }),
+    paragraph(say("damaged.text")),
+    button(say("mark.remove"), onRemove, { class: "button second" }),
   );
 }
 
+/** What stays so: a button to try again would promise otherwise. */
+const FINAL = ["closed", "full"];
+
 /**
- * @param {keyof typeof words.cannot.because} reason
+ * @param {import("./definition.js").Obstacle} reason
  * @param {() => void} onTryAgain
  * @param {boolean} [asked]  whether answers had been given
  */
 export function cannotView(reason, onTryAgain, asked = false) {
-  const { cannot } = words;
-  const closed = reason === "closed";
+  const isFinal = FINAL.includes(reason);
   return view(
     "cannot",
-    closed ? cannot.headingClosed : cannot.heading,
+    say(isFinal ? "cannot.headingClosed" : "cannot.heading"),
     null,
-    paragraph(cannot.because[reason], "notice"),
-    paragraph(asked ? cannot.nothingSent : cannot.nothing),
-    // What is closed stays closed: a button would promise otherwise.
-    ...(closed ? [] : [button(cannot.again, onTryAgain)]),
+    paragraph(say(`cannot.${reason}`), "notice"),
+    paragraph(say(asked ? "cannot.nothingSent" : "cannot.nothing")),
+    ...(isFinal ? [] : [button(say("refused.again"), onTryAgain)]),
   );
 }
 
@@ -387,14 +441,18 @@ export function cannotView(reason, onTryAgain, asked = false) {
  * @param {string} warning
  */
 function whatWasSent(definition, body, warning) {
-  const { sent } = words;
   const known = definition !== null && JSON.parse(body).definition === definition.id;
   return [
-    paragraph(isReplaced(definition) ? sent.whatMeans : sent.whatMeansByChance),
+    paragraph(say(isReplaced(definition) ? "sent.whatMeans" : "sent.whatMeansByChance")),
     paragraph(warning, "notice"),
-    known ? reportedList(definition, body) : paragraph(sent.unknown),
-    paragraph(sent.bytes, "quiet"),
-    element("pre", { tabindex: "0", "aria-label": sent.bytes }, body),
+    known ? reportedList(definition, body) : paragraph(say("sent.unknown")),
+    paragraph(say("sent.bytes"), "quiet"),
+    // A region, because a label needs something to be the name of; it scrolls, so it takes focus.
+    element(
+      "pre",
+      { tabindex: "0", role: "region", "aria-label": say("sent.bytes"), dir: "ltr" },
+      body,
+    ),
   ];
 }
 
@@ -410,9 +468,9 @@ function reportedList(definition, body) {
     element(
       "div",
       {},
-      element("dt", surveyText(definition), question.text),
+      surveyElement("dt", definition, question.text),
       ...(definition.sampling && codes[i] === null
-        ? [element("dd", {}, words.sent.notAsked)]
+        ? [element("dd", {}, say("sent.notAsked"))]
         : reported(definition, question, codes[i])),
     ),
   );
@@ -425,31 +483,31 @@ function reportedList(definition, body) {
  * @param {unknown} code
  */
 function reported(definition, question, code) {
-  const { sent } = words;
-  const spoken = surveyText(definition);
   const said = readCode(question, code);
-  if (said === null) return [element("dd", {}, sent.unreadable)];
-  const about = said.asked.length === 0 ? [] : labelled(sent.askedAbout, said.asked, spoken);
+  if (said === null) return [element("dd", {}, say("sent.unreadable"))];
+  const about =
+    said.asked.length === 0
+      ? []
+      : [labelled(say("sent.askedAbout"), listed(definition, said.asked))];
+  const named =
+    said.named.length > 0
+      ? listed(definition, said.named)
+      : [element("b", {}, said.place ? placeText(said.place) : say("sent.noneNamed"))];
+  const chance = say(saysAnswers(question) ? "sent.mayBeRandom" : "sent.fromAnyAnswer");
   return [
     ...about,
-    ...labelled(sent.reported, said.named, spoken, said.place),
-    element(
-      "dd",
-      { class: "quiet" },
-      saysAnswers(question) ? sent.mayBeRandom : sent.fromAnyAnswer,
-    ),
+    labelled(say("sent.reported"), named),
+    element("dd", { class: "quiet" }, chance),
   ];
 }
 
-/**
- * @param {string} what
- * @param {string[]} labels
- * @param {import("./dom.js").Attributes} spoken
- * @param {{at: number, of: number} | null} [place]
- */
-function labelled(what, labels, spoken, place = null) {
-  const { noneNamed, place: placeText } = words.sent;
-  const ours = place ? placeText(place.at, place.of) : noneNamed;
-  const text = labels.length > 0 ? element("b", spoken, labels.join(", ")) : element("b", {}, ours);
-  return [element("dd", {}, `${what}: `, text)];
+/** A report that names no option: which of all that are possible. @param {{at: number, of: number}} place */
+function placeText({ at, of }) {
+  if (of === 2) return say("sent.placeOfTwo", { at });
+  return say("sent.place", { at: figure(String(at + 1)), of: figure(String(of)) });
+}
+
+/** @param {string} what @param {import("./dom.js").Child[]} children */
+function labelled(what, children) {
+  return element("dd", {}, `${what}: `, ...children);
 }

@@ -91,6 +91,27 @@ export function drawQuestions({ sampling }, uniformBelow) {
 }
 
 /**
+ * In which order this person sees the options of shuffled questions; what is no answer stays last.
+ *
+ * @param {Definition} definition
+ * @param {UniformBelow} uniformBelow
+ * @returns {Map<string, number[]>}  question id -> indices of its options
+ */
+export function shuffleOptions(definition, uniformBelow) {
+  const asked = questions(definition).filter(({ shuffled }) => shuffled);
+  return new Map(asked.map((question) => [question.id, shuffledOrder(question, uniformBelow)]));
+}
+
+/** @param {Question} question @param {UniformBelow} uniformBelow */
+function shuffledOrder({ options, alone, ...question }, uniformBelow) {
+  const silent = [question.opt_out, question.not_applicable];
+  const all = options.map((_, i) => i);
+  const moved = all.filter((i) => i < options.length - alone && !silent.includes(options[i].id));
+  const last = all.filter((i) => !moved.includes(i));
+  return [...drawSome(moved, moved.length, uniformBelow), ...last];
+}
+
+/**
  * More groups than were promised would give away more than was promised.
  *
  * @param {Definition} definition

@@ -3,9 +3,11 @@
  */
 
 /**
+ * @typedef {{status: number, name: string, detail: string}} Refusal  `name`: which of the server's
+ *   refusals it is, "" when that is not said
  * @typedef {{outcome: "accepted"}
- *   | {outcome: "refused", status: number, detail: string}
- *   | {outcome: "later", seconds: number, reason: "network" | "busy"}} Outcome
+ *   | {outcome: "refused"} & Refusal
+ *   | {outcome: "later", seconds: number, reason: "network" | "busy" | "many"}} Outcome
  * @typedef {typeof globalThis.fetch} Fetch
  * @typedef {Extract<Outcome, {outcome: "later"}>} Later
  */
@@ -14,8 +16,10 @@ const GIVE_UP_SECONDS = 30;
 const LONGEST_WAIT_SECONDS = 600;
 const BACKOFF_SECONDS = [2, 5, 10, 20, 30];
 const LONGEST_DETAIL = 500;
+const TOO_MANY = 429;
 /** Refusals of the moment, not of the report: timeout, too early, too many requests. */
-const PASSING = [408, 425, 429];
+const PASSING = [408, 425, TOO_MANY];
+const NAMED = /^urn:survey:([a-z-]{1,40})$/;
 
 /** @type {Later} */
 const NO_ANSWER = { outcome: "later", seconds: 0, reason: "network" };
@@ -28,13 +32,13 @@ const QUIET = {
   redirect: "error",
 };
 
-/** The definition did not come; `status` is 0 when nothing answered. */
+/** The definition did not come; the refusal's `status` is 0 when nothing answered. */
 export class UnavailableError extends Error {
-  /** @param {number} status */
-  constructor(status) {
-    super(`the definition could not be loaded (${status || "no answer"})`);
+  /** @param {Refusal} refusal */
+  constructor(refusal) {
+    super(`the definition could not be loaded (${refusal.status || "no answer"})`);
     this.name = "UnavailableError";
-    this.status = status;
+    this.refusal = refusal;
   }
 }
 
@@ -46,12 +50,14 @@ export class UnavailableError extends Error {
  * @returns {Promise<Uint8Array<ArrayBuffer>>}
  */
 export async function fetchDefinition(fetch, url) {
-  const { status, bytes } = await withinLimit(async (signal) => {
+  /** @type {Refusal | Uint8Array<ArrayBuffer>} */
+  const answer = await withinLimit(async (signal) => {
     const response = await fetch(url, { ...QUIET, signal });
-    return { status: response.status, bytes: new Uint8Array(await response.arrayBuffer()) };
-  }).catch(() => ({ status: 0, bytes: new Uint8Array() }));
-  if (status !== 200) throw new UnavailableError(status);
-  return bytes;
+    if (response.status !== 200) return readRefusal(response);
+    return new Uint8Array(await response.arrayBuffer());
+  }).catch(() => ({ status: 0, name: "", detail: "" }));
+  if (answer instanceof Uint8Array) return answer;
+  throw new UnavailableError(answer);
 }
 
 /**
@@ -78,6 +84,19 @@ export function sendReport(fetch, url, body) {
 }
 
 /**
+ * Ask that the browser forgets the page's files: it takes that word only in answer to a request
+ * that could carry cookies, which the one with the report never may.
+ *
+ * @param {Fetch} fetch
+ * @param {string} url
+ */
+export async function forgetFiles(fetch, url) {
+  /** @type {RequestInit} */
+  const asked = { ...QUIET, credentials: "same-origin" };
+  await withinLimit((signal) => fetch(url, { ...asked, signal })).catch(() => {});
+}
+
+/**
  * Send until the report is accepted or refused, waiting longer each time.
  *
  * @param {() => Promise<Outcome>} send
@@ -98,19 +117,31 @@ async function readOutcome(response) {
   const { status } = response;
   if (status === 201) return { outcome: "accepted" };
   if (status >= 400 && status < 500 && !PASSING.includes(status)) {
-    return { outcome: "refused", status, detail: await readDetail(response) };
+    return { outcome: "refused", ...(await readRefusal(response)) };
   }
   // Any other answer, a hotel's 200 page for instance, is not the survey's: the report must wait.
-  return { outcome: "later", seconds: retryAfter(response), reason: "busy" };
+  const reason = status === TOO_MANY ? "many" : "busy";
+  return { outcome: "later", seconds: retryAfter(response), reason };
 }
 
-/** @param {Response} response */
-async function readDetail(response) {
+/**
+ * What the server says of a refusal, as problem+json (RFC 9457).
+ *
+ * @param {Response} response
+ * @returns {Promise<Refusal>}
+ */
+async function readRefusal(response) {
+  const { status } = response;
   try {
-    const { detail } = await response.json();
-    return typeof detail === "string" ? detail.slice(0, LONGEST_DETAIL) : "";
+    const { type, detail } = await response.json();
+    const [, name = ""] = NAMED.exec(String(type)) ?? [];
+    return {
+      status,
+      name,
+      detail: typeof detail === "string" ? detail.slice(0, LONGEST_DETAIL) : "",
+    };
   } catch {
-    return "";
+    return { status, name: "", detail: "" };
   }
 }
 

@@ -1,409 +1,346 @@
 /**
- * Every word the interface says, in English, in one place; survey texts come from the definition.
- *
- * It promises protection, never that people will be more truthful, and calls things by one name:
- * a random answer, a report.
+ * Every word the interface says: texts come with the page, in each language that its survey speaks.
  */
 
-/** @param {number} count @param {string} one @param {string} many */
-const plural = (count, one, many) => `${count} ${count === 1 ? one : many}`;
+/** The places of all texts, in the order in which a page lists them. */
+const KEYS = /** @type {const} */ ([
+  "cannot.closed",
+  "cannot.crypto",
+  "cannot.damaged_link",
+  "cannot.full",
+  "cannot.heading",
+  "cannot.headingClosed",
+  "cannot.invitation_needed",
+  "cannot.malformed",
+  "cannot.missing",
+  "cannot.not_open",
+  "cannot.nothing",
+  "cannot.nothingSent",
+  "cannot.other_definition",
+  "cannot.randomness",
+  "cannot.too_weak",
+  "cannot.unavailable",
+  "cannot.unexpected",
+  "check.all",
+  "check.heading",
+  "check.kept",
+  "check.nothing",
+  "check.question",
+  "check.right",
+  "check.wrong",
+  "count.days",
+  "count.minutes",
+  "count.pages",
+  "count.questions",
+  "count.seconds",
+  "damaged.heading",
+  "damaged.text",
+  "earlier",
+  "exit.button",
+  "exit.hint",
+  "field.allThatApply",
+  "field.date",
+  "field.dateWrong",
+  "field.number",
+  "field.numberWrong",
+  "field.or",
+  "field.rounded",
+  "field.thousands",
+  "field.tooMany",
+  "field.upTo",
+  "field.wholeNumber",
+  "footer.code",
+  "footer.definition",
+  "idle.button",
+  "idle.heading",
+  "idle.text",
+  "label.about",
+  "label.becomes",
+  "label.becomesNearly",
+  "label.bounds",
+  "label.caption",
+  "label.code",
+  "label.columnFrom10",
+  "label.columnFrom50",
+  "label.columnOdds",
+  "label.columnOther",
+  "label.columnOwn",
+  "label.columnQuestion",
+  "label.definition",
+  "label.everyReport",
+  "label.fewer",
+  "label.frequencyOfMany",
+  "label.frequencyOfRarest",
+  "label.frequencyOfSampledTick",
+  "label.frequencyOfTick",
+  "label.frequencyOfTwo",
+  "label.linkedBounds",
+  "label.little",
+  "label.littleMeans",
+  "label.noShare",
+  "label.ofAsked",
+  "label.ofLinked",
+  "label.ofSampled",
+  "label.openAddress",
+  "label.openCode",
+  "label.openDevice",
+  "label.openHeading",
+  "label.openPart",
+  "label.percent",
+  "label.percentNearly",
+  "label.severalNamed",
+  "label.shareFewer",
+  "label.together",
+  "language.choose",
+  "language.direction",
+  "mark.afterSending",
+  "mark.heading",
+  "mark.keepsNothing",
+  "mark.kiosk",
+  "mark.remove",
+  "mark.removed",
+  "mark.removedHeading",
+  "mark.text",
+  "question.back",
+  "question.errorHeading",
+  "question.missing",
+  "question.missingEntry",
+  "question.missingEntryHere",
+  "question.missingHere",
+  "question.next",
+  "question.nudge",
+  "question.nudgeHeading",
+  "question.nudgeHere",
+  "question.number",
+  "question.numbers",
+  "question.page",
+  "question.protection",
+  "question.toReview",
+  "question.wrong",
+  "refusal.closed",
+  "refusal.conflict",
+  "refusal.cross-site",
+  "refusal.full",
+  "refusal.invitation",
+  "refusal.invitation-needed",
+  "refusal.malformed-report",
+  "refusal.not-found",
+  "refusal.not-open",
+  "refusal.other",
+  "refusal.outdated",
+  "refusal.report",
+  "refusal.report-too-large",
+  "refusal.unsupported-media",
+  "refused.again",
+  "refused.detail",
+  "refused.heading",
+  "refused.kept",
+  "refused.keptHere",
+  "refused.warning",
+  "refused.warningByChance",
+  "refused.what",
+  "review.change",
+  "review.changeOf",
+  "review.heading",
+  "review.intro",
+  "review.notAnswered",
+  "review.once",
+  "review.rounded",
+  "review.send",
+  "sending.heading",
+  "sending.text",
+  "sent.askedAbout",
+  "sent.bytes",
+  "sent.fromAnyAnswer",
+  "sent.heading",
+  "sent.mayBeRandom",
+  "sent.next",
+  "sent.nextText",
+  "sent.noneNamed",
+  "sent.notAsked",
+  "sent.place",
+  "sent.placeOfTwo",
+  "sent.reported",
+  "sent.thanks",
+  "sent.unknown",
+  "sent.unreadable",
+  "sent.warning",
+  "sent.what",
+  "sent.whatMeans",
+  "sent.whatMeansByChance",
+  "start.agree",
+  "start.bucketDay",
+  "start.bucketWeek",
+  "start.button",
+  "start.consent",
+  "start.contact",
+  "start.drawing",
+  "start.drawingByChance",
+  "start.drawingDevice",
+  "start.drawingReport",
+  "start.drawingSent",
+  "start.drawingStep",
+  "start.drawingTruth",
+  "start.ethics",
+  "start.example",
+  "start.extent",
+  "start.extentUpTo",
+  "start.forgotten",
+  "start.heading",
+  "start.helpline",
+  "start.inNumbers",
+  "start.invited",
+  "start.keepsNothing",
+  "start.kiosk",
+  "start.least",
+  "start.openLink",
+  "start.range",
+  "start.sampled",
+  "start.sendOnce",
+  "start.skips",
+  "start.steps",
+  "start.stepsByChance",
+  "start.stratum",
+  "start.upTo",
+  "waiting.busy",
+  "waiting.heading",
+  "waiting.keepOpen",
+  "waiting.keepOpenKiosk",
+  "waiting.many",
+  "waiting.network",
+  "waiting.next",
+  "waiting.now",
+  "waiting.safe",
+  "waiting.same",
+  "waiting.trying",
+]);
 
 /**
- * Whom the frequencies are about. Where questions are drawn, only some people are asked each.
- *
- * @param {boolean} drawn
+ * @typedef {typeof KEYS[number]} Key
+ * @typedef {string | string[]} Text  one text, or one for each plural form, in gettext's order
+ * @typedef {{of: Map<string, Text>, plurals: Intl.PluralRules, rtl: boolean, group: string,
+ *   mark: string}} Spoken  a language in use; `group` and `mark` stand in its numbers
  */
-const of100 = (drawn) =>
-  drawn
-    ? {
-        people: "Of 100 people who are asked this question and",
-        others: "Of 100 who are asked it and",
-        anyOther: "Of 100 who are asked it and have any one other answer",
-      }
-    : {
-        people: "Of 100 people",
-        others: "Of 100",
-        anyOther: "Of 100 people with any one other answer",
-      };
 
-/** A share of 100 that rounds to nothing is still possible. @param {string} tenths */
-const about = (tenths) => (tenths === "0" ? "fewer than 0.1" : `about ${tenths}`);
+/** The names that Intl has for gettext's plural forms, of languages with two and with six. */
+const FORMS = /** @type {Readonly<Record<number, string[]>>} */ ({
+  2: ["one", "other"],
+  6: ["zero", "one", "two", "few", "many", "other"],
+});
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 
-/** What a suspicion becomes; the bound rounds up, so 100 would say too much. @param {number} percent */
-const becomes = (percent) =>
-  percent > 99 ? "can become more than 99%" : `becomes at most ${percent}%`;
+/** @type {Spoken} */
+let spoken;
 
-export const words = {
-  language: "en",
+/**
+ * The languages whose words came with the page.
+ *
+ * @param {Document} document
+ */
+export function pageLanguages(document) {
+  const found = [...document.querySelectorAll("script[data-words]")];
+  return found.map((one) => one.getAttribute("data-words") ?? "");
+}
 
-  start: {
-    extent: (
-      /** @type {number} */ asked,
-      /** @type {number} */ pages,
-      /** @type {boolean} */ skips,
-    ) =>
-      `${skips ? "Up to " : ""}${plural(asked, "question", "questions")} on ` +
-      `${plural(pages, "page", "pages")}. ` +
-      "No account, no cookie.",
-    sampled: (
-      /** @type {{fewest: number, most: number, all: number}} */ { fewest, most, all },
-      /** @type {boolean} */ skips,
-    ) => {
-      const many = fewest === most ? `${most}` : `${fewest} to ${most}`;
-      return (
-        `Each person is asked ${skips ? `up to ${most}` : many} of ` +
-        `${plural(all, "question", "questions")}, chosen at random. ` +
-        "No account, no cookie."
-      );
-    },
-    skips:
-      "Some questions are asked only after certain answers. Your report always has the same form, " +
-      "but how long you take may tell which questions were skipped.",
-    heading: "Answer truthfully. Your real answer stays on this device.",
-    steps:
-      "Before anything is sent, this page sometimes replaces it by a random one. Nobody who has " +
-      "only your report, not us, not a thief, not a court, can know for certain what your real " +
-      "answer was.",
-    stepsByChance:
-      "Before anything is sent, this page decides by chance what the report says. Your answer only " +
-      "makes some reports likelier than others. Nobody who has only your report, not us, not a " +
-      "thief, not a court, can know for certain what your real answer was.",
-    drawing:
-      "Drawing of the random step: on this device, your answer either goes into the report as it " +
-      "is, or is replaced by a random answer. Only the report leaves the device.",
-    drawingByChance:
-      "Drawing of the random step: on this device, chance decides what the report says, and your " +
-      "answer only makes some reports likelier. Only the report leaves the device.",
-    drawingTruth: "Your answer",
-    drawingStep: "Random step",
-    drawingReport: "Report",
-    drawingDevice: "on this device",
-    drawingSent: "is sent",
-    example: "For example",
-    least: "The least protected question",
-    inNumbers: "How your answers are protected, in numbers",
-    sendOnce:
-      "Your answers are sent once, at the end, as one report. After that it cannot be changed or " +
-      "taken back: stored reports carry no name, so nobody can find yours.",
-    bucket: {
-      day:
-        "Reports become readable in groups. With each group the day is kept on which that happens: " +
-        "the day on which you send your report, or a later one.",
-      week:
-        "Reports become readable in groups. With each group the week is kept in which that happens: " +
-        "the week in which you send your report, or a later one.",
-    },
-    forgotten:
-      "Until you press “Send my report”, your answers are kept nowhere. If you leave or reload " +
-      "this page before that, they are forgotten.",
-    keepsNothing:
-      "This browser lets the page keep nothing: keep this page open until your report is sent, " +
-      "and answer only once.",
-    contact: "Who asks, and whom to ask",
-    button: "Start",
-  },
+/**
+ * The first language wanted that there is, whatever its region; else the first there is.
+ *
+ * @param {readonly string[]} languages
+ * @param {readonly string[]} wanted
+ */
+export function preferred(languages, wanted) {
+  const base = (/** @type {string} */ tag) => tag.split("-")[0].toLowerCase();
+  const found = wanted.map(
+    (tag) =>
+      languages.find((one) => one === tag) ?? languages.find((one) => base(one) === base(tag)),
+  );
+  return found.find((one) => one !== undefined) ?? languages[0];
+}
 
-  label: {
-    frequencyOfTwo: (
-      /** @type {string} */ own,
-      /** @type {string} */ other,
-      /** @type {{own: string, other: string}} */ of,
-      /** @type {boolean} */ drawn,
-    ) =>
-      `${of100(drawn).people} whose answer is “${own}”, ${about(of.own)} reports say “${own}”. ` +
-      `${of100(drawn).others} whose answer is “${other}”, ${about(of.other)} reports say “${own}” too. ` +
-      `So a “${own}” report never proves anything.`,
-    frequencyOfMany: (
-      /** @type {string} */ own,
-      /** @type {{own: string, other: string}} */ of,
-      /** @type {boolean} */ drawn,
-    ) =>
-      `${of100(drawn).people} whose answer is “${own}”, ${about(of.own)} reports say “${own}”. ` +
-      `${of100(drawn).anyOther}, ${about(of.other)} reports say “${own}” too. ` +
-      `So a “${own}” report never proves anything.`,
-    frequencyOfRarest: (
-      /** @type {string} */ own,
-      /** @type {{own: string, other: string}} */ of,
-      /** @type {boolean} */ drawn,
-    ) =>
-      `${of100(drawn).people} whose answer is “${own}”, ${about(of.own)} reports say “${own}”. ` +
-      `Of 100 with the other answer for which that is rarest, ${about(of.other)} reports say ` +
-      `“${own}” too. So a “${own}” report never proves anything.`,
-    frequencyOfTick: (
-      /** @type {string} */ own,
-      /** @type {{own: string, other: string}} */ of,
-      /** @type {boolean} */ drawn,
-    ) =>
-      `${of100(drawn).people} ${drawn ? "" : "who "}select “${own}”, ${about(of.own)} reports ` +
-      `say that they did. ${of100(drawn).others} ${drawn ? "" : "who "}do not, ${about(of.other)} reports say so too. ` +
-      "So a report never proves anything.",
-    frequencyOfSampledTick: (
-      /** @type {string} */ own,
-      /** @type {{own: string, other: string}} */ of,
-      /** @type {boolean} */ drawn,
-      /** @type {{sampled: number, m: number}} */ { sampled, m },
-    ) =>
-      `${drawn ? "Where this question is asked, a" : "A"} report speaks of only ${sampled} of ` +
-      `the ${m} options, chosen at random. Where it speaks of “${own}”: of 100 people who select ` +
-      `it, ${about(of.own)} reports say that they did; of 100 who do not, ` +
-      `${about(of.other)} reports say so too. ` +
-      "So a report never proves anything.",
-    everyReport:
-      "Every report can come from every answer, from some more often than from others. " +
-      "So a report never proves anything.",
-    noShare: "–",
-    severalNamed: (/** @type {number} */ count) =>
-      `A report names ${count} of the options here, never just one.`,
-    bounds: (
-      /** @type {string} */ factor,
-      /** @type {{from10: number, from50: number}} */ bounds,
-    ) =>
-      `One report can multiply anyone’s odds about your answer by at most ${factor}: ` +
-      `a suspicion of 10% ${becomes(bounds.from10)}, and one of 50% ${becomes(bounds.from50)}.`,
-    linkedBounds: (
-      /** @type {string} */ factor,
-      /** @type {{from10: number, from50: number}} */ bounds,
-    ) =>
-      "Some questions are asked only after certain answers, so what is reported on them also tells " +
-      "something about those answers. Together with all questions linked to this one in that way, " +
-      `one report can multiply anyone’s odds about your answer by at most ${factor}: ` +
-      `a suspicion of 10% ${becomes(bounds.from10)}, and one of 50% ${becomes(bounds.from50)}.`,
-    caption: "What a report can say about you, question by question",
-    ofAsked: "The counts are of people who are asked the question.",
-    ofSampled:
-      "Where a report speaks of only some of a question’s options, chosen at random, the counts " +
-      "are of reports that speak of the option.",
-    ofLinked:
-      "Where questions are asked only after certain answers, the odds of a question count the " +
-      "reports on all questions linked to it in that way.",
-    columns: [
-      "Question",
-      "Of 100 with an answer, reports saying so",
-      "Of 100 with another answer, reports saying so too",
-      "Odds multiplied by at most",
-      "Suspicion of 10% becomes at most",
-      "Suspicion of 50% becomes at most",
-    ],
-    share: (/** @type {string} */ tenths) => (tenths === "0" ? "under 0.1" : tenths),
-    percent: (/** @type {number} */ whole) => (whole > 99 ? "more than 99%" : `${whole}%`),
-    together: (/** @type {string} */ factor) =>
-      `All questions together: your report can multiply anyone’s odds about one full set of ` +
-      `answers by at most ${factor}.`,
-    little: "Taken together, these answers are protected little.",
-    littleMeans:
-      "Each answer alone is protected as shown, but whoever combines all of them could learn much.",
-    openHeading: "What is not protected",
-    open: [
-      "That you took part.",
-      "Your network address, at the moment the report is sent.",
-      "Against this website itself, if it served changed page code. To check: the code below and " +
-        "the survey’s text are known by the fingerprints printed here. Compare them with the " +
-        "ones published for this survey.",
-    ],
-    definition: "Fingerprint of the survey’s text",
-    code: "Fingerprint of the page code",
-  },
+/**
+ * From now on, everything is said in this language, or in the first that the page has words of.
+ *
+ * @param {Document} document
+ * @param {string} wanted
+ */
+export function sayIn(document, wanted) {
+  const language = preferred(pageLanguages(document), [wanted]);
+  const words = document.querySelector(`script[data-words="${language}"]`)?.textContent ?? "[]";
+  speak(language, JSON.parse(words));
+  Object.assign(document.documentElement, { lang: language, dir: spoken.rtl ? "rtl" : "ltr" });
+}
 
-  question: {
-    back: "Back",
-    next: "Continue",
-    toReview: "Continue to review",
-    page: (/** @type {number} */ at, /** @type {number} */ of) => `Page ${at} of ${of}`,
-    numbers: (/** @type {number} */ first, /** @type {number} */ last) =>
-      first === last ? `Question ${first}` : `Questions ${first} to ${last}`,
-    protection: "How this answer is protected",
-    errorHeading: "There is a problem",
-    nudgeHeading: "Not everything is answered",
-    missing: (/** @type {string} */ question) => `Choose an answer: “${question}”`,
-    missingHere: "Choose an answer.",
-    missingEntry: (/** @type {string} */ question) => `Give an answer: “${question}”`,
-    missingEntryHere: "Give an answer.",
-    wrong: (/** @type {string} */ question, /** @type {string} */ problem) =>
-      `“${question}”: ${problem}`,
-    nudge: (/** @type {string} */ question, /** @type {string} */ optOut) =>
-      `“${question}”: not answered. Continue without an answer and it will count as “${optOut}”.`,
-    nudgeHere: (/** @type {string} */ optOut) =>
-      `Not answered. Continue without an answer and it will count as “${optOut}”.`,
-  },
+/**
+ * Use these texts, of this language.
+ *
+ * @param {string} language
+ * @param {readonly Text[]} texts  in the order of `KEYS`
+ */
+export function speak(language, texts) {
+  if (texts.length !== KEYS.length) throw new RangeError("these are the texts of another page");
+  const of = new Map(KEYS.map((key, i) => [/** @type {string} */ (key), texts[i]]));
+  const parts = new Intl.NumberFormat(`${language}-u-nu-latn`).formatToParts(1234567.8);
+  const part = (/** @type {string} */ type) => parts.find((one) => one.type === type)?.value ?? "";
+  spoken = {
+    of,
+    plurals: new Intl.PluralRules(language),
+    rtl: of.get("language.direction") === "rtl",
+    group: part("group"),
+    mark: part("decimal"),
+  };
+}
 
-  field: {
-    allThatApply: "Select all that apply.",
-    upTo: (/** @type {number} */ most) => `Select up to ${most}.`,
-    tooMany: (/** @type {number} */ most) => `Select at most ${most}.`,
-    or: "or",
-    number: (
-      /** @type {string} */ low,
-      /** @type {string} */ high,
-      /** @type {string} */ unit,
-      /** @type {boolean} */ whole,
-    ) => `A ${whole ? "whole " : ""}number from ${low} to ${`${high} ${unit}`.trim()}.`,
-    rounded: (/** @type {string} */ step) => `It is rounded on this device, in steps of ${step}.`,
-    thousands: "Write thousands without a comma or point.",
-    numberWrong: (/** @type {string} */ low, /** @type {string} */ high) =>
-      `Enter a number from ${low} to ${high}.`,
-    date: (/** @type {string} */ first, /** @type {string} */ last) =>
-      `A date from ${first} to ${last}.`,
-    roundedDays: (/** @type {number} */ step) =>
-      `It is rounded on this device, in steps of ${plural(step, "day", "days")}.`,
-    dateWrong: (/** @type {string} */ first, /** @type {string} */ last) =>
-      `Enter a date from ${first} to ${last}.`,
-  },
+/**
+ * A text with its values filled in; what runs the other way does not disturb what is around it.
+ *
+ * @param {Key} key
+ * @param {Record<string, string | number>} [values]
+ */
+export function say(key, values = {}) {
+  const text = spoken.of.get(key);
+  if (typeof text !== "string") throw new RangeError(`no text ${key}`);
+  return fill(text, values);
+}
 
-  review: {
-    heading: "Check your answers",
-    intro:
-      "These answers are still only on this device. When you press the button, the random step is " +
-      "taken once for each of them, the report is sent, and this page forgets the answers.",
-    change: "Change",
-    changeOf: (/** @type {string} */ question) => `Change: ${question}`,
-    notAnswered: "not answered",
-    rounded: "rounded to",
-    once: "You can send one report. It cannot be changed afterwards.",
-    send: "Send my report",
-  },
+/**
+ * The text of a name within a group of texts; none when the group has no such name.
+ *
+ * @param {string} group
+ * @param {string} name
+ */
+export function sayOf(group, name) {
+  const key = /** @type {Key} */ (`${group}.${name}`);
+  return typeof spoken.of.get(key) === "string" ? say(key) : null;
+}
 
-  sending: {
-    heading: "Sending your report",
-    text: "The random step is done and your answers are forgotten. Only the report is left.",
-  },
+/**
+ * So many of something.
+ *
+ * @param {Key} key
+ * @param {number} n
+ */
+export function count(key, n) {
+  const forms = spoken.of.get(key);
+  if (!Array.isArray(forms)) throw new RangeError(`no plural forms of ${key}`);
+  const form = FORMS[forms.length].indexOf(spoken.plurals.select(n));
+  return fill(forms[form] ?? forms[forms.length - 1], { n: figure(String(n)) });
+}
 
-  waiting: {
-    heading: "Your report is waiting to be sent",
-    network: "There is no connection to the survey right now.",
-    busy: "The survey cannot take the report right now.",
-    safe:
-      "The report is safe on this device. You can leave this page open: it tries again by itself. " +
-      "Or close it and open the same link later, on this device and in this browser.",
-    keepOpen:
-      "This browser does not let the page keep anything. Leave this page open until the report is " +
-      "sent: if you close it, the report is lost.",
-    same: "However often it is tried, the same report is sent, and it counts once.",
-    next: (/** @type {number} */ seconds) =>
-      seconds < 120
-        ? `Next try in ${plural(seconds, "second", "seconds")}.`
-        : `Next try in ${Math.ceil(seconds / 60)} minutes.`,
-    trying: "Trying now.",
-    now: "Try now",
-  },
+/**
+ * A number as the language writes it.
+ *
+ * @param {string} text  digits, with a comma between thousands and a point before decimals
+ */
+export function figure(text) {
+  return text.replace(/[,.]/g, (sign) => (sign === "," ? spoken.group : spoken.mark));
+}
 
-  sent: {
-    heading: "Your report was sent",
-    thanks: "Thank you for taking part.",
-    what: "What was sent",
-    whatMeans:
-      "This is the report, not your answers. Each line may be a random answer, so none of them " +
-      "proves what your answer was.",
-    whatMeansByChance:
-      "This is the report, not your answers. Chance decided what each line says, and your answers " +
-      "only made some of it likelier: none of the lines proves what your answer was.",
-    reported: "Reported",
-    mayBeRandom: "This may be a random answer.",
-    fromAnyAnswer: "Every answer can lead to this.",
-    askedAbout: "Speaks of these options, chosen at random",
-    noneNamed: "none of the options",
-    notAsked: "Not asked",
-    place: (/** @type {number} */ at, /** @type {number} */ of) =>
-      of === 2
-        ? `${at} (one bit, which is no answer)`
-        : `number ${at + 1} of ${of} possible reports, which are no answers`,
-    unreadable: "This part of the report cannot be read.",
-    warning:
-      "Someone could ask you to show this. You do not have to: once you leave or reload this page " +
-      "it is gone, and this device keeps no copy of it.",
-    bytes: "The exact message",
-    unknown: "The survey’s text has changed since this report was made; here is the exact message.",
-  },
+/** @param {string} text @param {Record<string, string | number>} values */
+function fill(text, values) {
+  return text.replace(/\{(\w+)\}/g, (_, name) => isolated(String(values[name])));
+}
 
-  mark: {
-    heading: "A report was already sent from this device",
-    text:
-      "This device keeps a mark that a report was sent for this survey. It holds no answers and " +
-      "no report. A second report would weaken the protection of the first.",
-    afterSending:
-      "This device keeps one mark that a report was sent for this survey, so that none is sent " +
-      "twice. The mark holds no answers and no report.",
-    keepsNothing:
-      "This browser lets the page keep nothing, so it cannot know next time that you answered. " +
-      "Please do not answer again: every further report would weaken your protection.",
-    remove: "Remove the trace from this device",
-    removedHeading: "The trace was removed",
-    removed:
-      "Nothing about this survey is kept by this page any more. The browser’s own history may " +
-      "still list the address. Please do not answer again: every further report would weaken " +
-      "your protection.",
-  },
-
-  refused: {
-    heading: "Your report was not accepted",
-    kept:
-      "The report is kept on this device, unchanged. If it is tried again, exactly the same report " +
-      "is sent: a new one is never made, because several would weaken your protection.",
-    keptHere:
-      "The report is kept, unchanged, as long as this page stays open. If it is tried again, " +
-      "exactly the same report is sent: a new one is never made.",
-    because: /** @type {Readonly<Record<number, string>>} */ ({
-      400: "The survey could not read the report.",
-      403: "The survey takes reports only from its own page.",
-      404: "There is no survey at this address any more.",
-      409: "The survey has changed since this page was loaded, or its link was already used.",
-      410: "The survey is closed and takes no more reports.",
-      413: "The report is larger than this survey takes.",
-      415: "The survey did not recognize the report’s format.",
-      422: "The survey found a value in the report that does not fit its questions.",
-    }),
-    other: (/** @type {number} */ status) => `The survey refused the report (status ${status}).`,
-    detail: "The survey’s own words:",
-    again: "Try again",
-    what: "What this report says",
-    warning:
-      "Someone could ask you to show this. You do not have to, and you can say what is true: each " +
-      "line may be a random answer.",
-    warningByChance:
-      "Someone could ask you to show this. You do not have to, and you can say what is true: every " +
-      "answer can lead to each of these lines.",
-  },
-
-  damaged: {
-    heading: "This device keeps something for this survey that cannot be read",
-    text:
-      "It may be a report that was already sent. No new report is made, because several would " +
-      "weaken your protection. If you are certain that none was sent, you can remove it and open " +
-      "the page again.",
-  },
-
-  earlier:
-    "This device already had a report for this survey, made before, perhaps in another tab. The " +
-    "answers you gave just now were not used and are forgotten.",
-
-  cannot: {
-    heading: "This survey cannot start",
-    headingClosed: "This survey is closed",
-    nothing: "Nothing was asked, and nothing was sent.",
-    nothingSent: "Your answers are forgotten. Nothing was sent.",
-    because: {
-      randomness:
-        "This browser offers no secure random numbers. Without them your answers could not be " +
-        "protected. Try a current browser.",
-      crypto:
-        "This browser cannot check the survey, because it is too old or because the address does " +
-        "not begin with https. Try a current browser, or ask whoever sent the link.",
-      other_definition:
-        "The survey at this address is not the one your link was made for. Ask whoever sent the " +
-        "link.",
-      too_weak:
-        "This survey would protect your answers less than this page allows. Please tell whoever " +
-        "sent the link.",
-      malformed: "The survey could not be read. Please tell whoever sent the link.",
-      missing: "There is no survey at this address. Check the link.",
-      closed: "It takes no more reports. Thank you for coming.",
-      unavailable: "The survey could not be loaded. Check your connection and try again.",
-      unexpected: "Something went wrong on this page. Try again, or tell whoever sent the link.",
-    },
-    again: "Try again",
-  },
-
-  footer: {
-    definition: "Survey",
-    code: "Page code",
-  },
-};
+/** @param {string} value */
+function isolated(value) {
+  return RIGHT_TO_LEFT.test(value) === spoken.rtl ? value : `\u2068${value}\u2069`;
+}

@@ -3,8 +3,10 @@ import { test } from "node:test";
 import {
   CryptoMissingError,
   DefinitionError,
+  inLanguage,
   loadDefinition,
   readDefinition,
+  readLink,
   reasonFor,
   slugOf,
 } from "../src/definition.js";
@@ -477,18 +479,20 @@ function browser(changes = {}) {
   return {
     crypto,
     fetch: async () => new Response(BYTES),
-    location: { hash: `#d=${sha256(BYTES).slice(0, 16)}` },
     ...changes,
   };
 }
 
+const LINK = readLink(`#d=${sha256(BYTES).slice(0, 16)}`);
+const TOKEN = "A".repeat(43);
+
 test("a definition that fits its link is loaded", async () => {
-  const definition = await loadDefinition(browser(), "workplace", fill);
+  const definition = await loadDefinition(browser(), "workplace", LINK, fill);
   assert.equal(definition.id, sha256(BYTES));
 });
 
 test("a link without a hash is served too", async () => {
-  await loadDefinition(browser({ location: { hash: "" } }), "workplace", fill);
+  await loadDefinition(browser(), "workplace", readLink(""), fill);
 });
 
 test("without randomness or WebCrypto nothing is even requested", async () => {
@@ -496,22 +500,123 @@ test("without randomness or WebCrypto nothing is even requested", async () => {
   const broken = () => {
     throw new Error("no entropy");
   };
-  await assert.rejects(loadDefinition(browser({ fetch }), "workplace", broken), NoRandomnessError);
+  const window = browser({ fetch });
+  await assert.rejects(loadDefinition(window, "workplace", LINK, broken), NoRandomnessError);
   const insecure = browser({ fetch, crypto: {} });
-  await assert.rejects(loadDefinition(insecure, "workplace", fill), CryptoMissingError);
+  await assert.rejects(loadDefinition(insecure, "workplace", LINK, fill), CryptoMissingError);
 });
 
 test("another definition than the link's is refused", async () => {
-  const window = browser({ location: { hash: `#d=${"0".repeat(16)}` } });
-  await assert.rejects(loadDefinition(window, "workplace", fill), DefinitionError);
+  const link = readLink(`#d=${"0".repeat(16)}`);
+  await assert.rejects(loadDefinition(browser(), "workplace", link, fill), DefinitionError);
 });
 
 test("a definition served under another name is refused: it would get a second report", async () => {
   await assert.rejects(
-    loadDefinition(browser(), "school", fill),
+    loadDefinition(browser(), "school", LINK, fill),
     (error) => error instanceof DefinitionError && error.reason === "malformed",
   );
 });
+
+test("a link carries the definition's hash, an invitation and the stratum it is good for", () => {
+  const link = readLink(`#d=ab&i=${TOKEN}&s=K%C3%B6ln%20%26%20Bonn`);
+  assert.deepEqual(link, { prefix: "ab", invitation: TOKEN, stratum: "Köln & Bonn" });
+  assert.deepEqual(readLink(""), { prefix: "", invitation: "", stratum: "" });
+});
+
+for (const hash of [
+  `i=${TOKEN.slice(1)}`,
+  `i=${TOKEN}A`,
+  `i=${"A".repeat(42)}B`,
+  "i=<script>alert(1)</script>",
+  "s=north",
+  `i=${TOKEN}&s=${"n".repeat(61)}`,
+  `i=${TOKEN}&s=a%00b`,
+]) {
+  test(`a damaged link is told and nothing is requested: ${hash}`, async () => {
+    const window = browser({ fetch: () => assert.fail("requested") });
+    const loaded = loadDefinition(window, "workplace", readLink(`#${hash}`), fill);
+    await assert.rejects(loaded, refused("damaged_link"));
+  });
+}
+
+test("a survey for the invited asks nobody without an invitation", async () => {
+  const bytes = bytesOf({ ...GOOD, access: "invitation" });
+  const window = browser({ fetch: async () => new Response(bytes) });
+  const open = (hash) => loadDefinition(window, "workplace", readLink(hash), fill);
+  await assert.rejects(open(""), refused("invitation_needed"));
+  assert.equal((await open(`#i=${TOKEN}`)).access, "invitation");
+});
+
+const QUESTION = { text: "¿Le presionaron?", help: "", unit: "", options: ["Nunca", "", "", ""] };
+const PAGE = { title: "", questions: [QUESTION] };
+const TEXTS = ["title", "introduction", "consent", "ethics", "helpline", "contact", "thanks"];
+const SPANISH = {
+  ...Object.fromEntries(TEXTS.map((name) => [name, ""])),
+  title: "Trabajo",
+  pages: [PAGE],
+};
+const TRANSLATED = {
+  ...definitionOf([question("a", channel(4, 3, 1))]),
+  translations: { es: SPANISH },
+};
+
+test("a survey is read in another of its languages, as far as it is translated", async () => {
+  const definition = await read(TRANSLATED);
+  const spanish = inLanguage(definition, "es");
+  const [asked] = spanish.pages[0].questions;
+  assert.equal(spanish.language, "es");
+  assert.equal(spanish.title, "Trabajo");
+  assert.equal(asked.text, "¿Le presionaron?");
+  assert.deepEqual(
+    asked.options.map(({ label }) => label),
+    ["Nunca", "Option 1", "Option 2", "Option 3"],
+  );
+  assert.equal(spanish.untranslated.get("Option 1"), "en");
+  assert.equal(spanish.untranslated.get("Nunca"), undefined);
+  assert.equal(asked.channel, definition.pages[0].questions[0].channel);
+  assert.equal(spanish.id, definition.id);
+  assert.equal(inLanguage(definition, "de"), definition);
+});
+
+for (const [what, spanish] of Object.entries({
+  "fewer pages": { ...SPANISH, pages: [] },
+  "no pages": { ...SPANISH, pages: undefined },
+  "a question more": { ...SPANISH, pages: [{ ...PAGE, questions: [QUESTION, QUESTION] }] },
+  "fewer labels": {
+    ...SPANISH,
+    pages: [{ ...PAGE, questions: [{ ...QUESTION, options: ["Nunca"] }] }],
+  },
+  "a label that is no text": {
+    ...SPANISH,
+    pages: [{ ...PAGE, questions: [{ ...QUESTION, options: ["Nunca", "", "", 3] }] }],
+  },
+  "no title": { ...SPANISH, title: undefined },
+  nothing: null,
+})) {
+  test(`a translation of another shape is refused: ${what}`, async () => {
+    await assert.rejects(
+      read({ ...TRANSLATED, translations: { es: spanish } }),
+      refused("malformed"),
+    );
+  });
+}
+
+for (const changes of [
+  { translations: [] },
+  { translations: null },
+  { translations: { "<b>": SPANISH } },
+  { access: "all" },
+  { kiosk: "yes" },
+  { theme: "neon" },
+  { exit: "javascript:alert(1)" },
+  { exit: "http://example.org" },
+  { consent: 1 },
+]) {
+  test(`a definition with ${JSON.stringify(changes)} is refused`, async () => {
+    await assert.rejects(read({ ...TRANSLATED, ...changes }), refused("malformed"));
+  });
+}
 
 test("only the one spelling of an address names a survey", () => {
   for (const pathname of ["/s/workplace", "/s/workplace/"]) {
@@ -550,9 +655,11 @@ const REASONS = [
   [new NoRandomnessError(""), "randomness"],
   [new CryptoMissingError(), "crypto"],
   [new DefinitionError("too_weak", ""), "too_weak"],
-  [new UnavailableError(404), "missing"],
-  [new UnavailableError(410), "closed"],
-  [new UnavailableError(0), "unavailable"],
+  [new UnavailableError({ status: 404, name: "", detail: "" }), "missing"],
+  [new UnavailableError({ status: 410, name: "", detail: "" }), "closed"],
+  [new UnavailableError({ status: 410, name: "full", detail: "" }), "full"],
+  [new UnavailableError({ status: 403, name: "not-open", detail: "" }), "not_open"],
+  [new UnavailableError({ status: 0, name: "", detail: "" }), "unavailable"],
   [new ReportTooLongError(2, 1), "unexpected"],
 ];
 for (const [error, reason] of REASONS) {

@@ -6,6 +6,7 @@ import { deviceStorage } from "./support.js";
 
 const BODY = '{"codes":[1],"pad":"..."}';
 const KEY = "survey-report:workplace";
+const refusal = (status, detail) => ({ status, name: "", detail });
 const never = () => assert.fail("a second report was drawn");
 
 test("a new outbox is empty", () => {
@@ -62,7 +63,7 @@ test("the mark can be removed, a report that may still be sent cannot", () => {
   assert.deepEqual(outbox.removeTrace(), { state: "empty" });
   const { entry } = outbox.freeze(() => BODY);
   assert.deepEqual(outbox.removeTrace(), entry);
-  const refused = outbox.refused(BODY, 422, "");
+  const refused = outbox.refused(BODY, refusal(422, ""));
   assert.deepEqual(outbox.removeTrace(), refused);
   assert.deepEqual(outbox.read(), refused);
   outbox.accepted(BODY);
@@ -75,8 +76,8 @@ test("a refused report is kept with its reason, and tried again as it is", () =>
   const storage = deviceStorage();
   const outbox = createOutbox(storage, "workplace");
   outbox.freeze(() => BODY);
-  const refused = { state: "refused", body: BODY, status: 410, detail: "closed" };
-  assert.deepEqual(outbox.refused(BODY, 410, "closed"), refused);
+  const refused = { state: "refused", body: BODY, ...refusal(410, "closed") };
+  assert.deepEqual(outbox.refused(BODY, refusal(410, "closed")), refused);
   assert.deepEqual(createOutbox(storage, "workplace").read(), refused);
   assert.deepEqual(outbox.freeze(never).entry, refused);
   assert.deepEqual(outbox.retry(), { state: "pending", body: BODY });
@@ -87,7 +88,7 @@ test("a refusal that comes after another tab's acceptance changes nothing", () =
   const [first, second] = [createOutbox(storage, "workplace"), createOutbox(storage, "workplace")];
   first.freeze(() => BODY);
   second.accepted(BODY);
-  assert.deepEqual(first.refused(BODY, 410, ""), { state: "sent" });
+  assert.deepEqual(first.refused(BODY, refusal(410, "")), { state: "sent" });
 });
 
 /** Two tabs that both see a refused report. */
@@ -95,7 +96,7 @@ function twoTabs() {
   const storage = deviceStorage();
   const [first, second] = [createOutbox(storage, "workplace"), createOutbox(storage, "workplace")];
   first.freeze(() => BODY);
-  first.refused(BODY, 410, "");
+  first.refused(BODY, refusal(410, ""));
   assert.equal(second.read().state, "refused");
   return { storage, first, second };
 }
@@ -111,7 +112,7 @@ test("trying again after another tab got it through finds the mark", () => {
 test("sent stays sent, whatever answer another tab still gets", () => {
   const { storage, first, second } = twoTabs();
   second.accepted(BODY);
-  assert.deepEqual(first.refused(BODY, 422, "x"), { state: "sent" });
+  assert.deepEqual(first.refused(BODY, refusal(422, "x")), { state: "sent" });
   assert.deepEqual(first.accepted(BODY), { state: "sent" });
   assert.deepEqual([...storage.kept], [[KEY, '{"state":"sent"}']]);
 });
@@ -127,14 +128,14 @@ test("what became of one report never overwrites another", () => {
   const other = '{"state":"pending","body":"{\\"codes\\":[0]}"}';
   storage.setItem(KEY, other);
   first.accepted(BODY);
-  first.refused(BODY, 422, "");
+  first.refused(BODY, refusal(422, ""));
   assert.equal(storage.getItem(KEY), other);
 });
 
 test("what a newer page may have written is not overwritten either", () => {
   const { storage, first } = twoTabs();
   storage.setItem(KEY, "{new");
-  assert.equal(first.refused(BODY, 422, "").body, "");
+  assert.equal(first.refused(BODY, refusal(422, "")).body, "");
   assert.equal(first.accepted(BODY).body, "");
   assert.equal(storage.getItem(KEY), "{new");
 });
@@ -177,7 +178,7 @@ for (const [name, storage] of Object.entries(DENIALS)) {
     outbox.freeze(() => BODY);
     assert.equal(outbox.durable, false);
     assert.deepEqual(outbox.freeze(never).entry, { state: "pending", body: BODY });
-    outbox.refused(BODY, 422, "x");
+    outbox.refused(BODY, refusal(422, "x"));
     assert.equal(outbox.retry().body, BODY);
     outbox.accepted(BODY);
     assert.deepEqual(outbox.freeze(never).entry, { state: "sent" });
@@ -203,7 +204,7 @@ for (const text of DAMAGED) {
     const storage = deviceStorage();
     storage.setItem(KEY, text);
     const outbox = createOutbox(storage, "workplace");
-    const unknown = { state: "refused", body: "", status: 0, detail: "" };
+    const unknown = { state: "refused", body: "", ...refusal(0, "") };
     assert.deepEqual(outbox.read(), unknown);
     assert.deepEqual(outbox.freeze(never), { entry: unknown, made: false });
     assert.deepEqual(outbox.retry(), unknown);
@@ -253,7 +254,7 @@ for (const status of [400, 403, 404, 409, 410, 413, 415, 422]) {
       const { entry } = tab.freeze(never);
       const { outcome, detail } = await send(fetch, entry.body);
       assert.equal(outcome, "refused");
-      tab.refused(BODY, status, detail);
+      tab.refused(BODY, refusal(status, detail));
     }
     assert.deepEqual(bodies, Array(5).fill(BODY));
   });

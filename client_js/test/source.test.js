@@ -16,8 +16,8 @@ const FORBIDDEN = {
   "text parsed as markup": /innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser/,
   "code from text": /\beval\b|\bnew Function\b/,
   "a form": /["']form["']|FormData|\.submit\(/,
-  "a cookie, session storage or history":
-    /cookie(?!\.")|sessionStorage|indexedDB|history\.|pushState/,
+  "a cookie, session storage, or a page added to the history":
+    /cookie(?!\.")|sessionStorage|indexedDB|history\.(?!replaceState\(null, "")|pushState/,
   "a style attribute": /\.style\b|["']style["']/,
   "what Safari 15 lacks": /\.at\(|hasOwn\(|structuredClone|AbortSignal\.timeout|^await /m,
 };
@@ -51,14 +51,6 @@ test("mechanism and randomness touch neither DOM nor network", () => {
 
 test("every module opens with a sentence", () => {
   for (const name of scripts) assert.match(read(name), /^\/\*\*\n \* [A-Z].*/, name);
-});
-
-test("the interface never says what it cannot promise", () => {
-  const said = withoutComments(read("words.js"));
-  assert.doesNotMatch(
-    said,
-    /\b(lies?|lying|noise|noisy|anonym\w*|fake\w*|encrypt\w*|honest\w*|more truthful\w*)\b/i,
-  );
 });
 
 test("every module but the entry is one that Node can enumerate: none touches the page when loaded", async () => {

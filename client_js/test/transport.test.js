@@ -56,7 +56,7 @@ test("201 and only 201 is acceptance", async () => {
 for (const status of [400, 403, 404, 409, 410, 413, 415, 422]) {
   test(`${status} is a refusal with the server's words`, async () => {
     const body = JSON.stringify({ status, detail: "codes[1] is 9" });
-    const refused = { outcome: "refused", status, detail: "codes[1] is 9" };
+    const refused = { outcome: "refused", status, name: "", detail: "codes[1] is 9" };
     assert.deepEqual(await post(answering(status, { body })), refused);
   });
 }
@@ -66,6 +66,7 @@ for (const body of ["<html>", "null", '{"detail":7}', ""]) {
     assert.deepEqual(await post(answering(422, { body })), {
       outcome: "refused",
       status: 422,
+      name: "",
       detail: "",
     });
   });
@@ -81,10 +82,19 @@ for (const status of [408, 425, 429, 500, 502, 503, 504]) {
     assert.deepEqual(await post(answering(status)), {
       outcome: "later",
       seconds: 0,
-      reason: "busy",
+      reason: status === 429 ? "many" : "busy",
     });
   });
 }
+
+test("a refusal is known by the name that the server gives it", async () => {
+  const named = async (type) =>
+    (await post(answering(410, { body: JSON.stringify({ type }) }))).name;
+  assert.equal(await named("urn:survey:full"), "full");
+  assert.equal(await named("urn:survey:<b>"), "");
+  assert.equal(await named("https://example.org/full"), "");
+  assert.equal(await named(undefined), "");
+});
 
 test("no answer means later", async () => {
   assert.deepEqual(await post(failing), { outcome: "later", seconds: 0, reason: "network" });
@@ -128,7 +138,7 @@ test("waits grow to 30 seconds and never fall below what the server asks", async
 });
 
 test("a refusal ends the tries", async () => {
-  const refusal = { outcome: "refused", status: 422, detail: "" };
+  const refusal = { outcome: "refused", status: 422, name: "", detail: "" };
   const outcome = await sendUntilAnswered(
     async () => refusal,
     () => assert.fail("waited"),
@@ -151,7 +161,7 @@ for (const [name, fetch, status] of [
   test(`a definition that meets ${name} is unavailable, by name`, async () => {
     await assert.rejects(
       fetchDefinition(fetch, "/x"),
-      (error) => error instanceof UnavailableError && error.status === status,
+      (error) => error instanceof UnavailableError && error.refusal.status === status,
     );
   });
 }

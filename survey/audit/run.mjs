@@ -234,10 +234,23 @@ function tallyOfBits(bits) {
   };
 }
 
+const UNSAID = {
+  ...{ consent: "", ethics: "", helpline: "", exit: "", theme: "" },
+  ...{ access: "open", kiosk: false, translations: {} },
+};
+
 /** {canonical, prefix} -> the survey as this device reads it, in canonical JSON; or the refusal. */
 async function accept({ canonical, prefix }) {
   try {
-    const { id, ...form } = await read(canonical, prefix);
+    const { id, untranslated, ...form } = await read(canonical, prefix);
+    const written = JSON.parse(canonical);
+    // What a definition does not say means the usual, and nothing else.
+    for (const [name, usual] of Object.entries(UNSAID)) {
+      if (!(name in written) && JSON.stringify(form[name]) === JSON.stringify(usual)) {
+        delete form[name];
+      }
+    }
+    if (untranslated.size > 0) form.untranslated = [...untranslated];
     return { id, canonical: JSON.stringify(form, sortedKeys) };
   } catch (error) {
     return { refused: error.reason ?? error.name };

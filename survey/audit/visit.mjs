@@ -1,7 +1,7 @@
 // Whole visits of the shipped main.js, from the link to the acknowledgment, in a browser of
 // stand-ins: the modules that build pages answer for a person, everything else is as it is served.
 import { createHash } from "node:crypto";
-import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 /** The entry runs when it is loaded: every visit loads it under another address. */
@@ -22,8 +22,9 @@ export async function prepareVisits(client, replaced, canonical) {
   }
   for (const name of replaced) await replace(client, folder, name);
   const entry = pathToFileURL(`${folder}/main.js`).href;
+  const words = readFileSync(`${client}/words.en.json`, "utf8");
   return async (person) => {
-    const device = createDevice(canonical, person);
+    const device = createDevice(canonical, words, person);
     for (const [name, value] of Object.entries(device.globals)) {
       Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
     }
@@ -49,7 +50,7 @@ async function replace(client, folder, name) {
  * The first posts are answered by `failures`: a status, or 0 for no answer at all. `stored` is what
  * an earlier visit has left, `meanwhile` what another tab leaves before the report is sent.
  */
-function createDevice(canonical, { slug, hash, answers, words, idBytes, failures, ...other }) {
+function createDevice(canonical, texts, { slug, hash, answers, words, idBytes, failures, ...other }) {
   const failing = [...failures];
   const [requests, kept, pools, stored] = [[], [], [], new Map(other.stored)];
   let recall = () => undefined;
@@ -86,10 +87,20 @@ function createDevice(canonical, { slug, hash, answers, words, idBytes, failures
     return { status, headers: new Headers() };
   };
   const location = { pathname: `/s/${slug}`, hash, reload() {} };
+  const history = { replaceState() {} };
+  const navigator = { languages: ["en"] };
   // Between two tries no time passes.
   const timers = { setTimeout: queueMicrotask, clearTimeout() {}, addEventListener() {} };
   const window = { ...timers, localStorage, crypto, fetch, location };
-  const document = { body: { dataset: { clientHash: "" } }, getElementById: () => null };
+  const script = { getAttribute: () => "en", textContent: texts };
+  const document = {
+    body: { dataset: { clientHash: "" } },
+    documentElement: { dataset: {} },
+    activeElement: null,
+    getElementById: () => null,
+    querySelector: () => script,
+    querySelectorAll: () => [script],
+  };
   const seen = () => ({
     requests,
     kept,
@@ -97,13 +108,14 @@ function createDevice(canonical, { slug, hash, answers, words, idBytes, failures
       .length,
     remembered: Object.keys(answers).filter((question) => recall(question) !== undefined),
   });
-  return { globals: { page, window, document, location, crypto, fetch }, seen };
+  const globals = { page, window, document, location, history, navigator, crypto, fetch };
+  return { globals, seen };
 }
 
 /** A person who starts, answers what is shown, goes on when asked again, and sends. */
 function visitor(answers, beforeSending) {
   return {
-    createStage: () => ({ show: (view) => view.visit?.(), clear() {} }),
+    createStage: () => ({ show: (build) => build().visit?.(), clear() {} }),
     startView: ({ onStart }) => ({ visit: onStart }),
     questionView: ({ pages, at, onAnswer, onContinue }) => ({
       visit() {

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 
 from survey import demo, serving
+from survey.collect.links import respondent_link
 from survey.collect.release import ReleaseLoop, release
 from survey.research.accounts import Passwords
-from survey.research.views import respondent_link
 from survey.settings import Settings
 from survey.store import PublishedSurvey, Store, open_store
 

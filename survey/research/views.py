@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from flask import Blueprint, Response, redirect, render_template, request, url_for
 from werkzeug.datastructures import FileStorage
 
+from survey.collect.links import respondent_link
 from survey.collect.publication import publish as publish_survey
 from survey.errors import ConflictError, DefinitionError, NotFoundError
 from survey.estimator.binomial import POPULATION, RESPONDENTS
@@ -29,8 +30,6 @@ from survey.settings import Settings
 from survey.store import PublishedSurvey, Store, find_survey
 
 STYLESHEET = Path(__file__).resolve().parent.parent / "static" / "research.css"
-HASH_IN_LINK = 16
-"""Digits of the definition id in a link's fragment; the client refuses another definition."""
 
 
 def blueprint(
@@ -124,11 +123,6 @@ def _add_results(
 def _publish(store: Store, upload: FileStorage, settings: Settings) -> PublishedSurvey:
     written = load(upload.read(), upload.filename or "", settings.caps)
     return publish_survey(store, written, datetime.now(UTC).date())
-
-
-def respondent_link(survey: PublishedSurvey, public_url: str) -> str:
-    """The link to send: it holds the start of the definition's hash, so the page can check it."""
-    return f"{public_url.rstrip('/')}/s/{survey.slug}#d={survey.sha256[:HASH_IN_LINK]}"
 
 
 def _dashboard(result: SurveyResult, settings: Settings) -> dict[str, Any]:

@@ -317,6 +317,16 @@ def test_the_dashboard_has_a_chart_and_a_table_per_question(signed_in, store, sm
         assert words in page
 
 
+def test_an_open_link_is_called_not_limited_to_one_report_per_person(signed_in, store, small):
+    page = signed_in.get("/research/surveys/small/1").text
+    assert "Open link, not limited to one report per person" in page
+    invited = SMALL.replace('slug = "small"', 'slug = "invited"\naccess = "invitation"')
+    publish(store, load(invited.encode(), "s.toml", Caps()), TODAY)
+    page = signed_in.get("/research/surveys/invited/1").text
+    assert "Answered by personal links alone" in page
+    assert "not limited" not in page
+
+
 def rows_of(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 

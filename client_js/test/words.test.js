@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { count, figure, preferred, say, sayIn, sayOf, speak } from "../src/words.js";
+
+const SOURCE = await import("node:fs").then(({ readFileSync }) =>
+  readFileSync(new URL("../src/words.js", import.meta.url), "utf8"),
+);
+const KEYS = SOURCE.match(/const KEYS = [^[]*\[([\s\S]*?)\]\)/)[1]
+  .match(/"[^"]+"/g)
+  .map(JSON.parse);
+
+/** Texts in which each says where it stands, but for those given. */
+function texts(changes = {}) {
+  return KEYS.map((key) => changes[key] ?? (key.startsWith("count.") ? ["one", "other"] : key));
+}
+
+/** A page that brought the words of these languages. */
+function pageWith(languages) {
+  const scripts = Object.entries(languages).map(([language, of]) => ({
+    getAttribute: () => language,
+    textContent: JSON.stringify(of),
+  }));
+  return {
+    documentElement: {},
+    querySelectorAll: () => scripts,
+    querySelector: (selector) =>
+      scripts.find((script) => selector.includes(`"${script.getAttribute()}"`)) ?? null,
+  };
+}
+
+test("a text is said with its values, each once and as it is", () => {
+  speak("en", texts({ "question.page": "Page {at} of {of}", "question.wrong": "{question}!" }));
+  assert.equal(say("question.page", { at: 2, of: 5 }), "Page 2 of 5");
+  assert.equal(say("question.wrong", { question: "{question} $& <b>" }), "{question} $& <b>!");
+});
+
+test("what runs the other way is kept apart from what is around it", () => {
+  speak("en", texts({ "question.wrong": "{question}: x" }));
+  assert.equal(say("question.wrong", { question: "نعم" }), "\u2068نعم\u2069: x");
+  speak("ar", texts({ "question.wrong": "{question}: x", "language.direction": "rtl" }));
+  assert.equal(say("question.wrong", { question: "نعم" }), "نعم: x");
+  assert.equal(say("question.wrong", { question: "Yes" }), "\u2068Yes\u2069: x");
+});
+
+test("so many are counted as the language counts", () => {
+  speak("en", texts({ "count.pages": ["{n} page", "{n} pages"] }));
+  assert.deepEqual(
+    [0, 1, 2, 1000000].map((n) => count("count.pages", n)),
+    ["0 pages", "1 page", "2 pages", "1000000 pages"],
+  );
+  speak("es", texts({ "count.pages": ["{n} página", "{n} páginas"] }));
+  assert.equal(count("count.pages", 1000000), "1000000 páginas");
+  const forms = ["zero", "one", "two", "few {n}", "many {n}", "other {n}"];
+  const direction = { "language.direction": "rtl" };
+  const six = Object.fromEntries(
+    KEYS.filter((key) => key.startsWith("count.")).map((key) => [key, forms]),
+  );
+  speak("ar", texts({ ...six, ...direction }));
+  assert.deepEqual(
+    [0, 1, 2, 3, 11, 100].map((n) => count("count.pages", n).replace(/[\u2068\u2069]/g, "")),
+    ["zero", "one", "two", "few 3", "many 11", "other 100"],
+  );
+});
+
+test("numbers are written as the language writes them", () => {
+  for (const [language, written] of [
+    ["en", "1,234.5"],
+    ["es", "1.234,5"],
+    ["pt", "1.234,5"],
+    ["ar", "1,234.5"],
+  ]) {
+    speak(language, texts());
+    assert.equal(figure("1,234.5"), written);
+  }
+});
+
+test("the language wanted first is taken, whatever its region, else the first there is", () => {
+  assert.equal(preferred(["en", "es"], ["es-MX", "en"]), "es");
+  assert.equal(preferred(["en", "pt-BR"], ["pt"]), "pt-BR");
+  assert.equal(preferred(["en", "pt", "pt-BR"], ["pt-BR"]), "pt-BR");
+  assert.equal(preferred(["es", "en"], ["de", "fr"]), "es");
+  assert.equal(preferred(["es"], []), "es");
+});
+
+test("everything is said in the language chosen, or in the first whose words the page has", () => {
+  const page = pageWith({ en: texts({ earlier: "Before" }), es: texts({ earlier: "Antes" }) });
+  sayIn(page, "es-AR");
+  assert.equal(say("earlier"), "Antes");
+  assert.deepEqual(page.documentElement, { lang: "es", dir: "ltr" });
+  sayIn(page, "de");
+  assert.equal(say("earlier"), "Before");
+  assert.equal(page.documentElement.lang, "en");
+});
+
+test("a page without its words, or with another's, says so at once", () => {
+  assert.throws(() => sayIn(pageWith({}), "en"), RangeError);
+  assert.throws(() => speak("en", ["one text"]), RangeError);
+});
+
+test("only texts of a group are found by a name from elsewhere", () => {
+  speak("en", texts());
+  assert.equal(sayOf("refusal", "full"), "refusal.full");
+  for (const name of ["", "nothing", "__proto__", "constructor", "heading"]) {
+    assert.equal(sayOf("refusal", name), null);
+  }
+});

@@ -1,0 +1,170 @@
+"""The respondent's page as it is served: small, whole, in the languages of its survey."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+
+import brotli
+import pytest
+
+from survey import words
+from survey.collect.publication import publish
+from survey.questionnaire.native import load
+from survey.respond.client import Client, sources
+from survey.settings import Caps
+from survey.store import Schedule
+from tests.conftest import SMALL, TODAY
+
+FOUR = SMALL.replace(
+    'title = "A small survey"',
+    'title = { en = "A small survey", es = "Una encuesta", pt = "Uma pesquisa", ar = "استبيان" }',
+)
+MOST_BYTES = 45 * 1024
+MOST_REQUESTS = 14
+
+
+@pytest.fixture
+def four(store):
+    """The small survey in all languages of the interface."""
+    return publish(store, load(FOUR.encode(), "s.toml", Caps()), TODAY)
+
+
+def asked_for(page: str) -> list[str]:
+    """The addresses that a browser asks for when it opens the page, but the definition."""
+    found = re.findall(r'(?:href|src)="(/[^"]+)"', page)
+    assert len(found) == len(set(found))
+    return found
+
+
+@pytest.mark.parametrize("coding", ["br", "gzip"])
+def test_the_page_is_at_most_45_kb_and_14_requests(client, small, coding):
+    accept = {"Accept-Encoding": coding}
+    page = client.get("/s/small", headers=accept)
+    assert page.headers["Content-Encoding"] == coding
+    plain = client.get("/s/small").get_data(as_text=True)
+    files = [client.get(path, headers=accept) for path in asked_for(plain)]
+    sizes = [len(response.data) for response in (page, *files)]
+    assert sum(sizes) <= MOST_BYTES, sizes
+    assert len(sizes) + 1 <= MOST_REQUESTS  # and the definition
+
+
+def test_the_page_in_all_four_languages_is_at_most_45_kb(client, four):
+    accept = {"Accept-Encoding": "br"}
+    plain = client.get("/s/small").get_data(as_text=True)
+    files = [client.get(path, headers=accept) for path in ["/s/small", *asked_for(plain)]]
+    assert sum(len(response.data) for response in files) <= MOST_BYTES
+
+
+@pytest.mark.parametrize(
+    ("accepted", "coding", "undo"),
+    [
+        ("br, gzip", "br", brotli.decompress),
+        ("gzip", "gzip", gzip.decompress),
+        ("gzip;q=0, br;q=0", None, bytes),
+        ("identity", None, bytes),
+        ("", None, bytes),
+    ],
+)
+def test_every_coding_is_the_same_content(client, small, accepted, coding, undo):
+    path = asked_for(client.get("/s/small").get_data(as_text=True))[0]
+    for address in ("/s/small", "/s/small/definition.json", path):
+        plain = client.get(address, headers={"Accept-Encoding": "identity"})
+        coded = client.get(address, headers={"Accept-Encoding": accepted})
+        assert coded.headers.get("Content-Encoding") == coding
+        assert undo(coded.data) == plain.data
+        assert "Accept-Encoding" in coded.headers["Vary"]
+
+
+def test_the_served_client_is_the_written_one_without_comments_the_same_every_time():
+    served, written = Client.find().files, sources()
+    assert served.keys() == written.keys()
+    for name, content in written.items():
+        text = served[name].decode("utf-8")
+        if name.endswith(".js"):
+            assert not re.search(r"@param|^\s*\*", text, re.M)
+            exports = r"export (?:async )?(?:function|const|class) (\w+)"
+            declared = re.findall(f"^{exports}", content.decode("utf-8"), re.M)
+            assert sorted(re.findall(exports, text)) == sorted(declared)
+    assert Client.find().sha256 == Client.find().sha256
+
+
+@pytest.mark.security
+def test_the_words_in_the_page_are_the_hashed_files_byte_for_byte(client, four):
+    page = client.get("/s/small").get_data(as_text=True)
+    found = re.findall(r'<script type="application/json" data-words="(\w+)">(.*?)</script>', page)
+    assert [language for language, _ in found] == ["en", "ar", "es", "pt"]
+    for language, text in found:
+        assert text.encode("utf-8") == Client.find().files[f"words.{language}.json"]
+        assert len(json.loads(text)) == len(words.device_keys())
+
+
+@pytest.mark.parametrize(
+    ("asks", "language", "says"),
+    [
+        ("es-MX,es;q=0.9,en;q=0.5", "es", "Abriendo la encuesta"),
+        ("pt-BR", "pt", "Abrindo a pesquisa"),
+        ("ar", "ar", "جارٍ فتح الاستبيان"),
+        ("de,fr;q=0.8", "en", "Opening the survey"),
+        ("", "en", "Opening the survey"),
+    ],
+)
+def test_the_page_opens_in_the_language_that_the_browser_asks_for(
+    client, four, asks, language, says
+):
+    response = client.get("/s/small", headers={"Accept-Language": asks})
+    page = response.get_data(as_text=True)
+    assert f'<html lang="{language}" dir="{"rtl" if language == "ar" else "ltr"}">' in page
+    assert says in page
+    assert "Accept-Language" in response.headers["Vary"]
+
+
+def test_a_survey_in_one_language_brings_no_words_of_another(client, small):
+    page = client.get("/s/small", headers={"Accept-Language": "es"}).get_data(as_text=True)
+    assert re.findall(r'data-words="(\w+)"', page) == ["en"]
+    assert '<html lang="en"' in page
+
+
+@pytest.mark.parametrize(
+    ("asks", "says"),
+    [("es", "Aquí no hay nada"), ("ar", "لا يوجد شيء هنا"), ("en", "Nothing is here")],
+)
+def test_an_address_without_a_survey_says_so_in_the_reader_s_language(client, small, asks, says):
+    headers = {"Accept": "text/html", "Accept-Language": asks}
+    response = client.get("/s/none", headers=headers)
+    assert response.status_code == 404
+    page = response.get_data(as_text=True)
+    assert says in page
+    assert f'<html lang="{asks}"' in page
+
+
+@pytest.mark.parametrize(
+    ("schedule", "status", "name"),
+    [
+        (Schedule(opens=TODAY.replace(year=2090)), 403, "not-open"),
+        (Schedule(closes=TODAY.replace(year=2020)), 410, "closed"),
+        (Schedule(most=1), 410, "full"),
+    ],
+)
+def test_page_and_definition_say_by_name_why_nothing_is_taken(
+    client, store, small, schedule, status, name
+):
+    if schedule.most:
+        body = {"definition": small.sha256, "report_id": "A" * 22, "stratum": ""}
+        body |= {"codes": [0, 2], "invitation": "", "pad": ""}
+        assert client.post("/s/small/reports", json=body).status_code == 201
+    store.set_schedule(small.key, schedule)
+    assert client.get("/s/small").status_code == status
+    refused = client.get("/s/small/definition.json")
+    assert refused.status_code == status
+    assert json.loads(refused.data)["type"] == f"urn:survey:{name}"
+
+
+def test_after_sending_the_browser_is_asked_to_forget_the_page_s_files_and_nothing_else(
+    client, small
+):
+    answer = client.get("/s/small/sent")
+    assert answer.status_code == 204
+    assert answer.headers["Clear-Site-Data"] == '"cache"'
+    assert client.get("/s/none/sent").status_code == 404

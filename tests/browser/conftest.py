@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -18,7 +18,16 @@ from survey.questionnaire.native import load
 from survey.research.accounts import Passwords
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store, open_store
-from tests.conftest import EMAIL, PASSWORD, SECRET, SMALL, TODAY, free_port, wait_until_up
+from tests.conftest import (
+    EMAIL,
+    PASSWORD,
+    SECRET,
+    SERVE,
+    SMALL,
+    TODAY,
+    free_port,
+    wait_until_up,
+)
 
 PHONE = {
     "viewport": {"width": 390, "height": 844},
@@ -59,7 +68,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     process = subprocess.Popen(
-        [sys.executable, "-m", "survey.cli", "serve", "--port", str(port)],
+        [*SERVE, "--port", str(port)],
         env={
             **os.environ,
             "SURVEY_SECRET": SECRET,
@@ -74,7 +83,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     wait_until_up(url, process)
     yield Site(url, store)
     process.terminate()
-    process.communicate(timeout=20)
+    process.communicate(timeout=90)
     store.close_connections()
 
 
@@ -85,12 +94,21 @@ class Device:
     context: BrowserContext
     requests: list[Request] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    cleared: list[str] = field(default_factory=list)
+    """What the browser told that it forgot when it was asked to."""
 
     def __post_init__(self) -> None:
         self.context.on("request", lambda request: self.requests.append(request))
-        self.context.on("console", lambda line: self.said.append(line.text))
+        self.context.on("console", lambda line: self._hear(line.text))
         self.context.on("weberror", lambda error: self.said.append(str(error.error)))
         self.context.on("dialog", self._dismiss)
+
+    def _hear(self, text: str) -> None:
+        forgot = re.fullmatch(r"Clear-Site-Data header on '.*': Cleared data types: (.*)\.", text)
+        if forgot:
+            self.cleared.append(forgot[1])
+        else:
+            self.said.append(text)
 
     def _dismiss(self, dialog: Dialog) -> None:
         self.said.append(f"dialog: {dialog.message}")

@@ -30,8 +30,37 @@ PAYLOADS = (
     "'-alert(1)-' onfocus=alert(1) autofocus=\"",
     "&lt;script&gt;alert(1)&lt;/script&gt;<!--",
     "<base href=//evil.example/><form action=//evil.example><input name=x>",
+    "<iframe srcdoc='<script>parent.alert(1)</script>'>",
+    "<object data=javascript:alert(1)>",
+    "<embed src=//evil.example/x.swf>",
+    "<link rel=stylesheet href=//evil.example/x.css>",
+    "<link rel=preload as=image href=//evil.example/p>",
+    "<video><source onerror=alert(1)>",
+    "<audio src=x onerror=alert(1)>",
+    "<details open ontoggle=alert(1)>",
+    "<marquee onstart=alert(1)>",
+    "<body onload=alert(1)>",
+    "<input onfocus=alert(1) autofocus>",
+    "<select onfocus=alert(1) autofocus>",
+    "<textarea onfocus=alert(1) autofocus>",
+    "<button formaction=javascript:alert(1)>press",
+    "<math><mi xlink:href=javascript:alert(1)>x",
+    "<svg><animate onbegin=alert(1) attributeName=x>",
+    "<svg><use href=data:image/svg+xml,x#x>",
+    "<template><script>alert(1)</script></template>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
+    "<p style='background:url(//evil.example/x)'>",
+    "<a href=vbscript:msgbox(1)>",
+    "<a href=data:text/html,<script>alert(1)</script>>",
+    "</textarea></style></script><script>alert(1)</script>",
+    "\\u003cscript\\u003ealert(1)\\u003c/script\\u003e",
+    "%3Cscript%3Ealert(1)%3C/script%3E",
+    "${alert(1)}`${alert(1)}`",
+    "<img srcset='//evil.example/x 1x'>",
 )
+assert len(PAYLOADS) == len(set(PAYLOADS)) == 40
 EVERYTHING = "\n\n".join(PAYLOADS)
+PAGES = [PAYLOADS[start : start + 8] for start in range(0, len(PAYLOADS), 8)]
 
 
 def definition() -> str:
@@ -41,27 +70,31 @@ def definition() -> str:
             "slug": "small",
             "title": " ".join(PAYLOADS[:6]),
             "introduction": EVERYTHING,
+            "consent": EVERYTHING,
+            "ethics": EVERYTHING,
+            "helpline": {"en": EVERYTHING, "es": f"es {EVERYTHING}"},
             "contact": EVERYTHING,
             "thanks": EVERYTHING,
             "epsilon": "1/2",
             "pages": [
                 {
-                    "title": payload,
+                    "title": page[0],
                     "questions": [
                         {
-                            "id": f"q{i}",
+                            "id": f"q{PAYLOADS.index(payload)}",
                             "type": "single_choice",
-                            "text": f"{payload} {EVERYTHING[:700]}",
+                            "text": {"en": f"{payload} {EVERYTHING[:700]}", "es": f"es {payload}"},
                             "help": EVERYTHING,
                             "prefer_not_to_say": f"{payload} no",
                             "options": [
-                                {"id": "a", "label": payload},
+                                {"id": "a", "label": {"en": payload, "es": f"es {payload}"}},
                                 {"id": "b", "label": f"{payload} b"},
                             ],
                         }
+                        for payload in page
                     ],
                 }
-                for i, payload in enumerate(PAYLOADS)
+                for page in PAGES
             ],
         }
     )
@@ -87,20 +120,29 @@ def test_payloads_in_every_text_of_a_survey_are_shown_as_text_to_respondents(sit
     survey = publish(site)
     page = device.open(site.link(survey))
     heading(page, survey.definition.title)
-    for payload in PAYLOADS:
-        expect(page.locator(".lead").get_by_text(payload, exact=True)).to_be_visible()
-        expect(page.locator(".contact").get_by_text(payload, exact=True)).to_be_visible()
+    for place in (".lead", ".consent", ".ethics", ".helpline", ".contact"):
+        shown = page.locator(f"{place} p").all_text_contents()
+        assert [text for text in shown if text in PAYLOADS] == list(PAYLOADS), place
     assert_harmless(device, site, page)
-    press(page, "Start")
-    for payload in PAYLOADS:
-        heading(page, payload)
-        expect(page.locator("label.choice").first).to_have_text(payload)
-        expect(page.locator("legend")).to_contain_text(payload)
-        expect(page.locator(".hint")).to_contain_text("<script>")
-        page.locator("label.choice").first.tap()
+    page.locator("#tools select").select_option("es")
+    expect(page.locator(".helpline p").first).to_have_text(f"es {PAYLOADS[0]}")
+    page.locator("#tools select").select_option("en")
+    press(page, "I agree, start")
+    for payloads in PAGES:
+        heading(page, payloads[0])
+        for group, payload in zip(page.locator("fieldset").all(), payloads, strict=True):
+            expect(group.locator("label.choice").first).to_have_text(payload)
+            expect(group.locator("legend")).to_contain_text(payload)
+            expect(group.locator(".hint")).to_contain_text("<script>")
+            group.locator("label.choice").first.tap()
+        assert_harmless(device, site, page)
         press(page, "Continue")
     heading(page, "Check your answers")
     assert [row.text_content() for row in page.locator("dd b").all()] == list(PAYLOADS)
+    page.locator("#tools select").select_option("es")
+    spanish = [f"es {payload}" for payload in PAYLOADS]
+    assert [row.text_content() for row in page.locator("dd b").all()] == spanish
+    page.locator("#tools select").select_option("en")
     assert_harmless(device, site, page)
     press(page, "Send my report")
     wait_sent(page)

@@ -50,14 +50,17 @@ BLANK_BYTES = 6_000
 """A blank picture of a phone's page compresses to less than this."""
 
 TOO_SMALL = """
-[...document.querySelectorAll("button,summary,label.choice,a,input")]
+[...document.querySelectorAll("button,summary,label.choice,a,input,select")]
   .filter((e) => e.checkVisibility() && !e.closest("p,li,th,td,label.choice *"))
   .map((e) => [e.textContent.trim() || e.name, e.getBoundingClientRect()])
   .filter(([, box]) => box.height < 44 || box.width < 44)
   .map(([text, box]) => `${text}: ${box.width} x ${box.height}`)"""
 CLIPPED = """[...document.querySelectorAll("main *")]
   .filter((e) => e.checkVisibility() && !e.closest("pre,.scroll,svg,.unseen"))
-  .filter((e) => e.getBoundingClientRect().right > innerWidth + 0.5)
+  .filter((e) => {
+    const box = e.getBoundingClientRect();
+    return box.right > document.documentElement.clientWidth + 0.5 || box.left < -0.5;
+  })
   .map((e) => `${e.tagName}.${e.className}: ${e.textContent.slice(0, 40)}`)"""
 
 
@@ -76,7 +79,8 @@ def look(tmp_path) -> Callable[[Page, str], None]:
     directory.mkdir(parents=True, exist_ok=True)
 
     def check(page: Page, name: str) -> None:
-        assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), name
+        width = "document.documentElement.clientWidth"
+        assert page.evaluate(f"document.scrollingElement.scrollWidth <= {width}"), name
         assert page.evaluate(CLIPPED) == [], name
         assert page.locator("h1").count() == 1
         assert page.evaluate(TOO_SMALL) == [], name

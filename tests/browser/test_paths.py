@@ -193,7 +193,7 @@ def test_only_the_drawn_questions_exist_and_the_others_are_not_asked(site, devic
 def test_frequencies_are_of_those_who_are_asked(site, device):
     page = device.open(site.link(site.publish(SAMPLED)))
     expect(page.locator(".example")).to_contain_text(
-        "Of 100 people who are asked this question and whose answer is “Yes”"
+        "never proves anything. The counts are of people who are asked the question."
     )
     expect(page.locator(".protection caption")).to_contain_text(
         "The counts are of people who are asked the question."

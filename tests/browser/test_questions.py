@@ -273,7 +273,12 @@ def test_focus_is_visible_by_keyboard(site, new_device):
     page = device.open(site.link(site.publish()))
     heading(page, "A small survey")
     outline = "(e => getComputedStyle(e).outlineStyle)"
-    for words in ("How your answers are protected, in numbers", "Start"):
+    for words in (
+        "How your answers are protected, in numbers",
+        "What I really answered",
+        "Nothing for certain",
+        "Start",
+    ):
         page.keyboard.press("Tab")
         assert focused(page) == words
         assert page.evaluate(f"{outline}(document.activeElement)") != "none"

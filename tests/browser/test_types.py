@@ -339,12 +339,14 @@ def test_every_type_is_reviewed_changed_and_sent_as_one_report(site, device):
     press(page, "Continue")
     heading(page, "Check your answers")
     assert page.locator("dd:not(.change) b").all_inner_texts() == [
-        "I was ill, A child was ill",
+        "I was ill",
+        "A child was ill",
         "40 hours",
         "2 March 1998",
         "4 (Very good)",
         "20 °C",
-        "At home, On a site",
+        "At home",
+        "On a site",
         "A desk",
     ]
     for change, act, question, meant in [

@@ -1,0 +1,278 @@
+"""A survey in English and Arabic, a walk through all its states, and what to measure in each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from playwright.sync_api import Page, Route, expect
+
+from survey.collect.publication import close
+from survey.words import say
+from tests.browser.conftest import Device, Site
+from tests.browser.respondent import heading, press
+from tests.browser.surveys import EVERY_TYPE
+from tests.conftest import TODAY
+
+State = tuple[str, Page]
+"""What a page shows at this moment, and the page."""
+
+ARABIC = {
+    "Work and health": "العمل والصحة",
+    "Six questions about work.": "ستة أسئلة عن العمل.",
+    "Why did you stay at home?": "لماذا بقيت في المنزل؟",
+    "Think of the last month.": "فكّر في الشهر الماضي.",
+    "I was ill": "كنت مريضًا",
+    "A child was ill": "كان طفلي مريضًا",
+    "I was tired": "كنت متعبًا",
+    "How many hours did you work last week?": "كم ساعة عملت في الأسبوع الماضي؟",
+    "hours": "ساعة",
+    "Since when have you worked here?": "منذ متى تعمل هنا؟",
+    "How do you feel at work?": "كيف تشعر في العمل؟",
+    "Very bad": "سيئ جدًا",
+    "Very good": "جيد جدًا",
+    "Places and tools": "الأماكن والأدوات",
+    "Where do you work?": "أين تعمل؟",
+    "In an office": "في مكتب",
+    "At home": "في المنزل",
+    "Which of these do you use?": "أيًّا من هذه تستخدم؟",
+    "Do you work at night?": "هل تعمل ليلًا؟",
+    "You will take part of your own free will.": "مشاركتك طوعية.",
+    "Thank you.": "شكرًا لك.",
+}
+"""Some texts stay in English, as happens while a survey is being translated."""
+
+
+def in_arabic_too(toml: str) -> str:
+    for text, arabic in ARABIC.items():
+        toml = re.sub(
+            f'(?<!id) = "{re.escape(text)}"', f' = {{ en = "{text}", ar = "{arabic}" }}', toml
+        )
+    return toml
+
+
+WHOLE = in_arabic_too(
+    """
+consent = "You will take part of your own free will."
+ethics = "The committee of the university has approved this study."
+helpline = "Call 112."
+thanks = "Thank you."
+"""
+    + EVERY_TYPE
+    + """
+[[pages]]
+[[pages.questions]]
+id = "nights"
+type = "single_choice"
+text = "Do you work at night?"
+options = [{id = "never", label = "Never"}, {id = "often", label = "Often"}]
+"""
+)
+ENTRIES = ("", "38", "1998-03-05", "", "20.2", "", "")
+"""What is typed on each page; "" where something is chosen."""
+WRONG: dict[int, Callable[[Page], object]] = {
+    0: lambda page: [page.locator("label.choice").nth(i).tap() for i in range(3)],
+    1: lambda page: page.locator("input.entry").fill("90"),
+    2: lambda page: page.locator("input.entry").fill("1990-01-01"),
+}
+"""On some pages, how to give an answer that is none."""
+
+
+def states(site: Site, device: Device, language: str) -> Iterator[State]:
+    """Everything the page of a survey can show, one after the other."""
+    yield from turned_away(site, device)
+    survey = site.publish(WHOLE)
+    page = device.open(site.link(survey))
+    yield from starting(page, language)
+    yield from answering(page, language)
+    yield from sending(page, language)
+    yield from coming_back(page, language, f"survey-report:{survey.slug}")
+    page.close()
+    yield from sharing(site, device, language)
+
+
+def turned_away(site: Site, device: Device) -> Iterator[State]:
+    survey = site.publish(WHOLE)
+    page = device.context.new_page()
+    page.route("**/main.js", lambda route: route.abort())
+    page.goto(site.link(survey))
+    yield "without code", page
+    page.unroute_all()
+    close(site.store, survey.slug, TODAY)
+    for name, address in (
+        ("unknown", f"{site.url}/s/none"),
+        ("wrong link", f"{site.url}/s/{site.publish(WHOLE).slug}#d=0123456789abcdef"),
+        ("closed", site.link(survey)),
+    ):
+        page.goto(address)
+        expect(page.locator(".notice, .quiet").first).to_be_visible()
+        yield name, page
+    page.close()
+
+
+def starting(page: Page, language: str) -> Iterator[State]:
+    expect(page.locator(".view.start")).to_be_visible()
+    yield "start", page
+    page.locator("summary").tap()
+    press(page, say(language, "check.all"))
+    yield "start with numbers", page
+    press(page, say(language, "start.agree"))
+
+
+def answering(page: Page, language: str) -> Iterator[State]:
+    for at, typed in enumerate(ENTRIES):
+        yield f"page {at}", page
+        press(page, say(language, "question.next"))
+        page.locator("summary").first.tap()
+        yield f"page {at} left out", page
+        if at in WRONG:
+            WRONG[at](page)
+            press(page, say(language, "question.next"))
+            yield f"page {at} wrong", page
+        fill_in(page, typed)
+        press(page, say(language, "question.next"))
+    yield "review", page
+    page.get_by_role("button", name=say(language, "review.change")).first.tap()
+    yield "change", page
+    press(page, say(language, "question.toReview"))
+
+
+def fill_in(page: Page, typed: str) -> None:
+    for group in page.locator("fieldset").all():
+        entry = group.locator("input.entry")
+        # The last choice of a page stands alone: it takes back what was ticked too much.
+        entry.fill(typed) if entry.count() else group.locator("label.choice").last.tap()
+
+
+def sending(page: Page, language: str) -> Iterator[State]:
+    held: list[Route] = []
+    page.route("**/reports", lambda route: held.append(route))
+    with page.expect_request("**/reports"):
+        press(page, say(language, "review.send"))
+    heading(page, say(language, "sending.heading"))
+    yield "sending", page
+    held.pop().abort()
+    heading(page, say(language, "waiting.heading"))
+    yield "waiting", page
+    page.unroute_all()
+    page.route("**/reports", refuse)
+    press(page, say(language, "waiting.now"))
+    heading(page, say(language, "refused.heading"))
+    page.locator("summary").tap()
+    yield "refused", page
+    page.unroute_all()
+    press(page, say(language, "refused.again"))
+    heading(page, say(language, "sent.heading"))
+    page.locator("summary").tap()
+    yield "sent", page
+
+
+def refuse(route: Route) -> None:
+    problem = {"type": "urn:survey:conflict", "detail": "another report has this number"}
+    route.fulfill(status=409, json=problem, content_type="application/problem+json")
+
+
+def coming_back(page: Page, language: str, key: str) -> Iterator[State]:
+    page.reload()
+    heading(page, say(language, "mark.heading"))
+    yield "mark", page
+    press(page, say(language, "mark.remove"))
+    yield "removed", page
+    page.evaluate("key => localStorage.setItem(key, 'not a report')", key)
+    page.reload()
+    heading(page, say(language, "damaged.heading"))
+    yield "damaged", page
+
+
+def sharing(site: Site, device: Device, language: str) -> Iterator[State]:
+    """A device that many people use."""
+    page = device.context.new_page()
+    page.clock.install()
+    page.goto(site.link(site.publish(f"kiosk = true\n{WHOLE}")))
+    press(page, say(language, "start.agree"))
+    page.clock.fast_forward(121_000)
+    yield "shared and idle", page
+    press(page, say(language, "idle.button"))
+    for typed in ENTRIES:
+        fill_in(page, typed)
+        press(page, say(language, "question.next"))
+    press(page, say(language, "review.send"))
+    heading(page, say(language, "sent.heading"))
+    yield "shared and sent", page
+    page.close()
+
+
+SPACED = """(isSpaced) => {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(`* { line-height: 1.5 !important; letter-spacing: 0.12em !important;
+    word-spacing: 0.16em !important } p { margin-bottom: 2em !important }`);
+  document.adoptedStyleSheets = isSpaced ? [sheet] : [];
+}"""
+"""Set the spacing of texts as WCAG 1.4.12 wants it to be possible, or as it was."""
+LOST = """() => {
+  scrollTo(0, 0);
+  const root = document.querySelector("dialog[open]") ?? document.body;
+  const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const ancestors = (e) => (e ? [e, ...ancestors(e.parentElement)] : []);
+  const found = [];
+  while (texts.nextNode()) {
+    const { parentElement: parent, data } = texts.currentNode;
+    const around = ancestors(parent).map((e) => [e, getComputedStyle(e)]);
+    const isHidden = !parent.checkVisibility() || around.some(([, s]) => s.clipPath !== "none");
+    if (isHidden || data.trim() === "" || parent.matches("select *")) continue;
+    const range = document.createRange();
+    range.selectNodeContents(texts.currentNode);
+    const cuts = around.filter(([, s]) => /hidden|clip/.test(s.overflowX + s.overflowY));
+    const boxes = [...cuts.map(([e]) => e.getBoundingClientRect()),
+                   { left: 0, right: innerWidth, top: -Infinity, bottom: Infinity }];
+    for (const rect of range.getClientRects()) found.push({ data, rect, boxes });
+  }
+  const overlap = (a, b) =>
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 &&
+    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > Math.min(a.height, b.height) / 2;
+  const isCut = ({ rect, boxes }) => boxes.some((box) => rect.left < box.left - 1 ||
+    rect.right > box.right + 1 || rect.top < box.top - 1 || rect.bottom > box.bottom + 1);
+  const isCovered = (a, i) => found.slice(i + 1).some((b) => overlap(a.rect, b.rect));
+  const { scrollWidth } = document.scrollingElement;
+  return [...(scrollWidth > innerWidth ? [`${scrollWidth} wide`] : []),
+          ...found.filter((one, i) => isCut(one) || isCovered(one, i)).map(({ data }) => data)];
+}"""
+"""What is cut off, covered by another text, or beside the window."""
+MOVING = """() => {
+  const moves = (e) => ["", "::before", "::after"].some((part) => {
+    const { animationName, transitionDuration, scrollBehavior } = getComputedStyle(e, part);
+    const isGradual = !/^0s(, 0s)*$/.test(transitionDuration);
+    return isGradual || animationName !== "none" || scrollBehavior !== "auto";
+  });
+  const all = [...document.querySelectorAll("*")];
+  return all.filter(moves).map((e) => `moves: ${e.outerHTML.slice(0, 80)}`);
+}"""
+"""What moves by itself or gradually."""
+FOCUSED = """() => {
+  const e = document.activeElement;
+  const shown = e.matches(".choice input") ? e.nextElementSibling : e;
+  const { outlineStyle, outlineWidth } = getComputedStyle(shown);
+  const box = shown.getBoundingClientRect();
+  const [top, bottom] = [Math.max(box.top, 0), Math.min(box.bottom, innerHeight)];
+  const hit = document.elementFromPoint((box.left + box.right) / 2, (top + bottom) / 2);
+  return {
+    name: (e.ariaLabel ?? (e.ariaLabelledByElements?.[0] ?? e.labels?.[0] ?? e).innerText).trim(),
+    isLost: e === document.body || !e.isConnected,
+    isOutlined: e.matches("h1") || (outlineStyle === "solid" && parseFloat(outlineWidth) >= 2),
+    isSeen: shown.contains(hit) || hit === e,
+  };
+}"""
+"""What has the focus, and whether one sees it."""
+FOREIGN = """() => {
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const found = [];
+  while (texts.nextNode()) {
+    const { parentElement: parent, data } = texts.currentNode;
+    const isCode = parent.closest("code,pre,option,script") || !parent.checkVisibility();
+    const isArabic = /\\p{sc=Arab}/u.test(data);
+    if (isCode || isArabic === /[a-z]{2}/i.test(data)) continue;
+    if (parent.closest("[lang]").lang !== (isArabic ? "ar" : "en")) found.push(data);
+  }
+  return found;
+}"""
+"""Texts in Arabic or English letters, not both, that are said to be in another language."""

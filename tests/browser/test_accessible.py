@@ -1,0 +1,274 @@
+"""Respondents' pages follow WCAG 2.2 AA: by rule, by keyboard, magnified, touched and by ear."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import Page, expect
+
+from survey.words import LANGUAGES, say
+from tests.browser.accessible import (
+    ENTRIES,
+    FOCUSED,
+    FOREIGN,
+    LOST,
+    MOVING,
+    SPACED,
+    WHOLE,
+    WRONG,
+    State,
+    fill_in,
+    states,
+)
+from tests.browser.respondent import choose, heading, option, press, wait_sent, wait_waiting
+from tests.browser.test_looks import TOO_SMALL
+from tests.conftest import SMALL, long_unless
+
+pytestmark = [pytest.mark.web]
+
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+VIOLATIONS = """async (tags) => {
+  const rules = { "color-contrast-enhanced": { enabled: true } };
+  const { violations } = await axe.run({ runOnly: tags, rules, resultTypes: ["violations"] });
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id}: ${target}: ${failureSummary}`));
+}"""
+LOOKS = {
+    "light": {"locale": "en"},
+    "dark": {"locale": "en", "color_scheme": "dark"},
+    "right to left": {"locale": "ar"},
+}
+MAGNIFIED = {"viewport": {"width": 320, "height": 256}, "is_mobile": False}
+"""A window of 1280 by 1024 at 400 per cent; on a phone it would grow with what is too wide."""
+
+
+def faults(walk: Iterable[State], measure: Callable[[Page], list[str]]) -> dict[str, list[str]]:
+    """What is measured in each state that is not as it should be."""
+    return {name: found for name, page in walk if (found := measure(page))}
+
+
+@pytest.mark.parametrize("look", long_unless(["light"], LOOKS))
+def test_every_state_has_no_violation_in_light_dark_and_right_to_left(site, new_device, look):
+    device = new_device(**LOOKS[look])
+    device.context.add_init_script(AXE_SCRIPT)
+    walk = states(site, device, LOOKS[look]["locale"])
+    assert faults(walk, lambda page: page.evaluate(VIOLATIONS, RULES)) == {}
+
+
+def lost_at_any_spacing(page: Page) -> list[str]:
+    page.evaluate(SPACED, True)
+    spaced = page.evaluate(LOST)
+    page.evaluate(SPACED, False)
+    return spaced + page.evaluate(LOST)
+
+
+@pytest.mark.parametrize("language", long_unless(["ar"], ["en", "ar"]))
+def test_at_400_percent_nothing_scrolls_sideways_or_is_lost_however_it_is_spaced(
+    site, new_device, language
+):
+    walk = states(site, new_device(locale=language, **MAGNIFIED), language)
+    assert faults(walk, lost_at_any_spacing) == {}
+
+
+def unlike_its_reader(page: Page) -> list[str]:
+    """In Arabic, for whoever has it read aloud, wants nothing to move or has a heavy hand."""
+    spoken = page.evaluate("[document.documentElement.lang, document.documentElement.dir]")
+    boxes = [tool.bounding_box() for tool in page.locator("#tools select, #tools button").all()]
+    return [
+        *([] if spoken == ["ar", "rtl"] else spoken),
+        *[f"too small: {box}" for box in boxes if min(box["width"], box["height"]) < 44],
+        *page.evaluate(TOO_SMALL),
+        *page.evaluate(MOVING),
+        *page.evaluate(FOREIGN),
+    ]
+
+
+def test_in_arabic_targets_can_be_hit_nothing_moves_and_each_text_says_its_language(
+    site, new_device
+):
+    walk = states(site, new_device(locale="ar", reduced_motion="reduce"), "ar")
+    assert faults(walk, unlike_its_reader) == {}
+
+
+class Keys:
+    """A keyboard, and eyes on what has the focus after every key."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+
+    def press(self, *keys: str) -> str:
+        """The name of what has the focus after the last of these keys."""
+        for key in keys:
+            self.page.keyboard.press(key)
+            focused = self.page.evaluate(FOCUSED)
+            assert focused["isSeen"], (key, focused)
+            assert focused["isOutlined"], (key, focused)
+            assert not focused["isLost"], key
+        return focused["name"]
+
+    def go_to(self, name: str, key: str = "Tab") -> None:
+        for _ in range(40):
+            if self.press(key) == name:
+                return
+        raise AssertionError(f"no way to {name} by {key}")
+
+    def type(self, name: str, text: str) -> None:
+        self.go_to(name)
+        self.page.keyboard.type(text)
+
+
+def test_a_whole_survey_can_be_answered_by_keyboard_with_focus_always_in_sight(site, new_device):
+    device = new_device(locale="en-GB", has_touch=False, **MAGNIFIED)
+    page = device.open(site.link(site.publish(WHOLE)))
+    heading(page, "Work and health")
+    keys = Keys(page)
+    keys.press("Tab", "ArrowDown", "ArrowUp")
+    assert page.locator("html").get_attribute("lang") == "en"
+    keys.go_to("Nothing for certain")
+    keys.press("Space")
+    keys.go_to("I agree, start")
+    keys.press("Enter")
+    for fill in BY_KEYS:
+        fill(keys)
+        keys.go_to("Continue")
+        keys.press("Enter")
+    heading(page, "Check your answers")
+    keys.go_to("Send my report")
+    keys.go_to("Change: Where do you work?", "Shift+Tab")
+    assert keys.press("Enter") == "Where do you work?"
+    keys.go_to("On the road")
+    keys.press("Space")
+    keys.go_to("Continue to review")
+    keys.press("Space")
+    assert page.locator(".answers b").all_inner_texts() == ANSWERS
+    keys.go_to("Send my report")
+    keys.press("Enter")
+    wait_sent(page)
+    keys.go_to("What was sent")
+    keys.press("Enter", "Tab")
+    assert page.evaluate("document.activeElement.tagName") == "PRE"
+    keys.go_to("Remove the trace from this device")
+    keys.press("Enter")
+    heading(page, "The trace was removed")
+
+
+def leave_out(keys: Keys) -> None:
+    """First go on without an answer, then answer where the summary of errors leads."""
+    keys.go_to("Continue")
+    keys.press("Enter")
+    expect(keys.page.locator(".error-summary")).to_be_focused()
+    keys.press("Tab")
+    assert keys.press("Enter") == "Never"
+    keys.press("Space", "ArrowDown")
+
+
+BY_KEYS: list[Callable[[Keys], object]] = [
+    lambda keys: (keys.go_to("I was tired"), keys.press("Space", "Shift+Tab", "Space")),
+    lambda keys: keys.type("How many hours did you work last week?", "38"),
+    lambda keys: keys.type("Since when have you worked here?", "03051998"),
+    lambda keys: (keys.go_to("0 (Very bad)"), keys.press("Space", "ArrowDown", "ArrowDown")),
+    lambda keys: keys.type("How warm is your place of work?", "20.5"),
+    lambda keys: [(keys.go_to(name), keys.press("Space")) for name in ("At home", "A desk")],
+    leave_out,
+]
+"""How each page is answered."""
+ANSWERS = [
+    *("A child was ill", "I was tired", "40 hours", "6 March 1998", "2", "20.5 °C"),
+    *("At home", "On the road", "A desk", "Often"),
+]
+
+
+def test_every_input_has_a_name_and_every_group_is_called_by_its_question(site, new_device):
+    page = new_device(locale="en").open(site.link(site.publish(WHOLE)))
+    press(page, "I agree, start")
+    for typed in ENTRIES:
+        for group in page.locator("fieldset").all():
+            question = group.locator("legend").inner_text()
+            expect(group).to_have_accessible_name(question)
+            for field in group.locator("input").all():
+                is_entry = field.evaluate("e => e.matches('.entry')")
+                label = question if is_entry else field.locator("xpath=..").inner_text()
+                expect(field).to_have_accessible_name(label)
+        fill_in(page, typed)
+        press(page, "Continue")
+    for change in page.locator(".change button").all():
+        expect(change).to_have_accessible_name(re.compile("^Change: .+[?]$"))
+    expect(page.get_by_role("combobox")).to_have_accessible_name("Language")
+
+
+def test_what_is_wrong_is_announced_and_so_is_every_try_to_send(site, new_device):
+    page = new_device(locale="en").open(site.link(site.publish(WHOLE)))
+    press(page, "I agree, start")
+    for at, typed in enumerate(ENTRIES):
+        press(page, "Continue")
+        summary = page.locator(".error-summary")
+        if at in WRONG:
+            WRONG[at](page)
+            press(page, "Continue")
+            expect(summary).to_have_accessible_name("There is a problem")
+        expect(summary).to_be_focused()
+        expect(page.get_by_role("alert").first).to_be_visible()
+        fill_in(page, typed)
+        press(page, "Continue")
+    page.route("**/reports", lambda route: route.abort())
+    press(page, "Send my report")
+    wait_waiting(page)
+    status = page.get_by_role("status").element_handle()
+    page.unroute_all()
+    held = []
+    page.route("**/reports", lambda route: held.append(route))
+    with page.expect_request("**/reports"):
+        press(page, "Try now")
+    # The same element as before: what is put in anew is read by few screen readers.
+    assert status.inner_text() == "Trying now."
+    held.pop().fulfill(status=503)
+    wait_waiting(page)
+    assert status.inner_text().startswith("The survey cannot take")
+
+
+@pytest.mark.parametrize("language", long_unless(["ar"], LANGUAGES))
+def test_every_page_says_its_language_and_direction(site, new_device, language):
+    toml = WHOLE.replace("title = { en = ", 'title = { es = "Trabajo", pt = "Trabalho", en = ')
+    page = new_device(locale=language).open(site.link(site.publish(toml)))
+    for address in (page.url, f"{site.url}/s/none"):
+        page.goto(address)
+        spoken = page.evaluate("[document.documentElement.lang, document.documentElement.dir]")
+        assert spoken == [language, say(language, "language.direction")]
+
+
+def test_in_forced_colors_focus_and_what_is_chosen_stay_visible(site, new_device):
+    page = new_device(locale="en", forced_colors="active").open(site.link(site.publish(WHOLE)))
+    button = page.locator(".check button").first
+    pictures = [button.screenshot()]
+    button.dispatch_event("click")
+    pictures.append(button.screenshot())
+    press(page, "I agree, start")
+    choices = page.locator(".choices")
+    pictures.append(choices.screenshot())
+    # The first box is focused, then ticked too, then ticked only while the next is focused.
+    for key in ("Tab", "Space", "Tab"):
+        page.keyboard.press(key)
+        pictures.append(choices.screenshot())
+    assert len(set(pictures)) == len(pictures)
+
+
+def test_whoever_is_still_there_chooses_nothing_by_saying_so_and_goes_on_at_the_same_place(
+    site, device
+):
+    page = device.context.new_page()
+    page.clock.install()
+    page.goto(site.link(site.publish(f"kiosk = true\n{SMALL}")))
+    press(page, "Start")
+    choose(page, "Yes")
+    chosen = option(page, "Yes").locator("input")
+    notice = page.get_by_role("alertdialog", name="Are you still there?")
+    for leave in (lambda: press(page, "I am still here"), lambda: page.keyboard.press("Escape")):
+        page.clock.run_for(121_000)
+        expect(notice.get_by_role("button")).to_be_focused()
+        leave()
+        expect(notice).to_have_count(0)
+        expect(chosen).to_be_checked()
+        expect(chosen).to_be_focused()

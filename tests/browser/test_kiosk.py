@@ -1,0 +1,133 @@
+"""Shared devices: nothing is kept, the next person starts afresh, who goes away is forgotten."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.respondent import (
+    answer,
+    answer_and_send,
+    choose,
+    heading,
+    kept,
+    press,
+    wait_sent,
+    wait_waiting,
+)
+from tests.conftest import SMALL
+
+pytestmark = [pytest.mark.web, pytest.mark.security]
+
+SHARED = f"kiosk = true\n{SMALL}"
+
+
+@pytest.fixture
+def survey(site):
+    return site.publish(SHARED)
+
+
+def test_nothing_is_kept_and_the_next_person_starts_afresh(site, survey, device):
+    page = device.open(site.link(survey))
+    expect(page.get_by_text("This survey runs on shared devices")).to_be_visible()
+    for _ in range(2):
+        answer_and_send(page)
+        wait_sent(page)
+        assert kept(page) == {}
+        expect(page.get_by_text("Remove the trace from this device")).to_have_count(0)
+        press(page, "Start for the next person")
+        heading(page, "A small survey")
+        assert page.locator("pre").count() == 0
+    first, second = (json.loads(body)["report_id"] for body in device.bodies)
+    assert first != second
+    assert site.store.waiting(survey.key) == 2
+
+
+def test_a_report_that_waits_is_kept_on_the_page_alone_and_it_says_so(site, survey, device):
+    page = device.open(site.link(survey))
+    answer(page, ["Yes", "Never"])
+    device.context.set_offline(True)
+    press(page, "Send my report")
+    wait_waiting(page)
+    expect(page.get_by_text("Nothing is kept on this shared device.")).to_be_visible()
+    assert kept(page) == {}
+    device.context.set_offline(False)
+    wait_sent(page)
+    assert len(set(device.bodies)) == 1
+
+
+def test_answers_of_somebody_who_went_away_are_forgotten(site, survey, device):
+    page = device.context.new_page()
+    page.clock.install()
+    page.goto(site.link(survey))
+    press(page, "Start")
+    choose(page, "Yes")
+    page.clock.run_for(121_000)
+    notice = page.get_by_role("alertdialog", name="Are you still there?")
+    expect(notice).to_contain_text("within 60 seconds")
+    expect(notice.get_by_role("button")).to_be_focused()
+    press(page, "I am still here")
+    expect(notice).to_have_count(0)
+    assert page.locator("input:checked").count() == 1
+    page.clock.run_for(121_000)
+    expect(notice).to_be_visible()
+    page.clock.run_for(61_000)
+    heading(page, "A small survey")
+    press(page, "Start")
+    assert page.locator("input:checked").count() == 0
+    assert device.posts == []
+
+
+def test_somebody_who_goes_on_is_not_asked(site, survey, device):
+    page = device.context.new_page()
+    page.clock.install()
+    page.goto(site.link(survey))
+    press(page, "Start")
+    for label in ("Yes", "No", "Yes"):
+        page.clock.run_for(100_000)
+        choose(page, label)
+    expect(page.get_by_role("alertdialog")).to_have_count(0)
+
+
+def test_a_report_that_waits_is_never_forgotten_for_idleness(site, survey, device):
+    page = device.context.new_page()
+    page.clock.install()
+    page.goto(site.link(survey))
+    answer(page, ["Yes", "Never"])
+    device.context.set_offline(True)
+    press(page, "Send my report")
+    wait_waiting(page)
+    page.clock.run_for(400_000)
+    expect(page.get_by_role("alertdialog")).to_have_count(0)
+    heading(page, "Your report is waiting to be sent")
+
+
+def test_leaving_a_shared_device_starts_afresh_and_loses_no_report(site, survey, device):
+    page = device.open(site.link(survey))
+    answer(page, ["Yes", "Never"])
+    press(page, "Leave now")
+    heading(page, "A small survey")
+    press(page, "Start")
+    assert page.locator("input:checked").count() == 0
+    page.reload()
+    answer(page, ["Yes", "Never"])
+    device.context.set_offline(True)
+    press(page, "Send my report")
+    wait_waiting(page)
+    press(page, "Leave now")
+    heading(page, "Your report is waiting to be sent")
+    device.context.set_offline(False)
+    wait_sent(page)
+    assert len(set(device.bodies)) == 1
+
+
+def test_a_new_version_for_shared_devices_draws_no_second_report_where_one_was_sent(site, device):
+    survey = site.publish()
+    page = device.open(site.link(survey))
+    answer_and_send(page)
+    wait_sent(page)
+    shared = site.publish_as(survey.slug, SHARED)
+    heading(device.open(site.link(shared)), "A report was already sent from this device")
+    assert len(device.posts) == 1

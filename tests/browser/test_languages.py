@@ -1,0 +1,171 @@
+"""A survey is read in the language its reader wants, and nobody is told which one that is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from survey.words import LANGUAGES, say
+from tests.browser.respondent import choose, heading, press, wait_sent
+from tests.conftest import long_unless
+
+pytestmark = pytest.mark.web
+
+NIGHTS = """
+slug = "small"
+title = { en = "Nights", es = "Noches", pt = "Noites", ar = "ليالٍ", de = "Nächte" }
+introduction = { en = "About your nights.", es = "Sobre sus noches." }
+epsilon = 1
+
+[[pages]]
+[[pages.questions]]
+id = "slept"
+type = "yes_no"
+text = { en = "Did you fall asleep?", es = "¿Se durmió?", pt = "Adormeceu?", ar = "هل نمت؟" }
+
+[[pages]]
+[[pages.questions]]
+id = "where"
+type = "single_choice"
+text = { en = "Where?", es = "¿Dónde?", pt = "Onde?", ar = "أين؟" }
+prefer_not_to_say = false
+options = [{ id = "here", label = { en = "Here", es = "Aquí", ar = "هنا" } },
+           { id = "there", label = "There" }]
+"""
+LOCALES = {"es-MX": "es", "pt-BR": "pt", "ar-EG": "ar", "en-GB": "en", "fr": "en"}
+TITLES = {"en": "Nights", "es": "Noches", "pt": "Noites", "ar": "ليالٍ"}
+
+
+@pytest.fixture
+def survey(site):
+    return site.publish(NIGHTS)
+
+
+def spoken(page: Page) -> tuple[str | None, str | None]:
+    html = page.locator("html")
+    return html.get_attribute("lang"), html.get_attribute("dir")
+
+
+def read_in(page: Page, language: str) -> None:
+    page.locator("#tools select").select_option(language)
+
+
+@pytest.mark.parametrize("locale", long_unless(["pt-BR", "fr"], LOCALES))
+def test_the_browser_s_language_is_taken_where_the_survey_has_it(site, survey, new_device, locale):
+    language = LOCALES[locale]
+    page = new_device(locale=locale).open(site.link(survey))
+    heading(page, TITLES[language])
+    assert spoken(page) == (language, "rtl" if language == "ar" else "ltr")
+    expect(page.get_by_role("button", name=say(language, "start.button"))).to_be_visible()
+
+
+@pytest.mark.parametrize("language", long_unless(["ar"], LANGUAGES))
+def test_a_whole_survey_can_be_answered_in_every_language(site, survey, new_device, language):
+    device = new_device(locale=language)
+    page = device.open(site.link(survey))
+    press(page, say(language, "start.button"))
+    choose(page, say(language, "option.yes"))
+    press(page, say(language, "question.next"))
+    choose(page, {"es": "Aquí", "ar": "هنا"}.get(language, "Here"))
+    press(page, say(language, "question.next"))
+    heading(page, say(language, "review.heading"))
+    press(page, say(language, "review.send"))
+    heading(page, say(language, "sent.heading"))
+    assert json.loads(device.bodies[0])["definition"] == survey.sha256
+
+
+def test_answers_stay_when_the_language_is_changed_on_the_way(site, survey, device):
+    page = device.open(site.link(survey))
+    press(page, "Start")
+    choose(page, "No")
+    read_in(page, "ar")
+    expect(page.get_by_role("heading", level=1)).to_have_text("هل نمت؟")
+    assert spoken(page) == ("ar", "rtl")
+    assert page.locator("input:checked + span").inner_text() == "لا"
+    press(page, "متابعة")
+    choose(page, "There")
+    read_in(page, "es")
+    press(page, "Continuar")
+    heading(page, "Revise sus respuestas")
+    assert page.locator("dd b").all_inner_texts() == ["No", "There"]
+    read_in(page, "en")
+    press(page, "Send my report")
+    wait_sent(page)
+
+
+@pytest.mark.security
+def test_the_choice_of_a_language_asks_the_server_for_nothing_and_is_kept_nowhere(
+    site, survey, device
+):
+    page = device.open(site.link(survey))
+    heading(page, "Nights")
+    before = len(device.requests)
+    for language in ("es", "ar", "pt", "de", "en", "ar"):
+        read_in(page, language)
+    heading(page, "ليالٍ")
+    assert len(device.requests) == before
+    assert page.evaluate("({...localStorage, ...sessionStorage})") == {}
+    press(page, "ابدأ")
+    choose(page, "نعم")
+    press(page, "متابعة")
+    choose(page, "هنا")
+    press(page, "متابعة")
+    press(page, "أرسل تقريري")
+    heading(page, "أُرسل تقريرك")
+    (body,) = device.bodies
+    assert set(json.loads(body)) == {
+        *("definition", "report_id", "stratum", "codes", "invitation", "pad")
+    }
+    assert len(body) == survey.definition.report_bytes
+    for request in device.requests:
+        assert "ar" not in request.all_headers().get("accept-language", "")
+
+
+def test_what_is_not_translated_is_said_in_its_own_language(site, survey, device):
+    page = device.open(site.link(survey))
+    read_in(page, "ar")
+    lead = page.locator(".lead p")
+    expect(lead).to_have_text("About your nights.")
+    assert (lead.get_attribute("lang"), lead.get_attribute("dir")) == ("en", "auto")
+    title = page.get_by_role("heading", level=1)
+    assert title.get_attribute("lang") == "ar"
+
+
+def test_a_language_the_interface_does_not_speak_has_its_texts_in_english_words(
+    site, survey, new_device
+):
+    page = new_device(locale="de").open(site.link(survey))
+    heading(page, "Nächte")
+    assert spoken(page) == ("en", "ltr")
+    assert page.get_by_role("heading", level=1).get_attribute("lang") == "de"
+    options = page.locator("#tools option")
+    assert options.all_inner_texts() == ["English", "العربية", "Deutsch", "Español", "Português"]
+
+
+def test_whoever_changes_the_language_by_keyboard_stays_at_the_choice(site, survey, new_device):
+    page = new_device(has_touch=False, is_mobile=False).open(site.link(survey))
+    page.locator("#tools select").focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("html")).to_have_attribute("lang", "ar")
+    assert page.evaluate("document.activeElement.tagName") == "SELECT"
+
+
+def test_waiting_and_sent_are_said_in_another_language_when_it_is_chosen(site, survey, device):
+    page = device.open(site.link(survey))
+    press(page, "Start")
+    choose(page, "Yes")
+    press(page, "Continue")
+    choose(page, "Here")
+    press(page, "Continue")
+    device.context.set_offline(True)
+    press(page, "Send my report")
+    expect(page.get_by_role("status")).to_contain_text("Next try in")
+    read_in(page, "es")
+    expect(page.get_by_role("status")).to_contain_text("Próximo intento en")
+    device.context.set_offline(False)
+    heading(page, "Su informe se ha enviado")
+    read_in(page, "pt")
+    heading(page, "Seu relatório foi enviado")
+    assert len(set(device.bodies)) == 1

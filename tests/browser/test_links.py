@@ -1,0 +1,131 @@
+"""Personal links: one report each, gone from the address, damaged ones told; open ones said so."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+from survey.collect.invitations import issue, new_tokens
+from survey.collect.links import respondent_link
+from tests.browser.respondent import answer_and_send, heading, press, wait_sent
+from tests.conftest import SMALL, long_unless
+
+pytestmark = [pytest.mark.web, pytest.mark.security]
+
+DAMAGES = {
+    "cut": lambda link: link[:-1],
+    "longer": lambda link: f"{link}A",
+    "script": lambda link: link.replace("&i=", "&i=<script>alert(1)</script>"),
+    "long stratum": lambda link: f"{link}&s={'n' * 61}",
+    "stratum alone": lambda link: link.partition("&i=")[0] + "&s=north",
+}
+INVITED = f'access = "invitation"\n{SMALL}'
+
+
+def invited(site, survey, stratum: str = "") -> str:
+    """A personal link to a survey."""
+    (token,) = new_tokens(1)
+    issue(site.store, survey, stratum, [token])
+    return respondent_link(survey, site.url, token=token, stratum=stratum)
+
+
+def test_a_personal_link_lets_one_report_in_with_its_stratum(site, device):
+    survey = site.publish(INVITED)
+    page = device.open(invited(site, survey, "Köln & Bonn"))
+    heading(page, "A small survey")
+    expect(page.get_by_text("Your link is good for one report.")).to_be_visible()
+    expect(page.get_by_text("which group your link belongs to: “Köln & Bonn”")).to_be_visible()
+    answer_and_send(page)
+    wait_sent(page)
+    body = json.loads(device.bodies[0])
+    assert body["stratum"] == "Köln & Bonn"
+    assert len(body["invitation"]) == 43
+    assert len(device.bodies[0]) == survey.definition.report_bytes
+    assert site.store.waiting(survey.key) == 1
+
+
+def test_the_token_leaves_the_address_and_the_history_and_is_in_no_url(site, device):
+    survey = site.publish(INVITED)
+    link = invited(site, survey, "north")
+    token = link.partition("&i=")[2].partition("&")[0]
+    page = device.open(link)
+    heading(page, "A small survey")
+    assert page.url == site.link(survey)
+    assert page.evaluate("history.length") == 2  # the new tab's empty page, and this one
+    answer_and_send(page)
+    wait_sent(page)
+    page.go_back()
+    page.go_forward()
+    assert token not in page.url
+    assert all(token not in request.url for request in device.requests)
+    # A request the browser broke off is told with an empty one.
+    assert not any(request.all_headers().get("referer") for request in device.requests)
+
+
+def test_an_open_link_is_said_not_to_be_limited_to_one_per_person(site, device):
+    page = device.open(site.link(site.publish()))
+    expect(page.get_by_text("it is not limited to one report per person")).to_be_visible()
+
+
+def test_a_link_that_was_used_is_refused_by_name_and_the_report_kept(site, new_device):
+    survey = site.publish(INVITED)
+    link = invited(site, survey)
+    first, second = new_device(), new_device()
+    page = first.open(link)
+    answer_and_send(page)
+    wait_sent(page)
+    page = second.open(link)
+    answer_and_send(page)
+    heading(page, "Your report was not accepted")
+    expect(page.locator(".notice").first).to_have_text(
+        "The link of this report was already used, or is not one of this survey."
+    )
+    assert site.store.waiting(survey.key) == 1
+
+
+@pytest.mark.parametrize("damage", long_unless(["cut", "script"], DAMAGES))
+def test_a_damaged_link_is_told_and_nothing_is_asked(site, device, damage):
+    page = device.open(DAMAGES[damage](invited(site, site.publish(INVITED))))
+    heading(page, "This survey cannot start")
+    expect(page.locator(".notice")).to_contain_text("Your link is damaged")
+    assert page.locator("input").count() == 0
+    assert device.posts == []
+    assert not any("definition.json" in request.url for request in device.requests)
+    assert device.said == []
+
+
+def test_a_survey_for_the_invited_says_so_to_who_comes_without_a_link(site, device):
+    survey = site.publish(INVITED)
+    page = device.open(site.link(survey))
+    heading(page, "This survey cannot start")
+    expect(page.locator(".notice")).to_contain_text("opens only with a personal link")
+    assert device.posts == []
+
+
+def test_a_link_that_could_not_be_opened_offline_can_be_tried_again(site, device):
+    survey = site.publish(INVITED)
+    link = invited(site, survey)
+    device.context.route("**/definition.json", lambda route: route.abort())
+    page = device.open(link)
+    heading(page, "This survey cannot start")
+    assert page.url == link
+    device.context.unroute("**/definition.json")
+    press(page, "Try again")
+    answer_and_send(page)
+    wait_sent(page)
+    assert site.store.waiting(survey.key) == 1
+
+
+def test_a_report_that_waits_keeps_its_invitation_over_a_reload(site, device):
+    survey = site.publish(INVITED)
+    device.context.route("**/reports", lambda route: route.abort())
+    page = device.open(invited(site, survey))
+    answer_and_send(page)
+    heading(page, "Your report is waiting to be sent")
+    device.context.unroute("**/reports")
+    page.reload()
+    wait_sent(page)
+    assert len(set(device.bodies)) == 1
+    assert site.store.waiting(survey.key) == 1

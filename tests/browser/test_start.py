@@ -1,0 +1,190 @@
+"""The start page: what is consented to, one question on what was read, and the way out."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from survey.store import Schedule
+from tests.browser.respondent import (
+    answer,
+    answer_and_send,
+    choose,
+    heading,
+    kept,
+    press,
+    wait_sent,
+)
+from tests.conftest import SMALL, TODAY, long_unless
+
+pytestmark = pytest.mark.web
+
+WHOLE = (
+    'consent = "I am 18 or older.\\n\\nI take part of my own will."\n'
+    'ethics = "Approved by the board, 2026-4."\nhelpline = "Call 112 at any hour."\n' + SMALL
+)
+RIGHT = "That’s right. Every report can come from every answer, so none proves anything."
+THEMES = ("", "blue", "plum", "slate")
+
+CONTRAST = """() => {
+  const light = (c) => c.map((v) => v / 255)
+    .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const paint = document.createElement("canvas").getContext("2d");
+  const read = (name) => {
+    paint.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
+    paint.fillRect(0, 0, 1, 1);
+    return light([...paint.getImageData(0, 0, 1, 1).data].slice(0, 3));
+  };
+  const ratio = (a, b) => {
+    const [low, high] = [read(a), read(b)].sort((x, y) => x - y);
+    return (high + 0.05) / (low + 0.05);
+  };
+  return [["--accent", "--paper"], ["--accent", "--card"], ["--accent", "--tint"],
+    ["--on-accent", "--accent"], ["--on-accent", "--pressed"], ["--ink", "--tint"],
+    ["--ink", "--paper"], ["--soft", "--paper"], ["--soft", "--card"], ["--alarm", "--paper"]]
+    .map(([a, b]) => [a, b, ratio(a, b)]).filter(([, , found]) => found < 7);
+}"""
+
+
+def test_consent_ethics_and_helpline_stand_before_the_button_that_agrees(site, device):
+    page = device.open(site.link(site.publish(WHOLE)))
+    heading(page, "A small survey")
+    sections = page.locator(".passage h2").all_inner_texts()
+    assert sections == ["Ethics", "If you need help", "Your consent"]
+    assert page.locator(".consent p").all_inner_texts() == [
+        "I am 18 or older.",
+        "I take part of my own will.",
+    ]
+    below = page.get_by_role("button", name="I agree, start").bounding_box()["y"]
+    assert page.locator(".consent").bounding_box()["y"] < below
+    press(page, "I agree, start")
+    expect(page.locator(".helpline")).to_contain_text("Call 112 at any hour.")
+
+
+def test_the_quick_check_answers_kindly_opens_nothing_and_tells_nobody(site, device):
+    page = device.open(site.link(site.publish()))
+    heading(page, "A small survey")
+    before = len(device.requests)
+    press(page, "What I really answered")
+    expect(page.get_by_role("status")).to_contain_text("Not quite: nothing for certain.")
+    expect(page.get_by_role("button", name="What I really answered")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    press(page, "Nothing for certain")
+    expect(page.get_by_role("status")).to_have_text(RIGHT)
+    assert len(device.requests) == before
+    assert kept(page) == {}
+    press(page, "Start")
+    heading(page, "First page")
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("at", ["start", "review"])
+def test_leaving_forgets_everything_and_back_does_not_lead_here_again(site, device, at):
+    page = device.context.new_page()
+    page.goto(f"{site.url}/healthz")
+    page.goto(site.link(site.publish()))
+    heading(page, "A small survey")
+    if at == "review":
+        answer(page, ["Yes", "Never"])
+    steps = page.evaluate("history.length")
+    press(page, "Leave now")
+    page.wait_for_url("about:blank")
+    assert page.evaluate("history.length") == steps
+    page.go_back()
+    page.wait_for_url("**/healthz")
+    assert device.posts == []
+
+
+@pytest.mark.security
+def test_leaving_goes_where_the_survey_says(site, device):
+    survey = site.publish(f'quick_exit = "https://weather.example/today"\n{SMALL}')
+    device.context.route("https://weather.example/**", lambda route: route.fulfill(body="Sunny"))
+    page = device.open(site.link(survey))
+    heading(page, "A small survey")
+    assert all("weather" not in request.url for request in device.requests)
+    press(page, "Leave now")
+    page.wait_for_url("https://weather.example/today")
+    left = next(request for request in device.requests if "weather" in request.url)
+    assert "referer" not in left.all_headers()
+
+
+@pytest.mark.parametrize(
+    ("schedule", "title", "said"),
+    [
+        (
+            Schedule(opens=TODAY.replace(year=2090)),
+            "This survey cannot start",
+            "has not opened yet",
+        ),
+        (
+            Schedule(closes=TODAY.replace(year=2020)),
+            "This survey is closed",
+            "takes no more reports",
+        ),
+    ],
+)
+def test_before_its_first_day_and_after_its_last_a_survey_says_so(
+    site, device, schedule, title, said
+):
+    survey = site.publish()
+    site.store.set_schedule(survey.key, schedule)
+    page = device.open(site.link(survey))
+    heading(page, title)
+    expect(page.locator(".notice")).to_contain_text(said)
+    assert device.posts == []
+
+
+def test_a_survey_that_fills_up_meanwhile_says_so_and_the_report_is_kept(site, new_device):
+    survey = site.publish()
+    site.store.set_schedule(survey.key, Schedule(most=1))
+    device, other = new_device(), new_device()
+    page = device.open(site.link(survey))
+    answer(page, ["Yes", "Never"])
+    first = other.open(site.link(survey))
+    answer_and_send(first)
+    wait_sent(first)
+    press(page, "Send my report")
+    heading(page, "Your report was not accepted")
+    expect(page.locator(".notice").first).to_have_text(
+        "The survey has as many reports as it takes."
+    )
+    heading(new_device().open(site.link(survey)), "This survey is closed")
+    site.store.set_schedule(survey.key, Schedule())
+    press(page, "Try again")
+    heading(page, "Your report was sent")
+    assert len(set(device.bodies)) == 1
+
+
+@pytest.mark.parametrize("theme", long_unless(["blue"], THEMES))
+def test_every_accent_keeps_a_contrast_of_seven(site, device, theme):
+    page = device.open(site.link(site.publish(f'theme = "{theme}"\n{SMALL}')))
+    heading(page, "A small survey")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert page.evaluate(CONTRAST) == []
+
+
+def test_shuffled_options_come_in_different_orders_and_what_is_no_answer_stays_last(
+    site, new_device
+):
+    names = [f"Option {letter}" for letter in "ABCDEFGH"]
+    options = ", ".join(f'{{id = "o{i}", label = "{name}"}}' for i, name in enumerate(names))
+    survey = site.publish(
+        'slug = "small"\ntitle = "T"\nepsilon = 1\n[[questions]]\nid = "a"\n'
+        f'type = "single_choice"\ntext = "Q?"\nshuffle_options = true\noptions = [{options}]\n'
+    )
+    orders = []
+    for _ in range(3):
+        page = new_device().open(site.link(survey))
+        press(page, "Start")
+        shown = page.locator("label.choice span").all_inner_texts()
+        assert sorted(shown[:-1]) == names
+        assert shown[-1] == "Prefer not to say"
+        orders.append(shown)
+        choose(page, "Option C")
+        press(page, "Continue")
+        heading(page, "Check your answers")
+        assert page.locator("dd b").inner_text() == "Option C"
+    assert len({tuple(order) for order in orders}) > 1

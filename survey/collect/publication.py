@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 
 from survey.collect.admission import checked_schedule
@@ -24,24 +23,17 @@ def publish(
     newest = next(iter(store.versions(survey.slug)), None)
     kept = newest.schedule if newest else Schedule()
     schedule = checked_schedule(kept if schedule is None else schedule)
-    published = _published(store, survey, newest, today)
-    if schedule == Schedule():
-        return published
-    store.set_schedule(published.key, schedule)
-    return replace(published, schedule=schedule)
-
-
-def _published(
-    store: Store, survey: Survey, newest: PublishedSurvey | None, today: date
-) -> PublishedSurvey:
-    if newest is None:
-        return store.publish(freeze(survey, 1), today)
-    if newest.state == "open" and freeze(survey, newest.version).canonical == newest.canonical:
+    if newest and _says_the_same(survey, newest):
         raise ConflictError(
             f"{survey.slug} is published already, with the same content, as version "
             f"{newest.version}"
         )
-    return store.publish(freeze(survey, newest.version + 1), today)
+    version = newest.version + 1 if newest else 1
+    return store.publish(freeze(survey, version), today, schedule)
+
+
+def _says_the_same(survey: Survey, newest: PublishedSurvey) -> bool:
+    return newest.state == "open" and freeze(survey, newest.version).canonical == newest.canonical
 
 
 def close(store: Store, slug: str, today: date) -> bool:

@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 
 from survey.collect.publication import publish
-from survey.errors import ConflictError, NotFoundError, SettingsError, StoreError
+from survey.errors import ConflictError, NotFoundError, SettingsError, StoreBusyError, StoreError
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.native import load
 from survey.settings import Caps
-from survey.store import find_survey, open_store
+from survey.store import Schedule, find_survey, open_store
 from tests.conftest import SMALL, TODAY
 from tests.store.databases import ERRORS
 from tests.store.reports import add, report
@@ -152,3 +152,11 @@ def test_a_database_url_of_another_kind_is_refused_without_repeating_it(url):
     with pytest.raises(SettingsError, match="sqlite:///PATH") as refusal:
         open_store(url)
     assert "hidden" not in str(refusal.value)
+
+
+def test_a_version_and_its_schedule_are_published_together_or_not_at_all(store):
+    definition = freeze(load(SMALL.encode(), "s.toml", Caps()), 1)
+    with pytest.raises((StoreError, StoreBusyError)):
+        store.publish(definition, TODAY, Schedule(most=-1))
+    assert store.surveys() == []
+    assert store.publish(definition, TODAY, Schedule(most=9)) == find_survey(store, "small")

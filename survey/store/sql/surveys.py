@@ -16,6 +16,7 @@ ALL_SURVEYS = (
     "FROM survey LEFT JOIN schedule ON schedule.survey = survey.key "
 )
 
+ALWAYS = Schedule()
 PUBLISHING = 0
 """A survey number that no survey has: who holds it publishes alone."""
 
@@ -23,8 +24,10 @@ PUBLISHING = 0
 class SqlSurveys(SqlTransactions):
     """The part of a `Store` that knows what is published."""
 
-    def publish(self, definition: Definition, today: date) -> PublishedSurvey:
-        """Store a definition for good; an open version before it becomes superseded.
+    def publish(
+        self, definition: Definition, today: date, schedule: Schedule = ALWAYS
+    ) -> PublishedSurvey:
+        """Store a definition for good, open as scheduled; an open version before is superseded.
 
         Raises ConflictError when its version is not the next one.
         """
@@ -45,8 +48,10 @@ class SqlSurveys(SqlTransactions):
                 state="open",
                 changed=today,
                 canonical=definition.canonical,
+                schedule=schedule,
             )
             _insert(transaction, published)
+            _schedule(transaction, key, schedule)
             return published
 
     def check_whole(self) -> None:
@@ -70,13 +75,8 @@ class SqlSurveys(SqlTransactions):
 
     def set_schedule(self, survey: int, schedule: Schedule) -> None:
         """Say anew from when to when a version takes reports, and how many."""
-        days = [day.isoformat() if day else "" for day in (schedule.opens, schedule.closes)]
         with self._writing() as transaction:
-            transaction.change("DELETE FROM schedule WHERE survey = ?", [survey])
-            transaction.change(
-                "INSERT INTO schedule (survey, opens, closes, most) VALUES (?, ?, ?, ?)",
-                [survey, *days, schedule.most],
-            )
+            _schedule(transaction, survey, schedule)
 
     def close_survey(self, slug: str, today: date) -> list[PublishedSurvey]:
         """Let no version of a survey take reports any more; returns the versions closed.
@@ -126,6 +126,17 @@ def _insert(transaction: Transaction, survey: PublishedSurvey) -> None:
         ],
     )
     transaction.change("INSERT INTO release (survey, number, n) VALUES (?, 0, 0)", [survey.key])
+
+
+def _schedule(transaction: Transaction, survey: int, schedule: Schedule) -> None:
+    transaction.change("DELETE FROM schedule WHERE survey = ?", [survey])
+    if schedule == ALWAYS:
+        return
+    days = [day.isoformat() if day else "" for day in (schedule.opens, schedule.closes)]
+    transaction.change(
+        "INSERT INTO schedule (survey, opens, closes, most) VALUES (?, ?, ?, ?)",
+        [survey, *days, schedule.most],
+    )
 
 
 def _survey(row: Row) -> PublishedSurvey:

@@ -9,6 +9,7 @@ import atexit
 import logging
 import multiprocessing
 import os
+import re
 import socket
 import sys
 import threading
@@ -70,6 +71,7 @@ def serve(
     server = _server(address, port, workers)
     # These threads wait for a commit most of the time; they do not compete for the cores.
     granian_logger.addFilter(lambda record: "Python threads" not in record.getMessage())
+    granian_logger.addFilter(lambda record: _is_killed(server, record.getMessage()))
     stop = threading.Event()
     releases = threading.Thread(target=ReleaseLoop(store, settings).run, args=[stop])
     ready = threading.Thread(target=_when_ready, args=[address, port, on_ready], daemon=True)
@@ -112,6 +114,18 @@ def _server(address: str, port: int, workers: int) -> AbstractServer[Any]:
         log_access=False,
         log_level=LogLevels.warning,
     )
+
+
+def _is_killed(server: AbstractServer[Any], message: str) -> bool:
+    """Whether a worker said to be killed is there at all; true of every other message.
+
+    Two threads of the server wait for each worker's end. The one that comes second is told of no
+    end, until the first has written it down a moment later, and takes the worker for alive.
+    """
+    if not (said := re.match(r"Killing worker-(\d+) ", message)):
+        return True
+    time.sleep(0.1)
+    return bool(server.wrks[int(said[1]) - 1].is_alive())
 
 
 def worker() -> Flask:

@@ -17,7 +17,7 @@ import {
   saysAnswers,
   totalOddsFactor,
 } from "./report.js";
-import { count, figure, say } from "./words.js";
+import { count, figure, pieces, say } from "./words.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
@@ -80,12 +80,13 @@ export function paragraphs(text, attributes = {}) {
 }
 
 /**
- * @param {string} text  says what the button does
+ * @param {Child | Child[]} text  says what the button does
  * @param {(event: MouseEvent) => void} onPress
  * @param {Attributes} [attributes]
  */
 export function button(text, onPress, attributes = {}) {
-  const made = element("button", { type: "button", class: "button", ...attributes }, text);
+  const said = Array.isArray(text) ? text : [text];
+  const made = element("button", { type: "button", class: "button", ...attributes }, ...said);
   made.addEventListener("click", onPress);
   return made;
 }
@@ -126,6 +127,16 @@ export function surveyText(definition, text) {
  */
 export function surveyElement(tag, definition, text, attributes = {}) {
   return element(tag, { ...attributes, ...surveyText(definition, text) }, text);
+}
+
+/**
+ * A text the researcher wrote, to stand within a sentence of ours.
+ *
+ * @param {Definition} definition
+ * @param {string} text
+ */
+export function quoted(definition, text) {
+  return surveyElement("bdi", definition, text);
 }
 
 /**
@@ -264,21 +275,26 @@ export function startAfreshWhenIdle(window, { canGo, onGone }) {
  * @param {Definition} definition
  * @param {Question} question
  */
-export function frequencySentence({ sampling }, question) {
+export function frequencyParagraph(definition, question) {
   const { type, channel, options } = question;
-  if (!namesOptions(question)) return say("label.everyReport");
+  if (!namesOptions(question)) return element("p", {}, say("label.everyReport"));
   const of = frequencies(question);
-  const [own, other] = options.map(({ label }) => label);
+  const [own, other] = options.map(({ label }) => quoted(definition, label));
   const values = { own, other, ownShare: about(of.own), otherShare: about(of.other) };
   const several = channel.kind === "subset_selection" && channel.d > 1;
-  const sentences = [
-    ...(several ? [say("label.severalNamed", { count: channel.d })] : []),
-    isSampled(channel)
-      ? say("label.frequencyOfSampledTick", { ...values, sampled: channel.sampled, m: channel.m })
-      : say(frequencyKey(type, channel, options.length), values),
-    ...(sampling ? [say("label.ofAsked")] : []),
-  ];
-  return sentences.join(" ");
+  return element(
+    "p",
+    {},
+    ...(several ? [say("label.severalNamed", { count: channel.d }), " "] : []),
+    ...(isSampled(channel)
+      ? pieces("label.frequencyOfSampledTick", {
+          ...values,
+          sampled: channel.sampled,
+          m: channel.m,
+        })
+      : pieces(frequencyKey(type, channel, options.length), values)),
+    ...(definition.sampling ? [" ", say("label.ofAsked")] : []),
+  );
 }
 
 /**
@@ -344,7 +360,7 @@ export function leastProtectedExample(definition) {
     { class: "example" },
     element("p", { class: "quiet" }, alike ? say("start.example") : say("start.least")),
     surveyElement("p", definition, least.text, { class: "asked" }),
-    element("p", {}, frequencySentence(definition, least)),
+    frequencyParagraph(definition, least),
     ...(namesOptions(least) && !bound.linked
       ? []
       : [element("p", { class: "bound" }, boundSentence(bound))]),

@@ -4,9 +4,9 @@
  * A number becomes a grid point here, in integers; what was typed is not kept anywhere.
  */
 
-import { element, surveyElement } from "./dom.js";
+import { element, quoted, surveyElement } from "./dom.js";
 import { isEntered } from "./report.js";
-import { count, say } from "./words.js";
+import { count, figure, pieces, say } from "./words.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
@@ -24,7 +24,7 @@ import { count, say } from "./words.js";
  * @property {(text: string) => void} onProblem  what is wrong at this moment, "" when nothing is
  * @typedef {object} Field
  * @property {HTMLElement[]} content
- * @property {string} hint  how to fill it in, "" when that needs no words
+ * @property {import("./dom.js").Child[]} hint  how to fill it in, none when that needs no words
  * @property {HTMLElement} first
  * @property {HTMLElement | null} entry  an input that its question must label
  * @property {() => string} problem  why what stands there is no answer, "" when it is one or empty
@@ -54,7 +54,7 @@ function radios(filled) {
   }
   return {
     content: [element("div", { class: "choices" }, ...choices.map(({ row }) => row))],
-    hint: "",
+    hint: [],
     first: choices[0].input,
     entry: null,
     problem: () => "",
@@ -87,7 +87,7 @@ function checkboxes(filled) {
   }
   return {
     content: [tickList(choices, together)],
-    hint: most < together ? say("field.upTo", { most }) : say("field.allThatApply"),
+    hint: [most < together ? say("field.upTo", { most }) : say("field.allThatApply")],
     first: choices[0].input,
     entry: null,
     problem,
@@ -129,9 +129,11 @@ function choice({ definition, question, name }, option, type) {
 
 /** @param {Filled} filled @param {Grid} grid @returns {Field} */
 function numberField(filled, grid) {
-  const [low, high] = [decimalAt(grid, 0), decimalAt(grid, grid.points - 1)];
+  const { definition } = filled;
+  const at = (/** @type {number} */ index) => figure(decimalAt(grid, index));
+  const [low, high] = [at(0), at(grid.points - 1)];
   const step = decimalAt({ ...grid, low: 0 }, 1);
-  const isWhole = step === "1" && !low.includes(".");
+  const isWhole = step === "1" && !decimalAt(grid, 0).includes(".");
   // Phones' number pads have no minus sign, and only some have a decimal mark.
   const whole = grid.decimals === 0 ? "numeric" : "decimal";
   const attributes = {
@@ -139,18 +141,19 @@ function numberField(filled, grid) {
     inputmode: grid.low < 0 ? "text" : whole,
     spellcheck: "false",
   };
-  const hints = [
-    say(isWhole ? "field.wholeNumber" : "field.number", {
+  const withUnit = element("bdi", {}, high, " ", quoted(definition, grid.unit));
+  const hint = [
+    ...pieces(isWhole ? "field.wholeNumber" : "field.number", {
       low,
-      high: `${high} ${grid.unit}`.trim(),
+      high: grid.unit ? withUnit : high,
     }),
-    ...(step === "1" ? [] : [say("field.rounded", { step })]),
-    ...([low, high].some((bound) => /^\D?\d{4}/.test(bound)) ? [say("field.thousands")] : []),
+    ...(step === "1" ? [] : [" ", say("field.rounded", { step: figure(step) })]),
+    ...([low, high].some((bound) => /^\D?\d{4}/.test(bound)) ? [" ", say("field.thousands")] : []),
   ];
   return entryField(filled, grid, {
     attributes: { ...attributes, class: "entry" },
-    hint: hints.join(" "),
-    write: (index) => decimalAt(grid, index),
+    hint,
+    write: at,
     read: (input) => locate(grid, input.value),
     isEmpty: (input) => input.value.trim() === "",
     problem: say("field.numberWrong", { low, high }),
@@ -167,7 +170,7 @@ function dateField(filled, grid) {
   const [min, max] = [isoDay(grid, 0), isoDay(grid, grid.points - 1)];
   return entryField(filled, grid, {
     attributes: { type: "date", min, max, class: "entry day" },
-    hint: `${hint}${steps}`,
+    hint: [`${hint}${steps}`],
     write: (index) => isoDay(grid, index),
     read: (input) => locateDay(grid, input.valueAsNumber),
     // Half a date has no value, but it is not nothing.
@@ -180,7 +183,7 @@ function dateField(filled, grid) {
  * @typedef {{index: number, rounded: boolean}} Located  the grid point nearest to an entry
  * @typedef {object} Entry
  * @property {Record<string, string>} attributes
- * @property {string} hint
+ * @property {import("./dom.js").Child[]} hint
  * @property {(index: number) => string} write  a grid point as the input takes it
  * @property {(input: HTMLInputElement) => Located | null} read
  * @property {(input: HTMLInputElement) => boolean} isEmpty
@@ -273,7 +276,7 @@ export function answerTexts({ type, options, grid }, answer, language) {
   if (grid === null || !isEntered(type)) return [options[answer].label];
   if (answer >= grid.points) return [options[answer - grid.points].label];
   if (type === "date") return [dayText(grid, answer, language)];
-  return [`${decimalAt(grid, answer)} ${grid.unit}`.trim()];
+  return [`${figure(decimalAt(grid, answer))} ${grid.unit}`.trim()];
 }
 
 /**

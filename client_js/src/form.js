@@ -7,7 +7,7 @@ import {
   button,
   disclosure,
   element,
-  frequencySentence,
+  frequencyParagraph,
   heading,
   leastProtectedExample,
   listed,
@@ -16,6 +16,7 @@ import {
   paragraphs,
   passage,
   protectionTable,
+  quoted,
   randomStep,
   surveyElement,
   surveyText,
@@ -23,11 +24,12 @@ import {
 } from "./dom.js";
 import { answerTexts, createField } from "./fields.js";
 import { boundIn, bounds, optOutLabel, questions, sampledCounts } from "./report.js";
-import { count, say } from "./words.js";
+import { count, pieces, say } from "./words.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Question} Question
+ * @typedef {import("./dom.js").Child} Child
  * @typedef {import("./dom.js").View} View
  * @typedef {import("./definition.js").Page} Page
  * @typedef {import("./report.js").Answer} Answer
@@ -199,7 +201,7 @@ export function questionView(asked) {
     button(say(asked.fromReview ? "question.toReview" : "question.next"), () => {
       const wrong = fieldsets.filter(({ field }) => field.problem() !== "");
       const gaps = asked.onContinue(new Set(wrong.map(({ question }) => question.id)));
-      showGaps(content, fieldsets, gaps);
+      showGaps(definition, content, fieldsets, gaps);
     }),
     ...passage(definition, "helpline"),
   );
@@ -248,7 +250,7 @@ function isHeadedByQuestion({ pages, at }) {
  * @property {HTMLElement} group
  * @property {HTMLElement} heading
  * @property {import("./fields.js").Field} field
- * @property {(text: string, isWrong: boolean) => void} showError  "" removes it
+ * @property {(text: Child[], isWrong: boolean) => void} showError  none removes it
  */
 
 /**
@@ -264,9 +266,9 @@ function fieldset(asked, question, bound) {
   const attributes = { id: `${name}-q`, tabindex: "-1" };
   const legend = surveyElement(level, definition, question.text, attributes);
   const error = element("p", { class: "error", role: "alert", hidden: "" });
-  const field = filledField(asked, question, (text) => showError(text, text !== ""));
+  const field = filledField(asked, question, (text) => showError(text ? [text] : [], text !== ""));
   const hints = [
-    ...hint(question.help, surveyText(definition, question.help)),
+    ...hint(question.help ? [question.help] : [], surveyText(definition, question.help)),
     // The interface's own words follow the researcher's: they say how, not what.
     ...hint(field.hint, {}),
   ];
@@ -298,9 +300,9 @@ function filledField({ definition, nameOf, orderOf, answerTo, onAnswer }, questi
   });
 }
 
-/** @param {string} text @param {import("./dom.js").Attributes} spoken */
+/** @param {Child[]} text @param {import("./dom.js").Attributes} spoken */
 function hint(text, spoken) {
-  return text === "" ? [] : [element("p", { class: "hint", ...spoken }, text)];
+  return text.length === 0 ? [] : [element("p", { class: "hint", ...spoken }, ...text)];
 }
 
 /**
@@ -311,10 +313,10 @@ function hint(text, spoken) {
  * @param {HTMLElement | null} entry
  */
 function errorShower(group, error, entry) {
-  return (/** @type {string} */ text, /** @type {boolean} */ isWrong) => {
-    error.textContent = text;
-    error.hidden = text === "";
-    group.classList.toggle("has-error", text !== "");
+  return (/** @type {Child[]} */ text, /** @type {boolean} */ isWrong) => {
+    error.replaceChildren(...text);
+    error.hidden = text.length === 0;
+    group.classList.toggle("has-error", !error.hidden);
     entry?.setAttribute("aria-invalid", String(isWrong));
   };
 }
@@ -338,7 +340,7 @@ function describe([group, entry], texts, name) {
 function protection(definition, question, bound) {
   return disclosure(
     say("question.protection"),
-    element("p", {}, frequencySentence(definition, question)),
+    frequencyParagraph(definition, question),
     element("p", {}, boundSentence(bound)),
   );
 }
@@ -346,11 +348,12 @@ function protection(definition, question, bound) {
 /**
  * Say what is missing on a page, on top and beside each field; the list on top takes focus.
  *
+ * @param {Definition} definition
  * @param {HTMLElement} content
  * @param {Fieldset[]} fieldsets
  * @param {Gap[]} gaps
  */
-function showGaps(content, fieldsets, gaps) {
+function showGaps(definition, content, fieldsets, gaps) {
   if (!content.isConnected) return;
   content.querySelector(".error-summary")?.remove();
   const found = fieldsets.map((one) => ({
@@ -358,36 +361,39 @@ function showGaps(content, fieldsets, gaps) {
     gap: gaps.find(({ question }) => question === one.question),
   }));
   for (const { one, gap } of found) {
-    one.showError(gap ? besideField(one, gap) : "", gap?.optOut === "");
+    one.showError(gap ? besideField(definition, one, gap) : [], gap?.optOut === "");
   }
-  const items = found.flatMap(({ one, gap }) => (gap ? [summaryItem(one, gap)] : []));
+  const items = found.flatMap(({ one, gap }) => (gap ? [summaryItem(definition, one, gap)] : []));
   const summary = errorSummary(gaps, items);
   content.querySelector(".top")?.after(summary);
   summary.focus();
 }
 
-/** @param {Fieldset} one @param {Gap} gap */
-function besideField({ field }, { optOut }) {
-  if (field.problem() !== "") return field.problem();
-  if (optOut !== "") return say("question.nudgeHere", { optOut });
-  return say(field.entry ? "question.missingEntryHere" : "question.missingHere");
+/** @param {Definition} definition @param {Fieldset} one @param {Gap} gap */
+function besideField(definition, { field }, { optOut }) {
+  if (field.problem() !== "") return [field.problem()];
+  if (optOut !== "") return pieces("question.nudgeHere", { optOut: quoted(definition, optOut) });
+  return [say(field.entry ? "question.missingEntryHere" : "question.missingHere")];
 }
 
-/** @param {Fieldset} one @param {Gap} gap */
-function inSummary({ field }, { question: { text: question }, optOut }) {
+/** @param {Definition} definition @param {Fieldset} one @param {Gap} gap */
+function inSummary(definition, { field }, { question: { text }, optOut }) {
+  const question = quoted(definition, text);
   const problem = field.problem();
-  if (problem !== "") return say("question.wrong", { question, problem });
-  if (optOut !== "") return say("question.nudge", { question, optOut });
-  return say(field.entry ? "question.missingEntry" : "question.missing", { question });
+  if (problem !== "") return pieces("question.wrong", { question, problem });
+  if (optOut === "") {
+    return pieces(field.entry ? "question.missingEntry" : "question.missing", { question });
+  }
+  return pieces("question.nudge", { question, optOut: quoted(definition, optOut) });
 }
 
-/** @param {Fieldset} one @param {Gap} gap */
-function summaryItem(one, gap) {
+/** @param {Definition} definition @param {Fieldset} one @param {Gap} gap */
+function summaryItem(definition, one, gap) {
   // A button, not a link: following "#..." would overwrite the fragment that names the definition.
   return element(
     "li",
     {},
-    button(inSummary(one, gap), () => one.field.first.focus(), { class: "link" }),
+    button(inSummary(definition, one, gap), () => one.field.first.focus(), { class: "link" }),
   );
 }
 

@@ -297,6 +297,16 @@ export function speak(language, texts) {
  * @param {Record<string, string | number>} [values]
  */
 export function say(key, values = {}) {
+  return pieces(key, values).join("");
+}
+
+/**
+ * The same, in pieces: a value that is an element brings its own language and direction.
+ *
+ * @param {Key} key
+ * @param {Record<string, string | number | Node>} values
+ */
+export function pieces(key, values) {
   const text = spoken.of.get(key);
   if (typeof text !== "string") throw new RangeError(`no text ${key}`);
   return fill(text, values);
@@ -323,7 +333,7 @@ export function count(key, n) {
   const forms = spoken.of.get(key);
   if (!Array.isArray(forms)) throw new RangeError(`no plural forms of ${key}`);
   const form = FORMS[forms.length].indexOf(spoken.plurals.select(n));
-  return fill(forms[form] ?? forms[forms.length - 1], { n: figure(String(n)) });
+  return fill(forms[form] ?? forms[forms.length - 1], { n: figure(String(n)) }).join("");
 }
 
 /**
@@ -335,9 +345,13 @@ export function figure(text) {
   return text.replace(/[,.]/g, (sign) => (sign === "," ? spoken.group : spoken.mark));
 }
 
-/** @param {string} text @param {Record<string, string | number>} values */
+/** @param {string} text @param {Record<string, string | number | Node>} values */
 function fill(text, values) {
-  return text.replace(/\{(\w+)\}/g, (_, name) => isolated(String(values[name])));
+  return text.split(/\{(\w+)\}/).map((piece, i) => {
+    if (i % 2 === 0) return piece;
+    const value = values[piece];
+    return typeof value === "object" ? value.cloneNode(true) : isolated(String(value));
+  });
 }
 
 /** @param {string} value */

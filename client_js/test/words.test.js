@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { count, figure, preferred, say, sayIn, sayOf, speak } from "../src/words.js";
+import { count, figure, pieces, preferred, say, sayIn, sayOf, speak } from "../src/words.js";
 
 const SOURCE = await import("node:fs").then(({ readFileSync }) =>
   readFileSync(new URL("../src/words.js", import.meta.url), "utf8"),
@@ -32,6 +32,14 @@ test("a text is said with its values, each once and as it is", () => {
   speak("en", texts({ "question.page": "Page {at} of {of}", "question.wrong": "{question}!" }));
   assert.equal(say("question.page", { at: 2, of: 5 }), "Page 2 of 5");
   assert.equal(say("question.wrong", { question: "{question} $& <b>" }), "{question} $& <b>!");
+});
+
+test("a value that is an element is filled in as one, anew at each place", () => {
+  const element = { cloneNode: () => ({ copied: true }) };
+  speak("en", texts({ "question.wrong": "“{question}”: {problem}, {question}" }));
+  const said = pieces("question.wrong", { question: element, problem: "no" });
+  assert.deepEqual(said, ["“", { copied: true }, "”: ", "no", ", ", { copied: true }, ""]);
+  assert.notEqual(said[1], said[5]);
 });
 
 test("what runs the other way is kept apart from what is around it", () => {

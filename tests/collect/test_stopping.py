@@ -7,11 +7,13 @@ import json
 import secrets
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from survey.collect.wire import parse
 from survey.questionnaire.definition import report_body
+from survey.serving import _is_killed
 from survey.store import StoredReport
 
 SENDERS = 32
@@ -91,3 +93,21 @@ def test_a_server_stops_without_a_warning_although_a_silent_connection_stays_ope
     assert process.returncode == 0
     for word in ("Killing", "WARNING", "panicked"):
         assert word not in output
+
+
+class Ended:
+    """A worker whose end is written down only a moment after it was waited for."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+
+    def is_alive(self) -> bool:
+        return time.monotonic() < self._until
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(0.01, False), (60, True)])
+def test_only_a_worker_that_is_there_is_said_to_be_killed(seconds, told):
+    server = SimpleNamespace(wrks=[None, Ended(seconds)])
+    said = "Killing worker-2 after it refused to gracefully stop"
+    assert _is_killed(server, said) is told
+    assert _is_killed(server, "something else") is True

@@ -10,14 +10,15 @@ import logging
 import multiprocessing
 import os
 import re
+import signal
 import socket
 import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask
 from granian import Granian
@@ -32,6 +33,9 @@ from survey.collect.release import ReleaseLoop
 from survey.errors import SurveyError
 from survey.settings import Settings
 from survey.store import open_store
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 THREADS = 64
 """Requests that a worker answers at once: so many reports can share a commit."""
@@ -136,7 +140,38 @@ def worker() -> Flask:
     if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_end_with, args=[parent], daemon=True).start()
         atexit.register(_end_now)
-    return create_app()
+    app = create_app()
+    app.wsgi_app = _Parting(app.wsgi_app)  # type: ignore[method-assign]
+    return app
+
+
+class _Parting:
+    """Once this worker is told to stop, the next answer on each connection is its last.
+
+    The server asks its connections to end, but one that is never idle may miss that on a busy
+    machine, and would hold the worker until it is killed.
+    """
+
+    def __init__(self, app: WSGIApplication) -> None:
+        self._app = app
+        self._stops = threading.Event()
+        read, write = os.pipe()
+        os.set_blocking(write, False)
+        # The server's own handlers come later and replace any other; this tells of signals too.
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        threading.Thread(target=self._listen, args=[read], daemon=True).start()
+
+    def _listen(self, read: int) -> None:
+        while not {signal.SIGTERM, signal.SIGINT}.intersection(os.read(read, 16)):
+            pass
+        self._stops.set()
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+            parting = [("Connection", "close")] if self._stops.is_set() else []
+            return start_response(status, [*headers, *parting], *rest)
+
+        return self._app(environ, start)
 
 
 def _end_now() -> None:

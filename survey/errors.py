@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from http import HTTPStatus
 
 
@@ -49,7 +50,11 @@ class ClosedError(SurveyError):
 
 
 class NotOpenError(SurveyError):
-    """The survey takes no reports yet."""
+    """The survey takes no reports yet; `opens` is the day on which it does."""
+
+    def __init__(self, opens: date) -> None:
+        super().__init__(f"this survey opens on {opens}")
+        self.opens = opens
 
 
 class FullError(SurveyError):

@@ -32,7 +32,8 @@ def _refused(error: errors.SurveyError) -> Response:
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         logger.error("an error that no address expects", exc_info=error)
         return _answer(status, DETAILS[status], "InternalServerError")
-    return _answer(status, str(error), type(error).__name__.removesuffix("Error"))
+    more = {"opens": error.opens.isoformat()} if isinstance(error, errors.NotOpenError) else {}
+    return _answer(status, str(error), type(error).__name__.removesuffix("Error"), more)
 
 
 def _http_error(error: HTTPException) -> Response:
@@ -62,13 +63,15 @@ DETAILS: Mapping[HTTPStatus, str] = {
 }
 
 
-def _answer(status: HTTPStatus, detail: str, name: str) -> Response:
+def _answer(
+    status: HTTPStatus, detail: str, name: str, more: Mapping[str, str] | None = None
+) -> Response:
     """An error as problem+json (RFC 9457) for programs, as a page for people."""
     if _wants_page():
         response = Response(_page(status, detail), status)
     else:
         words = "".join(f" {c.lower()}" if c.isupper() else c for c in name).split()
-        response = _problem(status, detail, "-".join(words))
+        response = _problem(status, detail, "-".join(words), more or {})
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         response.headers["Retry-After"] = str(secrets.choice(RETRY_SECONDS))
     return response
@@ -95,13 +98,14 @@ def _wants_page() -> bool:
     return request.path.startswith("/research") or (opened and not request.path.endswith(".json"))
 
 
-def _problem(status: HTTPStatus, detail: str, name: str) -> Response:
+def _problem(status: HTTPStatus, detail: str, name: str, more: Mapping[str, str]) -> Response:
     body = json.dumps(
         {
             "type": f"urn:survey:{name}",
             "title": status.phrase,
             "status": int(status),
             "detail": detail,
+            **more,
         }
     )
     return Response(body, status, mimetype="application/problem+json")

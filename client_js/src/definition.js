@@ -32,8 +32,9 @@ import { fetchDefinition, UnavailableError } from "./transport.js";
  *   untranslated: ReadonlyMap<string, string>}} Definition  `id` is the SHA-256 of its bytes, in
  *   hex; `bucket` is what is kept of the date on which a report is released, nothing when it is
  *   missing; `untranslated`: texts that are in another language than the rest, and in which
- * @typedef {{prefix: string, invitation: string, stratum: string}} Link  what a link carries behind
- *   its "#", each part empty when it does not
+ * @typedef {{prefix: string, invitation: string, stratum: string, isTaken: boolean}} Link  what a
+ *   link carries behind its "#", each part empty when it does not; `isTaken`: the page has taken
+ *   the invitation out before
  * @typedef {"malformed" | "other_definition" | "too_weak" | "damaged_link" | "invitation_needed"
  *   } Reason
  * @typedef {"randomness" | "crypto" | "missing" | "closed" | "not_open" | "full" | "unavailable"
@@ -98,7 +99,9 @@ const THEMES = ["", "blue", "plum", "slate"];
 /** 32 bytes in base64url: the last character carries two zero bits. */
 const TOKEN = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 const MOST_STRATUM = 60;
-const LANGUAGE = /^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/;
+const LANGUAGE = /^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?$/;
+/** As much of a definition's hash as every link carries, or more. */
+const PREFIX = /^([0-9a-f]{16,64})?$/;
 
 /** Of all ways to write an address that reach one survey, the only one that is taken. */
 const ADDRESS = /^\/s\/([a-z0-9]+(?:-[a-z0-9]+)*)\/?$/;
@@ -142,12 +145,15 @@ export function slugOf(pathname) {
 export function readLink(hash) {
   const parts = new URLSearchParams(hash.slice(1));
   const [prefix, invitation, stratum] = ["d", "i", "s"].map((name) => parts.get(name) ?? "");
-  return { prefix, invitation, stratum };
+  return { prefix, invitation, stratum, isTaken: parts.get("i") === "" && stratum === "" };
 }
 
 /** @param {Link} link */
-function checkLink({ invitation, stratum }) {
-  const isWhole = invitation === "" ? stratum === "" : TOKEN.test(invitation);
+function checkLink({ prefix, invitation, stratum, isTaken }) {
+  if (isTaken)
+    throw new DefinitionError("invitation_needed", "the link's invitation was taken out");
+  const isInvited = TOKEN.test(invitation) && prefix !== "";
+  const isWhole = PREFIX.test(prefix) && (invitation ? isInvited : stratum === "");
   if (isWhole && stratum.length <= MOST_STRATUM && !stratum.includes("\0")) return;
   throw new DefinitionError("damaged_link", "the link's invitation is not whole");
 }

@@ -147,7 +147,8 @@ export function quoted(definition, text) {
  * @returns {Child[]}
  */
 export function listed(definition, texts) {
-  return texts.flatMap((text, i) => [...(i ? [", "] : []), surveyElement("b", definition, text)]);
+  const comma = say("language.comma");
+  return texts.flatMap((text, i) => [...(i ? [comma] : []), surveyElement("b", definition, text)]);
 }
 
 /**
@@ -172,8 +173,14 @@ export function createStage(main) {
     /** Say the same in another language; who chose it stays where the choice was made. */
     again() {
       const { content, title } = last();
+      const entered = [...main.querySelectorAll("input")];
       main.replaceChildren(content);
       document.title = title;
+      // What was entered and is no answer, too many ticks or half a number, is nobody's to forget.
+      main.querySelectorAll("input").forEach((input, i) => {
+        if (entered[i]) input.checked = entered[i].checked;
+        if (entered[i]) input.value = entered[i].value;
+      });
     },
     clear() {
       main.replaceChildren();
@@ -192,11 +199,7 @@ export function createStage(main) {
  */
 export function toolbar({ languages, language, onLanguage, onExit }) {
   const chooser = languages.length < 2 ? [] : [languageChooser(languages, language, onLanguage)];
-  const exit = button(say("exit.button"), onExit, {
-    class: "button exit",
-    title: say("exit.hint"),
-  });
-  return [...chooser, exit];
+  return [...chooser, button(say("exit.button"), onExit, { class: "button exit" })];
 }
 
 /**
@@ -222,7 +225,8 @@ function languageChooser(languages, language, onLanguage) {
 
 /** A language by the name that its speakers have for it. @param {string} language */
 function nameOf(language) {
-  const name = new Intl.DisplayNames([language], { type: "language" }).of(language) ?? language;
+  const names = new Intl.DisplayNames([language], { type: "language" });
+  const name = names.of(language) ?? language;
   return name.charAt(0).toLocaleUpperCase(language) + name.slice(1);
 }
 
@@ -240,15 +244,20 @@ const IDLE_SECONDS = { ask: 120, go: 60 };
  * @param {() => void} of.onGone
  */
 export function startAfreshWhenIdle(window, { canGo, onGone }) {
-  const attributes = { class: "idle", role: "alertdialog", "aria-labelledby": "idle-heading" };
+  const attributes = {
+    ...{ class: "idle", role: "alertdialog" },
+    ...{ "aria-labelledby": "idle-heading", "aria-describedby": "idle-text" },
+  };
   const notice = element("dialog", attributes);
   let timer = 0;
 
   function ask() {
+    // A browser without dialogs cannot ask.
+    if (!notice.showModal) return onGone();
     const time = count("count.seconds", IDLE_SECONDS.go);
     notice.replaceChildren(
       element("h2", { id: "idle-heading" }, say("idle.heading")),
-      element("p", {}, say("idle.text", { time })),
+      element("p", { id: "idle-text" }, say("idle.text", { time })),
       button(say("idle.button"), () => notice.close()),
     );
     window.document.body.append(notice);

@@ -123,7 +123,8 @@ function divider() {
  */
 function choice({ definition, question, name }, option, type) {
   const input = element("input", { type, name, autocomplete: "off" });
-  const label = surveyElement("span", definition, question.options[option].label);
+  // The row runs as the page does, its mark on that side; within it the text runs as it must.
+  const label = element("span", {}, quoted(definition, question.options[option].label));
   return { row: element("label", { class: "choice" }, input, label), input, option };
 }
 
@@ -403,7 +404,7 @@ function locateDay({ low, step, points }, milliseconds) {
 /**
  * A grid point as a day of the calendar that date fields use.
  *
- * @param {Grid} grid
+ * @param {Pick<Grid, "low" | "step">} grid
  * @param {number} index
  * @param {string} language
  */
@@ -429,6 +430,17 @@ function localeOf(language) {
   } catch {
     return "en-GB";
   }
+}
+
+/**
+ * A day, as date fields write it, in words.
+ *
+ * @param {string} iso
+ * @param {string} language
+ */
+export function isoDayText(iso, language) {
+  const low = element("input", { type: "date", value: iso }).valueAsNumber / DAY;
+  return dayText({ low, step: 1 }, 0, language);
 }
 
 /** As date fields write it, and written by one. @param {Grid} grid @param {number} index */

@@ -80,6 +80,7 @@ export function startView({ definition, clientHash, link, durable, onStart }) {
     element("p", {}, say("start.sendOnce")),
     ...(definition.bucket ? [element("p", {}, bucketSentence(definition.bucket))] : []),
     element("p", {}, say("start.forgotten")),
+    element("p", {}, element("b", {}, say("exit.button")), ": ", say("exit.hint")),
     element("p", {}, ...admission(link)),
     ...keepingNotice(definition, durable),
     ...passage(definition, "ethics"),
@@ -366,7 +367,9 @@ function showGaps(definition, content, fieldsets, gaps) {
   const items = found.flatMap(({ one, gap }) => (gap ? [summaryItem(definition, one, gap)] : []));
   const summary = errorSummary(gaps, items);
   content.querySelector(".top")?.after(summary);
-  summary.focus();
+  summary.focus({ preventScroll: true });
+  // Of a list longer than the screen, its beginning.
+  summary.scrollIntoView();
 }
 
 /** @param {Definition} definition @param {Fieldset} one @param {Gap} gap */

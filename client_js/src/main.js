@@ -27,7 +27,13 @@ import {
   shuffleOptions,
   stoppingGaps,
 } from "./report.js";
-import { createPause, forgetFiles, sendReport, sendUntilAnswered } from "./transport.js";
+import {
+  createPause,
+  forgetFiles,
+  sendReport,
+  sendUntilAnswered,
+  UnavailableError,
+} from "./transport.js";
 import { pageLanguages, preferred, say, sayIn } from "./words.js";
 
 /**
@@ -46,6 +52,8 @@ const clientHash = document.body.dataset.clientHash ?? "";
 const stage = createStage(/** @type {HTMLElement} */ (document.getElementById("survey")));
 const reload = () => location.reload();
 const link = readLink(location.hash);
+/** Milliseconds until what one tab has stored is known to all. */
+const SETTLING = 100;
 /** Whether a report is on its way, which on a shared device is kept nowhere else. */
 let isWaiting = false;
 
@@ -56,7 +64,8 @@ async function open() {
   sayIn(document, preferred(pageLanguages(document), navigator.languages));
   // At another spelling of the address nothing kept would be found: nothing may be asked there.
   if (slug === "") {
-    stage.show(() => cannotView("missing", reload));
+    showPageTools();
+    stage.show(() => cannotView({ reason: "missing", onTryAgain: reload }));
     return;
   }
   /** @type {{definition: Definition | null, error: unknown}} */
@@ -64,7 +73,7 @@ async function open() {
     (loaded) => ({ definition: loaded, error: null }),
     (failure) => ({ definition: null, error: failure }),
   );
-  const kept = createOutbox(deviceStorage(), slug);
+  const kept = createOutbox(deviceStorage(), slug, definition?.report_bytes);
   // A shared device keeps nothing new; a report that this one has sent before is still the only one.
   const isFresh = definition?.kiosk && kept.read().state === "empty";
   const outbox = isFresh ? createOutbox(null, slug) : kept;
@@ -74,8 +83,10 @@ async function open() {
   // A link that could not be opened yet stays as it is: it may be tried again.
   if (reading || entry.state !== "empty") forgetInvitation();
   if (entry.state !== "empty") delivery.resume(entry, false);
-  else if (!reading) stage.show(() => cannotView(reasonFor(error), reload));
-  else {
+  else if (!reading) {
+    showPageTools();
+    stage.show(() => cannotView(obstacle(error)));
+  } else {
     const onSend = (/** @type {Answers} */ answers, /** @type {Drawn} */ drawn) =>
       report({ answers, drawn, reading }, outbox, delivery);
     begin(createVisit(reading, outbox.durable, onSend), reading);
@@ -85,8 +96,9 @@ async function open() {
 /** The token lets one report in: it must not stay where the next person looks, in the address. */
 function forgetInvitation() {
   if (link.invitation === "" && link.stratum === "") return;
-  const left = link.prefix === "" ? "" : `#d=${link.prefix}`;
-  history.replaceState(null, "", `${location.pathname}${left}`);
+  // What is left says that there was one: a reload must not begin without it.
+  const left = link.prefix === "" ? "" : `d=${link.prefix}&`;
+  history.replaceState(null, "", `${location.pathname}#${left}i=`);
 }
 
 /**
@@ -98,36 +110,58 @@ function forgetInvitation() {
 function createReading(survey) {
   const languages = [survey.language, ...Object.keys(survey.translations)];
   const reading = { definition: survey };
-  const tools = document.getElementById("tools");
-
-  /** @param {string} language */
-  function read(language) {
+  document.documentElement.dataset.theme = survey.theme;
+  showTools(languages, survey, (language) => {
     reading.definition = inLanguage(survey, language);
     sayIn(document, language);
     printFingerprints(survey);
+  });
+  return reading;
+}
+
+/**
+ * The way out, and the choice among these languages, the first of which is the browser's.
+ *
+ * @param {readonly string[]} languages
+ * @param {Pick<Definition, "kiosk" | "exit">} survey
+ * @param {(language: string) => void} read  from now on in this one
+ */
+function showTools(languages, survey, read) {
+  const tools = document.getElementById("tools");
+  const onExit = () => goAway(survey);
+
+  /** @param {string} language */
+  function choose(language) {
     const focused = document.activeElement?.closest("#tools") !== null;
-    tools?.replaceChildren(
-      ...toolbar({ languages, language, onExit: () => goAway(survey), onLanguage: change }),
-    );
+    read(language);
+    const onLanguage = (/** @type {string} */ chosen) => {
+      choose(chosen);
+      stage.again();
+    };
+    tools?.replaceChildren(...toolbar({ languages, language, onExit, onLanguage }));
     if (focused) tools?.querySelector("select")?.focus();
   }
 
-  /** @param {string} language */
-  function change(language) {
-    read(language);
-    stage.again();
-  }
+  choose(preferred(languages, navigator.languages));
+}
 
-  document.documentElement.dataset.theme = survey.theme;
-  read(preferred(languages, navigator.languages));
-  return reading;
+/** What stands above a page whose survey did not come: it speaks what it has words of. */
+function showPageTools() {
+  const survey = { kiosk: false, exit: "" };
+  showTools(pageLanguages(document), survey, (language) => sayIn(document, language));
+}
+
+/** @param {unknown} error */
+function obstacle(error) {
+  const opens = (error instanceof UnavailableError && error.refusal.opens) || "";
+  return { reason: reasonFor(error), opens, onTryAgain: reload };
 }
 
 /**
  * Away at once: the page forgets its answers, and "Back" does not lead here again. A shared device
  * starts afresh instead, unless a report waits that is kept nowhere else; it shows no answer.
  *
- * @param {Definition} survey
+ * @param {Pick<Definition, "kiosk" | "exit">} survey
  */
 function goAway({ kiosk, exit }) {
   if (kiosk && isWaiting) return;
@@ -185,9 +219,9 @@ function report({ answers, drawn, reading }, outbox, delivery) {
     const { entry, made } = outbox.freeze(() =>
       makeReport(definition, answers, uniformBelow, drawBytes(getRandomValues, 16), circumstances),
     );
-    delivery.resume(entry, !made);
+    delivery.begin(entry, made);
   } catch (error) {
-    stage.show(() => cannotView(reasonFor(error), reload, true));
+    stage.show(() => cannotView({ ...obstacle(error), asked: true }));
   } finally {
     uniformBelow.wipe();
   }
@@ -253,7 +287,27 @@ function createDelivery(outbox, reading) {
     }
     const onTryAgain = () => resume(outbox.retry(), earlier);
     const { durable } = outbox;
-    stage.show(() => refusedView({ definition: known(), entry, durable, earlier, onTryAgain }));
+    const onRemove = () => resume(outbox.giveUp(), earlier);
+    stage.show(() =>
+      refusedView({ definition: known(), entry, durable, earlier, onTryAgain, onRemove }),
+    );
+  }
+
+  /**
+   * Another tab may have made a report in the same moment: the one that is kept a little later is
+   * sent, from both.
+   *
+   * @param {Entry} entry
+   * @param {boolean} made  from the answers of this visit
+   */
+  async function begin(entry, made) {
+    stage.show(() => sendingView(known(), !made));
+    isWaiting = true;
+    await new Promise((resolve) => setTimeout(resolve, SETTLING));
+    isWaiting = false;
+    const kept = outbox.read();
+    const isOurs = "body" in kept && "body" in entry && kept.body === entry.body;
+    resume(kept, !(made && isOurs));
   }
 
   /**
@@ -272,7 +326,7 @@ function createDelivery(outbox, reading) {
     }
   }
 
-  return { resume };
+  return { begin, resume };
 }
 
 /**
@@ -314,7 +368,7 @@ function createVisit(reading, durable, onSend) {
     try {
       if (drawn === undefined) ({ drawn, orders } = drawOnce(reading.definition));
     } catch (error) {
-      stage.show(() => cannotView(reasonFor(error), reload));
+      stage.show(() => cannotView(obstacle(error)));
       return;
     }
     goTo(0, 1);
@@ -450,4 +504,9 @@ window.addEventListener("pageshow", (event) => {
   if (event.persisted) reload();
 });
 
-open().catch(() => stage.show(() => cannotView("unexpected", reload)));
+// Another link pasted over this one; a report that is kept nowhere else goes first.
+window.addEventListener("hashchange", () => {
+  if (!isWaiting) reload();
+});
+
+open().catch(() => stage.show(() => cannotView({ reason: "unexpected", onTryAgain: reload })));

@@ -13,6 +13,7 @@ import {
   surveyElement,
   surveyText,
 } from "./dom.js";
+import { isoDayText } from "./fields.js";
 import { questions, readCode, reportCodes, saysAnswers } from "./report.js";
 import { count, figure, say, sayOf } from "./words.js";
 
@@ -39,9 +40,10 @@ const UNREADABLE = Object.freeze({ state: "refused", body: "", status: 0, name: 
  *
  * @param {KeptOnDevice | null} storage  null where the browser denies it, and on shared devices
  * @param {string} slug
+ * @param {number} [room]  characters of a report, for which there must be place
  */
-export function createOutbox(storage, slug) {
-  const shelf = createShelf(storage, `survey-report:${slug}`);
+export function createOutbox(storage, slug, room = 0) {
+  const shelf = createShelf(storage, `survey-report:${slug}`, room);
 
   /** @param {Entry} entry */
   function keep(entry) {
@@ -113,6 +115,17 @@ export function createOutbox(storage, slug) {
     },
 
     /**
+     * Whoever wants no refused report here any more has it removed: the mark stays in its place,
+     * because a server may have kept what it refused.
+     *
+     * @returns {Entry}
+     */
+    giveUp() {
+      const kept = shelf.read();
+      return kept.state === "refused" ? keep({ state: "sent" }) : kept;
+    },
+
+    /**
      * Remove the mark, or what cannot be read; a report that may be sent again is never removed.
      *
      * @returns {Entry}
@@ -134,11 +147,12 @@ export function createOutbox(storage, slug) {
  *
  * @param {KeptOnDevice | null} storage
  * @param {string} key
+ * @param {number} room
  */
-function createShelf(storage, key) {
+function createShelf(storage, key, room) {
   /** @type {Entry} */
   let held = EMPTY;
-  let durable = canKeep(storage);
+  let durable = canKeep(storage, room);
 
   return {
     get durable() {
@@ -166,11 +180,17 @@ function createShelf(storage, key) {
   };
 }
 
-/** Try it with a word that says nothing and is gone at once. @param {KeptOnDevice | null} storage */
-function canKeep(storage) {
+/**
+ * Try it with something that says nothing and is gone at once, as long as an entry can be.
+ *
+ * @param {KeptOnDevice | null} storage
+ * @param {number} room
+ */
+function canKeep(storage, room) {
   const probe = "survey-probe";
-  attempt(() => storage?.setItem(probe, probe));
-  const isKept = attempt(() => storage?.getItem(probe)) === probe;
+  const filling = probe.padEnd(2 * room, "x");
+  attempt(() => storage?.setItem(probe, filling));
+  const isKept = attempt(() => storage?.getItem(probe)) === filling;
   attempt(() => storage?.removeItem(probe));
   return isKept;
 }
@@ -226,7 +246,8 @@ function view(name, title, definition, ...children) {
     ? [surveyElement("p", definition, definition.title, { class: "quiet" })]
     : [];
   const content = element("div", { class: `view ${name}` }, ...survey, heading(title), ...children);
-  return { content, title: definition ? `${title} – ${definition.title}` : title };
+  // Browsers keep titles in their history: one that told the state would tell who took part.
+  return { content, title: definition?.title ?? document.title };
 }
 
 /** @param {string} text @param {string} [name] */
@@ -296,9 +317,7 @@ export function waitingView({ definition, durable, earlier, onTryNow }) {
 export function sentView({ definition, body, durable, earlier, onRemove, onNext }) {
   const { thanks } = definition ?? { thanks: "" };
   const written = paragraphs(thanks, surveyText(definition, thanks));
-  const left = definition?.kiosk
-    ? handOver(onNext)
-    : markNotice(say("mark.afterSending"), durable, onRemove);
+  const left = definition?.kiosk ? handOver(onNext) : markNotice(durable, onRemove);
   return view(
     "sent",
     say("sent.heading"),
@@ -328,13 +347,15 @@ function handOver(onNext) {
 /**
  * What is said of the mark, and the way to remove it: only where there is one that stays.
  *
- * @param {string} text
  * @param {boolean} durable
  * @param {() => void} onRemove
  */
-function markNotice(text, durable, onRemove) {
+function markNotice(durable, onRemove) {
   if (!durable) return [paragraph(say("mark.keepsNothing"), "notice")];
-  return [paragraph(text), button(say("mark.remove"), onRemove, { class: "button second" })];
+  return [
+    paragraph(say("mark.text")),
+    button(say("mark.remove"), onRemove, { class: "button second" }),
+  ];
 }
 
 /**
@@ -350,7 +371,7 @@ export function markView({ definition, durable, earlier, onRemove }) {
     say("mark.heading"),
     definition,
     ...earlierNotice(earlier),
-    ...markNotice(say("mark.text"), durable, onRemove),
+    ...markNotice(durable, onRemove),
   );
 }
 
@@ -366,8 +387,9 @@ export function removedView(definition) {
  * @param {boolean} of.durable
  * @param {boolean} of.earlier
  * @param {() => void} of.onTryAgain
+ * @param {() => void} of.onRemove
  */
-export function refusedView({ definition, entry, durable, earlier, onTryAgain }) {
+export function refusedView({ definition, entry, durable, earlier, onTryAgain, onRemove }) {
   const { body, status, name, detail } = entry;
   const own = element("q", { dir: "auto", lang: "en" }, detail);
   const warning = isReplaced(definition) ? "refused.warning" : "refused.warningByChance";
@@ -378,8 +400,9 @@ export function refusedView({ definition, entry, durable, earlier, onTryAgain })
     ...earlierNotice(earlier),
     paragraph(because(status, name), "notice"),
     ...(detail ? [element("p", {}, `${say("refused.detail")} `, own)] : []),
-    paragraph(say(durable ? "refused.kept" : "refused.keptHere")),
+    paragraph(`${say(durable ? "refused.kept" : "refused.keptHere")} ${say("waiting.same")}`),
     button(say("refused.again"), onTryAgain),
+    ...(durable ? [button(say("mark.remove"), onRemove, { class: "button second" })] : []),
     disclosure(say("refused.what"), ...whatWasSent(definition, body, say(warning))),
     ...around(definition),
   );
@@ -417,17 +440,20 @@ export function damagedView(definition, onRemove) {
 const FINAL = ["closed", "full"];
 
 /**
- * @param {import("./definition.js").Obstacle} reason
- * @param {() => void} onTryAgain
- * @param {boolean} [asked]  whether answers had been given
+ * @param {object} of
+ * @param {import("./definition.js").Obstacle} of.reason
+ * @param {string} [of.opens]  the day on which it will be none, as in 2026-01-31, "" for no such day
+ * @param {() => void} of.onTryAgain
+ * @param {boolean} [of.asked]  whether answers had been given
  */
-export function cannotView(reason, onTryAgain, asked = false) {
+export function cannotView({ reason, opens, onTryAgain, asked = false }) {
   const isFinal = FINAL.includes(reason);
+  const day = opens ? isoDayText(opens, document.documentElement.lang) : "";
   return view(
     "cannot",
     say(isFinal ? "cannot.headingClosed" : "cannot.heading"),
     null,
-    paragraph(say(`cannot.${reason}`), "notice"),
+    paragraph(say(`cannot.${reason}`, { day }), "notice"),
     paragraph(say(asked ? "cannot.nothingSent" : "cannot.nothing")),
     ...(isFinal ? [] : [button(say("refused.again"), onTryAgain)]),
   );

@@ -3,8 +3,8 @@
  */
 
 /**
- * @typedef {{status: number, name: string, detail: string}} Refusal  `name`: which of the server's
- *   refusals it is, "" when that is not said
+ * @typedef {{status: number, name: string, detail: string, opens?: string}} Refusal  `name`: which
+ *   of the server's refusals it is, "" when that is not said; `opens`: the day when it will not be
  * @typedef {{outcome: "accepted"}
  *   | {outcome: "refused"} & Refusal
  *   | {outcome: "later", seconds: number, reason: "network" | "busy" | "many"}} Outcome
@@ -19,6 +19,7 @@ const LONGEST_DETAIL = 500;
 const TOO_MANY = 429;
 /** Refusals of the moment, not of the report: timeout, too early, too many requests. */
 const PASSING = [408, 425, TOO_MANY];
+const DAY = /^\d{4}-\d\d-\d\d$/;
 const NAMED = /^urn:survey:([a-z-]{1,40})$/;
 
 /** @type {Later} */
@@ -133,12 +134,13 @@ async function readOutcome(response) {
 async function readRefusal(response) {
   const { status } = response;
   try {
-    const { type, detail } = await response.json();
+    const { type, detail, opens } = await response.json();
     const [, name = ""] = NAMED.exec(String(type)) ?? [];
     return {
       status,
       name,
       detail: typeof detail === "string" ? detail.slice(0, LONGEST_DETAIL) : "",
+      ...(DAY.test(opens) ? { opens } : {}),
     };
   } catch {
     return { status, name: "", detail: "" };

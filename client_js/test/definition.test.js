@@ -519,9 +519,12 @@ test("a definition served under another name is refused: it would get a second r
 });
 
 test("a link carries the definition's hash, an invitation and the stratum it is good for", () => {
-  const link = readLink(`#d=ab&i=${TOKEN}&s=K%C3%B6ln%20%26%20Bonn`);
-  assert.deepEqual(link, { prefix: "ab", invitation: TOKEN, stratum: "Köln & Bonn" });
-  assert.deepEqual(readLink(""), { prefix: "", invitation: "", stratum: "" });
+  const link = readLink(`#d=ab&s=K%C3%B6ln%20%26%20Bonn&i=${TOKEN}`);
+  const whole = { prefix: "ab", invitation: TOKEN, stratum: "Köln & Bonn", isTaken: false };
+  assert.deepEqual(link, whole);
+  const none = { prefix: "", invitation: "", stratum: "", isTaken: false };
+  assert.deepEqual(readLink(""), none);
+  assert.deepEqual(readLink("#i="), { ...none, isTaken: true });
 });
 
 for (const hash of [
@@ -532,6 +535,9 @@ for (const hash of [
   "s=north",
   `i=${TOKEN}&s=${"n".repeat(61)}`,
   `i=${TOKEN}&s=a%00b`,
+  "d=0123456789abcde",
+  "d=0123456789abcdef.",
+  `d=0123456789ABCDEF&i=${TOKEN}`,
 ]) {
   test(`a damaged link is told and nothing is requested: ${hash}`, async () => {
     const window = browser({ fetch: () => assert.fail("requested") });
@@ -540,12 +546,28 @@ for (const hash of [
   });
 }
 
+test("wherever a personal link with a stratum is cut, it is not taken for another", async () => {
+  const link = `#s=Night%20shift&i=${TOKEN}&d=${"0".repeat(16)}`;
+  const window = browser({ fetch: () => assert.fail("requested") });
+  for (let end = "#s=N".length; end < link.length; end += 1) {
+    const loaded = loadDefinition(window, "workplace", readLink(link.slice(0, end)), fill);
+    await assert.rejects(loaded, (error) => error instanceof DefinitionError, `${end}`);
+  }
+});
+
+test("a reload after the invitation was taken out asks for the link again", async () => {
+  const window = browser({ fetch: () => assert.fail("requested") });
+  const loaded = loadDefinition(window, "workplace", readLink(`#d=${"0".repeat(16)}&i=`), fill);
+  await assert.rejects(loaded, refused("invitation_needed"));
+});
+
 test("a survey for the invited asks nobody without an invitation", async () => {
   const bytes = bytesOf({ ...GOOD, access: "invitation" });
   const window = browser({ fetch: async () => new Response(bytes) });
   const open = (hash) => loadDefinition(window, "workplace", readLink(hash), fill);
   await assert.rejects(open(""), refused("invitation_needed"));
-  assert.equal((await open(`#i=${TOKEN}`)).access, "invitation");
+  const prefix = sha256(bytes).slice(0, 16);
+  assert.equal((await open(`#i=${TOKEN}&d=${prefix}`)).access, "invitation");
 });
 
 const QUESTION = { text: "¿Le presionaron?", help: "", unit: "", options: ["Nunca", "", "", ""] };

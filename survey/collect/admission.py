@@ -21,7 +21,7 @@ def refusal(store: Store, survey: PublishedSurvey, today: date) -> SurveyError |
     if survey.state == "closed" or (schedule.closes and today > schedule.closes):
         return ClosedError("this survey is closed and takes no more reports")
     if schedule.opens and today < schedule.opens:
-        return NotOpenError(f"this survey opens on {schedule.opens}")
+        return NotOpenError(schedule.opens)
     if schedule.most and taken(store, survey) >= schedule.most:
         return FullError(f"this survey has the {schedule.most:,} reports that it takes")
     return None

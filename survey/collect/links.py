@@ -20,9 +20,10 @@ def respondent_link(
 
     With a token it is good for one report, of the stratum for which the token was issued.
     """
-    link = f"{public_url.rstrip('/')}/s/{survey.slug}#d={survey.sha256[:HASH_IN_LINK]}"
-    link += f"&i={token}" if token else ""
-    return link + (f"&s={quote(stratum, safe='')}" if stratum else "")
+    parts = {"s": quote(stratum, safe=""), "i": token, "d": survey.sha256[:HASH_IN_LINK]}
+    # The hash comes last: wherever the end of a personal link is cut off, its page sees that.
+    carried = "&".join(f"{name}={value}" for name, value in parts.items() if value)
+    return f"{public_url.rstrip('/')}/s/{survey.slug}#{carried}"
 
 
 def write_qr_code(link: str, file: Path) -> None:

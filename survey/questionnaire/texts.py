@@ -49,7 +49,11 @@ Line = Annotated[Text, StringConstraints(min_length=1, max_length=300, pattern=r
 Passage = Annotated[Text, StringConstraints(max_length=10_000)]
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)]
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=60)]
-Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
+Language = Annotated[
+    # Language, script, region: a browser refuses a tag that is not well-formed.
+    str,
+    StringConstraints(pattern=r"^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?$"),
+]
 
 
 class Frozen(BaseModel):

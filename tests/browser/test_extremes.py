@@ -96,7 +96,7 @@ def test_options_that_run_in_both_directions_each_run_in_their_own(site, device)
     )
     page = device.open(site.link(survey))
     press(page, "Start")
-    labels = page.locator("label.choice span")
+    labels = page.locator("label.choice bdi")
     expect(labels).to_have_count(3)
     directions = labels.evaluate_all("all => all.map((one) => getComputedStyle(one).direction)")
     assert directions == ["rtl", "ltr", "ltr"]

@@ -147,7 +147,7 @@ def test_payloads_in_every_text_of_a_survey_are_shown_as_text_to_respondents(sit
     press(page, "Send my report")
     wait_sent(page)
     page.get_by_text("What was sent").tap()
-    assert page.title().startswith("Your report was sent – <script>alert(1)</script>")
+    assert page.title().startswith("<script>alert(1)</script>")
     assert_harmless(device, site, page)
 
 

@@ -60,8 +60,10 @@ def test_a_report_that_waits_is_kept_on_the_page_alone_and_it_says_so(site, surv
 
 def test_answers_of_somebody_who_went_away_are_forgotten(site, survey, device):
     page = device.context.new_page()
-    page.clock.install()
+    page.clock.install(time="2026-11-21T00:00:00Z")
     page.goto(site.link(survey))
+    heading(page, "A small survey")
+    page.clock.pause_at("2026-11-21T00:01:30Z")
     press(page, "Start")
     choose(page, "Yes")
     page.clock.run_for(121_000)
@@ -78,6 +80,21 @@ def test_answers_of_somebody_who_went_away_are_forgotten(site, survey, device):
     press(page, "Start")
     assert page.locator("input:checked").count() == 0
     assert device.posts == []
+
+
+def test_a_browser_without_dialogs_forgets_without_asking(site, survey, device):
+    page = device.context.new_page()
+    page.add_init_script("delete HTMLDialogElement.prototype.showModal")
+    page.clock.install(time="2026-11-21T00:00:00Z")
+    page.goto(site.link(survey))
+    heading(page, "A small survey")
+    page.clock.pause_at("2026-11-21T00:01:30Z")
+    press(page, "Start")
+    choose(page, "Yes")
+    page.clock.run_for(121_000)
+    heading(page, "A small survey")
+    press(page, "Start")
+    assert page.locator("input:checked").count() == 0
 
 
 def test_somebody_who_goes_on_is_not_asked(site, survey, device):

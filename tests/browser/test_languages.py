@@ -96,6 +96,55 @@ def test_answers_stay_when_the_language_is_changed_on_the_way(site, survey, devi
 
 
 @pytest.mark.security
+def test_what_is_entered_and_is_no_answer_stays_when_the_language_is_changed(site, device):
+    survey = site.publish(
+        NIGHTS.replace(
+            '[[pages]]\n[[pages.questions]]\nid = "slept"',
+            '[[pages]]\n[[pages.questions]]\nid = "hours"\ntype = "number"\ntext = "Hours?"\n'
+            'low = 0\nhigh = 9\n[[pages.questions]]\nid = "places"\ntype = "multiple_choice"\n'
+            'text = "Places?"\nmax_ticks = 1\noptions = [{ id = "a", label = "A" }, '
+            '{ id = "b", label = "B" }]\n[[pages.questions]]\nid = "slept"',
+        )
+    )
+    page = device.open(site.link(survey))
+    press(page, "Start")
+    page.locator("input.entry").fill("9x")
+    choose(page, "A")
+    choose(page, "B")
+    read_in(page, "es")
+    expect(page.locator("input.entry")).to_have_value("9x")
+    expect(page.locator("input:checked")).to_have_count(2)
+
+
+def test_a_page_that_cannot_start_has_the_way_out_and_the_languages(site, survey, new_device):
+    page = new_device(locale="ar").open(f"{site.link(survey)[:-1]}")
+    heading(page, say("ar", "cannot.heading"))
+    read_in(page, "en")
+    heading(page, "This survey cannot start")
+    press(page, "Leave now")
+    page.wait_for_url("about:blank")
+
+
+@pytest.mark.parametrize("language", ["en", "ar"])
+def test_a_label_of_another_direction_never_runs_under_its_mark(site, new_device, language):
+    label = {"en": "إجابة طويلة جدًا " * 8, "ar": "A very long answer in English " * 6}[language]
+    survey = site.publish(NIGHTS.replace('label = "There"', f'label = "{label.strip()}"'))
+    page = new_device(locale=language).open(site.link(survey))
+    press(page, say(language, "start.button"))
+    choose(page, say(language, "option.yes"))
+    press(page, say(language, "question.next"))
+    boxes = page.evaluate("""() => [...document.querySelectorAll("label.choice")].map((row) => {
+        const text = document.createRange();
+        text.selectNodeContents(row.querySelector("span"));
+        const mark = row.querySelector("input").getBoundingClientRect();
+        return [...text.getClientRects()].some((line) => line.width > 0
+            && line.left < mark.right && mark.left < line.right
+            && line.top < mark.bottom && mark.top < line.bottom);
+    })""")
+    assert boxes == [False] * len(boxes)
+    assert len(boxes) == 2
+
+
 def test_the_choice_of_a_language_asks_the_server_for_nothing_and_is_kept_nowhere(
     site, survey, device
 ):

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from survey.collect.invitations import issue, new_tokens
 from survey.collect.links import respondent_link
-from tests.browser.respondent import answer_and_send, heading, press, wait_sent
+from tests.browser.respondent import answer_and_send, heading, kept, press, wait_sent
 from tests.conftest import SMALL, long_unless
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
@@ -18,8 +18,8 @@ DAMAGES = {
     "cut": lambda link: link[:-1],
     "longer": lambda link: f"{link}A",
     "script": lambda link: link.replace("&i=", "&i=<script>alert(1)</script>"),
-    "long stratum": lambda link: f"{link}&s={'n' * 61}",
-    "stratum alone": lambda link: link.partition("&i=")[0] + "&s=north",
+    "long stratum": lambda link: link.replace("#s=", f"#s={'n' * 61}"),
+    "stratum alone": lambda link: link.partition("&i=")[0],
 }
 INVITED = f'access = "invitation"\n{SMALL}'
 
@@ -52,13 +52,14 @@ def test_the_token_leaves_the_address_and_the_history_and_is_in_no_url(site, dev
     token = link.partition("&i=")[2].partition("&")[0]
     page = device.open(link)
     heading(page, "A small survey")
-    assert page.url == site.link(survey)
+    assert page.url == f"{site.link(survey)}&i="
     assert page.evaluate("history.length") == 2  # the new tab's empty page, and this one
     answer_and_send(page)
     wait_sent(page)
     page.go_back()
     page.go_forward()
     assert token not in page.url
+    assert "North" not in page.url
     assert all(token not in request.url for request in device.requests)
     # A request the browser broke off is told with an empty one.
     assert not any(request.all_headers().get("referer") for request in device.requests)
@@ -87,7 +88,7 @@ def test_a_link_that_was_used_is_refused_by_name_and_the_report_kept(site, new_d
 
 @pytest.mark.parametrize("damage", long_unless(["cut", "script"], DAMAGES))
 def test_a_damaged_link_is_told_and_nothing_is_asked(site, device, damage):
-    page = device.open(DAMAGES[damage](invited(site, site.publish(INVITED))))
+    page = device.open(DAMAGES[damage](invited(site, site.publish(INVITED), "north")))
     heading(page, "This survey cannot start")
     expect(page.locator(".notice")).to_contain_text("Your link is damaged")
     assert page.locator("input").count() == 0
@@ -100,7 +101,7 @@ def test_a_survey_for_the_invited_says_so_to_who_comes_without_a_link(site, devi
     survey = site.publish(INVITED)
     page = device.open(site.link(survey))
     heading(page, "This survey cannot start")
-    expect(page.locator(".notice")).to_contain_text("opens only with a personal link")
+    expect(page.locator(".notice")).to_contain_text("opens with your personal link")
     assert device.posts == []
 
 
@@ -116,6 +117,41 @@ def test_a_link_that_could_not_be_opened_offline_can_be_tried_again(site, device
     answer_and_send(page)
     wait_sent(page)
     assert site.store.waiting(survey.key) == 1
+
+
+def test_another_link_pasted_over_a_damaged_one_opens(site, device):
+    link = invited(site, site.publish(INVITED))
+    page = device.open(link[:-3])
+    heading(page, "This survey cannot start")
+    page.evaluate("(link) => location.assign(link)", link)
+    heading(page, "A small survey")
+    expect(page.get_by_text("Your link is good for one report.")).to_be_visible()
+
+
+def test_a_reload_of_a_personal_link_never_goes_on_without_it(site, device):
+    page = device.open(invited(site, site.publish(), "north"))
+    heading(page, "A small survey")
+    page.reload()
+    heading(page, "This survey cannot start")
+    expect(page.locator(".notice")).to_contain_text("Open the one you were sent again")
+
+
+def test_a_refused_report_is_removed_when_asked_and_leaves_the_mark(site, new_device):
+    survey = site.publish(INVITED)
+    link = invited(site, survey)
+    answer_and_send(new_device().open(link))
+    device = new_device()
+    page = device.open(link)
+    answer_and_send(page)
+    heading(page, "Your report was not accepted")
+    press(page, "Remove the trace from this device")
+    heading(page, "A report was already sent from this device")
+    assert list(kept(page).values()) == ['{"state":"sent"}']
+    press(page, "Remove the trace from this device")
+    heading(page, "The trace was removed")
+    assert kept(page) == {}
+    page = device.open(invited(site, survey))
+    heading(page, "A small survey")
 
 
 def test_a_report_that_waits_keeps_its_invitation_over_a_reload(site, device):

@@ -7,7 +7,7 @@ import re
 from itertools import cycle, product
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from survey.collect.publication import close
 from tests.browser.respondent import (
@@ -152,6 +152,8 @@ def test_waits_grow_and_obey_retry_after_up_to_ten_minutes(site, device):
     answer(page, ["No", "Once"])
     page.clock.pause_at("2026-11-21T01:00:00Z")
     press(page, "Send my report")
+    heading(page, "Sending your report")
+    page.clock.run_for(1000)
     status = page.get_by_role("status")
     for seconds in (2, 5, 10, 20, 30, 30):
         expect(status).to_contain_text(f"Next try in {seconds} seconds.")
@@ -183,6 +185,33 @@ def test_a_second_tab_that_was_open_before_never_makes_a_second_report(site, dev
     expect(second.locator(".notice")).to_contain_text("answers you gave just now were not used")
     assert len(device.bodies) == 2
     assert len(set(device.bodies)) == 1
+
+
+def test_two_tabs_that_send_in_the_same_moment_send_one_report(site, device):
+    survey = site.publish()
+    tabs = [device.open(site.link(survey)) for _ in range(2)]
+    for tab, label in zip(tabs, ("Yes", "No"), strict=True):
+        tab.bring_to_front()
+        answer(tab, [label, "Never"])
+    at_once = """() => new Promise((resolve) => {
+        const begin = Math.ceil((Date.now() + 300) / 1000) * 1000;
+        while (Date.now() < begin) {}
+        document.querySelector(".review > .button").click();
+        resolve();
+    })"""
+    for tab in tabs:
+        tab.evaluate(f"() => setTimeout({at_once}, 0)")
+    for tab in tabs:
+        tab.bring_to_front()
+        wait_sent_or_marked(tab)
+    assert len(set(device.bodies)) == 1
+    assert site.store.waiting(survey.key) == 1
+
+
+def wait_sent_or_marked(page: Page) -> None:
+    """Until this tab knows that a report was sent, by itself or by another."""
+    told = re.compile("Your report was sent|A report was already sent from this device")
+    expect(page.get_by_role("heading", level=1)).to_have_text(told)
 
 
 @pytest.mark.parametrize("status", long_unless([409], REFUSALS))

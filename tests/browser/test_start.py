@@ -116,7 +116,7 @@ def test_leaving_goes_where_the_survey_says(site, device):
         (
             Schedule(opens=TODAY.replace(year=2090)),
             "This survey cannot start",
-            "has not opened yet",
+            "It opens on 21 November 2090.",
         ),
         (
             Schedule(closes=TODAY.replace(year=2020)),

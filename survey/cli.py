@@ -110,7 +110,12 @@ def publish(file: Path, opens: datetime | None, closes: datetime | None, most: i
     survey = publish_survey(store, written, _today(), schedule)
     click.echo(f"published {survey.slug} version {survey.version}")
     click.echo(f"definition {survey.sha256}\npage code  {Client.find().sha256}")
-    click.echo(respondent_link(survey, settings.public_url))
+    if survey.definition.access == "invitation":
+        click.echo(f"make its personal links with survey invite {survey.slug}")
+    else:
+        click.echo(respondent_link(survey, settings.public_url))
+    if survey.version > 1:
+        click.echo("links and invitations of the version before lead nowhere any more", err=True)
 
 
 @main.command()

@@ -28,6 +28,10 @@ PATH = click.Path(path_type=Path)
 def link(slug: str, qr: Path | None) -> None:
     """Print the open link of SLUG, which is not limited to one report per person."""
     survey = _taking_reports(configured_store(), slug)
+    if survey.definition.access == "invitation":
+        raise SurveyError(
+            f"{slug} takes reports from personal links only: make them with survey invite {slug}"
+        )
     address = respondent_link(survey, _public_url())
     if qr:
         _refuse_existing(qr)
@@ -48,9 +52,8 @@ def invite(slug: str, count: int, stratum: str, csv_file: Path | None, qr: Path 
     survey = _taking_reports(store, slug)
     stratum = checked_stratum(store, survey, stratum, count)
     tokens = new_tokens(count)
-    links = [
-        respondent_link(survey, _public_url(), token=token, stratum=stratum) for token in tokens
-    ]
+    public_url = _public_url()
+    links = [respondent_link(survey, public_url, token=token, stratum=stratum) for token in tokens]
     # On the disk before they are good for anything: no invitation is issued that nobody has.
     with _written(links, stratum, csv_file, qr):
         issue(store, survey, stratum, tokens)
@@ -68,7 +71,10 @@ def _taking_reports(store: Store, slug: str) -> PublishedSurvey:
 
 
 def _public_url() -> str:
-    return Settings.from_environment(os.environ).public_url
+    settings = Settings.from_environment(os.environ)
+    if settings.opens_here_only:
+        click.echo("these links open on this machine only: set SURVEY_PUBLIC_URL", err=True)
+    return settings.public_url
 
 
 @contextmanager

@@ -59,6 +59,11 @@ class Settings:
         """Whether researchers reach the instance by https."""
         return self.public_url.startswith("https://")
 
+    @property
+    def opens_here_only(self) -> bool:
+        """Whether the address people open is one of this machine alone."""
+        return is_loopback(urlsplit(self.public_url).hostname or "")
+
     def with_real_secret(self) -> Settings:
         """These settings, for something that signs sessions: a weak secret is refused."""
         _check_secret(self.secret)

@@ -143,6 +143,29 @@ def test_the_open_link_is_printed_and_drawn(small, run, tmp_path):
 
 
 @pytest.mark.security
+def test_no_open_link_is_printed_of_a_survey_for_the_invited(run, store, tmp_path):
+    (tmp_path / "s.toml").write_text(INVITED_ONLY, encoding="utf-8")
+    published = run("publish", "s.toml")
+    assert "survey invite small" in published.stdout
+    assert "#d=" not in published.stdout
+    refused = run("link", "small")
+    assert refused.exit_code == 1
+    assert "survey invite small" in refused.stderr
+
+
+def test_who_makes_links_is_told_when_they_open_here_only(small, run, monkeypatch):
+    assert "SURVEY_PUBLIC_URL" in run("link", "small").stderr
+    monkeypatch.setenv("SURVEY_PUBLIC_URL", "https://survey.example")
+    assert run("link", "small").stderr == ""
+
+
+def test_who_publishes_again_is_told_what_becomes_of_links(run, store, tmp_path):
+    (tmp_path / "s.toml").write_text(SMALL, encoding="utf-8")
+    assert "lead nowhere" not in run("publish", "s.toml").stderr
+    (tmp_path / "s.toml").write_text(INVITED_ONLY, encoding="utf-8")
+    assert "lead nowhere" in run("publish", "s.toml").stderr
+
+
 def test_a_survey_for_the_invited_takes_no_report_without_an_invitation(store):
     survey = publish(store, load(INVITED_ONLY.encode(), "s.toml", Caps()), TODAY)
     intake = Intake(store)

@@ -27,6 +27,7 @@ from survey.mechanism import (
 from survey.mechanism.noise import geometric
 from survey.mechanism.shapes import Explicit
 from survey.mechanism.simulate import population
+from tests.conftest import long_unless
 
 Z = float(ndtri(0.975))
 
@@ -185,7 +186,7 @@ def covered_parts(draw, truth, rounds=400):
     return covered / rounds
 
 
-@pytest.mark.parametrize("kind", SHARES)
+@pytest.mark.parametrize("kind", long_unless([*SHARES][::3], SHARES))
 def test_every_channel_covers_and_its_error_is_its_spread(kind):
     channel, shares = SHARES[kind]
     silent = [len(shares) - 1] if "two" not in kind else [len(shares) - 2, len(shares) - 1]
@@ -198,7 +199,7 @@ def test_every_channel_covers_and_its_error_is_its_spread(kind):
     assert np.all(covered >= 0.91), covered
 
 
-@pytest.mark.parametrize("sampled", [5, 3, 1])
+@pytest.mark.parametrize("sampled", long_unless([3], [5, 3, 1]))
 def test_bits_cover_with_all_or_some_options_asked(sampled):
     channel = BitVector(5, 2, 4, 1, alone=2, sampled=sampled)
     ticks = [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1]]

@@ -146,7 +146,11 @@ def test_errors_are_calibrated_and_intervals_cover():
 
 @pytest.mark.parametrize("epsilon", long_unless([8], [0.5, 2, 8]))
 @pytest.mark.parametrize(
-    "shares", [[[0.02, 0.98]], [[0, 1], [0.3, 0.7]], [[0, 0.01, 0.09, 0.9], [0.3, 0.3, 0.3, 0.1]]]
+    "shares",
+    long_unless(
+        [[[0.02, 0.98]]],
+        [[[0.02, 0.98]], [[0, 1], [0.3, 0.7]], [[0, 0.01, 0.09, 0.9], [0.3, 0.3, 0.3, 0.1]]],
+    ),
 )
 def test_rare_shares_from_reports_are_covered_and_not_drawn_to_the_smallest_errors(epsilon, shares):
     rng, rounds, n = np.random.default_rng(12), 300, 100

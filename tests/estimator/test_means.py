@@ -34,7 +34,13 @@ DESIGNS = {
     "gaussian": lambda no_answers: gaussian(K, 6, no_answers),
     "generalized randomized response": lambda no_answers: from_epsilon(K + no_answers, 3),
 }
-designs = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
+designs = pytest.mark.parametrize(
+    "design",
+    [
+        pytest.param(made, id=name, marks=() if i % 2 else pytest.mark.long)
+        for i, (name, made) in enumerate(DESIGNS.items())
+    ],
+)
 ANSWERED = ("one bit", "hybrid", "square wave", "geometric")
 """The designs whose means of those who answered are simulated in every run."""
 
@@ -152,7 +158,7 @@ def test_means_cover_with_little_noise_and_a_few_people_at_the_other_end(made, n
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "2", "4"])
-@pytest.mark.parametrize("n", [50, 100, 400])
+@pytest.mark.parametrize("n", long_unless([50, 100], [50, 100, 400]))
 def test_one_bit_covers_at_every_mean_by_enumeration_of_every_outcome(epsilon, n):
     channel = one_bit(K, epsilon)
     results = [mean([n - ones, ones], channel, X.tolist()) for ones in range(n + 1)]

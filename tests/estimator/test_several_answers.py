@@ -10,6 +10,7 @@ import pytest
 from survey.errors import ChannelError, CountsError
 from survey.estimator import Proportions, proportions, subset_shares
 from survey.mechanism import BitVector, SubsetSelection, best, grr, multiple_choice
+from tests.conftest import long_unless
 
 LEVEL = 0.95
 ROUNDS = 2000
@@ -89,7 +90,7 @@ def mean_over_rounds(channel: BitVector, shares: list[float], n: int) -> tuple:
     return np.array(estimates), covered / ROUNDS
 
 
-@pytest.mark.parametrize("sampled", [4, 2, 1])
+@pytest.mark.parametrize("sampled", long_unless([2], [4, 2, 1]))
 def test_bits_are_unbiased_and_covered_with_all_or_some_options_asked(sampled):
     channel, shares = BitVector(4, 4, 3, 1, sampled=sampled), [0.6, 0.25, 0.05, 0.0]
     estimates, covered = mean_over_rounds(channel, shares, 120)

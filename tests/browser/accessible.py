@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from playwright.sync_api import Page, Route, expect
 
 from survey.collect.publication import close
+from survey.store import PublishedSurvey, Schedule
 from survey.words import say
 from tests.browser.conftest import Device, Site
 from tests.browser.respondent import heading, press
@@ -99,15 +100,45 @@ def turned_away(site: Site, device: Device) -> Iterator[State]:
     yield "without code", page
     page.unroute_all()
     close(site.store, survey.slug, TODAY)
+    invited = site.link(site.publish(f'access = "invitation"\n{WHOLE}'))
     for name, address in (
         ("unknown", f"{site.url}/s/none"),
         ("wrong link", f"{site.url}/s/{site.publish(WHOLE).slug}#d=0123456789abcdef"),
         ("closed", site.link(survey)),
+        ("not open", site.link(scheduled(site, Schedule(opens=TODAY.replace(year=2090))))),
+        ("over", site.link(scheduled(site, Schedule(closes=TODAY.replace(year=2020))))),
+        ("not invited", invited),
+        ("damaged link", f"{invited}&i=abc"),
     ):
+        page.goto("about:blank")
         page.goto(address)
         expect(page.locator(".notice, .quiet").first).to_be_visible()
         yield name, page
     page.close()
+    yield from on_lesser_devices(site, device)
+
+
+def scheduled(site: Site, schedule: Schedule) -> PublishedSurvey:
+    survey = site.publish(WHOLE)
+    site.store.set_schedule(survey.key, schedule)
+    return survey
+
+
+LESSER = {
+    "no generator": "crypto.getRandomValues = undefined",
+    "no storage": "Object.defineProperty(window, 'localStorage', {get() { throw new Error() }})",
+}
+
+
+def on_lesser_devices(site: Site, device: Device) -> Iterator[State]:
+    link = site.link(site.publish(WHOLE))
+    for name, broken in LESSER.items():
+        page = device.context.new_page()
+        page.add_init_script(broken)
+        page.goto(link)
+        expect(page.locator(".notice").first).to_be_visible()
+        yield name, page
+        page.close()
 
 
 def starting(page: Page, language: str) -> Iterator[State]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
@@ -24,7 +25,7 @@ from tests.browser.accessible import (
     states,
 )
 from tests.browser.respondent import choose, heading, option, press, wait_sent, wait_waiting
-from tests.browser.test_looks import TOO_SMALL
+from tests.browser.test_looks import DIRECTORY, TOO_SMALL
 from tests.conftest import SMALL, long_unless
 
 pytestmark = [pytest.mark.web]
@@ -54,8 +55,20 @@ def faults(walk: Iterable[State], measure: Callable[[Page], list[str]]) -> dict[
 def test_every_state_has_no_violation_in_light_dark_and_right_to_left(site, new_device, look):
     device = new_device(**LOOKS[look])
     device.context.add_init_script(AXE_SCRIPT)
-    walk = states(site, device, LOOKS[look]["locale"])
+    walk = pictured(states(site, device, LOOKS[look]["locale"]), look)
     assert faults(walk, lambda page: page.evaluate(VIOLATIONS, RULES)) == {}
+
+
+def pictured(walk: Iterable[State], look: str) -> Iterator[State]:
+    """The same walk; with SURVEY_TEST_SCREENSHOTS it leaves a picture of each state."""
+    for name, page in walk:
+        for width in (390, 1280) if DIRECTORY else ():
+            page.set_viewport_size({"width": width, "height": 844})
+            file = Path(DIRECTORY or "") / f"state-{name}-{look}-{width}.png".replace(" ", "-")
+            page.screenshot(path=file, full_page=True, animations="disabled")
+        if DIRECTORY:
+            page.set_viewport_size({"width": 390, "height": 844})
+        yield name, page
 
 
 def lost_at_any_spacing(page: Page) -> list[str]:

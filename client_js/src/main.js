@@ -303,7 +303,7 @@ function createDelivery(outbox, reading) {
   async function begin(entry, made) {
     stage.show(() => sendingView(known(), !made));
     isWaiting = true;
-    await new Promise((resolve) => setTimeout(resolve, SETTLING));
+    await new Promise((resolve) => window.setTimeout(() => resolve(null), SETTLING));
     isWaiting = false;
     const kept = outbox.read();
     const isOurs = "body" in kept && "body" in entry && kept.body === entry.body;

@@ -59,7 +59,8 @@ CHECKS = (
 SENT = '{"state":"sent"}'
 """The mark that the outbox keeps once a report has arrived."""
 
-PROBE = ("survey-probe", "survey-probe")
+PROBE = "survey-probe"
+"""With what the outbox tries whether the device keeps as much as a report takes, twice over."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class Visit:
     kept: Sequence[str] = ()
     """What the outbox keeps, one after the other."""
     failures: Sequence[int] = ()
+    room: int = 0
+    """Bytes of a report, once the definition is known."""
     stored: str = ""
     """What an earlier visit has left in the outbox."""
     meanwhile: str = ""
@@ -107,7 +110,8 @@ class Visit:
         if seen["requests"] != promised:
             sent = [request.get("body", request["url"]) for request in seen["requests"]]
             return f"other requests than promised: {' | '.join(sent)[:240]}"
-        if seen["kept"] != [[*PROBE], *([self.key, entry] for entry in self.kept)]:
+        probe = [PROBE, PROBE.ljust(2 * self.room, "x")]
+        if seen["kept"] != [probe, *([self.key, entry] for entry in self.kept)]:
             return "the device keeps something else than the report, then the mark"
         if seen["remembered"]:
             return "answers are remembered after sending"
@@ -147,6 +151,7 @@ def _sending(definition: Definition, rng: random.Random, failures: Sequence[int]
         bodies=[body] * (len(failures) + 1),
         kept=[_pending(body), SENT],
         failures=failures,
+        room=definition.report_bytes,
     )
 
 
@@ -163,7 +168,7 @@ def _body(form: Form, definition_id: str, person: Person, words: Sequence[int]) 
 
 def _stopped(visit: Visit) -> list[Visit]:
     """A link with another hash, and the survey under a second name: neither gets a report."""
-    nothing = replace(visit, bodies=[], kept=[])
+    nothing = replace(visit, bodies=[], kept=[], room=0)
     return [replace(nothing, link="0" * PREFIX), replace(nothing, slug=f"{visit.slug}-again")]
 
 

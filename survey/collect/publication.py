@@ -13,12 +13,16 @@ from survey.store import PublishedSurvey, Schedule, Store, find_survey
 
 
 def publish(
-    store: Store, survey: Survey, today: date, schedule: Schedule | None = None
+    store: Store,
+    survey: Survey,
+    today: date,
+    schedule: Schedule | None = None,
+    owner: int | None = None,
 ) -> PublishedSurvey:
     """Freeze a survey as its next version; the version before takes reports for a few days more.
 
-    Without a schedule it goes on with that of the version before. Raises ConflictError when the
-    newest version says exactly the same.
+    Without a schedule it goes on with that of the version before. A first version belongs to the
+    researcher `owner`. Raises ConflictError when the newest version says exactly the same.
     """
     newest = next(iter(store.versions(survey.slug)), None)
     kept = newest.schedule if newest else Schedule()
@@ -29,7 +33,7 @@ def publish(
             f"{newest.version}"
         )
     version = newest.version + 1 if newest else 1
-    return store.publish(freeze(survey, version), today, schedule)
+    return store.publish(freeze(survey, version), today, schedule, owner)
 
 
 def _says_the_same(survey: Survey, newest: PublishedSurvey) -> bool:

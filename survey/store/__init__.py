@@ -1,13 +1,23 @@
 """Where reports are kept: one protocol, one function that opens it."""
 
 from survey.errors import NotFoundError, SettingsError
+from survey.store.people import (
+    ROLES,
+    Action,
+    ColleagueLink,
+    LoginSession,
+    Member,
+    People,
+    Researcher,
+    Role,
+    SecondFactor,
+)
 from survey.store.protocol import (
     ASKED,
     MOST_RELEASED,
     BlockColumn,
     LastBlock,
     PublishedSurvey,
-    Researcher,
     Row,
     Schedule,
     Seal,
@@ -24,15 +34,23 @@ from survey.store.tables import TABLES, Table
 __all__ = [
     "ASKED",
     "MOST_RELEASED",
+    "ROLES",
     "TABLES",
+    "Action",
     "BlockColumn",
+    "ColleagueLink",
     "LastBlock",
+    "LoginSession",
+    "Member",
+    "People",
     "PublishedSurvey",
     "Researcher",
+    "Role",
     "Row",
     "Schedule",
     "Seal",
     "Sealed",
+    "SecondFactor",
     "Snapshot",
     "Store",
     "StoredReport",

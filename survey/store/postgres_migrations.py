@@ -1,8 +1,8 @@
 """The schema in PostgreSQL, as forward-only steps; a table of its own says which were applied.
 
-The same tables as in SQLite, in the schema that the role's search path names first. No table has
-a clock time, an address or an order. Texts are compared byte by byte, whatever the server's
-language, so that both databases sort alike.
+The same tables as in SQLite, in the schema that the role's search path names first. No table
+about respondents has a clock time, an address or an order. Texts are compared byte by byte,
+whatever the server's language, so that both databases sort alike.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from psycopg import Connection
 
 from survey.errors import StoreError
+from survey.store.schema import EVERYBODY_STAYS
 
 MIGRATING = 0x7375727665790000
 """The advisory lock under which one process at a time changes the schema."""
@@ -127,10 +128,46 @@ SCHEDULES = """CREATE TABLE schedule (
     most bigint NOT NULL CHECK (most >= 0)
 )"""
 
+ACCOUNTS = (
+    "CREATE TABLE admin (researcher bigint PRIMARY KEY REFERENCES researcher (key))",
+    """CREATE TABLE second_factor (
+        researcher bigint PRIMARY KEY REFERENCES researcher (key),
+        secret text COLLATE "C" NOT NULL,
+        step bigint NOT NULL
+    )""",
+    """CREATE TABLE recovery_code (
+        researcher bigint NOT NULL REFERENCES researcher (key),
+        code_hash bytea NOT NULL,
+        PRIMARY KEY (researcher, code_hash)
+    )""",
+    """CREATE TABLE membership (
+        slug text COLLATE "C" NOT NULL,
+        researcher bigint NOT NULL REFERENCES researcher (key),
+        role text COLLATE "C" NOT NULL CHECK (role IN ('viewer', 'editor', 'owner')),
+        PRIMARY KEY (slug, researcher)
+    )""",
+    """CREATE TABLE colleague_link (
+        token_hash bytea PRIMARY KEY,
+        slug text COLLATE "C" NOT NULL,
+        role text COLLATE "C" NOT NULL CHECK (role IN ('viewer', 'editor', 'owner')),
+        expires bigint NOT NULL
+    )""",
+    """CREATE TABLE action (
+        number bigint PRIMARY KEY,
+        at bigint NOT NULL,
+        who text COLLATE "C" NOT NULL,
+        what text COLLATE "C" NOT NULL,
+        slug text COLLATE "C" NOT NULL,
+        detail text COLLATE "C" NOT NULL
+    )""",
+    *EVERYBODY_STAYS,
+)
+
 STEPS: Mapping[str, Sequence[str]] = {
     "m001_foundation": (SURVEYS, *REPORTS, *RESEARCHERS, *FROZEN),
     "m002_invitations": (INVITATIONS,),
     "m003_schedules": (SCHEDULES,),
+    "m004_accounts": ACCOUNTS,
 }
 
 

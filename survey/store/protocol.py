@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 
 from survey.errors import ReportError, SurveyError
 from survey.questionnaire.definition import Definition, read_definition
+from survey.store.people import People
 
 State = Literal["open", "superseded", "closed"]
 
@@ -139,15 +140,6 @@ class Tally:
     counts: Sequence[Sequence[int]]
 
 
-@dataclass(frozen=True)
-class Researcher:
-    """Someone who may sign in."""
-
-    key: int
-    email: str
-    password_hash: str = field(repr=False)
-
-
 class Snapshot(Protocol):
     """Whole tables as they stood at one moment, however long the reading takes."""
 
@@ -156,7 +148,7 @@ class Snapshot(Protocol):
         ...
 
 
-class Store(Protocol):
+class Store(People, Protocol):
     """Every method is one transaction; errors are StoreBusyError, StoreError or named ones."""
 
     def migrate(self) -> list[str]: ...
@@ -165,7 +157,11 @@ class Store(Protocol):
     def close_connections(self) -> None: ...
 
     def publish(
-        self, definition: Definition, today: date, schedule: Schedule = ...
+        self,
+        definition: Definition,
+        today: date,
+        schedule: Schedule = ...,
+        owner: int | None = None,
     ) -> PublishedSurvey: ...
     def surveys(self) -> list[PublishedSurvey]: ...
     def versions(self, slug: str) -> list[PublishedSurvey]: ...
@@ -204,14 +200,3 @@ class Store(Protocol):
 
     def snapshot(self) -> AbstractContextManager[Snapshot]: ...
     def insert_rows(self, table: str, rows: Iterable[Row]) -> None: ...
-
-    def add_researcher(self, email: str, password_hash: str) -> None: ...
-    def set_password(self, email: str, password_hash: str) -> None: ...
-    def researcher(self, email: str) -> Researcher | None: ...
-    def start_session(
-        self, token_hash: bytes, researcher: int, now: int, absolute: int
-    ) -> None: ...
-    def session_researcher(
-        self, token_hash: bytes, now: int, idle: int, absolute: int
-    ) -> Researcher | None: ...
-    def end_session(self, token_hash: bytes) -> None: ...

@@ -12,6 +12,13 @@ HALF_COPIED = (
 )
 """What it means that a published survey has no row of `release`, which is copied last."""
 
+EVERYBODY_STAYS = (
+    "INSERT INTO admin SELECT min(key) FROM researcher HAVING count(*) > 0",
+    "INSERT INTO membership SELECT DISTINCT slug, researcher.key, 'owner' "
+    "FROM survey CROSS JOIN researcher",
+)
+"""Before there were roles everybody saw everything: they do so still, the first as the admin."""
+
 
 def check_schema(applied: Collection[str], known: Sequence[str]) -> None:
     """Refuse a database that is not of this version's schema, saying what to do.

@@ -1,7 +1,7 @@
 """The schema in SQLite, as forward-only steps; sqlite-utils records which have been applied.
 
-No table has a clock time, an address or an order: report tables are keyed by random ids
-WITHOUT ROWID, so that neither a rowid nor the file tells who came when.
+No table about respondents has a clock time, an address or an order: report tables are keyed by
+random ids WITHOUT ROWID, so that neither a rowid nor the file tells who came when.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from contextlib import closing
 from functools import cache
 
 from sqlite_utils import Database, Migrations
+
+from survey.store.schema import EVERYBODY_STAYS
 
 migrations = Migrations("survey")
 
@@ -31,6 +33,16 @@ def m002_invitations(db: Database) -> None:
 def m003_schedules(db: Database) -> None:
     """From when to when a survey takes reports, and how many: dates and a number, nothing else."""
     db.execute(SCHEDULE)
+
+
+@migrations()
+def m004_accounts(db: Database) -> None:
+    """Who may do what with which survey, second factors, and what researchers did.
+
+    Whoever could sign in before saw every survey, and is an owner of each; the first is the admin.
+    """
+    for statement in ACCOUNTS:
+        db.execute(statement)
 
 
 FOUNDATION = (
@@ -124,6 +136,42 @@ SCHEDULE = """CREATE TABLE schedule (
     closes TEXT NOT NULL,
     most INTEGER NOT NULL CHECK (most >= 0)
 ) STRICT"""
+
+
+ACCOUNTS = (
+    "CREATE TABLE admin (researcher INTEGER PRIMARY KEY REFERENCES researcher (key)) STRICT",
+    """CREATE TABLE second_factor (
+        researcher INTEGER PRIMARY KEY REFERENCES researcher (key),
+        secret TEXT NOT NULL,
+        step INTEGER NOT NULL
+    ) STRICT""",
+    """CREATE TABLE recovery_code (
+        researcher INTEGER NOT NULL REFERENCES researcher (key),
+        code_hash BLOB NOT NULL,
+        PRIMARY KEY (researcher, code_hash)
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE membership (
+        slug TEXT NOT NULL,
+        researcher INTEGER NOT NULL REFERENCES researcher (key),
+        role TEXT NOT NULL CHECK (role IN ('viewer', 'editor', 'owner')),
+        PRIMARY KEY (slug, researcher)
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE colleague_link (
+        token_hash BLOB PRIMARY KEY,
+        slug TEXT NOT NULL,
+        role TEXT NOT NULL CHECK (role IN ('viewer', 'editor', 'owner')),
+        expires INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE action (
+        number INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        who TEXT NOT NULL,
+        what TEXT NOT NULL,
+        slug TEXT NOT NULL,
+        detail TEXT NOT NULL
+    ) STRICT""",
+    *EVERYBODY_STAYS,
+)
 
 
 @cache

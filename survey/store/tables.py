@@ -43,6 +43,12 @@ TABLES = {
         Table("release", ("survey", "number", "n"), ("survey",)),
         Table("invitation", ("survey", "token_hash", "stratum", "spent"), ("survey", "token_hash")),
         Table("researcher", ("key", "email", "password_hash"), ("key",)),
+        Table("admin", ("researcher",), ("researcher",)),
+        Table("second_factor", ("researcher", "secret", "step"), ("researcher",)),
+        Table("recovery_code", ("researcher", "code_hash"), ("researcher", "code_hash")),
+        Table("membership", ("slug", "researcher", "role"), ("slug", "researcher")),
+        Table("colleague_link", ("token_hash", "slug", "role", "expires"), ("token_hash",)),
+        Table("action", ("number", "at", "who", "what", "slug", "detail"), ("number",)),
         Table("login_session", ("token_hash", "researcher", "started", "used"), ("token_hash",)),
     )
 }

@@ -23,8 +23,8 @@ from tests.store.reports import add, random_reports, report, side_by_side
 
 SCHEMAS = Path(__file__).parent / "schemas"
 KILLED_AFTER = ["CREATE TABLE counts", "CREATE TABLE invitation"]
-OLDER = ["m001", "m002"]
-STEPS = ["m001_foundation", "m002_invitations", "m003_schedules"]
+OLDER = ["m001", "m002", "m003"]
+STEPS = ["m001_foundation", "m002_invitations", "m003_schedules", "m004_accounts"]
 
 KILLED = """
 import os, signal, sys
@@ -129,7 +129,9 @@ def check_it_works(url: str) -> None:
     assert store.release(survey.key, 25, side_by_side) == 28
     assert store.tally(survey.key).n == 58
     assert sum(store.tally(survey.key).counts[0]) == 58
-    assert store.researcher("ADA@example.org").key == 1
+    ada = store.researcher("ADA@example.org")
+    assert (ada.key, ada.is_admin) == (1, True)
+    assert store.roles(1) == {"small": "owner"}
     store.close_connections()
 
 
@@ -166,7 +168,8 @@ def test_a_database_of_a_newer_schema_is_refused_by_name(empty):
     ("older", "statement"),
     [
         pytest.param("m001", "CREATE TABLE invitation", marks=pytest.mark.long),
-        ("m002", "CREATE TABLE schedule"),
+        pytest.param("m002", "CREATE TABLE schedule", marks=pytest.mark.long),
+        ("m003", "CREATE TABLE membership"),
     ],
 )
 def test_an_upgrade_killed_in_the_middle_is_run_again_and_nothing_is_lost(empty, older, statement):

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from datetime import date
 
-from survey.store import TABLES, PublishedSurvey, Row, Schedule, Snapshot, Store
+from survey.store import (
+    TABLES,
+    Action,
+    ColleagueLink,
+    PublishedSurvey,
+    Row,
+    Schedule,
+    Snapshot,
+    Store,
+)
 from tests.store.reports import add, random_reports, report, side_by_side
 
 
@@ -19,7 +28,12 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     add(store, survey, random_reports(15))
     store.set_schedule(survey.key, Schedule(opens=date(2026, 11, 1), most=500))
     store.add_researcher("ada@example.org", "hash")
-    store.start_session(b"token", store.researcher("ada@example.org").key, 5, 100)
+    ada = store.researcher("ada@example.org").key
+    store.start_session(b"token", ada, 5, 100)
+    store.set_second_factor(ada, "SECRET", [bytes([n]) * 32 for n in range(10)])
+    store.set_role(survey.slug, ada, "owner")
+    store.add_colleague_link(b"link", ColleagueLink(survey.slug, "viewer", 99))
+    store.add_action(Action(5, "ada@example.org", "published", survey.slug, "version 1"))
 
 
 def all_rows(snapshot: Snapshot, table: str, limit: int) -> list[Row]:

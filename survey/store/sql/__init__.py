@@ -1,6 +1,7 @@
 """What stores on SQL databases share: every statement that both of them understand."""
 
 from survey.store.sql.copying import SqlCopying
+from survey.store.sql.members import SqlMembers
 from survey.store.sql.released import SqlReleased
 from survey.store.sql.releasing import SqlReleasing
 from survey.store.sql.reports import SqlReports
@@ -10,5 +11,7 @@ from survey.store.sql.surveys import SqlSurveys
 __all__ = ["SqlStore"]
 
 
-class SqlStore(SqlSurveys, SqlReports, SqlReleasing, SqlReleased, SqlCopying, SqlResearchers):
+class SqlStore(
+    SqlSurveys, SqlReports, SqlReleasing, SqlReleased, SqlCopying, SqlResearchers, SqlMembers
+):
     """A `Store` without its database: connections, migrations and tidying are still to come."""

@@ -1,20 +1,29 @@
-"""Researchers and their sessions."""
+"""Researchers, their sessions and their second factors."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 from survey.errors import ConflictError, NotFoundError
-from survey.store.protocol import Researcher, Row
+from survey.store.people import LoginSession, Researcher, SecondFactor
+from survey.store.protocol import Row
 from survey.store.sql.surveys import PUBLISHING
-from survey.store.sql.transaction import SqlTransactions, whole_number
+from survey.store.sql.transaction import SqlTransactions, Transaction, whole_number
+
+RESEARCHERS = (
+    "SELECT researcher.key, email, password_hash, admin.researcher IS NOT NULL "
+    "FROM researcher LEFT JOIN admin ON admin.researcher = researcher.key "
+)
 
 
 class SqlResearchers(SqlTransactions):
     """The part of a `Store` that knows who may sign in."""
 
-    def add_researcher(self, email: str, password_hash: str) -> None:
-        """Add someone who may sign in; ConflictError when the address is taken."""
+    def add_researcher(
+        self, email: str, password_hash: str, *, is_admin: bool = False
+    ) -> Researcher:
+        """Add someone who may sign in, the first as an admin; ConflictError when it is taken."""
         with self._writing() as transaction:
             # Keys are counted up: two who add at once must not count to the same number.
             transaction.hold(PUBLISHING)
@@ -26,6 +35,10 @@ class SqlResearchers(SqlTransactions):
             )
             if not added:
                 raise ConflictError(f"{email} is a researcher already")
+            first = whole_number(transaction.one("SELECT count(*) FROM admin")) == 0
+            if is_admin or first:
+                transaction.change("INSERT INTO admin (researcher) VALUES (?)", [key])
+            return Researcher(key, email, password_hash, is_admin or first)
 
     def set_password(self, email: str, password_hash: str) -> None:
         """Replace a password and end every session that was opened with the old one."""
@@ -42,11 +55,13 @@ class SqlResearchers(SqlTransactions):
     def researcher(self, email: str) -> Researcher | None:
         """The researcher of an address, whatever its case."""
         with self._looking() as transaction:
-            row = transaction.one(
-                "SELECT key, email, password_hash FROM researcher WHERE lower(email) = lower(?)",
-                [email],
-            )
+            row = transaction.one(RESEARCHERS + "WHERE lower(email) = lower(?)", [email])
         return _researcher(row) if row else None
+
+    def researchers(self) -> list[Researcher]:
+        """Everybody who may sign in, by address."""
+        with self._looking() as transaction:
+            return [_researcher(row) for row in transaction.all(RESEARCHERS + "ORDER BY email")]
 
     def start_session(self, token_hash: bytes, researcher: int, now: int, absolute: int) -> None:
         """Open a session, of which only the token's hash is kept; outdated ones are deleted."""
@@ -67,26 +82,95 @@ class SqlResearchers(SqlTransactions):
         """
         with self._looking() as transaction:
             row = transaction.one(
-                "SELECT researcher.key, email, password_hash, started, used FROM login_session "
-                "JOIN researcher ON researcher.key = login_session.researcher "
-                "WHERE token_hash = ?",
+                "SELECT researcher, started, used FROM login_session WHERE token_hash = ?",
                 [token_hash],
             )
-        if row is None or int(row[3]) < now - absolute or int(row[4]) < now - idle:
-            return None
-        if now - int(row[4]) >= 60:
+            if row is None or int(row[1]) < now - absolute or int(row[2]) < now - idle:
+                return None
+            found = transaction.one(RESEARCHERS + "WHERE researcher.key = ?", [row[0]])
+        if now - int(row[2]) >= 60:
             with self._writing() as transaction:
                 transaction.change(
                     "UPDATE login_session SET used = ? WHERE token_hash = ?", [now, token_hash]
                 )
-        return _researcher(row[:3])
+        return _researcher(found) if found else None
+
+    def sessions(self, researcher: int) -> list[LoginSession]:
+        """Somebody's sessions, the one used last first."""
+        with self._looking() as transaction:
+            rows = transaction.all(
+                "SELECT token_hash, started, used FROM login_session WHERE researcher = ? "
+                "ORDER BY used DESC, started DESC, token_hash",
+                [researcher],
+            )
+        return [LoginSession(*cast("tuple[bytes, int, int]", row)) for row in rows]
 
     def end_session(self, token_hash: bytes) -> None:
         """Close a session for good."""
         with self._writing() as transaction:
             transaction.change("DELETE FROM login_session WHERE token_hash = ?", [token_hash])
 
+    def second_factor(self, researcher: int) -> SecondFactor | None:
+        """What somebody's codes are made with, or None when a password is enough."""
+        with self._looking() as transaction:
+            row = transaction.one(
+                "SELECT secret, step FROM second_factor WHERE researcher = ?", [researcher]
+            )
+        return SecondFactor(*cast("tuple[str, int]", row)) if row else None
+
+    def set_second_factor(self, researcher: int, secret: str, code_hashes: Sequence[bytes]) -> None:
+        """Replace somebody's second factor and recovery codes; an empty secret takes it away."""
+        with self._writing() as transaction:
+            _forget_second_factor(transaction, researcher)
+            if not secret:
+                return
+            transaction.change(
+                "INSERT INTO second_factor (researcher, secret, step) VALUES (?, ?, 0)",
+                [researcher, secret],
+            )
+            for code_hash in code_hashes:
+                transaction.change(
+                    "INSERT INTO recovery_code (researcher, code_hash) VALUES (?, ?)",
+                    [researcher, code_hash],
+                )
+
+    def use_step(self, researcher: int, step: int) -> bool:
+        """Use up a time step and all before it; False when that was done already."""
+        with self._writing() as transaction:
+            return bool(
+                transaction.change(
+                    "UPDATE second_factor SET step = ? WHERE researcher = ? AND step < ?",
+                    [step, researcher, step],
+                )
+            )
+
+    def use_recovery_code(self, researcher: int, code_hash: bytes) -> bool:
+        """Use up a recovery code; False when there is none such."""
+        with self._writing() as transaction:
+            return bool(
+                transaction.change(
+                    "DELETE FROM recovery_code WHERE researcher = ? AND code_hash = ?",
+                    [researcher, code_hash],
+                )
+            )
+
+    def recovery_codes_left(self, researcher: int) -> int:
+        """How many recovery codes somebody has not used."""
+        with self._looking() as transaction:
+            return whole_number(
+                transaction.one(
+                    "SELECT count(*) FROM recovery_code WHERE researcher = ?", [researcher]
+                )
+            )
+
+
+def _forget_second_factor(transaction: Transaction, researcher: int) -> None:
+    for table in ("second_factor", "recovery_code"):
+        transaction.change(f"DELETE FROM {table} WHERE researcher = ?", [researcher])  # noqa: S608
+
 
 def _researcher(row: Row) -> Researcher:
-    key, email, password_hash = row
-    return Researcher(cast("int", key), cast("str", email), cast("str", password_hash))
+    key, email, password_hash, is_admin = row
+    return Researcher(
+        cast("int", key), cast("str", email), cast("str", password_hash), bool(is_admin)
+    )

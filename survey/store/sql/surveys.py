@@ -25,9 +25,15 @@ class SqlSurveys(SqlTransactions):
     """The part of a `Store` that knows what is published."""
 
     def publish(
-        self, definition: Definition, today: date, schedule: Schedule = ALWAYS
+        self,
+        definition: Definition,
+        today: date,
+        schedule: Schedule = ALWAYS,
+        owner: int | None = None,
     ) -> PublishedSurvey:
         """Store a definition for good, open as scheduled; an open version before is superseded.
+
+        A first version belongs to the researcher `owner`, or to the admins alone.
 
         Raises ConflictError when its version is not the next one.
         """
@@ -52,6 +58,11 @@ class SqlSurveys(SqlTransactions):
             )
             _insert(transaction, published)
             _schedule(transaction, key, schedule)
+            if owner is not None and definition.version == 1:
+                transaction.change(
+                    "INSERT INTO membership (slug, researcher, role) VALUES (?, ?, 'owner')",
+                    [definition.slug, owner],
+                )
             return published
 
     def check_whole(self) -> None:

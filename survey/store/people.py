@@ -1,0 +1,105 @@
+"""What a store knows of researchers: who they are, what they may do, and what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+Role = Literal["viewer", "editor", "owner"]
+ROLES: tuple[Role, ...] = ("viewer", "editor", "owner")
+"""What somebody may do with a survey; each may do what those before it may."""
+
+
+@dataclass(frozen=True)
+class Researcher:
+    """Someone who may sign in; an admin may do everything with every survey."""
+
+    key: int
+    email: str
+    password_hash: str = field(repr=False)
+    is_admin: bool
+
+
+@dataclass(frozen=True)
+class SecondFactor:
+    """The shared secret of somebody's codes, and the newest time step of which one was used."""
+
+    secret: str = field(repr=False)
+    step: int
+
+
+@dataclass(frozen=True)
+class LoginSession:
+    """An open session; times in seconds since 1970."""
+
+    token_hash: bytes
+    started: int
+    used: int
+
+
+@dataclass(frozen=True)
+class Member:
+    """Someone who may do something with a survey."""
+
+    researcher: int
+    email: str
+    role: Role
+
+
+@dataclass(frozen=True)
+class ColleagueLink:
+    """A link by which one person joins a survey, until a second since 1970."""
+
+    slug: str
+    role: Role
+    expires: int
+
+
+@dataclass(frozen=True)
+class Action:
+    """What a researcher did and when (seconds since 1970); never anything of a respondent."""
+
+    at: int
+    who: str
+    what: str
+    slug: str
+    detail: str
+
+
+class People(Protocol):
+    """The part of a store that is about researchers."""
+
+    def add_researcher(
+        self, email: str, password_hash: str, *, is_admin: bool = False
+    ) -> Researcher: ...
+    def set_password(self, email: str, password_hash: str) -> None: ...
+    def researcher(self, email: str) -> Researcher | None: ...
+    def researchers(self) -> list[Researcher]: ...
+
+    def start_session(
+        self, token_hash: bytes, researcher: int, now: int, absolute: int
+    ) -> None: ...
+    def session_researcher(
+        self, token_hash: bytes, now: int, idle: int, absolute: int
+    ) -> Researcher | None: ...
+    def sessions(self, researcher: int) -> list[LoginSession]: ...
+    def end_session(self, token_hash: bytes) -> None: ...
+
+    def second_factor(self, researcher: int) -> SecondFactor | None: ...
+    def set_second_factor(
+        self, researcher: int, secret: str, code_hashes: Sequence[bytes]
+    ) -> None: ...
+    def use_step(self, researcher: int, step: int) -> bool: ...
+    def use_recovery_code(self, researcher: int, code_hash: bytes) -> bool: ...
+    def recovery_codes_left(self, researcher: int) -> int: ...
+
+    def roles(self, researcher: int) -> dict[str, Role]: ...
+    def members(self, slug: str) -> list[Member]: ...
+    def set_role(self, slug: str, researcher: int, role: Role | None) -> None: ...
+    def add_colleague_link(self, token_hash: bytes, link: ColleagueLink) -> None: ...
+    def colleague_link(self, token_hash: bytes, now: int) -> ColleagueLink | None: ...
+    def join(self, token_hash: bytes, researcher: int, now: int) -> ColleagueLink | None: ...
+
+    def add_action(self, action: Action) -> None: ...
+    def actions(self, slug: str | None, most: int) -> list[Action]: ...

@@ -1,0 +1,136 @@
+"""The contract of a store about researchers: second factors, teams, the log of what they did."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from survey.errors import ConflictError
+from survey.questionnaire.definition import freeze
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from survey.store import Action, ColleagueLink
+from tests.conftest import SMALL, TODAY
+
+ADA, BEN = "ada@example.org", "ben@example.org"
+
+
+@pytest.fixture
+def ada(store):
+    return store.add_researcher(ADA, "hash").key
+
+
+@pytest.fixture
+def definitions():
+    """Two versions of a survey."""
+    written = load(SMALL.encode(), "s.toml", Caps())
+    return freeze(written, 1), freeze(written, 2)
+
+
+@pytest.fixture
+def ben(store, ada):
+    return store.add_researcher(BEN, "hash").key
+
+
+def test_the_first_researcher_is_an_admin_and_others_when_said(store):
+    assert store.add_researcher(ADA, "hash").is_admin
+    assert not store.add_researcher(BEN, "hash").is_admin
+    assert store.add_researcher("eve@example.org", "hash", is_admin=True).is_admin
+    assert [(one.email, one.is_admin) for one in store.researchers()] == [
+        (ADA, True),
+        (BEN, False),
+        ("eve@example.org", True),
+    ]
+
+
+def test_sessions_are_listed_for_their_researcher_alone(store, ada, ben):
+    store.start_session(b"one", ada, 10, 1000)
+    store.start_session(b"two", ada, 20, 1000)
+    store.start_session(b"three", ben, 30, 1000)
+    assert [(one.token_hash, one.started) for one in store.sessions(ada)] == [
+        (b"two", 20),
+        (b"one", 10),
+    ]
+    store.end_session(b"two")
+    assert [one.token_hash for one in store.sessions(ada)] == [b"one"]
+
+
+def test_a_code_s_time_step_is_used_once_and_never_an_older_one(store, ada):
+    assert store.second_factor(ada) is None
+    store.set_second_factor(ada, "SECRET", [])
+    assert store.use_step(ada, 7)
+    assert not store.use_step(ada, 7)
+    assert not store.use_step(ada, 6)
+    assert store.use_step(ada, 8)
+    assert store.second_factor(ada).step == 8
+
+
+def test_of_many_who_use_the_same_step_at_once_one_is_let_in(store, ada):
+    store.set_second_factor(ada, "SECRET", [])
+    used: list[bool] = []
+    threads = [
+        threading.Thread(target=lambda: used.append(store.use_step(ada, 5))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(used) == [False] * 7 + [True]
+
+
+def test_a_recovery_code_is_good_once_and_for_its_owner(store, ada, ben):
+    codes = [bytes([n]) * 32 for n in range(3)]
+    store.set_second_factor(ada, "SECRET", codes)
+    assert not store.use_recovery_code(ben, codes[0])
+    assert store.use_recovery_code(ada, codes[0])
+    assert not store.use_recovery_code(ada, codes[0])
+    assert store.recovery_codes_left(ada) == 2
+    store.set_second_factor(ada, "", [])
+    assert store.second_factor(ada) is None
+    assert not store.use_recovery_code(ada, codes[1])
+
+
+def test_who_publishes_first_owns_the_survey_and_its_later_versions(store, ada, ben, definitions):
+    first, second = definitions
+    store.publish(first, TODAY, owner=ben)
+    store.publish(second, TODAY, owner=ada)
+    assert store.roles(ben) == {"small": "owner"}
+    assert store.roles(ada) == {}
+
+
+def test_a_survey_never_loses_its_last_owner(store, ada, ben):
+    store.set_role("small", ada, "owner")
+    store.set_role("small", ben, "viewer")
+    for role in ("editor", None):
+        with pytest.raises(ConflictError, match="needs an owner"):
+            store.set_role("small", ada, role)
+    assert store.roles(ada) == {"small": "owner"}
+    store.set_role("small", ben, "owner")
+    store.set_role("small", ada, None)
+    assert [(one.email, one.role) for one in store.members("small")] == [(BEN, "owner")]
+
+
+def test_a_link_for_a_colleague_is_good_once_and_until_its_time(store, ada, ben):
+    store.add_colleague_link(b"new", ColleagueLink("small", "editor", 100))
+    store.add_colleague_link(b"old", ColleagueLink("small", "owner", 50))
+    assert store.join(b"old", ben, 60) is None
+    assert store.colleague_link(b"new", 60).role == "editor"
+    assert store.join(b"new", ben, 60).slug == "small"
+    assert store.join(b"new", ben, 60) is None
+    assert store.colleague_link(b"new", 60) is None
+    assert store.roles(ben) == {"small": "editor"}
+
+
+def test_who_joins_keeps_a_role_that_may_do_more(store, ada):
+    store.set_role("small", ada, "owner")
+    store.add_colleague_link(b"new", ColleagueLink("small", "viewer", 100))
+    store.join(b"new", ada, 60)
+    assert store.roles(ada) == {"small": "owner"}
+
+
+def test_actions_are_read_latest_first_of_one_survey_or_of_all(store):
+    for at, slug in enumerate(["small", "other", "small"]):
+        store.add_action(Action(at, ADA, "released", slug, ""))
+    assert [one.at for one in store.actions("small", 10)] == [2, 0]
+    assert [one.at for one in store.actions(None, 2)] == [2, 1]

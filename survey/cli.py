@@ -28,7 +28,7 @@ from survey.plan import plan
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.native import load_file
-from survey.research.accounts import Passwords
+from survey.research.passwords import Passwords
 from survey.respond.client import Client
 from survey.settings import Settings
 from survey.store import Schedule, find_survey
@@ -145,22 +145,40 @@ def researcher() -> None:
     """People who may sign in."""
 
 
-@researcher.command("add")
-@click.argument("email")
-@click.option(
+asking_password = click.option(
     "--password",
     prompt=True,
     hide_input=True,
     confirmation_prompt=True,
     help="Asked for when not given.",
 )
+
+
+@researcher.command("add")
+@click.argument("email")
+@asking_password
+@click.option("--admin", is_flag=True, help="May do everything; the first researcher may anyway.")
 @refusing
-def add_researcher(email: str, password: str) -> None:
+def add_researcher(email: str, password: str, admin: bool) -> None:
     """Let EMAIL sign in."""
     if "@" not in email or len(email) > 254:
         raise SurveyError(f"{email!r} is not an email address")
-    configured_store().add_researcher(email, Passwords(_settings().password_cost).hash(password))
+    hashed = Passwords(_settings().password_cost).hash(password)
+    configured_store().add_researcher(email, hashed, is_admin=admin)
     click.echo(f"{email} can sign in at {_settings().public_url}/research/")
+
+
+@researcher.command("reset")
+@click.argument("email")
+@asking_password
+@refusing
+def reset_researcher(email: str, password: str) -> None:
+    """Give EMAIL a new password, without a second step, and end all their sessions."""
+    store = configured_store()
+    store.set_password(email, Passwords(_settings().password_cost).hash(password))
+    if found := store.researcher(email):
+        store.set_second_factor(found.key, "", [])
+    click.echo(f"{email} can sign in with the new password; there is no second step any more")
 
 
 @main.command()

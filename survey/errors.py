@@ -97,6 +97,10 @@ class CrossSiteError(SurveyError):
     """A report sent by another site's page."""
 
 
+class ForbiddenError(SurveyError):
+    """A researcher may see this survey, but not do that with it."""
+
+
 class StoreBusyError(SurveyError):
     """The store cannot take the report now; the sender should come again."""
 
@@ -115,6 +119,7 @@ STATUS: Mapping[type[SurveyError], HTTPStatus] = {
     InvitationNeededError: HTTPStatus.FORBIDDEN,
     ClosedError: HTTPStatus.GONE,
     NotOpenError: HTTPStatus.FORBIDDEN,
+    ForbiddenError: HTTPStatus.FORBIDDEN,
     FullError: HTTPStatus.GONE,
     ReportTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     UnsupportedMediaError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,

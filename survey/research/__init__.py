@@ -1,12 +1,14 @@
-"""Researchers' side: sign in, publish, read released estimates."""
+"""Researchers' side: sign in, publish, read released estimates, work as a team."""
 
 from __future__ import annotations
 
 from flask import Flask
 from flask_wtf.csrf import CSRFProtect
 
-from survey.research import accounts, views
+from survey.research import account, accounts, team, views
+from survey.research.access import guard
 from survey.research.forms import MAX_UPLOAD_BYTES
+from survey.research.workspace import Workspace
 from survey.results.tables import Results
 from survey.settings import Settings
 from survey.store import Store
@@ -21,6 +23,8 @@ def init_app(
     csrf = CSRFProtect(app)
     # Reports carry no cookie that could be abused; their origin is checked instead.
     csrf.exempt("survey.respond.views.reports")
-    signed_in = accounts.SignedIn(store, accounts.Passwords(settings.password_cost))
-    app.register_blueprint(accounts.blueprint(signed_in))
-    app.register_blueprint(views.blueprint(store, results, settings, signed_in, client_hash))
+    workspace = Workspace.over(store, results, settings, client_hash)
+    for part in (accounts, account, team, views):
+        for routes in part.blueprints(workspace):
+            app.register_blueprint(routes)
+    guard(app, workspace.gate)

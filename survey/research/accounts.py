@@ -1,200 +1,131 @@
-"""Signing in and out: argon2id passwords, sessions that the server can end, slow guessing."""
+"""The pages to sign in and out, in one or two steps, and to join by a colleague's link."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
-import secrets
 import time
-from collections.abc import Callable
-from functools import wraps
-from threading import Lock
 from typing import Any
 
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerifyMismatchError
-from flask import Blueprint, g, redirect, render_template, request, session, url_for
+from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from survey.errors import SurveyError
-from survey.research.forms import SignInForm, SignOutForm
-from survey.store import Researcher, Store
+from survey.errors import NotFoundError
+from survey.research.forms import CodeForm, JoinForm, SignInForm, SignOutForm
+from survey.research.second_factor import is_right
+from survey.research.signed_in import hash_of
+from survey.research.throttle import THROTTLED
+from survey.research.workspace import Workspace
+from survey.store import ColleagueLink, Researcher
 
-MIN_PASSWORD_LENGTH = 12
-IDLE_SECONDS = 2 * 3600
-ABSOLUTE_SECONDS = 12 * 3600
-MAX_TRIES = 10
-MAX_TRIES_PER_ADDRESS = 50
-TRY_SECONDS = 15 * 60
-MAX_REMEMBERED = 10_000
 WRONG = "This email address and password do not belong together."
-THROTTLED = "Too many wrong passwords. Wait 15 minutes and try again."
+WRONG_CODE = "This code is not right, or was used before. Take the one your app shows now."
+KNOWN_ALREADY = "This address can sign in already: do so, then open the link."
 
 
-class Passwords:
-    """Hash and verify passwords; an unknown address takes as long as a wrong password."""
-
-    def __init__(self, cost: int) -> None:
-        self._hasher = PasswordHasher(time_cost=cost)
-        self._nobody = self._hasher.hash(secrets.token_hex())
-
-    def hash(self, password: str) -> str:
-        """Hash a new password; refuses a short one."""
-        if len(password) < MIN_PASSWORD_LENGTH:
-            raise SurveyError(f"a password has at least {MIN_PASSWORD_LENGTH} characters")
-        return self._hasher.hash(password)
-
-    def verify(self, researcher: Researcher | None, password: str) -> bool:
-        """Whether the password is the researcher's; False, slowly, for nobody."""
-        try:
-            self._hasher.verify(researcher.password_hash if researcher else self._nobody, password)
-        except (VerifyMismatchError, InvalidHashError):
-            return False
-        return researcher is not None
-
-
-class Throttle:
-    """Counts tries per address and account, in memory, under a key that is forgotten.
-
-    A try is counted before its password is verified, so that tries at once do not slip through.
-    An account is throttled per address: a stranger elsewhere cannot lock its owner out.
-    """
-
-    def __init__(self) -> None:
-        self._key = secrets.token_bytes(32)
-        self._tries: dict[bytes, list[float]] = {}
-        self._lock = Lock()
-
-    def _hashes(self, address: str, email: str) -> dict[bytes, int]:
-        """What a try counts against, with the limit of each."""
-        pair, alone = f"{address}\n{email.lower()}", f"{address}\n"
-        return {
-            hmac.digest(self._key, text.encode(), "sha256"): limit
-            for text, limit in ((pair, MAX_TRIES), (alone, MAX_TRIES_PER_ADDRESS))
-        }
-
-    def admits(self, address: str, email: str, now: float) -> bool:
-        """Count a try at `now` (seconds); False when there were too many before it."""
-        hashes = self._hashes(address, email)
-        with self._lock:
-            self._forget(now)
-            recent = {each: self._recent(each, now) for each in hashes}
-            if any(len(recent[each]) >= limit for each, limit in hashes.items()):
-                return False
-            for each, tries in recent.items():
-                # Taken out first: the dictionary stays in the order of the latest tries.
-                self._tries.pop(each, None)
-                self._tries[each] = [*tries, now]
-            return True
-
-    def succeeded(self, address: str, email: str) -> None:
-        """The password was right: earlier tries of this pair no longer count."""
-        pair = next(iter(self._hashes(address, email)))
-        with self._lock:
-            self._tries.pop(pair, None)
-
-    def _recent(self, each: bytes, now: float) -> list[float]:
-        return [tried for tried in self._tries.get(each, ()) if now - tried < TRY_SECONDS]
-
-    def _forget(self, now: float) -> None:
-        """Drop what is too old; a flood of names fills no memory and takes no time."""
-        if len(self._tries) > MAX_REMEMBERED:
-            self._tries.clear()
-        while self._tries and not self._recent(oldest := next(iter(self._tries)), now):
-            del self._tries[oldest]
-
-
-class SignedIn:
-    """Who a request comes from, by a random token of which the server keeps the hash."""
-
-    def __init__(self, store: Store, passwords: Passwords) -> None:
-        self._store = store
-        self._passwords = passwords
-
-    def researcher(self) -> Researcher | None:
-        """The researcher behind this request."""
-        if "researcher" not in g:
-            token = session.get("token")
-            g.researcher = (
-                self._store.session_researcher(
-                    _hash(token),
-                    int(time.time()),
-                    IDLE_SECONDS,
-                    ABSOLUTE_SECONDS,
-                )
-                if isinstance(token, str)
-                else None
-            )
-        found: Researcher | None = g.researcher
-        return found
-
-    def sign_in(self, email: str, password: str) -> bool:
-        """Open a new session when the password is right; the old one's cookie is worthless."""
-        researcher = self._store.researcher(email)
-        if not self._passwords.verify(researcher, password) or researcher is None:
-            return False
-        self.sign_out()
-        session["token"] = secrets.token_urlsafe(32)
-        self._store.start_session(
-            _hash(session["token"]), researcher.key, int(time.time()), ABSOLUTE_SECONDS
-        )
-        return True
-
-    def sign_out(self) -> None:
-        """End this session on the server, and forget it in the browser."""
-        if isinstance(token := session.get("token"), str):
-            self._store.end_session(_hash(token))
-        session.clear()
-
-    def required(self, view: Callable[..., Any]) -> Callable[..., Any]:
-        """Show a page to researchers only; others sign in first and come back."""
-
-        @wraps(view)
-        def guarded(*args: Any, **kwargs: Any) -> Any:
-            if self.researcher() is None:
-                return redirect(url_for("accounts.sign_in", next=request.path))
-            return view(*args, **kwargs)
-
-        return guarded
-
-
-def _hash(token: str) -> bytes:
-    return hashlib.sha256(token.encode("utf-8")).digest()
-
-
-def blueprint(signed_in: SignedIn) -> Blueprint:
-    """The routes to sign in and out."""
+def blueprints(workspace: Workspace) -> list[Blueprint]:
+    """The routes by which somebody becomes known here, and unknown again."""
     routes = Blueprint("accounts", __name__, url_prefix="/research")
-    throttle = Throttle()
+    pages = _Pages(workspace)
+    both = ["GET", "POST"]
+    routes.app_context_processor(pages.researcher)
+    routes.add_url_rule("/sign-in", view_func=pages.sign_in, methods=both)
+    routes.add_url_rule("/sign-in/code", view_func=pages.second_step, methods=both)
+    routes.add_url_rule("/sign-out", view_func=pages.sign_out, methods=["POST"])
+    routes.add_url_rule("/join/<token>", view_func=pages.join, methods=both)
+    return [routes]
 
-    @routes.app_context_processor
-    def researcher() -> dict[str, Any]:
-        known = signed_in.researcher() if request.path.startswith("/research") else None
+
+class _Pages:
+    def __init__(self, workspace: Workspace) -> None:
+        self._store, self._log = workspace.store, workspace.log
+        self._passwords, self._throttle = workspace.passwords, workspace.throttle
+        self._signed_in = workspace.signed_in
+
+    def researcher(self) -> dict[str, Any]:
+        """Who reads a page, for its head."""
+        known = self._signed_in.researcher() if request.path.startswith("/research") else None
         return {"researcher": known, "sign_out_form": SignOutForm(formdata=None) if known else None}
 
-    @routes.route("/sign-in", methods=["GET", "POST"])
-    def sign_in() -> Any:
+    def sign_in(self) -> Any:
+        """Address and password."""
         form = SignInForm()
         if not form.validate_on_submit():
-            page = render_template("research/sign_in.html", form=form)
-            return page, 422 if form.errors else 200
+            return render_template("research/sign_in.html", form=form), 422 if form.errors else 200
         address, email = request.remote_addr or "", form.email.data.strip()
-        if not throttle.admits(address, email, time.monotonic()):
+        if not self._throttle.admits(address, email, time.monotonic()):
             form.password.errors = [THROTTLED]
             return render_template("research/sign_in.html", form=form), 429
-        if not signed_in.sign_in(email, form.password.data):
+        found = self._signed_in.verified(email, form.password.data)
+        if found is None:
             form.password.errors = [WRONG]
             return render_template("research/sign_in.html", form=form), 403
-        throttle.succeeded(address, email)
+        self._throttle.succeeded(address, email)
+        return self._after_password(found)
+
+    def _after_password(self, found: Researcher) -> Response:
+        wanted = _own_page(request.args.get("next", ""))
+        if self._store.second_factor(found.key) is not None:
+            self._signed_in.go_half_way(found)
+            return redirect(url_for("accounts.second_step", next=wanted))
+        self._signed_in.open(found)
+        self._log.write_of(found.email, "signed in")
+        return redirect(wanted)
+
+    def second_step(self) -> Any:
+        """The code of whoever has given the right password."""
+        found = self._signed_in.half_way()
+        if found is None:
+            return redirect(url_for("accounts.sign_in"))
+        form = CodeForm()
+        if not form.validate_on_submit():
+            page = render_template("research/second_step.html", form=form)
+            return page, 422 if form.errors else 200
+        # A code has six digits: without a limit of its own it is guessed in a day.
+        tried = f"code\n{found.email}"
+        if not self._throttle.admits(request.remote_addr or "", tried, time.monotonic()):
+            form.code.errors = [THROTTLED]
+            return render_template("research/second_step.html", form=form), 429
+        if not is_right(self._store, found, form.code.data, time.time()):
+            form.code.errors = [WRONG_CODE]
+            return render_template("research/second_step.html", form=form), 403
+        self._throttle.succeeded(request.remote_addr or "", tried)
+        self._signed_in.open(found)
+        self._log.write_of(found.email, "signed in", detail="with a second step")
         return redirect(_own_page(request.args.get("next", "")))
 
-    @routes.post("/sign-out")
-    def sign_out() -> Response:
-        signed_in.sign_out()
+    def sign_out(self) -> Response:
+        """End the session."""
+        self._signed_in.close()
         return redirect(url_for("accounts.sign_in"))
 
-    return routes
+    def join(self, token: str) -> Any:
+        """A colleague's link: into an account that is there, or into a new one."""
+        link = self._store.colleague_link(hash_of(token), int(time.time()))
+        if link is None:
+            raise NotFoundError("this link was used, or is older than a week; ask for another")
+        known = self._signed_in.researcher()
+        form = JoinForm(known=known is not None)
+        if not form.validate_on_submit():
+            return _join_page(form, link), 422 if form.errors else 200
+        known = known or self._newcomer(form)
+        if known is None:
+            return _join_page(form, link), 422
+        if self._store.join(hash_of(token), known.key, int(time.time())) is None:
+            raise NotFoundError("this link was used in this moment; ask for another")
+        self._signed_in.open(known)
+        self._log.write_of(known.email, "joined", link.slug, link.role if link.slug else "")
+        return redirect(url_for("research.surveys"))
+
+    def _newcomer(self, form: JoinForm) -> Researcher | None:
+        email = form.email.data.strip()
+        if self._store.researcher(email) is not None:
+            form.email.errors = [KNOWN_ALREADY]
+            return None
+        return self._store.add_researcher(email, self._passwords.hash(form.password.data))
+
+
+def _join_page(form: JoinForm, link: ColleagueLink) -> str:
+    return render_template("research/join.html", form=form, link=link)
 
 
 def _own_page(path: str) -> str:

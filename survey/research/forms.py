@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from flask_wtf import FlaskForm
 from flask_wtf.file import FileField, FileRequired
-from wtforms import EmailField, PasswordField, SubmitField
-from wtforms.validators import InputRequired, Length
+from wtforms import (
+    EmailField,
+    HiddenField,
+    PasswordField,
+    SelectField,
+    StringField,
+    SubmitField,
+)
+from wtforms.validators import EqualTo, InputRequired, Length, Regexp
+
+from survey.research.passwords import MIN_PASSWORD_LENGTH
+from survey.store import ROLES
+
+NO_EMAIL = "Enter an email address, such as name@example.org"
 
 MAX_UPLOAD_BYTES = 1_100_000
 """Largest request anywhere but reports: a definition file and the form around it."""
@@ -32,3 +44,97 @@ class PublishForm(FlaskForm):  # type: ignore[misc]
 
     file = FileField("Definition file", [FileRequired("Choose a definition file")])
     submit = SubmitField("Check and publish")
+
+
+class CodeForm(FlaskForm):  # type: ignore[misc]
+    """The second step of signing in."""
+
+    code = StringField("Code", [InputRequired("Enter the code"), Length(max=64)])
+    submit = SubmitField("Go on")
+
+
+class CurrentPasswordForm(FlaskForm):  # type: ignore[misc]
+    """What asks once more for the password."""
+
+    current = PasswordField(
+        "Your password now", [InputRequired("Enter your password"), Length(max=1024)]
+    )
+
+
+class PasswordForm(CurrentPasswordForm):
+    """A new password, twice."""
+
+    new = PasswordField(
+        "New password",
+        [
+            InputRequired("Enter a new password"),
+            Length(MIN_PASSWORD_LENGTH, 1024, f"Take at least {MIN_PASSWORD_LENGTH} characters"),
+        ],
+    )
+    again = PasswordField(
+        "New password once more", [EqualTo("new", "The two new passwords are not the same")]
+    )
+    submit = SubmitField("Change the password")
+
+
+class AddSecondStepForm(CurrentPasswordForm):
+    """The first code of an app that has taken over a secret."""
+
+    code = StringField("Code from the app", [InputRequired("Enter the code"), Length(max=64)])
+    submit = SubmitField("Add the second step")
+
+
+class ConfirmForm(CurrentPasswordForm):
+    """What makes an account less safe."""
+
+    submit = SubmitField("Remove the second step")
+
+
+class SessionForm(FlaskForm):  # type: ignore[misc]
+    """One session of several."""
+
+    session = HiddenField()
+    submit = SubmitField("End")
+
+
+class RoleForm(FlaskForm):  # type: ignore[misc]
+    """What a member of a team may do."""
+
+    role = SelectField("Role", choices=[*ROLES, "none"])
+    submit = SubmitField("Change")
+
+
+class InviteForm(FlaskForm):  # type: ignore[misc]
+    """What a new member may do."""
+
+    role = SelectField("Role", choices=[*ROLES])
+    submit = SubmitField("Make a link")
+
+
+class NewcomerForm(FlaskForm):  # type: ignore[misc]
+    """One button."""
+
+    submit = SubmitField("Make a link for a new researcher")
+
+
+class JoinForm(FlaskForm):  # type: ignore[misc]
+    """Address and password of somebody new; who is signed in already only agrees."""
+
+    email = EmailField(
+        "Email address",
+        [InputRequired("Enter your email address"), Length(max=254), Regexp(".+@.+", 0, NO_EMAIL)],
+    )
+    password = PasswordField(
+        "Password",
+        [
+            InputRequired("Choose a password"),
+            Length(MIN_PASSWORD_LENGTH, 1024, f"Take at least {MIN_PASSWORD_LENGTH} characters"),
+        ],
+    )
+    submit = SubmitField("Join")
+
+    def __init__(self, *, known: bool) -> None:
+        super().__init__()
+        if known:
+            del self.email
+            del self.password

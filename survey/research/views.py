@@ -19,8 +19,10 @@ from survey.estimator.intervals import DEFAULT_INTERVAL
 from survey.mechanism.accounting import shown_epsilon
 from survey.questionnaire.label import labels, odds_in_words
 from survey.questionnaire.native import load
-from survey.research.accounts import SignedIn
+from survey.research.access import Gate
 from survey.research.forms import PublishForm
+from survey.research.log import Log
+from survey.research.workspace import Workspace
 from survey.results.charts import chart_svg, is_clipped, middle_svg, spread_svg
 from survey.results.export import to_csv
 from survey.results.tables import Results, SurveyResult
@@ -29,13 +31,19 @@ from survey.results.wording import in_words, percent, row_label
 from survey.settings import Settings
 from survey.store import PublishedSurvey, Store, find_survey
 
+SURVEY_PAGES = (
+    ("research.newest", "Results", "viewer"),
+    ("team.members", "Team", "owner"),
+    ("team.log_of", "Log", "owner"),
+)
+"""The pages of one survey, and the least role that opens each (as in `access.POLICY`)."""
+
 STYLESHEET = Path(__file__).resolve().parent.parent / "static" / "research.css"
 
 
-def blueprint(
-    store: Store, results: Results, settings: Settings, signed_in: SignedIn, client_hash: str
-) -> Blueprint:
+def blueprints(workspace: Workspace) -> list[Blueprint]:
     """The researchers' routes over one store."""
+    store, gate, settings = workspace.store, workspace.gate, workspace.settings
     routes = Blueprint("research", __name__, url_prefix="/research")
     stylesheet = STYLESHEET.read_bytes()
     stylesheet_hash = hashlib.sha256(stylesheet).hexdigest()
@@ -44,11 +52,14 @@ def blueprint(
     def words() -> dict[str, Any]:
         return {
             "research_css": url_for("research.asset", version=stylesheet_hash),
-            "client_hash": client_hash,
+            "client_hash": workspace.client_hash,
             "percent": percent,
             "in_words": in_words,
             "row_label": row_label,
             "shown_epsilon": shown_epsilon,
+            "moment": moment,
+            "gate": gate,
+            "survey_pages": SURVEY_PAGES,
         }
 
     @routes.get("/assets/<version>/research.css")
@@ -58,30 +69,29 @@ def blueprint(
         return Response(stylesheet, content_type="text/css; charset=utf-8")
 
     @routes.get("/")
-    @signed_in.required
     def surveys() -> str:
-        found = store.surveys()
+        found = [survey for survey in store.surveys() if gate.allows(survey.slug, "viewer")]
         return render_template(
             "research/surveys.html",
             surveys=[(survey, store.released(survey.key)) for survey in found],
         )
 
-    _add_publishing(routes, store, settings, signed_in)
-    _add_results(routes, store, results, settings, signed_in)
-    return routes
+    _add_publishing(routes, store, settings, gate, workspace.log)
+    _add_results(routes, store, workspace.results, settings)
+    return [routes]
 
 
 def _add_publishing(
-    routes: Blueprint, store: Store, settings: Settings, signed_in: SignedIn
+    routes: Blueprint, store: Store, settings: Settings, gate: Gate, log: Log
 ) -> None:
     @routes.route("/publish", methods=["GET", "POST"])
-    @signed_in.required
     def publish() -> Any:
         form = PublishForm()
         mistakes: list[tuple[str, str]] = []
         if form.validate_on_submit():
             try:
-                survey = _publish(store, form.file.data, settings)
+                survey = _publish(store, form.file.data, settings, gate)
+                log.write("published", survey.slug, f"version {survey.version}")
                 return redirect(url_for("research.newest", slug=survey.slug))
             except DefinitionError as error:
                 mistakes = error.mistakes
@@ -91,24 +101,19 @@ def _add_publishing(
         return page, 422 if mistakes or form.errors else 200
 
 
-def _add_results(
-    routes: Blueprint, store: Store, results: Results, settings: Settings, signed_in: SignedIn
-) -> None:
+def _add_results(routes: Blueprint, store: Store, results: Results, settings: Settings) -> None:
     @routes.get("/surveys/<slug>")
-    @signed_in.required
     def newest(slug: str) -> Any:
         version, wanted = find_survey(store, slug).version, wanted_from(request.args)
         said: dict[str, Any] = {**query_of(wanted)}
         return redirect(url_for("research.dashboard", slug=slug, version=version, **said))
 
     @routes.get("/surveys/<slug>/<int:version>")
-    @signed_in.required
     def dashboard(slug: str, version: int) -> str:
         result = results.of(find_survey(store, slug, version), wanted_from(request.args))
         return render_template("research/dashboard.html", **_dashboard(result, settings))
 
     @routes.get("/surveys/<slug>/<int:version>/estimates.csv")
-    @signed_in.required
     def estimates(slug: str, version: int) -> Response:
         result = results.of(find_survey(store, slug, version), wanted_from(request.args))
         return Response(
@@ -120,9 +125,24 @@ def _add_results(
         )
 
 
-def _publish(store: Store, upload: FileStorage, settings: Settings) -> PublishedSurvey:
+def moment(seconds: int) -> str:
+    """A moment since 1970 as people write it.
+
+    >>> moment(0)
+    '1970-01-01 00:00 UTC'
+    """
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _publish(store: Store, upload: FileStorage, settings: Settings, gate: Gate) -> PublishedSurvey:
     written = load(upload.read(), upload.filename or "", settings.caps)
-    return publish_survey(store, written, datetime.now(UTC).date())
+    if store.versions(written.slug) and not gate.allows(written.slug, "editor"):
+        raise ConflictError(
+            f'the address "{written.slug}" is another survey\'s, which you do not edit; '
+            "choose another slug"
+        )
+    today = datetime.now(UTC).date()
+    return publish_survey(store, written, today, owner=gate.researcher().key)
 
 
 def _dashboard(result: SurveyResult, settings: Settings) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Request, 
 
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
-from survey.research.accounts import Passwords
+from survey.research.passwords import Passwords
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store, open_store
 from tests.conftest import (

@@ -14,14 +14,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from flask import request
+from flask import request, url_for
 
 from survey.app import create_app
 from survey.cli import main
 from survey.collect.publication import publish
 from survey.collect.release import release
 from survey.questionnaire.native import load
-from survey.research.accounts import ABSOLUTE_SECONDS, IDLE_SECONDS, Passwords, Throttle
+from survey.research.passwords import Passwords
+from survey.research.signed_in import ABSOLUTE_SECONDS, IDLE_SECONDS
+from survey.research.throttle import Throttle
 from survey.results.tables import MOST_KEPT, Results
 from survey.results.wanted import Wanted, wanted_from
 from survey.results.wording import row_label
@@ -29,18 +31,7 @@ from survey.settings import Caps
 from survey.store import StoredReport
 from tests.browser.research import add_released as add_reports
 from tests.conftest import EMAIL, PASSWORD, SMALL, TODAY
-
-
-def token(page) -> str:
-    return re.search(r'name="csrf_token" type="hidden" value="([^"]+)"', page.text)[1]
-
-
-def sign_in(client, email=EMAIL, password=PASSWORD, next_page=""):
-    address = f"/research/sign-in?next={next_page}"
-    return client.post(
-        address,
-        data={"csrf_token": token(client.get(address)), "email": email, "password": password},
-    )
+from tests.web.researchers import sign_in, token
 
 
 @pytest.fixture
@@ -213,23 +204,20 @@ def test_sessions_end_when_idle_and_after_12_hours(store, researcher):
 
 
 @pytest.mark.security
-@pytest.mark.parametrize("path", ["/research/sign-in", "/research/sign-out", "/research/publish"])
-def test_csrf_every_form_without_its_token_is_refused(signed_in, path):
-    response = signed_in.post(path, data={"email": EMAIL, "password": PASSWORD})
-    assert response.status_code == 400
-
-
-@pytest.mark.security
-def test_csrf_covers_every_unsafe_route_but_the_report_address(app):
-    unsafe = {
-        rule.rule for rule in app.url_map.iter_rules() if rule.methods - {"GET", "HEAD", "OPTIONS"}
-    }
-    assert unsafe == {
-        "/research/sign-in",
-        "/research/sign-out",
-        "/research/publish",
-        "/s/<slug>/reports",
-    }
+def test_csrf_every_unsafe_route_without_its_token_is_refused(app, signed_in, small):
+    values = {"slug": "small", "researcher": 1, "token": "t"}
+    unsafe = [rule for rule in app.url_map.iter_rules() if "POST" in rule.methods]
+    reports = [rule.rule for rule in unsafe if not rule.rule.startswith("/research/")]
+    assert reports == ["/s/<slug>/reports"]
+    assert len(unsafe) > 10
+    with app.test_request_context():
+        paths = [
+            url_for(rule.endpoint, **{name: values[name] for name in rule.arguments})
+            for rule in unsafe
+            if rule.rule not in reports
+        ]
+    assert [signed_in.post(path).status_code for path in paths] == [400] * len(paths)
+    assert not any(rule.methods & {"PUT", "PATCH", "DELETE"} for rule in app.url_map.iter_rules())
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,8 @@ class SqlMembers(SqlTransactions):
                 "SELECT role FROM membership WHERE slug = ? AND researcher = ?",
                 [link.slug, researcher],
             )
-            if row is None or _rank(cast("Role", row[0])) < _rank(link.role):
+            # A link without a survey lets somebody in, and into no team.
+            if link.slug and (row is None or _rank(cast("Role", row[0])) < _rank(link.role)):
                 _set_role(transaction, link.slug, researcher, link.role)
             return link
 

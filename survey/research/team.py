@@ -1,0 +1,113 @@
+"""A survey's team, its log, and everybody who may sign in: who may do what, and what was done."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Any
+
+from flask import Blueprint, flash, redirect, render_template, url_for
+
+from survey.errors import NotFoundError
+from survey.research.forms import InviteForm, NewcomerForm, RoleForm
+from survey.research.log import Log
+from survey.research.signed_in import hash_of
+from survey.research.workspace import Workspace
+from survey.store import ROLES, ColleagueLink, Role, Store, find_survey
+
+LINK_SECONDS = 7 * 24 * 3600
+
+
+def blueprints(workspace: Workspace) -> list[Blueprint]:
+    """The routes of a survey's team, and of everybody who may sign in."""
+    given = (workspace.store, workspace.settings.public_url, workspace.log)
+    return [_team(*given), _people(*given)]
+
+
+def _team(store: Store, public_url: str, log: Log) -> Blueprint:
+    """The routes by which owners let colleagues in."""
+    routes = Blueprint("team", __name__, url_prefix="/research/surveys/<slug>/team")
+
+    def page(slug: str, form: InviteForm, link: str = "") -> str:
+        return render_template(
+            "research/team.html",
+            survey=find_survey(store, slug),
+            members=store.members(slug),
+            form=form,
+            role_form=RoleForm(formdata=None),
+            roles=ROLES,
+            link=link,
+        )
+
+    @routes.get("")
+    def members(slug: str) -> str:
+        return page(slug, InviteForm(formdata=None))
+
+    @routes.post("/invite")
+    def invite(slug: str) -> Any:
+        form = InviteForm()
+        if not form.validate_on_submit():
+            return page(slug, form), 422
+        link = _new_link(store, public_url, slug, form.role.data)
+        log.write("invited a colleague", slug, form.role.data)
+        return page(slug, InviteForm(formdata=None), link)
+
+    @routes.post("/members/<int:researcher>")
+    def change(slug: str, researcher: int) -> Any:
+        form = RoleForm()
+        member = next((one for one in store.members(slug) if one.researcher == researcher), None)
+        if member is None:
+            raise NotFoundError(f"nobody of that number is in the team of {slug}")
+        if not form.validate_on_submit():
+            return page(slug, InviteForm(formdata=None)), 422
+        role: Role | None = form.role.data if form.role.data in ROLES else None
+        store.set_role(slug, researcher, role)
+        log.write("changed a role", slug, f"{member.email}: {role or 'none'}")
+        flash(f"{member.email} is {role or 'no member'} now.")
+        return redirect(url_for("team.members", slug=slug))
+
+    @routes.get("/log")
+    def log_of(slug: str) -> str:
+        survey = find_survey(store, slug)
+        return render_template("research/log.html", survey=survey, actions=log.read(slug))
+
+    return routes
+
+
+def _people(store: Store, public_url: str, log: Log) -> Blueprint:
+    """The routes by which an admin lets researchers in."""
+    routes = Blueprint("people", __name__, url_prefix="/research/people")
+
+    def page(form: NewcomerForm, link: str = "") -> str:
+        found = [
+            (one, store.second_factor(one.key) is not None, store.roles(one.key))
+            for one in store.researchers()
+        ]
+        return render_template("research/people.html", people=found, form=form, link=link)
+
+    @routes.get("")
+    def researchers() -> str:
+        return page(NewcomerForm(formdata=None))
+
+    @routes.post("/invite")
+    def invite() -> Any:
+        form = NewcomerForm()
+        if not form.validate_on_submit():
+            return page(form), 422
+        link = _new_link(store, public_url, "", "viewer")
+        log.write("invited a researcher")
+        return page(NewcomerForm(formdata=None), link)
+
+    @routes.get("/log")
+    def log_of_all() -> str:
+        return render_template("research/log.html", survey=None, actions=log.read())
+
+    return routes
+
+
+def _new_link(store: Store, public_url: str, slug: str, role: Role) -> str:
+    """A link that lets one person in, for a week; only its hash is kept."""
+    token = secrets.token_urlsafe(32)
+    expires = int(time.time()) + LINK_SECONDS
+    store.add_colleague_link(hash_of(token), ColleagueLink(slug, role, expires))
+    return f"{public_url.rstrip('/')}{url_for('accounts.join', token=token)}"

@@ -1,0 +1,363 @@
+"""Researchers' accounts: the second step, teams, who may open what, and the log of it."""
+
+from __future__ import annotations
+
+import io
+import re
+import threading
+import time
+from urllib.parse import urlsplit
+
+import pyotp
+import pytest
+from click.testing import CliRunner
+
+from survey.app import create_app
+from survey.cli import main
+from survey.research import second_factor
+from survey.research.access import POLICY, guard
+from survey.research.passwords import Passwords
+from tests.conftest import EMAIL, PASSWORD, SECRET, SMALL
+from tests.web.researchers import send, sign_in, token
+
+pytestmark = pytest.mark.security
+
+OTHER = "ben@example.org"
+PEOPLE = ("anonymous", "stranger", "viewer", "editor", "owner", "admin")
+ROLES = ("viewer", "editor", "owner")
+
+
+@pytest.fixture
+def signed_in(client, researcher):
+    assert sign_in(client).status_code == 302
+    return client
+
+
+def add(store, email: str) -> int:
+    return store.add_researcher(email, Passwords(1).hash(PASSWORD)).key
+
+
+@pytest.fixture
+def people(app, store, researcher, small):
+    """A client for everybody there can be, each signed in; the fixture's researcher is admin."""
+    found = {}
+    for name in PEOPLE:
+        found[name] = app.test_client()
+        if name == "anonymous":
+            continue
+        email = EMAIL if name == "admin" else f"{name}@example.org"
+        key = store.researcher(email).key if name == "admin" else add(store, email)
+        if name in ROLES:
+            store.set_role("small", key, name)
+        assert sign_in(found[name], email).status_code == 302
+    return found
+
+
+def with_second_step(client) -> str:
+    """Add a second step by the pages; returns its secret."""
+    page = client.get("/research/account/second-step")
+    secret = re.search(r'class="secret">([A-Z2-7]+)<', page.text)[1]
+    code = pyotp.TOTP(secret).now()
+    done = send(client, "/research/account/second-step", code=code, current=PASSWORD)
+    assert done.status_code == 200, done.text
+    return secret
+
+
+def expected(wanted: str, person: str) -> set[int]:
+    """The answers that a page may give to somebody, by the table alone."""
+    if wanted == "anybody":
+        return {200, 302, 404, 422}
+    if person == "anonymous":
+        return {302}
+    if wanted == "researcher" or person == "admin":
+        return {200, 302, 404, 422}
+    if wanted == "admin" or person == "stranger":
+        return {404}
+    enough = ROLES.index(person) >= ROLES.index(wanted)
+    return {200, 302, 404, 422} if enough else {403}
+
+
+def filled(rule) -> str:
+    values = {"slug": "small", "version": 1, "researcher": 99_999, "token": "t" * 43}
+    adapter = rule.map.bind("localhost") if rule.map else None
+    return adapter.build(rule.endpoint, {name: values[name] for name in rule.arguments})
+
+
+def test_every_page_is_open_to_whom_the_table_says_and_to_nobody_else(app, people):
+    rules = [rule for rule in app.url_map.iter_rules() if rule.endpoint in POLICY]
+    assert {rule.endpoint for rule in rules} == set(POLICY)
+    wrong = []
+    for rule in rules:
+        if rule.endpoint in ("accounts.sign_out", "research.asset"):
+            continue
+        for method in sorted(rule.methods & {"GET", "POST"}):
+            for person, client in people.items():
+                data = {}
+                if method == "POST":
+                    page = "/research/sign-in" if person == "anonymous" else "/research/account"
+                    data = {"csrf_token": token(client.get(page))}
+                found = client.open(filled(rule), method=method, data=data).status_code
+                if found not in expected(POLICY[rule.endpoint], person):
+                    wrong.append((method, filled(rule), person, found))
+    assert wrong == []
+
+
+def test_a_page_of_which_the_table_says_nothing_stops_the_start(app):
+    app.add_url_rule("/research/new", endpoint="new", view_func=lambda: "")
+    with pytest.raises(RuntimeError, match="/research/new"):
+        guard(app, None)
+
+
+def test_surveys_of_others_are_not_listed_and_their_addresses_are_taken(app, store, small):
+    add(store, "first@example.org")
+    add(store, OTHER)
+    client = app.test_client()
+    sign_in(client, OTHER)
+    assert "A small survey" not in client.get("/research/").text
+    page = client.get("/research/publish")
+    answer = client.post(
+        "/research/publish",
+        data={
+            "csrf_token": token(page),
+            "file": (io.BytesIO(SMALL.replace("Two", "2").encode()), "s.toml"),
+        },
+    )
+    assert answer.status_code == 422
+    assert "another survey" in answer.text
+    assert len(store.versions("small")) == 1
+
+
+# -- the second step
+
+
+def test_with_a_second_step_a_password_alone_opens_nothing(signed_in, app, store):
+    secret = with_second_step(signed_in)
+    client = app.test_client()
+    half = sign_in(client, next_page="/research/account")
+    assert urlsplit(half.location).path == "/research/sign-in/code"
+    assert client.get("/research/account").status_code == 302
+    wrong = send(client, half.location, code="000000")
+    assert wrong.status_code == 403
+    step = store.second_factor(store.researcher(EMAIL).key).step + 1
+    right = send(client, half.location, code=pyotp.TOTP(secret).generate_otp(step))
+    assert right.location == "/research/account"
+    assert client.get("/research/account").status_code == 200
+
+
+def test_a_code_opens_once_however_many_try_at_once(signed_in, store, researcher):
+    secret = with_second_step(signed_in)
+    known = store.researcher(EMAIL)
+    now = time.time() + 30
+    code = pyotp.TOTP(secret).at(now)
+    let_in: list[bool] = []
+    threads = [
+        threading.Thread(
+            target=lambda: let_in.append(second_factor.is_right(store, known, code, now))
+        )
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(let_in) == [False] * 7 + [True]
+
+
+@pytest.mark.parametrize(("seconds", "right"), [(-31, True), (0, True), (31, True), (90, False)])
+def test_a_clock_may_be_off_by_half_a_minute(seconds, right):
+    secret, now = pyotp.random_base32(), 1_000_000_000
+    step = second_factor.step_of(secret, pyotp.TOTP(secret).at(now + seconds), now)
+    assert (step is not None) is right
+
+
+@pytest.mark.parametrize("code", ["", "12345", "abcdef", "１２３４５６", "1" * 64])
+def test_what_is_no_code_is_refused(code):
+    assert second_factor.step_of(pyotp.random_base32(), code, 1_000_000_000) is None
+
+
+def test_each_recovery_code_signs_in_once(signed_in, app, store):
+    page = signed_in.get("/research/account/second-step")
+    secret = re.search(r'class="secret">([A-Z2-7]+)<', page.text)[1]
+    done = send(
+        signed_in,
+        "/research/account/second-step",
+        code=pyotp.TOTP(secret).now(),
+        current=PASSWORD,
+    )
+    codes = re.findall(r"<code>([a-z2-7-]{19})</code>", done.text)
+    assert len(set(codes)) == 10
+    for expected_status in (302, 403):
+        client = app.test_client()
+        half = sign_in(client)
+        typed = codes[0].upper().replace("-", " ")
+        assert send(client, half.location, code=typed).status_code == expected_status
+    assert store.recovery_codes_left(store.researcher(EMAIL).key) == 9
+
+
+def test_codes_are_throttled_within_10_tries(signed_in, app):
+    with_second_step(signed_in)
+    client = app.test_client()
+    half = sign_in(client)
+    statuses = [send(client, half.location, code="000000").status_code for _ in range(11)]
+    assert statuses == [403] * 10 + [429]
+
+
+def test_half_way_ends_after_five_minutes(signed_in, app, monkeypatch):
+    with_second_step(signed_in)
+    client = app.test_client()
+    half = sign_in(client)
+    later = time.time() + 301
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert client.get(half.location).location.endswith("/research/sign-in")
+
+
+def test_a_second_step_needs_the_password_and_the_right_code(signed_in, store):
+    page = signed_in.get("/research/account/second-step")
+    secret = re.search(r'class="secret">([A-Z2-7]+)<', page.text)[1]
+    right = pyotp.TOTP(secret).now()
+    for code, current in ((right, "wrong password"), ("000000", PASSWORD)):
+        answer = send(signed_in, "/research/account/second-step", code=code, current=current)
+        assert answer.status_code == 422
+        assert secret in answer.text
+        assert store.second_factor(store.researcher(EMAIL).key) is None
+
+
+def test_a_second_step_is_removed_with_the_password_alone(signed_in, store):
+    with_second_step(signed_in)
+    refused = send(signed_in, "/research/account/second-step/remove", current="wrong password")
+    assert refused.status_code == 422
+    assert store.second_factor(store.researcher(EMAIL).key) is not None
+    assert send(signed_in, "/research/account/second-step/remove", current=PASSWORD).location
+    assert store.second_factor(store.researcher(EMAIL).key) is None
+
+
+# -- passwords and sessions
+
+
+def test_a_changed_password_ends_all_other_sessions(signed_in, app):
+    other = app.test_client()
+    sign_in(other)
+    new = "correct horse battery staple"
+    refused = send(
+        signed_in, "/research/account/password", current="wrong password", new=new, again=new
+    )
+    assert refused.status_code == 422
+    unlike = send(
+        signed_in, "/research/account/password", current=PASSWORD, new=new, again=new + "r"
+    )
+    assert "not the same" in unlike.text
+    done = send(signed_in, "/research/account/password", current=PASSWORD, new=new, again=new)
+    assert done.location == "/research/account"
+    assert signed_in.get("/research/account").status_code == 200
+    assert other.get("/research/account").status_code == 302
+    assert sign_in(app.test_client(), password=new).status_code == 302
+
+
+def test_a_session_is_ended_from_another_one_and_never_a_stranger_s(people, store, app):
+    second = app.test_client()
+    sign_in(second, "owner@example.org")
+    page = people["owner"].get("/research/account")
+    (session,) = re.findall(r'name="session" value="([0-9a-f]{64})"', page.text)
+    stranger = people["viewer"]
+    send(stranger, "/research/account/sessions/end", page="/research/account", session=session)
+    assert second.get("/research/account").status_code == 200
+    owner = people["owner"]
+    send(owner, "/research/account/sessions/end", page="/research/account", session=session)
+    assert second.get("/research/account").status_code == 302
+    assert owner.get("/research/account").status_code == 200
+
+
+def test_an_operator_lets_somebody_in_again(signed_in, app, store, settings, monkeypatch):
+    with_second_step(signed_in)
+    monkeypatch.setenv("SURVEY_DATABASE", settings.database)
+    monkeypatch.setenv("SURVEY_SECRET", SECRET)
+    monkeypatch.setenv("SURVEY_PASSWORD_COST", "1")
+    new = "a new password of the operator"
+    done = CliRunner().invoke(main, ["researcher", "reset", EMAIL, "--password", new])
+    assert done.exit_code == 0, done.output
+    assert signed_in.get("/research/account").status_code == 302
+    client = app.test_client()
+    assert sign_in(client, password=new).location == "/research/"
+    gone = CliRunner().invoke(main, ["researcher", "reset", "no@example.org", "--password", new])
+    assert (gone.exit_code, gone.output) == (1, "survey: there is no researcher no@example.org\n")
+
+
+# -- teams
+
+
+def link_in(page) -> str:
+    return re.search(r"<code>(http[^<]*/join/[^<]+)</code>", page.text)[1]
+
+
+def test_a_colleague_joins_by_a_link_that_is_good_once(people, app, store):
+    team = "/research/surveys/small/team"
+    made = send(people["owner"], f"{team}/invite", page=team, role="editor")
+    path = urlsplit(link_in(made)).path
+    newcomer = app.test_client()
+    assert "Editor" not in newcomer.get(path).text
+    assert "Your role there: editor" in newcomer.get(path).text
+    short = send(newcomer, path, email="new@example.org", password="short")
+    assert short.status_code == 422
+    taken = send(newcomer, path, email="VIEWER@example.org", password=PASSWORD)
+    assert "can sign in already" in taken.text
+    assert send(newcomer, path, email="new@example.org", password=PASSWORD).status_code == 302
+    assert store.roles(store.researcher("new@example.org").key) == {"small": "editor"}
+    assert newcomer.get("/research/surveys/small/1").status_code == 200
+    assert app.test_client().get(path).status_code == 404
+
+
+def test_who_is_signed_in_joins_with_one_button(people, store):
+    team = "/research/surveys/small/team"
+    made = send(people["owner"], f"{team}/invite", page=team, role="viewer")
+    path = urlsplit(link_in(made)).path
+    assert send(people["stranger"], path).status_code == 302
+    assert store.roles(store.researcher("stranger@example.org").key) == {"small": "viewer"}
+
+
+def test_a_link_is_good_for_a_week(people, app, monkeypatch):
+    team = "/research/surveys/small/team"
+    made = send(people["owner"], f"{team}/invite", page=team, role="viewer")
+    later = time.time() + 8 * 24 * 3600
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert app.test_client().get(urlsplit(link_in(made)).path).status_code == 404
+
+
+def test_an_owner_changes_roles_and_the_last_one_stays(people, store):
+    team = "/research/surveys/small/team"
+    keys = {member.email: member.researcher for member in store.members("small")}
+    owner = people["owner"]
+    viewer = keys["viewer@example.org"]
+    send(owner, f"{team}/members/{viewer}", page=team, role="none")
+    assert "small" not in store.roles(viewer)
+    assert people["viewer"].get("/research/surveys/small/1").status_code == 404
+    refused = send(owner, f"{team}/members/{keys['owner@example.org']}", page=team, role="viewer")
+    assert refused.status_code == 409
+    assert "needs an owner" in refused.text
+    assert store.roles(keys["owner@example.org"]) == {"small": "owner"}
+
+
+def test_what_was_done_is_in_the_log_and_nothing_of_respondents(people, store, small):
+    team = "/research/surveys/small/team"
+    send(people["owner"], f"{team}/invite", page=team, role="viewer")
+    page = people["owner"].get(f"{team}/log").text
+    assert "owner@example.org" in page
+    assert "invited a colleague" in page
+    assert "signed in" not in page
+    everything = people["admin"].get("/research/people/log").text
+    assert "signed in" in everything
+    assert "127.0.0.1" not in everything
+
+
+def test_an_admin_lets_a_researcher_in_who_sees_no_survey_yet(people, app, store):
+    made = send(people["admin"], "/research/people/invite", page="/research/people")
+    newcomer = app.test_client()
+    path = urlsplit(link_in(made)).path
+    assert send(newcomer, path, email="new@example.org", password=PASSWORD).status_code == 302
+    assert store.roles(store.researcher("new@example.org").key) == {}
+    assert newcomer.get("/research/surveys/small/1").status_code == 404
+    assert newcomer.get("/research/publish").status_code == 200
+
+
+def test_a_fresh_server_needs_no_table_entry_for_respondents(settings, store):
+    assert not any(endpoint.startswith("respond.") for endpoint in POLICY)
+    assert create_app(settings, store).test_client().get("/healthz").status_code == 200

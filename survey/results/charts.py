@@ -23,7 +23,7 @@ MEASURED_LABEL_PIXELS = 144
 """Longest label as measured without the reader's font, which may be a fifth wider."""
 
 FONT = "system-ui, sans-serif"
-ACCENT = "#0b5c7a"
+ACCENT = "#0a5069"
 INK = "#1d2327"
 RULE = "#c9d1d6"
 

@@ -233,6 +233,14 @@ def sharing(site: Site, device: Device, language: str) -> Iterator[State]:
     page.close()
 
 
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+VIOLATIONS = """async (tags) => {
+  const rules = { "color-contrast-enhanced": { enabled: true } };
+  const { violations } = await axe.run({ runOnly: tags, rules, resultTypes: ["violations"] });
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id}: ${target}: ${failureSummary}`));
+}"""
+"""What axe-core finds wrong, as texts."""
 SPACED = """(isSpaced) => {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(`* { line-height: 1.5 !important; letter-spacing: 0.12em !important;

@@ -17,7 +17,9 @@ from tests.browser.accessible import (
     FOREIGN,
     LOST,
     MOVING,
+    RULES,
     SPACED,
+    VIOLATIONS,
     WHOLE,
     WRONG,
     State,
@@ -30,13 +32,6 @@ from tests.conftest import SMALL, long_unless
 
 pytestmark = [pytest.mark.web]
 
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-VIOLATIONS = """async (tags) => {
-  const rules = { "color-contrast-enhanced": { enabled: true } };
-  const { violations } = await axe.run({ runOnly: tags, rules, resultTypes: ["violations"] });
-  return violations.flatMap(({ id, nodes }) =>
-    nodes.map(({ target, failureSummary }) => `${id}: ${target}: ${failureSummary}`));
-}"""
 LOOKS = {
     "light": {"locale": "en"},
     "dark": {"locale": "en", "color_scheme": "dark"},

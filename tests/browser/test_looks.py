@@ -8,19 +8,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import pyotp
 import pytest
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
 from survey.collect.publication import close, publish
 from survey.questionnaire.native import load
 from survey.settings import Caps
 from survey.store import Store
+from tests.browser.accessible import RULES, VIOLATIONS
 from tests.browser.conftest import Device
 from tests.browser.research import add_released, sign_in
 from tests.browser.respondent import choose, entry, heading, press, wait_sent, wait_waiting
 from tests.browser.surveys import EVERY_TYPE, SAMPLED, SKIPS
-from tests.conftest import ROOT, SMALL, TODAY
+from tests.conftest import PASSWORD, ROOT, SMALL, TODAY
 
 pytestmark = pytest.mark.web
 
@@ -84,6 +88,8 @@ def look(tmp_path) -> Callable[[Page, str], None]:
         assert page.evaluate(CLIPPED) == [], name
         assert page.locator("h1").count() == 1
         assert page.evaluate(TOO_SMALL) == [], name
+        if page.evaluate("'axe' in window"):
+            assert page.evaluate(VIOLATIONS, RULES) == [], name
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             width = page.viewport_size["width"]
@@ -268,11 +274,14 @@ def test_a_closed_survey_tells_people_so(site, looked_at, look):
     look(page, "respond-410")
 
 
-def test_researchers_pages_fit(serve, store, researcher, new_device, look):
+def test_researchers_pages_fit_and_follow_the_rules_of_accessibility(
+    serve, store, researcher, new_device, look
+):
     url = serve()
     phone, desk = new_device(), new_device(**DESK)
     signed_in = []
     for device in (phone, desk):
+        device.context.add_init_script(AXE_SCRIPT)
         page = device.open(f"{url}/research/")
         look(page, "research-sign-in")
         page.get_by_role("button", name="Sign in").click()
@@ -282,10 +291,40 @@ def test_researchers_pages_fit(serve, store, researcher, new_device, look):
         page = sign_in(device, url)
         look(page, "research-list-empty")
         signed_in.append(page)
+        page = device.open(f"{url}{urlsplit(invited(page, url, 'people', look)).path}")
+        look(page, "research-join")
+        page.close()
     fill(store)
     for page in signed_in:
         page.bring_to_front()
         look_at_research(page, url, look)
+
+
+def invited(page: Page, url: str, where: str, look: Callable[[Page, str], None]) -> str:
+    """A link for a colleague, from the page that makes them."""
+    page.goto(f"{url}/research/{where}")
+    page.get_by_role("button", name="Make a link").click()
+    look(page, f"research-{where.replace('/', '-')}")
+    return page.locator(".share code").inner_text()
+
+
+def look_at_accounts(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
+    for name in ("account", "account/password", "account/second-step", "people/log"):
+        page.goto(f"{url}/research/{name}")
+        look(page, f"research-{name.replace('/', '-')}")
+    secret = page.goto(f"{url}/research/account/second-step") and page.locator(".secret")
+    page.get_by_label("Code from the app").fill(pyotp.TOTP(secret.inner_text()).now())
+    page.get_by_label("Your password now").fill(PASSWORD)
+    page.get_by_role("button", name="Add the second step").click()
+    look(page, "research-recovery-codes")
+    page.goto(f"{url}/research/account/second-step/remove")
+    look(page, "research-remove-second-step")
+    page.get_by_label("Your password now").fill(PASSWORD)
+    page.get_by_role("button", name="Remove the second step").click()
+    look(page, "research-account-again")
+    invited(page, url, "surveys/workplace/team", look)
+    page.goto(f"{url}/research/surveys/workplace/team/log")
+    look(page, "research-log")
 
 
 def fill(store: Store) -> None:
@@ -304,6 +343,7 @@ def look_at_research(page: Page, url: str, look: Callable[[Page, str], None]) ->
         look(page, f"research-dashboard-{name}")
     page.goto(f"{url}/research/")
     look(page, "research-list")
+    look_at_accounts(page, url, look)
     page.goto(f"{url}/research/publish")
     look(page, "research-publish")
     page.get_by_label("Definition file").set_input_files(

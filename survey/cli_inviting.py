@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,10 +10,10 @@ from pathlib import Path
 import click
 
 from survey.collect.invitations import checked_stratum, issue, new_tokens
-from survey.collect.links import respondent_link, write_qr_code
+from survey.collect.links import qr_code, respondent_link
 from survey.commands import configured_store, refusing
 from survey.errors import ClosedError, SurveyError
-from survey.results.export import neutral
+from survey.results.export import links_csv
 from survey.settings import Settings
 from survey.store import PublishedSurvey, Store, find_survey
 
@@ -35,7 +34,7 @@ def link(slug: str, qr: Path | None) -> None:
     address = respondent_link(survey, _public_url())
     if qr:
         _refuse_existing(qr)
-        write_qr_code(address, qr)
+        qr.write_bytes(qr_code(address))
     click.echo(address)
 
 
@@ -108,9 +107,7 @@ def _refuse_existing(path: Path) -> None:
 def _write_csv(links: Sequence[str], stratum: str, file: Path) -> None:
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as open_file:
-        writer = csv.writer(open_file)
-        writer.writerow(["number", "stratum", "link"])
-        writer.writerows([n, neutral(stratum), each] for n, each in enumerate(links, 1))
+        open_file.write(links_csv(links, stratum))
         open_file.flush()
         os.fsync(descriptor)
 
@@ -119,4 +116,4 @@ def _write_qr_codes(links: Sequence[str], directory: Path) -> None:
     directory.mkdir(mode=0o700)
     width = len(str(len(links)))
     for n, each in enumerate(links, 1):
-        write_qr_code(each, directory / f"{n:0{width}}.svg")
+        (directory / f"{n:0{width}}.svg").write_bytes(qr_code(each))

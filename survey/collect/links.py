@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import io
 from urllib.parse import quote
 
 import segno
@@ -26,6 +26,8 @@ def respondent_link(
     return f"{public_url.rstrip('/')}/s/{survey.slug}#{carried}"
 
 
-def write_qr_code(link: str, file: Path) -> None:
+def qr_code(link: str) -> bytes:
     """The link as a picture (SVG), for paper and screens; a quarter of it may be damaged."""
-    segno.make(link, error="q", micro=False).save(str(file), kind="svg", scale=4, border=4)
+    drawn = io.BytesIO()
+    segno.make(link, error="q", micro=False).save(drawn, kind="svg", scale=4, border=4)
+    return drawn.getvalue()

@@ -5,18 +5,21 @@ from __future__ import annotations
 from flask_wtf import FlaskForm
 from flask_wtf.file import FileField, FileRequired
 from wtforms import (
+    DateField,
     EmailField,
     HiddenField,
+    IntegerField,
     PasswordField,
     SelectField,
     StringField,
     SubmitField,
 )
-from wtforms.validators import EqualTo, InputRequired, Length, Regexp
+from wtforms.validators import EqualTo, InputRequired, Length, NumberRange, Optional, Regexp
 
 from survey.research.passwords import MIN_PASSWORD_LENGTH
 from survey.store import ROLES
 
+MOST_INVITED = 100_000
 NO_EMAIL = "Enter an email address, such as name@example.org"
 
 MAX_UPLOAD_BYTES = 1_100_000
@@ -138,3 +141,41 @@ class JoinForm(FlaskForm):  # type: ignore[misc]
         if known:
             del self.email
             del self.password
+
+
+class InvitationsForm(FlaskForm):  # type: ignore[misc]
+    """How many links for one report each, and of which group."""
+
+    count = IntegerField(
+        "How many people",
+        [
+            InputRequired("Enter how many people are invited"),
+            NumberRange(1, MOST_INVITED, f"Enter a number from 1 to {MOST_INVITED:,}"),
+        ],
+    )
+    stratum = StringField("Group (if you compare groups)", [Length(max=60)])
+    submit = SubmitField("Make the links and download them")
+
+
+class ScheduleForm(FlaskForm):  # type: ignore[misc]
+    """From when to when a survey takes reports, and how many."""
+
+    opens = DateField("First day", [Optional()])
+    closes = DateField("Last day", [Optional()])
+    most = IntegerField(
+        "At most so many reports", [Optional(), NumberRange(0, 10**9, "Enter 0 or more")]
+    )
+    submit = SubmitField("Save dates and limit")
+
+
+class ReleaseForm(FlaskForm):  # type: ignore[misc]
+    """One button."""
+
+    submit = SubmitField("Release what waits")
+
+
+class CloseForm(FlaskForm):  # type: ignore[misc]
+    """The name of what is closed for good, typed."""
+
+    name = StringField("The survey’s short name", [InputRequired("Type the short name")])
+    submit = SubmitField("Close the survey for good")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, astuple, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from survey.results.question import QuestionResult
@@ -27,6 +27,21 @@ def to_csv(rows: Iterable[DataclassInstance], kind: type[DataclassInstance] = Ro
     writer.writerow(columns(kind))
     writer.writerows([neutral(value) for value in astuple(row)] for row in rows)
     return text.getvalue()
+
+
+@dataclass(frozen=True)
+class InvitationRow:
+    """One personal link, for whoever sends it."""
+
+    number: int
+    stratum: str
+    link: str
+
+
+def links_csv(links: Sequence[str], stratum: str) -> str:
+    """Personal links of one stratum."""
+    rows = (InvitationRow(number, stratum, link) for number, link in enumerate(links, 1))
+    return to_csv(rows, InvitationRow)
 
 
 def columns(kind: type[DataclassInstance] = Row) -> tuple[str, ...]:

@@ -325,6 +325,10 @@ def look_at_accounts(page: Page, url: str, look: Callable[[Page, str], None]) ->
     invited(page, url, "surveys/workplace/team", look)
     page.goto(f"{url}/research/surveys/workplace/team/log")
     look(page, "research-log")
+    page.goto(f"{url}/research/surveys/workplace/collect")
+    look(page, "research-collect")
+    page.get_by_role("button", name="Close the survey for good").click()
+    look(page, "research-collect-wrong")
 
 
 def fill(store: Store) -> None:

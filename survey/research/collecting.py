@@ -1,0 +1,176 @@
+"""A survey while it takes reports: its links, invitations, dates, releases, and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+from flask import Blueprint, Response, flash, redirect, render_template, url_for
+
+from survey.collect.admission import checked_schedule
+from survey.collect.invitations import checked_stratum, issue, new_tokens
+from survey.collect.links import qr_code, respondent_link
+from survey.collect.publication import close as close_survey
+from survey.collect.release import release as release_reports
+from survey.errors import ClosedError, DesignError
+from survey.research.forms import CloseForm, InvitationsForm, ReleaseForm, ScheduleForm
+from survey.research.workspace import Workspace
+from survey.results.export import links_csv
+from survey.store import PublishedSurvey, Schedule, Store, find_survey
+from survey.store.strata import readable_strata
+
+
+def blueprints(workspace: Workspace) -> list[Blueprint]:
+    """The routes that follow a survey from its first link to its close."""
+    routes = Blueprint("collecting", __name__, url_prefix="/research/surveys/<slug>/collect")
+    pages = _Pages(workspace)
+    routes.add_url_rule("", view_func=pages.overview)
+    routes.add_url_rule("/link.svg", view_func=pages.drawn_link)
+    for name in ("invite", "schedule", "release", "close"):
+        routes.add_url_rule(f"/{name}", view_func=getattr(pages, name), methods=["POST"])
+    return [routes]
+
+
+class _Pages:
+    def __init__(self, workspace: Workspace) -> None:
+        self._store, self._log = workspace.store, workspace.log
+        self._public_url = workspace.settings.public_url
+        self._minimum = workspace.settings.release_minimum
+
+    def overview(self, slug: str) -> str:
+        """Everything at once, without a mistake."""
+        return self._page(slug)
+
+    def _page(self, slug: str, **wrong: Any) -> str:
+        survey = find_survey(self._store, slug)
+        dates = survey.schedule
+        usual = {
+            "invite": InvitationsForm(formdata=None),
+            "schedule": ScheduleForm(
+                formdata=None, opens=dates.opens, closes=dates.closes, most=dates.most
+            ),
+            "release": ReleaseForm(formdata=None),
+            "close": CloseForm(formdata=None),
+        }
+        return render_template(
+            "research/collect.html",
+            survey=survey,
+            link=respondent_link(survey, self._public_url),
+            forms={**usual, **wrong},
+            by_stratum=_by_stratum(self._store, survey),
+            by_bucket=_by_bucket(self._store, survey),
+            minimum=self._minimum,
+        )
+
+    def drawn_link(self, slug: str) -> Response:
+        """The open link as a picture for paper."""
+        survey = _open(find_survey(self._store, slug))
+        return Response(
+            qr_code(respondent_link(survey, self._public_url)),
+            content_type="image/svg+xml",
+            headers={"Content-Disposition": f'attachment; filename="{slug}-link.svg"'},
+        )
+
+    def invite(self, slug: str) -> Any:
+        """Links that are good for one report each, in a file that is made once."""
+        survey, form = _open(find_survey(self._store, slug)), InvitationsForm()
+        if not form.validate_on_submit():
+            return self._page(slug, invite=form), 422
+        count = form.count.data
+        try:
+            stratum = checked_stratum(self._store, survey, form.stratum.data or "", count)
+        except DesignError as error:
+            form.stratum.errors = [str(error)]
+            return self._page(slug, invite=form), 422
+        tokens = new_tokens(count)
+        links = [
+            respondent_link(survey, self._public_url, token=token, stratum=stratum)
+            for token in tokens
+        ]
+        issue(self._store, survey, stratum, tokens)
+        self._log.write("made invitations", slug, f"{count} {stratum}".strip())
+        return Response(
+            links_csv(links, stratum),
+            content_type="text/csv; charset=utf-8",
+            headers={"Content-Disposition": f'attachment; filename="{slug}-invitations.csv"'},
+        )
+
+    def schedule(self, slug: str) -> Any:
+        """From when to when, and how many."""
+        survey, form = _open(find_survey(self._store, slug)), ScheduleForm()
+        if not form.validate_on_submit():
+            return self._page(slug, schedule=form), 422
+        wanted = Schedule(form.opens.data, form.closes.data, form.most.data or 0)
+        try:
+            checked_schedule(wanted)
+            _check_future(wanted.closes, survey.schedule.closes)
+        except DesignError as error:
+            form.closes.errors = [str(error)]
+            return self._page(slug, schedule=form), 422
+        self._store.set_schedule(survey.key, wanted)
+        self._log.write("changed dates or limit", slug, _in_words(wanted))
+        flash("The dates and the limit are saved.")
+        return redirect(url_for("collecting.overview", slug=slug))
+
+    def release(self, slug: str) -> Any:
+        """What waits, when it is enough."""
+        if not ReleaseForm().validate_on_submit():
+            return self._page(slug), 422
+        versions = self._store.versions(slug)
+        n = sum(release_reports(self._store, survey, self._minimum) for survey in versions)
+        self._log.write("released", slug, f"{n} reports")
+        fewer = f"Nothing was released: fewer than {self._minimum} reports wait."
+        flash(f"{n:,} reports were released." if n else fewer)
+        return redirect(url_for("collecting.overview", slug=slug))
+
+    def close(self, slug: str) -> Any:
+        """For good; the survey's name must be typed."""
+        form = CloseForm()
+        if not form.validate_on_submit() or form.name.data.strip() != slug:
+            form.name.errors = [f"Type {slug} to close it"]
+            return self._page(slug, close=form), 422
+        close_survey(self._store, slug, _today())
+        self._log.write("closed", slug)
+        flash(f"{slug} is closed; all its reports are released.")
+        return redirect(url_for("collecting.overview", slug=slug))
+
+
+def _open(survey: PublishedSurvey) -> PublishedSurvey:
+    if survey.state == "closed":
+        raise ClosedError(f"{survey.slug} is closed and takes no more reports")
+    return survey
+
+
+def _check_future(closes: date | None, before: date | None) -> None:
+    if closes and closes != before and closes < _today():
+        raise DesignError(f"{closes} has passed; to close the survey now, use the button below")
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _in_words(schedule: Schedule) -> str:
+    most = f", at most {schedule.most:,}" if schedule.most else ""
+    return f"{schedule.opens or 'now'} to {schedule.closes or 'closed by hand'}{most}"
+
+
+def _by_stratum(store: Store, survey: PublishedSurvey) -> Mapping[str, int]:
+    """Released reports by link, small ones together; none when there is only the open link."""
+    sizes: dict[str, int] = {}
+    for (stratum, _), tally in store.tallies(survey.key).items():
+        sizes[stratum] = sizes.get(stratum, 0) + tally.n
+    names = readable_strata(sizes)
+    found: dict[str, int] = {}
+    for stratum, n in sizes.items():
+        found[names[stratum]] = found.get(names[stratum], 0) + n
+    return {} if set(found) <= {""} else dict(sorted(found.items()))
+
+
+def _by_bucket(store: Store, survey: PublishedSurvey) -> Mapping[str, int]:
+    """Released reports by the day or week of their release, where the survey keeps it."""
+    found: dict[str, int] = {}
+    for (_, bucket), tally in store.tallies(survey.key).items():
+        found[bucket] = found.get(bucket, 0) + tally.n
+    return {} if set(found) <= {""} else dict(sorted(found.items()))

@@ -1,0 +1,168 @@
+"""Following a survey in the browser: its link, invitations, dates, releases, and its close."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import UTC, date, datetime, timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from survey.collect.publication import publish
+from survey.collect.submission import Intake
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from survey.store import Schedule, find_survey
+from tests.collect.test_intake import body
+from tests.conftest import SMALL, TODAY
+from tests.store.reports import add, random_reports, report
+from tests.web.researchers import send, sign_in
+
+PAGE = "/research/surveys/small/collect"
+NOW = datetime.now(UTC).date()
+
+
+@pytest.fixture
+def owner(client, researcher, small):
+    assert sign_in(client).status_code == 302
+    return client
+
+
+def do(client, what: str, **data):
+    return send(client, f"{PAGE}/{what}", page=PAGE, **data)
+
+
+def test_the_link_is_shown_and_drawn(owner, small):
+    assert f"/s/small#d={small.sha256[:16]}" in owner.get(PAGE).text
+    drawn = owner.get(f"{PAGE}/link.svg")
+    assert drawn.content_type == "image/svg+xml"
+    assert drawn.data.startswith(b"<?xml")
+
+
+def test_invitations_are_downloaded_once_and_each_lets_one_report_in(owner, store, small):
+    made = do(owner, "invite", count="30", stratum="Köln")
+    assert made.content_type == "text/csv; charset=utf-8"
+    assert "small-invitations.csv" in made.headers["Content-Disposition"]
+    assert made.headers["Cache-Control"] == "no-store"
+    rows = list(csv.DictReader(io.StringIO(made.text)))
+    assert len(rows) == 30
+    assert {row["stratum"] for row in rows} == {"Köln"}
+    carried = parse_qs(urlsplit(rows[0]["link"]).fragment)
+    sent = body(small, stratum="Köln", invitation=carried["i"][0])
+    Intake(store).receive("small", sent, TODAY)
+    assert store.waiting(small.key) == 1
+    assert carried["i"][0] not in owner.get(PAGE).text
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"count": "0"}, "from 1 to 100,000"),
+        ({"count": ""}, "how many people"),
+        ({"count": "many"}, "Not a valid integer"),
+        ({"count": "5", "stratum": "north"}, "25 are needed"),
+        ({"count": "30", "stratum": "other links"}, "choose another name"),
+        ({"count": "30", "stratum": "a\nb"}, "stratum"),
+        ({"count": "30", "stratum": "n" * 61}, "longer than 60"),
+    ],
+)
+def test_what_cannot_be_invited_is_said_beside_its_field(owner, store, small, data, words):
+    refused = do(owner, "invite", **data)
+    assert refused.status_code == 422
+    assert words in refused.text
+    assert store.invited(small.key, data.get("stratum", "")) == 0
+
+
+def test_dates_and_a_limit_are_saved_shown_and_taken_away(owner, store):
+    last = NOW + timedelta(days=30)
+    done = do(owner, "schedule", opens=NOW.isoformat(), closes=last.isoformat(), most="500")
+    assert done.status_code == 302
+    assert find_survey(store, "small").schedule == Schedule(NOW, last, 500)
+    assert f'value="{last.isoformat()}"' in owner.get(PAGE).text
+    do(owner, "schedule", opens="", closes="", most="")
+    assert find_survey(store, "small").schedule == Schedule()
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"opens": "2030-01-02", "closes": "2030-01-01"}, "before it opens"),
+        ({"closes": "2020-01-01"}, "has passed"),
+        ({"closes": "31.12.2030"}, "Not a valid date"),
+        ({"most": "-1"}, "0 or more"),
+    ],
+)
+def test_dates_that_cannot_be_kept_are_refused_by_name(owner, store, data, words):
+    refused = do(owner, "schedule", **data)
+    assert refused.status_code == 422
+    assert words in refused.text
+    assert find_survey(store, "small").schedule == Schedule()
+
+
+def test_what_waits_is_released_when_it_is_enough_and_never_counted_on_the_page(
+    owner, store, small
+):
+    add(store, small, random_reports(24))
+    assert "24" not in owner.get(PAGE).text.replace("1024", "")
+    do(owner, "release")
+    assert "fewer than 25 reports wait" in owner.get(PAGE).text
+    add(store, small, random_reports(1))
+    do(owner, "release")
+    assert "25 reports were released" in owner.get(PAGE).text
+    assert store.released(small.key) == 25
+
+
+def test_released_reports_are_counted_by_link_and_small_groups_together(owner, store, small):
+    tokens = [bytes([n]) * 32 for n in range(60)]
+    store.add_invitations(small.key, "north", tokens[:30])
+    store.add_invitations(small.key, "east", tokens[30:])
+    add(store, small, random_reports(40))
+    add(
+        store,
+        small,
+        [report(n, stratum="north", invitation=tokens[n]) for n in range(30)]
+        + [report(n, stratum="east", invitation=tokens[n]) for n in range(30, 34)],
+    )
+    do(owner, "release")
+    page = owner.get(PAGE).text
+    assert "other links" in page
+    assert ">east<" not in page
+    assert ">34<" in page
+
+
+def test_a_survey_is_closed_by_typing_its_name(owner, store, small):
+    add(store, small, random_reports(3))
+    refused = do(owner, "close", name="smal")
+    assert refused.status_code == 422
+    assert "Type small to close it" in refused.text
+    assert find_survey(store, "small").state == "open"
+    assert do(owner, "close", name="small").status_code == 302
+    assert find_survey(store, "small").state == "closed"
+    assert store.released(small.key) == 3
+    page = owner.get(PAGE).text
+    assert "takes no more reports" in page
+    assert "Make the links" not in page
+
+
+def test_nothing_is_made_for_a_survey_that_is_closed(owner, store, small):
+    page = owner.get(PAGE)
+    store.close_survey("small", TODAY)
+    assert send(owner, f"{PAGE}/invite", page="/research/publish", count="9").status_code == 410
+    assert owner.get(f"{PAGE}/link.svg").status_code == 410
+    assert page.status_code == 200
+
+
+def test_a_survey_for_the_invited_shows_no_open_link(client, researcher, store):
+    toml = f'access = "invitation"\n{SMALL}'
+    publish(store, load(toml.encode(), "s.toml", Caps()), date.today())
+    sign_in(client)
+    assert "#d=" not in client.get(PAGE).text
+
+
+def test_what_was_done_stands_in_the_log(owner):
+    do(owner, "invite", count="2")
+    do(owner, "close", name="small")
+    page = owner.get("/research/surveys/small/team/log").text
+    assert "made invitations" in page
+    assert "closed" in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from functools import cache
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerifyMismatchError
@@ -13,12 +14,18 @@ from survey.store import Researcher
 MIN_PASSWORD_LENGTH = 12
 
 
+@cache
+def _nobodys(cost: int) -> str:
+    """The hash of a password that nobody has, as slow to verify as anybody's."""
+    return PasswordHasher(time_cost=cost).hash(secrets.token_hex())
+
+
 class Passwords:
     """Hash and verify passwords; an unknown address takes as long as a wrong password."""
 
     def __init__(self, cost: int) -> None:
         self._hasher = PasswordHasher(time_cost=cost)
-        self._nobody = self._hasher.hash(secrets.token_hex())
+        self._nobody = _nobodys(cost)
 
     def hash(self, password: str) -> str:
         """Hash a new password; refuses a short one."""

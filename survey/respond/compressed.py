@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import dataclass
+from functools import lru_cache
 
 import brotli
 from flask import Response, request
@@ -43,3 +44,7 @@ class Compressed:
         if coding:
             response.headers["Content-Encoding"] = coding
         return response
+
+
+compressed = lru_cache(maxsize=64)(Compressed.of)
+"""The same, of what is sent again and again."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
-from functools import lru_cache
 from pathlib import PurePath
 
 from flask import Blueprint, Response, render_template, request
@@ -13,7 +12,7 @@ from survey.collect.submission import Intake
 from survey.errors import STATUS, NotFoundError, ReportTooLargeError, UnsupportedMediaError
 from survey.questionnaire.definition import MAX_REPORT_BYTES
 from survey.respond.client import TYPES, Client, words_file
-from survey.respond.compressed import Compressed
+from survey.respond.compressed import Compressed, compressed
 from survey.respond.languages import spoken
 from survey.security import check_same_origin
 from survey.settings import Settings
@@ -28,7 +27,6 @@ def blueprint(store: Store, client: Client, settings: Settings) -> Blueprint:
     routes = Blueprint("respond", __name__)
     intake = Intake(store)
     pages = Pages(client)
-    definitions = lru_cache(maxsize=64)(Compressed.of)
 
     @routes.get("/s/<slug>")
     def page(slug: str) -> Response:
@@ -45,7 +43,7 @@ def blueprint(store: Store, client: Client, settings: Settings) -> Blueprint:
         survey = find_survey(store, slug)
         if refused := refusal(store, survey, _today()):
             raise refused
-        return definitions(survey.canonical).response("application/json")
+        return compressed(survey.canonical).response("application/json")
 
     @routes.post("/s/<slug>/reports")
     def reports(slug: str) -> Response:
@@ -108,7 +106,7 @@ def _today() -> date:
 
 def _add_files(routes: Blueprint, client: Client) -> None:
     client_hash = client.sha256
-    files = {name: Compressed.of(content) for name, content in client.files.items()}
+    files = {name: compressed(content) for name, content in client.files.items()}
 
     @routes.get("/client/<version>/<name>")
     def client_file(version: str, name: str) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Flask
 from flask_wtf.csrf import CSRFProtect
 
-from survey.research import account, accounts, collecting, team, views
+from survey.research import account, accounts, collecting, exploring, team, views
 from survey.research.access import guard
 from survey.research.forms import MAX_UPLOAD_BYTES
 from survey.research.workspace import Workspace
@@ -24,7 +24,7 @@ def init_app(
     # Reports carry no cookie that could be abused; their origin is checked instead.
     csrf.exempt("survey.respond.views.reports")
     workspace = Workspace.over(store, results, settings, client_hash)
-    for part in (accounts, account, team, collecting, views):
+    for part in (accounts, account, team, collecting, exploring, views):
         for routes in part.blueprints(workspace):
             app.register_blueprint(routes)
     guard(app, workspace.gate)

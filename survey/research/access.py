@@ -33,6 +33,8 @@ POLICY: Mapping[str, Access] = {
     "research.newest": "viewer",
     "research.dashboard": "viewer",
     "research.estimates": "viewer",
+    "exploring.crosstab": "viewer",
+    "exploring.as_csv": "viewer",
     "collecting.overview": "editor",
     "collecting.drawn_link": "editor",
     "collecting.invite": "editor",

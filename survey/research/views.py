@@ -33,6 +33,7 @@ from survey.store import PublishedSurvey, Store, find_survey
 
 SURVEY_PAGES = (
     ("research.newest", "Results", "viewer"),
+    ("exploring.crosstab", "Explore", "viewer"),
     ("collecting.overview", "Collect", "editor"),
     ("team.members", "Team", "owner"),
     ("team.log_of", "Log", "owner"),

@@ -329,6 +329,14 @@ def look_at_accounts(page: Page, url: str, look: Callable[[Page, str], None]) ->
     look(page, "research-collect")
     page.get_by_role("button", name="Close the survey for good").click()
     look(page, "research-collect-wrong")
+    page.goto(f"{url}/research/surveys/workplace/explore")
+    look(page, "research-explore")
+    for label in ("Rows", "Columns"):
+        options = page.get_by_label(label).locator("option")
+        chosen = options.nth({"Rows": 1, "Columns": 3}[label]).get_attribute("value")
+        page.get_by_label(label).select_option(chosen)
+    page.get_by_role("button", name="Show").click()
+    look(page, "research-explore-table")
 
 
 def fill(store: Store) -> None:

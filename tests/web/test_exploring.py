@@ -1,0 +1,136 @@
+"""Two questions beside each other in the browser: table, test, sentences, CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+
+import numpy as np
+import pytest
+
+from survey.collect.release import release
+from survey.results.crossed import crossed
+from survey.results.crossed_words import HEAT_STEPS, caveats, heat, to_write
+from survey.results.wanted import Wanted
+from survey.store import StoredReport
+from tests.web.researchers import sign_in
+
+PAGE = "/research/surveys/small/explore"
+
+
+@pytest.fixture
+def reader(client, researcher, small):
+    assert sign_in(client).status_code == 302
+    return client
+
+
+def add_related(store, small, n, together=0.8):
+    """Reports of people whose second answer mostly follows their first."""
+    rng = np.random.default_rng(11)
+    channels = [question.channel for question in small.definition.questions]
+    first = rng.choice(3, size=n, p=[0.5, 0.4, 0.1])
+    second = np.where(rng.random(n) < together, first, rng.integers(0, 3, n))
+    codes = [c.perturb(t, rng) for c, t in zip(channels, (first, second), strict=True)]
+    rows = np.stack(codes, axis=1).astype(np.uint8)
+    store.add_reports(
+        [(small.key, StoredReport(os.urandom(16), "", row.tobytes())) for row in rows]
+    )
+    release(store, small, 25)
+
+
+def names_of(small) -> str:
+    first, second = (question.id for question in small.definition.questions)
+    return f"first={first}&second={second}"
+
+
+def test_the_page_asks_for_two_questions_first(reader, small):
+    page = reader.get(PAGE)
+    assert page.status_code == 200
+    assert "Choose two questions" in page.text
+    for question in small.definition.questions:
+        assert page.text.count(f">{question.text}</option>") == 2
+
+
+def test_a_table_has_the_estimates_of_the_library_the_test_and_sentences(reader, store, small):
+    add_related(store, small, 4000)
+    page = reader.get(f"{PAGE}?{names_of(small)}")
+    assert page.status_code == 200
+    names = [question.id for question in small.definition.questions]
+    found = crossed(store, small, names, Wanted())
+    shown = re.findall(r'class="strong">(-?\d+)%<', page.text)
+    assert shown == [f"{100 * row.estimate:.0f}" for row in found.rows]
+    assert "were related" in page.text
+    assert "p &lt; 0.001" in page.text
+    assert "joint inversion" in page.text
+    assert page.text.count("<blockquote>") == 2
+
+
+def test_unrelated_answers_are_not_said_to_be_related(store, small):
+    add_related(store, small, 4000, together=0.0)
+    names = [question.id for question in small.definition.questions]
+    sentences = to_write(crossed(store, small, names, Wanted()))
+    assert "were not shown to be related" in sentences[1]
+
+
+def test_the_shades_go_from_nothing_to_the_largest_share(store, small):
+    add_related(store, small, 4000)
+    names = [question.id for question in small.definition.questions]
+    found = crossed(store, small, names, Wanted())
+    shades = heat(found)
+    largest = max(range(9), key=lambda at: found.rows[at].estimate)
+    assert shades[largest] == HEAT_STEPS
+    assert min(shades) >= 0
+
+
+def test_a_table_of_few_reports_is_hidden_whole_and_no_sentence_is_offered(reader, store, small):
+    add_related(store, small, 60)
+    page = reader.get(f"{PAGE}?{names_of(small)}")
+    assert "Not enough responses yet" in page.text
+    assert "<blockquote>" not in page.text
+    assert not re.findall(r'class="strong">', page.text)
+
+
+def test_another_level_widens_every_interval_and_the_link_says_so(reader, store, small):
+    add_related(store, small, 4000)
+    rows = {}
+    for level in ("0.9", "0.99"):
+        address = f"{PAGE}/crosstab.csv?{names_of(small)}&level={level}"
+        rows[level] = list(csv.DictReader(io.StringIO(reader.get(address).text)))
+    for narrow, wide in zip(rows["0.9"], rows["0.99"], strict=True):
+        assert float(wide["conf_low"]) <= float(narrow["conf_low"])
+        assert float(wide["conf_high"]) > float(narrow["conf_high"])
+    page = reader.get(f"{PAGE}?{names_of(small)}&level=0.9")
+    assert 'value="0.9" selected' in page.text
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "words"),
+    [
+        ("first=slept&second=slept", 422, "cross-tab is of two questions"),
+        ("first=none&second=slept", 404, ""),
+        ("first=slept&second=pressed&level=2", 422, ""),
+        ("first=slept&second=pressed&version=9", 404, ""),
+    ],
+)
+def test_what_cannot_be_crossed_is_refused_by_name(reader, small, query, status, words):
+    first, second = (question.id for question in small.definition.questions)
+    asked = query.replace("slept", first).replace("pressed", second)
+    answer = reader.get(f"{PAGE}?{asked}")
+    assert answer.status_code == status
+    assert words in answer.text
+
+
+def test_a_table_without_a_report_says_so(reader, small):
+    answer = reader.get(f"{PAGE}?{names_of(small)}")
+    assert answer.status_code == 422
+    assert "no released report" in answer.text
+
+
+def test_the_caveat_that_belongs_to_a_table_is_beside_it(store, small):
+    add_related(store, small, 4000)
+    names = [question.id for question in small.definition.questions]
+    assert any(
+        "would be biased" in said for said in caveats(crossed(store, small, names, Wanted()))
+    )

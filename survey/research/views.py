@@ -25,6 +25,8 @@ from survey.research.log import Log
 from survey.research.workspace import Workspace
 from survey.results.charts import chart_svg, is_clipped, middle_svg, spread_svg
 from survey.results.export import to_csv
+from survey.results.figures import KINDS
+from survey.results.figures import figure as figure_of
 from survey.results.tables import Results, SurveyResult
 from survey.results.wanted import USUAL_LEVELS, Wanted, query_of, wanted_from
 from survey.results.wording import in_words, percent, row_label
@@ -62,6 +64,7 @@ def blueprints(workspace: Workspace) -> list[Blueprint]:
             "moment": moment,
             "gate": gate,
             "survey_pages": SURVEY_PAGES,
+            "figure_kinds": list(KINDS),
         }
 
     @routes.get("/assets/<version>/research.css")
@@ -80,6 +83,7 @@ def blueprints(workspace: Workspace) -> list[Blueprint]:
 
     _add_publishing(routes, store, settings, gate, workspace.log)
     _add_results(routes, store, workspace.results, settings)
+    _add_figures(routes, store, workspace.results)
     return [routes]
 
 
@@ -134,6 +138,21 @@ def moment(seconds: int) -> str:
     '1970-01-01 00:00 UTC'
     """
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _add_figures(routes: Blueprint, store: Store, results: Results) -> None:
+    @routes.get("/surveys/<slug>/<int:version>/figures/<question>-<part>.<kind>")
+    def figure(slug: str, version: int, question: str, part: str, kind: str) -> Response:
+        result = results.of(find_survey(store, slug, version), wanted_from(request.args))
+        for one in result.questions:
+            if one.question.id == question:
+                name = f"{slug}-{version}-{question}-{part}.{kind}"
+                return Response(
+                    figure_of(one, part, kind),
+                    content_type=KINDS[kind],
+                    headers={"Content-Disposition": f'attachment; filename="{name}"'},
+                )
+        raise NotFoundError(f'{slug} has no question "{question}"')
 
 
 def _publish(store: Store, upload: FileStorage, settings: Settings, gate: Gate) -> PublishedSurvey:

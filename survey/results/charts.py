@@ -180,17 +180,17 @@ def _point(row: Row, label: str, words: str, low: float, high: float) -> dict[st
 
 def chart_svg(result: QuestionResult) -> str:
     """The chart of a question's shares as SVG text for the page; empty when there are none."""
-    return _svg(json.dumps(chart_specification(result))) if _has_numbers(result.shares) else ""
+    return _svg(json.dumps(chart_specification(result))) if has_numbers(result.shares) else ""
 
 
 def spread_svg(result: QuestionResult) -> str:
     """The chart of a question's cells as SVG text for the page; empty when there are none."""
-    return _svg(json.dumps(spread_specification(result))) if _has_numbers(result.spread) else ""
+    return _svg(json.dumps(spread_specification(result))) if has_numbers(result.spread) else ""
 
 
 def middle_svg(result: QuestionResult) -> str:
     """The chart of mean and median as SVG text for the page; empty when there is neither."""
-    return _svg(json.dumps(middle_specification(result))) if _has_numbers(result.middles) else ""
+    return _svg(json.dumps(middle_specification(result))) if has_numbers(result.middles) else ""
 
 
 def is_clipped(rows: Sequence[Row]) -> bool:
@@ -198,7 +198,8 @@ def is_clipped(rows: Sequence[Row]) -> bool:
     return any(row.estimate is not None and not 0 <= row.estimate <= 1 for row in rows)
 
 
-def _has_numbers(rows: Sequence[Row]) -> bool:
+def has_numbers(rows: Sequence[Row]) -> bool:
+    """Whether anything of these rows may be shown."""
     return any(row.estimate is not None for row in rows)
 
 

@@ -329,11 +329,11 @@ def look_at_accounts(page: Page, url: str, look: Callable[[Page, str], None]) ->
     look(page, "research-collect")
     page.get_by_role("button", name="Close the survey for good").click()
     look(page, "research-collect-wrong")
-    page.goto(f"{url}/research/surveys/workplace/explore")
+    page.goto(f"{url}/research/surveys/heat/explore")
     look(page, "research-explore")
     for label in ("Rows", "Columns"):
         options = page.get_by_label(label).locator("option")
-        chosen = options.nth({"Rows": 1, "Columns": 3}[label]).get_attribute("value")
+        chosen = options.nth({"Rows": 1, "Columns": 2}[label]).get_attribute("value")
         page.get_by_label(label).select_option(chosen)
     page.get_by_role("button", name="Show").click()
     look(page, "research-explore-table")
@@ -341,7 +341,11 @@ def look_at_accounts(page: Page, url: str, look: Callable[[Page, str], None]) ->
 
 def fill(store: Store) -> None:
     """A survey with much, one with little and long words, and a closed one with too few."""
-    for name, toml, n in (("workplace", WORKPLACE, 2400), ("few", LONG, 600), ("none", SMALL, 40)):
+    surveys = (
+        *(("workplace", WORKPLACE, 2400), ("few", LONG, 600), ("none", SMALL, 40)),
+        ("heat", SMALL, 4000),
+    )
+    for name, toml, n in surveys:
         named = toml.replace('slug = "small"', f'slug = "{name}"')
         survey = publish(store, load(named.encode(), "s.toml", Caps()), TODAY)
         add_released(store, survey, n)

@@ -78,7 +78,15 @@ def expected(wanted: str, person: str) -> set[int]:
 
 
 def filled(rule) -> str:
-    values = {"slug": "small", "version": 1, "researcher": 99_999, "token": "t" * 43}
+    values = {
+        "slug": "small",
+        "version": 1,
+        "researcher": 99_999,
+        "token": "t" * 43,
+        "question": "slept",
+        "part": "shares",
+        "kind": "svg",
+    }
     adapter = rule.map.bind("localhost") if rule.map else None
     return adapter.build(rule.endpoint, {name: values[name] for name in rule.arguments})
 

@@ -106,6 +106,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         )
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores: browsers, servers and disks are waited for."""
+    return (os.cpu_count() or 1) + 1
+
+
 def long_unless(every_run: Container[object], values: Iterable[object]) -> list[Any]:
     """Parameters of a test: those of `every_run`, the others marked `long`."""
     return [

@@ -33,6 +33,7 @@ POLICY: Mapping[str, Access] = {
     "research.newest": "viewer",
     "research.dashboard": "viewer",
     "research.estimates": "viewer",
+    "research.estimates_xlsx": "viewer",
     "research.figure": "viewer",
     "exploring.crosstab": "viewer",
     "exploring.as_csv": "viewer",

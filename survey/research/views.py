@@ -30,6 +30,7 @@ from survey.results.figures import figure as figure_of
 from survey.results.tables import Results, SurveyResult
 from survey.results.wanted import USUAL_LEVELS, Wanted, query_of, wanted_from
 from survey.results.wording import in_words, percent, row_label
+from survey.results.workbook import workbook
 from survey.settings import Settings
 from survey.store import PublishedSurvey, Store, find_survey
 
@@ -42,6 +43,7 @@ SURVEY_PAGES = (
 )
 """The pages of one survey, and the least role that opens each (as in `access.POLICY`)."""
 
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 STYLESHEET = Path(__file__).resolve().parent.parent / "static" / "research.css"
 
 
@@ -84,6 +86,7 @@ def blueprints(workspace: Workspace) -> list[Blueprint]:
     _add_publishing(routes, store, settings, gate, workspace.log)
     _add_results(routes, store, workspace.results, settings)
     _add_figures(routes, store, workspace.results)
+    _add_workbook(routes, store, workspace.results)
     return [routes]
 
 
@@ -153,6 +156,19 @@ def _add_figures(routes: Blueprint, store: Store, results: Results) -> None:
                     headers={"Content-Disposition": f'attachment; filename="{name}"'},
                 )
         raise NotFoundError(f'{slug} has no question "{question}"')
+
+
+def _add_workbook(routes: Blueprint, store: Store, results: Results) -> None:
+    @routes.get("/surveys/<slug>/<int:version>/estimates.xlsx")
+    def estimates_xlsx(slug: str, version: int) -> Response:
+        result = results.of(find_survey(store, slug, version), wanted_from(request.args))
+        return Response(
+            workbook(result),
+            content_type=XLSX,
+            headers={
+                "Content-Disposition": f'attachment; filename="{slug}-{version}-estimates.xlsx"'
+            },
+        )
 
 
 def _publish(store: Store, upload: FileStorage, settings: Settings, gate: Gate) -> PublishedSurvey:

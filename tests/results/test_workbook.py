@@ -1,0 +1,84 @@
+"""The XLSX export: the same rows as the CSV, a codebook, the methods; nothing a sheet obeys."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import astuple, fields
+
+import pytest
+from openpyxl import load_workbook
+
+from survey.collect.publication import publish
+from survey.questionnaire.native import load
+from survey.results.codebook import CodebookRow, codebook
+from survey.results.export import FORMULA_STARTS, columns
+from survey.results.tables import Results
+from survey.results.workbook import workbook
+from survey.settings import Caps
+from tests.browser.research import add_released
+from tests.browser.surveys import EVERY_TYPE
+from tests.conftest import SMALL, TODAY
+
+
+@pytest.fixture
+def result(store, small):
+    add_released(store, small, 3000)
+    return Results(store).of(small)
+
+
+def sheets(result):
+    book = load_workbook(io.BytesIO(workbook(result)))
+    return {sheet.title: [list(row) for row in sheet.iter_rows()] for sheet in book.worksheets}
+
+
+def values(rows):
+    return [[cell.value for cell in row] for row in rows]
+
+
+def test_the_sheet_of_estimates_has_the_rows_and_columns_of_the_csv(result):
+    head, *rows = values(sheets(result)["estimates"])
+    assert tuple(head) == columns()
+    expected = [[None if value == "" else value for value in astuple(row)] for row in result.rows]
+    assert len(rows) == len(expected)
+    for row, right in zip(rows, expected, strict=True):
+        for cell, value in zip(row, right, strict=True):
+            assert cell == (pytest.approx(value) if isinstance(value, float) else value)
+
+
+def test_the_codebook_names_every_option_of_every_question(store):
+    survey = publish(store, load(EVERY_TYPE.encode(), "s.toml", Caps()), TODAY)
+    result = Results(store).of(survey)
+    rows = codebook(result)
+    named = {(row.question_id, row.option_id) for row in rows}
+    for question in survey.definition.questions:
+        assert {(question.id, option.id) for option in question.options} <= named
+        if question.type in ("number", "date"):
+            assert (question.id, "") in named
+    silent = {row.option_label for row in rows if row.is_no_answer}
+    assert "Prefer not to say" in silent
+    head, *_ = values(sheets(result)["codebook"])
+    assert head == [column.name for column in fields(CodebookRow)]
+
+
+def test_the_methods_name_the_definition_and_what_was_done(result, small):
+    pairs = dict(values(sheets(result)["methods"]))
+    assert pairs["Definition (SHA-256)"] == small.sha256
+    assert pairs["Released reports"] == "3,000"
+    assert "95%" in pairs["Figures"]
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("start", FORMULA_STARTS[:4])
+def test_no_cell_of_the_workbook_is_a_formula_whatever_a_survey_says(store, start):
+    hostile = SMALL.replace('label = "Never"', f'label = "{start}1+cmd|calc"')
+    survey = publish(store, load(hostile.encode(), "s.toml", Caps()), TODAY)
+    add_released(store, survey, 3000)
+    cells = [
+        cell for rows in sheets(Results(store).of(survey)).values() for row in rows for cell in row
+    ]
+    assert any(str(cell.value).startswith(f"'{start}1+cmd") for cell in cells)
+    assert all(cell.data_type in ("s", "n", "b") for cell in cells)
+
+
+def test_a_survey_without_a_report_has_a_workbook_too(store, small):
+    assert len(sheets(Results(store).of(small))["estimates"]) > 1

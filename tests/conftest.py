@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from datetime import date
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -106,11 +107,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         )
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are cores: browsers, servers and disks are waited for."""
-    return (os.cpu_count() or 1) + 1
-
-
 def long_unless(every_run: Container[object], values: Iterable[object]) -> list[Any]:
     """Parameters of a test: those of `every_run`, the others marked `long`."""
     return [
@@ -174,8 +170,14 @@ def client(app: Flask) -> FlaskClient:
 
 @pytest.fixture
 def researcher(store: Store, settings: Settings) -> str:
-    store.add_researcher(EMAIL, Passwords(settings.password_cost).hash(PASSWORD))
+    store.add_researcher(EMAIL, hashed_password(settings.password_cost))
     return EMAIL
+
+
+@cache
+def hashed_password(cost: int) -> str:
+    """The hash of everybody's password in tests: hashing is slow, once is enough."""
+    return Passwords(cost).hash(PASSWORD)
 
 
 def free_port() -> int:

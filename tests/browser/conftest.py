@@ -15,17 +15,16 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Request, 
 
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
-from survey.research.passwords import Passwords
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store, open_store
 from tests.conftest import (
     EMAIL,
-    PASSWORD,
     SECRET,
     SERVE,
     SMALL,
     TODAY,
     free_port,
+    hashed_password,
     wait_until_up,
 )
 
@@ -64,7 +63,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     database = f"sqlite:///{tmp_path_factory.mktemp('browser') / 'survey.db'}"
     store = open_store(database)
     store.migrate()
-    store.add_researcher(EMAIL, Passwords(1).hash(PASSWORD))
+    store.add_researcher(EMAIL, hashed_password(1))
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     process = subprocess.Popen(

@@ -94,6 +94,7 @@ def unlike_its_reader(page: Page) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_in_arabic_targets_can_be_hit_nothing_moves_and_each_text_says_its_language(
     site, new_device
 ):

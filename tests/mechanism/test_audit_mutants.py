@@ -179,6 +179,7 @@ def test_channels_are_enumerated_as_the_device_read_them(node, mutant):
     assert not whole_surveys(Node(broken, node, definition.canonical), definition).ok
 
 
+@pytest.mark.long
 @pytest.mark.security
 def test_the_surveys_made_for_broken_clients_pass_with_the_shipped_one(node):
     for survey in mutants.SURVEYS.values():

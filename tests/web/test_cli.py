@@ -24,7 +24,7 @@ from survey.errors import StoreBusyError, StoreError
 from survey.questionnaire.native import load
 from survey.settings import Caps
 from survey.store import open_store
-from tests.conftest import SECRET, SMALL, TODAY, free_port, long_unless
+from tests.conftest import SECRET, SMALL, TODAY, free_port
 
 
 @pytest.fixture
@@ -276,7 +276,8 @@ def test_the_demo_prints_its_links_also_where_a_proxy_is_set(tmp_path, monkeypat
     process.communicate(timeout=30)
 
 
-@pytest.mark.parametrize("change", long_unless(["changed"], ["closed", "changed"]))
+@pytest.mark.long
+@pytest.mark.parametrize("change", ["closed", "changed"])
 def test_a_demo_whose_survey_was_changed_or_closed_still_starts(tmp_path, change):
     store = open_store(f"sqlite:///{tmp_path / 'demo' / 'demo.db'}")
     store.migrate()

@@ -102,6 +102,7 @@ def test_a_refusal_is_one_clear_line_and_writes_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
+@pytest.mark.long
 def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(filled, settings, tmp_path):
     command = [sys.executable, "-m", "survey.cli", "backup"]
     environment = {**os.environ, "SURVEY_DATABASE": settings.database, "TERM": "xterm"}

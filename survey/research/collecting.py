@@ -14,6 +14,7 @@ from survey.collect.links import qr_code, respondent_link
 from survey.collect.publication import close as close_survey
 from survey.collect.release import release as release_reports
 from survey.errors import ClosedError, DesignError
+from survey.research.downloads import CSV, download
 from survey.research.forms import CloseForm, InvitationsForm, ReleaseForm, ScheduleForm
 from survey.research.workspace import Workspace
 from survey.results.export import links_csv
@@ -66,11 +67,8 @@ class _Pages:
     def drawn_link(self, slug: str) -> Response:
         """The open link as a picture for paper."""
         survey = _open(find_survey(self._store, slug))
-        return Response(
-            qr_code(respondent_link(survey, self._public_url)),
-            content_type="image/svg+xml",
-            headers={"Content-Disposition": f'attachment; filename="{slug}-link.svg"'},
-        )
+        drawn = qr_code(respondent_link(survey, self._public_url))
+        return download(drawn, "image/svg+xml", f"{slug}-link.svg")
 
     def invite(self, slug: str) -> Any:
         """Links that are good for one report each, in a file that is made once."""
@@ -90,11 +88,7 @@ class _Pages:
         ]
         issue(self._store, survey, stratum, tokens)
         self._log.write("made invitations", slug, f"{count} {stratum}".strip())
-        return Response(
-            links_csv(links, stratum),
-            content_type="text/csv; charset=utf-8",
-            headers={"Content-Disposition": f'attachment; filename="{slug}-invitations.csv"'},
-        )
+        return download(links_csv(links, stratum), CSV, f"{slug}-invitations.csv")
 
     def schedule(self, slug: str) -> Any:
         """From when to when, and how many."""

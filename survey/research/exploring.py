@@ -7,6 +7,7 @@ from typing import Any
 from flask import Blueprint, Response, render_template, request
 
 from survey.errors import ChannelError, CountsError
+from survey.research.downloads import CSV, download
 from survey.research.workspace import Workspace
 from survey.results.crossed import CrossedQuestions, CrossedRow, crossed
 from survey.results.crossed_words import by_row, caveats, to_write
@@ -56,11 +57,7 @@ class _Pages:
         names = [request.args.get(name, "") for name in ("first", "second")]
         found = crossed(self._store, survey, names, wanted)
         file = f"{slug}-{survey.version}-{names[0]}-{names[1]}.csv"
-        return Response(
-            to_csv(found.rows, CrossedRow),
-            content_type="text/csv; charset=utf-8",
-            headers={"Content-Disposition": f'attachment; filename="{file}"'},
-        )
+        return download(to_csv(found.rows, CrossedRow), CSV, file)
 
     def _asked(self, slug: str) -> tuple[PublishedSurvey, Wanted]:
         version = request.args.get("version", "")

@@ -20,58 +20,70 @@ LINK_SECONDS = 7 * 24 * 3600
 
 def blueprints(workspace: Workspace) -> list[Blueprint]:
     """The routes of a survey's team, and of everybody who may sign in."""
-    given = (workspace.store, workspace.settings.public_url, workspace.log)
-    return [_team(*given), _people(*given)]
+    return [
+        _team(workspace),
+        _people(workspace.store, workspace.settings.public_url, workspace.log),
+    ]
 
 
-def _team(store: Store, public_url: str, log: Log) -> Blueprint:
+def _team(workspace: Workspace) -> Blueprint:
     """The routes by which owners let colleagues in."""
     routes = Blueprint("team", __name__, url_prefix="/research/surveys/<slug>/team")
+    pages = _TeamPages(workspace)
+    routes.add_url_rule("", view_func=pages.members)
+    routes.add_url_rule("/invite", view_func=pages.invite, methods=["POST"])
+    routes.add_url_rule("/members/<int:researcher>", view_func=pages.change, methods=["POST"])
+    routes.add_url_rule("/log", view_func=pages.log_of)
+    return routes
 
-    def page(slug: str, form: InviteForm, link: str = "") -> str:
+
+class _TeamPages:
+    def __init__(self, workspace: Workspace) -> None:
+        self._store, self._log = workspace.store, workspace.log
+        self._public_url = workspace.settings.public_url
+
+    def _page(self, slug: str, form: InviteForm, link: str = "") -> str:
         return render_template(
             "research/team.html",
-            survey=find_survey(store, slug),
-            members=store.members(slug),
+            survey=find_survey(self._store, slug),
+            members=self._store.members(slug),
             form=form,
             role_form=RoleForm(formdata=None),
             roles=ROLES,
             link=link,
         )
 
-    @routes.get("")
-    def members(slug: str) -> str:
-        return page(slug, InviteForm(formdata=None))
+    def members(self, slug: str) -> str:
+        """Who is in it."""
+        return self._page(slug, InviteForm(formdata=None))
 
-    @routes.post("/invite")
-    def invite(slug: str) -> Any:
+    def invite(self, slug: str) -> Any:
+        """A link for one colleague, shown once."""
         form = InviteForm()
         if not form.validate_on_submit():
-            return page(slug, form), 422
-        link = _new_link(store, public_url, slug, form.role.data)
-        log.write("invited a colleague", slug, form.role.data)
-        return page(slug, InviteForm(formdata=None), link)
+            return self._page(slug, form), 422
+        link = _new_link(self._store, self._public_url, slug, form.role.data)
+        self._log.write("invited a colleague", slug, form.role.data)
+        return self._page(slug, InviteForm(formdata=None), link)
 
-    @routes.post("/members/<int:researcher>")
-    def change(slug: str, researcher: int) -> Any:
-        form = RoleForm()
-        member = next((one for one in store.members(slug) if one.researcher == researcher), None)
+    def change(self, slug: str, researcher: int) -> Any:
+        """Another role for a member, or none."""
+        form, members = RoleForm(), self._store.members(slug)
+        member = next((one for one in members if one.researcher == researcher), None)
         if member is None:
             raise NotFoundError(f"nobody of that number is in the team of {slug}")
         if not form.validate_on_submit():
-            return page(slug, InviteForm(formdata=None)), 422
+            return self._page(slug, InviteForm(formdata=None)), 422
         role: Role | None = form.role.data if form.role.data in ROLES else None
-        store.set_role(slug, researcher, role)
-        log.write("changed a role", slug, f"{member.email}: {role or 'none'}")
+        self._store.set_role(slug, researcher, role)
+        self._log.write("changed a role", slug, f"{member.email}: {role or 'none'}")
         flash(f"{member.email} is {role or 'no member'} now.")
         return redirect(url_for("team.members", slug=slug))
 
-    @routes.get("/log")
-    def log_of(slug: str) -> str:
-        survey = find_survey(store, slug)
-        return render_template("research/log.html", survey=survey, actions=log.read(slug))
-
-    return routes
+    def log_of(self, slug: str) -> str:
+        """What was done with the survey."""
+        survey = find_survey(self._store, slug)
+        return render_template("research/log.html", survey=survey, actions=self._log.read(slug))
 
 
 def _people(store: Store, public_url: str, log: Log) -> Blueprint:

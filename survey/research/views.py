@@ -20,6 +20,7 @@ from survey.mechanism.accounting import shown_epsilon
 from survey.questionnaire.label import labels, odds_in_words
 from survey.questionnaire.native import load
 from survey.research.access import Gate
+from survey.research.downloads import CSV, download
 from survey.research.forms import PublishForm
 from survey.research.log import Log
 from survey.research.workspace import Workspace
@@ -125,13 +126,7 @@ def _add_results(routes: Blueprint, store: Store, results: Results, settings: Se
     @routes.get("/surveys/<slug>/<int:version>/estimates.csv")
     def estimates(slug: str, version: int) -> Response:
         result = results.of(find_survey(store, slug, version), wanted_from(request.args))
-        return Response(
-            to_csv(result.rows),
-            content_type="text/csv; charset=utf-8",
-            headers={
-                "Content-Disposition": f'attachment; filename="{slug}-{version}-estimates.csv"'
-            },
-        )
+        return download(to_csv(result.rows), CSV, f"{slug}-{version}-estimates.csv")
 
 
 def moment(seconds: int) -> str:
@@ -150,11 +145,7 @@ def _add_figures(routes: Blueprint, store: Store, results: Results) -> None:
         for one in result.questions:
             if one.question.id == question:
                 name = f"{slug}-{version}-{question}-{part}.{kind}"
-                return Response(
-                    figure_of(one, part, kind),
-                    content_type=KINDS[kind],
-                    headers={"Content-Disposition": f'attachment; filename="{name}"'},
-                )
+                return download(figure_of(one, part, kind), KINDS[kind], name)
         raise NotFoundError(f'{slug} has no question "{question}"')
 
 
@@ -162,13 +153,7 @@ def _add_workbook(routes: Blueprint, store: Store, results: Results) -> None:
     @routes.get("/surveys/<slug>/<int:version>/estimates.xlsx")
     def estimates_xlsx(slug: str, version: int) -> Response:
         result = results.of(find_survey(store, slug, version), wanted_from(request.args))
-        return Response(
-            workbook(result),
-            content_type=XLSX,
-            headers={
-                "Content-Disposition": f'attachment; filename="{slug}-{version}-estimates.xlsx"'
-            },
-        )
+        return download(workbook(result), XLSX, f"{slug}-{version}-estimates.xlsx")
 
 
 def _publish(store: Store, upload: FileStorage, settings: Settings, gate: Gate) -> PublishedSurvey:

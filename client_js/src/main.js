@@ -82,11 +82,10 @@ async function open() {
   const entry = outbox.read();
   // A link that could not be opened yet stays as it is: it may be tried again.
   if (reading || entry.state !== "empty") forgetInvitation();
+  if (!reading) showPageTools();
   if (entry.state !== "empty") delivery.resume(entry, false);
-  else if (!reading) {
-    showPageTools();
-    stage.show(() => cannotView(obstacle(error)));
-  } else {
+  else if (!reading) stage.show(() => cannotView(obstacle(error)));
+  else {
     const onSend = (/** @type {Answers} */ answers, /** @type {Drawn} */ drawn) =>
       report({ answers, drawn, reading }, outbox, delivery);
     begin(createVisit(reading, outbox.durable, onSend), reading);

@@ -187,6 +187,18 @@ def test_a_second_tab_that_was_open_before_never_makes_a_second_report(site, dev
     assert len(set(device.bodies)) == 1
 
 
+def test_a_kept_report_whose_survey_does_not_load_has_the_way_out_beside_it(site, device):
+    page = device.open(site.link(site.publish()))
+    device.context.route("**/reports", lambda route: problem(route, 503))
+    answer_and_send(page)
+    wait_waiting(page)
+    device.context.route("**/definition.json", lambda route: route.abort())
+    page.reload()
+    wait_waiting(page)
+    press(page, "Leave now")
+    page.wait_for_url("about:blank")
+
+
 def test_two_tabs_that_send_in_the_same_moment_send_one_report(site, device):
     survey = site.publish()
     tabs = [device.open(site.link(survey)) for _ in range(2)]

@@ -57,6 +57,10 @@ STATE = """async () => ({
   globals: Object.getOwnPropertyNames(window).sort(),
   resources: performance.getEntriesByType("resource").map((e) => e.name).sort(),
 })"""
+TOLD = """(asked) => {
+  const told = new Set(performance.getEntriesByType("resource").map((e) => e.name));
+  return asked.every((name) => told.has(name));
+}"""
 
 
 def word(truth: int, report: int) -> int:
@@ -74,7 +78,12 @@ def seen(request: Request) -> tuple[object, ...]:
 
 
 def watched(device: Device, page: Page) -> dict[str, object]:
-    """Everything outside the page's memory, and the page itself."""
+    """Everything outside the page's memory, and the page itself.
+
+    The page is told of a resource some time after its answer: all are waited for.
+    """
+    asked = {request.url for request in device.requests if not request.is_navigation_request()}
+    page.wait_for_function(TOLD, arg=sorted(asked))
     return {
         **page.evaluate(STATE),
         "requests": sorted(map(repr, map(seen, device.requests))),

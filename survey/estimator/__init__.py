@@ -4,6 +4,7 @@ from survey.estimator.answered import AnsweredShares, answered_shares
 from survey.estimator.calibration import poststratified, raked, raking_weights
 from survey.estimator.compare import Difference, difference
 from survey.estimator.conditional import Conditional, conditional
+from survey.estimator.conditional_sums import conditional_difference, standardized_shares
 from survey.estimator.crosstab import Crosstab, crosstab
 from survey.estimator.diagnostics import Disclosure, disclosure, reports_needed, rounded_up
 from survey.estimator.dirichlet import Posterior, dirichlet_mean
@@ -16,6 +17,7 @@ from survey.estimator.independence import Independence, independence
 from survey.estimator.joint_counts import joint_counts
 from survey.estimator.lie_detector import LieDetector, lie_detector
 from survey.estimator.margin import MarginSplit, margin_split
+from survey.estimator.mean_difference import MeanDifference, mean_difference
 from survey.estimator.means import Mean, mean
 from survey.estimator.option_pairs import OptionPairs, bit_pairs, count_bit_pairs, option_pairs
 from survey.estimator.planning import Plan, margin_of, required_epsilon, required_n
@@ -54,6 +56,7 @@ __all__ = [
     "LieDetector",
     "MarginSplit",
     "Mean",
+    "MeanDifference",
     "OptionPairs",
     "Plan",
     "Poisoning",
@@ -73,6 +76,7 @@ __all__ = [
     "cdf",
     "channel_fit",
     "conditional",
+    "conditional_difference",
     "consistent",
     "consistent_proportions",
     "consistent_shares",
@@ -92,6 +96,7 @@ __all__ = [
     "margin_of",
     "margin_split",
     "mean",
+    "mean_difference",
     "median",
     "no_answer_shares",
     "norm_sub",
@@ -117,6 +122,7 @@ __all__ = [
     "rounded_up",
     "set_shares",
     "simulated_grid",
+    "standardized_shares",
     "subset_shares",
     "tradeoff",
     "weighted_reports",

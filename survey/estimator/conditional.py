@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from survey.errors import CountsError
+from survey.errors import NoBaseError
 from survey.estimator.arguments import checked_arguments
 from survey.estimator.axes import Axis, along, axis
 from survey.estimator.counts import checked_level, checked_whole
@@ -69,7 +68,7 @@ def conditional(
     ratio's distribution is skewed; its variance is at least what randomization alone gives at
     that r. Coverage at .95, simulated: at least .93 (see tests/estimator/test_conditional.py).
 
-    Raises CountsError where P(b) is not clearly above 0, that is where it is less than a
+    Raises NoBaseError where P(b) is not clearly above 0, that is where it is less than a
     half width: then the reports say nothing about those people alone, and no interval shorter
     than [0, 1] covers. ValueError for questions or options that are not there.
     Sources: Fieller 1954; Newcombe 1998.
@@ -88,10 +87,11 @@ def conditional(
     f = counts / result.n
     asked = _checked_options(options, len(columns.means))
     moments = _Means(rows, columns, f)
-    clear = [_clearly_there(moments, b, result.n, level) for b in asked]
-    if not all(clear):
+    shares, squares = moments.single[asked], moments.square[asked]
+    clear = clearly_there(shares, squares, result.n, level)
+    if not clear.all():
         missing = [b for b, there in zip(asked, clear, strict=True) if not there]
-        raise CountsError(
+        raise NoBaseError(
             f"P(question {given} = {missing}) is not clearly above 0 with n = {result.n}: shares "
             "among those people cannot be told; ask about other options"
         )
@@ -160,15 +160,17 @@ class _Means:
         return np.asarray(least + (1 - s) * apart * np.minimum(own, other))
 
 
-def _clearly_there(means: _Means, b: int, n: int, level: float) -> bool:
-    """Whether P(b) is further above 0 than half its interval is wide (Fieller's condition)."""
+def clearly_there(share: Floats, square: Floats, n: int, level: float) -> NDArray[np.bool_]:
+    """Whether P(b) is further above 0 than half its interval is wide (Fieller's condition).
+
+    `share` is the mean of h_b over the reports and `square` that of h_b^2.
+    """
     if n < 2:
-        return False
-    B = float(means.single[b])
-    variance = max(float(means.square[b]) - B**2, 0.0) / (n - 1)
+        return np.zeros(share.shape, dtype=np.bool_)
+    variance = np.maximum(square - share**2, 0.0) / (n - 1)
     # Fieller's interval is bounded when B > t SE(B).
     t = float(stdtrit(n - 1, (1 + level) / 2))
-    return t * math.sqrt(variance) < B
+    return np.asarray(t * np.sqrt(variance) < share)
 
 
 def _other_question(questions: int, given: int, of: int | None) -> int:

@@ -10,14 +10,25 @@ from scipy.special import ndtri
 
 from survey.estimator.answered import AnsweredShares
 from survey.estimator.arguments import checked_arguments
+from survey.estimator.conditional import Conditional
 from survey.estimator.crosstab import Crosstab
 from survey.estimator.distribution import Histogram
 from survey.estimator.means import Mean
 from survey.estimator.quantiles import Quantiles
 from survey.estimator.shares import EACH_OPTION, EFFECTIVE_RANGE, Proportions
+from survey.estimator.weighting import WeightedShares
 
 Disclosure = Literal["show", "caution", "hide"]
-Estimate = Proportions | AnsweredShares | Mean | Histogram | Quantiles | Crosstab
+Estimate = (
+    Proportions
+    | AnsweredShares
+    | Mean
+    | Histogram
+    | Quantiles
+    | Crosstab
+    | Conditional
+    | WeightedShares
+)
 
 SHOWN_WIDTH = 0.05
 """Estimates whose widest interval is at most this are shown without a caution."""
@@ -127,7 +138,8 @@ def _middle(
 
 def _fewest(result: Estimate) -> float:
     """The effective answers behind the least known part; a quantile has no share to ask of."""
-    if isinstance(result, Crosstab):
+    # What weighted shares call effective are reports of equal weight.
+    if isinstance(result, Crosstab | Conditional | WeightedShares):
         pi = np.clip(result.estimate, *EFFECTIVE_RANGE)
         return float(np.min(pi * (1 - pi) / result.std_error**2))
     return math.inf if isinstance(result, Quantiles) else float(np.min(result.n_effective))

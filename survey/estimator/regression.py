@@ -27,7 +27,7 @@ class Regression(Result):
     """Coefficients of a (multinomial) logit; arrays have one entry per outcome and term.
 
     term         "intercept", the names of the open predictors, "name=truth" of randomized ones
-    outcome      the answer whose odds against answer 0 are explained
+    outcome      the answer whose odds against the baseline are explained
     estimate     log odds, per unit of the predictor as it was given
     std_error    inf where the reports do not determine the coefficient (see `boundary`)
     z            estimate/std_error
@@ -77,17 +77,20 @@ def regression(
     names: Sequence[str] | None = None,
     randomized: Sequence[Randomized] = (),
     weights: ArrayLike | None = None,
+    times: ArrayLike | None = None,
+    baseline: int = 0,
     level: float = 0.95,
     errors: Errors | None = None,
     predictor_model: Literal["logit", "shares"] = "logit",
 ) -> Regression:
     """Fit a logit (two answers) or multinomial logit (more) of the TRUE answer by its reports.
 
-    `reports` has shape (n,): the outcome's codes, answer 0 is the baseline; `channel` is what the
-    devices ran, None if it was answered openly, `ByGroup` if groups of people ran different ones
-    (or some of them none: a question asked both ways in one survey). `predictors` has shape
-    (n, columns), openly known; an intercept is added. `randomized` are predictors that were
-    randomized themselves, each with its own channel; their truths are summed over,
+    `reports` has shape (n,): the outcome's codes; `baseline` is the answer that the others are
+    held against; `channel` is what the devices ran, None if it was answered openly, `ByGroup` if
+    groups of people ran different ones (or some of them none: a question asked both ways in one
+    survey). `predictors` has shape (n, columns), openly known; an intercept is added. `randomized`
+    are predictors that were randomized themselves, each with its own channel; their truths are
+    summed over,
     log L = sum_i w_i log sum_u P(u | x_i) P(their reports | u) sum_t P(t | x_i, u) M[t, report_i].
     `predictor_model` says how u depends on the open predictors: "logit" (multinomial logit) or
     "shares" (not at all: fewer parameters, biased where it does).
@@ -95,7 +98,8 @@ def regression(
     `weights` (n,) are sampling weights; with them `errors` are "sandwich" (Huber 1967, without a
     finite-sample factor) unless asked otherwise, without them "observed" (inverse observed
     information). "outer-product" (of scores, Berndt, Hall, Hall, Hausman 1974) is what the R
-    package rr prints.
+    package rr prints. `times` (n,) says how many people a row stands for: those whose reports
+    and predictors are all alike may be given once.
 
     Valid when devices randomized each question on its own whatever the predictors are, people
     answered truthfully and independently, and the logit is right; errors and p-values are
@@ -129,6 +133,8 @@ def regression(
         randomized,
         weights,
         prior_on_open=predictor_model == "logit",
+        times=times,
+        baseline=baseline,
     )
     return _result(fit(design, chosen), design, level, chosen)
 
@@ -154,7 +160,7 @@ def _result(found: Fit, design: Design, level: float, errors: Errors) -> Regress
     terms = len(design.names)
     return Regression(
         term=np.tile(np.array(design.names), design.outcomes - 1),
-        outcome=np.repeat(np.arange(1, design.outcomes), terms),
+        outcome=np.repeat(np.array(design.answers, dtype=np.int64), terms),
         estimate=estimate,
         std_error=error,
         z=z,
@@ -162,7 +168,7 @@ def _result(found: Fit, design: Design, level: float, errors: Errors) -> Regress
         conf_low=estimate - reach,
         conf_high=estimate + reach,
         log_likelihood=found.log_likelihood,
-        n=design.n,
+        n=design.people,
         level=level,
         errors=errors,
         converged=found.converged,

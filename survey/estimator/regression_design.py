@@ -26,25 +26,28 @@ COLLINEAR = 1e-9
 class Randomized(NamedTuple):
     """A predictor that was itself randomized: its reports, shape (n,), and its channel or channels.
 
-    Its first truth is the baseline; each other has a coefficient, called `name=truth`.
+    Truth `baseline` is what the others are held against; each has a coefficient, `name=truth`.
     """
 
     name: str
     reports: ArrayLike
     channel: Through | ByGroup
+    baseline: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Everything the likelihood needs. n people, U combinations of randomized truths, T outcomes.
+    """Everything the likelihood needs. n rows, U combinations of randomized truths, T outcomes.
 
-    outcome     (n, T): P(the report that came | outcome t)
+    outcome     (n, T): P(the report that came | outcome t), the baseline's first
     hidden      (n, U): P(the reports that came | combination u); ones with U = 1 without any
     open        (n, m): 1, then the open predictors, standardized
     dummies     (U, r): which truths of the randomized predictors combination u has
     prior       (n, g): predictors of the combination: those of `open`, or 1 alone
-    weights     (n,), above 0
+    weights     (n,), above 0: of all people of a row together
+    times       (n,), above 0: how many people a row stands for
     names       of the m + r coefficients of each outcome
+    answers     (T - 1,): the outcomes that have coefficients, in order
     centre      (m,) and
     scale       (m,): what was taken from the open columns, and what they were divided by
     """
@@ -55,7 +58,9 @@ class Design:
     dummies: Floats
     prior: Floats
     weights: Floats
+    times: Floats
     names: tuple[str, ...]
+    answers: tuple[int, ...]
     centre: Floats
     scale: Floats
 
@@ -73,8 +78,13 @@ class Design:
 
     @property
     def n(self) -> int:
-        """People."""
+        """Rows."""
         return len(self.open)
+
+    @property
+    def people(self) -> int:
+        """How many people the rows stand for."""
+        return round(float(self.times.sum()))
 
     @property
     def outcomes(self) -> int:
@@ -96,10 +106,13 @@ def make_design(
     weights: ArrayLike | None,
     *,
     prior_on_open: bool,
+    times: ArrayLike | None = None,
+    baseline: int = 0,
 ) -> Design:
     """Check everything and put it together; see `regression` for what is refused."""
     outcome = _outcome(reports, channel)
     n = len(outcome)
+    order = _order(outcome.shape[1], baseline, "the outcome")
     open_, labels = _open_columns(predictors, names, n)
     hidden = [chances(one.reports, one.channel, f"predictor {one.name!r}") for one in randomized]
     for one, theirs in zip(randomized, hidden, strict=True):
@@ -113,17 +126,22 @@ def make_design(
             f"{outcome.shape[1]} outcomes is above {LARGEST_WORK:,}: use fewer of them"
         )
     standard, centre, scale = _standardized(open_, labels)
-    truths = [
-        f"{one.name}={t}" for one, k in zip(randomized, sizes, strict=True) for t in range(1, k)
+    orders = [
+        _order(k, one.baseline, f"predictor {one.name!r}")
+        for one, k in zip(randomized, sizes, strict=True)
     ]
+    truths = [f"{one.name}={t}" for one, of in zip(randomized, orders, strict=True) for t in of[1:]]
+    people = _checked_weights(times, n, "times")
     return Design(
-        outcome=outcome,
-        hidden=_joint(hidden, n),
+        outcome=outcome[:, order],
+        hidden=_joint([theirs[:, of] for theirs, of in zip(hidden, orders, strict=True)], n),
         open=standard,
         dummies=_dummies(sizes),
         prior=standard if prior_on_open else np.ones((n, 1)),
-        weights=_checked_weights(weights, n),
+        weights=people * _checked_weights(weights, n, "weights"),
+        times=people,
         names=(*labels, *truths),
+        answers=tuple(order[1:]),
         centre=centre,
         scale=scale,
     )
@@ -182,16 +200,23 @@ def _standardized(columns: Floats, labels: list[str]) -> tuple[Floats, Floats, F
     return standard, centre, scale
 
 
-def _checked_weights(weights: ArrayLike | None, n: int) -> Floats:
+def _order(truths: int, baseline: int, what: str) -> list[int]:
+    """All truths, the baseline first."""
+    if not 0 <= baseline < truths:
+        raise ValueError(f"{what}: baseline {baseline} is not one of its {truths} truths")
+    return [baseline, *(t for t in range(truths) if t != baseline)]
+
+
+def _checked_weights(weights: ArrayLike | None, n: int, what: str) -> Floats:
     if weights is None:
         return np.ones(n)
     w = np.asarray(weights, dtype=np.float64)
     if w.shape != (n,):
-        raise CountsError(f"weights of shape {w.shape} must have shape ({n},)")
+        raise CountsError(f"{what} of shape {w.shape} must have shape ({n},)")
     wrong = ~(within_reach(w) & (w > 0))
     if wrong.any():
         place = int(np.argmax(wrong))
-        raise CountsError(f"weights[{place}] = {w[place]}: a weight must be above 0 and finite")
+        raise CountsError(f"{what}[{place}] = {w[place]}: each must be above 0 and finite")
     return np.asarray(w)
 
 

@@ -154,14 +154,15 @@ def _hessian(theta: Floats, design: Design) -> Floats:
 def _directions(hessian: Floats, design: Design) -> tuple[Floats, Floats]:
     """H^-1 of what is determined, per person, and the directions that are not."""
     curvature, vectors = np.linalg.eigh(hessian)
-    known = design.n * curvature > FEW_INFORMATION
+    known = design.people * curvature > FEW_INFORMATION
     inverse = vectors[:, known] / curvature[known] @ vectors[:, known].T
     return np.asarray(inverse), np.asarray(vectors[:, ~known])
 
 
 def _covariance(theta: Floats, design: Design, inverse: Floats, errors: Errors) -> Floats:
     """Of theta: H^-1/sum w, or with s_i the score of person i, H^-1 (sum w_i^2 s s') H^-1, or
-    (sum w_i s s')^-1; the last two are Huber's 1967 and Berndt and others' 1974."""
+    (sum w_i s s')^-1; the last two are Huber's 1967 and Berndt and others' 1974. A row of several
+    people has their weight together, so theirs squared are w^2/times."""
     total = float(design.weights.sum())
     if errors == "observed":
         return np.asarray(inverse / total)
@@ -169,5 +170,5 @@ def _covariance(theta: Floats, design: Design, inverse: Floats, errors: Errors) 
     if errors == "outer-product":
         spread = (slopes * design.weights[:, None]).T @ slopes
         return np.asarray(np.linalg.pinv(spread, rcond=1e-12, hermitian=True))
-    weighted = slopes * design.weights[:, None] / total
+    weighted = slopes * (design.weights / np.sqrt(design.times))[:, None] / total
     return np.asarray(inverse @ (weighted.T @ weighted) @ inverse)

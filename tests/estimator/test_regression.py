@@ -268,3 +268,34 @@ def test_forced_response_of_several_answers_is_read_by_its_own_matrix():
     found = regression(reports, die)
     wanted = np.log([2 / 3, 1 / 3])
     assert np.all(np.abs(found.estimate - wanted) < 4 * found.std_error)
+
+
+def test_rows_that_are_all_alike_may_be_given_once():
+    rng = np.random.default_rng(4)
+    a, b = rng.integers(0, 2, 900), rng.integers(0, 3, 900)
+    one, other = grr(2, "3/4"), grr(3, "3/4")
+    (rows, times) = np.unique(np.stack([a, b]), axis=1, return_counts=True)
+    for errors in ("observed", "sandwich", "outer-product"):
+        whole = regression(a, one, randomized=[Randomized("b", b, other)], errors=errors)
+        counted = regression(
+            rows[0], one, randomized=[Randomized("b", rows[1], other)], times=times, errors=errors
+        )
+        np.testing.assert_allclose(counted.estimate, whole.estimate, atol=1e-5)
+        np.testing.assert_allclose(counted.std_error, whole.std_error, rtol=1e-4)
+        assert (counted.n, counted.boundary) == (whole.n, whole.boundary)
+    with pytest.raises(CountsError, match=r"times\[0\] = 0"):
+        regression(rows[0], one, times=[0, *times[1:]])
+
+
+def test_a_baseline_turns_the_odds_around():
+    rng = np.random.default_rng(4)
+    a, b = rng.integers(0, 2, 900), rng.integers(0, 2, 900)
+    channel = grr(2, "3/4")
+    plain = regression(a, channel, randomized=[Randomized("b", b, channel)])
+    turned = regression(a, channel, randomized=[Randomized("b", b, channel, 1)], baseline=1)
+    assert turned.outcome.tolist() == [0, 0]
+    assert turned.term.tolist() == ["intercept", "b=0"]
+    np.testing.assert_allclose(turned.estimate[1], plain.estimate[1], atol=1e-5)
+    np.testing.assert_allclose(turned.estimate[0], -plain.estimate.sum(), atol=1e-5)
+    with pytest.raises(ValueError, match="baseline 2"):
+        regression(a, channel, baseline=2)

@@ -39,6 +39,9 @@ BUILT: dict[str, Callable[[], Result]] = {
     "LieDetector": lambda: estimator.lie_detector([400, 450], [1000, 1000], [0.3, 0.7]),
     "MarginSplit": lambda: estimator.margin_split(estimator.proportions([400, 600], YES_NO)),
     "Mean": lambda: estimator.mean([400, 1000, 600], THREE, [1, 2, 3]),
+    "MeanDifference": lambda: estimator.mean_difference(
+        *(estimator.mean(c, THREE, [1, 2, 3]) for c in ([400, 1000, 600], [600, 800, 600]))
+    ),
     "OptionPairs": lambda: estimator.bit_pairs(
         [[300, 200, 200, 300], [250, 250, 300, 200]], BitVector(3, 2, 3, 1), [(0, 1), (0, 2)]
     ),

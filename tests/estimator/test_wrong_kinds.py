@@ -48,6 +48,7 @@ RIGHT = {
     "cdf": {**NUMBERS, "at": [1, 2]},
     "channel_fit": {"counts": [70, 130], "channel": COIN, "n": 200},
     "conditional": {"result": CROSSED, "given": 1, "of": 0, "options": [0]},
+    "conditional_difference": {"result": CROSSED, "options": [0, 1]},
     "consistent": {
         "estimates": [100, 70, 40],
         "std_errors": [10, 5, 5],
@@ -91,6 +92,10 @@ RIGHT = {
     "margin_of": {"n": 100, "epsilon": 1.0, "channel": None, **PLAN},
     "margin_split": {"result": SHARES},
     "mean": {"counts": [70, 130], "channel": COIN, "values": [0, 1]},
+    "mean_difference": {
+        name: estimator.mean(counts, COIN, [0, 1])
+        for name, counts in (("a", [70, 130]), ("b", [100, 100]))
+    },
     "median": NUMBERS,
     "no_answer_shares": {"counts": [500, 480, 300], "channel": ONE_BIT},
     "norm_sub": {"estimate": [0.5, 0.7, -0.2]},
@@ -138,6 +143,8 @@ RIGHT = {
         "names": ["age"],
         "randomized": (),
         "weights": np.ones(100),
+        "times": np.ones(100),
+        "baseline": 0,
         "errors": None,
         "predictor_model": "logit",
     },
@@ -154,6 +161,7 @@ RIGHT = {
         "k": 2,
         "share": 0.5,
     },
+    "standardized_shares": {"result": CROSSED, "population": [20, 80]},
     "subset_shares": PAIRED,
     "tradeoff": {"epsilons": [1.0, 2.0], "sizes": [100, 200], **PLAN},
     "weighted_reports": {"reports": [0, 1, 1], "weights": [1, 1, 2], "channel": COIN},

@@ -1,0 +1,111 @@
+"""Two answers' people compared, and shares at a known distribution of another answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from survey.errors import ChannelError, DesignError, NoBaseError
+from survey.estimator import (
+    conditional,
+    conditional_difference,
+    crosstab,
+    disclosure,
+    poststratified,
+    standardized_shares,
+)
+from survey.mechanism import SubsetSelection, from_epsilon, grr
+
+SURVEYS = 150
+RELATED = np.array([[0.05, 0.20], [0.50, 0.25]])
+
+
+def tables(P, epsilon, n, seed=3):
+    """Cross-tabs of surveys drawn from this true table."""
+    rng = np.random.default_rng(seed)
+    channels = [from_epsilon(k, epsilon) for k in P.shape]
+    F = channels[0].matrix.T @ P @ channels[1].matrix
+    for _ in range(SURVEYS):
+        yield crosstab(rng.multinomial(n, F.ravel() / F.sum()).reshape(F.shape), channels)
+
+
+def test_a_difference_is_that_of_the_two_conditional_shares():
+    table = crosstab([[2500, 1400], [1500, 2000], [1500, 2000]], [grr(3, "3/4"), grr(2, "3/4")])
+    found, shares = conditional_difference(table, [1, 0]), conditional(table, 1)
+    np.testing.assert_allclose(found.estimate, shares.estimate[:, 1] - shares.estimate[:, 0])
+    np.testing.assert_allclose(found.share_a, shares.estimate[:, 1])
+    turned = conditional_difference(table, [0, 1])
+    np.testing.assert_allclose(turned.estimate, -found.estimate)
+    np.testing.assert_allclose(turned.conf_low, -found.conf_high)
+    assert np.all((found.conf_low < found.estimate) & (found.estimate < found.conf_high))
+
+
+def test_differences_are_covered_as_often_as_their_level_says():
+    r = RELATED / RELATED.sum(axis=0)
+    covered = [
+        (found.conf_low <= r[:, 0] - r[:, 1]) & (r[:, 0] - r[:, 1] <= found.conf_high)
+        for found in (conditional_difference(t, [0, 1]) for t in tables(RELATED, 2, 1500))
+    ]
+    # .93 less three standard errors of so many surveys
+    assert np.mean(covered, axis=0).min() >= 0.87
+
+
+def test_unrelated_answers_are_found_different_as_seldom_as_the_level_says():
+    unrelated = np.outer(RELATED.sum(axis=1), RELATED.sum(axis=0))
+    found = [conditional_difference(t, [0, 1]).p_value <= 0.05 for t in tables(unrelated, 2, 1500)]
+    assert np.mean(found) <= 0.11
+
+
+def test_what_nobody_randomized_is_post_stratified_exactly():
+    certain = from_epsilon(2, 12)
+    counts = np.array([[300, 100], [200, 400]])
+    table = crosstab(counts, [grr(2, "3/4"), certain])
+    ours = standardized_shares(table, [30, 70])
+    theirs = poststratified(counts.T, [30, 70], grr(2, "3/4"))
+    np.testing.assert_allclose(ours.estimate, theirs.estimate, atol=1e-5)
+    np.testing.assert_allclose(ours.std_error, theirs.std_error, rtol=2e-3)
+
+
+def test_shares_at_a_known_distribution_are_covered_whoever_took_part():
+    w = np.array([0.2, 0.8])
+    truth = RELATED / RELATED.sum(axis=0) @ w
+    covered = [
+        (found.conf_low <= truth) & (truth <= found.conf_high)
+        for found in (standardized_shares(t, w) for t in tables(RELATED, 2, 1500))
+    ]
+    assert np.mean(covered, axis=0).min() >= 0.87
+
+
+def test_an_answer_of_weight_0_is_left_out():
+    table = crosstab([[300, 200, 100], [200, 300, 400]], [grr(2, "3/4"), grr(3, "3/4")])
+    found = standardized_shares(table, [1, 0, 0])
+    np.testing.assert_allclose(found.estimate, conditional(table, 1).estimate[:, 0])
+
+
+def test_what_cannot_be_told_is_refused_by_name():
+    nobody = crosstab([[375, 125], [375, 125]], [grr(2, "3/4")] * 2)
+    with pytest.raises(NoBaseError, match="clearly"):
+        conditional_difference(nobody, [0, 1])
+    with pytest.raises(NoBaseError, match="clearly"):
+        standardized_shares(nobody, [1, 1])
+    sets = SubsetSelection(k=4, d=2, T=3, L=1)
+    table = crosstab(np.full((2, 4), 100), [grr(2, "3/4"), sets])
+    with pytest.raises(ChannelError, match="reports of sets"):
+        standardized_shares(table, [1, 1, 1, 1])
+    with pytest.raises(ValueError, match="two different"):
+        conditional_difference(nobody, [1, 1])
+    for population in ([1], [0, 0], [-1, 2], [np.inf, 1]):
+        with pytest.raises(DesignError, match="population"):
+            standardized_shares(nobody, population)
+
+
+def test_what_may_be_shown_of_them_is_decided_as_of_any_share():
+    few, many = (
+        crosstab(np.array([[300, 200], [200, 300]]) * times, [grr(2, "3/4")] * 2)
+        for times in (1, 100)
+    )
+    for made in (lambda t: conditional(t, 1), lambda t: standardized_shares(t, [1, 1])):
+        assert disclosure(made(few)) == "hide" or disclosure(made(few)) == "caution"
+        assert disclosure(made(many)) == "show"
+    rare = crosstab([[30, 20], [20, 30]], [grr(2, "3/4")] * 2)
+    assert disclosure(standardized_shares(rare, [1, 1])) == "hide"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Literal, Protocol
+
+from survey.questionnaire.texts import TRIAL
 
 Role = Literal["viewer", "editor", "owner"]
 ROLES: tuple[Role, ...] = ("viewer", "editor", "owner")
@@ -67,6 +70,55 @@ class Action:
     detail: str
 
 
+@dataclass(frozen=True)
+class Draft:
+    """One revision of a survey that is being written.
+
+    `content` is JSON; `who` saved it, at a second since 1970.
+    """
+
+    key: int
+    revision: int
+    who: str
+    at: int
+    content: str = field(repr=False)
+
+    @property
+    def slug(self) -> str:
+        """The name of the draft's team, and of its try-out."""
+        return f"{TRIAL}{self.key}"
+
+
+def draft_key(slug: str) -> int:
+    """The number of the draft whose team or try-out a slug names; 0, which no draft has, for none.
+
+    >>> draft_key("trial-7"), draft_key("trial-x"), draft_key("work")
+    (7, 0, 0)
+    """
+    number = slug.removeprefix(TRIAL)
+    named = slug.startswith(TRIAL) and number.isascii() and number.isdecimal()
+    return int(number) if named and len(number) < 16 else 0
+
+
+@dataclass(frozen=True)
+class ApiToken:
+    """What a program may do for a researcher: `scopes` are words with a space between them."""
+
+    token_hash: bytes
+    researcher: int
+    name: str
+    scopes: str
+    created: int
+
+
+SCOPES: Mapping[str, str] = {
+    "surveys": "list your surveys and read their definitions",
+    "estimates": "read estimates and cross-tabs",
+    "exports": "download exports",
+}
+"""What a token can be good for, and what a program may do then."""
+
+
 class People(Protocol):
     """The part of a store that is about researchers."""
 
@@ -75,6 +127,7 @@ class People(Protocol):
     ) -> Researcher: ...
     def set_password(self, email: str, password_hash: str) -> None: ...
     def researcher(self, email: str) -> Researcher | None: ...
+    def researcher_of(self, key: int) -> Researcher | None: ...
     def researchers(self) -> list[Researcher]: ...
 
     def start_session(
@@ -100,6 +153,18 @@ class People(Protocol):
     def add_colleague_link(self, token_hash: bytes, link: ColleagueLink) -> None: ...
     def colleague_link(self, token_hash: bytes, now: int) -> ColleagueLink | None: ...
     def join(self, token_hash: bytes, researcher: int, now: int) -> ColleagueLink | None: ...
+
+    def add_draft(self, content: str, who: str, at: int, team: Mapping[int, Role]) -> Draft: ...
+    def draft(self, key: int, revision: int | None = None) -> Draft | None: ...
+    def drafts(self) -> list[Draft]: ...
+    def save_draft(self, before: Draft, content: str, who: str, at: int) -> Draft: ...
+    def delete_draft(self, key: int, today: date, became: str = "") -> None: ...
+    def became(self, key: int) -> str: ...
+
+    def add_api_token(self, token: ApiToken) -> None: ...
+    def api_token(self, token_hash: bytes) -> ApiToken | None: ...
+    def api_tokens(self, researcher: int) -> list[ApiToken]: ...
+    def end_api_token(self, researcher: int, token_hash: bytes) -> None: ...
 
     def add_action(self, action: Action) -> None: ...
     def actions(self, slug: str | None, most: int) -> list[Action]: ...

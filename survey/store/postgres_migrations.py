@@ -163,11 +163,47 @@ ACCOUNTS = (
     *EVERYBODY_STAYS,
 )
 
+WORKSPACE = (
+    """CREATE TABLE draft (
+        key bigint NOT NULL,
+        revision bigint NOT NULL,
+        who text COLLATE "C" NOT NULL,
+        at bigint NOT NULL,
+        content text COLLATE "C" NOT NULL,
+        PRIMARY KEY (key, revision)
+    )""",
+    """CREATE TABLE api_token (
+        token_hash bytea PRIMARY KEY,
+        researcher bigint NOT NULL REFERENCES researcher (key),
+        name text COLLATE "C" NOT NULL,
+        scopes text COLLATE "C" NOT NULL,
+        created bigint NOT NULL
+    )""",
+    """CREATE TABLE plan (
+        survey bigint PRIMARY KEY REFERENCES survey (key),
+        n bigint NOT NULL CHECK (n >= 0),
+        strata text COLLATE "C" NOT NULL
+    )""",
+    'CREATE TABLE archived (slug text COLLATE "C" PRIMARY KEY)',
+    # Numbers of surveys and drafts are never given twice: what was kept of the one that is gone,
+    # in a cache or on somebody's list, must not be taken for another's.
+    """CREATE TABLE deleted (
+        kind text COLLATE "C" NOT NULL CHECK (kind IN ('survey', 'draft')),
+        key bigint NOT NULL,
+        slug text COLLATE "C" NOT NULL,
+        version bigint NOT NULL,
+        sha256 text COLLATE "C" NOT NULL,
+        day text COLLATE "C" NOT NULL,
+        PRIMARY KEY (kind, key)
+    )""",
+)
+
 STEPS: Mapping[str, Sequence[str]] = {
     "m001_foundation": (SURVEYS, *REPORTS, *RESEARCHERS, *FROZEN),
     "m002_invitations": (INVITATIONS,),
     "m003_schedules": (SCHEDULES,),
     "m004_accounts": ACCOUNTS,
+    "m005_workspace": WORKSPACE,
 }
 
 

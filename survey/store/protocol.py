@@ -10,7 +10,8 @@ from typing import Literal, Protocol
 
 from survey.errors import ReportError, SurveyError
 from survey.questionnaire.definition import Definition, read_definition
-from survey.store.people import People
+from survey.questionnaire.texts import TRIAL
+from survey.store.people import People, Role
 
 State = Literal["open", "superseded", "closed"]
 
@@ -37,6 +38,14 @@ class Schedule:
 
 
 @dataclass(frozen=True)
+class Plan:
+    """How many reports are planned for, 0 when nobody said, and people to invite by stratum."""
+
+    n: int = 0
+    strata: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class PublishedSurvey:
     """One published version; `changed` is the UTC date of its last change of state."""
 
@@ -53,6 +62,11 @@ class PublishedSurvey:
     def definition(self) -> Definition:
         """The frozen definition."""
         return read_definition(self.canonical)
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether it is the try-out of a draft, of which nothing stays."""
+        return self.slug.startswith(TRIAL)
 
 
 @dataclass(frozen=True)
@@ -140,6 +154,14 @@ class Tally:
     counts: Sequence[Sequence[int]]
 
 
+@dataclass(frozen=True)
+class Release:
+    """A survey's newest release: its number, as in `Tally`, and all reports released by then."""
+
+    number: int
+    n: int
+
+
 class Snapshot(Protocol):
     """Whole tables as they stood at one moment, however long the reading takes."""
 
@@ -161,12 +183,17 @@ class Store(People, Protocol):
         definition: Definition,
         today: date,
         schedule: Schedule = ...,
-        owner: int | None = None,
+        team: Mapping[int, Role] | None = None,
     ) -> PublishedSurvey: ...
     def surveys(self) -> list[PublishedSurvey]: ...
     def versions(self, slug: str) -> list[PublishedSurvey]: ...
     def set_schedule(self, survey: int, schedule: Schedule) -> None: ...
     def close_survey(self, slug: str, today: date) -> list[PublishedSurvey]: ...
+    def delete_survey(self, slug: str, today: date) -> None: ...
+    def archived(self) -> set[str]: ...
+    def set_archived(self, slug: str, *, archived: bool) -> None: ...
+    def plan(self, survey: int) -> Plan: ...
+    def set_plan(self, survey: int, plan: Plan) -> None: ...
 
     def add_reports(
         self, reports: Sequence[tuple[int, StoredReport]]
@@ -191,6 +218,7 @@ class Store(People, Protocol):
     def has_free_pages(self) -> bool: ...
     def vacuum(self) -> None: ...
 
+    def newest_release(self, survey: int) -> Release: ...
     def tally(self, survey: int) -> Tally: ...
     def tallies(self, survey: int) -> dict[tuple[str, str], Tally]: ...
     def blocks(self, survey: int, question: int) -> Iterator[BlockColumn]: ...

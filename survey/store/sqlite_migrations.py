@@ -45,6 +45,13 @@ def m004_accounts(db: Database) -> None:
         db.execute(statement)
 
 
+@migrations()
+def m005_workspace(db: Database) -> None:
+    """Drafts with their revisions, tokens of programs, plans, and what is archived or deleted."""
+    for statement in WORKSPACE:
+        db.execute(statement)
+
+
 FOUNDATION = (
     """CREATE TABLE survey (
         key INTEGER PRIMARY KEY,
@@ -171,6 +178,41 @@ ACCOUNTS = (
         detail TEXT NOT NULL
     ) STRICT""",
     *EVERYBODY_STAYS,
+)
+
+WORKSPACE = (
+    """CREATE TABLE draft (
+        key INTEGER NOT NULL,
+        revision INTEGER NOT NULL,
+        who TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        content TEXT NOT NULL,
+        PRIMARY KEY (key, revision)
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE api_token (
+        token_hash BLOB PRIMARY KEY,
+        researcher INTEGER NOT NULL REFERENCES researcher (key),
+        name TEXT NOT NULL,
+        scopes TEXT NOT NULL,
+        created INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE plan (
+        survey INTEGER PRIMARY KEY REFERENCES survey (key),
+        n INTEGER NOT NULL CHECK (n >= 0),
+        strata TEXT NOT NULL
+    ) STRICT""",
+    "CREATE TABLE archived (slug TEXT PRIMARY KEY) STRICT, WITHOUT ROWID",
+    # Numbers of surveys and drafts are never given twice: what was kept of the one that is gone,
+    # in a cache or on somebody's list, must not be taken for another's.
+    """CREATE TABLE deleted (
+        kind TEXT NOT NULL CHECK (kind IN ('survey', 'draft')),
+        key INTEGER NOT NULL,
+        slug TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        sha256 TEXT NOT NULL,
+        day TEXT NOT NULL,
+        PRIMARY KEY (kind, key)
+    ) STRICT, WITHOUT ROWID""",
 )
 
 

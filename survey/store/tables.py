@@ -48,6 +48,13 @@ TABLES = {
         Table("recovery_code", ("researcher", "code_hash"), ("researcher", "code_hash")),
         Table("membership", ("slug", "researcher", "role"), ("slug", "researcher")),
         Table("colleague_link", ("token_hash", "slug", "role", "expires"), ("token_hash",)),
+        Table("draft", ("key", "revision", "who", "at", "content"), ("key", "revision")),
+        Table(
+            "api_token", ("token_hash", "researcher", "name", "scopes", "created"), ("token_hash",)
+        ),
+        Table("plan", ("survey", "n", "strata"), ("survey",)),
+        Table("archived", ("slug",), ("slug",)),
+        Table("deleted", ("kind", "key", "slug", "version", "sha256", "day"), ("kind", "key")),
         Table("action", ("number", "at", "who", "what", "slug", "detail"), ("number",)),
         Table("login_session", ("token_hash", "researcher", "started", "used"), ("token_hash",)),
     )

@@ -23,8 +23,8 @@ from tests.store.reports import add, random_reports, report, side_by_side
 
 SCHEMAS = Path(__file__).parent / "schemas"
 KILLED_AFTER = ["CREATE TABLE counts", "CREATE TABLE invitation"]
-OLDER = ["m001", "m002", "m003"]
-STEPS = ["m001_foundation", "m002_invitations", "m003_schedules", "m004_accounts"]
+OLDER = ["m001", "m002", "m003", "m004"]
+STEPS = ["m001_foundation", "m002_invitations", "m003_schedules", "m004_accounts", "m005_workspace"]
 
 KILLED = """
 import os, signal, sys
@@ -108,6 +108,12 @@ def fill(url: str) -> dict[str, list[tuple[object, ...]]]:
     return rows_of(url)
 
 
+def join_team(url: str) -> None:
+    """What the step m004 says of a researcher who was there before it."""
+    Outside(url).run("INSERT INTO admin VALUES (1)")
+    Outside(url).run("INSERT INTO membership VALUES ('small', 1, 'owner')")
+
+
 def rows_of(url: str) -> dict[str, list[tuple[object, ...]]]:
     tables = ("survey", "release", "seen", "inbox", "block", "counts", "researcher")
     return {table: sorted(Outside(url).run(f"SELECT * FROM {table}")) for table in tables}
@@ -126,7 +132,8 @@ def check_it_works(url: str) -> None:
     assert store.knows_report(survey.key, report(31))
     store.add_invitations(survey.key, "north", [bytes(32)])
     add(store, survey, [*random_reports(20), report(99, stratum="north", invitation=bytes(32))])
-    assert store.release(survey.key, 25, side_by_side) == 28
+    assert store.release(survey.key, 25, side_by_side) == 27
+    assert store.release(survey.key, 1, side_by_side) == 1
     assert store.tally(survey.key).n == 58
     assert sum(store.tally(survey.key).counts[0]) == 58
     ada = store.researcher("ADA@example.org")
@@ -139,6 +146,8 @@ def check_it_works(url: str) -> None:
 def test_a_database_of_every_older_schema_is_upgraded_with_all_its_rows(empty, older):
     schema_of(older, empty)
     before = fill(empty)
+    if older >= "m004":
+        join_team(empty)
     store = open_store(empty)
     lacking = [step for step in STEPS if step[:4] > older]
     assert store.pending_migrations() == lacking
@@ -169,12 +178,15 @@ def test_a_database_of_a_newer_schema_is_refused_by_name(empty):
     [
         pytest.param("m001", "CREATE TABLE invitation", marks=pytest.mark.long),
         pytest.param("m002", "CREATE TABLE schedule", marks=pytest.mark.long),
-        ("m003", "CREATE TABLE membership"),
+        pytest.param("m003", "CREATE TABLE membership", marks=pytest.mark.long),
+        ("m004", "CREATE TABLE plan"),
     ],
 )
 def test_an_upgrade_killed_in_the_middle_is_run_again_and_nothing_is_lost(empty, older, statement):
     schema_of(older, empty)
     before = fill(empty)
+    if older >= "m004":
+        join_team(empty)
     killed_migration(empty, statement)
     assert rows_of(empty) == before
     store = open_store(empty)

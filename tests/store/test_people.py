@@ -93,8 +93,8 @@ def test_a_recovery_code_is_good_once_and_for_its_owner(store, ada, ben):
 
 def test_who_publishes_first_owns_the_survey_and_its_later_versions(store, ada, ben, definitions):
     first, second = definitions
-    store.publish(first, TODAY, owner=ben)
-    store.publish(second, TODAY, owner=ada)
+    store.publish(first, TODAY, team={ben: "owner"})
+    store.publish(second, TODAY, team={ada: "owner"})
     assert store.roles(ben) == {"small": "owner"}
     assert store.roles(ada) == {}
 

@@ -183,6 +183,7 @@ def test_a_missing_schema_or_table_is_refused_with_what_to_do(postgresql, settin
             "m002_invitations",
             "m003_schedules",
             "m004_accounts",
+            "m005_workspace",
         ]
         with pytest.raises(StoreError, match="run: survey migrate"):
             store.surveys()

@@ -10,7 +10,7 @@ from survey.errors import NotFoundError
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.native import load
 from survey.settings import Caps
-from survey.store import ASKED, Sealed, StoredReport
+from survey.store import ASKED, Release, Sealed, StoredReport
 from survey.store.sql.releasing import portion
 from tests.conftest import SMALL
 from tests.store.reports import add, random_reports, report, side_by_side
@@ -31,6 +31,14 @@ def test_nothing_is_readable_before_25_reports_are_released_together(store, smal
 def test_a_release_without_anything_to_release_does_nothing(store, small):
     assert store.release(small.key, 0, side_by_side) == 0
     assert store.tally(small.key).release == 0
+    assert store.newest_release(small.key) == Release(number=0, n=0)
+
+
+def test_the_newest_release_is_told_without_its_counts(store, small):
+    add(store, small, [report(number) for number in range(30)])
+    store.release(small.key, 25, side_by_side)
+    tally = store.tally(small.key)
+    assert store.newest_release(small.key) == Release(tally.release, tally.n) == Release(1, 30)
 
 
 def test_a_portion_is_the_first_ids_and_what_is_left_is_enough_for_another(store, small):
@@ -66,12 +74,13 @@ def test_what_is_sealed_is_what_waited_by_stratum_with_the_newest_block(store, s
 
     north = report(9, b"\x02\x02", stratum="north", invitation=bytes(31) + b"\x01")
     add(store, small, [report(2, b"\x01\x01"), report(1, b"\x00\x02"), north])
-    store.release(small.key, 1, look, bucket="2026-11-21")
+    for _ in range(2):
+        store.release(small.key, 1, look, bucket="2026-11-21")
     add(store, small, [report(3, b"\x02\x00")])
     store.release(small.key, 1, look, bucket="2026-11-21")
     add(store, small, [report(4, b"\x02\x01")])
     store.release(small.key, 1, look, bucket="2026-11-22")
-    ((first, other), (again,), (next_day,)) = given
+    ((first,), (other,), (again,), (next_day,)) = given
     assert (first.stratum, first.bucket, first.last) == ("", "2026-11-21", None)
     assert list(first.codes) == [b"\x00\x02", b"\x01\x01"]
     assert (other.stratum, list(other.codes)) == ("north", [b"\x02\x02"])
@@ -80,32 +89,53 @@ def test_what_is_sealed_is_what_waited_by_stratum_with_the_newest_block(store, s
 
 
 def test_tallies_by_stratum_and_bucket_add_up_to_the_tally(store, small):
-    tokens = [number.to_bytes(32, "big") for number in range(40)]
+    tokens = [number.to_bytes(32, "big") for number in range(50)]
     store.add_invitations(small.key, "north", tokens)
     for bucket in ("2026-W47", "2026-W48"):
-        first = 0 if bucket == "2026-W47" else 20
+        first = 0 if bucket == "2026-W47" else 25
         add(store, small, random_reports(30))
-        invited = range(first, first + 20)
+        invited = range(first, first + 25)
         add(
             store,
             small,
             [report(n, bytes([n % 3, 0]), stratum="north", invitation=tokens[n]) for n in invited],
         )
-        store.release(small.key, 25, side_by_side, bucket=bucket)
+        for _ in range(2):
+            store.release(small.key, 25, side_by_side, bucket=bucket)
     tallies = store.tallies(small.key)
     assert {group: tally.n for group, tally in tallies.items()} == {
         ("", "2026-W47"): 30,
         ("", "2026-W48"): 30,
-        ("north", "2026-W47"): 20,
-        ("north", "2026-W48"): 20,
+        ("north", "2026-W47"): 25,
+        ("north", "2026-W48"): 25,
     }
     whole = store.tally(small.key)
     for question in (0, 1):
-        assert whole.asked[question] == sum(t.asked[question] for t in tallies.values()) == 100
+        assert whole.asked[question] == sum(t.asked[question] for t in tallies.values()) == 110
         for option in range(3):
             parts = sum(t.counts[question][option] for t in tallies.values())
             assert whole.counts[question][option] == parts
-    assert {tally.release for tally in tallies.values()} == {whole.release} == {2}
+    assert {tally.release for tally in tallies.values()} == {whole.release} == {4}
+
+
+def test_few_of_a_stratum_wait_until_there_are_enough_of_it(store, small):
+    tokens = [number.to_bytes(32, "big") for number in range(40)]
+    store.add_invitations(small.key, "north", tokens)
+
+    def north(numbers) -> list[StoredReport]:
+        return [report(n, stratum="north", invitation=tokens[n]) for n in numbers]
+
+    add(store, small, [*random_reports(60), *north(range(24))])
+    assert store.release(small.key, 25, side_by_side) == 60
+    assert store.release(small.key, 25, side_by_side) == 0
+    assert set(store.tallies(small.key)) == {("", "")}
+    add(store, small, north(range(24, 26)))
+    assert store.release(small.key, 25, side_by_side) == 26
+    assert store.tallies(small.key)["north", ""].n == 26
+    add(store, small, north(range(26, 30)))
+    assert store.release(small.key, 25, side_by_side) == 0
+    # At the close what is left is released, however little.
+    assert store.release(small.key, 1, side_by_side) == 4
 
 
 def test_counts_and_blocks_agree_after_many_releases(store, small):

@@ -83,8 +83,12 @@ def test_two_people_publishing_at_once_get_no_hole_and_no_double(store, settings
     assert sum("the next is 2" in str(outcome) for outcome in outcomes) == 3
 
 
+def test_a_name_that_no_database_can_hold_is_no_survey_s(store, small):
+    assert store.versions("sm\0all") == []
+
+
 def test_a_survey_that_is_not_there_is_named(store):
-    for ask in (store.tally, store.tallies, store.released):
+    for ask in (store.tally, store.tallies, store.released, store.newest_release):
         with pytest.raises(NotFoundError, match="99"):
             ask(99)
     with pytest.raises(NotFoundError, match=r'^there is no survey "nothing"$'):

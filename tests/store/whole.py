@@ -7,7 +7,9 @@ from datetime import date
 from survey.store import (
     TABLES,
     Action,
+    ApiToken,
     ColleagueLink,
+    Plan,
     PublishedSurvey,
     Row,
     Schedule,
@@ -25,6 +27,7 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     add(store, survey, [*random_reports(40), *invited])
     store.release(survey.key, 20, side_by_side, bucket="2026-W47", most=22)
     store.release(survey.key, 20, side_by_side, bucket="2026-W48", most=22)
+    store.release(survey.key, 1, side_by_side, bucket="2026-W48")
     add(store, survey, random_reports(15))
     store.set_schedule(survey.key, Schedule(opens=date(2026, 11, 1), most=500))
     store.add_researcher("ada@example.org", "hash")
@@ -33,6 +36,11 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     store.set_second_factor(ada, "SECRET", [bytes([n]) * 32 for n in range(10)])
     store.set_role(survey.slug, ada, "owner")
     store.add_colleague_link(b"link", ColleagueLink(survey.slug, "viewer", 99))
+    drafts = [store.add_draft('{"a": 1}', "ada@example.org", 5, {ada: "owner"}) for _ in range(2)]
+    store.delete_draft(drafts[0].key, date(2026, 11, 2))
+    store.add_api_token(ApiToken(b"program", ada, "R", "surveys", 5))
+    store.set_plan(survey.key, Plan(500, {"north": 30}))
+    store.set_archived(survey.slug, archived=True)
     store.add_action(Action(5, "ada@example.org", "published", survey.slug, "version 1"))
 
 

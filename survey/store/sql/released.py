@@ -9,7 +9,7 @@ from typing import cast
 
 from survey.errors import NotFoundError
 from survey.questionnaire.definition import read_definition
-from survey.store.protocol import ASKED, BlockColumn, Tally
+from survey.store.protocol import ASKED, BlockColumn, Release, Tally
 from survey.store.sql.transaction import SqlTransactions, Transaction, whole_number
 
 Group = tuple[str, str]
@@ -24,11 +24,15 @@ class SqlReleased(SqlTransactions):
 
     def released(self, survey: int) -> int:
         """How many reports have been released; NotFoundError when there is no such survey."""
+        return self.newest_release(survey).n
+
+    def newest_release(self, survey: int) -> Release:
+        """What tells, without any counts, whether something was released since."""
         with self._looking() as transaction:
-            row = transaction.one("SELECT n FROM release WHERE survey = ?", [survey])
+            row = transaction.one("SELECT number, n FROM release WHERE survey = ?", [survey])
         if row is None:
             raise NotFoundError(f"there is no survey number {survey}")
-        return whole_number(row)
+        return Release(int(row[0]), int(row[1]))
 
     def tally(self, survey: int) -> Tally:
         """The released counts over all strata and buckets, from one state of the database."""

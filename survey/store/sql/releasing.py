@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import cast
 
 from survey.store.protocol import MOST_RELEASED, LastBlock, Seal, Sealed, Waiting
-from survey.store.sql.transaction import SqlTransactions, Transaction, whole_number
+from survey.store.sql.transaction import SqlTransactions, Transaction
 
 
 class SqlReleasing(SqlTransactions):
@@ -24,21 +24,21 @@ class SqlReleasing(SqlTransactions):
         bucket: str = "",
         most: int = MOST_RELEASED,
     ) -> int:
-        """Move a portion of what waits through `seal` into blocks and counts of a bucket.
+        """Move a portion of what waits of one stratum through `seal` into blocks and counts.
 
-        Returns how many reports were released: 0 when fewer than `minimum` wait, else about
-        `most` at most; what is left is nothing, or at least `minimum` again.
+        The stratum of which most wait. Released together with others, few of a stratum would be
+        singled out by what was readable of it before and after. Returns how many reports were
+        released: 0 when fewer than `minimum` of every stratum wait, else about `most` at most;
+        what is left of the stratum is nothing, or at least `minimum` again.
         """
         with self._writing() as transaction:
             transaction.hold(survey)
-            waiting = whole_number(
-                transaction.one("SELECT count(*) FROM inbox WHERE survey = ?", [survey])
-            )
+            stratum, waiting = _fullest(transaction, survey)
             n = portion(waiting, minimum, most)
             if n:
-                end, groups = _take(transaction, survey, bucket, n)
-                _write(transaction, survey, seal(groups))
-                _move(transaction, survey, end, n)
+                end, group = _take(transaction, survey, stratum, bucket, n)
+                _write(transaction, survey, seal([group]))
+                _move(transaction, survey, stratum, end, n)
         return n
 
     def _release_numbers(self) -> dict[int, int]:
@@ -66,21 +66,27 @@ def portion(waiting: int, minimum: int, most: int) -> int:
     return -(-waiting // portions)
 
 
-def _take(
-    transaction: Transaction, survey: int, bucket: str, n: int
-) -> tuple[bytes, list[Waiting]]:
-    """The first `n` in order of their random ids, by stratum, and the last id of them."""
-    rows = transaction.all(
-        "SELECT id, stratum, codes FROM inbox WHERE survey = ? ORDER BY id LIMIT ?", [survey, n]
+def _fullest(transaction: Transaction, survey: int) -> tuple[str, int]:
+    """The stratum of which most reports wait, and how many they are."""
+    row = transaction.one(
+        "SELECT stratum, count(*) FROM inbox WHERE survey = ? GROUP BY stratum "
+        "ORDER BY count(*) DESC, stratum LIMIT 1",
+        [survey],
     )
-    strata: dict[str, list[bytes]] = {}
-    for _, stratum, codes in rows:
-        strata.setdefault(cast("str", stratum), []).append(cast("bytes", codes))
-    groups = [
-        Waiting(stratum, bucket, strata[stratum], _last_block(transaction, survey, stratum, bucket))
-        for stratum in sorted(strata)
-    ]
-    return cast("bytes", rows[-1][0]), groups
+    return (cast("str", row[0]), int(row[1])) if row else ("", 0)
+
+
+def _take(
+    transaction: Transaction, survey: int, stratum: str, bucket: str, n: int
+) -> tuple[bytes, Waiting]:
+    """The first `n` of a stratum in order of their random ids, and the last id of them."""
+    rows = transaction.all(
+        "SELECT id, codes FROM inbox WHERE survey = ? AND stratum = ? ORDER BY id LIMIT ?",
+        [survey, stratum, n],
+    )
+    codes = [cast("bytes", each) for _, each in rows]
+    last = _last_block(transaction, survey, stratum, bucket)
+    return cast("bytes", rows[-1][0]), Waiting(stratum, bucket, codes, last)
 
 
 def _last_block(
@@ -119,14 +125,15 @@ def _write(transaction: Transaction, survey: int, sealed: Sealed) -> None:
     )
 
 
-def _move(transaction: Transaction, survey: int, end: bytes, n: int) -> None:
+def _move(transaction: Transaction, survey: int, stratum: str, end: bytes, n: int) -> None:
     """What was sealed leaves the inbox; only its ids stay, in their own random order."""
+    sealed = (survey, stratum, end)
     transaction.change(
         "INSERT INTO seen (survey, id) "
-        "SELECT survey, id FROM inbox WHERE survey = ? AND id <= ? ORDER BY id",
-        [survey, end],
+        "SELECT survey, id FROM inbox WHERE survey = ? AND stratum = ? AND id <= ? ORDER BY id",
+        sealed,
     )
-    transaction.change("DELETE FROM inbox WHERE survey = ? AND id <= ?", [survey, end])
+    transaction.change("DELETE FROM inbox WHERE survey = ? AND stratum = ? AND id <= ?", sealed)
     transaction.change(
         "UPDATE release SET number = number + 1, n = n + ? WHERE survey = ?", [n, survey]
     )

@@ -41,7 +41,7 @@ class SqlResearchers(SqlTransactions):
             return Researcher(key, email, password_hash, is_admin or first)
 
     def set_password(self, email: str, password_hash: str) -> None:
-        """Replace a password and end every session that was opened with the old one."""
+        """Replace a password; what was opened with the old one, sessions and tokens, ends."""
         with self._writing() as transaction:
             row = transaction.one(
                 "UPDATE researcher SET password_hash = ? WHERE lower(email) = lower(?) "
@@ -50,12 +50,19 @@ class SqlResearchers(SqlTransactions):
             )
             if row is None:
                 raise NotFoundError(f"there is no researcher {email}")
-            transaction.change("DELETE FROM login_session WHERE researcher = ?", [row[0]])
+            for table in ("login_session", "api_token"):
+                transaction.change(f"DELETE FROM {table} WHERE researcher = ?", [row[0]])  # noqa: S608
 
     def researcher(self, email: str) -> Researcher | None:
         """The researcher of an address, whatever its case."""
         with self._looking() as transaction:
             row = transaction.one(RESEARCHERS + "WHERE lower(email) = lower(?)", [email])
+        return _researcher(row) if row else None
+
+    def researcher_of(self, key: int) -> Researcher | None:
+        """The researcher of a key."""
+        with self._looking() as transaction:
+            row = transaction.one(RESEARCHERS + "WHERE researcher.key = ?", [key])
         return _researcher(row) if row else None
 
     def researchers(self) -> list[Researcher]:

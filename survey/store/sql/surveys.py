@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from typing import cast
 
 from survey.errors import ConflictError, StoreError
 from survey.questionnaire.definition import Definition
+from survey.store.people import Role
 from survey.store.protocol import PublishedSurvey, Row, Schedule, State
 from survey.store.schema import HALF_COPIED
 from survey.store.sql.transaction import SqlTransactions, Transaction, whole_number
@@ -29,11 +31,11 @@ class SqlSurveys(SqlTransactions):
         definition: Definition,
         today: date,
         schedule: Schedule = ALWAYS,
-        owner: int | None = None,
+        team: Mapping[int, Role] | None = None,
     ) -> PublishedSurvey:
         """Store a definition for good, open as scheduled; an open version before is superseded.
 
-        A first version belongs to the researcher `owner`, or to the admins alone.
+        A first version belongs to `team`, researchers and their roles, or to the admins alone.
 
         Raises ConflictError when its version is not the next one.
         """
@@ -45,7 +47,7 @@ class SqlSurveys(SqlTransactions):
                 "WHERE slug = ? AND state = 'open'",
                 [today.isoformat(), definition.slug],
             )
-            key = whole_number(transaction.one("SELECT coalesce(max(key), 0) + 1 FROM survey"))
+            key = next_key(transaction, "survey")
             published = PublishedSurvey(
                 key=key,
                 slug=definition.slug,
@@ -58,10 +60,10 @@ class SqlSurveys(SqlTransactions):
             )
             _insert(transaction, published)
             _schedule(transaction, key, schedule)
-            if owner is not None and definition.version == 1:
-                transaction.change(
-                    "INSERT INTO membership (slug, researcher, role) VALUES (?, ?, 'owner')",
-                    [definition.slug, owner],
+            if definition.version == 1:
+                transaction.change_each(
+                    "INSERT INTO membership (slug, researcher, role) VALUES (?, ?, ?)",
+                    [(definition.slug, each, role) for each, role in (team or {}).items()],
                 )
             return published
 
@@ -80,6 +82,9 @@ class SqlSurveys(SqlTransactions):
 
     def versions(self, slug: str) -> list[PublishedSurvey]:
         """All versions of one survey, newest first; empty when there is none."""
+        # PostgreSQL refuses a text with NUL, which no slug has.
+        if "\0" in slug:
+            return []
         with self._looking() as transaction:
             rows = transaction.all(ALL_SURVEYS + "WHERE slug = ? ORDER BY version DESC", [slug])
         return [_survey(row) for row in rows]
@@ -108,6 +113,17 @@ class SqlSurveys(SqlTransactions):
                 [today.isoformat(), slug],
             )
         return closed
+
+
+def next_key(transaction: Transaction, kind: str) -> int:
+    """A number that no survey, or draft, has or had."""
+    there = whole_number(
+        transaction.one(f"SELECT coalesce(max(key), 0) FROM {kind}")  # noqa: S608  our own words
+    )
+    gone = whole_number(
+        transaction.one("SELECT coalesce(max(key), 0) FROM deleted WHERE kind = ?", [kind])
+    )
+    return max(there, gone) + 1
 
 
 def _check_next(transaction: Transaction, definition: Definition) -> None:

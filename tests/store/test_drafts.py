@@ -1,0 +1,182 @@
+"""The contract of a store about what is not published: drafts, plans, tokens; and what is gone."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from survey.errors import ConflictError, NotFoundError
+from survey.questionnaire.definition import freeze
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from survey.store import TABLES, ApiToken, ColleagueLink, Plan, Schedule
+from survey.store.sql.drafts import REVISIONS_KEPT
+from survey.store.sql.lifecycle import OF_A_SURVEY, OF_A_TEAM
+from tests.conftest import SMALL, TODAY
+from tests.store.reports import add, random_reports, report, side_by_side
+
+
+@pytest.fixture
+def ada(store):
+    return store.add_researcher("ada@example.org", "hash").key
+
+
+@pytest.fixture
+def draft(store, ada):
+    return store.add_draft("{}", "ada@example.org", 10, {ada: "owner"})
+
+
+def test_a_draft_has_a_team_and_every_save_is_a_revision(store, ada, draft):
+    assert store.roles(ada) == {draft.slug: "owner"}
+    after = store.save_draft(draft, '{"a": 1}', "ben@example.org", 20)
+    assert (after.revision, after.who, after.at) == (2, "ben@example.org", 20)
+    assert store.draft(draft.key) == after
+    assert store.draft(draft.key, 1) == draft
+    assert store.draft(draft.key, 3) is None
+    other = store.add_draft("{}", "ada@example.org", 30, {})
+    assert [one.key for one in store.drafts()] == [other.key, draft.key]
+
+
+def test_nobody_saves_a_draft_over_what_they_have_not_seen(store, draft):
+    store.save_draft(draft, "theirs", "ben@example.org", 20)
+    with pytest.raises(ConflictError):
+        store.save_draft(draft, "mine", "ada@example.org", 21)
+    assert store.draft(draft.key).content == "theirs"
+
+
+def test_of_many_who_save_the_same_revision_at_once_one_does(store, draft):
+    saved: list[object] = []
+
+    def save(name: str) -> None:
+        try:
+            saved.append(store.save_draft(draft, name, name, 20).content)
+        except ConflictError as error:
+            saved.append(error)
+
+    threads = [threading.Thread(target=save, args=(str(i),)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(isinstance(outcome, str) for outcome in saved) == 1
+    assert store.draft(draft.key).content in saved
+
+
+def test_only_the_last_revisions_of_a_draft_are_kept(store, draft):
+    for _ in range(REVISIONS_KEPT):
+        draft = store.save_draft(draft, "{}", "ada@example.org", 20)
+    assert store.draft(draft.key, 1) is None
+    assert store.draft(draft.key, 2) is not None
+    assert store.draft(draft.key) == draft
+
+
+def test_a_deleted_draft_is_gone_with_its_team_and_its_number_is_not_given_again(store, ada, draft):
+    store.save_draft(draft, "{}", "ada@example.org", 20)
+    store.delete_draft(draft.key, TODAY)
+    assert store.draft(draft.key) is None
+    assert store.drafts() == []
+    assert store.roles(ada) == {}
+    with pytest.raises(NotFoundError):
+        store.save_draft(draft, "{}", "ada@example.org", 30)
+    other = store.add_draft("{}", "ada@example.org", 40, {})
+    assert other.key == draft.key + 1
+    store.delete_draft(other.key, TODAY, "small")
+    assert [store.became(key) for key in (draft.key, other.key, 99)] == ["", "small", ""]
+
+
+def test_a_plan_is_kept_beside_a_published_version(store, small):
+    assert store.plan(small.key) == Plan()
+    store.set_plan(small.key, Plan(1_000, {"north": 40}))
+    store.set_plan(small.key, Plan(2_000, {"sur": 60, "Ñandú": 25}))
+    assert store.plan(small.key) == Plan(2_000, {"sur": 60, "Ñandú": 25})
+
+
+def test_lists_leave_out_what_is_archived_until_it_is_put_back(store, small):
+    store.set_archived(small.slug, archived=True)
+    store.set_archived(small.slug, archived=True)
+    assert store.archived() == {small.slug}
+    store.set_archived(small.slug, archived=False)
+    assert store.archived() == set()
+
+
+def test_a_program_is_let_in_until_its_token_is_ended_by_its_researcher(store, ada):
+    ben = store.add_researcher("ben@example.org", "hash").key
+    token = ApiToken(b"t" * 32, ada, "R at home", "surveys estimates", 10)
+    store.add_api_token(token)
+    assert store.api_token(b"t" * 32) == token
+    assert store.api_tokens(ada) == [token]
+    assert store.api_tokens(ben) == []
+    store.end_api_token(ben, token.token_hash)
+    assert store.api_token(b"t" * 32) == token
+    store.end_api_token(ada, token.token_hash)
+    assert store.api_token(b"t" * 32) is None
+
+
+def test_a_new_password_ends_all_that_was_opened_with_the_old_one(store, ada):
+    ben = store.add_researcher("ben@example.org", "hash").key
+    for key, name in ((ada, b"a"), (ben, b"b")):
+        store.start_session(name * 32, key, 10, 1000)
+        store.add_api_token(ApiToken(name * 32, key, "R", "surveys", 10))
+    store.set_password("ben@example.org", "another hash")
+    assert (store.sessions(ben), store.api_tokens(ben)) == ([], [])
+    assert (len(store.sessions(ada)), len(store.api_tokens(ada))) == (1, 1)
+    assert store.researcher_of(ben).password_hash == "another hash"
+    assert store.researcher_of(99) is None
+
+
+def test_a_survey_that_takes_reports_is_not_deleted(store, small):
+    with pytest.raises(ConflictError, match="still takes reports"):
+        store.delete_survey(small.slug, TODAY)
+    assert store.versions(small.slug) == [small]
+    with pytest.raises(NotFoundError):
+        store.delete_survey("nowhere", TODAY)
+
+
+def test_a_deleted_survey_leaves_no_row_of_its_reports_and_no_other_survey_s_goes(store, ada):
+    written = load(SMALL.encode(), "s.toml", Caps())
+    kept = store.publish(freeze(written.model_copy(update={"slug": "kept"}), 1), TODAY)
+    gone = [
+        store.publish(freeze(written, n), TODAY, Schedule(most=9), {ada: "owner"}) for n in (1, 2)
+    ]
+    for survey in (kept, *gone):
+        store.add_invitations(survey.key, "north", [bytes(32)])
+        store.set_plan(survey.key, Plan(7))
+        add(store, survey, [*random_reports(30), report(99, stratum="north", invitation=bytes(32))])
+        store.release(survey.key, 25, side_by_side)
+        add(store, survey, [report(100)])
+    store.set_archived("small", archived=True)
+    store.add_colleague_link(b"link", ColleagueLink("small", "viewer", 100))
+    store.close_survey("small", TODAY)
+    before = store.tally(kept.key)
+    store.delete_survey("small", TODAY)
+    assert store.versions("small") == []
+    assert store.tally(kept.key) == before
+    assert store.roles(ada) == {}
+    with store.snapshot() as snapshot:
+        for name in OF_A_SURVEY:
+            keys = {row[0] for row in snapshot.rows(name, None, 10_000)}
+            assert keys <= {kept.key}, name
+        for name in OF_A_TEAM:
+            place = TABLES[name].columns.index("slug")
+            assert "small" not in {row[place] for row in snapshot.rows(name, None, 100)}, name
+        told = snapshot.rows("deleted", None, 10)
+    assert [row[2:] for row in told] == [
+        ("small", 1, gone[0].sha256, TODAY.isoformat()),
+        ("small", 2, gone[1].sha256, TODAY.isoformat()),
+    ]
+
+
+def test_every_table_with_a_survey_s_key_is_emptied_when_it_is_deleted():
+    of_a_survey = {name for name, table in TABLES.items() if "survey" in table.columns}
+    of_a_team = {name for name, table in TABLES.items() if "slug" in table.columns}
+    assert of_a_survey == set(OF_A_SURVEY)
+    # What was there, and who did it, stays known; both name no respondent.
+    assert of_a_team - {"survey", "action", "deleted"} == set(OF_A_TEAM)
+
+
+def test_the_number_of_a_deleted_survey_is_not_given_again(store, small):
+    store.close_survey(small.slug, TODAY)
+    store.delete_survey(small.slug, TODAY)
+    again = store.publish(small.definition, TODAY)
+    assert (again.version, again.key) == (1, small.key + 1)

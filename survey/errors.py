@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from http import HTTPStatus
 
@@ -32,10 +32,19 @@ class SettingsError(SurveyError):
 
 
 class DefinitionError(SurveyError):
-    """A survey definition with mistakes; `mistakes` lists each as (place, sentence)."""
+    """A survey definition with mistakes; `mistakes` lists each as (place, sentence).
 
-    def __init__(self, mistakes: list[tuple[str, str]]) -> None:
+    `places` are those of the first mistakes as steps into the definition, as far as it could be
+    read: ("pages", 0, "questions", 2, "text").
+    """
+
+    def __init__(
+        self,
+        mistakes: list[tuple[str, str]],
+        places: Sequence[tuple[str | int, ...]] = (),
+    ) -> None:
         self.mistakes = mistakes
+        self.places = tuple(places)
         super().__init__(
             "\n".join(f"{place}: {text}" if place else text for place, text in mistakes)
         )
@@ -98,7 +107,23 @@ class CrossSiteError(SurveyError):
 
 
 class ForbiddenError(SurveyError):
-    """A researcher may see this survey, but not do that with it."""
+    """A researcher may see this survey, but not do that with it; or a program's token cannot."""
+
+
+class UnauthorizedError(SurveyError):
+    """A program's request without a token that is good for anything here."""
+
+
+class NotAcceptableError(SurveyError):
+    """A request for a kind of answer that its address does not give."""
+
+
+class QueryError(SurveyError):
+    """A query with a key or a value that its address does not take."""
+
+
+class MissingPartError(SurveyError):
+    """This server lacks a part of its system that the page would need."""
 
 
 class StoreBusyError(SurveyError):
@@ -111,8 +136,10 @@ class StoreError(SurveyError):
 
 STATUS: Mapping[type[SurveyError], HTTPStatus] = {
     MalformedReportError: HTTPStatus.BAD_REQUEST,
+    UnauthorizedError: HTTPStatus.UNAUTHORIZED,
     CrossSiteError: HTTPStatus.FORBIDDEN,
     NotFoundError: HTTPStatus.NOT_FOUND,
+    NotAcceptableError: HTTPStatus.NOT_ACCEPTABLE,
     ConflictError: HTTPStatus.CONFLICT,
     OutdatedError: HTTPStatus.CONFLICT,
     InvitationError: HTTPStatus.CONFLICT,
@@ -125,7 +152,9 @@ STATUS: Mapping[type[SurveyError], HTTPStatus] = {
     UnsupportedMediaError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     ReportError: HTTPStatus.UNPROCESSABLE_ENTITY,
     DefinitionError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    QueryError: HTTPStatus.UNPROCESSABLE_ENTITY,
     DesignError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    MissingPartError: HTTPStatus.NOT_IMPLEMENTED,
     StoreBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreError: HTTPStatus.SERVICE_UNAVAILABLE,
 }

@@ -13,6 +13,7 @@ from werkzeug.exceptions import HTTPException
 
 from survey import errors
 from survey.respond.languages import spoken
+from survey.security import API
 from survey.words import SOURCE, say
 
 logger = logging.getLogger(__name__)
@@ -72,6 +73,9 @@ def _answer(
     else:
         words = "".join(f" {c.lower()}" if c.isupper() else c for c in name).split()
         response = _problem(status, detail, "-".join(words), more or {})
+    if status == HTTPStatus.UNAUTHORIZED:
+        # The same whatever was sent: it tells nothing of which tokens there are or were.
+        response.headers["WWW-Authenticate"] = 'Bearer realm="survey"'
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         response.headers["Retry-After"] = str(secrets.choice(RETRY_SECONDS))
     return response
@@ -94,6 +98,8 @@ def _page(status: HTTPStatus, detail: str) -> str:
 
 def _wants_page() -> bool:
     """Whether a person is looking: browsers ask for HTML when they open an address."""
+    if request.path.startswith(API):
+        return False
     opened = request.method != "POST" and request.accept_mimetypes.accept_html
     return request.path.startswith("/research") or (opened and not request.path.endswith(".json"))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 from types import MappingProxyType
 
@@ -115,6 +116,11 @@ DESIGNS: Mapping[str, Callable[[int, int, int, Probability], MultipleChoice]] = 
 """Each design: (ordinary options, most ticks, options that stand alone, epsilon) to its channel."""
 
 
+REMEMBERED = 512
+"""Choices that are remembered: every question of a file that is checked again and again."""
+
+
+@lru_cache(maxsize=REMEMBERED)
 def smallest_variance(
     ordinary: int, ticks: int, alone: int, epsilon: Probability
 ) -> tuple[str, MultipleChoice]:

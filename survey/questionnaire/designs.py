@@ -33,6 +33,9 @@ from survey.mechanism.design import exact_fraction
 SHORTEST_WAVE = 7
 """Fewest points of a scale whose distribution is asked for by square wave."""
 
+REMEMBERED = 512
+"""Channels of one way of asking that are kept: a draft is checked again with every word of it."""
+
 PRIVACY = ("truth_probability", "keep_probability", "epsilon")
 """The three ways to state a question's privacy; other designs state it by a parameter."""
 
@@ -127,7 +130,13 @@ def _on_grid(constructor: Callable[..., WeightTable]) -> Build:
 
 
 def _of_ticks(constructor: Callable[..., multiple_choice.MultipleChoice]) -> Build:
-    return lambda asked, value: constructor(asked.ordinary, asked.ticks, asked.alone, value)
+    made = lru_cache(maxsize=REMEMBERED)(constructor)
+    return lambda asked, value: made(asked.ordinary, asked.ticks, asked.alone, value)
+
+
+def _of_options(constructor: Callable[..., AnyChannel]) -> Build:
+    made = lru_cache(maxsize=REMEMBERED)(constructor)
+    return lambda asked, value: made(asked.options, value)
 
 
 DESIGNS: Mapping[str, Design] = MappingProxyType(
@@ -135,12 +144,12 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
         "grr": Design(
             CHOICES,
             {
-                "truth_probability": lambda asked, p: grr(asked.options, p),
-                "keep_probability": lambda asked, t: from_keep_probability(asked.options, t),
-                "epsilon": lambda asked, epsilon: from_epsilon(asked.options, epsilon),
+                "truth_probability": _of_options(grr),
+                "keep_probability": _of_options(from_keep_probability),
+                "epsilon": _of_options(from_epsilon),
             },
         ),
-        "best": Design(CHOICES, {"epsilon": lambda asked, epsilon: best(asked.options, epsilon)}),
+        "best": Design(CHOICES, {"epsilon": _of_options(best)}),
         "warner": Design(
             ("yes_no",), {"p": lambda asked, p: classical.warner(p, asked.no_answers)}
         ),

@@ -21,12 +21,12 @@ MAX_SHOWN = 60
 NAMES = {"pages": "page", "questions": "question", "options": "option"}
 
 
-def refusal(mistakes: Sequence[tuple[str, str]]) -> DefinitionError:
+def refusal(mistakes: Sequence[tuple[str, str]], places: Sequence[Place] = ()) -> DefinitionError:
     """The error that lists the mistakes; everything in it is printable."""
     listed = [(printable(place), printable(text)) for place, text in mistakes[:MAX_LISTED]]
     if len(mistakes) > MAX_LISTED:
         listed.append(("and so on", f"{len(mistakes) - MAX_LISTED:,} more mistakes"))
-    return DefinitionError(listed)
+    return DefinitionError(listed, places)
 
 
 def located(raw: Mapping[str, Any], mistakes: Iterable[Mistake]) -> DefinitionError:
@@ -38,7 +38,8 @@ def located(raw: Mapping[str, Any], mistakes: Iterable[Mistake]) -> DefinitionEr
         ],
     )
     named = [(_named(raw, place), text) for place, text in ordered[:MAX_LISTED]]
-    return refusal([*named, *(("", text) for _, text in ordered[MAX_LISTED:])])
+    places = [place for place, _ in ordered[:MAX_LISTED]]
+    return refusal([*named, *(("", text) for _, text in ordered[MAX_LISTED:])], places)
 
 
 def printable(text: str) -> str:

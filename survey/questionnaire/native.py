@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +38,15 @@ def load_file(path: Path, caps: Caps) -> Survey:
 
 def load(content: bytes, name: str, caps: Caps) -> Survey:
     """Parse and check a definition; raises DefinitionError with every mistake found."""
-    written = parse(content, name)
-    own = _own_language(written)
+    return read(parse(content, name), caps)
+
+
+def read(written: Mapping[str, Any], caps: Caps) -> Survey:
+    """Check a definition that was parsed; raises DefinitionError with every mistake found."""
+    own = own_language(written)
     if wrong := list(mistakes_in_tables(written, own)):
         raise located(written, wrong)
-    survey = _in_own_language(with_survey_defaults(in_language(written, own, own), own), caps)
+    survey = _in_own_language(with_usual_texts(in_language(written, own, own), own), caps)
     return survey.translated(
         {
             language: _in_other_language(written, language, survey, caps)
@@ -51,7 +55,7 @@ def load(content: bytes, name: str, caps: Caps) -> Survey:
     )
 
 
-def _own_language(written: Mapping[str, Any]) -> str:
+def own_language(written: Mapping[str, Any]) -> str:
     """The language that a file says its texts are in, if it says one."""
     language = written.get("language", SOURCE)
     return language if isinstance(language, str) else SOURCE
@@ -72,7 +76,7 @@ def _in_other_language(
     written: Mapping[str, Any], language: str, survey: Survey, caps: Caps
 ) -> Survey:
     """A survey that is right, in another of its languages: only texts can still be wrong."""
-    raw = with_survey_defaults(in_language(written, language, survey.language), language)
+    raw = with_usual_texts(in_language(written, language, survey.language), language)
     translated, mistakes = _structure(raw, caps)
     mistakes += repeated_labels(raw)
     if translated is None or mistakes:
@@ -80,31 +84,33 @@ def _in_other_language(
     return translated
 
 
-def with_survey_defaults(raw: Mapping[str, Any], language: str = SOURCE) -> dict[str, Any]:
-    """Spell out the short forms: questions without pages, one privacy for the whole survey.
+def with_usual_texts(raw: Mapping[str, Any], language: str) -> dict[str, Any]:
+    """Spell out the short forms, with the labels that are usual in a language."""
+    usual = closest(language) or SOURCE
+    return _each_question(spelled_out(raw), lambda one: with_usual_labels(one, usual))
 
-    Options that are there by themselves get the label that is usual in the language.
-    """
+
+def spelled_out(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Spell out the short forms: questions without pages, one privacy for the whole survey."""
     spelled = dict(raw)
     if "questions" in spelled and "pages" not in spelled:
         spelled["pages"] = [{"questions": spelled.pop("questions")}]
     defaults = {name: spelled.pop(name) for name in (*PRIVACY, *INHERITED) if name in spelled}
+    return _each_question(spelled, lambda one: _complete(one, defaults))
 
-    pages = spelled.get("pages")
-    if isinstance(pages, list):
-        spelled["pages"] = [
-            {
-                **page,
-                "questions": [
-                    with_usual_labels(_complete(question, defaults), closest(language) or SOURCE)
-                    for question in page["questions"]
-                ],
-            }
-            if isinstance(page, Mapping) and isinstance(page.get("questions"), list)
-            else page
-            for page in pages
-        ]
-    return spelled
+
+def _each_question(raw: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """A definition with every question changed that stands where questions do."""
+    pages = raw.get("pages")
+    if not isinstance(pages, list):
+        return raw
+    changed = [
+        {**page, "questions": [change(question) for question in page["questions"]]}
+        if isinstance(page, Mapping) and isinstance(page.get("questions"), list)
+        else page
+        for page in pages
+    ]
+    return {**raw, "pages": changed}
 
 
 def _complete(question: Any, defaults: Mapping[str, Any]) -> Any:

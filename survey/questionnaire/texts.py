@@ -47,7 +47,21 @@ Text = Annotated[
 ]
 Line = Annotated[Text, StringConstraints(min_length=1, max_length=300, pattern=r"^[^\n]*$")]
 Passage = Annotated[Text, StringConstraints(max_length=10_000)]
-Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)]
+TRIAL = "trial-"
+"""How the slugs of try-outs begin, and those of no survey."""
+
+
+def _not_a_trial(slug: str) -> str:
+    if slug.startswith(TRIAL):
+        raise ValueError(f'short names that begin with "{TRIAL}" are those of try-outs')
+    return slug
+
+
+Slug = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60),
+    AfterValidator(_not_a_trial),
+]
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=60)]
 Language = Annotated[
     # Language, script, region: a browser refuses a tag that is not well-formed.

@@ -1,0 +1,1 @@
+"""Drafts: surveys that are being written, their edits, and what is wrong with them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 
 from survey.collect.admission import checked_schedule
@@ -9,7 +10,7 @@ from survey.collect.release import release
 from survey.errors import ConflictError, StoreBusyError
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.model import Survey
-from survey.store import PublishedSurvey, Schedule, Store, find_survey
+from survey.store import PublishedSurvey, Role, Schedule, Store, find_survey
 
 
 def publish(
@@ -17,26 +18,31 @@ def publish(
     survey: Survey,
     today: date,
     schedule: Schedule | None = None,
-    owner: int | None = None,
+    team: Mapping[int, Role] | None = None,
+    version: int | None = None,
 ) -> PublishedSurvey:
     """Freeze a survey as its next version; the version before takes reports for a few days more.
 
-    Without a schedule it goes on with that of the version before. A first version belongs to the
-    researcher `owner`. Raises ConflictError when the newest version says exactly the same.
+    Without a schedule it goes on with that of the version before. A first version belongs to
+    `team`. Raises ConflictError when the newest version says exactly the same, and when it would
+    not be the `version` that somebody agreed to: another was published under the name meanwhile.
     """
     newest = next(iter(store.versions(survey.slug)), None)
     kept = newest.schedule if newest else Schedule()
     schedule = checked_schedule(kept if schedule is None else schedule)
-    if newest and _says_the_same(survey, newest):
+    if newest and says_the_same(survey, newest):
         raise ConflictError(
             f"{survey.slug} is published already, with the same content, as version "
             f"{newest.version}"
         )
-    version = newest.version + 1 if newest else 1
-    return store.publish(freeze(survey, version), today, schedule, owner)
+    following = newest.version + 1 if newest else 1
+    if version not in (None, following):
+        raise ConflictError(f"somebody has published under the name {survey.slug} meanwhile")
+    return store.publish(freeze(survey, following), today, schedule, team)
 
 
-def _says_the_same(survey: Survey, newest: PublishedSurvey) -> bool:
+def says_the_same(survey: Survey, newest: PublishedSurvey) -> bool:
+    """Whether the newest version is open and is what the survey would be published as."""
     return newest.state == "open" and freeze(survey, newest.version).canonical == newest.canonical
 
 

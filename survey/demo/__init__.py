@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from survey.collect.publication import publish
+from survey.collect.simulated import Answer, simulated_report
 from survey.collect.submission import Intake
 from survey.errors import ConflictError, NotFoundError
-from survey.mechanism import Channel, secure_uniform_below
 from survey.mechanism.simulate import truths
-from survey.questionnaire.definition import Definition, freeze, report_body
+from survey.questionnaire.definition import Definition, freeze
 from survey.questionnaire.model import Survey
 from survey.questionnaire.native import load_file
 from survey.settings import Caps
@@ -24,8 +23,6 @@ from survey.store import PublishedSurvey, Store
 
 DEFINITION = Path(__file__).with_name("workplace.toml")
 EMAIL = "demo@example.org"
-
-Answer = int | tuple[int, ...]
 
 OVERTIME = (0.34, 0.08, 0.09, 0.08, 0.07, 0.07, 0.05, 0.04, 0.04, 0.03, 0.03)
 
@@ -109,7 +106,7 @@ def respond(store: Store, survey: PublishedSurvey, n: int, today: date) -> Itera
     """Let n simulated respondents answer; yields after each report is on the disk."""
     intake = Intake(store)
     for number, answers in enumerate(_respondents(survey.definition, n), 1):
-        intake.receive(survey.slug, _report(survey, answers), today)
+        intake.receive(survey.slug, simulated_report(survey, answers), today)
         yield number
 
 
@@ -121,18 +118,3 @@ def _respondents(definition: Definition, n: int) -> Iterator[tuple[Answer, ...]]
         chosen = np.concatenate(list(truths(shares, n, rng)))
         columns.append([answers[i] for i in chosen.tolist()])
     yield from zip(*columns, strict=True)
-
-
-def _report(survey: PublishedSurvey, answers: Sequence[Answer]) -> bytes:
-    """One person's report, perturbed exactly as a device does it."""
-    codes = [
-        _perturbed(question.channel, question.truth(answer))
-        for question, answer in zip(survey.definition.questions, answers, strict=True)
-    ]
-    return report_body(
-        survey.sha256, secrets.token_urlsafe(16), codes, length=survey.definition.report_bytes
-    )
-
-
-def _perturbed(channel: Channel, truth: Answer) -> int | str:
-    return channel.perturb_one(truth, secure_uniform_below)

@@ -13,7 +13,7 @@ import click
 from survey import demo, serving
 from survey.collect.links import respondent_link
 from survey.collect.release import ReleaseLoop, release
-from survey.research.passwords import Passwords
+from survey.research.people.passwords import Passwords
 from survey.settings import Settings
 from survey.store import PublishedSurvey, Store, open_store
 

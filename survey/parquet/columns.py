@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from survey.parquet.directory import BUCKET, STRATUM, holds_bits
+from survey.parquet.directory import holds_bits
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.published import ASKED, PublishedQuestion
 from survey.store import BlockColumn
+from survey.store.readable import BUCKET, STRATUM
 
 Named = pa.dictionary(pa.int8(), pa.string())
 """One name for all rows of a block: kept once."""

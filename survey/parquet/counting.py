@@ -9,11 +9,12 @@ import numpy as np
 
 from survey.errors import CountsError, NotFoundError
 from survey.estimator.joint_counts import LARGEST_TABLE
-from survey.parquet.directory import BUCKET, STRATUM, Manifest
+from survey.parquet.directory import Manifest
 from survey.parquet.engines import Table
 from survey.parquet.expression import Integers, Piece, counted, impossible, pieces
 from survey.questionnaire.published import PublishedQuestion
 from survey.store import PublishedSurvey, Tally
+from survey.store.readable import BUCKET, STRATUM
 
 Group = tuple[str, ...]
 """A stratum and a bucket, or nothing where all reports are counted together."""

@@ -26,7 +26,6 @@ from survey.store.protocol import State
 
 DEFINITION = "definition.json"
 MANIFEST = "manifest.json"
-STRATUM, BUCKET = "_stratum", "_bucket"
 PARTIAL = ".partial"
 FORMAT = 1
 

@@ -24,8 +24,8 @@ from survey.parquet.directory import (
     part_name,
     read_manifest,
 )
-from survey.parquet.joining import names_of, readable
-from survey.store import BlockColumn, PublishedSurvey, Store, Tally
+from survey.store import BlockColumn, PublishedSurvey, Store
+from survey.store.readable import readable_reports
 
 BLOCKS_PER_PART = 64
 """Up to four million reports: few files to open, enough for every core to have one."""
@@ -40,7 +40,7 @@ def write_reports(store: Store, survey: PublishedSurvey, directory: Path, told: 
     # Reports one by one, if randomized: for its owner, until the owner says otherwise.
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_free(directory, survey)
-    released, blocks = _snapshot(store, survey)
+    released, blocks = readable_reports(store, survey)
     parts = tuple(_write_parts(survey, released.release, blocks, directory, told))
     manifest = Manifest(
         slug=survey.slug,
@@ -80,22 +80,6 @@ def _is_ours(name: str) -> bool:
     """Whether an export, also one that was interrupted, leaves files of this name."""
     whole = name.removesuffix(PARTIAL)
     return whole in (DEFINITION, MANIFEST) or is_part(whole)
-
-
-def _snapshot(store: Store, survey: PublishedSurvey) -> tuple[Tally, Blocks]:
-    """A release, and its blocks in one consistent reading.
-
-    The reading begins with the first block. When the release was the same before and after
-    that, it is the one that is read; otherwise one came in between, and it begins again.
-    """
-    questions = survey.definition.questions
-    while True:
-        before = store.tally(survey.key)
-        names = names_of(store.tallies(survey.key))
-        blocks = store.block_columns(survey.key, range(len(questions)))
-        first = list(islice(blocks, 1))
-        if store.tally(survey.key).release == before.release:
-            return before, readable(chain(first, blocks), names, questions)
 
 
 def _write_parts(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import vl_convert
 
+from survey.questionnaire.published import PublishedQuestion
+from survey.results.compared import DifferenceRow
 from survey.results.question import QuestionResult
 from survey.results.rows import Row
+from survey.results.wording import row_label
 
 VEGA_LITE = "5.20"
 ROW_PIXELS = 40
@@ -19,6 +22,12 @@ ROW_PIXELS = 40
 BAR_PIXELS = 24
 PLOT_PIXELS = 240
 LABEL_PIXELS = 176
+MARGIN = {"left": 186, "top": 5, "right": 24, "bottom": 44}
+"""Room on a page for labels at the left, and for an axis below with its title."""
+
+MOST_DRAWN = 512
+"""Charts that are remembered: those of a long survey, in light and dark."""
+
 MEASURED_LABEL_PIXELS = 144
 """Longest label as measured without the reader's font, which may be a fifth wider."""
 
@@ -26,6 +35,21 @@ FONT = "system-ui, sans-serif"
 ACCENT = "#0a5069"
 INK = "#1d2327"
 RULE = "#c9d1d6"
+
+
+class Palette(NamedTuple):
+    """The colours of a chart: of marks, of letters, of lines; as in the pages' stylesheet."""
+
+    accent: str
+    ink: str
+    rule: str
+
+
+LOOKS: Mapping[str, Palette] = {
+    "light": Palette(ACCENT, INK, RULE),
+    "dark": Palette("#7cc7e6", "#eef2f4", "#3b474e"),
+}
+"""What a page stands on; charts that are kept as files are light."""
 
 
 OPTIONS = {
@@ -48,6 +72,10 @@ PERCENT_AXIS = {
     "scale": {"domain": [0, 1]},
     "axis": {"format": "%", "title": None, "values": [0, 0.25, 0.5, 0.75, 1]},
 }
+
+
+DIFFERENCE_ENDS = (0.1, 0.2, 0.4, 0.6, 1.0)
+"""Where an axis of differences ends: at the first beyond which no interval reaches."""
 
 
 def chart_specification(result: QuestionResult) -> dict[str, Any]:
@@ -74,26 +102,43 @@ def middle_specification(result: QuestionResult) -> dict[str, Any]:
         raise ValueError(f"question {result.question.id} has no mean to show")
     low, high = grid.values[0], grid.values[-1]
     points = [
-        _point(row, row.statistic.capitalize(), result.words(row), low, high)
+        point(row, row.statistic.capitalize(), result.words(row), low, high)
         for row in result.middles
         if row.estimate is not None
     ]
     names = " and ".join(row.statistic for row in result.middles)
     title = f"Estimated {names} with {result.wanted.percent} intervals: {result.question.text}"
-    return _specification(title, points, _value_axis(result, low, high))
+    return _specification(title, points, value_axis(result.question, low, high))
+
+
+def difference_specification(title: str, rows: Sequence[DifferenceRow]) -> dict[str, Any]:
+    """Differences of shares and their intervals, on an axis that is the same on both sides of 0."""
+    ends = [abs(end) for row in rows for end in (row.conf_low, row.conf_high) if end is not None]
+    most = next(end for end in DIFFERENCE_ENDS if end >= max(ends, default=0.0))
+    points = [
+        point(row, row.label, f"{row.label}: {100 * row.estimate:.0f} points", -most, most)
+        for row in rows
+        if row.estimate is not None
+    ]
+    axis = {
+        "title": "percentage points",
+        "values": [-most, -most / 2, 0, most / 2, most],
+        "labelExpr": "format(datum.value * 100, '~r')",
+    }
+    return _specification(title, points, {"scale": {"domain": [-most, most]}, "axis": axis})
 
 
 def _share_points(result: QuestionResult, rows: Sequence[Row]) -> list[dict[str, Any]]:
     return [
-        _point(row, row.option_label, result.words(row), 0.0, 1.0)
+        point(row, row.option_label, result.words(row), 0.0, 1.0)
         for row in rows
         if row.estimate is not None
     ]
 
 
-def _value_axis(result: QuestionResult, low: float, high: float) -> dict[str, Any]:
-    """The two ends and the middle; dates by their years and months."""
-    question, ends = result.question, [low, (low + high) / 2, high]
+def value_axis(question: PublishedQuestion, low: float, high: float) -> dict[str, Any]:
+    """An axis of answers: the two ends and the middle; dates by their years and months."""
+    ends = [low, (low + high) / 2, high]
     unit = question.grid.unit if question.grid else ""
     axis: dict[str, Any] = {"title": unit or None, "values": ends}
     if question.type == "date":
@@ -114,20 +159,27 @@ def _specification(
         "data": {"values": points},
         "encoding": {"y": OPTIONS},
         "layer": [_intervals(across), _dots(across)],
-        "config": {
-            "font": FONT,
-            "view": {"stroke": None},
-            "mark": {"color": ACCENT},
-            "axis": {
-                "labelFontSize": 13,
-                "titleFontSize": 13,
-                "titleFontWeight": "normal",
-                "labelColor": INK,
-                "titleColor": INK,
-                "gridColor": RULE,
-                "tickColor": RULE,
-                "domainColor": RULE,
-            },
+        "config": config(LOOKS["light"]),
+    }
+
+
+def config(colours: Palette) -> dict[str, Any]:
+    """How every chart looks in these colours."""
+    return {
+        "font": FONT,
+        "view": {"stroke": None},
+        "mark": {"color": colours.accent},
+        "rule": {"color": colours.accent},
+        "header": {"labelFontSize": 13, "labelColor": colours.ink, "titleColor": colours.ink},
+        "axis": {
+            "labelFontSize": 13,
+            "titleFontSize": 13,
+            "titleFontWeight": "normal",
+            "labelColor": colours.ink,
+            "titleColor": colours.ink,
+            "gridColor": colours.rule,
+            "tickColor": colours.rule,
+            "domainColor": colours.rule,
         },
     }
 
@@ -165,7 +217,10 @@ def _axis(field: str, across: dict[str, Any]) -> dict[str, Any]:
     return {"field": field, "type": "quantitative", **across}
 
 
-def _point(row: Row, label: str, words: str, low: float, high: float) -> dict[str, Any]:
+def point(
+    row: Row | DifferenceRow, label: str, words: str, low: float, high: float
+) -> dict[str, Any]:
+    """What is drawn of a row; an estimate beyond the axis stands at its end."""
     estimate = row.estimate or 0.0
     outside = "below" if estimate < low else "above" if estimate > high else "no"
     return {
@@ -178,19 +233,27 @@ def _point(row: Row, label: str, words: str, low: float, high: float) -> dict[st
     }
 
 
-def chart_svg(result: QuestionResult) -> str:
-    """The chart of a question's shares as SVG text for the page; empty when there are none."""
-    return _svg(json.dumps(chart_specification(result))) if has_numbers(result.shares) else ""
+def chart_svg(result: QuestionResult, look: str = "light") -> str:
+    """The chart of a question's shares as SVG text for a page; empty when there are none."""
+    return _svg(chart_specification(result), look) if has_numbers(result.shares) else ""
 
 
-def spread_svg(result: QuestionResult) -> str:
-    """The chart of a question's cells as SVG text for the page; empty when there are none."""
-    return _svg(json.dumps(spread_specification(result))) if has_numbers(result.spread) else ""
+def spread_svg(result: QuestionResult, look: str = "light") -> str:
+    """The chart of a question's cells as SVG text for a page; empty when there are none."""
+    return _svg(spread_specification(result), look) if has_numbers(result.spread) else ""
 
 
-def middle_svg(result: QuestionResult) -> str:
-    """The chart of mean and median as SVG text for the page; empty when there is neither."""
-    return _svg(json.dumps(middle_specification(result))) if has_numbers(result.middles) else ""
+def middle_svg(result: QuestionResult, look: str = "light") -> str:
+    """The chart of mean and median as SVG text for a page; empty when there is neither."""
+    return _svg(middle_specification(result), look) if has_numbers(result.middles) else ""
+
+
+def difference_svg(title: str, rows: Sequence[DifferenceRow]) -> str:
+    """The chart of differences as SVG text for the page; empty when there are none."""
+    if not has_numbers(rows):
+        return ""
+    specification = difference_specification(title, rows)
+    return drawn(json.dumps({**specification, "config": config(LOOKS["light"])}))
 
 
 def is_clipped(rows: Sequence[Row]) -> bool:
@@ -198,11 +261,27 @@ def is_clipped(rows: Sequence[Row]) -> bool:
     return any(row.estimate is not None and not 0 <= row.estimate <= 1 for row in rows)
 
 
-def has_numbers(rows: Sequence[Row]) -> bool:
+def has_numbers(rows: Sequence[Row | DifferenceRow]) -> bool:
     """Whether anything of these rows may be shown."""
     return any(row.estimate is not None for row in rows)
 
 
-@lru_cache(maxsize=256)
-def _svg(specification: str) -> str:
+def size(rows: Sequence[Row]) -> tuple[int, int]:
+    """Width and height on a page of the chart of these rows, in pixels, without drawing it."""
+    drawn = len({row_label(row) for row in rows if row.estimate is not None})
+    return (
+        MARGIN["left"] + PLOT_PIXELS + MARGIN["right"],
+        MARGIN["top"] + drawn * ROW_PIXELS + MARGIN["bottom"],
+    )
+
+
+def _svg(specification: dict[str, Any], look: str) -> str:
+    """Drawn with margins that do not depend on its texts: the page leaves room for it."""
+    fixed = {"autosize": "none", "padding": MARGIN, "config": config(LOOKS[look])}
+    return drawn(json.dumps({**specification, **fixed}))
+
+
+@lru_cache(maxsize=MOST_DRAWN)
+def drawn(specification: str) -> str:
+    """A specification as SVG text."""
     return str(vl_convert.vegalite_to_svg(specification, vl_version=VEGA_LITE))

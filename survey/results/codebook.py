@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from survey import __version__
+from survey.estimator.diagnostics import FEWEST_EFFECTIVE, HIDDEN_WIDTH, SHOWN_WIDTH
 from survey.estimator.intervals import DEFAULT_INTERVAL
+from survey.mechanism.accounting import shown_epsilon
 from survey.questionnaire.published import PublishedQuestion
+from survey.results.methods.filled_in import (
+    intervals_in_words,
+    mechanisms_in_words,
+    questions_methods,
+)
 from survey.results.rows import MECHANISMS
 from survey.results.tables import SurveyResult
+from survey.store import PublishedSurvey
 
 
 @dataclass(frozen=True)
@@ -32,9 +40,9 @@ class CodebookRow:
     epsilon: float
 
 
-def codebook(result: SurveyResult) -> list[CodebookRow]:
-    """A row for each option of each question, in the survey's order."""
-    return [row for question in result.survey.definition.questions for row in _rows(question)]
+def codebook(questions: Iterable[PublishedQuestion]) -> list[CodebookRow]:
+    """A row for each option of each question, in their order."""
+    return [row for question in questions for row in _rows(question)]
 
 
 def _rows(question: PublishedQuestion) -> Iterator[CodebookRow]:
@@ -58,38 +66,51 @@ def _rows(question: PublishedQuestion) -> Iterator[CodebookRow]:
 
 def methods(result: SurveyResult) -> list[tuple[str, str]]:
     """How the figures of an export were made, in pairs of what and how."""
-    definition, survey = result.survey.definition, result.survey
+    found = questions_methods(result)
+    intervals = intervals_in_words(found, result.wanted)
     return [
-        ("Survey", f"{definition.title} ({survey.slug}, version {survey.version})"),
-        ("Definition (SHA-256)", survey.sha256),
-        ("Released reports", f"{result.n:,}"),
+        *about(result.survey, result.n),
         ("Release", f"{result.release}"),
-        ("State", survey.state),
-        ("Total epsilon", f"{definition.epsilon:.4g}"),
-        ("Software", f"survey {__version__}"),
         ("Figures", f"{result.wanted.words}; interval of shares: {_interval(result)}"),
-        (
-            "Collection",
-            "Every answer was randomized once on the respondent’s own device, by the mechanism "
-            "that the codebook names; the server received and stored only the random answers.",
-        ),
+        ("Collection", COLLECTION),
+        ("Mechanisms", mechanisms_in_words(found)),
         (
             "Estimation",
             "Shares are debiased by inverting the randomization (column estimate, unbiased, may "
             "lie outside 0 to 1); mle is the most likely share within 0 to 1. Intervals hold both "
-            "the sampling and the randomization.",
+            f"the sampling and the randomization. {intervals}".strip(),
         ),
-        (
-            "Suppression",
-            "A question is hidden whole while its widest interval is 0.30 or more or its smallest "
-            "effective number of reports is below 30; flag says caution above 0.05.",
-        ),
-        (
-            "Limits",
-            "These figures cannot show whether people answered truthfully. Reports of a group "
-            "must not be filtered by a reported answer: that is biased.",
-        ),
+        ("Suppression", SUPPRESSION),
+        ("Limits", LIMITS),
     ]
+
+
+def about(survey: PublishedSurvey, n: int) -> list[tuple[str, str]]:
+    """What any export says of its survey; `n` reports are in it."""
+    definition = survey.definition
+    return [
+        ("Survey", f"{definition.title} ({survey.slug}, version {survey.version})"),
+        ("Definition (SHA-256)", survey.sha256),
+        ("Released reports", f"{n:,}"),
+        ("State", survey.state),
+        ("Total epsilon", shown_epsilon(definition.epsilon)),
+        ("Software", f"survey {__version__}"),
+    ]
+
+
+COLLECTION = (
+    "Every answer was randomized once on the respondent’s own device, by the mechanism that the "
+    "codebook names; the server received and stored only the random answers."
+)
+SUPPRESSION = (
+    f"A question is hidden whole while its widest interval is {HIDDEN_WIDTH:.2f} or more or its "
+    f"smallest effective number of reports is below {FEWEST_EFFECTIVE}; flag says caution above "
+    f"{SHOWN_WIDTH}."
+)
+LIMITS = (
+    "These figures cannot show whether people answered truthfully. Reports of a group must not be "
+    "filtered by a reported answer: that is biased."
+)
 
 
 def _interval(result: SurveyResult) -> str:

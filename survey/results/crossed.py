@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from typing import Literal
 
 from survey.errors import ChannelError, CountsError, NotFoundError
 from survey.estimator import Crosstab, Disclosure, Independence, crosstab, disclosure, independence
 from survey.estimator.axes import Crossed
 from survey.mechanism import BitVector
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.crossed_counts import Integers, crossed_counts
+from survey.results.crossed_counts import Integers, item_counts
+from survey.results.items import item_of
 from survey.results.rows import FLAGS
 from survey.results.wanted import Wanted
 from survey.results.wording import NOT_ENOUGH, amounts, percent
@@ -21,6 +23,13 @@ from survey.store import PublishedSurvey, Store
 
 Answer = tuple[str, str]
 """Id and label of an answer."""
+
+Method = Literal["linear", "em"]
+METHODS: Mapping[Method, str] = {
+    "linear": "unbiased (joint inversion)",
+    "em": "most likely table (EM)",
+}
+"""How the cells of a table are found, in words."""
 
 MOST_ROWS = 10_000
 """Cells of a table up to which its rows are made: nobody reads more."""
@@ -95,14 +104,23 @@ class CrossedQuestions:
 
 
 def crossed(
-    store: Store, survey: PublishedSurvey, names: Sequence[str], wanted: Wanted
+    store: Store,
+    survey: PublishedSurvey,
+    names: Sequence[str],
+    wanted: Wanted,
+    method: Method = "linear",
 ) -> CrossedQuestions:
     """Cross two questions, named by their ids, over the released reports of a store.
 
-    Raises NotFoundError for an unknown question, CountsError for the same one twice or where
-    nobody was asked both, ChannelError for questions whose reports cannot be crossed.
+    `method` is one of `METHODS`. Raises NotFoundError for an unknown question, CountsError for the
+    same one twice or where nobody was asked both, ChannelError for questions whose reports cannot
+    be crossed so.
     """
-    return crossed_by(partial(crossed_counts, store, survey), survey, names, wanted)
+    first, second = (item_of(survey, name) for name in names)
+    if first.place == second.place:
+        raise CountsError(f"{names[0]} with itself: a cross-tab is of two questions")
+    counted = partial(item_counts, store, survey, first, second)
+    return _crossed(counted, survey, (first.question, second.question), wanted, method)
 
 
 def crossed_by(
@@ -110,18 +128,30 @@ def crossed_by(
     survey: PublishedSurvey,
     names: Sequence[str],
     wanted: Wanted,
+    method: Method = "linear",
 ) -> CrossedQuestions:
     """The same from whatever counts the reports to two questions, given by their places."""
-    first, second = (_place(survey, name) for name in names)
+    first, second = (place_of(survey, name) for name in names)
     if first == second:
         raise CountsError(f"{names[0]} with itself: a cross-tab is of two questions")
     questions = survey.definition.questions[first], survey.definition.questions[second]
-    channels = _channels(questions)
-    counts = counted(first, second)
+    return _crossed(partial(counted, first, second), survey, questions, wanted, method)
+
+
+def _crossed(
+    counted: Callable[[], Integers],
+    survey: PublishedSurvey,
+    questions: tuple[PublishedQuestion, PublishedQuestion],
+    wanted: Wanted,
+    method: Method,
+) -> CrossedQuestions:
+    channels = crossable(questions)
+    counts = counted()
     if not counts.any():
-        raise CountsError(f"{NOT_ENOUGH}: no released report holds both {' and '.join(names)}")
-    table = crosstab(counts, channels, level=wanted.level)
-    # What may be shown is decided at the usual level: asking for another shows no more.
+        names = " and ".join(question.id for question in questions)
+        raise CountsError(f"{NOT_ENOUGH}: no released report holds both {names}")
+    table = crosstab(counts, channels, level=wanted.level, method=method)
+    # What may be shown is decided in the usual way: asking for another shows no more.
     usual = crosstab(counts, channels, level=Wanted().level)
     shown = disclosure(usual)
     # Reports of sets count once for each pair of options: no table for a chi-square. Nor is one
@@ -175,7 +205,8 @@ def to_lines(found: CrossedQuestions) -> list[str]:
     return lines
 
 
-def _place(survey: PublishedSurvey, name: str) -> int:
+def place_of(survey: PublishedSurvey, name: str) -> int:
+    """The place of the question of this id; NotFoundError names those there are."""
     questions = survey.definition.questions
     for place, question in enumerate(questions):
         if question.id == name:
@@ -184,8 +215,8 @@ def _place(survey: PublishedSurvey, name: str) -> int:
     raise NotFoundError(f'{survey.slug} has no question "{name}"; there are {there}')
 
 
-def _channels(questions: Sequence[PublishedQuestion]) -> list[Crossed]:
-    """The channels of questions whose table can be made."""
+def crossable(questions: Sequence[PublishedQuestion]) -> list[Crossed]:
+    """The channels of questions whose table can be made; refuses others by name."""
     found: list[Crossed] = []
     for question in questions:
         if isinstance(question.channel, BitVector):

@@ -13,6 +13,7 @@ from survey.estimator.axes import Crossed
 from survey.mechanism import SubsetSelection
 from survey.mechanism.codes import Stored
 from survey.questionnaire.published import PublishedQuestion
+from survey.results.items import Item
 from survey.store import PublishedSurvey, Store
 
 Integers = NDArray[np.int64]
@@ -31,9 +32,15 @@ def crossed_counts(store: Store, survey: PublishedSurvey, first: int, second: in
     asked both are counted, those of sets once for each pair of options in them. Raises CountsError
     for a stored code that no device can have sent.
     """
-    questions = [survey.definition.questions[place] for place in (first, second)]
+    asked = survey.definition.questions
+    return item_counts(store, survey, Item(first, asked[first]), Item(second, asked[second]))
+
+
+def item_counts(store: Store, survey: PublishedSurvey, first: Item, second: Item) -> Integers:
+    """The same of two items, of which one may be a single answer of a multiple choice."""
+    questions = [first.question, second.question]
     shape = questions[0].channel.counted, questions[1].channel.counted
-    both = _codes(store, survey, first, second, questions)
+    both = _codes(store, survey, first, second)
     if any(map(_holds_sets, questions)):
         counts = np.zeros(shape, dtype=np.int64)
         for a, b in both:
@@ -46,17 +53,19 @@ def crossed_counts(store: Store, survey: PublishedSurvey, first: int, second: in
 def _codes(
     store: Store,
     survey: PublishedSurvey,
-    first: int,
-    second: int,
-    questions: Sequence[PublishedQuestion],
+    first: Item,
+    second: Item,
 ) -> Iterator[tuple[Stored, Stored]]:
     """Block by block, the codes of both questions of the reports that were asked both."""
-    for columns in store.block_columns(survey.key, [first, second]):
+    for columns in store.block_columns(survey.key, [first.place, second.place]):
         a, b = (np.frombuffer(each.data, np.uint8).reshape(each.n, -1) for each in columns)
-        if questions[0].nullable:
+        if first.question.nullable:
             # A first byte of 1 says that a question was asked; it is no part of the code.
             asked = (a[:, 0] & b[:, 0]).astype(bool)
             a, b = a[asked, 1:], b[asked, 1:]
+        if first.tick is not None or second.tick is not None:
+            told = first.asked(a) & second.asked(b)
+            a, b = first.codes(a[told]), second.codes(b[told])
         yield a, b
 
 
@@ -65,8 +74,8 @@ def _cells(
 ) -> NDArray[np.integer[Any]]:
     """The place of each report's cell, a k_b + b, in one byte where that is enough."""
     kind = np.uint8 if shape[0] * shape[1] <= ONE_BYTE else np.int64
-    found: NDArray[np.integer[Any]] = np.multiply(_numbers(questions[0], a), shape[1], dtype=kind)
-    found += _numbers(questions[1], b).astype(kind, copy=False)
+    found: NDArray[np.integer[Any]] = np.multiply(numbers_of(questions[0], a), shape[1], dtype=kind)
+    found += numbers_of(questions[1], b).astype(kind, copy=False)
     return found
 
 
@@ -100,7 +109,7 @@ def _of_bytes(cells: NDArray[np.integer[Any]]) -> Integers:
     return np.asarray(pairs.sum(axis=0) + pairs.sum(axis=1) + last)
 
 
-def _numbers(question: PublishedQuestion, codes: Stored) -> NDArray[np.integer[Any]]:
+def numbers_of(question: PublishedQuestion, codes: Stored) -> NDArray[np.integer[Any]]:
     """The code of each report as a number, of one byte or two."""
     found: NDArray[np.integer[Any]] = codes[:, 0]
     if codes.shape[1] == 2:
@@ -118,7 +127,7 @@ def _members(question: PublishedQuestion, codes: Stored) -> Integers:
     counted = question.channel.counted
     if _holds_sets(question):
         return np.unpackbits(codes, axis=1)[:, :counted].astype(np.int64)
-    return np.asarray(np.eye(counted, dtype=np.int64)[_numbers(question, codes)])
+    return np.asarray(np.eye(counted, dtype=np.int64)[numbers_of(question, codes)])
 
 
 def _holds_sets(question: PublishedQuestion) -> bool:

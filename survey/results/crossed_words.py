@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from survey.estimator import Independence
+from survey.results.codebook import COLLECTION, LIMITS, SUPPRESSION, about
 from survey.results.crossed import CrossedQuestions, CrossedRow
-from survey.results.wording import percent
+from survey.results.wording import p_value, percent
 
 HEAT_STEPS = 8
 """Shades of a cell, from nothing to the largest share of its table."""
+
+
+_HOW = {
+    "linear": "debiased by joint inversion",
+    "em": "the most likely table by expectation maximization",
+}
 
 
 def to_write(found: CrossedQuestions) -> list[str]:
@@ -25,10 +32,18 @@ def to_write(found: CrossedQuestions) -> list[str]:
 
 def caveats(found: CrossedQuestions) -> list[str]:
     """What must be said beside the figures."""
+    how = " (joint inversion)" if found.table.method == "linear" else ""
     said = [
-        "Every cell is estimated from both random answers of each report at once (joint "
-        "inversion). Counting the reports of those who reported a certain answer would be biased."
+        f"Every cell is estimated from both random answers of each report at once{how}. Counting "
+        "the reports of those who reported a certain answer would be biased."
     ]
+    if found.table.method == "em":
+        said.append(
+            "The most likely table has no cell below 0 and is nearer to the truth on the whole; "
+            "small cells are biased, so add up, compare and publish unbiased estimates."
+        )
+        if not found.table.converged:
+            said.append("The search for the most likely table did not end: do not use it.")
     if found.shown == "caution":
         said.append("The intervals are wide: read the table as a first impression.")
     if found.test is not None and found.test.small_expected:
@@ -39,6 +54,25 @@ def caveats(found: CrossedQuestions) -> list[str]:
             "or all say the same."
         )
     return said
+
+
+def crossed_methods(found: CrossedQuestions) -> list[tuple[str, str]]:
+    """How the table was made, in pairs of what and how, for its export."""
+    test = [_relation(found, found.test)] if found.test is not None else []
+    return [
+        *about(found.survey, found.table.n),
+        ("Questions", " × ".join(question.text for question in found.questions)),
+        ("Figures", f"{100 * found.table.level:.4g}% intervals, of each cell alone"),
+        ("Collection", COLLECTION),
+        (
+            "Estimation",
+            "Joint inversion of both channels (P = A⁻¹ F B⁻ᵀ), unbiased: a cell may lie "
+            "outside 0 to 1. Wilson’s score intervals; they hold sampling and randomization.",
+        ),
+        ("Suppression", SUPPRESSION),
+        *(("Test", each) for each in test),
+        ("Limits", " ".join([*caveats(found), LIMITS])),
+    ]
 
 
 def heat(found: CrossedQuestions) -> list[int | None]:
@@ -74,17 +108,16 @@ def _share(found: CrossedQuestions, row: CrossedRow) -> str:
         f"An estimated {percent(row.estimate)} answered “{row.first_label}” to “{first}” and "
         f"“{row.second_label}” to “{second}” ({100 * row.level:g}% confidence interval {low} to "
         f"{high}; {row.n_reports:,} reports, each randomized on the respondent’s device, "
-        "debiased by joint inversion)."
+        f"{_HOW[found.table.method]})."
     )
 
 
 def _relation(found: CrossedQuestions, test: Independence) -> str:
     first, second = (question.text for question in found.questions)
-    p = "p < 0.001" if test.p_value < 0.001 else f"p = {test.p_value:.3f}"
     told = (
         "were related" if test.p_value < 1 - found.table.level else "were not shown to be related"
     )
     return (
         f"The answers to “{first}” and “{second}” {told} (Pearson’s test of the randomized "
-        f"reports, χ²({test.df}) = {test.statistic:.1f}, {p})."
+        f"reports, χ²({test.df}) = {test.statistic:.1f}, {p_value(test.p_value)})."
     )

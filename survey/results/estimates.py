@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -185,15 +185,24 @@ def _shares(
     # Tables of more than two options have an interval of their own.
     if not isinstance(channel, WeightTable) or channel.truths == channel.reports == 2:
         asked_for["interval"] = wanted.interval
-    if isinstance(channel, SubsetSelection) and question.by_patterns:
-        k = len(question.options)
-        return subset_shares(counts, channel, question.patterns, k, **asked_for)
+    estimator = shares_estimator(question)
+    if estimator is subset_shares:
+        return estimator(counts, channel, question.patterns, len(question.options), **asked_for)
+    if estimator is proportions:
+        asked_for["n"] = asked
     try:
-        if isinstance(channel, WeightTable) and question.type in ("number", "date"):
-            return no_answer_shares(counts, channel, **asked_for)
-        return proportions(counts, channel, n=asked, **asked_for)
+        return estimator(counts, channel, **asked_for)
     except ChannelError:
         return None
+
+
+def shares_estimator(question: PublishedQuestion) -> Callable[..., Proportions]:
+    """The function that reads the shares of a question, which methods name."""
+    if question.by_patterns:
+        return subset_shares
+    if isinstance(question.channel, WeightTable) and question.type in ("number", "date"):
+        return no_answer_shares
+    return proportions
 
 
 def _answered(

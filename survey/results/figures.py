@@ -1,24 +1,44 @@
-"""The charts of a dashboard as files of their own: the specification, SVG, PNG, PDF."""
+"""The charts of a dashboard: as a page shows them, and as files of their own."""
 
 from __future__ import annotations
 
 import json
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import vl_convert
 
 from survey.errors import NotFoundError
 from survey.results.charts import (
+    LOOKS,
     VEGA_LITE,
     chart_specification,
+    chart_svg,
     has_numbers,
     middle_specification,
+    middle_svg,
     spread_specification,
+    spread_svg,
 )
 from survey.results.question import QuestionResult
 from survey.results.rows import Row
+
+
+class Drawn(NamedTuple):
+    """The charts of a question as SVG for a page; each empty where there is none."""
+
+    shares: str = ""
+    middle: str = ""
+    spread: str = ""
+
+
+def drawn(result: QuestionResult) -> Drawn:
+    """What may be seen of a question, drawn."""
+    if result.disclosure == "hide":
+        return Drawn()
+    return Drawn(chart_svg(result), middle_svg(result), spread_svg(result))
+
 
 KINDS: Mapping[str, str] = {
     "json": "application/json",
@@ -33,11 +53,24 @@ TITLE_LETTERS = 62
 
 _Rows = Callable[[QuestionResult], Sequence[Row]]
 _Draw = Callable[[QuestionResult], dict[str, Any]]
-_PARTS: Mapping[str, tuple[_Rows, _Draw]] = {
-    "shares": (lambda result: result.shares, chart_specification),
-    "middle": (lambda result: result.middles, middle_specification),
-    "spread": (lambda result: result.spread, spread_specification),
+_OnPage = Callable[[QuestionResult, str], str]
+_PARTS: Mapping[str, tuple[_Rows, _Draw, _OnPage]] = {
+    "shares": (lambda result: result.shares, chart_specification, chart_svg),
+    "middle": (lambda result: result.middles, middle_specification, middle_svg),
+    "spread": (lambda result: result.spread, spread_specification, spread_svg),
 }
+
+
+def picture(result: QuestionResult, part: str, look: str) -> str:
+    """One chart of a question as its page shows it, as SVG text; `look` is light or dark.
+
+    Raises NotFoundError as `figure` does.
+    """
+    if part not in _PARTS or look not in LOOKS:
+        raise NotFoundError(f"there is no chart {part}-{look}")
+    rows, _, on_page = _PARTS[part]
+    _check_shown(result, part, rows)
+    return on_page(result, look)
 
 
 def figure(result: QuestionResult, part: str, kind: str) -> bytes:
@@ -47,11 +80,25 @@ def figure(result: QuestionResult, part: str, kind: str) -> bytes:
     """
     if part not in _PARTS or kind not in KINDS:
         raise NotFoundError(f"there is no figure {part}.{kind}")
-    rows, draw = _PARTS[part]
+    rows, draw, _ = _PARTS[part]
+    _check_shown(result, part, rows)
+    return as_file(draw(result), kind)
+
+
+def as_file(specification: dict[str, Any], kind: str) -> bytes:
+    """A chart as a file of its own, with its description as its title.
+
+    Raises NotFoundError for a `kind` that is none of `KINDS`.
+    """
+    if kind not in KINDS:
+        raise NotFoundError(f"there is no figure .{kind}")
+    written = json.dumps(_standing_alone(specification), ensure_ascii=False, indent=2)
+    return _CONVERTED[kind](written)
+
+
+def _check_shown(result: QuestionResult, part: str, rows: _Rows) -> None:
     if result.disclosure == "hide" or not has_numbers(rows(result)):
         raise NotFoundError(f"the question {result.question.id} shows no figure of its {part}")
-    written = json.dumps(_standing_alone(draw(result)), ensure_ascii=False, indent=2)
-    return _CONVERTED[kind](written)
 
 
 def _standing_alone(specification: dict[str, Any]) -> dict[str, Any]:

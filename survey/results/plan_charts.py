@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,41 @@ def tradeoff_specification(found: TradeOff, plan: Plan | None = None) -> dict[st
         "padding": 16,
         "background": "white",
         "layer": layers,
+        "resolve": {"scale": {"color": "shared"}},
+        "config": CONFIG,
+    }
+
+
+def built_specification(
+    found: Sequence[tuple[int, float, float]], dot: tuple[float, float], about: str
+) -> dict[str, Any]:
+    """The same of channels that were built one by one: (n, epsilon, margin), and a design's dot."""
+    lines = [
+        {"epsilon": e, "margin": m, "reports": _reports(n)} for n, e, m in found if m <= WIDEST
+    ]
+    names = [_reports(n) for n in sorted({n for n, _, _ in found})]
+    last = {row["reports"]: row for row in lines}
+    point = {"data": {"values": [{"epsilon": dot[0], "margin": dot[1]}]}}
+    drawn = {
+        **point,
+        "mark": {"type": "point", "filled": True, "size": 90, "color": INK, "opacity": 1},
+        "encoding": {"x": _epsilon_axis(), "y": _margin_axis()},
+    }
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "title": {
+            "text": "What privacy costs: the margin of error against epsilon",
+            "subtitle": [about],
+        },
+        "width": 560,
+        "height": 340,
+        "padding": 16,
+        "background": "white",
+        "layer": [
+            _lines(lines, names),
+            _names_at_the_end(list(last.values())),
+            *([drawn] if dot[1] <= WIDEST else []),
+        ],
         "resolve": {"scale": {"color": "shared"}},
         "config": CONFIG,
     }
@@ -189,12 +225,16 @@ def _simulated(n: int, epsilon: float, estimate: float, margin: float) -> dict[s
 def write_chart(specification: dict[str, Any], file: Path) -> None:
     """Write a chart as SVG or PNG, by the file's ending; DesignError for any other."""
     check_ending(file)
-    text = json.dumps(specification)
     if file.suffix.lower() == ".svg":
-        svg = vl_convert.vegalite_to_svg(text, vl_version=VEGA_LITE)
-        file.write_text(str(svg), encoding="utf-8", newline="")
+        file.write_text(chart_svg_of(specification), encoding="utf-8", newline="")
     else:
+        text = json.dumps(specification)
         file.write_bytes(vl_convert.vegalite_to_png(text, vl_version=VEGA_LITE, scale=PNG_SCALE))
+
+
+def chart_svg_of(specification: dict[str, Any]) -> str:
+    """A chart as SVG."""
+    return str(vl_convert.vegalite_to_svg(json.dumps(specification), vl_version=VEGA_LITE))
 
 
 def check_ending(file: Path) -> None:

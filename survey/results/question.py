@@ -8,6 +8,7 @@ from survey.estimator import Disclosure
 from survey.mechanism import BitVector
 from survey.questionnaire.grid import Grid
 from survey.questionnaire.published import PublishedQuestion
+from survey.results.details import Detail
 from survey.results.rows import Row
 from survey.results.wanted import Wanted
 from survey.results.wording import Amounts, amounts, in_words
@@ -54,7 +55,8 @@ class QuestionResult:
     """A question's parts, which decide about being shown each for itself.
 
     Shares among those who answered are never shown without those among all. `asked` of the `n`
-    released reports hold an answer to it. `remarks` are lines about what is shown.
+    released reports hold an answer to it. `remarks` are lines about what is shown, `details` the
+    numbers behind the shares that are shown.
     """
 
     question: PublishedQuestion
@@ -66,6 +68,7 @@ class QuestionResult:
     asked: int
     n: int
     remarks: tuple[str, ...]
+    details: tuple[Detail, ...]
     wanted: Wanted
 
     @property

@@ -17,6 +17,7 @@ from survey.questionnaire.texts import Option
 from survey.results.cells import Cell
 from survey.results.decisions import Decisions
 from survey.results.estimates import Estimates, answers, cells_of, values
+from survey.results.grouped import Group
 from survey.results.wanted import Wanted
 from survey.store import PublishedSurvey
 
@@ -124,6 +125,7 @@ class Told(NamedTuple):
     shown: Decisions
     wanted: Wanted
     now: datetime
+    group: Group
 
 
 Numbers = Mapping[str, Any]
@@ -268,9 +270,7 @@ def _common(told: Told) -> Numbers:
     return {
         "survey_id": survey.slug,
         "survey_version": survey.version,
-        "wave": "",
-        "stratum": "",
-        "bucket": "",
+        **told.group._asdict(),
         "question_id": question.id,
         "question_text": question.text,
         "n_reports": told.asked,

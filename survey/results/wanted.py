@@ -19,6 +19,14 @@ USUAL_LEVELS = (0.9, USUAL_LEVEL, 0.99)
 OFFERED = tuple(name for name in INTERVALS if name != FIXED_POPULATION)
 """Intervals that can be asked for; that for these respondents belongs to their target."""
 
+INTERVAL_NAMES: Mapping[str, str] = {
+    "feldman-cousins": "usual (Feldman-Cousins)",
+    "wilson-hull": "Wilson, extended",
+    "wilson": "Wilson, textbook",
+    "clopper-pearson": "Clopper-Pearson",
+}
+"""What the intervals of `OFFERED` are called on pages."""
+
 DECIMAL = re.compile(r"-?[0-9]*\.?[0-9]+")
 """A number as links write it; `float` would also take other scripts' digits, 0_9 and nan."""
 

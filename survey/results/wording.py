@@ -90,3 +90,30 @@ def percent(share: float | None) -> str:
         return ""
     whole = round(share * 100)
     return f"{whole}%".replace("-", "−")
+
+
+def points(difference: float | None) -> str:
+    """A difference of shares in whole percentage points with a real minus sign.
+
+    >>> points(0.234), points(-0.012), points(None)
+    ('23', '−1', '')
+    """
+    return percent(difference)[:-1]
+
+
+def p_value(p: float) -> str:
+    """A p-value as papers write it.
+
+    >>> p_value(0.0123), p_value(0.00001)
+    ('p = 0.012', 'p < 0.001')
+    """
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def exact(share: float) -> str:
+    """A share in per cent with one decimal and a real minus sign.
+
+    >>> exact(0.2346), exact(-0.0123), exact(-0.0001)
+    ('23.5%', '−1.2%', '0.0%')
+    """
+    return f"{round(share * 100, 1) + 0.0:.1f}%".replace("-", "−")

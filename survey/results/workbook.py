@@ -1,4 +1,4 @@
-"""Results as an XLSX file: estimates, codebook and methods; every text is text, never a formula."""
+"""Results as XLSX: estimates or a cross-tab, codebook, methods; a text is never a formula."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from xlsxwriter.format import Format
 from xlsxwriter.worksheet import Worksheet
 
 from survey.results.codebook import CodebookRow, codebook, methods
+from survey.results.crossed import CrossedQuestions, CrossedRow
+from survey.results.crossed_words import crossed_methods
 from survey.results.export import neutral
 from survey.results.rows import Row
 from survey.results.tables import SurveyResult
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 WIDEST = 60
 """Characters to which a column grows."""
@@ -32,14 +36,32 @@ OPTIONS = {
 
 
 def workbook(result: SurveyResult) -> bytes:
-    """The file; missing numbers are empty cells."""
+    """The estimates of a survey; missing numbers are empty cells."""
+    questions = result.survey.definition.questions
+    return _book("estimates", Row, result.rows, codebook(questions), methods(result))
+
+
+def crossed_workbook(found: CrossedQuestions) -> bytes:
+    """The table of two questions, one row per cell, with their codebook alone."""
+    sheets = codebook(found.questions), crossed_methods(found)
+    return _book("crosstab", CrossedRow, found.rows, *sheets)
+
+
+def _book(
+    name: str,
+    kind: type[DataclassInstance],
+    rows: Iterable[DataclassInstance],
+    coded: Iterable[CodebookRow],
+    made: Sequence[tuple[str, str]],
+) -> bytes:
+    """A file of three sheets: rows of a kind, what their names mean, and how they were made."""
     written = io.BytesIO()
     with xlsxwriter.Workbook(written, OPTIONS) as book:
         head, wrapped = book.add_format({"bold": True}), book.add_format({"text_wrap": True})
         wrapped.set_align("top")
-        _sheet(book.add_worksheet("estimates"), Row, result.rows, head)
-        _sheet(book.add_worksheet("codebook"), CodebookRow, codebook(result), head)
-        _methods(book.add_worksheet("methods"), methods(result), head, wrapped)
+        _sheet(book.add_worksheet(name), kind, rows, head)
+        _sheet(book.add_worksheet("codebook"), CodebookRow, coded, head)
+        _methods(book.add_worksheet("methods"), made, head, wrapped)
     return written.getvalue()
 
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from survey.cli import main
 from survey.collect.release import release
-from survey.errors import ChannelError, CountsError, NotFoundError
+from survey.errors import CountsError, NotFoundError
 from survey.estimator import crosstab, independence
 from survey.parquet import export_reports
 from survey.results.crossed import answers, crossed
@@ -90,8 +90,9 @@ def test_dates_are_called_by_their_day_and_numbers_by_their_unit(store):
     ("names", "error", "words"),
     [
         (["choice", "choice"], CountsError, "a cross-tab is of two questions"),
-        (["choice", "none"], NotFoundError, 'no question "none"; there are choice'),
-        (["choice", "long_bits"], ChannelError, "reported option by option"),
+        (["choice", "none"], NotFoundError, 'no question "none" to cross; there are choice'),
+        (["choice", "long_bits"], NotFoundError, 'no question "long_bits" to cross'),
+        (["long_bits.o1", "long_bits.o2"], CountsError, "a cross-tab is of two questions"),
         (["fine", "pay"], CountsError, "cells is above 10,000"),
     ],
 )
@@ -100,6 +101,34 @@ def test_what_cannot_be_crossed_is_refused_by_name(store, names, error, words):
     fill(store, survey, 60)
     with pytest.raises(error, match=words):
         crossed(store, survey, names, Wanted())
+
+
+@pytest.mark.parametrize("kind", ["long_bits", "long_sampled"])
+@pytest.mark.parametrize("head", ["", "questions_per_person = 1\n"], ids=["all", "drawn"])
+def test_one_answer_of_several_is_crossed_as_ticked_or_not(store, kind, head):
+    if head:
+        head = "questions_per_person = 2\n"
+    survey = published(store, ["choice", "mood", kind], head)
+    fill(store, survey, 4000, drawn=0.8 if head else 1.0)
+    found = crossed(store, survey, ["choice", f"{kind}.o3"], Wanted())
+    expected = np.zeros((survey.definition.questions[0].channel.counted, 2), dtype=int)
+    channel = survey.definition.questions[2].channel
+    for first, other in store.block_columns(survey.key, [0, 2]):
+        a = np.frombuffer(first.data, np.uint8).reshape(first.n, -1)
+        b = np.frombuffer(other.data, np.uint8).reshape(other.n, -1)
+        for said, told in zip(a, b, strict=True):
+            if head and not (said[0] and told[0]):
+                continue
+            bits = np.unpackbits(told[1:] if head else told)
+            if channel.is_sampled and not bits[3]:
+                continue
+            expected[said[-1], 1 - bits[3 + (channel.m if channel.is_sampled else 0)]] += 1
+    np.testing.assert_array_equal(found.table.made_from.counts, expected)
+    assert {row.second_label for row in found.rows} == {"Ticked", "Not ticked"}
+    assert {row.second for row in found.rows} == {f"{kind}.o3"}
+    ticked, error = found.table.estimate[:, 0].sum(), found.table.std_error[:, 0].sum()
+    # Everybody ticked one of them.
+    assert abs(ticked - 1 / channel.m) < 5 * error
 
 
 def test_two_questions_nobody_answered_are_refused_by_name(store):

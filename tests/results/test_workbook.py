@@ -11,9 +11,11 @@ from openpyxl import load_workbook
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
 from survey.results.codebook import CodebookRow, codebook
+from survey.results.crossed import CrossedRow, crossed
 from survey.results.export import FORMULA_STARTS, columns
 from survey.results.tables import Results
-from survey.results.workbook import workbook
+from survey.results.wanted import Wanted
+from survey.results.workbook import crossed_workbook, workbook
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.browser.surveys import EVERY_TYPE
@@ -27,7 +29,11 @@ def result(store, small):
 
 
 def sheets(result):
-    book = load_workbook(io.BytesIO(workbook(result)))
+    return sheets_of(workbook(result))
+
+
+def sheets_of(written):
+    book = load_workbook(io.BytesIO(written))
     return {sheet.title: [list(row) for row in sheet.iter_rows()] for sheet in book.worksheets}
 
 
@@ -48,7 +54,7 @@ def test_the_sheet_of_estimates_has_the_rows_and_columns_of_the_csv(result):
 def test_the_codebook_names_every_option_of_every_question(store):
     survey = publish(store, load(EVERY_TYPE.encode(), "s.toml", Caps()), TODAY)
     result = Results(store).of(survey)
-    rows = codebook(result)
+    rows = codebook(survey.definition.questions)
     named = {(row.question_id, row.option_id) for row in rows}
     for question in survey.definition.questions:
         assert {(question.id, option.id) for option in question.options} <= named
@@ -82,3 +88,32 @@ def test_no_cell_of_the_workbook_is_a_formula_whatever_a_survey_says(store, star
 
 def test_a_survey_without_a_report_has_a_workbook_too(store, small):
     assert len(sheets(Results(store).of(small))["estimates"]) > 1
+
+
+def test_a_cross_tab_has_its_rows_its_questions_codebook_and_its_methods(store):
+    survey = publish(store, load(SMALL.encode(), "s.toml", Caps()), TODAY)
+    add_released(store, survey, 3000)
+    names = [question.id for question in survey.definition.questions]
+    found = crossed(store, survey, names, Wanted(level=0.9))
+    book = sheets_of(crossed_workbook(found))
+    head, *rows = values(book["crosstab"])
+    assert tuple(head) == columns(CrossedRow)
+    for row, right in zip(rows, found.rows, strict=True):
+        assert row[9] == pytest.approx(right.estimate)
+    coded = values(book["codebook"])[1:]
+    assert {row[0] for row in coded} == set(names)
+    said = dict(values(book["methods"]))
+    assert said["Definition (SHA-256)"] == survey.sha256
+    assert said["Figures"].startswith("90%")
+    assert "biased" in said["Limits"]
+    assert "χ²" in said["Test"]
+
+
+def test_a_hidden_cross_tab_has_no_number_in_its_workbook(store, small):
+    add_released(store, small, 60)
+    names = [question.id for question in small.definition.questions]
+    book = sheets_of(crossed_workbook(crossed(store, small, names, Wanted())))
+    rows = values(book["crosstab"])[1:]
+    assert rows
+    assert all(row[9:13] == [None] * 4 for row in rows)
+    assert "Test" not in dict(values(book["methods"]))

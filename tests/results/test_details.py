@@ -1,0 +1,73 @@
+"""What stands behind the estimates: nothing but the library's own numbers, of what is shown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from survey.estimator import margin_split, poisoning
+from survey.results.estimates import estimates
+from survey.results.wanted import Wanted
+from tests.results.test_every_type import QUESTIONS, counts_of, result_of, survey_of
+
+OF_OPTIONS = [name for name in QUESTIONS if name not in ("hours", "pay", "since")]
+
+
+@pytest.fixture(scope="module")
+def survey():
+    return survey_of(list(QUESTIONS))
+
+
+@pytest.fixture(scope="module")
+def result(survey):
+    return result_of(survey)
+
+
+@pytest.mark.parametrize("name", OF_OPTIONS)
+def test_they_are_those_of_the_library_for_every_type(result, name):
+    found = result.question(name)
+    question = found.question
+    if found.shares_part.disclosure == "hide":
+        assert found.details == ()
+        return
+    shares = estimates(question, 20_000, counts_of(question, 20_000), Wanted()).shares
+    split = margin_split(shares)
+    patterns = question.patterns if question.by_patterns else None
+    bounds = poisoning(shares, question.channel, patterns=patterns)
+    for field, expected in (
+        ("unbiased", shares.estimate),
+        ("display", shares.mle),
+        ("std_error", shares.std_error),
+        ("n_effective", shares.n_effective),
+        ("margin", split.margin),
+        ("sampling", split.sampling),
+        ("randomization", split.randomization),
+        ("made_up", bounds.fakes_per_margin),
+    ):
+        np.testing.assert_array_equal(
+            [getattr(line, field) for line in found.details], expected, err_msg=field
+        )
+    assert [line.label for line in found.details] == [each.label for each in question.options]
+    for line in found.details:
+        assert 0 <= line.display <= 1
+        assert line.sampling**2 + line.randomization**2 == pytest.approx(line.margin**2)
+
+
+@pytest.mark.parametrize("name", ["choice", "subsets"])
+def test_the_two_estimates_are_those_of_the_rows(result, name):
+    found = result.question(name)
+    assert found.details
+    assert [line.unbiased for line in found.details] == [row.estimate for row in found.shares]
+    assert [line.display for line in found.details] == [row.mle for row in found.shares]
+
+
+@pytest.mark.parametrize("name", ["hours", "since"])
+def test_numbers_and_dates_have_none(result, name):
+    assert result.question(name).details == ()
+
+
+def test_what_is_hidden_has_none(survey):
+    few = result_of(survey, 100, 100)
+    for found in (few.question(name) for name in OF_OPTIONS):
+        assert found.shares_part.disclosure == "hide"
+        assert found.details == ()

@@ -1,0 +1,71 @@
+"""Margins as they are typed or pasted: what is read, and what is said of what cannot be."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from survey.errors import DesignError
+from survey.results.margins import UNITS, Category, read_margins
+
+THREE = [
+    Category("n", "North, upper"),
+    Category("s", "South"),
+    Category("none", "Prefer not to say", optional=True),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("n, 25\ns, 75", "percent"),
+        ("North, upper, 25%\nsouth,75 %", "percent"),
+        ("region,share\nn,25\ns,75", "percent"),
+        ("n; 25,0\ns; 75,0\n\n", "percent"),
+        ("s\t0.75\nn\t0.25", "shares"),
+        ('"North, upper",25\n"South",75', "percent"),
+        ("n, 1 000\ns, 3 000", "people"),
+        ("n,25\ns,75\nPrefer not to say,0", "percent"),
+        ("n,25.3\ns,74.9", "percent"),
+    ],
+)
+def test_margins_are_read_however_they_are_written(text, unit):
+    assert read_margins(text, THREE, unit) == pytest.approx([0.25, 0.75, 0.0], abs=0.004)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "said"),
+    [
+        ("n,25\ns,70", "percent", "add up to 95%, not to 100%"),
+        ("n,0.25\ns,0.5", "shares", "add up to 0.75, not to 1"),
+        ("n,12000\ns,8000", "percent", "add up to 20,000%, not to 100%; if they are numbers of"),
+        ("n,0.4\ns,0.6", "percent", "add up to 1%, not to 100%; if they are shares of 1, say so"),
+        ("n,25\nwest,75", "percent", "Line 2: “west” is none of “North, upper”, “South”"),
+        ("n,25", "percent", "lack “South”"),
+        ("n,25\nn,75", "percent", "Line 2: “North, upper” is there twice"),
+        ("n,\ns,", "percent", "Line 1: a number is missing"),
+        ("n,25\ns,many", "percent", "Line 2: “many” is not a number"),
+        ("n,25\ns,-75", "percent", "Line 2: “-75” is not a number from 0"),
+        ("n,25%\ns,75%", "people", "is per cent, not numbers of people"),
+        ("n 25\ns 75", "percent", "Line 1: write the category, a comma and a number"),
+        ("n,0\ns,0", "people", "are all 0"),
+        ("n,25\ns,٧٥", "percent", "is not a number"),
+        ("n,25\ns," + "9" * 400, "percent", "too large"),
+        ("n,25\ns,75", "litres", "Margins are one of"),
+    ],
+)
+def test_what_cannot_be_read_is_said_where_it_stands(text, unit, said):
+    with pytest.raises(DesignError, match=re.escape(said)):
+        read_margins(text, THREE, unit)
+
+
+@given(st.text(), st.sampled_from(sorted(UNITS)))
+def test_any_text_is_read_or_refused_in_words(text, unit):
+    try:
+        found = read_margins(text, THREE, unit)
+    except DesignError:
+        return
+    assert sum(found) == pytest.approx(1)

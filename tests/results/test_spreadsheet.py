@@ -1,0 +1,114 @@
+"""What is downloaded, opened by LibreOffice itself: every number as it is, no text obeyed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+from dataclasses import astuple
+from pathlib import Path
+
+import pytest
+
+from survey.collect.publication import publish
+from survey.questionnaire.native import load
+from survey.results.crossed import CrossedRow, crossed
+from survey.results.export import columns, to_csv
+from survey.results.rows import Row
+from survey.results.tables import Results
+from survey.results.wanted import Wanted
+from survey.results.workbook import crossed_workbook, workbook
+from survey.settings import Caps
+from tests.browser.research import add_released
+from tests.conftest import SMALL, TODAY
+
+pytestmark = [pytest.mark.long, pytest.mark.security]
+
+HOSTILE = {"Never": "=1+1", "Once": "+cmd|' /C calc'!A0", "Often": "@SUM(1;1)"}
+CALLING = '-HYPERLINK("http://127.0.0.1:9/x")'
+
+# 44 comma, 34 quote, 76 UTF-8, row 1, no formats, English, quoted fields are text, all sheets.
+TO_CSV = "csv:Text - txt - csv (StarCalc):44,34,76,1,,1033,false,true,false,false,false,-1"
+FROM_CSV = "CSV:44,34,76,1,,1033,false,true"
+
+
+@pytest.fixture
+def survey(store):
+    toml = SMALL.replace('title = "A small survey"', f"title = '{CALLING}'")
+    for label, hostile in HOSTILE.items():
+        toml = toml.replace(f'label = "{label}"', f'label = "{hostile}"')
+    published = publish(store, load(toml.encode(), "s.toml", Caps()), TODAY)
+    add_released(store, published, 3000)
+    return published
+
+
+def through_office(office: str, file: Path) -> dict[str, list[list[str]]]:
+    """Every sheet of a file as LibreOffice reads, computes and writes it, by its name."""
+    out = file.parent / "out"
+    command = [office, f"-env:UserInstallation={(file.parent / 'profile').as_uri()}"]
+    if file.suffix == ".csv":
+        command += [f"--infilter={FROM_CSV}"]
+    command += ["--headless", "--convert-to", TO_CSV, "--outdir", str(out), str(file)]
+    subprocess.run(command, check=True, capture_output=True, timeout=180)
+    found = {}
+    for written in out.glob("*.csv"):
+        text = written.read_text(encoding="utf-8")
+        found[written.stem.removeprefix(f"{file.stem}-")] = list(csv.reader(io.StringIO(text)))
+    return found
+
+
+def same(cell: str, value: object) -> bool:
+    """Whether a cell holds a value: a number to all digits but the last, a text to the letter."""
+    if value is None:
+        return cell == ""
+    if isinstance(value, int | float):
+        return float(cell) == pytest.approx(value, rel=1e-12)
+    return cell in (value, f"'{value}")
+
+
+def check(written: list[list[str]], kind: type, rows: list) -> None:
+    head, *cells = written
+    assert tuple(head) == columns(kind)
+    assert len(cells) == len(rows)
+    for line, row in zip(cells, rows, strict=True):
+        for cell, value in zip(line, astuple(row), strict=True):
+            assert same(cell, value), (cell, value)
+
+
+def test_libreoffice_reads_every_cell_of_the_workbook_as_it_was_written(
+    office, store, survey, tmp_path
+):
+    result = Results(store).of(survey)
+    file = tmp_path / "estimates.xlsx"
+    file.write_bytes(workbook(result))
+    sheets = through_office(office, file)
+    assert set(sheets) == {"estimates", "codebook", "methods"}
+    check(sheets["estimates"], Row, result.rows)
+    labels = {row[4] for row in sheets["codebook"]}
+    assert {f"'{hostile}" for hostile in HOSTILE.values()} <= labels
+    assert dict(sheets["methods"])["Survey"].startswith(f"'{CALLING}")
+
+
+def test_libreoffice_reads_every_cell_of_a_cross_tab_as_it_was_written(
+    office, store, survey, tmp_path
+):
+    names = [question.id for question in survey.definition.questions]
+    found = crossed(store, survey, names, Wanted())
+    file = tmp_path / "crosstab.xlsx"
+    file.write_bytes(crossed_workbook(found))
+    sheets = through_office(office, file)
+    check(sheets["crosstab"], CrossedRow, found.rows)
+
+
+@pytest.mark.parametrize("kind", ["estimates", "crosstab"])
+def test_libreoffice_opens_the_csv_without_obeying_it(office, store, survey, tmp_path, kind):
+    names = [question.id for question in survey.definition.questions]
+    file = tmp_path / f"{kind}.csv"
+    if kind == "estimates":
+        rows, of = Results(store).of(survey).rows, Row
+    else:
+        rows, of = crossed(store, survey, names, Wanted()).rows, CrossedRow
+    file.write_text(to_csv(rows, of), encoding="utf-8", newline="")
+    (sheet,) = through_office(office, file).values()
+    check(sheet, of, rows)
+    assert not any(cell.startswith(("#", "Err:")) for line in sheet for cell in line)

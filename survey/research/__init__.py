@@ -5,9 +5,11 @@ from __future__ import annotations
 from flask import Flask
 from flask_wtf.csrf import CSRFProtect
 
-from survey.research import account, accounts, collecting, exploring, team, views
+from survey.research import collecting, drafts, grouping, lifecycle, microdata, reporting, views
 from survey.research.access import guard
+from survey.research.explore import comparing, exploring, regressing, weighing
 from survey.research.forms import MAX_UPLOAD_BYTES
+from survey.research.people import account, accounts, team, tokens
 from survey.research.workspace import Workspace
 from survey.results.tables import Results
 from survey.settings import Settings
@@ -24,7 +26,11 @@ def init_app(
     # Reports carry no cookie that could be abused; their origin is checked instead.
     csrf.exempt("survey.respond.views.reports")
     workspace = Workspace.over(store, results, settings, client_hash)
-    for part in (accounts, account, team, collecting, exploring, views):
+    people = (accounts, account, tokens, team)
+    surveys = (drafts, collecting, lifecycle, microdata, reporting, grouping, views)
+    explore = (exploring, comparing, weighing, regressing)
+    for part in (*people, *surveys, *explore):
         for routes in part.blueprints(workspace):
             app.register_blueprint(routes)
+    drafts.kept.init_app(app, workspace)
     guard(app, workspace.gate)

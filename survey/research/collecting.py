@@ -15,7 +15,15 @@ from survey.collect.publication import close as close_survey
 from survey.collect.release import release as release_reports
 from survey.errors import ClosedError, DesignError
 from survey.research.downloads import CSV, download
-from survey.research.forms import CloseForm, InvitationsForm, ReleaseForm, ScheduleForm
+from survey.research.drafts.forms import DoForm
+from survey.research.forms import (
+    ArchiveForm,
+    CloseForm,
+    DeleteForm,
+    InvitationsForm,
+    ReleaseForm,
+    ScheduleForm,
+)
 from survey.research.workspace import Workspace
 from survey.results.export import links_csv
 from survey.store import PublishedSurvey, Schedule, Store, find_survey
@@ -62,6 +70,10 @@ class _Pages:
             by_stratum=_by_stratum(self._store, survey),
             by_bucket=_by_bucket(self._store, survey),
             minimum=self._minimum,
+            plan=self._store.plan(survey.key),
+            archived=slug in self._store.archived(),
+            lifecycle={"archive": ArchiveForm(formdata=None), "delete": DeleteForm(formdata=None)},
+            draft_form=DoForm(formdata=None),
         )
 
     def drawn_link(self, slug: str) -> Response:
@@ -114,7 +126,7 @@ class _Pages:
         versions = self._store.versions(slug)
         n = sum(release_reports(self._store, survey, self._minimum) for survey in versions)
         self._log.write("released", slug, f"{n} reports")
-        fewer = f"Nothing was released: fewer than {self._minimum} reports wait."
+        fewer = f"Nothing was released: fewer than {self._minimum} reports of a group wait."
         flash(f"{n:,} reports were released." if n else fewer)
         return redirect(url_for("collecting.overview", slug=slug))
 

@@ -11,19 +11,44 @@ from wtforms import (
     IntegerField,
     PasswordField,
     SelectField,
+    SelectMultipleField,
     StringField,
     SubmitField,
 )
-from wtforms.validators import EqualTo, InputRequired, Length, NumberRange, Optional, Regexp
+from wtforms.validators import (
+    DataRequired,
+    EqualTo,
+    InputRequired,
+    Length,
+    NumberRange,
+    Optional,
+    Regexp,
+    ValidationError,
+)
+from wtforms.widgets import CheckboxInput
 
-from survey.research.passwords import MIN_PASSWORD_LENGTH
-from survey.store import ROLES
+from survey.research.people.passwords import MIN_PASSWORD_LENGTH
+from survey.settings import FEWEST_RELEASED
+from survey.store import ROLES, SCOPES
 
 MOST_INVITED = 100_000
+MOST_LETTERS = 60
+"""Of the name of a token."""
+
+LIMIT_IN_STEPS = (
+    f"Enter a multiple of {FEWEST_RELEASED}: a limit that could be moved by one would tell how "
+    "many reports wait"
+)
 NO_EMAIL = "Enter an email address, such as name@example.org"
 
 MAX_UPLOAD_BYTES = 1_100_000
 """Largest request anywhere but reports: a definition file and the form around it."""
+
+
+def in_steps(_: FlaskForm, field: IntegerField) -> None:
+    """Whether somebody who may change a limit learns no more by it than releases tell."""
+    if field.data and field.data % FEWEST_RELEASED:
+        raise ValidationError(LIMIT_IN_STEPS)
 
 
 class SignInForm(FlaskForm):  # type: ignore[misc]
@@ -56,12 +81,17 @@ class CodeForm(FlaskForm):  # type: ignore[misc]
     submit = SubmitField("Go on")
 
 
+def current_password() -> PasswordField:
+    """The field that asks once more for the password."""
+    return PasswordField(
+        "Your password now", [InputRequired("Enter your password"), Length(max=1024)]
+    )
+
+
 class CurrentPasswordForm(FlaskForm):  # type: ignore[misc]
     """What asks once more for the password."""
 
-    current = PasswordField(
-        "Your password now", [InputRequired("Enter your password"), Length(max=1024)]
-    )
+    current = current_password()
 
 
 class PasswordForm(CurrentPasswordForm):
@@ -91,6 +121,36 @@ class ConfirmForm(CurrentPasswordForm):
     """What makes an account less safe."""
 
     submit = SubmitField("Remove the second step")
+
+
+class TokenForm(CurrentPasswordForm):
+    """What a new program is called, and what it may read."""
+
+    name = StringField(
+        "Name",
+        [
+            DataRequired("Enter a name for the program"),
+            Length(max=MOST_LETTERS, message=f"Take at most {MOST_LETTERS} characters"),
+            Regexp(r"[^\x00-\x1f\x7f]+$", 0, "A name is one line of text"),
+        ],
+        [lambda name: (name or "").strip()],
+    )
+    scopes = SelectMultipleField(
+        "What it may do",
+        [InputRequired("Tick at least one")],
+        choices=list(SCOPES),
+        option_widget=CheckboxInput(),
+    )
+    # Once more, to stand behind the others: mistakes are listed in the order of the page.
+    current = current_password()
+    submit = SubmitField("Make a token")
+
+
+class EndTokenForm(FlaskForm):  # type: ignore[misc]
+    """One token of several."""
+
+    token = HiddenField()
+    submit = SubmitField("End")
 
 
 class SessionForm(FlaskForm):  # type: ignore[misc]
@@ -163,7 +223,8 @@ class ScheduleForm(FlaskForm):  # type: ignore[misc]
     opens = DateField("First day", [Optional()])
     closes = DateField("Last day", [Optional()])
     most = IntegerField(
-        "At most so many reports", [Optional(), NumberRange(0, 10**9, "Enter 0 or more")]
+        "At most so many reports",
+        [Optional(), NumberRange(0, 10**9, "Enter 0 or more"), in_steps],
     )
     submit = SubmitField("Save dates and limit")
 
@@ -172,6 +233,19 @@ class ReleaseForm(FlaskForm):  # type: ignore[misc]
     """One button."""
 
     submit = SubmitField("Release what waits")
+
+
+class ArchiveForm(FlaskForm):  # type: ignore[misc]
+    """One button."""
+
+    submit = SubmitField("Archive")
+
+
+class DeleteForm(FlaskForm):  # type: ignore[misc]
+    """The name of what is deleted for good, typed."""
+
+    typed = StringField("The survey’s short name", [InputRequired("Type the short name")])
+    submit = SubmitField("Delete the survey and all its reports")
 
 
 class CloseForm(FlaskForm):  # type: ignore[misc]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from survey.research.signed_in import SignedIn
+from survey.research.people.signed_in import SignedIn
 from survey.store import Action, Store
 
 MOST_SHOWN = 500

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from survey.research.access import Gate
 from survey.research.log import Log
-from survey.research.passwords import Passwords
-from survey.research.signed_in import SignedIn
-from survey.research.throttle import Throttle
+from survey.research.people.passwords import Passwords
+from survey.research.people.signed_in import SignedIn
+from survey.research.people.throttle import Throttle
 from survey.results.tables import Results
 from survey.settings import Settings
 from survey.store import Store

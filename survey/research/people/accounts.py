@@ -11,10 +11,10 @@ from werkzeug.wrappers import Response
 
 from survey.errors import NotFoundError
 from survey.research.forms import CodeForm, JoinForm, SignInForm, SignOutForm
-from survey.research.second_factor import is_right
-from survey.research.signed_in import hash_of
-from survey.research.throttle import THROTTLED
+from survey.research.people.second_factor import is_right
+from survey.research.people.throttle import THROTTLED
 from survey.research.workspace import Workspace
+from survey.security import hash_of
 from survey.store import ColleagueLink, Researcher
 
 WRONG = "This email address and password do not belong together."

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import time
 
 from flask import g, session
 
-from survey.research.passwords import Passwords
+from survey.research.people.passwords import Passwords
+from survey.security import hash_of
 from survey.store import Researcher, Store
 
 IDLE_SECONDS = 2 * 3600
@@ -80,8 +80,3 @@ class SignedIn:
         if isinstance(token := session.get("token"), str):
             self._store.end_session(hash_of(token))
         session.clear()
-
-
-def hash_of(token: str) -> bytes:
-    """What the server keeps of a token: nobody can sign in with what is read from the database."""
-    return hashlib.sha256(token.encode("utf-8")).digest()

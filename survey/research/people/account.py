@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, request, session, url_for
+from flask import Blueprint, flash, redirect, render_template, session, url_for
 from werkzeug.wrappers import Response
 
-from survey.research import second_factor
 from survey.research.forms import AddSecondStepForm, ConfirmForm, PasswordForm, SessionForm
-from survey.research.throttle import THROTTLED
+from survey.research.people import second_factor
+from survey.research.people.proof import proves_password
 from survey.research.workspace import Workspace
 
-WRONG_PASSWORD = "This is not your password."  # noqa: S105  what a page says
 WRONG_FIRST_CODE = "This is not the code of this secret. Check the clock of your device."
 
 
@@ -33,20 +33,9 @@ def blueprints(workspace: Workspace) -> list[Blueprint]:
 class _Pages:
     def __init__(self, workspace: Workspace) -> None:
         self._store, self._log = workspace.store, workspace.log
-        self._passwords, self._throttle = workspace.passwords, workspace.throttle
+        self._passwords = workspace.passwords
         self._signed_in = workspace.signed_in
-
-    def _proves_password(self, form: Any) -> bool:
-        """Whether the password in a form is right; its errors say so when it is not."""
-        address, email = request.remote_addr or "", self._signed_in.known().email
-        if not self._throttle.admits(address, email, time.monotonic()):
-            form.current.errors = [THROTTLED]
-            return False
-        if self._signed_in.verified(email, form.current.data) is None:
-            form.current.errors = [WRONG_PASSWORD]
-            return False
-        self._throttle.succeeded(address, email)
-        return True
+        self._proves_password = partial(proves_password, workspace)
 
     def overview(self) -> str:
         """Everything about the account."""
@@ -61,7 +50,7 @@ class _Pages:
         )
 
     def password(self) -> Any:
-        """Change the password, which ends all other sessions."""
+        """Change the password, which ends all other sessions and all tokens of programs."""
         form = PasswordForm()
         if not form.validate_on_submit() or not self._proves_password(form):
             page = render_template("research/password.html", form=form)
@@ -70,7 +59,7 @@ class _Pages:
         self._store.set_password(known.email, self._passwords.hash(form.new.data))
         self._signed_in.open(known)
         self._log.write("changed the password")
-        flash("Your password was changed; all other sessions were ended.")
+        flash("Your password was changed; all other sessions and all tokens were ended.")
         return redirect(url_for("account.overview"))
 
     def add_second_step(self) -> Any:

@@ -11,9 +11,18 @@ from flask import Blueprint, flash, redirect, render_template, url_for
 from survey.errors import NotFoundError
 from survey.research.forms import InviteForm, NewcomerForm, RoleForm
 from survey.research.log import Log
-from survey.research.signed_in import hash_of
 from survey.research.workspace import Workspace
-from survey.store import ROLES, ColleagueLink, Role, Store, find_survey
+from survey.security import hash_of
+from survey.store import (
+    ROLES,
+    ColleagueLink,
+    Draft,
+    PublishedSurvey,
+    Role,
+    Store,
+    draft_key,
+    find_survey,
+)
 
 LINK_SECONDS = 7 * 24 * 3600
 
@@ -45,13 +54,18 @@ class _TeamPages:
     def _page(self, slug: str, form: InviteForm, link: str = "") -> str:
         return render_template(
             "research/team.html",
-            survey=find_survey(self._store, slug),
+            survey=self._subject(slug),
             members=self._store.members(slug),
             form=form,
             role_form=RoleForm(formdata=None),
             roles=ROLES,
             link=link,
         )
+
+    def _subject(self, slug: str) -> PublishedSurvey | Draft:
+        """The survey or the draft that a team works on."""
+        draft = self._store.draft(draft_key(slug))
+        return draft or find_survey(self._store, slug)
 
     def members(self, slug: str) -> str:
         """Who is in it."""
@@ -82,7 +96,7 @@ class _TeamPages:
 
     def log_of(self, slug: str) -> str:
         """What was done with the survey."""
-        survey = find_survey(self._store, slug)
+        survey = self._subject(slug)
         return render_template("research/log.html", survey=survey, actions=self._log.read(slug))
 
 

@@ -1,0 +1,243 @@
+"""Forms of the builder: fields for what a sheet of a draft holds; what is wrong is said elsewhere.
+
+A draft may be wrong while it is written, so that these fields refuse nothing but what is too long
+to keep; `survey.questionnaire.drafts.examined` says what would have to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flask_wtf import FlaskForm
+from wtforms import (
+    BooleanField,
+    Field,
+    FieldList,
+    Form,
+    FormField,
+    HiddenField,
+    IntegerField,
+    SelectChoice,
+    SelectField,
+    SelectMultipleField,
+    StringField,
+    SubmitField,
+    TextAreaField,
+)
+from wtforms.validators import DataRequired, InputRequired, Length, NumberRange
+from wtforms.widgets import CheckboxInput, DateInput, ListWidget
+
+from survey.collect.trial import MOST_SIMULATED
+from survey.questionnaire.designs import DESIGNS, PRIVACY, USUAL, names_for
+from survey.questionnaire.drafts.native import OF_TYPE
+
+LINE, PASSAGE = Length(max=1_000), Length(max=12_000)
+"""Longer than what may be published, so that what is too long is said and not lost."""
+
+TYPE_NAMES: Mapping[str, str] = {
+    "yes_no": "Yes or no",
+    "single_choice": "One of several answers",
+    "multiple_choice": "Any number of several answers",
+    "scale": "A scale",
+    "number": "A number between two bounds",
+    "date": "A date between two days",
+}
+
+MECHANISM_NAMES: Mapping[str, str] = {
+    "grr": "Generalized randomized response",
+    "best": "The one with the smallest error at this epsilon",
+    "warner": "Warner’s two questions",
+    "two_coins": "Two coins",
+    "unrelated_question": "Unrelated question",
+    "forced_response": "Forced response",
+    "exponential": "Exponential, by a table of utilities",
+    "geometric": "Geometric: near answers are likelier",
+    "laplace": "Laplace: near answers are likelier",
+    "gaussian": "Gaussian: near answers are likelier",
+    "square_wave": "Square wave: for the whole distribution",
+    "one_bit": "One bit: for the mean alone",
+    "piecewise": "Piecewise: for the mean",
+    "hybrid": "Hybrid: for the mean",
+    "bits": "Each answer by itself",
+    "sampled_options": "Some of the answers, drawn",
+    "subsets": "All answers as one",
+}
+
+WAY_NAMES: Mapping[str, str] = {
+    "": "As usual: one report multiplies odds by at most 3",
+    "truth_probability": "By truth probability",
+    "keep_probability": "By keep probability",
+    "epsilon": "By epsilon",
+}
+
+
+def choices(names: Mapping[str, str]) -> list[SelectChoice]:
+    """What a select offers: values and what they are called."""
+    return [SelectChoice(value, label) for value, label in names.items()]
+
+
+class NewDraftForm(FlaskForm):  # type: ignore[misc]
+    """A title to begin with."""
+
+    title = StringField(
+        "Title", [DataRequired("Enter a title; it can be changed later"), Length(max=300)]
+    )
+    submit = SubmitField("Begin")
+
+
+class DoForm(FlaskForm):  # type: ignore[misc]
+    """One of the buttons of the outline."""
+
+
+class SheetForm(FlaskForm):  # type: ignore[misc]
+    """What all sheets send along: the revision they were opened at."""
+
+    revision = HiddenField()
+
+
+class OptionForm(Form):  # type: ignore[misc]
+    """One option; its number is empty while it is new."""
+
+    key = HiddenField()
+    label = StringField("Answer", [LINE])
+    id = StringField("Id in files", [LINE])
+
+
+class QuestionForm(SheetForm):
+    """Everything a question of any type has; `for_type` leaves what its own has."""
+
+    text = TextAreaField("Question", [PASSAGE])
+    help = TextAreaField("Help below the question", [PASSAGE])
+    id = StringField("Id in files", [LINE])
+    type = SelectField("Type", choices=choices(TYPE_NAMES))
+    options = FieldList(FormField(OptionForm))
+    low = StringField("Lowest", [LINE])
+    high = StringField("Highest", [LINE])
+    step = StringField("Step", [LINE])
+    unit = StringField("Unit", [LINE])
+    low_label = StringField("What the lowest is called", [LINE])
+    high_label = StringField("What the highest is called", [LINE])
+    max_ticks = StringField("At most so many ticks", [LINE])
+    shuffle_options = BooleanField("Show the answers in an order of each device’s own")
+    prefer_not_to_say = BooleanField("Offer “Prefer not to say”")
+    prefer_not_to_say_label = StringField("Other words for “Prefer not to say”", [LINE])
+    does_not_apply = BooleanField("Offer “Does not apply”")
+    does_not_apply_label = StringField("Other words for “Does not apply”", [LINE])
+    none_of_these_label = StringField("Other words for “None of these”", [LINE])
+    ask_question = SelectField("Only ask after", validate_choice=False)
+    ask_options = SelectMultipleField(
+        "when the answer was one of",
+        widget=ListWidget(prefix_label=False),
+        option_widget=CheckboxInput(),
+        validate_choice=False,
+    )
+    way = SelectField("How private", validate_choice=False)
+    value = StringField("Value", [LINE])
+    mechanism = SelectField("Mechanism", validate_choice=False)
+    parameters = TextAreaField("Parameters of the mechanism", [PASSAGE])
+
+    def for_type(self, kind: str) -> QuestionForm:
+        """Without the fields of other types; the choices are those of this one."""
+        of_others = {name for names in OF_TYPE.values() for name in names} - set(OF_TYPE[kind])
+        for name in of_others:
+            del self[name]
+        mechanisms = {name: MECHANISM_NAMES[name] for name in names_for(kind)}
+        self.mechanism.choices = choices({"": "The usual one", **mechanisms})
+        design = DESIGNS.get(self.mechanism.data or "") or DESIGNS[USUAL[kind]]
+        ways = [way for way in PRIVACY if way in design.ways]
+        if self.way.data not in PRIVACY:
+            self.way.data = ""
+        elif self.way.data not in ways:
+            ways.append(self.way.data)
+        self.way.choices = choices({way: WAY_NAMES.get(way, way) for way in ("", *ways)})
+        return self
+
+
+class SurveyForm(SheetForm):
+    """Texts and settings of the whole survey."""
+
+    title = StringField("Title", [LINE])
+    slug = StringField("Short name, in the address", [LINE])
+    introduction = TextAreaField("Introduction", [PASSAGE])
+    consent = TextAreaField("Consent", [PASSAGE])
+    ethics = TextAreaField("Ethics approval", [PASSAGE])
+    helpline = TextAreaField("Where to find help", [PASSAGE])
+    contact = TextAreaField("Whom to ask", [PASSAGE])
+    thanks = TextAreaField("Thanks, after sending", [PASSAGE])
+    language = StringField("Language these texts are in", [LINE])
+    access = SelectField(
+        "Who can answer",
+        choices=choices(
+            {"open": "Everybody who has the link", "invitation": "Only who was invited"}
+        ),
+    )
+    theme = SelectField(
+        "Accent", choices=choices({"": "Usual", "blue": "Blue", "plum": "Plum", "slate": "Slate"})
+    )
+    bucket = SelectField(
+        "Keep the date of a release",
+        choices=choices({"none": "Not at all", "week": "By week, for trends", "day": "By day"}),
+    )
+    quick_exit = StringField("Where “Leave now” leads", [LINE])
+    questions_per_person = StringField("Ask each person so many questions", [LINE])
+    allow_skip_logic = BooleanField("Allow questions that are asked only after certain answers")
+    kiosk = BooleanField("For shared devices: keep nothing on them")
+
+
+class PlanForm(SheetForm):
+    """What is planned; none of it is frozen."""
+
+    n = StringField("Reports you expect", [LINE])
+    margin = StringField("Margin of error you want, in points", [LINE])
+    opens = StringField("First day", [LINE], widget=DateInput())
+    closes = StringField("Last day", [LINE], widget=DateInput())
+    most = StringField("At most so many reports", [LINE])
+    strata = TextAreaField("Groups you will invite", [PASSAGE])
+
+
+class PageForm(SheetForm):
+    """The title of a page."""
+
+    title = StringField("Title of the page", [LINE])
+
+
+class SimulateForm(FlaskForm):  # type: ignore[misc]
+    """How many simulated respondents answer a try-out."""
+
+    n = IntegerField(
+        "Simulated respondents",
+        [
+            InputRequired("Enter how many answer"),
+            NumberRange(1, MOST_SIMULATED, f"Enter a number from 1 to {MOST_SIMULATED:,}"),
+        ],
+    )
+    submit = SubmitField("Let them answer")
+
+
+class PublishDraftForm(SheetForm):
+    """What is agreed to before a draft is frozen."""
+
+    agreed = BooleanField(
+        "I know what freezes", [InputRequired("Tick this when you have read what freezes")]
+    )
+    submit = SubmitField("Publish")
+
+
+class LanguageForm(FlaskForm):  # type: ignore[misc]
+    """A language more."""
+
+    language = StringField("Language", [InputRequired("Enter a language, such as es"), LINE])
+    submit = SubmitField("Add the language")
+
+
+def translation_form(texts: Sequence[tuple[str, str]], formdata: Any, **data: Any) -> SheetForm:
+    """A form with a field for each text, by name and label."""
+    fields: dict[str, Any] = {name: TextAreaField(label, [PASSAGE]) for name, label in texts}
+    form: SheetForm = type("TranslationForm", (SheetForm,), fields)(formdata=formdata, data=data)
+    return form
+
+
+def fields_of(form: FlaskForm) -> dict[str, Field]:
+    """The fields of a sheet, by their names."""
+    return {field.name: field for field in form if field.name not in ("csrf_token", "revision")}

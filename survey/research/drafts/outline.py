@@ -1,0 +1,222 @@
+"""The outline of a draft: begin one, put its pages and questions in order, take them away."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+
+from survey.collect.release import utc_today
+from survey.collect.trial import remove_trial
+from survey.errors import DefinitionError, DesignError, NotFoundError
+from survey.questionnaire.drafts import edits
+from survey.questionnaire.drafts.content import DraftContent
+from survey.questionnaire.drafts.examined import examined
+from survey.questionnaire.drafts.identifiers import slug as slug_of
+from survey.questionnaire.drafts.reading import drafted
+from survey.questionnaire.drafts.sheets import PageSheet
+from survey.questionnaire.native import read
+from survey.questionnaire.parse import parse
+from survey.questionnaire.rewritten import rewritten
+from survey.research.drafts.feedback import total_words
+from survey.research.drafts.forms import TYPE_NAMES, DoForm, NewDraftForm, PageForm
+from survey.research.drafts.planned import typed_plan
+from survey.research.drafts.rows import plain
+from survey.research.drafts.saving import Drafts
+from survey.research.forms import PublishForm
+from survey.research.whole import whole
+from survey.research.workspace import Workspace
+from survey.store import Draft, Role, find_survey
+
+Edit = Callable[[DraftContent, int], DraftContent]
+
+EDITS: Mapping[str, Edit] = {
+    "page-up": lambda content, key: edits.move_page(content, key, -1),
+    "page-down": lambda content, key: edits.move_page(content, key, 1),
+    "page-remove": edits.remove_page,
+    "question-up": lambda content, key: edits.move_question(content, key, -1),
+    "question-down": lambda content, key: edits.move_question(content, key, 1),
+    "question-remove": edits.remove_question,
+}
+"""What the buttons of the outline do to a page or question."""
+
+
+ADDING = ("question-add", "question-copy", "page-add")
+"""Buttons that make something: pressed twice, they would make two."""
+
+TWICE_SECONDS = 10
+"""How soon after another the same draft is the same press of the button."""
+
+
+def add_rules(routes: Blueprint, workspace: Workspace) -> None:
+    """The addresses of the outline."""
+    pages = _Pages(workspace)
+    routes.add_url_rule("/new", view_func=pages.new, methods=["GET", "POST"])
+    routes.add_url_rule("/file", view_func=pages.of_file, methods=["POST"])
+    routes.add_url_rule("/of/<slug>", view_func=pages.of_survey, methods=["POST"])
+    routes.add_url_rule("/<slug>", view_func=pages.outline)
+    routes.add_url_rule("/<slug>/edit", view_func=pages.edit, methods=["POST"])
+    routes.add_url_rule("/<slug>/pages/<int:key>", view_func=pages.page, methods=["POST"])
+    routes.add_url_rule("/<slug>/delete", view_func=pages.delete, methods=["POST"])
+
+
+class _Pages:
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._store, self._log = workspace.store, workspace.log
+        self._drafts, self._caps = Drafts(workspace.store), workspace.settings.caps
+
+    def new(self) -> Any:
+        """A title, or a file."""
+        form = NewDraftForm()
+        if form.validate_on_submit():
+            title = plain(form.title.data) or "Without a title"
+            return self._begin(DraftContent.new(title, slug_of(title)))
+        return self._new_page(form), 422 if form.errors else 200
+
+    def _new_page(self, form: NewDraftForm, upload: PublishForm | None = None, **more: Any) -> str:
+        upload = upload or PublishForm(formdata=None)
+        return render_template("research/drafts/new.html", form=form, upload=upload, **more)
+
+    def of_file(self) -> Any:
+        """A draft of a definition file; what is wrong with the file is listed."""
+        form, mistakes = PublishForm(), []
+        if form.validate_on_submit():
+            try:
+                written = parse(form.file.data.read(), form.file.data.filename or "")
+                read(written, self._caps)
+                return self._begin(drafted(written))
+            except DefinitionError as error:
+                mistakes = error.mistakes
+        return self._new_page(NewDraftForm(formdata=None), form, mistakes=mistakes), 422
+
+    def of_survey(self, slug: str) -> Any:
+        """A draft of the newest version: for the next one, or a copy under another name."""
+        survey, is_copy = find_survey(self._store, slug), "copy" in request.form
+        content = drafted(rewritten(survey.definition))
+        typed = typed_plan(self._store.plan(survey.key))
+        content = replace(content, plan={**content.plan, **typed})
+        if is_copy:
+            other = {**content.survey, "slug": self._free_slug(slug)}
+            return self._begin(replace(content, survey=other))
+        team = {member.researcher: member.role for member in self._store.members(slug)}
+        return self._begin(content, team)
+
+    def _free_slug(self, slug: str) -> str:
+        """A short name that no survey has, and no draft means to have."""
+        taken = {survey.slug for survey in self._store.surveys()}
+        drafts = (DraftContent.from_json(draft.content) for draft in self._store.drafts())
+        taken |= {str(content.survey["slug"]) for content in drafts}
+        return next(name for n in count(2) if (name := f"{slug}-{n}") not in taken)
+
+    def _begin(self, content: DraftContent, team: Mapping[int, Role] | None = None) -> Any:
+        known = self._workspace.gate.researcher()
+        members: dict[int, Role] = {**(team or {}), known.key: "owner"}
+        for draft in self._store.drafts():
+            is_mine = (draft.who, draft.content) == (known.email, content.to_json())
+            if is_mine and time.time() - draft.at < TWICE_SECONDS:
+                return redirect(url_for("drafts.outline", slug=draft.slug))
+        draft = self._store.add_draft(content.to_json(), known.email, int(time.time()), members)
+        self._log.write("began a draft", draft.slug, content.title)
+        return redirect(url_for("drafts.outline", slug=draft.slug))
+
+    def outline(self, slug: str) -> str:
+        """All questions in their order, what is wrong with them, and what they give away."""
+        opened = self._drafts.open(slug)
+        found = examined(opened.content, self._caps)
+        return render_template(
+            "research/drafts/outline.html",
+            survey=opened.draft,
+            content=opened.content,
+            found=found,
+            types=TYPE_NAMES,
+            form=DoForm(formdata=None),
+            titles={
+                page.key: PageForm(
+                    formdata=None,
+                    prefix=f"p{page.key}-",
+                    title=page.title.get(opened.content.own, ""),
+                    revision=str(opened.draft.revision),
+                )
+                for page in opened.content.pages
+            },
+            whole=total_words(found, self._caps),
+        )
+
+    def edit(self, slug: str) -> Any:
+        """One of the buttons."""
+        what, _, key = request.form.get("do", "").partition(" ")
+        if not DoForm().validate_on_submit():
+            return self.outline(slug), 422
+        newest = self._drafts.open(slug).draft.revision
+        if what in ADDING and whole(request.form.get("revision", "")) != newest:
+            # Pressed twice, or on a page that is old: what would be added may be there already.
+            flash("The draft has changed since you opened this page. Look at it, then press again.")
+            return redirect(url_for("drafts.outline", slug=slug))
+        return self._done(slug, what, whole(key))
+
+    def _done(self, slug: str, what: str, key: int) -> Any:
+        known, made = self._workspace.gate.researcher(), [0]
+
+        def change(content: DraftContent) -> DraftContent:
+            if what == "question-add":
+                kind = request.form.get("type", "")
+                kind = kind if kind in TYPE_NAMES else "yes_no"
+                content, made[0] = edits.add_question(content, key, kind)
+                return content
+            if what == "question-copy":
+                content, made[0] = edits.duplicate_question(content, key)
+                return content
+            if what == "page-add":
+                return edits.add_page(content)
+            if what not in EDITS:
+                raise NotFoundError("this button is none of the outline's")
+            return EDITS[what](content, key)
+
+        try:
+            self._drafts.change(slug, known.email, change)
+        except (DesignError, NotFoundError) as error:
+            flash(f"Nothing was changed: {error}.")
+        if made[0]:
+            return redirect(url_for("drafts.question", slug=slug, key=made[0]))
+        anchor = f"{what.partition('-')[0]}-{key}" if what in EDITS else None
+        return redirect(url_for("drafts.outline", slug=slug, _anchor=anchor))
+
+    def page(self, slug: str, key: int) -> Any:
+        """The title of a page."""
+        form = PageForm(prefix=f"p{key}-")
+        if not form.validate_on_submit():
+            return self.outline(slug), 422
+        who, mine = self._workspace.gate.researcher().email, {"title": plain(form.title.data or "")}
+        try:
+            opened_at = whole(form.revision.data or "")
+            saved = self._drafts.save(slug, who, PageSheet(key), mine, opened_at)
+        except NotFoundError as error:
+            flash(f"Nothing was changed: {error}.")
+            return redirect(url_for("drafts.outline", slug=slug))
+        for theirs in saved.merged.clashes.values():
+            other = saved.opened.draft.who
+            flash(f"Not saved: {other} has called this page “{theirs}” meanwhile.")
+        return redirect(url_for("drafts.outline", slug=slug, _anchor=f"page-{key}"))
+
+    def delete(self, slug: str) -> Any:
+        """The draft, its revisions, its try-out and its team."""
+        opened = self._drafts.open(slug)
+        title = opened.content.title
+        if not DoForm().validate_on_submit() or request.form.get("title", "").strip() != title:
+            flash(f"Nothing was deleted: type the title, {title}, to delete the draft.")
+            return redirect(url_for("drafts.outline", slug=slug, _anchor="delete"))
+        remove_draft(self._workspace, opened.draft)
+        self._log.write("deleted a draft", slug, title)
+        flash(f"The draft of {title} is deleted.")
+        return redirect(url_for("research.surveys"))
+
+
+def remove_draft(workspace: Workspace, draft: Draft, became: str = "") -> None:
+    """Delete a draft with its try-out; `became` is the survey it was published as."""
+    remove_trial(workspace.store, draft, utc_today())
+    workspace.store.delete_draft(draft.key, utc_today(), became)

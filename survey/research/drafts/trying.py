@@ -1,0 +1,191 @@
+"""Try a draft: answer it as a respondent does, and let simulated respondents answer it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
+
+from survey.collect.links import respondent_link
+from survey.collect.release import utc_today
+from survey.collect.trial import MOST_SIMULATED, make_trial, remove_trial, simulate, usual_shares
+from survey.errors import ConflictError, DesignError, NotFoundError
+from survey.estimator.counts import LARGEST_N
+from survey.questionnaire.drafts.examined import examined
+from survey.questionnaire.model import Survey
+from survey.questionnaire.published import PublishedQuestion
+from survey.research.drafts.forms import DoForm, SimulateForm
+from survey.research.drafts.planned import planned_of
+from survey.research.drafts.saving import Drafts
+from survey.research.whole import whole
+from survey.research.workspace import Workspace
+from survey.results.plan_charts import chart_svg_of
+from survey.results.question_plan import built_chart, tradeoff_chart
+from survey.store import Draft, PublishedSurvey, Store
+
+SVG = "image/svg+xml"
+
+
+def add_rules(routes: Blueprint, workspace: Workspace) -> None:
+    """The addresses of try-outs."""
+    pages = _Pages(workspace)
+    routes.add_url_rule("/<slug>/try", view_func=pages.trial)
+    routes.add_url_rule("/<slug>/try/make", view_func=pages.make_trial, methods=["POST"])
+    routes.add_url_rule("/<slug>/try/simulate", view_func=pages.simulate, methods=["POST"])
+    routes.add_url_rule("/<slug>/tradeoff.svg", view_func=pages.tradeoff)
+
+
+class _Pages:
+    def __init__(self, workspace: Workspace) -> None:
+        self._store: Store = workspace.store
+        self._log, self._settings = workspace.log, workspace.settings
+        self._drafts = Drafts(workspace.store)
+
+    def trial(self, slug: str) -> str:
+        """What there is to try, and how."""
+        return self._page(slug, SimulateForm(formdata=None))
+
+    def _page(self, slug: str, form: SimulateForm, wrong: str = "") -> str:
+        opened = self._drafts.open(slug)
+        made = next(iter(self._store.versions(slug)), None)
+        if form.n.data is None:
+            form.n.data = min(planned_of(opened.content.plan).n, MOST_SIMULATED)
+        return render_template(
+            "research/drafts/try.html",
+            survey=opened.draft,
+            content=opened.content,
+            found=examined(opened.content, self._settings.caps),
+            made=made,
+            link=respondent_link(made, self._settings.public_url) if made else "",
+            released=self._store.released(made.key) if made else 0,
+            form=form,
+            make=DoForm(formdata=None),
+            shares=_shown_shares(made, request.form),
+            wrong=wrong,
+            most=MOST_SIMULATED,
+        )
+
+    def make_trial(self, slug: str) -> Any:
+        """The draft as it is now becomes the try-out; the one before goes with its reports."""
+        opened = self._drafts.open(slug)
+        found = examined(opened.content, self._settings.caps)
+        if DoForm().validate_on_submit():
+            if found.survey is None:
+                flash("The draft cannot be tried yet: something in it is wrong.")
+            elif request.form.get("do") == "remove":
+                remove_trial(self._store, opened.draft, utc_today())
+                flash("The try-out and its reports are gone.")
+            else:
+                self._make(opened.draft, found.survey)
+        return redirect(url_for("drafts.trial", slug=slug))
+
+    def _make(self, draft: Draft, survey: Survey) -> None:
+        try:
+            make_trial(self._store, survey, draft, utc_today())
+            self._log.write("made a try-out", draft.slug)
+        except (ConflictError, NotFoundError):  # the button was pressed twice
+            flash("Somebody makes it just now.")
+            return
+        flash("The try-out is ready.")
+
+    def simulate(self, slug: str) -> Any:
+        """Simulated respondents answer, and their reports are released."""
+        form = SimulateForm()
+        made = next(iter(self._store.versions(slug)), None)
+        if made is None:
+            flash("Make the try-out first.")
+            return redirect(url_for("drafts.trial", slug=slug))
+        if not form.validate_on_submit():
+            return self._page(slug, form), 422
+        try:
+            shares = _typed_shares(made, request.form)
+            rng = np.random.default_rng()
+            n = simulate(self._store, made, form.n.data, shares, rng)
+        except DesignError as error:
+            return self._page(slug, form, str(error)), 422
+        self._log.write("simulated respondents", slug, f"{n}")
+        flash(f"{n:,} simulated respondents have answered; the dashboard shows what is estimated.")
+        return redirect(url_for("drafts.trial", slug=slug))
+
+    def tradeoff(self, slug: str) -> Response:
+        """Margin against epsilon for a question of so many options, as a picture."""
+        opened, asked = self._drafts.open(slug), request.args
+        if "question" in asked:
+            found = examined(opened.content, self._settings.caps)
+            question = found.questions.get(whole(asked["question"]))
+            if question is None:
+                raise NotFoundError("this question is not ready, or not there")
+            n = _between(asked.get("n", ""), 1, LARGEST_N)
+            drawn = chart_svg_of(built_chart(question, n))
+            return Response(drawn, content_type=SVG)
+        options = _between(asked.get("options", ""), 2, 200)
+        n = _between(asked.get("n", ""), 1, LARGEST_N)
+        try:
+            epsilon = float(asked.get("epsilon", ""))
+        except ValueError:
+            raise DesignError("epsilon must be a number, such as 1.1") from None
+        if not 0 < epsilon < 50:  # also nan
+            raise DesignError("epsilon must be above 0, such as 1.1")
+        drawn = chart_svg_of(tradeoff_chart(options, epsilon, n))
+        return Response(drawn, content_type=SVG)
+
+
+def _between(text: str, low: int, high: int) -> int:
+    number = whole(text, -1)
+    if not low <= number <= high:
+        raise DesignError(f"{text[:20]!r} must be a whole number from {low:,} to {high:,}")
+    return number
+
+
+def field_name(question: PublishedQuestion, place: int) -> str:
+    """The field of one share."""
+    return f"share-{question.id}-{place}"
+
+
+def _labels(question: PublishedQuestion) -> list[str]:
+    options = [option.label for option in question.options]
+    if question.type in ("number", "date"):
+        return ["Where the mean lies between lowest (0) and highest (100)", *options]
+    return options
+
+
+def _shown_shares(
+    made: PublishedSurvey | None, typed: Any
+) -> list[tuple[PublishedQuestion, list[tuple[str, str, str]]]]:
+    """For each question the name, label and per cent of each share, as typed or as usual."""
+    if made is None:
+        return []
+    shown = []
+    for question in made.definition.questions:
+        usual = usual_shares(question)
+        rows = [
+            (name, label, typed.get(name, f"{100 * share:.3g}"))
+            for place, (label, share) in enumerate(zip(_labels(question), usual, strict=True))
+            if (name := field_name(question, place))
+        ]
+        shown.append((question, rows))
+    return shown
+
+
+def _typed_shares(made: PublishedSurvey, typed: Any) -> dict[str, list[float]]:
+    """Shares as fractions; those of single choices are brought to a sum of 1."""
+    found = {}
+    for question, rows in _shown_shares(made, typed):
+        shares = [_share(question, label, text) for _, label, text in rows]
+        if question.type in ("yes_no", "single_choice", "scale"):
+            if not (total := sum(shares)):
+                raise DesignError(f"{question.text}: at least one share must be above 0")
+            shares = [share / total for share in shares]
+        found[question.id] = shares
+    return found
+
+
+def _share(question: PublishedQuestion, label: str, text: str) -> float:
+    try:
+        percent = float(text or 0)
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent <= 100:
+        raise DesignError(f"{question.text}, {label}: “{text[:20]}” is no number from 0 to 100")
+    return percent / 100

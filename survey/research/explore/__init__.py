@@ -1,0 +1,1 @@
+"""Explore: two questions, two groups, known margins, several predictors; every view has a link."""

@@ -1,0 +1,111 @@
+"""A question's answers in two groups: the differences, the test, and the words to write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response, request
+
+from survey.errors import ChannelError, CountsError, NotFoundError
+from survey.research.downloads import CSV, download
+from survey.research.explore.asking import Asked, asked, page, refusing
+from survey.research.workspace import Workspace
+from survey.results.charts import difference_specification, difference_svg, has_numbers
+from survey.results.compared import Compared, DifferenceRow
+from survey.results.compared_words import caveats, mean_points, people_of, to_write
+from survey.results.comparing import compared
+from survey.results.export import to_csv
+from survey.results.figures import KINDS, as_file
+from survey.results.groups import group_named, groups
+from survey.results.wording import amounts, p_value, points
+
+FIELDS = ("question", "a", "b")
+
+
+def blueprints(workspace: Workspace) -> list[Blueprint]:
+    """The routes of differences between groups; a link reproduces its view."""
+    routes = Blueprint(
+        "comparing", __name__, url_prefix="/research/surveys/<slug>/explore/difference"
+    )
+    pages = _Pages(workspace)
+    routes.add_url_rule("", view_func=pages.difference)
+    routes.add_url_rule("/difference.csv", view_func=pages.as_csv)
+    routes.add_url_rule("/figure.<kind>", view_func=pages.figure)
+    return [routes]
+
+
+class _Pages:
+    def __init__(self, workspace: Workspace) -> None:
+        self._store = workspace.store
+
+    def difference(self, slug: str) -> Any:
+        """Choose a question and two groups, and see how far apart they are."""
+        of, chosen = asked(self._store, slug), _chosen()
+        found, refusals = None, {}
+        if all(chosen.values()):
+            try:
+                found = self._compared(of)
+            except (CountsError, ChannelError) as error:
+                refusals = {"b": str(error)}
+        return page(
+            "research/difference.html",
+            of,
+            chosen,
+            refusals,
+            groups=groups(self._store, of.survey),
+            **_shown(found),
+        )
+
+    def as_csv(self, slug: str) -> Response:
+        """The same differences, one row for each answer."""
+        of = asked(self._store, slug)
+        with refusing():
+            found = self._compared(of)
+        return download(to_csv(found.rows, DifferenceRow), CSV, f"{_file(of)}.csv")
+
+    def figure(self, slug: str, kind: str) -> Response:
+        """The chart as a file of its own."""
+        of = asked(self._store, slug)
+        with refusing():
+            found = self._compared(of)
+        if kind not in KINDS or not has_numbers(found.share_rows):
+            raise NotFoundError("there is no such figure, or it is hidden on its page")
+        drawn = difference_specification(_title(found), found.share_rows)
+        return download(as_file(drawn, kind), KINDS[kind], f"{_file(of)}.{kind}")
+
+    def _compared(self, of: Asked) -> Compared:
+        chosen = _chosen()
+        first, second = (group_named(self._store, of.survey, chosen[name]) for name in ("a", "b"))
+        return compared(self._store, of.survey, chosen["question"], (first, second), of.wanted)
+
+
+def _chosen() -> dict[str, str]:
+    return {name: request.args.get(name, "") for name in FIELDS}
+
+
+def _file(of: Asked) -> str:
+    return f"{of.survey.slug}-{of.survey.version}-{_chosen()['question']}-difference"
+
+
+def _title(found: Compared) -> str:
+    first, second = found.groups
+    return (
+        f"{found.question.text} {first.label} minus {second.label}, "
+        f"with {found.wanted.percent} intervals"
+    )
+
+
+def _shown(found: Compared | None) -> dict[str, Any]:
+    if found is None:
+        return {"found": None}
+    return {
+        "found": found,
+        "people": [people_of(group, found.survey) for group in found.groups],
+        "chart": difference_svg(_title(found), found.share_rows),
+        "mean_text": amounts(found.question, "mean").text,
+        "mean_points": lambda value: mean_points(found, value),
+        "points": points,
+        "p_value": p_value,
+        "sentences": to_write(found),
+        "caveats": caveats(found),
+    }

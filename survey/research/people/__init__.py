@@ -1,0 +1,1 @@
+"""Researchers: how they sign in, what proves them, their teams and programs."""

@@ -1,0 +1,148 @@
+"""A survey on paper, and its methods: one page to print, the same as PDF, every formula behind."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from flask import Blueprint, Response, render_template, request, url_for
+
+from survey.errors import NotFoundError
+from survey.research.downloads import download
+from survey.research.paper import to_pdf
+from survey.research.workspace import Workspace
+from survey.results.charts import is_clipped
+from survey.results.codebook import about
+from survey.results.figures import drawn
+from survey.results.methods import (
+    CHAPTERS,
+    REFERENCES,
+    SYMBOLS,
+    anchor_of_interval,
+    example_of,
+    typeset,
+)
+from survey.results.methods.filled_in import (
+    explained,
+    for_a_paper,
+    method_of,
+    questions_methods,
+    references,
+)
+from survey.results.rows import Row
+from survey.results.tables import SurveyResult
+from survey.results.wanted import query_of, wanted_from
+from survey.store import PublishedSurvey, find_survey
+
+STYLESHEET = Path(__file__).resolve().parent.parent / "static" / "report.css"
+PDF = "application/pdf"
+
+
+def blueprints(workspace: Workspace) -> list[Blueprint]:
+    """The routes of reports and methods, and the links that other pages make to them."""
+    routes = Blueprint("reporting", __name__, url_prefix="/research")
+    pages = _Pages(workspace)
+    of_survey = "/surveys/<slug>/<int:version>"
+    routes.add_url_rule("/methods", view_func=pages.methods)
+    routes.add_url_rule(f"{of_survey}/methods", view_func=pages.survey_methods)
+    routes.add_url_rule(f"{of_survey}/report", view_func=pages.report)
+    routes.add_url_rule(f"{of_survey}/report.pdf", view_func=pages.report_pdf)
+    routes.add_url_rule("/assets/<version>/report.css", view_func=pages.stylesheet)
+    routes.app_context_processor(lambda: {"methods_url": methods_url, "method_anchor": anchor})
+    return [routes]
+
+
+def methods_url(survey: PublishedSurvey, to: str, query: dict[str, str] | None = None) -> str:
+    """Where a survey's methods page explains something."""
+    at: dict[str, Any] = {"slug": survey.slug, "version": survey.version, **(query or {})}
+    return url_for("reporting.survey_methods", _anchor=to, **at)
+
+
+def anchor(rows: list[Row]) -> str:
+    """What explains the intervals of rows that stand in one table."""
+    method = method_of(rows)
+    return anchor_of_interval(method) if method else "interval"
+
+
+class _Pages:
+    def __init__(self, workspace: Workspace) -> None:
+        self._store, self._results = workspace.store, workspace.results
+        self._client_hash = workspace.client_hash
+        self._style = STYLESHEET.read_text(encoding="utf-8")
+        self._style_hash = hashlib.sha256(self._style.encode("utf-8")).hexdigest()
+
+    def methods(self) -> str:
+        """All methods, of no survey."""
+        return _methods_page()
+
+    def survey_methods(self, slug: str, version: int) -> str:
+        """The same, with what ran for one survey above."""
+        result = self._result(slug, version)
+        return _methods_page(
+            survey=result.survey,
+            result=result,
+            ran=questions_methods(result),
+            query=query_of(result.wanted),
+        )
+
+    def report(self, slug: str, version: int) -> str:
+        """One page to read and to print."""
+        return self._report(self._result(slug, version), for_screen=True)
+
+    def report_pdf(self, slug: str, version: int) -> Response:
+        """The same on A4."""
+        page = self._report(self._result(slug, version), for_screen=False)
+        return download(to_pdf(page, self._style), PDF, f"{slug}-{version}-report.pdf")
+
+    def _report(self, result: SurveyResult, *, for_screen: bool) -> str:
+        record = [
+            *about(result.survey, result.n),
+            ("Release", f"{result.release}, read {_read(result)}"),
+            ("Intervals", result.wanted.words),
+            ("Page code", self._client_hash),
+        ]
+        return render_template(
+            "research/report.html",
+            for_screen=for_screen,
+            report_css=url_for("reporting.stylesheet", version=self._style_hash),
+            survey=result.survey,
+            definition=result.survey.definition,
+            result=result,
+            query=query_of(result.wanted),
+            closed=result.survey.state == "closed",
+            charts={one.question.id: drawn(one) for one in result.questions},
+            is_clipped=is_clipped,
+            record=record,
+            read=_read(result),
+            sentences=for_a_paper(result),
+            ran=questions_methods(result),
+            explained=explained(result),
+            references=references(result),
+        )
+
+    def stylesheet(self, version: str) -> Response:
+        """The look of a report, on screen and on paper."""
+        if version != self._style_hash:
+            raise NotFoundError("this file belongs to another version of the page")
+        return Response(self._style, content_type="text/css; charset=utf-8")
+
+    def _result(self, slug: str, version: int) -> SurveyResult:
+        return self._results.of(find_survey(self._store, slug, version), wanted_from(request.args))
+
+
+def _methods_page(**of_survey: Any) -> str:
+    return render_template(
+        "research/methods.html",
+        chapters=CHAPTERS,
+        symbols=SYMBOLS,
+        references=REFERENCES,
+        example_of=example_of,
+        typeset=typeset,
+        **of_survey,
+    )
+
+
+def _read(result: SurveyResult) -> str:
+    """When the release was read, which is when its rows were made."""
+    return result.rows[0].generated_at.replace("T", " ").replace("Z", " UTC")

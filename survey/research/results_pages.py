@@ -1,0 +1,118 @@
+"""The results of one version of a survey: the dashboard, its figures and its files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response, redirect, render_template, request, url_for
+
+from survey.collect.links import respondent_link
+from survey.questionnaire.label import labels, odds_in_words
+from survey.research.downloads import CSV, download
+from survey.research.reading import Page, choices, version_choices
+from survey.research.workspace import Workspace
+from survey.results.charts import has_numbers, is_clipped, size
+from survey.results.export import to_csv
+from survey.results.figures import KINDS, picture
+from survey.results.figures import figure as figure_of
+from survey.results.tables import SurveyResult, asks, place_of
+from survey.results.wanted import query_of, wanted_from
+from survey.results.wording import exact
+from survey.results.workbook import XLSX, workbook
+from survey.store import PublishedSurvey, find_survey
+
+
+def add_results(routes: Blueprint, workspace: Workspace) -> None:
+    """Add the addresses of results to those of surveys."""
+    pages = _Pages(workspace)
+    routes.add_url_rule("/surveys/<slug>", view_func=pages.newest)
+    version = "/surveys/<slug>/<int:version>"
+    routes.add_url_rule(version, view_func=pages.dashboard)
+    routes.add_url_rule(f"{version}/estimates.csv", view_func=pages.estimates)
+    routes.add_url_rule(f"{version}/estimates.xlsx", view_func=pages.estimates_xlsx)
+    routes.add_url_rule(f"{version}/questions/<question>", view_func=pages.question)
+    routes.add_url_rule(f"{version}/charts/<question>-<part>-<look>.svg", view_func=pages.chart)
+    figures = f"{version}/figures/<question>-<part>.<kind>"
+    routes.add_url_rule(figures, view_func=pages.figure)
+
+
+class _Pages:
+    def __init__(self, workspace: Workspace) -> None:
+        self._store, self._results = workspace.store, workspace.results
+        self._settings = workspace.settings
+
+    def newest(self, slug: str) -> Any:
+        """The dashboard of the newest version, read as the link says."""
+        version, wanted = find_survey(self._store, slug).version, wanted_from(request.args)
+        said: dict[str, Any] = {**query_of(wanted)}
+        return redirect(url_for("research.dashboard", slug=slug, version=version, **said))
+
+    def dashboard(self, slug: str, version: int) -> str:
+        """All questions of a version."""
+        result = self._of(slug, version)
+        page = Page("research.dashboard", slug, version, {})
+        said = self._said(result, page, self._store.versions(slug))
+        return render_template(
+            "research/dashboard.html",
+            link=respondent_link(result.survey, self._settings.public_url),
+            total_odds=odds_in_words(result.survey.definition.ratio),
+            little_protected=result.survey.definition.epsilon > self._settings.caps.warning,
+            questions=result.questions,
+            **said,
+        )
+
+    def question(self, slug: str, version: int, question: str) -> str:
+        """One question with everything about it."""
+        result = self._of(slug, version)
+        page = Page("research.question", slug, version, {"question": question})
+        asking = [each for each in self._store.versions(slug) if asks(each, question)]
+        return render_template(
+            "research/question.html",
+            question=result.question(question),
+            place=place_of(result.survey, question),
+            **self._said(result, page, asking),
+        )
+
+    def chart(self, slug: str, version: int, question: str, part: str, look: str) -> Response:
+        """One chart as the page shows it."""
+        drawn = picture(self._of(slug, version).question(question), part, look)
+        return Response(drawn, content_type=KINDS["svg"])
+
+    def estimates(self, slug: str, version: int) -> Response:
+        """The rows of the dashboard as CSV."""
+        result = self._of(slug, version)
+        return download(to_csv(result.rows), CSV, f"{slug}-{version}-estimates.csv")
+
+    def estimates_xlsx(self, slug: str, version: int) -> Response:
+        """The same with codebook and methods, for a spreadsheet."""
+        result = self._of(slug, version)
+        return download(workbook(result), XLSX, f"{slug}-{version}-estimates.xlsx")
+
+    def figure(self, slug: str, version: int, question: str, part: str, kind: str) -> Response:
+        """One chart of the dashboard as a file."""
+        drawn = figure_of(self._of(slug, version).question(question), part, kind)
+        return download(drawn, KINDS[kind], f"{slug}-{version}-{question}-{part}.{kind}")
+
+    def _of(self, slug: str, version: int) -> SurveyResult:
+        return self._results.of(find_survey(self._store, slug, version), wanted_from(request.args))
+
+    def _said(
+        self, result: SurveyResult, page: Page, versions: list[PublishedSurvey]
+    ) -> dict[str, Any]:
+        """What is said above and around the figures of every page of results."""
+        definition = result.survey.definition
+        return {
+            "result": result,
+            "survey": result.survey,
+            "definition": definition,
+            "release_minimum": self._settings.release_minimum,
+            "query": query_of(result.wanted),
+            "choices": choices(page, result.wanted),
+            "versions": version_choices(page, result.wanted, versions),
+            "closed": result.survey.state == "closed",
+            "labels": labels(definition),
+            "chart_size": size,
+            "is_clipped": is_clipped,
+            "has_numbers": has_numbers,
+            "exact": exact,
+        }

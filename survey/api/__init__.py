@@ -1,0 +1,19 @@
+"""Programs' side: what was released, read with a token; the same rows as pages and files."""
+
+from __future__ import annotations
+
+from flask import Flask
+
+from survey.api.access import Gate, guard
+from survey.api.views import blueprint
+from survey.results.tables import Results
+from survey.settings import Settings
+from survey.store import Store
+
+__all__ = ["init_app"]
+
+
+def init_app(app: Flask, store: Store, results: Results, settings: Settings) -> None:
+    """Add the addresses for programs to the application."""
+    app.register_blueprint(blueprint(store, results, Gate(store), settings.public_url))
+    guard(app)

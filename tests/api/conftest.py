@@ -1,0 +1,114 @@
+"""Programs with tokens; every answer they get is held against the OpenAPI document."""
+
+from __future__ import annotations
+
+import json
+import secrets
+
+import pytest
+from flask.testing import FlaskClient
+from jsonschema import Draft202012Validator
+from werkzeug.exceptions import NotFound
+
+from survey.api.operations import OPERATIONS, PREFIX
+from survey.security import hash_of
+from survey.store import SCOPES, ApiToken
+from tests.browser.research import add_released
+from tests.conftest import hashed_password
+
+LATEST = "/surveys/small/versions/1"
+CROSSED = f"{LATEST}/crosstab?first=fell_asleep&second=pressure"
+
+
+class Program:
+    """Something that asks with a token, or without any."""
+
+    def __init__(self, client: FlaskClient, token: str = "") -> None:
+        self.client, self.token = client, token
+        self.document = json.loads(client.get(f"{PREFIX}/openapi.json").data)
+
+    def get(self, path: str, *, accept: str = "", tag: str = "", method: str = "GET", **headers):
+        """Ask for a path below the API's, and hold the answer against its description."""
+        said = {"Authorization": f"Bearer {self.token}", "Accept": accept, "If-None-Match": tag}
+        given = {name: value for name, value in said.items() if value and value != "Bearer "}
+        answer = self.client.open(PREFIX + path, method=method, headers={**given, **headers})
+        if method == "GET":
+            self.check(answer)
+        return answer
+
+    def check(self, answer) -> None:
+        """Whether an answer's status, type and body are ones that the document names."""
+        addresses = self.client.application.url_map.bind("localhost")
+        try:
+            endpoint, _ = addresses.match(answer.request.path)
+        except NotFound:
+            assert (answer.status_code, answer.mimetype) == (404, "application/problem+json")
+            return
+        described = self.described(endpoint)[str(answer.status_code)]
+        if answer.status_code == 304:
+            assert answer.data == b""
+            return
+        schema = described["content"][answer.mimetype]["schema"]
+        body = answer.text if answer.mimetype == "text/csv" else answer.get_json(silent=True)
+        if schema:
+            self.validator(schema).validate(body)
+
+    def described(self, endpoint: str):
+        name = endpoint.partition(".")[2]
+        (found,) = (
+            each["get"]["responses"]
+            for each in self.document["paths"].values()
+            if each["get"]["operationId"] == name
+        )
+        return found
+
+    def validator(self, schema) -> Draft202012Validator:
+        return Draft202012Validator({**schema, "components": self.document["components"]})
+
+
+def make_token(store, researcher: int, scopes: str = " ".join(SCOPES)) -> str:
+    token = secrets.token_urlsafe(32)
+    store.add_api_token(ApiToken(hash_of(token), researcher, f"R {token[:5]}", scopes, 10))
+    return token
+
+
+@pytest.fixture
+def filled(store, small):
+    """The small survey with released reports."""
+    add_released(store, small, 3000)
+    return small
+
+
+@pytest.fixture
+def admin(store):
+    return store.add_researcher("admin@example.org", hashed_password(1)).key
+
+
+@pytest.fixture
+def reader(store, small, admin):
+    key = store.add_researcher("reader@example.org", hashed_password(1)).key
+    store.set_role("small", key, "editor")
+    return key
+
+
+@pytest.fixture
+def program(client, store, reader) -> Program:
+    """A program that may read all that an editor of the small survey may."""
+    return Program(client, make_token(store, reader))
+
+
+PATHS = {
+    "description": "/openapi.json",
+    "surveys": "/surveys",
+    "survey": "/surveys/small",
+    "version": LATEST,
+    "definition": f"{LATEST}/definition",
+    "estimates": f"{LATEST}/estimates",
+    "crosstab": CROSSED,
+    "estimates_xlsx": f"{LATEST}/exports/estimates.xlsx",
+    "crosstab_xlsx": f"{LATEST}/exports/crosstab.xlsx?first=fell_asleep&second=pressure",
+    "reports_zip": f"{LATEST}/exports/reports.zip",
+}
+"""An address of each operation that answers with 200 once reports are released."""
+
+assert set(PATHS) == set(OPERATIONS)

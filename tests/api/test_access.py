@@ -1,0 +1,142 @@
+"""Which program may read what: tokens, scopes, the teams of their researchers; nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from survey.api.access import guard
+from survey.api.operations import OPERATIONS
+from survey.collect.publication import publish
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from survey.store import SCOPES
+from tests.api.conftest import LATEST, PATHS, Program, make_token
+from tests.conftest import EMAIL, PASSWORD, SMALL, TODAY
+from tests.web.researchers import send, sign_in
+
+pytestmark = pytest.mark.security
+
+NOTHING_KNOWN = ["", "Bearer", "Bearer nonsense", "Basic {}", "Digest {}", "{}", "Bearer é", "\x7f"]
+
+
+def test_without_a_token_that_is_good_every_refusal_is_the_same(program, small):
+    wanted = [PATHS[name] for name, operation in OPERATIONS.items() if operation.scope]
+    seen = set()
+    for sent in NOTHING_KNOWN:
+        for path in wanted:
+            said = {"Authorization": sent.format(program.token)}
+            answer = program.client.get(f"/api/v1{path}", headers=said)
+            program.check(answer)
+            assert answer.status_code == 401
+            seen.add((answer.data, answer.headers["WWW-Authenticate"]))
+    assert len(seen) == 1
+    assert next(iter(seen))[1] == 'Bearer realm="survey"'
+
+
+def test_each_address_wants_its_scope_and_says_which(client, store, reader, filled):
+    for held in SCOPES:
+        program = Program(client, make_token(store, reader, held))
+        for name, operation in OPERATIONS.items():
+            answer = program.get(PATHS[name])
+            if operation.scope in (None, held):
+                assert answer.status_code == 200
+            else:
+                assert answer.status_code == 403
+                assert f"the scope {operation.scope}" in answer.get_json()["detail"]
+
+
+def test_somebody_else_s_survey_is_none_and_an_admin_s_program_reads_all(
+    client, store, admin, reader, filled
+):
+    publish(store, load(SMALL.replace('"small"', '"theirs"').encode(), "s.toml", Caps()), TODAY)
+    stranger = store.add_researcher("stranger@example.org", "hash").key
+    of_admin, of_stranger, of_reader = (
+        Program(client, make_token(store, key)) for key in (admin, stranger, reader)
+    )
+    for name, path in PATHS.items():
+        within = "/surveys/small" in path
+        assert of_admin.get(path).status_code == 200
+        assert of_stranger.get(path).status_code == (404 if within else 200), name
+    there, absent = (of_reader.get(f"/surveys/{slug}").get_json() for slug in ("theirs", "absent"))
+    assert there["detail"].replace("theirs", "absent") == absent["detail"]
+    assert of_stranger.get("/surveys").get_json()["total"] == 0
+    assert of_admin.get("/surveys").get_json()["total"] == 2
+
+
+def test_an_ended_token_opens_nothing(program, store, reader, small):
+    (token,) = store.api_tokens(reader)
+    assert program.get(LATEST).status_code == 200
+    store.end_api_token(reader, token.token_hash)
+    assert program.get(LATEST).status_code == 401
+
+
+def test_a_session_s_cookie_is_worth_nothing_here_and_none_is_ever_set(
+    client, store, researcher, filled
+):
+    assert sign_in(client).status_code == 302
+    assert client.get("/research/").status_code == 200
+    nobody = Program(client)
+    for name, operation in OPERATIONS.items():
+        answer = nobody.get(PATHS[name])
+        assert answer.status_code == (401 if operation.scope else 200)
+        assert "Set-Cookie" not in answer.headers
+    token = make_token(store, store.researcher(EMAIL).key)
+    for path in PATHS.values():
+        answer = Program(client, token).get(path)
+        assert answer.status_code == 200
+        assert "Set-Cookie" not in answer.headers
+
+
+def test_a_token_opens_no_researcher_s_page(program, filled):
+    said = {"Authorization": f"Bearer {program.token}"}
+    page = program.client.get("/research/surveys/small/1", headers=said)
+    assert page.status_code == 302
+
+
+def test_a_new_password_ends_every_token(client, store, researcher, small):
+    key = store.researcher(EMAIL).key
+    program = Program(client, make_token(store, key))
+    sign_in(client)
+    assert program.get("/surveys").status_code == 200
+    done = send(
+        client,
+        "/research/account/password",
+        current=PASSWORD,
+        new="another long password",
+        again="another long password",
+    )
+    assert done.status_code == 302
+    assert program.get("/surveys").status_code == 401
+
+
+def test_a_token_is_never_logged(program, store, small, caplog, monkeypatch):
+    def broken(_):
+        raise RuntimeError("inner detail")
+
+    with caplog.at_level("DEBUG"):
+        assert program.get("/surveys").status_code == 200
+        monkeypatch.setattr(store, "versions", broken)
+        answer = program.client.get(
+            f"/api/v1{LATEST}", headers={"Authorization": f"Bearer {program.token}"}
+        )
+    assert (answer.status_code, answer.mimetype) == (500, "application/problem+json")
+    assert "inner detail" not in answer.text
+    assert "inner detail" in caplog.text
+    assert program.token not in caplog.text
+
+
+def test_an_address_of_which_the_table_says_nothing_stops_the_start(app):
+    app.add_url_rule("/api/v1/more", endpoint="more", view_func=lambda: "")
+    with pytest.raises(RuntimeError, match="/api/v1/more"):
+        guard(app)
+
+
+def test_answers_to_programs_carry_the_headers_of_all_answers(program, client, filled):
+    of_pages = dict(client.get("/healthz").headers)
+    for name in PATHS:
+        answer = program.get(PATHS[name])
+        for header, value in of_pages.items():
+            if header not in ("Content-Type", "Content-Length", "Cache-Control"):
+                assert answer.headers[header] == value
+        assert answer.headers["Cache-Control"] == "private, no-cache"
+        assert answer.headers["Vary"] == "Accept, Authorization"

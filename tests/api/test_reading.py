@@ -1,0 +1,350 @@
+"""What programs read: the rows of the dashboard, in the kind they ask for, and not twice."""
+
+from __future__ import annotations
+
+import csv
+import io
+from zipfile import ZipFile
+
+import pytest
+from openpyxl import load_workbook
+
+from survey.app import create_app
+from survey.collect.publication import close, publish
+from survey.errors import StoreBusyError
+from survey.questionnaire.definition import freeze
+from survey.questionnaire.native import load
+from survey.results import tables
+from survey.results.crossed import CrossedRow
+from survey.results.export import columns
+from survey.settings import Caps
+from tests.api.conftest import CROSSED, LATEST, PATHS, Program, make_token
+from tests.browser.research import add_released
+from tests.browser.surveys import EVERY_TYPE
+from tests.conftest import EMAIL, SMALL, TODAY
+from tests.web.researchers import sign_in
+
+
+def written(toml: str, slug: str = "small"):
+    named = toml.replace('slug = "small"', f'slug = "{slug}"')
+    return load(named.encode(), "s.toml", Caps())
+
+
+def rows_of(answer) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(answer.text)))
+
+
+def test_every_address_answers_as_it_is_described(program, filled):
+    for path in PATHS.values():
+        assert program.get(path).status_code == 200
+
+
+def test_surveys_are_listed_by_their_newest_version_with_all_that_is_known_of_it(
+    program, store, filled
+):
+    publish(store, written(SMALL.replace("Two questions.", "Anew.")), TODAY)
+    listed = program.get("/surveys").get_json()
+    assert listed["total"] == 1
+    (found,) = listed["surveys"]
+    versions = program.get("/surveys/small").get_json()["versions"]
+    assert [each["version"] for each in versions] == [2, 1]
+    assert versions[0] == found == program.get("/surveys/small/versions/2").get_json()
+    assert (versions[0]["state"], versions[0]["released"], versions[0]["release"]) == ("open", 0, 0)
+    old = versions[1]
+    assert (old["state"], old["released"], old["release"]) == ("superseded", 3000, 1)
+    assert (old["sha256"], old["title"]) == (filled.sha256, "A small survey")
+    assert old["epsilon"] == filled.definition.epsilon
+
+
+def test_archived_surveys_are_marked_and_try_outs_do_not_exist(program, store, small, admin):
+    store.set_archived("small", archived=True)
+    assert program.get(LATEST).get_json()["archived"]
+    definition = freeze(written(SMALL).model_copy(update={"slug": "trial-1"}), 1)
+    store.publish(definition, TODAY)
+    of_admin = Program(program.client, make_token(store, admin))
+    assert [one["slug"] for one in of_admin.get("/surveys").get_json()["surveys"]] == ["small"]
+    assert of_admin.get("/surveys/trial-1").status_code == 404
+    assert of_admin.get("/surveys/trial-1/versions/1/estimates").status_code == 404
+
+
+def test_the_definition_is_the_published_one_byte_for_byte(program, small):
+    answer = program.get(f"{LATEST}/definition")
+    assert answer.data == small.canonical
+    assert answer.headers["ETag"] == f'"{small.sha256}"'
+
+
+def test_the_rows_are_those_of_the_dashboard_s_csv(program, client, store, filled):
+    store.add_researcher(EMAIL, store.researcher("admin@example.org").password_hash)
+    store.set_role("small", store.researcher(EMAIL).key, "viewer")
+    for query in ("", "?level=0.9&simultaneous=1", "?target=respondents", "?interval=wilson"):
+        as_csv = program.get(f"{LATEST}/estimates{query}", accept="text/csv")
+        sign_in(client)
+        page = client.get(f"/research/surveys/small/1/estimates.csv{query}")
+        assert as_csv.data == page.data
+        assert as_csv.content_type == page.content_type == "text/csv; charset=utf-8"
+        as_json = program.get(f"{LATEST}/estimates{query}").get_json()
+        assert tuple(as_json["rows"][0]) == columns()
+        for row, line in zip(as_json["rows"], rows_of(as_csv), strict=True):
+            assert line == {
+                name: "" if value is None else str(value) for name, value in row.items()
+            }
+
+
+def test_json_says_what_was_read_and_how(program, filled):
+    said = program.get(f"{LATEST}/estimates?level=0.9").get_json()
+    assert (said["sha256"], said["release"], said["released"]) == (filled.sha256, 1, 3000)
+    assert said["wanted"]["level"] == 0.9
+
+
+def test_cross_tabs_are_those_of_the_page_and_hidden_whole(program, client, store, filled, reader):
+    as_csv = program.get(CROSSED, accept="text/csv")
+    assert tuple(rows_of(as_csv)[0]) == columns(CrossedRow)
+    said = program.get(CROSSED).get_json()
+    assert (len(said["rows"]), said["n"], said["test"]["df"]) == (9, 3000, 4)
+    sign_in(client, "reader@example.org")
+    page = client.get(
+        "/research/surveys/small/explore/crosstab.csv?first=fell_asleep&second=pressure"
+    )
+    assert page.data == as_csv.data
+
+
+def test_too_few_reports_are_silent_about_every_share_and_cell(program, store, small):
+    add_released(store, small, 40)
+    rows = program.get(f"{LATEST}/estimates").get_json()["rows"]
+    assert {(row["flag"], row["estimate"], row["report_count"]) for row in rows} == {
+        ("suppressed", None, None)
+    }
+    table = program.get(CROSSED).get_json()
+    assert (table["shown"], table["test"]) == ("hide", None)
+    assert {row["estimate"] for row in table["rows"]} == {None}
+    # Asking for another level shows no more.
+    narrow = program.get(f"{LATEST}/estimates?level=0.5").get_json()["rows"]
+    assert {row["estimate"] for row in narrow} == {None}
+
+
+def test_every_type_of_question_answers_as_it_is_described(program, store, admin):
+    survey = publish(store, written(EVERY_TYPE, "types"), TODAY)
+    of_admin = Program(program.client, make_token(store, admin))
+    for n in (60, 900):
+        add_released(store, survey, n)
+        answer = of_admin.get(f"/surveys/{survey.slug}/versions/1/estimates")
+        assert answer.status_code == 200
+        assert b"NaN" not in answer.data
+
+
+def test_the_workbook_holds_the_same_rows(program, filled):
+    answer = program.get(f"{LATEST}/exports/estimates.xlsx")
+    sheet = load_workbook(io.BytesIO(answer.data))["estimates"]
+    assert tuple(cell.value for cell in sheet[1]) == columns()
+    assert sheet.max_row - 1 == len(program.get(f"{LATEST}/estimates").get_json()["rows"])
+
+
+# -- what a reader has already
+
+
+@pytest.mark.parametrize("sent", ["{}", '"other", {}', "*"])
+def test_nothing_is_sent_twice_until_something_changed(program, filled, sent):
+    for path in PATHS.values():
+        tag = program.get(path, tag='"other"').headers["ETag"]
+        again = program.get(path, tag=sent.format(tag))
+        assert (again.status_code, again.headers["ETag"]) == (304, tag)
+        assert again.headers["Vary"] == "Accept, Authorization"
+        assert again.headers["Cache-Control"] == "private, no-cache"
+
+
+def test_what_was_not_changed_is_not_computed_again(program, store, app, filled, monkeypatch):
+    tags = {path: program.get(path).headers["ETag"] for path in (f"{LATEST}/estimates", CROSSED)}
+
+    def computed(*_):
+        raise AssertionError("computed")
+
+    for name in ("tally", "tallies", "blocks", "block_columns"):
+        monkeypatch.setattr(store, name, computed)
+    monkeypatch.setattr(tables, "survey_result", computed)
+    for path, tag in tags.items():
+        assert program.get(path, tag=tag).status_code == 304
+
+
+def test_a_release_a_way_of_reading_and_a_kind_have_tags_of_their_own(program, store, filled):
+    def tags() -> list[str]:
+        asked = [
+            (f"{LATEST}/estimates", ""),
+            (f"{LATEST}/estimates", "text/csv"),
+            (f"{LATEST}/estimates?level=0.9", ""),
+            (f"{LATEST}/estimates?simultaneous=1", ""),
+            (f"{LATEST}/estimates?interval=wilson", ""),
+            (f"{LATEST}/estimates?target=respondents", ""),
+            (CROSSED, ""),
+            (CROSSED, "text/csv"),
+            (f"{CROSSED}&level=0.9", ""),
+            (f"{LATEST}/crosstab?first=pressure&second=fell_asleep", ""),
+            (f"{LATEST}/exports/estimates.xlsx", ""),
+        ]
+        return [program.get(path, accept=accept).headers["ETag"] for path, accept in asked]
+
+    before = tags()
+    assert len(set(before)) == len(before)
+    assert tags() == before
+    add_released(store, filled, 50)
+    assert not set(tags()) & set(before)
+
+
+def test_two_processes_tag_the_same_release_the_same(program, store, settings, filled):
+    other = Program(create_app(settings, store).test_client(), program.token)
+    for path in PATHS.values():
+        assert program.get(path).headers["ETag"] == other.get(path).headers["ETag"]
+
+
+def test_a_default_that_is_said_is_the_default(program, filled):
+    usual = program.get(f"{LATEST}/estimates").headers["ETag"]
+    said = "level=0.95&simultaneous=0&target=population&interval=feldman-cousins"
+    assert program.get(f"{LATEST}/estimates?{said}").headers["ETag"] == usual
+
+
+def test_a_closed_survey_is_read_on(program, store, filled):
+    tag = program.get(f"{LATEST}/exports/estimates.xlsx").headers["ETag"]
+    close(store, "small", TODAY)
+    assert program.get(LATEST).get_json()["state"] == "closed"
+    # The workbook names the state.
+    assert program.get(f"{LATEST}/exports/estimates.xlsx", tag=tag).status_code == 200
+
+
+# -- kinds and queries
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("", "application/json"),
+        ("*/*", "application/json"),
+        ("application/json", "application/json"),
+        ("application/json; charset=utf-8", "application/json"),
+        ("application/*", "application/json"),
+        ("text/csv", "text/csv"),
+        ("text/*;q=0.5", "text/csv"),
+        ("text/csv;q=0.9, application/json;q=0.1", "text/csv"),
+        ("text/html, text/csv;q=0.2", "text/csv"),
+        ("text/html", None),
+        ("nonsense", None),
+    ],
+)
+def test_the_kind_is_the_one_that_is_liked_best(program, small, accept, kind):
+    answer = program.get(f"{LATEST}/estimates", accept=accept)
+    if kind:
+        assert (answer.status_code, answer.mimetype) == (200, kind)
+    else:
+        assert answer.status_code == 406
+        assert "application/json or text/csv" in answer.get_json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/estimates?level=2", "must be from 0.5 to 0.999"),
+        ("/estimates?level=nan", "must be a number, for example 0.95"),
+        ("/estimates?level=", "must be a number"),
+        ("/estimates?interval=wald", "must be one of feldman-cousins"),
+        ("/estimates?simultaneous=yes", "must be 1 or 0"),
+        ("/estimates?target=all", "must be one of population, respondents"),
+        ("/estimates?target=respondents&interval=wilson", "leave it out"),
+        ("/estimates?leval=0.9", "can be asked is level, interval, simultaneous, target"),
+        ("/estimates?level=0.9&level=0.5", "level stands in the query more than once"),
+        ("/estimates?access_token=t", "'access_token' means nothing here"),
+        ("/exports/estimates.xlsx?level=0", "must be from 0.5"),
+        ("?level=0.9", "nothing can be asked"),
+        ("/crosstab", "first is missing"),
+        ("/crosstab?first=pressure", "second is missing"),
+        ("/crosstab?first=pressure&second=no", "there are fell_asleep, pressure"),
+        ("/crosstab?first=pressure&second=pressure", "of two questions"),
+        ("/crosstab?first=pressure&second=fell_asleep&level=1", "must be from 0.5"),
+        ("/crosstab?first=pressure&second=fell_asleep&target=population", "means nothing here"),
+    ],
+)
+def test_a_query_that_is_wrong_is_refused_with_what_is_right(program, small, path, words):
+    answer = program.get(LATEST + path)
+    assert answer.status_code == 422
+    assert words in answer.get_json()["detail"]
+
+
+def test_a_table_without_reports_says_that_there_are_none(program, small):
+    answer = program.get(CROSSED)
+    assert answer.status_code == 422
+    assert "no released report" in answer.get_json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/surveys/none", "/surveys/small/versions/2", "/surveys/small/versions/0", "/surveys/%00"],
+)
+def test_what_is_not_there_is_not_found(program, store, admin, small, path):
+    for one in (program, Program(program.client, make_token(store, admin))):
+        for below in ("", "/estimates") if "versions" in path else ("",):
+            answer = one.get(path + below)
+            assert (answer.status_code, answer.mimetype) == (404, "application/problem+json")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
+def test_nothing_is_ever_written(program, small, method):
+    for path in PATHS.values():
+        answer = program.get(path, method=method)
+        assert answer.status_code == 405
+        assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD"}
+        assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+def test_a_head_says_what_a_get_would(program, filled):
+    path = f"{LATEST}/estimates"
+    head, got = program.get(path, method="HEAD"), program.get(path)
+    assert (head.status_code, head.data) == (200, b"")
+    assert head.headers["ETag"] == got.headers["ETag"]
+
+
+def test_a_browser_that_opens_an_address_gets_problems_too(client, small):
+    answer = client.get("/api/v1/nothing", headers={"Accept": "text/html"})
+    assert (answer.status_code, answer.mimetype) == (404, "application/problem+json")
+
+
+def test_a_busy_store_says_when_to_come_again(program, store, small, monkeypatch):
+    def busy(*_):
+        raise StoreBusyError("busy")
+
+    monkeypatch.setattr(store, "versions", busy)
+    answer = program.get(LATEST)
+    assert answer.status_code == 503
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_lists_are_bounded_and_say_how_many_there_are(program, store, admin, small, monkeypatch):
+    monkeypatch.setattr("survey.api.views.MOST_LISTED", 1)
+    publish(store, written(SMALL, "another"), TODAY)
+    listed = Program(program.client, make_token(store, admin)).get("/surveys").get_json()
+    assert listed["total"] == 2
+    assert [one["slug"] for one in listed["surveys"]] == ["another"]
+
+
+def test_whoever_leaves_a_team_reads_nothing_of_it_any_more(program, store, filled, reader):
+    tag = program.get(f"{LATEST}/estimates").headers["ETag"]
+    store.set_role("small", reader, None)
+    assert program.get("/surveys").get_json() == {"total": 0, "surveys": []}
+    for path in ("", "/definition", "/estimates", "/exports/estimates.xlsx"):
+        assert program.get(LATEST + path, tag=tag).status_code == 404
+
+
+def test_only_editors_take_the_reports_and_each_time_is_in_the_log(program, store, filled, reader):
+    path = f"{LATEST}/exports/reports.zip"
+    with ZipFile(io.BytesIO(program.get(path).data)) as packed:
+        assert set(packed.namelist()) >= {"README.txt", "channels.json", "reports.csv"}
+        assert len(packed.read("reports.csv").splitlines()) == 1 + 3000
+    (action,) = store.actions("small", 5)
+    assert (action.who, action.what) == ("reader@example.org", "downloaded reports")
+    store.set_role("small", reader, "viewer")
+    refused = program.get(path)
+    assert refused.status_code == 403
+    assert "role editor" in refused.get_json()["detail"]
+    assert program.get(f"{LATEST}/estimates").status_code == 200
+
+
+def test_a_cross_tab_comes_as_a_workbook_too(program, filled):
+    path = f"{LATEST}/exports/crosstab.xlsx?first=fell_asleep&second=pressure"
+    book = load_workbook(io.BytesIO(program.get(path).data))
+    assert len(book.sheetnames) == 3

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from flask import Flask, Response, request
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from survey import problems, research, respond
+from survey import api, problems, research, respond
 from survey.results.tables import Results
 from survey.security import headers
 from survey.settings import Settings
@@ -29,6 +29,9 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
         # Our own Referrer-Policy withholds what this check asks for; token and SameSite remain.
         WTF_CSRF_SSL_STRICT=False,
         MAX_CONTENT_LENGTH=research.MAX_UPLOAD_BYTES,
+        # Sixty questions with their options in one language are more fields than is usual.
+        MAX_FORM_MEMORY_SIZE=research.MAX_UPLOAD_BYTES,
+        MAX_FORM_PARTS=research.MAX_UPLOAD_BYTES // 100,
     )
     if settings.trusted_proxies:
         n = settings.trusted_proxies
@@ -36,7 +39,9 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
     store = store or open_store(settings.database)
     client = respond.Client.find()
     respond.init_app(app, store, settings, client)
-    research.init_app(app, store, Results(store), settings, client.sha256)
+    results = Results(store)
+    research.init_app(app, store, results, settings, client.sha256)
+    api.init_app(app, store, results, settings)
     app.add_url_rule(
         "/healthz", view_func=lambda: Response("ok\n", mimetype="text/plain"), endpoint="healthz"
     )
@@ -47,6 +52,7 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
         immutable = response.status_code == HTTPStatus.OK and request.endpoint in (
             "respond.client_file",
             "research.asset",
+            "reporting.stylesheet",
         )
         response.headers.update(
             headers(request.path, https=settings.secure_cookies, immutable=immutable)

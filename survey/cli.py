@@ -28,7 +28,7 @@ from survey.plan import plan
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.native import load_file
-from survey.research.passwords import Passwords
+from survey.research.people.passwords import Passwords
 from survey.respond.client import Client
 from survey.settings import Settings
 from survey.store import Schedule, find_survey
@@ -173,7 +173,7 @@ def add_researcher(email: str, password: str, admin: bool) -> None:
 @asking_password
 @refusing
 def reset_researcher(email: str, password: str) -> None:
-    """Give EMAIL a new password, without a second step, and end all their sessions."""
+    """Give EMAIL a new password, without a second step; their sessions and tokens end."""
     store = configured_store()
     store.set_password(email, Passwords(_settings().password_cost).hash(password))
     if found := store.researcher(email):

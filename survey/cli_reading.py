@@ -17,9 +17,10 @@ from survey.results.crossed import CrossedQuestions, CrossedRow, crossed, crosse
 from survey.results.crossed import to_lines as crossed_lines
 from survey.results.crossed_counts import Integers
 from survey.results.export import to_csv, to_json, to_lines
+from survey.results.microdata import write_microdata
 from survey.results.tables import Results, SurveyResult, survey_result
 from survey.results.wanted import OFFERED, Wanted
-from survey.store import find_survey
+from survey.store import PublishedSurvey, Store, find_survey
 
 FILE = click.Path(path_type=Path)
 DEFAULT_ENGINE = next(iter(ENGINES))
@@ -110,15 +111,19 @@ def _print_crossed(found: CrossedQuestions, form: str | None) -> None:
 @reading_options
 @click.option("--output", type=FILE, help="A file instead of the standard output.")
 @click.option("--parquet", type=FILE, help="Write the reports themselves into this directory.")
+@click.option("--microdata", type=FILE, help="Write them as a ZIP of CSV, channels and codebook.")
 @refusing
 def export(
-    slug: str, version: int | None, output: Path | None, parquet: Path | None, **asked: Any
+    slug: str,
+    version: int | None,
+    output: Path | None,
+    parquet: Path | None,
+    microdata: Path | None,
+    **asked: Any,
 ) -> None:
-    """Write the estimates of SLUG as CSV, or its released reports as Parquet."""
-    if parquet is not None:
-        if output is not None or Wanted(**asked) != Wanted():
-            raise click.UsageError("--parquet writes reports: only --version goes with it")
-        _export_reports(slug, version, parquet)
+    """Write the estimates of SLUG as CSV, or its released reports."""
+    if parquet is not None or microdata is not None:
+        _export_reports(slug, version, parquet, microdata, output, Wanted(**asked))
         return
     text = to_csv(_result(slug, version, Wanted(**asked)).rows)
     if output is None:
@@ -139,9 +144,31 @@ def _counted(directory: Path, engine: str, wanted: Wanted) -> SurveyResult:
         return survey_result(reports.survey, reports.tally(), datetime.now(UTC), wanted)
 
 
-def _export_reports(slug: str, version: int | None, directory: Path) -> None:
+def _export_reports(
+    slug: str,
+    version: int | None,
+    directory: Path | None,
+    file: Path | None,
+    output: Path | None,
+    wanted: Wanted,
+) -> None:
+    """Write the reports themselves, in one of the two ways there are."""
+    if output is not None or wanted != Wanted() or (directory and file):
+        name = "--parquet" if directory else "--microdata"
+        raise click.UsageError(f"{name} writes reports: only --version goes with it")
     store = configured_store()
     survey = find_survey(store, slug, version)
+    if file is not None:
+        # Reports one by one, if randomized: for its owner, until the owner says otherwise.
+        file.touch(mode=0o600)
+        with file.open("wb") as packed:
+            n = write_microdata(packed, store, survey)
+        click.echo(f"{file} holds {n:,} released reports")
+    if directory is not None:
+        _export_parquet(store, survey, directory)
+
+
+def _export_parquet(store: Store, survey: PublishedSurvey, directory: Path) -> None:
     with click.progressbar(
         length=store.released(survey.key),
         label="writing",

@@ -1,7 +1,8 @@
-"""What every answer of the server carries: headers as data, and the check of a report's origin."""
+"""Headers of every answer as data, the check of a report's origin, and what is kept of a token."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 from survey.errors import CrossSiteError
@@ -16,8 +17,15 @@ COMMON: Mapping[str, str] = {
 }
 
 NO_STORE = "no-store"
+REVALIDATED = "private, no-cache"
+"""Of what a program reads: it may keep it, and asks each time whether it is still right."""
+
 IMMUTABLE = "public, max-age=31536000, immutable"
 STRICT_TRANSPORT = "max-age=63072000; includeSubDomains"
+
+
+API = "/api/"
+"""How the addresses begin that programs read from."""
 
 
 def content_security_policy(form_action: str) -> str:
@@ -45,6 +53,8 @@ def headers(path: str, *, https: bool, immutable: bool) -> dict[str, str]:
         "Content-Security-Policy": content_security_policy(form_action),
         "Cache-Control": IMMUTABLE if immutable else NO_STORE,
     }
+    if path.startswith(API):
+        chosen |= {"Cache-Control": REVALIDATED, "Vary": "Accept, Authorization"}
     if https:
         chosen["Strict-Transport-Security"] = STRICT_TRANSPORT
     return chosen
@@ -62,3 +72,13 @@ def check_same_origin(site: str | None, origin: str | None, host: str, public_ur
     elsewhere = origin is not None and origin not in own
     if site not in (None, "same-origin", "none") or elsewhere:
         raise CrossSiteError("a report is taken from this site's own page only")
+
+
+def hash_of(token: str) -> bytes:
+    """What the server keeps of a token: nobody comes in with what is read from the database.
+
+    Our tokens have 256 random bits: who tries 10^9 a second for the age of the universe has tried
+    one in 10^50. So there is no salt, no slow hash and no limit on tries; and as rows are
+    looked up by the hash, how long that takes tells nothing of a token.
+    """
+    return hashlib.sha256(token.encode("utf-8")).digest()

@@ -29,7 +29,7 @@ from playwright.sync_api import Browser, sync_playwright
 from survey.app import create_app
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
-from survey.research.passwords import Passwords
+from survey.research.people.passwords import Passwords
 from survey.settings import Caps, Settings
 from survey.store import PublishedSurvey, Store, open_store
 from tests.store.databases import PostgresqlServer
@@ -255,6 +255,15 @@ def node_path() -> str:
 def node() -> str:
     """A real Node."""
     return node_path()
+
+
+@pytest.fixture(scope="session")
+def office() -> str:
+    """A real LibreOffice, found on the path."""
+    executable = shutil.which("soffice")
+    if executable is None:
+        pytest.skip("no LibreOffice on the path (apt-get install libreoffice-calc-nogui)")
+    return executable
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from survey.mechanism import BitVector
 from survey.questionnaire.published import PublishedQuestion
 from survey.store import PublishedSurvey, Store, StoredReport
 from tests.browser.conftest import Device
-from tests.conftest import EMAIL, PASSWORD
+from tests.conftest import EMAIL, PASSWORD, TODAY
 
 
 def sign_in(device: Device, url: str, path: str = "/research/") -> Page:
@@ -32,13 +33,18 @@ def add_released(
     survey: PublishedSurvey,
     n: int,
     weights: Sequence[float] = (0.62, 0.25, 0.08, 0.05),
+    *,
+    stratum: str = "",
+    day: date = TODAY,
 ) -> None:
     """Store and release reports of n people whose truths follow falling weights."""
     rng = np.random.default_rng(20)
     questions = survey.definition.questions
     people = [b"".join(stored(question, weights, rng) for question in questions) for _ in range(n)]
-    store.add_reports([(survey.key, StoredReport(os.urandom(16), "", codes)) for codes in people])
-    release(store, survey, 25)
+    store.add_reports(
+        [(survey.key, StoredReport(os.urandom(16), stratum, codes)) for codes in people]
+    )
+    release(store, survey, 25, clock=lambda: day)
 
 
 def stored(

@@ -73,7 +73,8 @@ def lost_at_any_spacing(page: Page) -> list[str]:
     return spaced + page.evaluate(LOST)
 
 
-@pytest.mark.parametrize("language", long_unless(["ar"], ["en", "ar"]))
+@pytest.mark.long
+@pytest.mark.parametrize("language", ["en", "ar"])
 def test_at_400_percent_nothing_scrolls_sideways_or_is_lost_however_it_is_spaced(
     site, new_device, language
 ):

@@ -200,9 +200,15 @@ def test_payloads_are_shown_as_text_to_researchers_and_inside_charts(site, new_d
     assert page.locator("main :is(script, iframe, img, style, meta, base)").count() == 0
     own = f"/research/surveys/{survey.slug}"
     links = {link.get_attribute("href").partition("?")[0] for link in page.locator("main a").all()}
-    assert all(link == own or link.startswith(f"{own}/") for link in links), links
+    inside = (f"{own}/", "#q-")
+    assert all(link == own or link.startswith(inside) for link in links), links
     first, second = (question.id for question in survey.definition.questions[:2])
-    for path in ("collect", "team", "team/log", f"explore?first={first}&second={second}"):
+    for path in (
+        *("collect", "team", "team/log", f"explore?first={first}&second={second}"),
+        f"explore/difference?question={first}",
+        f"explore/weighting?question={first}&by=answer:{second}",
+        f"explore/regression?question={first}&predictor={second}",
+    ):
         page.goto(f"{site.url}{own}/{path}")
         expect(page.locator("h1")).to_be_visible()
         assert page.locator("main :is(script, iframe, img, style, meta, base)").count() == 0

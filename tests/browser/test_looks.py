@@ -24,14 +24,15 @@ from tests.browser.conftest import Device
 from tests.browser.research import add_released, sign_in
 from tests.browser.respondent import choose, entry, heading, press, wait_sent, wait_waiting
 from tests.browser.surveys import EVERY_TYPE, SAMPLED, SKIPS
-from tests.conftest import PASSWORD, ROOT, SMALL, TODAY, long_unless
+from tests.conftest import PASSWORD, ROOT, SMALL, TODAY, wait_until
+from tests.results.exploring import add_people, turned
 
 pytestmark = pytest.mark.web
 
 WORKPLACE = (
     (ROOT / "survey/demo/workplace.toml")
     .read_text(encoding="utf-8")
-    .replace('slug = "workplace"', 'slug = "small"')
+    .replace('slug = "workplace"', 'slug = "small"\nbucket = "day"')
 )
 LONG = (
     SMALL.replace("Did you fall asleep at work?", "Donaudampfschifffahrtsgesellschaft" * 4)
@@ -68,10 +69,16 @@ CLIPPED = """[...document.querySelectorAll("main *")]
   .map((e) => `${e.tagName}.${e.className}: ${e.textContent.slice(0, 40)}`)"""
 
 
+DRAWN = """(scheme) => [...document.images].filter((i) => i.loading !== "lazy")
+  .every((i) => i.complete && (!i.closest("picture") || i.currentSrc.includes(`-${scheme}.svg`)))"""
+"""Whether the charts of a scheme are there: in the dark they are other pictures."""
+
 DESK = {"viewport": {"width": 1280, "height": 800}, "is_mobile": False}
 
 
-@pytest.fixture(params=[{}, DESK], ids=["phone", "desk"])
+@pytest.fixture(
+    params=[pytest.param({}, id="phone"), pytest.param(DESK, id="desk", marks=pytest.mark.long)]
+)
 def looked_at(request, new_device) -> Device:
     return new_device(**request.param)
 
@@ -92,6 +99,9 @@ def look(tmp_path) -> Callable[[Page, str], None]:
             assert page.evaluate(VIOLATIONS, RULES) == [], name
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            # Charts come anew for the other scheme, as they come into view.
+            page.wait_for_load_state("networkidle")
+            wait_until(lambda scheme=scheme: page.evaluate(DRAWN, scheme))
             width = page.viewport_size["width"]
             picture = page.screenshot(
                 path=directory / f"{name}-{width}-{scheme}.png", full_page=True
@@ -274,7 +284,25 @@ def test_a_closed_survey_tells_people_so(site, looked_at, look):
     look(page, "respond-410")
 
 
-@pytest.mark.parametrize("window", long_unless(["phone"], ["phone", "desk"]))
+CORE = ("workplace/1", "workplace/1/questions/injured", "workplace/explore", "workplace/collect")
+
+
+def test_the_pages_of_a_survey_follow_the_rules_of_accessibility(
+    serve, store, researcher, new_device, look
+):
+    url, device = serve(), new_device()
+    device.context.add_init_script(AXE_SCRIPT)
+    toml = WORKPLACE.replace('slug = "small"', 'slug = "workplace"')
+    survey = publish(store, load(toml.encode(), "s.toml", Caps()), TODAY)
+    add_released(store, survey, 2400)
+    page = sign_in(device, url)
+    for path in CORE:
+        assert page.goto(f"{url}/research/surveys/{path}").status == 200
+        look(page, f"research-core-{path.replace('/', '-')}")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("window", ["phone", "desk"])
 def test_researchers_pages_fit_and_follow_the_rules_of_accessibility(
     serve, store, researcher, new_device, look, window
 ):
@@ -317,6 +345,7 @@ def look_at_accounts(page: Page, url: str, look: Callable[[Page, str], None]) ->
     page.get_by_label("Your password now").fill(PASSWORD)
     page.get_by_role("button", name="Remove the second step").click()
     look(page, "research-account-again")
+    look_at_tokens(page, url, look)
     invited(page, url, "surveys/workplace/team", look)
     page.goto(f"{url}/research/surveys/workplace/team/log")
     look(page, "research-log")
@@ -334,6 +363,19 @@ def look_at_accounts(page: Page, url: str, look: Callable[[Page, str], None]) ->
     look(page, "research-explore-table")
 
 
+def look_at_tokens(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
+    page.goto(f"{url}/research/account/programs")
+    look(page, "research-tokens-none")
+    page.get_by_role("button", name="Make a token").click()
+    look(page, "research-tokens-wrong")
+    page.get_by_label("Name").fill("R on the laptop of the field office, nightly report")
+    page.get_by_label("Read estimates").check()
+    page.get_by_label("List your surveys").check()
+    page.get_by_label("Your password now").fill(PASSWORD)
+    page.get_by_role("button", name="Make a token").click()
+    look(page, "research-tokens-made")
+
+
 def fill(store: Store) -> None:
     """A survey with much, one with little and long words, and a closed one with too few."""
     surveys = (
@@ -344,7 +386,67 @@ def fill(store: Store) -> None:
         named = toml.replace('slug = "small"', f'slug = "{name}"')
         survey = publish(store, load(named.encode(), "s.toml", Caps()), TODAY)
         add_released(store, survey, n)
+        add_released(store, survey, n // 3, stratum="north")
     close(store, "none", TODAY)
+    groups = SMALL.replace('slug = "small"', 'slug = "groups"')
+    survey = publish(store, load(groups.encode(), "s.toml", Caps()), TODAY)
+    for seed, (link, share) in enumerate((("north", 0.5), ("south", 0.3)), 1):
+        add_people(store, survey, 4000, link, turned(share), seed)
+
+
+EXPLORED = {
+    "difference": "groups/explore/difference?question=fell_asleep&a=link:north&b=link:south",
+    "difference-answers": "groups/explore/difference?question=fell_asleep"
+    "&a=answer:pressure:never&b=answer:pressure:once",
+    "difference-choose": "groups/explore/difference",
+    "difference-hidden": "few/explore/difference?question=fell_asleep"
+    "&a=answer:pressure:never&b=answer:pressure:once",
+    "weighting-choose": "groups/explore/weighting",
+    "weighting-type": "groups/explore/weighting?question=fell_asleep&by=link",
+    "weighting-wrong": "groups/explore/weighting?question=fell_asleep&by=link"
+    "&margins=north,20%0Asouth,75",
+    "weighting": "groups/explore/weighting?question=fell_asleep&by=link"
+    "&margins=north,20%0Asouth,80",
+    "weighting-answers": "groups/explore/weighting?question=fell_asleep&by=answer:pressure"
+    "&margins=never,35%0Aonce,55%0Aoften,10",
+    "regression-choose": "few/explore/regression",
+    "regression-wrong": "groups/explore/regression?question=fell_asleep",
+    "regression": "groups/explore/regression?question=fell_asleep&predictor=pressure"
+    "&predictor=link",
+}
+
+
+def look_at_explore(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
+    for name, path in EXPLORED.items():
+        page.goto(f"{url}/research/surveys/{path}")
+        look(page, f"research-{name}")
+
+
+def look_at_reports(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
+    page.goto(f"{url}/research/methods")
+    look(page, "research-methods")
+    for name in ("report", "methods", "microdata"):
+        page.goto(f"{url}/research/surveys/workplace/1/{name}")
+        look(page, f"research-{name}-workplace")
+    page.goto(f"{url}/research/surveys/none/1/report")
+    look(page, "research-report-none")
+
+
+def look_at_groups(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
+    page.goto(f"{url}/research/surveys/workplace/1")
+    for summary in ("Go to one of", "Behind the estimates"):
+        page.locator("summary", has_text=summary).first.click()
+    look(page, "research-dashboard-opened")
+    page.get_by_role("link", name="This question alone").first.click()
+    look(page, "research-question")
+    for name in ("By link", "Over time", "Over versions"):
+        page.get_by_role("link", name=name).click()
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("[...document.images].map((i) => i.naturalWidth > 0)") == [True]
+        look(page, f"research-{name.lower().replace(' ', '-')}")
+    for name in ("links", "trend"):
+        page.goto(f"{url}/research/surveys/none/1/{name}")
+        look(page, f"research-{name}-none")
 
 
 def look_at_research(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
@@ -352,9 +454,12 @@ def look_at_research(page: Page, url: str, look: Callable[[Page, str], None]) ->
         response = page.goto(f"{url}/research/surveys/{name}/1")
         assert response.status == 200
         look(page, f"research-dashboard-{name}")
+    look_at_groups(page, url, look)
     page.goto(f"{url}/research/")
     look(page, "research-list")
+    look_at_explore(page, url, look)
     look_at_accounts(page, url, look)
+    look_at_reports(page, url, look)
     page.goto(f"{url}/research/publish")
     look(page, "research-publish")
     page.get_by_label("Definition file").set_input_files(

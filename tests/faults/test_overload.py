@@ -66,6 +66,7 @@ async def once(port: int, survey, body: bytes) -> tuple[int, bool]:
     return int(STATUS.match(head)[1]), RETRY.search(head) is not None
 
 
+@pytest.mark.long
 def test_a_store_that_is_held_refuses_everybody_with_a_time_to_come_again(serve, store, small):
     port = int(serve().rpartition(":")[2])
     bodies = [new_body(small) for _ in range(DEVICES)]

@@ -46,7 +46,8 @@ def test_servers_restarted_in_turn_under_load_lose_nothing_and_end_with_exit_0(s
     check_nothing_is_lost(store, small, load)
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("times", [1, 20])
 def test_workers_that_are_renewed_under_load_lose_nothing(serve, store, small, times):
     port = int(serve("--workers", "2").rpartition(":")[2])
     (server,) = serve.processes

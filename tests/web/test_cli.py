@@ -40,7 +40,13 @@ def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_pa
     checked = run("check", file)
     assert checked.exit_code == 0
     assert "2 questions, total epsilon 3.584" in checked.output
-    steps = ("m001_foundation", "m002_invitations", "m003_schedules", "m004_accounts")
+    steps = (
+        "m001_foundation",
+        "m002_invitations",
+        "m003_schedules",
+        "m004_accounts",
+        "m005_workspace",
+    )
     assert run("migrate").output == "".join(f"applied {step}\n" for step in steps)
     assert run("migrate").output == "nothing to do\n"
     published = run("publish", file)

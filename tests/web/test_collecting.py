@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from survey.collect.publication import publish
+from survey.collect.publication import close, publish
 from survey.collect.submission import Intake
 from survey.questionnaire.native import load
 from survey.settings import Caps
@@ -107,7 +107,7 @@ def test_what_waits_is_released_when_it_is_enough_and_never_counted_on_the_page(
     main = owner.get(PAGE).text.partition("<main")[2]
     assert "24" not in main.replace("1024", "")
     do(owner, "release")
-    assert "fewer than 25 reports wait" in owner.get(PAGE).text
+    assert "fewer than 25 reports of a group wait" in owner.get(PAGE).text
     add(store, small, random_reports(1))
     do(owner, "release")
     assert "25 reports were released" in owner.get(PAGE).text
@@ -126,6 +126,12 @@ def test_released_reports_are_counted_by_link_and_small_groups_together(owner, s
         + [report(n, stratum="east", invitation=tokens[n]) for n in range(30, 34)],
     )
     do(owner, "release")
+    page = owner.get(PAGE).text
+    # Few of a group wait for more of it, or for the close.
+    assert ">north<" in page
+    assert "other links" not in page
+    assert ">east<" not in page
+    close(store, "small", TODAY)
     page = owner.get(PAGE).text
     assert "other links" in page
     assert ">east<" not in page

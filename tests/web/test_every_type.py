@@ -23,7 +23,7 @@ from survey.questionnaire.native import load
 from survey.results.export import to_csv
 from survey.results.tables import Results
 from survey.settings import Caps
-from tests.conftest import ROOT, TODAY, long_unless
+from tests.conftest import ROOT, TODAY
 
 DEFINITION = """
 slug = "every-type"
@@ -229,7 +229,8 @@ def estimated(serve, store, node, definition: str) -> dict[Place, dict[str, str]
     }
 
 
-@pytest.mark.parametrize("asked", long_unless(["all"], ["all", "4"]))
+@pytest.mark.long
+@pytest.mark.parametrize("asked", ["all", "4"])
 def test_real_values_of_every_type_come_back(serve, store, node, asked):
     """Each estimate within five standard errors of the truth: one false alarm in 10^5 runs."""
     definition = DEFINITION

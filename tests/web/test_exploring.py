@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from survey.collect.release import release
+from survey.estimator import crosstab
 from survey.results.crossed import crossed
+from survey.results.crossed_counts import crossed_counts
 from survey.results.crossed_words import HEAT_STEPS, caveats, heat, to_write
 from survey.results.wanted import Wanted
 from survey.store import StoredReport
@@ -134,3 +136,21 @@ def test_the_caveat_that_belongs_to_a_table_is_beside_it(store, small):
     assert any(
         "would be biased" in said for said in caveats(crossed(store, small, names, Wanted()))
     )
+
+
+def test_the_most_likely_table_is_the_estimators_and_says_what_it_is_good_for(reader, store, small):
+    add_related(store, small, 4000)
+    page = reader.get(f"{PAGE}?{names_of(small)}&method=em")
+    counts = crossed_counts(store, small, 0, 1)
+    channels = [question.channel for question in small.definition.questions]
+    expected = crosstab(counts, channels, method="em").estimate
+    shown = re.findall(r'class="strong">(\d+)%<', page.text)
+    assert shown == [f"{100 * share:.0f}" for share in expected.flat]
+    assert "expectation maximization" in page.text
+    assert "small cells are biased" in page.text
+    assert 'value="em" selected' in page.text
+    rows = csv.DictReader(
+        io.StringIO(reader.get(f"{PAGE}/crosstab.csv?{names_of(small)}&method=em").text)
+    )
+    assert {row["method"] for row in rows} == {"em"}
+    assert reader.get(f"{PAGE}?{names_of(small)}&method=best").status_code == 422

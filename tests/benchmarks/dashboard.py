@@ -1,0 +1,174 @@
+"""The dashboard of 30 questions over 10^6 reports: `python -m tests.benchmarks.dashboard`.
+
+Milliseconds to the first byte from `survey serve` on SQLite, medians of one run. Cold: the first
+look by a process that has just started, which remembers nothing. Warm: the same page again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.cookiejar import CookieJar
+from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, OpenerDirector, build_opener
+
+import numpy as np
+
+from survey.collect.publication import publish
+from survey.collect.release import BLOCK_SIZE
+from survey.questionnaire.native import load
+from survey.questionnaire.published import PublishedQuestion
+from survey.research.people.passwords import Passwords
+from survey.settings import Caps
+from survey.store import ASKED, Store, open_store
+from tests.benchmarks.storage import today
+from tests.browser.research import stored
+from tests.conftest import EMAIL, PASSWORD, SECRET, SERVE, free_port, wait_until_up
+from tests.store.databases import Outside
+
+QUESTIONS, REPORTS, TURNS = 30, 10**6, 5
+PEOPLE = 1_000
+"""Different reports of each question; the others are as these are."""
+
+COLD_MS, WARM_MS = 1500, 300
+PAGES = {
+    "all questions": "",
+    "one question": "/questions/q0",
+    "a chart": "/charts/q4-middle-light.svg",
+}
+
+KINDS = (
+    'type = "yes_no"',
+    'type = "single_choice"\noptions = [{id = "a", label = "Never"}, {id = "b", label = "Rarely"},'
+    ' {id = "c", label = "Often"}, {id = "d", label = "Always"}]',
+    'type = "scale"\nlow = 1\nhigh = 7',
+    'type = "multiple_choice"\noptions = [{id = "a", label = "Bus"}, {id = "b", label = "Train"},'
+    ' {id = "c", label = "Car"}]',
+    'type = "number"\nlow = 0\nhigh = 80\nstep = 5\nunit = "hours"',
+)
+"""The usual types of question, in turns."""
+
+DEFINITION = 'slug = "load"\ntitle = "Load"\nepsilon = 1\n' + "".join(
+    f'[[questions]]\nid = "q{i}"\ntext = "Question {i}?"\n{KINDS[i % len(KINDS)]}\n'
+    for i in range(QUESTIONS)
+)
+
+Cells = Iterator[tuple[int | str | bytes, ...]]
+
+
+def fill(store: Store, url: str, n: int) -> None:
+    """A survey with n released reports, written as a copy of a store writes them."""
+    survey = publish(store, load(DEFINITION.encode(), "load.toml", Caps(survey=200)), today())
+    rng = np.random.default_rng(n)
+    questions = survey.definition.questions
+    columns = [codes(question, n, rng) for question in questions]
+
+    def blocks() -> Cells:
+        for number, column in enumerate(columns):
+            for block, start in enumerate(range(0, n, BLOCK_SIZE)):
+                part = column[start : start + BLOCK_SIZE]
+                yield survey.key, "", "", number, block, len(part), part.tobytes()
+
+    def counts() -> Cells:
+        for number, (question, column) in enumerate(zip(questions, columns, strict=True)):
+            asked, supports = question.count(column)
+            yield survey.key, "", "", number, ASKED, asked
+            for place, count in enumerate(supports.tolist()):
+                yield survey.key, "", "", number, place, count
+
+    store.insert_rows("block", blocks())
+    store.insert_rows("counts", sorted(counts()))
+    Outside(url).run("UPDATE release SET number = 1, n = ? WHERE survey = ?", [n, survey.key])
+
+
+def codes(question: PublishedQuestion, n: int, rng: np.random.Generator) -> np.ndarray:
+    """A column of reports as it is stored, shape (n, bytes of one)."""
+    people = b"".join(stored(question, (0.5, 0.3, 0.15, 0.05), rng) for _ in range(PEOPLE))
+    rows = np.frombuffer(people, dtype=np.uint8).reshape(PEOPLE, -1)
+    return rows[rng.integers(0, PEOPLE, n)]
+
+
+@contextmanager
+def serving(database: str) -> Iterator[str]:
+    """A server that has just started; its address."""
+    url = f"http://127.0.0.1:{(port := free_port())}"
+    said = {"SECRET": SECRET, "DATABASE": database, "PUBLIC_URL": url, "PASSWORD_COST": "1"}
+    process = subprocess.Popen(
+        [*SERVE, "--port", str(port)],
+        env={**os.environ, **{f"SURVEY_{name}": value for name, value in said.items()}},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        wait_until_up(url, process)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=90)
+
+
+def signed_in(url: str) -> OpenerDirector:
+    """A researcher's browser."""
+    browser = build_opener(HTTPCookieProcessor(CookieJar()))
+    address = f"{url}/research/sign-in"
+    page = browser.open(address).read().decode()
+    token = re.search(r'name="csrf_token" type="hidden" value="([^"]+)"', page)
+    assert token
+    form = {"csrf_token": token[1], "email": EMAIL, "password": PASSWORD}
+    assert browser.open(address, urlencode(form).encode()).url == f"{url}/research/"
+    return browser
+
+
+def first_byte(browser: OpenerDirector, address: str) -> float:
+    """Milliseconds to the first byte of a page."""
+    start = time.perf_counter()
+    with browser.open(address) as answer:
+        assert answer.read(1) == b"<"
+        taken = 1000 * (time.perf_counter() - start)
+        assert answer.status == 200
+    return taken
+
+
+def looks(database: str, page: str) -> tuple[float, float]:
+    """The first look of a new process, and the median of those after it."""
+    with serving(database) as url:
+        browser, address = signed_in(url), f"{url}/research/surveys/load/1{page}"
+        cold = first_byte(browser, address)
+        return cold, statistics.median(first_byte(browser, address) for _ in range(TURNS))
+
+
+def line(words: str, figures: Sequence[float], target: float) -> None:
+    figure = statistics.median(figures)
+    reached = "yes" if figure <= target else "MISSED"
+    print(f"{words:<40}{figure:>9.0f}{target:>9}{figure / target:>9.2f}  {reached}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--reports", type=int, default=REPORTS)
+    n = parser.parse_args().reports
+    with tempfile.TemporaryDirectory() as scratch:
+        database = f"sqlite:///{Path(scratch) / 'survey.db'}"
+        store = open_store(database)
+        store.migrate()
+        store.add_researcher(EMAIL, Passwords(1).hash(PASSWORD))
+        fill(store, database, n)
+        store.close_connections()
+        print(f"{f'{QUESTIONS} questions, n = {n:,}':<40}{'ms':>9}{'target':>9}{'ratio':>9}")
+        for name, page in PAGES.items():
+            cold, warm = zip(*(looks(database, page) for _ in range(TURNS)), strict=True)
+            line(f"{name}, cold", cold, COLD_MS)
+            line(f"{name}, warm", warm, WARM_MS)
+
+
+if __name__ == "__main__":
+    main()

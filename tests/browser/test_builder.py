@@ -1,0 +1,286 @@
+"""A newcomer writes, tries and publishes a survey in a browser; every page is looked at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import Page, expect
+
+from survey.questionnaire.drafts.content import DraftContent
+from tests.browser import test_looks
+from tests.browser.research import sign_in
+from tests.conftest import EMAIL, PASSWORD, long_unless, wait_until
+
+pytestmark = pytest.mark.web
+
+look = test_looks.look
+LOOK_AND_SAVE = 2
+"""Requests that an edit makes by itself."""
+
+
+def write(page: Page, label: str, text: str) -> None:
+    page.get_by_label(label, exact=True).fill(text)
+
+
+def press(page: Page, name: str) -> None:
+    """Press a button that leads to a page; a save under way may hold it up for a moment."""
+    with page.expect_navigation():
+        page.get_by_role("button", name=name, exact=True).first.click()
+
+
+def saved(page: Page) -> None:
+    expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
+
+
+@pytest.mark.parametrize("window", long_unless({"phone"}, ["phone", "desk"]))
+def test_a_newcomer_writes_tries_and_publishes_a_survey_alone(
+    serve,
+    store,
+    researcher,
+    new_device,
+    look,
+    window,
+):
+    url, device = serve(), new_device(**({} if window == "phone" else test_looks.DESK))
+    device.context.add_init_script(AXE_SCRIPT)
+    page = sign_in(device, url)
+    page.get_by_role("link", name="New survey", exact=True).click()
+    press(page, "Begin")
+    expect(page.get_by_role("alert")).to_be_visible()
+    look(page, "builder-new-wrong")
+    write(page, "Title", "Night work and health")
+    press(page, "Begin")
+    look(page, "builder-outline-empty")
+    write_questions(page, look)
+    page.get_by_role("link", name="Texts and settings").click()
+    write(page, "Whom to ask", "The team, team@example.org")
+    press(page, "Save")
+    saved(page)
+    look(page, "builder-texts")
+    page.get_by_role("link", name="Plan", exact=True).click()
+    write(page, "Reports you expect", "2000")
+    write(page, "Groups you will invite", "North 200\nSouth 10")
+    press(page, "Save")
+    look(page, "builder-plan-wrong")
+    write(page, "Groups you will invite", "North 200\nSouth 100")
+    press(page, "Save")
+    look(page, "builder-plan")
+    translate(page, look)
+    try_it(page, url, look)
+    publish(page, url, store, look)
+
+
+def write_questions(page: Page, look: Callable[[Page, str], None]) -> None:
+    page.get_by_label("New question").select_option("single_choice")
+    press(page, "Add a question to page 1")
+    look(page, "builder-question-new")
+    write(page, "Question", "How often do you work at night?")
+    for number, label in enumerate(("Never", "Sometimes", "Always"), 1):
+        write(page, f"Answer {number}", label)
+    # Said while it is written, before anything is pressed.
+    expect(page.locator("#live-epsilon")).to_contain_text("ln(3)")
+    page.get_by_label("How private").select_option("truth_probability")
+    write(page, "Value", "3/4")
+    expect(page.locator("#live-epsilon")).to_contain_text("truth probability 0.750")
+    expect(page.locator("#saved")).to_have_text("Saved")
+    press(page, "Save")
+    saved(page)
+    look(page, "builder-question")
+    page.get_by_role("link", name="All questions").click()
+    press(page, "Add a page")
+    page.get_by_label("New question").nth(1).select_option("number")
+    press(page, "Add a question to page 2")
+    write(page, "Question", "How many nights last month?")
+    write(page, "Lowest", "0")
+    write(page, "Highest", "-1")
+    press(page, "Save")
+    look(page, "builder-question-wrong")
+    write(page, "Highest", "31")
+    press(page, "Save, and back to all questions")
+    press(page, "Duplicate How many nights last month?")
+    write(page, "Question", "How many hours do you sleep?")
+    press(page, "Save, and back to all questions")
+    press(page, "Up How many hours do you sleep?")
+    look(page, "builder-outline")
+
+
+def translate(page: Page, look: Callable[[Page, str], None]) -> None:
+    page.get_by_role("link", name="Languages").click()
+    write(page, "Language", "es")
+    press(page, "Add the language")
+    write(page, "Night work and health", "Trabajo nocturno y salud")
+    press(page, "Save")
+    saved(page)
+    look(page, "builder-translation")
+    page.get_by_role("link", name="Languages").click()
+    look(page, "builder-languages")
+
+
+def try_it(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
+    page.get_by_role("link", name="Try it").click()
+    press(page, "Make the try-out")
+    page.locator("summary").first.click()
+    look(page, "builder-try")
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="Open it as a respondent").click()
+    respondent = opened.value
+    expect(respondent.get_by_role("heading", level=1)).to_contain_text("Night work and health")
+    respondent.close()
+    page.get_by_role("spinbutton", name="Simulated respondents").fill("1500")
+    press(page, "Let them answer")
+    page.get_by_role("link", name="Dashboard of the try-out").click()
+    expect(page.get_by_text("TEST.")).to_be_visible()
+    look(page, "builder-trial-dashboard")
+    page.get_by_role("link", name="Back to the draft").click()
+
+
+def publish(page: Page, url: str, store, look: Callable[[Page, str], None]) -> None:
+    page.get_by_role("link", name="Publish", exact=True).click()
+    look(page, "builder-publish")
+    page.get_by_label("I know what freezes").check()
+    page.get_by_role("button", name=re.compile("^Publish night-work")).click()
+    expect(page.get_by_role("heading", name="Collect")).to_be_visible()
+    look(page, "builder-published")
+    (survey,) = store.surveys()
+    assert (survey.slug, len(survey.definition.questions)) == ("night-work-and-health", 3)
+    assert survey.definition.languages == ("en", "es")
+    assert store.plan(survey.key).strata == {"North": 200, "South": 100}
+    assert page.goto(f"{url}/research/").status == 200
+    look(page, "builder-list")
+
+
+def test_a_survey_is_written_without_scripts(serve, store, researcher, new_device):
+    url, device = serve(), new_device(java_script_enabled=False)
+    page = sign_in(device, url)
+    page.get_by_role("link", name="New survey", exact=True).click()
+    write(page, "Title", "Plain")
+    press(page, "Begin")
+    page.get_by_label("New question").select_option("single_choice")
+    press(page, "Add a question to page 1")
+    write(page, "Question", "How often?")
+    write(page, "Answer 1", "Never")
+    write(page, "Answer 2", "Always")
+    page.get_by_role("button", name="Down answer 1").click()
+    expect(page.get_by_label("Answer 2", exact=True)).to_have_value("Never")
+    page.get_by_role("button", name="Add an answer").click()
+    write(page, "Answer 3", "Sometimes")
+    press(page, "Save")
+    expect(page.locator("#live-epsilon")).to_contain_text("epsilon 1.099")
+    page.get_by_role("link", name="Publish", exact=True).click()
+    page.get_by_label("I know what freezes").check()
+    page.get_by_role("button", name="Publish plain").click()
+    (survey,) = store.surveys()
+    options = [option.id for option in survey.definition.questions[0].options]
+    assert options == ["always", "never", "sometimes", "prefer_not_to_say"]
+
+
+@pytest.mark.long
+def test_the_slider_and_the_number_say_the_same(serve, store, researcher, new_device):
+    url, device = serve(), new_device()
+    page = begun(device, url)
+    page.get_by_label("How private").select_option("epsilon")
+    expect(page.get_by_label("Value", exact=True)).to_have_value("1")
+    slider = page.get_by_label("The same value as a slider")
+    slider.focus()
+    slider.press("ArrowRight")
+    expect(page.get_by_label("Value", exact=True)).to_have_value("1.05")
+    expect(page.locator("#live-epsilon")).to_contain_text("epsilon 1.05")
+    write(page, "Value", "2")
+    assert slider.input_value() == "2"
+
+
+def begun(device, url: str) -> Page:
+    """A draft with one question, whose sheet is open."""
+    page = sign_in(device, url)
+    page.get_by_role("link", name="New survey", exact=True).click()
+    write(page, "Title", "Draft")
+    press(page, "Begin")
+    press(page, "Add a question to page 1")
+    write(page, "Question", "Do you?")
+    expect(page.locator("#live-epsilon")).to_contain_text("ln(3)")
+    return page
+
+
+@pytest.mark.long
+def test_a_clash_is_said_while_somebody_writes_and_nothing_is_overwritten(
+    serve, store, researcher, new_device
+):
+    url, device = serve(), new_device()
+    page = begun(device, url)
+    expect(page.locator("#saved")).to_have_text("Saved")
+    other = device.context.new_page()
+    other.goto(page.url)
+    write(other, "Question", "Do they?")
+    press(other, "Save")
+    saved(other)
+    write(page, "Question", "Do we?")
+    expect(page.locator("#saved")).to_contain_text("changed Question too")
+    press(page, "Save")
+    expect(page.get_by_role("alert")).to_contain_text("changed the same meanwhile")
+    expect(page.get_by_label("Question", exact=True)).to_have_value("Do we?")
+    draft = DraftContent.from_json(store.drafts()[0].content)
+    assert next(draft.questions)["text"] == {"en": "Do they?"}
+
+
+@pytest.mark.long
+def test_what_was_written_when_the_session_ended_is_saved_after_signing_in_again(
+    serve, store, researcher, new_device
+):
+    url, device = serve(), new_device()
+    page = begun(device, url)
+    expect(page.locator("#saved")).to_have_text("Saved")
+    for session in store.sessions(store.researcher(EMAIL).key):
+        store.end_session(session.token_hash)
+    write(page, "Help below the question", "A long text that must not be lost")
+    expect(page.locator("#saved")).to_contain_text("you are signed out")
+    press(page, "Save")
+    expect(page.get_by_role("heading", name="Not saved yet")).to_be_visible()
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="Sign in, in a new tab").click()
+    signing = opened.value
+    signing.get_by_label("Email address").fill(EMAIL)
+    signing.get_by_label("Password").fill(PASSWORD)
+    signing.get_by_role("button", name="Sign in").click()
+    expect(signing.get_by_role("heading", name="Surveys")).to_be_visible()
+    signing.close()
+    # The tab's page is of the session before: it comes once more, with a button that is right.
+    press(page, "Save now")
+    press(page, "Save now")
+    expect(page.get_by_label("Help below the question")).to_have_value(
+        "A long text that must not be lost"
+    )
+
+
+@pytest.mark.long
+def test_what_is_written_just_before_leaving_is_saved(serve, store, researcher, new_device):
+    url, device = serve(), new_device()
+    page = begun(device, url)
+    write(page, "Help below the question", "Written, and gone at once")
+    page.get_by_role("link", name="All questions").click()
+    expect(page.get_by_role("heading", name="Draft", exact=True)).to_be_visible()
+    wait_until(lambda: "gone at once" in store.drafts()[0].content)
+
+
+@pytest.mark.long
+def test_a_save_pressed_while_another_is_under_way_is_no_clash(
+    serve, store, researcher, new_device
+):
+    url, device = serve(), new_device()
+    page = begun(device, url)
+    expect(page.locator("#saved")).to_have_text("Saved")
+    held = []
+    page.route(
+        "**/questions/*",
+        lambda route: held.append(route) if len(held) < LOOK_AND_SAVE else route.continue_(),
+    )
+    write(page, "Question", "Do they?")
+    wait_until(lambda: page.wait_for_timeout(50) or len(held) == LOOK_AND_SAVE)
+    write(page, "Question", "Do they still?")
+    page.get_by_role("button", name="Save", exact=True).first.click()
+    for route in held:
+        route.continue_()
+    saved(page)
+    assert "Do they still?" in store.drafts()[0].content

@@ -1,0 +1,136 @@
+"""A try-out takes the path of real reports, beside the real surveys, and leaves nothing."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from survey.collect.publication import publish
+from survey.collect.trial import MOST_SIMULATED, make_trial, remove_trial, simulate, usual_shares
+from survey.errors import DefinitionError, DesignError
+from survey.estimator.means import mean
+from survey.questionnaire.native import load
+from survey.results.estimates import values
+from survey.results.tables import Results
+from survey.settings import Caps
+from tests.browser import surveys
+from tests.conftest import SMALL, TODAY
+
+
+def written(text: str):
+    return load(text.encode(), "s.toml", Caps())
+
+
+@pytest.fixture
+def draft(store):
+    ada = store.add_researcher("ada@example.org", "hash").key
+    return store.add_draft("{}", "ada@example.org", 1, {ada: "owner"})
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+def test_simulated_respondents_are_estimated_near_the_shares_they_were_given(store, draft, rng):
+    survey = make_trial(store, written(SMALL), draft, TODAY)
+    shares = {"fell_asleep": [0.3, 0.6, 0.1], "pressure": [0.5, 0.5, 0.0]}
+    assert simulate(store, survey, 4_000, shares, rng) == 4_000
+    result = Results(store).of(survey)
+    assert result.n == 4_000
+    found = {row.option_id: row for row in result.questions[1].shares}
+    for name, share in zip(("never", "once", "often"), shares["pressure"], strict=True):
+        row = found[name]
+        assert abs(row.estimate - share) < 5 * row.std_error
+
+
+@pytest.mark.parametrize("text", [surveys.EVERY_TYPE, surveys.SKIPS, surveys.SAMPLED])
+def test_every_type_skip_logic_and_drawn_questions_can_be_simulated(store, draft, rng, text):
+    survey = make_trial(store, written(text), draft, TODAY)
+    assert simulate(store, survey, 300, {}, rng) == 300
+    tally = store.tally(survey.key)
+    assert tally.n == 300
+    assert all(asked <= 300 for asked in tally.asked)
+
+
+def test_a_number_is_estimated_near_the_mean_it_was_given(store, draft, rng):
+    survey = make_trial(store, written(surveys.EVERY_TYPE), draft, TODAY)
+    simulate(store, survey, 3_000, {"hours": [0.25]}, rng)
+    at = [question.id for question in survey.definition.questions].index("hours")
+    question = survey.definition.questions[at]
+    found = mean(store.tally(survey.key).counts[at], question.channel, values(question))
+    assert abs(found.estimate - 20) < 5 * found.std_error
+
+
+def test_a_try_out_never_touches_a_published_survey(store, draft, rng):
+    real = publish(store, written(SMALL), TODAY)
+    trial = make_trial(store, written(SMALL), draft, TODAY)
+    assert trial.slug == draft.slug
+    assert trial.is_trial
+    assert not real.is_trial
+    simulate(store, trial, 50, {}, rng)
+    assert store.released(real.key) == store.waiting(real.key) == 0
+    with pytest.raises(DesignError, match="no try-out"):
+        simulate(store, real, 50, {}, rng)
+
+
+def test_a_try_out_made_anew_begins_without_reports_and_keeps_the_draft_s_team(store, draft, rng):
+    first = make_trial(store, written(SMALL), draft, TODAY)
+    simulate(store, first, 30, {}, rng)
+    second = make_trial(store, written(SMALL), draft, TODAY)
+    assert second.key > first.key
+    assert store.released(second.key) == 0
+    assert [member.role for member in store.members(draft.slug)] == ["owner"]
+    remove_trial(store, draft, TODAY)
+    remove_trial(store, draft, TODAY)
+    assert store.surveys() == []
+    assert store.draft(draft.key) == draft
+
+
+def test_a_try_out_is_open_to_all_and_translated_as_the_survey_is(store, draft):
+    text = surveys.EVERY_TYPE.replace(
+        'title = "Work and health"',
+        'title = {en = "Work", es = "Trabajo"}\naccess = "invitation"',
+    )
+    trial = make_trial(store, written(text), draft, TODAY)
+    form = json.loads(trial.canonical)
+    assert trial.definition.access == "open"
+    assert form["slug"] == draft.slug
+    assert form["translations"]["es"]["title"] == "TEST: Trabajo"
+
+
+def test_too_many_at_a_time_are_refused(store, draft, rng):
+    survey = make_trial(store, written(SMALL), draft, TODAY)
+    for n in (0, MOST_SIMULATED + 1):
+        with pytest.raises(DesignError, match="can be simulated"):
+            simulate(store, survey, n, {}, rng)
+
+
+def test_no_survey_may_take_the_name_of_a_try_out():
+    with pytest.raises(DefinitionError, match="those of try-outs"):
+        written(SMALL.replace('slug = "small"', 'slug = "trial-1"'))
+
+
+def test_shares_to_begin_with_are_shares(store, draft):
+    survey = make_trial(store, written(surveys.EVERY_TYPE), draft, TODAY)
+    for question in survey.definition.questions:
+        shares = usual_shares(question)
+        assert all(0 <= share <= 1 for share in shares)
+        if question.type in ("yes_no", "single_choice", "scale"):
+            assert sum(shares) == pytest.approx(1)
+
+
+def test_people_who_do_not_answer_a_number_are_simulated_too(store, draft, rng):
+    # At a large epsilon, so that the shares are never too uncertain to be shown.
+    text = surveys.EVERY_TYPE.replace("epsilon = 0.5", "epsilon = 2.8")
+    survey = make_trial(store, written(text), draft, TODAY)
+    simulate(store, survey, 4_000, {"hours": [0.25, 0.4, 0.1]}, rng)
+    (question,) = [one for one in Results(store).of(survey).questions if one.question.id == "hours"]
+    found = {row.option_id: row for row in question.shares}
+    for name, share in (("does_not_apply", 0.4), ("prefer_not_to_say", 0.1)):
+        row = found[name]
+        assert abs(row.estimate - share) < 5 * row.std_error
+    with pytest.raises(DesignError, match="somebody must answer"):
+        simulate(store, survey, 50, {"hours": [0.25, 0.5, 0.5]}, rng)

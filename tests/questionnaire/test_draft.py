@@ -1,0 +1,157 @@
+"""A draft says what its researcher said, publishes as it, and keeps what is moved together."""
+
+from __future__ import annotations
+
+import pytest
+
+from survey.demo import definition as demo
+from survey.errors import DefinitionError, DesignError, NotFoundError
+from survey.questionnaire.definition import freeze
+from survey.questionnaire.drafts import edits
+from survey.questionnaire.drafts.content import DraftContent
+from survey.questionnaire.drafts.native import asked, definition_of, option_ids
+from survey.questionnaire.drafts.reading import drafted
+from survey.questionnaire.native import load, read
+from survey.questionnaire.parse import parse
+from survey.questionnaire.questions import TYPES
+from survey.questionnaire.rewritten import rewritten
+from survey.settings import Caps
+from tests.questionnaire.test_rewritten import WRITTEN
+
+
+def published(content: DraftContent) -> bytes:
+    return freeze(read(definition_of(content), Caps()), 1).canonical
+
+
+def outline(content: DraftContent) -> list[list[str]]:
+    return [[str(question["id"]) for question in page.questions] for page in content.pages]
+
+
+@pytest.fixture
+def small() -> DraftContent:
+    return drafted(parse(WRITTEN["small"].encode(), "s.toml"))
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_draft_of_a_definition_publishes_as_the_same_definition(name):
+    written = WRITTEN[name].encode()
+    frozen = freeze(load(written, "x.toml", Caps()), 1)
+    assert published(drafted(parse(written, "x.toml"))) == frozen.canonical
+    assert published(drafted(rewritten(frozen))) == frozen.canonical
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_draft_that_was_stored_is_read_back_as_it_was(name):
+    content = drafted(parse(WRITTEN[name].encode(), "x.toml"))
+    assert DraftContent.from_json(content.to_json()) == content
+
+
+def test_the_demo_s_survey_becomes_a_draft_and_itself_again():
+    assert published(drafted(rewritten(demo()))) == demo().canonical
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_new_question_multiplies_odds_by_at_most_3_until_somebody_chooses(kind):
+    content, key = edits.add_question(DraftContent.new("T", "t"), 1, kind)
+    question = {
+        **content.question(key),
+        "text": {"en": "How?"},
+        "options": tuple({"key": n, "id": "", "label": {"en": f"Label {n}"}} for n in range(4)),
+        **({"low": "0", "high": "10"} if kind == "number" else {}),
+        **({"low": "2020-01-01", "high": "2020-01-31"} if kind == "date" else {}),
+    }
+    survey = read(definition_of(content.with_question(key, question)), Caps())
+    (only,) = survey.questions
+    assert 2.98 < only.channel.ratio <= 3
+
+
+def test_yes_no_begins_at_three_fifths():
+    content, key = edits.add_question(DraftContent.new("T", "t"), 1, "yes_no")
+    assert asked(content.question(key), content)["truth_probability"] == "3/5"
+
+
+def test_an_option_s_id_is_made_of_its_label_until_one_is_written():
+    labels = ("Sí, a veces", "Sí, a veces!", "никогда", "", "5 times")
+    options = [
+        {"key": n, "id": "often" if n == 3 else "", "label": {"en": label}}
+        for n, label in enumerate(labels)
+    ]
+    assert option_ids({"options": options}, "en") == {
+        0: "si_a_veces",
+        1: "si_a_veces_2",
+        2: "option_3",
+        3: "often",
+        4: "o5_times",
+    }
+
+
+def test_a_question_moves_within_its_page_and_on_to_the_next(small):
+    content, new = edits.add_question(small, small.pages[0].key, "yes_no")
+    assert outline(content) == [["fell_asleep", "q1"], ["pressure"]]
+    content = edits.move_question(content, new, -1)
+    assert outline(content) == [["q1", "fell_asleep"], ["pressure"]]
+    content = edits.move_question(content, new, -1)
+    assert outline(content) == [["q1", "fell_asleep"], ["pressure"]]
+    content = edits.move_question(edits.move_question(content, new, 1), new, 1)
+    assert outline(content) == [["fell_asleep"], ["q1", "pressure"]]
+    content = edits.move_question(content, new, -1)
+    assert outline(content) == [["fell_asleep", "q1"], ["pressure"]]
+
+
+def test_a_copy_stands_behind_its_original_under_an_id_of_its_own(small):
+    key = small.pages[0].questions[0]["key"]
+    content, new = edits.duplicate_question(small, key)
+    assert outline(content) == [["fell_asleep", "fell_asleep_2"], ["pressure"]]
+    assert content.question(new)["text"] == small.question(key)["text"]
+    content, _ = edits.duplicate_question(content, key)
+    assert outline(content)[0] == ["fell_asleep", "fell_asleep_3", "fell_asleep_2"]
+
+
+def test_numbers_of_what_was_removed_are_not_given_again(small):
+    key = small.pages[0].questions[0]["key"]
+    content = edits.remove_question(small, key)
+    with pytest.raises(NotFoundError):
+        content.question(key)
+    content, new = edits.add_question(content, content.pages[0].key, "yes_no")
+    assert new > small.used
+
+
+def test_the_questions_of_a_removed_page_stay(small):
+    first, second = (page.key for page in small.pages)
+    assert outline(edits.remove_page(small, second)) == [["fell_asleep", "pressure"]]
+    assert outline(edits.remove_page(small, first)) == [["fell_asleep", "pressure"]]
+    with pytest.raises(DesignError, match="at least one page"):
+        edits.remove_page(edits.remove_page(small, first), second)
+
+
+def test_pages_change_places_with_their_questions(small):
+    moved = edits.move_page(small, small.pages[0].key, 1)
+    assert outline(moved) == [["pressure"], ["fell_asleep"]]
+    assert edits.move_page(moved, moved.pages[0].key, -1) == moved
+
+
+def test_what_was_removed_by_somebody_else_comes_back_at_the_end_when_it_is_saved(small):
+    question = small.pages[0].questions[0]
+    content = edits.remove_question(small, question["key"])
+    back = content.with_question(question["key"], question)
+    assert outline(back) == [[], ["pressure", "fell_asleep"]]
+
+
+def test_a_language_goes_with_all_its_texts_and_no_key_is_taken_for_one(small):
+    # "id" is the tag of Indonesian, and the name of a part of every question.
+    content = edits.with_language(small, "id")
+    question = content.pages[0].questions[0]
+    told = {**question, "text": {**question["text"], "id": "Apakah?"}}
+    content = content.with_question(question["key"], told)
+    assert definition_of(content)["pages"][0]["questions"][0]["text"]["id"] == "Apakah?"
+    assert edits.without_language(content, "id") == small
+    with pytest.raises(DesignError, match="already"):
+        edits.with_language(content, "id")
+
+
+def test_the_mistakes_of_a_draft_have_their_places(small):
+    content, _ = edits.add_question(small, small.pages[1].key, "single_choice")
+    with pytest.raises(DefinitionError) as caught:
+        read(definition_of(content), Caps())
+    assert ("pages", 1, "questions", 1, "text") in caught.value.places
+    assert len(caught.value.places) == len(caught.value.mistakes)

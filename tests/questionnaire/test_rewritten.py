@@ -1,0 +1,100 @@
+"""What was published can be written again, for the next version or a copy."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from survey.demo import definition as demo
+from survey.questionnaire.definition import Definition, freeze
+from survey.questionnaire.native import load, read
+from survey.questionnaire.rewritten import rewritten
+from survey.settings import Caps
+from tests.browser import surveys
+from tests.conftest import SMALL
+
+WRITTEN = {
+    "small": SMALL,
+    "every type": surveys.EVERY_TYPE,
+    "skips": surveys.SKIPS,
+    "sampled": surveys.SAMPLED,
+    "languages": """
+slug = "sprachen"
+language = "de"
+title = {de = "Arbeit", en = "Work", "pt-BR" = "Trabalho"}
+introduction = {de = "Kurz.", en = "Short."}
+consent = "Ja"
+access = "invitation"
+bucket = "week"
+kiosk = true
+theme = "plum"
+quick_exit = "https://example.org/"
+epsilon = 0.5
+
+[[pages]]
+title = {de = "Seite", en = "Page"}
+[[pages.questions]]
+id = "lohn"
+type = "number"
+text = {de = "Wie viel?", en = "How much?"}
+low = -1
+high = 1
+step = 0.25
+unit = {de = "Stunden", en = "hours"}
+prefer_not_to_say = false
+[[pages.questions]]
+id = "laune"
+type = "scale"
+text = "Laune"
+low = -2
+high = 2
+low_label = {de = "schlecht", en = "bad (really)"}
+[[pages.questions]]
+id = "gruende"
+type = "multiple_choice"
+text = "Gründe"
+none_of_these = {de = "Nichts", en = "Nothing"}
+shuffle_options = true
+does_not_apply = "Trifft nicht zu"
+options = [{id = "a", label = "A"}, {id = "b", label = {de = "B", en = "Bee"}}]
+[[pages.questions]]
+id = "stufen"
+type = "scale"
+text = "Stufen"
+keep_probability = "1/3"
+options = [{id = "nie", label = "Nie"}, {id = "oft", label = "Oft"}]
+[[pages.questions]]
+id = "warner"
+type = "yes_no"
+text = "Warner"
+mechanism = "warner"
+parameters = {p = 0.7}
+""",
+}
+
+
+def published(text: str) -> Definition:
+    return freeze(load(text.encode(), "x.toml", Caps()), 3)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_is_written_again_publishes_as_the_same_definition(name):
+    definition = published(WRITTEN[name])
+    again = json.loads(json.dumps(rewritten(definition)))
+    assert freeze(read(again, Caps()), 3).canonical == definition.canonical
+
+
+def test_the_demo_s_survey_is_written_again():
+    assert freeze(read(rewritten(demo()), Caps()), 1).canonical == demo().canonical
+
+
+def test_parameters_that_only_a_channel_knows_are_asked_for_again():
+    text = SMALL.replace(
+        'type = "yes_no"',
+        'type = "yes_no"\nmechanism = "two_coins"\nparameters = {truth = 0.5, yes = 0.5}',
+        1,
+    )
+    written = rewritten(published(text))
+    question = written["pages"][0]["questions"][0]
+    assert question["parameters"] == {"truth": "0.5"}

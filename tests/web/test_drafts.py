@@ -1,0 +1,899 @@
+"""The builder without a browser: a survey is written, checked, tried and published by forms."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+
+import pytest
+
+from survey.collect.publication import close, publish
+from survey.questionnaire.drafts.content import DraftContent
+from survey.questionnaire.drafts.native import definition_of
+from survey.questionnaire.native import load
+from survey.research.drafts import publishing
+from survey.settings import Caps
+from survey.store import Plan
+from tests.conftest import EMAIL, SMALL, TODAY, hashed_password
+from tests.web.researchers import send, sign_in, token
+
+DRAFTS = "/research/drafts"
+OTHER = "ben@example.org"
+
+
+@pytest.fixture
+def ada(client, researcher):
+    assert sign_in(client).status_code == 302
+    return client
+
+
+@pytest.fixture
+def ben(app, store):
+    """A second editor, who has no draft yet."""
+    store.add_researcher(OTHER, hashed_password(1))
+    client = app.test_client()
+    assert sign_in(client, OTHER).status_code == 302
+    return client
+
+
+def content_of(store, slug: str) -> DraftContent:
+    return DraftContent.from_json(store.draft(int(slug.removeprefix("trial-"))).content)
+
+
+def begin(client, title: str = "Night work") -> str:
+    """Begin a draft; returns its name."""
+    answer = send(client, f"{DRAFTS}/new", title=title)
+    assert answer.status_code == 302, answer.text
+    return answer.location.rpartition("/")[2]
+
+
+def do(client, slug: str, what: str, **more):
+    page = client.get(f"{DRAFTS}/{slug}")
+    revision = re.search(r'name="revision" value="(\d+)"', page.text)[1]
+    data = {"csrf_token": token(page), "revision": revision, "do": what, **more}
+    return client.post(f"{DRAFTS}/{slug}/edit", data=data)
+
+
+def add_question(client, slug: str, kind: str, page: int = 1) -> str:
+    """Add a question; returns the address of its sheet."""
+    answer = do(client, slug, f"question-add {page}", type=kind)
+    assert answer.status_code == 302
+    return answer.location
+
+
+def fields(page) -> dict[str, str]:
+    """What a browser would send of the page's sheet, unchanged."""
+    found: dict[str, str] = {}
+    sheet = page.text[page.text.index("data-draft") :]
+    for tag in re.findall(r"<input[^>]*>", sheet):
+        name, kind = re.search(r'name="([^"]*)"', tag), re.search(r'type="([^"]*)"', tag)
+        if not name or (kind and kind[1] == "checkbox" and " checked" not in tag):
+            continue
+        value = re.search(r'value="([^"]*)"', tag)
+        found[name[1]] = value[1] if value else ""
+    for name, text in re.findall(
+        r'<textarea[^>]*name="([^"]*)"[^>]*>\r?\n?(.*?)</textarea>', sheet, re.S
+    ):
+        found[name] = text
+    for name, options in re.findall(r'<select[^>]*name="([^"]*)"[^>]*>(.*?)</select>', sheet, re.S):
+        chosen = re.search(r'<option selected value="([^"]*)"', options)
+        found[name] = chosen[1] if chosen else ""
+    return {name: html.unescape(text) for name, text in found.items()}
+
+
+def save(client, path: str, *, do: str = "save", opened=None, **changed):
+    """Open a sheet, change some fields, and send it."""
+    sent = {**(opened or fields(client.get(path))), **changed, "do": do}
+    return client.post(path, data=sent)
+
+
+def written(client, slug: str) -> None:
+    """Two questions that can be published."""
+    first = add_question(client, slug, "yes_no")
+    assert save(client, first, text="Do you work at night?", id="night").status_code == 302
+    second = add_question(client, slug, "single_choice")
+    save(client, second, text="How often?", id="often", **rows("Never", "Sometimes", "Always"))
+
+
+def rows(*labels: str) -> dict[str, str]:
+    return {f"options-{i}-label": label for i, label in enumerate(labels)}
+
+
+def test_a_survey_is_written_and_published_by_forms_alone(ada, store):
+    slug = begin(ada)
+    written(ada, slug)
+    page = ada.get(f"{DRAFTS}/{slug}/publish")
+    assert "To be mended first" not in page.text
+    revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
+    done = send(ada, f"{DRAFTS}/{slug}/publish", agreed="y", revision=revision)
+    assert done.location == "/research/surveys/night-work/collect"
+    (survey,) = store.versions("night-work")
+    assert [question.id for question in survey.definition.questions] == ["night", "often"]
+    options = [option.id for option in survey.definition.questions[1].options]
+    assert options == ["never", "sometimes", "always", "prefer_not_to_say"]
+    assert {question.channel.ratio for question in survey.definition.questions} == {3}
+    assert store.drafts() == []
+    assert store.roles(store.researcher(EMAIL).key) == {"night-work": "owner"}
+
+
+def test_publishing_twice_leads_to_the_one_survey_that_came_of_it(ada, store):
+    slug = begin(ada)
+    written(ada, slug)
+    path = f"{DRAFTS}/{slug}/publish"
+    page = ada.get(path)
+    data = {
+        "csrf_token": token(page),
+        "revision": re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1],
+        "agreed": "y",
+    }
+    assert ada.post(path, data=data).status_code == 302
+    again = ada.post(path, data=data)
+    assert again.status_code == 302
+    assert again.location == "/research/surveys/night-work"
+    assert len(store.versions("night-work")) == 1
+
+
+def test_a_publication_that_was_interrupted_is_finished_by_pressing_again(ada, store):
+    slug = begin(ada)
+    written(ada, slug)
+    survey = load(json.dumps(definition_of(content_of(store, slug))).encode(), "draft.json", Caps())
+    publish(store, survey, TODAY)
+    page = ada.get(f"{DRAFTS}/{slug}/publish")
+    revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
+    done = send(ada, f"{DRAFTS}/{slug}/publish", agreed="y", revision=revision)
+    assert done.status_code == 302
+    assert len(store.versions("night-work")) == 1
+    assert store.drafts() == []
+
+
+def test_a_draft_that_somebody_changed_is_looked_at_again_before_it_is_published(ada, store):
+    slug = begin(ada)
+    written(ada, slug)
+    page = ada.get(f"{DRAFTS}/{slug}/publish")
+    revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
+    do(ada, slug, "page-add 0")
+    do(ada, slug, f"page-remove {content_of(store, slug).pages[1].key}")
+    answer = send(ada, f"{DRAFTS}/{slug}/publish", agreed="y", revision=revision)
+    assert answer.status_code == 422
+    assert f"{EMAIL} has changed the draft since you opened this page" in answer.text
+    assert store.versions("night-work") == []
+
+
+def test_every_mistake_stands_beside_its_field_and_on_the_checklist(ada):
+    slug = begin(ada)
+    path = add_question(ada, slug, "scale")
+    save(ada, path, text="", low="7", high="x", id="A b", way="epsilon", value="99")
+    page = ada.get(path).text
+    for name in ("text", "id", "high"):
+        assert f'id="{name}-error"' in page
+    checklist = ada.get(f"{DRAFTS}/{slug}/publish").text
+    assert f"{path}#text" in checklist
+    assert "Publish night-work" not in checklist
+    assert "Text is missing" in checklist
+
+
+def test_what_is_too_weak_is_told_with_the_nearest_that_publishes(ada):
+    slug = begin(ada)
+    path = add_question(ada, slug, "yes_no")
+    save(ada, path, text="Do you?", way="epsilon", value="99")
+    page = ada.get(path).text
+    assert 'id="value-error"' in page
+    assert "the nearest allowed value is epsilon = " in page
+
+
+def test_a_page_without_questions_is_told_in_plain_words(ada):
+    slug = begin(ada)
+    assert "This page has no question yet" in ada.get(f"{DRAFTS}/{slug}").text
+
+
+def test_what_is_written_is_saved_while_it_is_wrong(ada, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "number")
+    save(ada, path, text="How many?", low="many", high="", step="0")
+    question = next(content_of(store, slug).questions)
+    assert (question["low"], question["step"]) == ("many", "0")
+
+
+def test_feedback_says_margin_privacy_and_total_without_saving(ada, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "yes_no")
+    told = save(ada, path, do="look", text="Do you?", way="truth_probability", value="3/4").json
+    assert told["errors"] == {}
+    live = told["live"]
+    assert "epsilon 1.792 = ln(6), truth probability 0.750" in live["epsilon"]
+    assert "about 75 reports say so; of 100 who do not, about 12.5" in live["chance"]
+    assert "10% becomes at most 40%" in live["bounds"]
+    assert "With 1,000 reports a share near 50% is known to ±" in live["margins"]
+    assert "For ±5.0 points about" in live["reports"]
+    assert "total epsilon 1.792 of at most 20" in live["total"]
+    assert live["chart"].startswith(f"{DRAFTS}/{slug}/tradeoff.svg?")
+    assert next(content_of(store, slug).questions)["value"] == ""
+    chart = ada.get(live["chart"])
+    assert chart.content_type == "image/svg+xml"
+    assert "What privacy costs" in chart.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("number", {"low": "0", "high": "40"}),
+        ("date", {"low": "2020-01-01", "high": "2020-03-01"}),
+        ("multiple_choice", {"options-0-label": "A", "options-1-label": "B"}),
+        ("scale", {"low": "0", "high": "9", "mechanism": "geometric"}),
+    ],
+)
+def test_every_design_that_an_epsilon_states_has_its_trade_off(ada, kind, more):
+    slug = begin(ada)
+    path = add_question(ada, slug, kind)
+    save(ada, path, text="How?", **more)
+    told = save(ada, path, do="look").json
+    assert told["errors"] == {}
+    chart = ada.get(told["live"]["chart"])
+    assert chart.content_type == "image/svg+xml"
+    assert "What privacy costs" in chart.text
+    assert chart.text.count("1,000 reports") > 0
+
+
+def test_a_wrong_question_is_told_while_it_is_written(ada):
+    slug = begin(ada)
+    path = add_question(ada, slug, "yes_no")
+    told = save(ada, path, do="look", text="").json
+    assert told["errors"] == {"text": "Question is missing"}
+    assert told["live"]["epsilon"] == ""
+
+
+def test_a_draft_saves_itself_and_says_which_revision_that_is(ada, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "yes_no")
+    told = save(ada, path, do="autosave", text="Do you?").json
+    draft = store.draft(int(slug.removeprefix("trial-")))
+    assert told["revision"] == draft.revision
+    assert told["clashes"] == []
+    assert next(content_of(store, slug).questions)["text"] == {"en": "Do you?"}
+
+
+def test_options_that_are_no_answer_are_left_out_and_added(ada, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "yes_no")
+    opened = fields(ada.get(path))
+    assert opened.pop("prefer_not_to_say") == "y"
+    save(ada, path, opened=opened, text="Do you?", does_not_apply="y", does_not_apply_label="None")
+    question = definition_of(content_of(store, slug))["pages"][0]["questions"][0]
+    assert (question["prefer_not_to_say"], question["does_not_apply"]) == (False, "None")
+    assert 'class="mistakes none"' in ada.get(path).text
+
+
+def test_half_a_word_that_saved_itself_is_no_option_s_id(ada, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "single_choice")
+    save(ada, path, do="autosave", **rows("Som"))
+    assert [one["id"] for one in next(content_of(store, slug).questions)["options"]] == [""]
+    save(ada, path, **rows("Sometimes"))
+    assert [one["id"] for one in next(content_of(store, slug).questions)["options"]] == [
+        "sometimes"
+    ]
+
+
+def test_options_are_added_moved_and_removed_with_buttons(ada, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "single_choice")
+    save(ada, path, **rows("A", "B", "C"))
+
+    def labels():
+        options = next(content_of(store, slug).questions)["options"]
+        return [one["label"].get("en", "") for one in options]
+
+    assert save(ada, path, do="option-down 0").location.endswith("#options")
+    assert labels() == ["B", "A", "C"]
+    save(ada, path, do="option-up 2")
+    assert labels() == ["B", "C", "A"]
+    save(ada, path, do="option-remove 0")
+    assert labels() == ["C", "A"]
+    save(ada, path, do="option-add")
+    assert labels() == ["C", "A", ""]
+    assert [one["id"] for one in next(content_of(store, slug).questions)["options"]][:2] == [
+        "c",
+        "a",
+    ]
+
+
+def test_the_second_of_two_editors_is_told_what_changed_and_loses_nothing(ada, ben, store):
+    slug = begin(ada)
+    store.set_role(slug, store.researcher(OTHER).key, "editor")
+    path = add_question(ada, slug, "yes_no")
+    save(ada, path, text="Old")
+    opened = fields(ada.get(path))
+    save(ben, path, text="Ben's words", help="Ben's help")
+    answer = save(ada, path, opened=opened, text="Ada's words")
+    assert answer.status_code == 409
+    assert f"{OTHER} changed the same meanwhile" in answer.text
+    assert "Ben&#39;s words" in answer.text
+    assert "Ada&#39;s words</textarea>" in answer.text
+    assert next(content_of(store, slug).questions)["text"] == {"en": "Ben's words"}
+    settled = save(ada, path, opened=fields(answer), text="Both words")
+    assert settled.status_code == 302
+    question = next(content_of(store, slug).questions)
+    assert (question["text"], question["help"]) == ({"en": "Both words"}, {"en": "Ben's help"})
+
+
+def test_what_two_editors_change_in_different_fields_is_both_kept(ada, ben, store):
+    slug = begin(ada)
+    store.set_role(slug, store.researcher(OTHER).key, "editor")
+    path = add_question(ada, slug, "yes_no")
+    opened = fields(ada.get(path))
+    save(ben, path, help="Ben's help")
+    answer = save(ada, path, opened=opened, text="Ada's words")
+    assert answer.status_code == 302
+    question = next(content_of(store, slug).questions)
+    assert (question["text"], question["help"]) == ({"en": "Ada's words"}, {"en": "Ben's help"})
+    assert "somebody else changed here: Help below the question" in ada.get(path).text
+
+
+def test_an_autosave_never_overwrites_what_somebody_else_wrote(ada, ben, store):
+    slug = begin(ada)
+    store.set_role(slug, store.researcher(OTHER).key, "editor")
+    path = add_question(ada, slug, "yes_no")
+    opened = fields(ada.get(path))
+    save(ben, path, text="Ben's words")
+    told = save(ada, path, do="autosave", opened=opened, text="Ada's words").json
+    assert told["revision"] == 0
+    assert told["clashes"] == ["Question"]
+    assert told["who"] == OTHER
+    assert next(content_of(store, slug).questions)["text"] == {"en": "Ben's words"}
+
+
+def test_a_question_that_somebody_removed_comes_back_when_it_is_saved(ada, ben, store):
+    slug = begin(ada)
+    store.set_role(slug, store.researcher(OTHER).key, "editor")
+    path = add_question(ada, slug, "yes_no")
+    save(ada, path, text="Do you?")
+    opened = fields(ada.get(path))
+    do(ben, slug, f"question-remove {path.rpartition('/')[2]}")
+    assert list(content_of(store, slug).questions) == []
+    assert save(ada, path, opened=opened, text="Do you still?").status_code == 302
+    assert next(content_of(store, slug).questions)["text"] == {"en": "Do you still?"}
+
+
+def test_what_was_written_when_the_session_ended_comes_back(ada, app, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "yes_no")
+    opened = fields(ada.get(path))
+    for session in store.sessions(store.researcher(EMAIL).key):
+        store.end_session(session.token_hash)
+    kept = save(ada, path, opened=opened, text="A long text\nof two lines")
+    assert kept.status_code == 401
+    assert "You are signed out" in kept.text
+    assert "A long text\nof two lines</textarea>" in kept.text
+    sign_in(ada)
+    stale = re.findall(r'<textarea name="([^"]+)" hidden>\r?\n(.*?)</textarea>', kept.text, re.S)
+    again = ada.post(path, data={**dict(stale), "csrf_token": token(kept)})
+    assert again.status_code == 409
+    assert "before you signed in again" in again.text
+    settled = ada.post(path, data={**dict(stale), "csrf_token": token(again)})
+    assert settled.status_code == 302
+    assert next(content_of(store, slug).questions)["text"] == {"en": "A long text\nof two lines"}
+
+
+def test_another_site_s_form_gets_nothing_back(ada):
+    slug = begin(ada)
+    path = add_question(ada, slug, "yes_no")
+    answer = ada.post(path, data={"text": "evil"}, headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.status_code == 400
+    assert "evil" not in answer.text
+
+
+def test_a_session_that_ended_is_told_to_the_page_s_program(ada, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "yes_no")
+    opened = fields(ada.get(path))
+    for session in store.sessions(store.researcher(EMAIL).key):
+        store.end_session(session.token_hash)
+    answer = save(ada, path, do="autosave", opened=opened, text="x")
+    assert answer.status_code == 401
+    assert "you are signed out" in answer.json["not_saved"]
+
+
+def test_pasted_html_is_text(ada):
+    slug = begin(ada, "<b>Bold</b>")
+    path = add_question(ada, slug, "yes_no")
+    save(ada, path, text="<script>alert(1)</script>", help="&lt;")
+    page = ada.get(path).text
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<b>Bold" not in ada.get(f"{DRAFTS}/{slug}").text
+
+
+def test_what_is_too_long_to_publish_is_told_and_not_lost(ada, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "yes_no")
+    save(ada, path, text="long " * 300)
+    assert len(next(content_of(store, slug).questions)["text"]["en"]) == 1_499
+    assert "has 1,499 characters; at most 1,000 fit" in ada.get(path).text
+
+
+def test_texts_and_settings_are_saved_and_a_taken_address_is_told(ada, store, small):
+    slug = begin(ada)
+    path = f"{DRAFTS}/{slug}/texts"
+    done = save(ada, path, title="Nights", slug="nights", contact="Team", access="invitation")
+    assert done.status_code == 302
+    survey = content_of(store, slug).survey
+    assert (survey["slug"], survey["access"]) == ("nights", "invitation")
+    assert (survey["title"], survey["contact"]) == ({"en": "Nights"}, {"en": "Team"})
+    save(ada, path, slug="Not an address", quick_exit="http://example.org")
+    page = ada.get(path).text
+    assert 'id="slug-error"' in page
+    assert "begin with https://" in page
+
+
+def test_an_address_of_another_s_survey_is_not_published_over(researcher, ben, store, small):
+    slug = begin(ben, "Small")
+    written(ben, slug)
+    save(ben, f"{DRAFTS}/{slug}/texts", slug="small")
+    page = ben.get(f"{DRAFTS}/{slug}/publish").text
+    assert "which you do not" in page
+    answer = send(
+        ben, f"{DRAFTS}/{slug}/publish", page=f"{DRAFTS}/{slug}/texts", agreed="y", revision="9"
+    )
+    assert answer.status_code in (200, 422)
+    assert len(store.versions("small")) == 1
+
+
+def test_a_plan_is_read_and_every_mistake_in_it_told(ada, store):
+    slug = begin(ada)
+    written(ada, slug)
+    path = f"{DRAFTS}/{slug}/plan"
+    save(ada, path, n="many", margin="0", opens="soon", closes="2020-01-01", strata="North 3")
+    page = ada.get(path).text
+    for said in ("whole number", "points above 0", "such as 2027-01-31", "has passed", "25 are"):
+        assert said in page
+    assert "2020-01-01 has passed" in ada.get(f"{DRAFTS}/{slug}/publish").text
+    save(ada, path, n="2,000", margin="3", opens="2030-02-01", closes="2030-01-01", strata="")
+    assert "before it opens" in ada.get(path).text
+    save(ada, path, closes="2030-03-01", most="500", strata="North 40\nSüd Ost 25")
+    assert 'id="mistakes" role="status"' in ada.get(path).text
+    page = ada.get(f"{DRAFTS}/{slug}/publish")
+    revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
+    send(ada, f"{DRAFTS}/{slug}/publish", agreed="y", revision=revision)
+    (survey,) = store.versions("night-work")
+    assert store.plan(survey.key) == Plan(2_000, {"North": 40, "Süd Ost": 25})
+    assert str(survey.schedule.opens) == "2030-02-01"
+    assert survey.schedule.most == 500
+    collect = ada.get("/research/surveys/night-work/collect").text
+    assert "Süd Ost</th>" in collect
+
+
+def test_a_survey_is_translated_text_by_text(ada, store):
+    slug = begin(ada)
+    written(ada, slug)
+    added = send(ada, f"{DRAFTS}/{slug}/languages", language="es")
+    assert added.location == f"{DRAFTS}/{slug}/languages/es"
+    opened = fields(ada.get(added.location))
+    name = next(n for n in opened if n.endswith("-text"))
+    save(ada, added.location, opened=opened, **{"survey-title": "De noche", name: "¿De noche?"})
+    definition = definition_of(content_of(store, slug))
+    assert definition["title"] == {"en": "Night work", "es": "De noche"}
+    assert definition["pages"][0]["questions"][0]["text"]["es"] == "¿De noche?"
+    page = ada.get(f"{DRAFTS}/{slug}/languages").text
+    assert "2 of 6" in page
+    assert "4 of 6 texts are not translated into es" in ada.get(f"{DRAFTS}/{slug}/publish").text
+    gone = send(ada, f"{DRAFTS}/{slug}/languages/es/remove", page=f"{DRAFTS}/{slug}/languages")
+    assert gone.status_code == 302
+    assert definition_of(content_of(store, slug))["title"] == "Night work"
+
+
+@pytest.mark.parametrize("language", ["Spanish", "en", "../x", "e", ""])
+def test_what_is_no_new_language_is_refused_beside_its_field(ada, language):
+    slug = begin(ada)
+    answer = send(ada, f"{DRAFTS}/{slug}/languages", language=language)
+    assert answer.status_code == 422
+    assert 'id="language-error"' in answer.text
+
+
+def test_a_draft_is_tried_by_simulated_respondents_and_the_dashboard_says_test(ada, store):
+    slug = begin(ada)
+    written(ada, slug)
+    path = f"{DRAFTS}/{slug}/try"
+    send(ada, f"{path}/make", page=path)
+    assert "Open it as a respondent" in ada.get(path).text
+    answer = send(
+        ada,
+        f"{path}/simulate",
+        page=path,
+        n="800",
+        **{"share-night-0": "30", "share-night-1": "70", "share-night-2": "0"},
+    )
+    assert answer.status_code == 302
+    (trial,) = store.versions(slug)
+    assert store.released(trial.key) == 800
+    page = ada.get(f"/research/surveys/{slug}/1").text
+    assert "<b>TEST.</b>" in page
+    assert "Do you work at night?" in page
+    listed = ada.get("/research/").text
+    assert f"/research/surveys/{slug}" not in listed
+    assert f"{DRAFTS}/{slug}" in listed
+
+
+@pytest.mark.parametrize(
+    "typed", [{"n": "0"}, {"n": "99999999"}, {"share-night-0": "150"}, {"share-night-0": "x"}]
+)
+def test_what_cannot_be_simulated_is_told(ada, typed):
+    slug = begin(ada)
+    written(ada, slug)
+    path = f"{DRAFTS}/{slug}/try"
+    send(ada, f"{path}/make", page=path)
+    answer = send(ada, f"{path}/simulate", page=path, **{"n": "30", **typed})
+    assert answer.status_code == 422
+    assert 'role="alert"' in answer.text
+
+
+def test_nothing_of_a_try_out_is_left_when_its_draft_is_published(ada, store):
+    slug = begin(ada)
+    written(ada, slug)
+    path = f"{DRAFTS}/{slug}/try"
+    send(ada, f"{path}/make", page=path)
+    send(ada, f"{path}/simulate", page=path, n="50")
+    page = ada.get(f"{DRAFTS}/{slug}/publish")
+    revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
+    send(ada, f"{DRAFTS}/{slug}/publish", agreed="y", revision=revision)
+    (survey,) = store.surveys()
+    assert survey.slug == "night-work"
+    assert store.released(survey.key) == store.waiting(survey.key) == 0
+
+
+def test_a_draft_begins_with_a_file_or_all_its_mistakes_are_listed(ada, store):
+    def upload(text: str):
+        page = ada.get(f"{DRAFTS}/new")
+        file = (io.BytesIO(text.encode()), "s.toml")
+        data = {"csrf_token": token(page), "file": file}
+        return ada.post(f"{DRAFTS}/file", data=data)
+
+    answer = upload(SMALL)
+    assert answer.status_code == 302
+    assert content_of(store, answer.location.rpartition("/")[2]).title == "A small survey"
+    wrong = upload(SMALL.replace('"3/4"', "0.2").replace('"often"', '"once"'))
+    assert wrong.status_code == 422
+    assert "No draft was made: 2 mistakes" in wrong.text or "mistake" in wrong.text
+    assert len(store.drafts()) == 1
+
+
+def test_a_new_version_and_a_copy_begin_as_drafts_of_what_is_published(ada, store, small):
+    collect = "/research/surveys/small/collect"
+    version = send(ada, f"{DRAFTS}/of/small", page=collect)
+    copy = send(ada, f"{DRAFTS}/of/small", page=collect, copy="1")
+    slugs = [answer.location.rpartition("/")[2] for answer in (version, copy)]
+    assert [content_of(store, slug).survey["slug"] for slug in slugs] == ["small", "small-2"]
+    path = f"{DRAFTS}/{slugs[0]}/questions/2"
+    save(ada, path, text="Did you ever fall asleep at work?")
+    page = ada.get(f"{DRAFTS}/{slugs[0]}/publish")
+    assert "Publish small, version 2" in page.text
+    revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
+    send(ada, f"{DRAFTS}/{slugs[0]}/publish", agreed="y", revision=revision)
+    assert [survey.version for survey in store.versions("small")] == [2, 1]
+
+
+def test_a_draft_is_deleted_by_its_title(ada, store):
+    slug = begin(ada)
+    path = f"{DRAFTS}/{slug}/delete"
+    send(ada, path, page=f"{DRAFTS}/{slug}", title="Something")
+    assert len(store.drafts()) == 1
+    send(ada, path, page=f"{DRAFTS}/{slug}", title="Night work")
+    assert store.drafts() == []
+
+
+def test_a_survey_is_archived_and_put_back(ada, store, small):
+    collect = "/research/surveys/small/collect"
+    send(ada, "/research/surveys/small/archive", page=collect)
+    assert "A small survey" not in ada.get("/research/").text
+    assert "A small survey" in ada.get("/research/?archived=1").text
+    send(ada, "/research/surveys/small/archive", page=collect)
+    assert "A small survey" in ada.get("/research/").text
+
+
+def test_a_closed_survey_is_deleted_whole_by_typing_its_name(ada, store, small):
+    collect, path = "/research/surveys/small/collect", "/research/surveys/small/delete"
+    answer = send(ada, path, page=collect, typed="small")
+    assert "still takes reports" in ada.get(answer.location).text
+    close(store, "small", TODAY)
+    send(ada, path, page=collect, typed="smal")
+    assert len(store.versions("small")) == 1
+    send(ada, path, page=collect, typed="small")
+    assert store.versions("small") == []
+    assert ada.get(collect).status_code == 404
+    assert store.actions("small", 9) == []
+    assert store.actions(None, 1)[0].what == "deleted a survey"
+
+
+def test_a_viewer_reads_a_draft_and_changes_nothing(ada, ben, store):
+    slug = begin(ada)
+    written(ada, slug)
+    store.set_role(slug, store.researcher(OTHER).key, "viewer")
+    page = ben.get(f"{DRAFTS}/{slug}")
+    assert page.status_code == 200
+    assert "Duplicate" not in page.text
+    path = f"{DRAFTS}/{slug}/questions/{next(content_of(store, slug).questions)['key']}"
+    assert ben.get(path).status_code == 403
+    home = token(ben.get("/research/account"))
+    assert ben.post(path, data={"csrf_token": home, "text": "x"}).status_code == 403
+
+
+def test_sixty_questions_in_four_languages_are_edited(ada, store):
+    slug = begin(ada)
+    first = add_question(ada, slug, "single_choice")
+    save(
+        ada,
+        first,
+        text="How often?",
+        **rows("Never", "Sometimes", "Always"),
+        way="epsilon",
+        value="0.3",
+    )
+    key = first.rpartition("/")[2]
+    for _ in range(59):
+        do(ada, slug, f"question-copy {key}")
+    for language in ("es", "pt", "ar"):
+        send(ada, f"{DRAFTS}/{slug}/languages", language=language)
+    opened = fields(ada.get(f"{DRAFTS}/{slug}/languages/ar"))
+    assert len([name for name in opened if name.endswith("-text")]) == 60
+    translated = {name: "نص" if name.endswith("-text") else value for name, value in opened.items()}
+    answer = save(ada, f"{DRAFTS}/{slug}/languages/ar", opened=translated)
+    assert answer.status_code == 302
+    assert "total epsilon 17.998 of at most 20" in ada.get(f"{DRAFTS}/{slug}").text
+    assert "protected little" in ada.get(f"{DRAFTS}/{slug}").text
+
+
+# -- what somebody who attacked it found
+
+
+def test_whoever_publishes_gains_no_role_by_it(ada, ben, store):
+    slug = begin(ada)
+    written(ada, slug)
+    store.set_role(slug, store.researcher(OTHER).key, "editor")
+    assert publish_draft(ben, slug).status_code == 302
+    assert {member.email: member.role for member in store.members("night-work")} == {
+        EMAIL: "owner",
+        OTHER: "editor",
+    }
+
+
+def publish_draft(client, slug: str):
+    page = client.get(f"{DRAFTS}/{slug}/publish")
+    revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
+    data = {"csrf_token": token(page), "revision": revision, "agreed": "y"}
+    return client.post(f"{DRAFTS}/{slug}/publish", data=data)
+
+
+def test_a_name_that_somebody_takes_meanwhile_is_not_published_over(ada, store, monkeypatch):
+    slug = begin(ada)
+    written(ada, slug)
+    theirs = load(SMALL.replace('"small"', '"night-work"').encode(), "s.toml", Caps())
+    looked = publishing._Pages._wrong
+    path = f"{DRAFTS}/{slug}/publish"
+    page = ada.get(path)
+    revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
+
+    def late(pages, *asked):
+        found = looked(pages, *asked)
+        if not store.versions("night-work"):
+            publish(store, theirs, TODAY)
+        return found
+
+    monkeypatch.setattr(publishing._Pages, "_wrong", late)
+    data = {"csrf_token": token(page), "revision": revision, "agreed": "y"}
+    answer = ada.post(path, data=data)
+    assert answer.status_code == 422
+    assert "somebody has published under the name night-work meanwhile" in answer.text
+    assert [survey.state for survey in store.versions("night-work")] == ["open"]
+    assert len(store.drafts()) == 1
+
+
+def test_whoever_takes_a_deleted_survey_s_name_reads_nothing_of_its_log(ada, ben, store, small):
+    close(store, "small", TODAY)
+    collect = "/research/surveys/small/collect"
+    send(ada, "/research/surveys/small/delete", page=collect, typed="small")
+    slug = begin(ben, "Small")
+    written(ben, slug)
+    publish_draft(ben, slug)
+    log = ben.get("/research/surveys/small/team/log").text
+    assert EMAIL not in log
+    assert "began a draft" in log
+    assert "published" in log
+    assert "small" in ada.get("/research/people/log").text
+
+
+def test_another_own_language_keeps_what_is_translated(ada, store):
+    slug = begin(ada)
+    written(ada, slug)
+    send(ada, f"{DRAFTS}/{slug}/languages", language="es")
+    path = f"{DRAFTS}/{slug}/languages/es"
+    opened = fields(ada.get(path))
+    name = next(n for n in opened if n.endswith("-text"))
+    save(ada, path, opened=opened, **{"survey-title": "De noche", name: "¿De noche?"})
+    save(ada, f"{DRAFTS}/{slug}/texts", do="autosave", language="e")
+    assert content_of(store, slug).own == "en"
+    save(ada, f"{DRAFTS}/{slug}/texts", language="es")
+    content = content_of(store, slug)
+    assert (content.own, content.languages) == ("es", ("en",))
+    assert content.survey["title"] == {"en": "Night work", "es": "De noche"}
+    refused = send(ada, f"{DRAFTS}/{slug}/languages/es/remove", page=f"{DRAFTS}/{slug}/languages")
+    assert refused.status_code == 302
+    assert content_of(store, slug).survey["title"]["es"] == "De noche"
+
+
+def test_a_question_s_new_id_is_followed_by_what_depends_on_it(ada, store):
+    slug = begin(ada)
+    written(ada, slug)
+    save(ada, f"{DRAFTS}/{slug}/texts", allow_skip_logic="y")
+    first, second = (question["key"] for question in content_of(store, slug).questions)
+    path = f"{DRAFTS}/{slug}/questions/{second}"
+    save(ada, path, ask_question="night", ask_options="yes")
+    save(ada, f"{DRAFTS}/{slug}/questions/{first}", id="at_night")
+    save(ada, path, help="Still asked after it")
+    question = content_of(store, slug).question(second)
+    assert (question["ask_question"], question["ask_options"]) == ("at_night", ("yes",))
+
+
+def test_what_is_written_to_a_draft_that_is_gone_comes_back_with_the_reason(ada, ben, store):
+    slug = begin(ada)
+    written(ada, slug)
+    key = store.researcher(OTHER).key
+    store.set_role(slug, key, "editor")
+    path = f"{DRAFTS}/{slug}/questions/{next(content_of(store, slug).questions)['key']}"
+    opened = fields(ben.get(path))
+    store.set_role(slug, key, "viewer")
+    answer = save(ben, path, opened=opened, help="Ben's long work")
+    assert "Your role in this draft has changed" in answer.text
+    assert "Ben&#39;s long work" in answer.text
+    store.set_role(slug, key, "editor")
+    publish_draft(ada, slug)
+    answer = save(ben, path, opened=opened, help="Ben's long work")
+    assert "was published meanwhile, as night-work" in answer.text
+    assert "Ben&#39;s long work" in answer.text
+    told = save(ben, path, do="autosave", opened=opened, help="x").json
+    assert "published meanwhile" in told["not_saved"]
+
+
+def test_translations_of_answers_that_were_just_added_stay(ada, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "single_choice")
+    send(ada, f"{DRAFTS}/{slug}/languages", language="es")
+    opened = fields(ada.get(path))
+    told = save(ada, path, do="autosave", opened=opened, **rows("Never", "Often")).json
+    translation = f"{DRAFTS}/{slug}/languages/es"
+    sheet = fields(ada.get(translation))
+    names = [name for name in sheet if "-option-" in name]
+    save(ada, translation, opened=sheet, **dict(zip(names, ("Nunca", "Mucho"), strict=True)))
+    again = {**opened, "revision": str(told["revision"]), **rows("Never", "Often")}
+    save(ada, path, do="autosave", opened=again, help="More")
+    labels = [one["label"] for one in next(content_of(store, slug).questions)["options"]]
+    assert labels == [{"en": "Never", "es": "Nunca"}, {"en": "Often", "es": "Mucho"}]
+
+
+def test_an_expired_session_leads_back_to_the_page_of_the_form(ada, store, small):
+    collect = "/research/surveys/small/collect"
+    sent = {"csrf_token": token(ada.get(collect))}
+    for session in store.sessions(store.researcher(EMAIL).key):
+        store.end_session(session.token_hash)
+    answer = ada.post(f"{collect}/schedule", data=sent)
+    assert answer.location == f"/research/sign-in?next={collect}"
+
+
+def test_copies_have_names_of_their_own_and_a_new_version_keeps_the_plan(ada, store, small):
+    collect = "/research/surveys/small/collect"
+    store.set_plan(small.key, Plan(500, {"North": 200}))
+    drafts = [send(ada, f"{DRAFTS}/of/small", page=collect, copy="1") for _ in range(2)]
+    slugs = [answer.location.rpartition("/")[2] for answer in drafts]
+    assert [content_of(store, slug).survey["slug"] for slug in slugs] == ["small-2", "small-3"]
+    version = send(ada, f"{DRAFTS}/of/small", page=collect).location.rpartition("/")[2]
+    plan = content_of(store, version).plan
+    assert (plan["n"], plan["strata"]) == ("500", "North 200")
+    page = ada.get(f"{DRAFTS}/{version}/publish").text
+    assert "What becomes of version 1" in page
+
+
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("questions/2", {"do": "option-up " + "9" * 5000}),
+        ("questions/2", {"options-" + "9" * 3 + "-key": "9" * 5000}),
+        ("edit", {"do": "question-up " + "9" * 5000}),
+    ],
+)
+def test_numbers_of_thousands_of_digits_are_no_error_of_ours(ada, path, data):
+    slug = begin(ada)
+    add_question(ada, slug, "single_choice")
+    sent = {"csrf_token": token(ada.get(f"{DRAFTS}/{slug}/questions/2")), **data}
+    assert ada.post(f"{DRAFTS}/{slug}/{path}", data=sent).status_code < 500
+    explore = f"/research/surveys/{slug}/explore?version=" + "9" * 5000
+    assert ada.get(explore).status_code == 404
+
+
+def test_more_answers_than_fit_are_told_and_kept(ada, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "single_choice")
+    save(ada, path, text="Which?", **rows(*(f"Answer {n}" for n in range(130))))
+    assert len(next(content_of(store, slug).questions)["options"]) == 130
+    assert "130 entries; the nearest allowed number is 100" in ada.get(path).text
+
+
+def test_answers_with_the_number_of_another_are_new_ones(ada, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "single_choice")
+    save(ada, path, **rows("A", "B"))
+    keys = {"options-0-key": "3", "options-1-key": "3", "options-2-key": "999999"}
+    save(ada, path, **keys, **rows("A", "B", "C"), way="text", do="save")
+    question = next(content_of(store, slug).questions)
+    numbers = [one["key"] for one in question["options"]]
+    assert len(set(numbers)) == 3
+    assert max(numbers) < 999_999
+    assert question["way"] == ""
+
+
+def test_another_type_begins_with_the_usual_privacy(ada, store):
+    slug = begin(ada)
+    path = add_question(ada, slug, "yes_no")
+    save(ada, path, way="truth_probability", value="0.7")
+    save(ada, path, type="number", low="0", high="10")
+    question = next(content_of(store, slug).questions)
+    assert (question["type"], question["way"], question["value"]) == ("number", "", "")
+
+
+def test_nothing_of_a_real_survey_s_collecting_is_there_for_a_try_out(ada, store):
+    slug = begin(ada)
+    written(ada, slug)
+    send(ada, f"{DRAFTS}/{slug}/try/make", page=f"{DRAFTS}/{slug}/try")
+    assert ada.get(f"/research/surveys/{slug}/collect").status_code == 404
+    page = ada.get(f"/research/surveys/{slug}/1").text
+    assert "/collect" not in page
+    assert ada.get(f"/research/surveys/{slug}/1/report").text.count("TEST: Night work") > 0
+
+
+def test_a_limit_moves_in_steps_that_do_not_tell_who_waits(ada, store, small):
+    collect = "/research/surveys/small/collect"
+    refused = send(ada, f"{collect}/schedule", page=collect, most="105")
+    assert refused.status_code == 422
+    assert "multiple of 25" in refused.text
+    assert send(ada, f"{collect}/schedule", page=collect, most="125").status_code == 302
+
+
+def test_what_is_no_character_is_left_out_of_a_title(ada, store):
+    slug = begin(ada, "a\0b")
+    assert content_of(store, slug).title == "ab"
+    assert send(ada, f"{DRAFTS}/new", title="   ").status_code == 422
+
+
+def test_planned_groups_get_their_links_with_a_button(ada, store, small):
+    store.set_plan(small.key, Plan(500, {"North": 40}))
+    collect = "/research/surveys/small/collect"
+    assert 'name="stratum" value="North"' in ada.get(collect).text
+    links = send(ada, f"{collect}/invite", page=collect, count="40", stratum="North")
+    assert links.text.count("North") >= 40
+
+
+def test_what_is_begun_or_added_by_pressing_twice_is_there_once(ada, store):
+    page = ada.get(f"{DRAFTS}/new")
+    data = {"csrf_token": token(page), "title": "Once"}
+    first, second = (ada.post(f"{DRAFTS}/new", data=data) for _ in range(2))
+    assert first.location == second.location
+    assert len(store.drafts()) == 1
+    slug = first.location.rpartition("/")[2]
+    page = ada.get(f"{DRAFTS}/{slug}")
+    data = {"csrf_token": token(page), "revision": "1", "do": "question-add 1", "type": "yes_no"}
+    for _ in range(2):
+        assert ada.post(f"{DRAFTS}/{slug}/edit", data=data).status_code == 302
+    assert len(list(content_of(store, slug).questions)) == 1
+    assert "has changed since you opened this page" in ada.get(f"{DRAFTS}/{slug}").text
+
+
+def test_the_second_who_names_a_page_is_told_what_it_is_called_now(ada, ben, store):
+    slug = begin(ada)
+    store.set_role(slug, store.researcher(OTHER).key, "editor")
+    path = f"{DRAFTS}/{slug}/pages/1"
+    pages = [client.get(f"{DRAFTS}/{slug}") for client in (ada, ben)]
+    for client, page, title in zip((ben, ada), reversed(pages), ("Ben's", "Ada's"), strict=True):
+        data = {"csrf_token": token(page), "p1-revision": "1", "p1-title": title}
+        data["p1-csrf_token"] = data["csrf_token"]
+        client.post(path, data=data)
+    assert content_of(store, slug).pages[0].title == {"en": "Ben's"}
+    assert "has called this page “Ben&#39;s” meanwhile" in ada.get(f"{DRAFTS}/{slug}").text

@@ -1,0 +1,294 @@
+"""Differences, known margins and regressions in the browser: links, forms, files, refusals."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from survey.results.comparing import compared
+from survey.results.groups import group_named
+from survey.results.regressing import regressed
+from survey.results.wanted import Wanted
+from survey.results.weighted import weighted
+from tests.results.exploring import add_people, turned
+from tests.web.researchers import sign_in, token
+
+PAGE = "/research/surveys/small/explore"
+LINKS = "question=fell_asleep&a=link:north&b=link:south"
+BY_LINK = "question=fell_asleep&by=link"
+MARGINS = "&margins=north,20%0Asouth,80"
+
+
+@pytest.fixture
+def reader(client, researcher, small):
+    assert sign_in(client).status_code == 302
+    return client
+
+
+@pytest.fixture
+def two_links(store, small):
+    add_people(store, small, 2500, "north", turned(0.5), 1)
+    add_people(store, small, 2000, "south", turned(0.2), 2)
+    return small
+
+
+def rows_of(answer):
+    assert answer.status_code == 200
+    assert "attachment" in answer.headers["Content-Disposition"]
+    return list(csv.DictReader(io.StringIO(answer.text)))
+
+
+def test_all_explore_pages_lead_to_each_other_and_say_what_to_do_first(reader, two_links):
+    pages = ("", "/difference", "/weighting", "/regression")
+    for page in pages:
+        answer = reader.get(PAGE + page)
+        assert answer.status_code == 200
+        navigation = re.search(r'(?s)<nav [^>]*aria-label="Explore">.*?</nav>', answer.text)
+        links = re.findall(r'href="([^"?]+)', navigation[0])
+        assert links == [PAGE + other for other in pages]
+        assert navigation[0].count('aria-current="page"') == 1
+        assert 'class="empty"' in answer.text
+
+
+def test_a_difference_has_its_table_chart_test_sentence_and_caveat(reader, store, two_links):
+    answer = reader.get(f"{PAGE}/difference?{LINKS}")
+    groups = [group_named(store, two_links, f"link:{name}") for name in ("north", "south")]
+    found = compared(store, two_links, "fell_asleep", tuple(groups), Wanted())
+    shown = re.findall(r'class="number strong">(−?\d+)<', answer.text)
+    assert shown == [f"{100 * row.estimate:.0f}".replace("-", "−") for row in found.rows]
+    assert "<svg" in answer.text
+    assert "Pearson’s test of the randomized reports" in answer.text
+    assert "<blockquote>" in answer.text
+    assert 'class="caution"' in answer.text
+    assert 'value="link:north" selected' in answer.text
+
+
+def test_a_difference_is_downloaded_as_rows_and_as_a_figure(reader, two_links):
+    rows = rows_of(reader.get(f"{PAGE}/difference/difference.csv?{LINKS}&level=0.9"))
+    assert [row["option"] for row in rows] == ["yes", "no", "prefer_not_to_say"]
+    assert {row["level"] for row in rows} == {"0.9"}
+    figures = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF", "json": b"{"}
+    for kind, start in figures.items():
+        figure = reader.get(f"{PAGE}/difference/figure.{kind}?{LINKS}")
+        assert figure.status_code == 200
+        assert figure.data.startswith(start)
+    assert reader.get(f"{PAGE}/difference/figure.gif?{LINKS}").status_code == 404
+
+
+def test_groups_by_an_answer_are_told_by_joint_inversion(reader, two_links):
+    page = reader.get(f"{PAGE}/difference?question=fell_asleep").text
+    assert 'value="answer:pressure:never"' in page
+    by_answer = "question=fell_asleep&a=answer:pressure:never&b=answer:pressure:once"
+    assert "joint inversion" in reader.get(f"{PAGE}/difference?{by_answer}").text
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "words"),
+    [
+        ("question=fell_asleep&a=link:north&b=link:north", 422, "two different groups"),
+        ("question=fell_asleep&a=link:north&b=answer:pressure:never", 422, "not of one kind"),
+        ("question=pressure&a=answer:pressure:never&b=answer:pressure:once", 422, "its own"),
+        ("question=fell_asleep&a=link:north&b=link:west", 404, "link:west"),
+        ("question=none&a=link:north&b=link:south", 404, "none"),
+    ],
+)
+def test_groups_that_are_none_are_refused_beside_their_field(
+    reader, two_links, query, status, words
+):
+    answer = reader.get(f"{PAGE}/difference?{query}")
+    assert answer.status_code == status
+    assert words in answer.text
+    if status == 422:
+        assert 'aria-describedby="b-error"' in answer.text
+
+
+def test_a_hidden_difference_shows_no_number_on_its_page_nor_in_its_files(reader, store, small):
+    add_people(store, small, 3000, "north")
+    add_people(store, small, 60, "south")
+    answer = reader.get(f"{PAGE}/difference?{LINKS}")
+    assert "Not enough responses yet" in answer.text
+    assert "<svg" not in answer.text
+    assert "<blockquote>" not in answer.text
+    rows = rows_of(reader.get(f"{PAGE}/difference/difference.csv?{LINKS}"))
+    assert {(row["estimate"], row["estimate_a"], row["p_value"]) for row in rows} == {("", "", "")}
+    assert reader.get(f"{PAGE}/difference/figure.svg?{LINKS}").status_code == 404
+
+
+def test_margins_are_asked_for_with_a_line_for_each_category(reader, two_links):
+    page = reader.get(f"{PAGE}/weighting?{BY_LINK}").text
+    assert re.search(r"<textarea[^>]*>\s*north, \nsouth, </textarea>", page)
+    assert "by=link" not in page.split("<form")[0]
+
+
+def test_weighted_shares_stand_beside_the_unweighted(reader, store, two_links):
+    answer = reader.get(f"{PAGE}/weighting?{BY_LINK}{MARGINS}")
+    found = weighted(store, two_links, "fell_asleep", "link", [0.2, 0.8], Wanted())
+    shown = re.findall(r'class="number strong">(\d+)%<', answer.text)
+    assert shown == [f"{100 * row.estimate:.0f}" for row in found.rows]
+    assert f"design effect {found.design_effect:.2f}" in answer.text
+    assert "<blockquote>" in answer.text
+    rows = rows_of(reader.get(f"{PAGE}/weighting/weighted.csv?{BY_LINK}{MARGINS}"))
+    assert [float(row["estimate"]) for row in rows] == [row.estimate for row in found.rows]
+
+
+def test_margins_that_do_not_add_up_are_told_so_beside_them_and_stay(reader, two_links):
+    answer = reader.get(f"{PAGE}/weighting?{BY_LINK}&margins=north,20%0Asouth,75")
+    assert answer.status_code == 422
+    assert answer.text.count("These margins add up to 95%, not to 100%") == 2
+    assert re.search(r'<textarea[^>]*aria-describedby="margins-hint margins-error"', answer.text)
+    assert re.search(r"<textarea[^>]*>\s*north,20\nsouth,75</textarea>", answer.text)
+    assert answer.text.count("<title>Error: ") == 1
+
+
+def uploaded(reader, content, name="margins.csv", **fields):
+    page = reader.get(f"{PAGE}/weighting?{BY_LINK}")
+    form = {
+        "csrf_token": token(page),
+        "question": "fell_asleep",
+        "by": "link",
+        "unit": "percent",
+        "level": "0.9",
+        "file": (io.BytesIO(content), name),
+        **fields,
+    }
+    return reader.post(f"{PAGE}/weighting/upload", data=form)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"link,share\r\nnorth,20\r\nsouth,80\r\n",
+        b"\xef\xbb\xbfnorth;20,0\nsouth;80,0",
+        b'"north",20\n"south",80',
+    ],
+)
+def test_uploaded_margins_become_a_link_that_reproduces_the_view(reader, two_links, content):
+    sent = uploaded(reader, content)
+    assert sent.status_code == 302
+    said = parse_qs(urlsplit(sent.location).query)
+    assert said["level"] == ["0.9"]
+    page = reader.get(sent.location)
+    assert page.status_code == 200
+    assert "post-stratified" in page.text
+
+
+def test_uploaded_margins_that_do_not_add_up_stand_in_the_field_to_be_corrected(reader, two_links):
+    page = reader.get(uploaded(reader, b"north,20\nsouth,70").location)
+    assert page.status_code == 422
+    assert "add up to 90%" in page.text
+    assert re.search(r"<textarea[^>]*>\s*north,20\nsouth,70</textarea>", page.text)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"PK\x03\x04", "save it as CSV first"),
+        (b"  \n ", "no lines of text"),
+        (b"north,20\n" * 500, "A link carries up to 3,000 characters"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_beside_its_field(reader, two_links, content, words):
+    answer = uploaded(reader, content)
+    assert answer.status_code == 422
+    assert answer.text.count(words) == 2
+    assert 'aria-describedby="file-hint file-error"' in answer.text
+    assert 'value="link" selected' in answer.text
+
+
+def test_margins_longer_than_a_link_carries_are_refused_and_stay(reader, two_links):
+    answer = reader.get(f"{PAGE}/weighting?{BY_LINK}&margins={'north,20%0A' * 400}")
+    assert answer.status_code == 422
+    assert "A link carries up to 3,000 characters" in answer.text
+    assert answer.text.count("north,20") == 400
+
+
+def test_odds_ratios_are_those_of_the_library(reader, store, two_links):
+    query = "question=fell_asleep&predictor=pressure&predictor=link"
+    answer = reader.get(f"{PAGE}/regression?{query}")
+    found = regressed(store, two_links, "fell_asleep", ["pressure", "link"], Wanted())
+    shown = re.findall(r'class="number strong">([\d.,]+)<', answer.text)
+    assert shown == [f"{row.odds_ratio:.3g}" for row in found.rows]
+    assert answer.text.count(" checked>") == 2
+    assert "maximum likelihood through the randomization" in answer.text
+    rows = rows_of(reader.get(f"{PAGE}/regression/regression.csv?{query}"))
+    assert [row["predictor"] for row in rows] == [row.predictor for row in found.rows]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "words"),
+    [
+        ("question=fell_asleep", 422, "Choose at least one predictor"),
+        ("question=fell_asleep&predictor=fell_asleep", 422, "cannot explain itself"),
+        ("question=fell_asleep&predictor=none", 404, "none"),
+        ("question=fell_asleep&predictor=pressure&against=fell_asleep:often", 422, "often"),
+    ],
+)
+def test_what_cannot_be_regressed_is_refused_beside_its_field(
+    reader, two_links, query, status, words
+):
+    answer = reader.get(f"{PAGE}/regression?{query}")
+    assert answer.status_code == status
+    assert words in answer.text
+
+
+def test_hidden_coefficients_are_in_no_file(reader, store, small):
+    add_people(store, small, 150)
+    query = "question=fell_asleep&predictor=pressure"
+    assert "Not enough responses yet" in reader.get(f"{PAGE}/regression?{query}").text
+    rows = rows_of(reader.get(f"{PAGE}/regression/regression.csv?{query}"))
+    assert {(row["odds_ratio"], row["std_error"]) for row in rows} == {("", "")}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        f"/difference?{LINKS}",
+        f"/weighting?{BY_LINK}{MARGINS}",
+        "/regression?question=fell_asleep&predictor=pressure",
+    ],
+)
+def test_a_survey_without_a_report_says_so_and_does_not_fail(reader, small, page):
+    answer = reader.get(PAGE + page)
+    assert answer.status_code in (200, 404, 422)
+    assert "Something went wrong" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "/crosstab.csv?first=fell_asleep&second=fell_asleep",
+        "/difference/difference.csv?question=fell_asleep&a=link:north&b=link:north",
+        "/difference/figure.svg?question=fell_asleep&a=link:north&b=link:north",
+        "/weighting/weighted.csv?question=fell_asleep&by=answer:fell_asleep&margins=yes,50%0Ano,50",
+        "/weighting/weighted.csv?question=fell_asleep&by=link&margins=north,50%0Asouth,40",
+        "/regression/regression.csv?question=fell_asleep",
+    ],
+)
+def test_a_file_of_what_cannot_be_computed_is_refused_in_words(reader, two_links, file):
+    answer = reader.get(PAGE + file)
+    assert answer.status_code == 422
+    assert "Something went wrong" not in answer.text
+
+
+def test_what_belongs_to_another_choice_is_not_carried_over_to_a_new_one(reader, two_links):
+    odds = "question=pressure&predictor=fell_asleep&against=fell_asleep:no"
+    page = reader.get(f"{PAGE}/regression?{odds}")
+    assert page.status_code == 200
+    offered = re.findall(r'<option value="(pressure:\w+)"', page.text)
+    assert offered[0] == "pressure:never"
+    assert " selected" not in page.text.split('id="against"')[1].split("</select>")[0]
+    other = f"question=fell_asleep&by=answer:pressure&typed_for=link{MARGINS}"
+    page = reader.get(f"{PAGE}/weighting?{other}")
+    assert page.status_code == 200
+    assert re.search(r"<textarea[^>]*>\s*Never, \nOnce, \nOften, </textarea>", page.text)
+
+
+def test_odds_are_held_against_the_chosen_answer(reader, two_links):
+    query = "question=fell_asleep&predictor=pressure&against=fell_asleep:yes"
+    page = reader.get(f"{PAGE}/regression?{query}")
+    assert "Odds of “No” against “Yes”" in page.text
+    assert 'value="fell_asleep:yes" selected' in page.text

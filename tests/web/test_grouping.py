@@ -1,0 +1,232 @@
+"""A question by link, over time and over versions: page, chart and CSV say the same."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import os
+import re
+from datetime import date
+
+import numpy as np
+import pytest
+
+from survey.collect.publication import publish
+from survey.collect.release import release
+from survey.questionnaire.native import load
+from survey.results.figures import KINDS
+from survey.results.grouped import OPEN_LINK
+from survey.results.wording import percent
+from survey.settings import Caps
+from survey.store import StoredReport
+from survey.store.strata import OTHER_LINKS
+from tests.browser.research import add_released, stored
+from tests.conftest import SMALL, TODAY
+from tests.web.researchers import sign_in
+
+BASE = "/research/surveys/small"
+DAYS = date(2026, 11, 2), date(2026, 11, 4), date(2026, 12, 7)
+
+
+@pytest.fixture
+def reader(client, researcher):
+    assert sign_in(client).status_code == 302
+    return client
+
+
+@pytest.fixture
+def daily(store):
+    """A survey that keeps the day of its releases, with three links and three days."""
+    text = SMALL.replace('slug = "small"', 'slug = "small"\nbucket = "day"')
+    survey = publish(store, load(text.encode(), "s.toml", Caps()), TODAY)
+    for day in DAYS:
+        add_released(store, survey, 900, day=day)
+        add_released(store, survey, 700, stratum="north", day=day)
+    add_released(store, survey, 40, stratum="tiny", day=DAYS[0])
+    return survey
+
+
+def rows_of(client, address: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(client.get(address).text)))
+
+
+def table_of(page: str) -> list[list[str]]:
+    """The rows of the table of groups, each a list of the texts of its cells."""
+    body = re.search(r'<table class="groups">.*?<tbody>(.*?)</tbody>', page, re.S)[1]
+    cells = re.compile(r"<t[hd][^>]*>(.*?)</t[hd]>", re.S)
+    lines = [cells.findall(row) for row in body.split("</tr>") if "<t" in row]
+    return [[text_of(cell) for cell in line] for line in lines]
+
+
+def text_of(markup: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", markup)).split())
+
+
+def in_cell(row: dict[str, str]) -> str:
+    """A share and its interval as the table has them."""
+    estimate, low, high = (
+        percent(float(row[name])) for name in ("estimate", "conf_low", "conf_high")
+    )
+    return f"{estimate} {low[:-1]} to {high}"
+
+
+def as_csv(address: str) -> str:
+    """The address of the table of a page as CSV."""
+    path, _, query = address.partition("?")
+    return f"{path}.csv?{query}"
+
+
+@pytest.mark.parametrize(
+    ("address", "column", "names"),
+    [
+        ("links", "stratum", ["", "north", OPEN_LINK, "tiny"]),
+        ("trend", "bucket", ["2026-11-02", "2026-11-04", "2026-12-07"]),
+        ("trend?per=week", "bucket", ["2026-W45", "2026-W50"]),
+        ("trend?per=month", "bucket", ["2026-11", "2026-12"]),
+        ("versions", "survey_version", ["1"]),
+    ],
+)
+def test_page_and_csv_have_the_same_groups_and_numbers(reader, daily, address, column, names):
+    page = reader.get(f"{BASE}/1/{address}")
+    assert page.status_code == 200
+    rows = rows_of(
+        reader, f"{BASE}/1/{address.replace('?', '.csv?') if '?' in address else address + '.csv'}"
+    )
+    assert list(dict.fromkeys(row[column] for row in rows)) == names
+    shown = table_of(page.text)
+    assert len(shown) == len(names)
+    for line, name in zip(shown, names, strict=True):
+        own = [row for row in rows if row[column] == name]
+        assert line[1] == f"{int(own[0]['n_reports']):,}"
+        if own[0]["estimate"]:
+            assert line[2:] == [in_cell(row) for row in own]
+        else:
+            assert line[2].startswith("Not enough responses")
+
+
+def test_small_links_are_merged_on_the_page_as_in_the_csv(reader, store, small):
+    add_waiting(store, small, {"": 900, "north": 40, "east": 6, "west": 20})
+    release(store, small, 25)
+    names = [line[0] for line in table_of(reader.get(f"{BASE}/1/links").text)]
+    assert not any(name.startswith(OTHER_LINKS) for name in names)
+    # As at the close: however few are left.
+    release(store, small, 1)
+    page = reader.get(f"{BASE}/1/links").text
+    names = [line[0].removesuffix(" wide intervals") for line in table_of(page)]
+    assert names == ["all links", "north", OPEN_LINK, OTHER_LINKS]
+    found = rows_of(reader, f"{BASE}/1/links.csv")
+    assert {row["stratum"] for row in found} == {"", "north", OPEN_LINK, OTHER_LINKS}
+    assert {row["n_reports"] for row in found if row["stratum"] == OTHER_LINKS} == {"26"}
+
+
+def add_waiting(store, survey, sizes):
+    """Store reports of several links, to be released together."""
+    rng = np.random.default_rng(2)
+    questions = survey.definition.questions
+    for stratum, n in sizes.items():
+        for _ in range(n):
+            codes = b"".join(stored(question, (0.5, 0.3, 0.2), rng) for question in questions)
+            store.add_reports([(survey.key, StoredReport(os.urandom(16), stratum, codes))])
+
+
+def test_a_link_reproduces_its_view(reader, daily):
+    question = daily.definition.questions[0].id
+    query = f"question={question}&part=answered&per=week&level=0.99"
+    page = reader.get(f"{BASE}/1/trend?{query}").text
+    for chosen in (
+        f'value="{question}" selected',
+        'value="answered" selected',
+        'value="week" selected',
+    ):
+        assert chosen in page
+    assert "99% intervals" in page
+    links = [html.unescape(link) for link in re.findall(r'(?:href|src|srcset)="([^"]+)"', page)]
+    assert f"{BASE}/1/trend.csv?{query}" in links
+    assert f"{BASE}/1/trend-chart-dark.svg?{query}" in links
+    other = query.replace("&level=0.99", "")
+    assert f"{BASE}/1/trend?{other}" in links
+    assert f"{BASE}/1/links?question={question}&level=0.99" in links
+    rows = rows_of(reader, f"{BASE}/1/trend.csv?{query}")
+    assert {(row["base"], row["conf_level"]) for row in rows} == {("answered", "0.99")}
+    assert '<input type="hidden" name="level" value="0.99">' in page
+
+
+@pytest.mark.parametrize("over", ["links", "trend", "versions"])
+def test_a_chart_is_on_the_page_in_both_looks_and_downloaded_in_every_form(reader, daily, over):
+    page = reader.get(f"{BASE}/1/{over}").text
+    drawn = [html.unescape(link) for link in re.findall(r'(?:src|srcset)="([^"]+)"', page)]
+    assert len(drawn) == 2
+    light, dark = (
+        reader.get(address) for address in sorted(drawn, key=lambda each: "dark" in each)
+    )
+    assert light.text.startswith("<svg")
+    assert light.text != dark.text
+    offered = [html.unescape(link) for link in re.findall(r'href="([^"]+-figure\.[^"]+)"', page)]
+    assert len(offered) == len(KINDS)
+    assert {reader.get(address).status_code for address in offered} == {200}
+
+
+def test_what_is_hidden_in_every_group_has_no_chart(reader, store, small):
+    add_released(store, small, 30, stratum="north")
+    page = reader.get(f"{BASE}/1/links").text
+    assert "Not enough responses yet" in page
+    assert "<figure" not in page
+    assert reader.get(f"{BASE}/1/links-chart-light.svg").status_code == 404
+    assert reader.get(f"{BASE}/1/links-figure.json").status_code == 404
+
+
+def test_without_groups_a_page_says_what_to_do(reader, store, small):
+    add_released(store, small, 900)
+    assert "Personal links can be made for a group" in reader.get(f"{BASE}/1/links").text
+    assert "does not keep when reports were released" in reader.get(f"{BASE}/1/trend").text
+    for over in ("links", "trend"):
+        assert reader.get(f"{BASE}/1/{over}.csv").status_code == 404
+
+
+def test_a_survey_that_keeps_days_but_has_no_release_says_so(reader, store):
+    text = SMALL.replace('slug = "small"', 'slug = "small"\nbucket = "week"')
+    publish(store, load(text.encode(), "s.toml", Caps()), TODAY)
+    assert "No report of this version is released yet" in reader.get(f"{BASE}/1/trend").text
+
+
+def test_versions_stand_side_by_side_and_the_change_between_them_is_said(reader, store, small):
+    add_released(store, small, 1000)
+    text = SMALL.replace('truth_probability = "3/4"', 'truth_probability = "4/5"')
+    second = publish(store, load(text.encode(), "s.toml", Caps()), TODAY)
+    add_released(store, second, 800)
+    page = reader.get(f"{BASE}/2/versions").text
+    assert [line[1] for line in table_of(page)] == ["1,000", "800"]
+    assert [line[0].split(" wide")[0] for line in table_of(page)] == ["version 1", "version 2"]
+    assert "Version 2 randomizes differently" in page
+    assert "no figure holds reports of two" in page
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("links?question=none", 404, "no question"),
+        ("links?part=mode", 404, "there is no mode"),
+        ("trend?per=year", 422, "per = 'year' must be one of"),
+        ("links?level=2", 422, "level = 2 must be from"),
+        ("others.csv", 404, "there is no page others"),
+        ("links-chart-pink.svg", 404, "there is no chart in pink"),
+        ("links-figure.gif", 404, "there is no figure as gif"),
+    ],
+)
+def test_what_there_is_not_is_refused_by_name(reader, small, path, status, words):
+    answer = reader.get(f"{BASE}/1/{path}")
+    assert answer.status_code == status
+    assert words in html.unescape(answer.text)
+
+
+def test_many_days_are_read_per_week_unless_days_are_asked_for(reader, store, monkeypatch):
+    monkeypatch.setattr("survey.research.grouping.MOST_TIMES", 2)
+    text = SMALL.replace('slug = "small"', 'slug = "small"\nbucket = "day"')
+    survey = publish(store, load(text.encode(), "s.toml", Caps()), TODAY)
+    for day in DAYS:
+        add_released(store, survey, 60, day=day)
+    assert 'value="week" selected' in reader.get(f"{BASE}/1/trend").text
+    page = reader.get(f"{BASE}/1/trend?per=kept").text
+    assert 'value="kept" selected' in page
+    assert len(table_of(page)) == 3

@@ -1,0 +1,142 @@
+"""One question alone, and what the dashboard says around its figures."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from survey.collect.publication import publish
+from survey.questionnaire.native import load
+from survey.results.tables import Results
+from survey.results.wanted import INTERVAL_NAMES, OFFERED, Wanted, query_of, wanted_from
+from survey.results.wording import exact
+from survey.settings import Caps
+from tests.browser.research import add_released
+from tests.conftest import SMALL, TODAY
+from tests.web.researchers import sign_in
+
+BASE = "/research/surveys/small"
+FIRST, SECOND = "fell_asleep", "pressure"
+
+LONG = 'slug = "long"\ntitle = "Long"\nepsilon = 0.5\n' + "".join(
+    f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Question {i}?"\n' for i in range(30)
+)
+
+
+@pytest.fixture
+def reader(client, researcher, store, small):
+    add_released(store, small, 3000)
+    assert sign_in(client).status_code == 302
+    return client
+
+
+def text_of(page: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+def links_of(page: str) -> list[str]:
+    return [html.unescape(link) for link in re.findall(r'href="([^"]+)"', page)]
+
+
+def test_a_question_alone_has_both_estimates_both_parts_of_the_margin_and_made_up_reports(
+    reader, store, small
+):
+    page = reader.get(f"{BASE}/1/questions/{FIRST}")
+    assert page.status_code == 200
+    found = Results(store).of(small).question(FIRST)
+    said = text_of(page.text)
+    for line in found.details:
+        expected = (
+            f"{line.label} {exact(line.unbiased)} {exact(line.display)} "
+            f"{100 * line.std_error:.2f} ±{100 * line.margin:.1f} "
+            f"±{100 * line.sampling:.1f} ±{100 * line.randomization:.1f} "
+            f"{line.n_effective:,.0f} {line.made_up:,}"
+        )
+        assert expected in said
+    assert all(remark in said for remark in found.remarks)
+    assert "Did anybody press you to stay longer?" not in re.sub(
+        r"<nav.*?</nav>", "", page.text, flags=re.S
+    )
+
+
+def test_a_question_alone_leads_to_its_neighbours_and_its_groups_read_the_same_way(reader):
+    links = links_of(reader.get(f"{BASE}/1/questions/{FIRST}?level=0.9").text)
+    assert f"{BASE}/1/questions/{SECOND}?level=0.9" in links
+    assert f"{BASE}/1/links?question={FIRST}&level=0.9" in links
+    assert f"{BASE}/1?level=0.9" in links
+    assert f"{BASE}/1/questions/{FIRST}" in links
+    links = links_of(reader.get(f"{BASE}/1").text)
+    assert {f"{BASE}/1/questions/{each}" for each in (FIRST, SECOND)} <= set(links)
+
+
+def test_a_question_that_there_is_not_is_404(reader):
+    assert reader.get(f"{BASE}/1/questions/none").status_code == 404
+    assert reader.get(f"{BASE}/1/charts/none-shares-light.svg").status_code == 404
+    assert reader.get(f"{BASE}/1/charts/{FIRST}-shares-pink.svg").status_code == 404
+
+
+def test_a_long_survey_has_an_outline_that_says_what_is_hidden(client, researcher, store):
+    survey = publish(store, load(LONG.encode(), "s.toml", Caps(survey=100)), TODAY)
+    assert sign_in(client).status_code == 302
+    add_released(store, survey, 60)
+    page = client.get("/research/surveys/long/1").text
+    outline = re.search(r'<nav class="outline".*?</nav>', page, re.S)[0]
+    targets = re.findall(r'href="#([^"]+)"', outline)
+    assert len(targets) == 30
+    assert all(f'id="{target}"' in page for target in targets)
+    assert outline.count("not enough responses yet") == 30
+
+
+def test_every_interval_is_offered_by_a_name_and_only_what_can_be_combined(reader):
+    assert tuple(INTERVAL_NAMES) == OFFERED
+    page = reader.get(f"{BASE}/1").text
+    for name in OFFERED:
+        query = query_of(Wanted(interval=name))
+        address = f"{BASE}/1" + (f"?interval={query['interval']}" if query else "")
+        assert f'<a href="{address}"' in page
+        assert INTERVAL_NAMES[name] in page
+    page = reader.get(f"{BASE}/1?target=respondents").text
+    assert not any(name in page for name in list(INTERVAL_NAMES.values()))
+    page = reader.get(f"{BASE}/1?interval=wilson").text
+    assert f'href="{BASE}/1?target=respondents"' in page
+    assert f'href="{BASE}/1?level=0.9&amp;interval=wilson"' in page
+
+
+def test_every_way_of_reading_that_is_linked_can_be_opened(reader):
+    seen = set()
+    for start in ("", "?interval=wilson&level=0.99", "?target=respondents&simultaneous=1"):
+        page = reader.get(f"{BASE}/1/questions/{SECOND}{start}").text
+        nav = re.search(r'<nav class="reading" aria-label="How.*?</nav>', page, re.S)[0]
+        seen |= set(links_of(nav))
+    assert len(seen) > 12
+    for address in seen:
+        _, _, query = address.partition("?")
+        wanted_from(dict(pair.split("=") for pair in query.split("&") if pair))
+
+
+def test_figures_say_at_which_release_they_stand(reader, store, small):
+    assert "stand as of release 1 of this version" in text_of(reader.get(f"{BASE}/1").text)
+    add_released(store, small, 100)
+    said = text_of(reader.get(f"{BASE}/1").text)
+    assert "stand as of release 2 of this version and change in steps" in said
+
+
+def test_versions_are_apart_the_newest_first_and_a_question_leads_to_those_that_ask_it(
+    reader, store
+):
+    assert "Versions are kept apart" not in reader.get(f"{BASE}/1").text
+    text = SMALL.replace(f'id = "{SECOND}"', 'id = "pressed"')
+    publish(store, load(text.encode(), "s.toml", Caps()), TODAY)
+    page = reader.get(f"{BASE}/1?level=0.9").text
+    nav = re.search(r'<nav class="reading" aria-label="Versions.*?</nav>', page, re.S)[0]
+    assert links_of(nav) == [f"{BASE}/2?level=0.9", f"{BASE}/1?level=0.9"]
+    assert "2 (open)" in nav
+    assert "1 (superseded)" in nav
+    assert "Versions are kept apart" in text_of(page)
+    assert "3,000" in page
+    assert "3,000" not in reader.get(f"{BASE}/2").text
+    both = reader.get(f"{BASE}/1/questions/{FIRST}").text
+    assert f'href="{BASE}/2/questions/{FIRST}"' in both
+    assert f"{BASE}/2/questions/{SECOND}" not in reader.get(f"{BASE}/1/questions/{SECOND}").text

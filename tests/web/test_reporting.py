@@ -1,0 +1,264 @@
+"""A survey on paper and its methods: the page, the PDF, and the links from every number."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from html import unescape
+
+import pytest
+from pypdf import PdfReader
+
+from survey.collect.publication import publish
+from survey.errors import MissingPartError
+from survey.questionnaire.native import load
+from survey.research import paper
+from survey.results.methods import CHAPTERS, sections
+from survey.results.tables import Results
+from survey.results.wording import percent
+from survey.settings import Caps
+from tests.browser.research import add_released
+from tests.browser.surveys import EVERY_TYPE
+from tests.conftest import SMALL, TODAY
+from tests.web.researchers import sign_in
+
+OF_SURVEY = "/research/surveys/small/1"
+
+prints = pytest.mark.usefixtures("pango")
+
+
+@pytest.fixture
+def reader(client, researcher, store, small):
+    add_released(store, small, 3000)
+    assert sign_in(client).status_code == 302
+    return client
+
+
+@pytest.fixture(scope="session")
+def pango() -> None:
+    """What sets the text of PDFs."""
+    try:
+        import weasyprint  # noqa: F401
+    except OSError:
+        pytest.skip("no Pango on this machine (apt-get install libpango-1.0-0 libpangoft2-1.0-0)")
+
+
+def text_of(page) -> str:
+    """What a page says, without its tags."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page.text)).split())
+
+
+def read(answer) -> tuple[PdfReader, str]:
+    assert answer.status_code == 200, answer.text
+    found = PdfReader(io.BytesIO(answer.data))
+    return found, " ".join(" ".join(page.extract_text() for page in found.pages).split())
+
+
+def links(page) -> set[str]:
+    return {unescape(each) for each in re.findall(r'href="([^"]+)"', page.text)}
+
+
+def anchors(page) -> set[str]:
+    return set(re.findall(r'id="([^"]+)"', page.text))
+
+
+def test_the_methods_are_open_to_everybody_who_signs_in_and_have_every_address(reader):
+    page = reader.get("/research/methods")
+    assert page.status_code == 200
+    assert set(sections()) <= anchors(page)
+    assert len(re.findall(r'id="', page.text)) == len(anchors(page))
+    for chapter in CHAPTERS:
+        for section in chapter.sections:
+            assert section.title in text_of(page)
+
+
+def test_the_methods_of_a_survey_have_its_own_numbers(reader, store, small):
+    page = reader.get(f"{OF_SURVEY}/methods")
+    text = text_of(page)
+    assert set(sections()) <= anchors(page)
+    for wanted in ("0.7500", "0.1250", "1.792", "3,000 released reports", small.sha256):
+        assert wanted in text
+    first = Results(store).of(small).questions[0].shares[0]
+    assert f"= {first.estimate:.4f}" in text
+    inside = {link[1:] for link in links(page) if link.startswith("#")} - {"main"}
+    assert inside <= anchors(page)
+
+
+@pytest.mark.parametrize("query", ["", "?level=0.9&simultaneous=1", "?target=respondents"])
+def test_every_heading_of_a_number_leads_to_an_address_that_there_is(reader, query):
+    page = reader.get(f"{OF_SURVEY}{query}")
+    led = {link for link in links(page) if f"{OF_SURVEY}/methods" in link and "#" in link}
+    assert {"share", "report-share", "answered"} <= {link.split("#")[1] for link in led}
+    for link in led:
+        path, _, anchor = link.partition("#")
+        assert anchor in anchors(reader.get(path))
+    kind = {"": "feldman-cousins", "?target=respondents": "fixed-population"}
+    wanted = kind.get(query, "clopper-pearson")
+    assert any(link.endswith(f"#interval-{wanted}") for link in led)
+
+
+def test_headings_of_means_medians_and_histograms_lead_to_their_methods(reader, store):
+    toml = EVERY_TYPE.replace('slug = "small"', 'slug = "every"')
+    survey = publish(store, load(toml.encode(), "s.toml", Caps()), TODAY)
+    add_released(store, survey, 3000)
+    page = reader.get(f"/research/surveys/{survey.slug}/{survey.version}")
+    led = {link.split("#")[1] for link in links(page) if "/methods#" in link}
+    assert "mean" in led
+    assert led <= set(sections())
+
+
+def test_a_table_of_two_questions_leads_to_its_methods(reader, small):
+    first, second = (question.id for question in small.definition.questions)
+    page = reader.get(f"/research/surveys/small/explore?first={first}&second={second}")
+    led = {link.split("#")[1] for link in links(page) if "/methods" in link and "#" in link}
+    assert {"crosstab", "independence"} <= led <= set(sections())
+
+
+def test_the_dashboard_leads_to_the_report_its_pdf_the_methods_and_the_reports(reader):
+    found = links(reader.get(OF_SURVEY))
+    for name in ("report", "report.pdf", "methods", "microdata"):
+        assert f"{OF_SURVEY}/{name}" in found
+
+
+def test_the_report_has_the_figures_of_the_dashboard_and_the_methods_in_words(reader, store, small):
+    page = reader.get(f"{OF_SURVEY}/report")
+    text = text_of(page)
+    for question in Results(store).of(small).questions:
+        assert question.question.text in text
+        for row in question.shares:
+            assert f"{row.option_label} {percent(row.estimate)} " in text
+    for wanted in (small.sha256, "3,000 released reports", "p = 0.75", "epsilon = 1.792"):
+        assert wanted in text
+    assert page.text.count("<svg") == 2
+
+
+def test_a_report_is_read_as_its_link_says(reader):
+    page = reader.get(f"{OF_SURVEY}/report?level=0.9")
+    assert "90% interval" in text_of(page)
+    assert f"{OF_SURVEY}/report.pdf?level=0.9" in links(page)
+    assert reader.get(f"{OF_SURVEY}/report?level=2").status_code == 422
+
+
+@prints
+def test_the_pdf_says_what_the_page_says(reader, store, small):
+    found, text = read(reader.get(f"{OF_SURVEY}/report.pdf"))
+    for question in Results(store).of(small).questions:
+        assert question.question.text in text
+        for row in question.shares:
+            assert f"{row.option_label} {percent(row.estimate)}" in text
+    assert small.sha256 in text.replace(" ", "")
+    assert "3,000 released reports" in text
+    assert f"1 / {len(found.pages)}" in text
+
+
+@prints
+def test_the_pdf_can_be_read_aloud(reader):
+    """Tags, a language, a title and headings to move by (PDF/UA)."""
+    found, _ = read(reader.get(f"{OF_SURVEY}/report.pdf"))
+    root = found.trailer["/Root"]
+    assert root["/MarkInfo"]["/Marked"]
+    assert root["/Lang"] == "en"
+    assert "/StructTreeRoot" in root
+    assert found.metadata.title == "A small survey: estimated results"
+    assert len(found.outline) >= 1
+    assert "pdfuaid:part" in root["/Metadata"].get_data().decode("utf-8")
+    assert found.pages[0].mediabox.width == pytest.approx(595.28, abs=1)
+
+
+@prints
+@pytest.mark.long
+def test_no_question_is_parted_between_two_pages(reader, store):
+    pages = "\n".join(
+        f"""
+        [[pages.questions]]
+        id = "q{i}"
+        type = "yes_no"
+        text = "Question number {i}?"
+        truth_probability = "3/4"
+        """
+        for i in range(6)
+    )
+    toml = f'slug = "long"\ntitle = "Long"\n[[pages]]\n{pages}'
+    survey = publish(store, load(toml.encode(), "s.toml", Caps(survey=40)), TODAY)
+    add_released(store, survey, 500)
+    found, _ = read(reader.get("/research/surveys/long/1/report.pdf"))
+    texts = [" ".join(page.extract_text().split()) for page in found.pages]
+    for number, question in enumerate(Results(store).of(survey).questions, 1):
+        begins = [text for text in texts if f"{number}. Question number" in text]
+        assert begins
+        assert question.remarks[-1] in begins[0].split(f"{number}. Question number")[1]
+    assert len(texts) > 2
+
+
+@prints
+def test_what_the_dashboard_hides_the_report_hides(reader, store):
+    survey = publish(
+        store, load(SMALL.replace('"small"', '"few"').encode(), "s.toml", Caps()), TODAY
+    )
+    add_released(store, survey, 40)
+    for name in ("report", "report.pdf"):
+        answer = reader.get(f"/research/surveys/few/1/{name}")
+        text = text_of(answer) if name == "report" else read(answer)[1]
+        assert "Not enough responses yet" in text
+        assert "<svg" not in (answer.text if name == "report" else "")
+        assert "Feldman" not in text
+        assert not re.search(r"\d% (interval|\d)", text.replace("95% intervals", ""))
+
+
+@prints
+def test_a_report_without_any_release_is_a_report_too(client, researcher, small):
+    sign_in(client)
+    page = client.get(f"{OF_SURVEY}/report")
+    assert "0 released reports" in text_of(page)
+    assert client.get(f"{OF_SURVEY}/report.pdf").status_code == 200
+
+
+@prints
+@pytest.mark.security
+def test_the_texts_of_a_survey_neither_become_html_nor_make_the_server_fetch(reader, store):
+    """An image in a title would let whoever writes it learn of every report that is made."""
+    hostile = SMALL.replace('slug = "small"', 'slug = "hostile"').replace(
+        'title = "A small survey"',
+        "title = '<img src=\"http://127.0.0.1:9/x\"><script>1</script> A'",
+    )
+    survey = publish(store, load(hostile.encode(), "s.toml", Caps()), TODAY)
+    page = reader.get(f"/research/surveys/{survey.slug}/1/report")
+    assert "<img" not in page.text
+    assert "<script" not in page.text
+    _, text = read(reader.get(f"/research/surveys/{survey.slug}/1/report.pdf"))
+    assert "<script>1</script>" in text
+
+
+@prints
+@pytest.mark.security
+def test_nothing_is_fetched_for_a_pdf_from_anywhere(tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the secret of the server", encoding="utf-8")
+    page = (
+        f'<html lang="en"><title>T</title><link rel="attachment" href="{secret.as_uri()}">'
+        f'<p>Here</p><object data="{secret.as_uri()}"></object>'
+        f'<img alt="none" src="{secret.as_uri()}"></html>'
+    )
+    written = paper.to_pdf(page, "")
+    assert b"the secret" not in written
+    assert PdfReader(io.BytesIO(written)).attachments == {}
+
+
+def test_a_server_without_pango_says_so_and_still_prints(reader, monkeypatch):
+    """Python refuses the import, as it does where the library is missing."""
+
+    class Missing:
+        def find_spec(self, name, path=None, target=None):
+            if name == "weasyprint":
+                raise OSError("cannot load library 'libpango-1.0-0'")
+
+    monkeypatch.delitem(sys.modules, "weasyprint", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Missing(), *sys.meta_path])
+    paper.to_pdf.cache_clear()
+    with pytest.raises(MissingPartError, match="lacks Pango"):
+        paper.to_pdf("<p>Never set</p>", "")
+    answer = reader.get(f"{OF_SURVEY}/report.pdf")
+    assert answer.status_code == 501
+    assert "libpango-1.0-0" in answer.text
+    assert reader.get(f"{OF_SURVEY}/report").status_code == 200

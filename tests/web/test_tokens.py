@@ -1,0 +1,136 @@
+"""Tokens of programs on the researchers' side: made with the password, shown once, ended."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from survey.research.people.tokens import MOST_TOKENS
+from survey.security import hash_of
+from survey.store import ApiToken
+from tests.conftest import EMAIL, PASSWORD, hashed_password
+from tests.web.researchers import send, sign_in
+
+pytestmark = pytest.mark.security
+
+PAGE = "/research/account/programs"
+
+
+@pytest.fixture
+def reader(client, researcher, small):
+    assert sign_in(client).status_code == 302
+    return client
+
+
+def make(client, name="R at home", scopes=("surveys", "estimates"), current=PASSWORD):
+    return send(client, PAGE, name=name, scopes=list(scopes), current=current)
+
+
+def token_in(page) -> str:
+    return re.search(r"<code>(survey_[\w-]{43})</code>", page.text)[1]
+
+
+def test_a_token_is_shown_once_and_the_example_beside_it_works(reader, app, store):
+    made = make(reader)
+    assert made.status_code == 200
+    token = token_in(made)
+    header, url = re.search(r'curl -H "(.*?)" (\S+)</code>', made.text).groups()
+    name, _, value = header.partition(": ")
+    read = app.test_client().get(url, headers={name: value})
+    assert (read.status_code, read.get_json()["total"]) == (200, 1)
+    again = reader.get(PAGE)
+    assert "R at home" in again.text
+    assert token not in again.text
+    (kept,) = store.api_tokens(store.researcher(EMAIL).key)
+    assert (kept.token_hash, kept.scopes) == (hash_of(token), "surveys estimates")
+
+
+def test_only_the_password_makes_a_token(reader, store):
+    for current, words in (("", "Enter your password"), ("wrong", "This is not your password")):
+        refused = make(reader, current=current)
+        assert refused.status_code == 422
+        assert words in refused.text
+        # What was filled in stays, but for the password.
+        assert 'value="R at home"' in refused.text
+        assert refused.text.count(" checked") == 2
+    assert store.api_tokens(store.researcher(EMAIL).key) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "scopes", "words"),
+    [
+        ("", ["surveys"], "Enter a name"),
+        ("   ", ["surveys"], "Enter a name"),
+        ("x" * 61, ["surveys"], "at most 60"),
+        ("a\x00b", ["surveys"], "one line of text"),
+        ("R", [], "Tick at least one"),
+        ("R", ["surveys", "everything"], "everything"),
+    ],
+)
+def test_a_token_has_a_name_and_scopes_there_are(reader, store, name, scopes, words):
+    refused = make(reader, name, scopes)
+    assert refused.status_code == 422
+    assert words in refused.text
+    assert store.api_tokens(store.researcher(EMAIL).key) == []
+
+
+def test_mistakes_are_listed_in_the_order_of_the_page(reader):
+    page = make(reader, name="", scopes=(), current="").text
+    said = re.findall(r'<li><a href="#(\w+)">', page)
+    assert said == ["name", "scopes", "current"]
+    assert all(f'id="{place}"' in page for place in said)
+
+
+def test_a_form_sent_twice_makes_one_token(reader, store):
+    assert make(reader).status_code == 200
+    twice = make(reader)
+    assert twice.status_code == 422
+    assert "of this name already" in twice.text
+    assert len(store.api_tokens(store.researcher(EMAIL).key)) == 1
+
+
+def test_tokens_are_bounded(reader, store):
+    key = store.researcher(EMAIL).key
+    for n in range(MOST_TOKENS):
+        store.add_api_token(ApiToken(bytes([n]) * 32, key, f"R {n}", "surveys", n))
+    refused = make(reader)
+    assert refused.status_code == 422
+    assert f"You have {MOST_TOKENS} tokens" in refused.text
+
+
+def test_a_token_is_ended_by_its_researcher_alone(reader, app, store):
+    token = token_in(make(reader))
+    said = {"Authorization": f"Bearer {token}"}
+    store.add_researcher("ben@example.org", hashed_password(1))
+    other = app.test_client()
+    sign_in(other, "ben@example.org")
+    wanted = hash_of(token).hex()
+    send(other, f"{PAGE}/end", page=PAGE, token=wanted)
+    assert app.test_client().get("/api/v1/surveys", headers=said).status_code == 200
+    assert "R at home" not in other.get(PAGE).text
+    done = send(reader, f"{PAGE}/end", page=PAGE, token=wanted)
+    assert done.status_code == 302
+    assert "is good no more" in reader.get(PAGE).text
+    assert app.test_client().get("/api/v1/surveys", headers=said).status_code == 401
+
+
+def test_the_log_has_name_and_scopes_and_never_the_token(reader, store):
+    token = token_in(make(reader))
+    send(reader, f"{PAGE}/end", page=PAGE, token=hash_of(token).hex())
+    ended, made, *_ = store.actions(None, 10)
+    assert (made.what, made.detail) == ("made a token", "R at home: surveys estimates")
+    assert (ended.what, ended.detail) == ("ended a token", "R at home")
+    for action in store.actions(None, 10):
+        assert token not in repr(action)
+        assert hash_of(token).hex() not in repr(action)
+
+
+def test_the_page_says_what_a_new_password_does_to_tokens(reader):
+    assert "all your tokens end" in " ".join(reader.get(PAGE).text.split())
+    assert "all tokens of your programs" in reader.get("/research/account").text
+
+
+def test_what_a_name_holds_is_text_on_the_page(reader):
+    make(reader, name="<b>R</b>")
+    assert "&lt;b&gt;R&lt;/b&gt;" in reader.get(PAGE).text

@@ -68,11 +68,12 @@ async function open() {
     stage.show(() => cannotView({ reason: "missing", onTryAgain: reload }));
     return;
   }
-  /** @type {{definition: Definition | null, error: unknown}} */
-  const { definition, error } = await loadDefinition(window, slug, link, getRandomValues).then(
-    (loaded) => ({ definition: loaded, error: null }),
-    (failure) => ({ definition: null, error: failure }),
-  );
+  /** @type {unknown} */
+  let error;
+  const definition = await loadDefinition(window, slug, link, getRandomValues).catch((failure) => {
+    error = failure;
+    return null;
+  });
   const kept = createOutbox(deviceStorage(), slug, definition?.report_bytes);
   // A shared device keeps nothing new; a report that this one has sent before is still the only one.
   const isFresh = definition?.kiosk && kept.read().state === "empty";
@@ -87,7 +88,7 @@ async function open() {
   else if (!reading) stage.show(() => cannotView(obstacle(error)));
   else {
     const onSend = (/** @type {Answers} */ answers, /** @type {Drawn} */ drawn) =>
-      report({ answers, drawn, reading }, outbox, delivery);
+      report({ answers, drawn, reading }, delivery);
     begin(createVisit(reading, outbox.durable, onSend), reading);
   }
 }
@@ -204,21 +205,17 @@ function begin(visit, { definition }) {
 }
 
 /**
- * Make the one report and send it, unless this device already has one.
+ * Make the one report and send it, unless this device already has one: then it is forgotten.
  *
  * @param {{answers: Answers, drawn: Drawn, reading: Reading}} visited
- * @param {Outbox} outbox
  * @param {ReturnType<typeof createDelivery>} delivery
  */
-function report({ answers, drawn, reading }, outbox, delivery) {
+function report({ answers, drawn, reading }, delivery) {
   const uniformBelow = createUniformBelow(getRandomValues);
   try {
     const { definition } = reading;
-    const circumstances = { ...link, drawn };
-    const { entry, made } = outbox.freeze(() =>
-      makeReport(definition, answers, uniformBelow, drawBytes(getRandomValues, 16), circumstances),
-    );
-    delivery.begin(entry, made);
+    const id = drawBytes(getRandomValues, 16);
+    delivery.begin(makeReport(definition, answers, uniformBelow, id, { ...link, drawn }));
   } catch (error) {
     stage.show(() => cannotView({ ...obstacle(error), asked: true }));
   } finally {
@@ -240,14 +237,10 @@ function createDelivery(outbox, reading) {
   /** @param {string} body @param {boolean} earlier */
   async function deliver(body, earlier) {
     stage.show(() => sendingView(known(), earlier));
-    const wait = waiter(earlier);
     isWaiting = true;
-    const answer = await sendUntilAnswered(() => send(body), wait);
+    const answer = await sendUntilAnswered(() => send(body), waiter(earlier));
     isWaiting = false;
-    if (answer.outcome === "refused") {
-      resume(outbox.refused(body, answer), earlier);
-      return;
-    }
+    if (answer.outcome === "refused") return resume(outbox.refused(body, answer), earlier);
     outbox.accepted(body);
     forgetFiles(fetch, `/s/${slug}/sent`);
     const { durable } = outbox;
@@ -280,10 +273,7 @@ function createDelivery(outbox, reading) {
 
   /** @param {Extract<Entry, {state: "refused"}>} entry @param {boolean} earlier */
   function showRefused(entry, earlier) {
-    if (entry.body === "") {
-      stage.show(() => damagedView(known(), remove));
-      return;
-    }
+    if (entry.body === "") return stage.show(() => damagedView(known(), remove));
     const onTryAgain = () => resume(outbox.retry(), earlier);
     const { durable } = outbox;
     const onRemove = () => resume(outbox.giveUp(), earlier);
@@ -293,20 +283,23 @@ function createDelivery(outbox, reading) {
   }
 
   /**
-   * Another tab may have made a report in the same moment: the one that is kept a little later is
-   * sent, from both.
+   * Another tab may make a report in the same moment. They take turns where the browser can tell
+   * whose it is; the one that is kept a little later is sent, from both.
    *
-   * @param {Entry} entry
-   * @param {boolean} made  from the answers of this visit
+   * @param {string} body  made of the answers of this visit
    */
-  async function begin(entry, made) {
-    stage.show(() => sendingView(known(), !made));
-    isWaiting = true;
-    await new Promise((resolve) => window.setTimeout(() => resolve(null), SETTLING));
-    isWaiting = false;
+  async function begin(body) {
+    stage.show(() => sendingView(known(), false));
+    const settled = async () => {
+      outbox.freeze(body);
+      isWaiting = true;
+      await new Promise((resolve) => window.setTimeout(resolve, SETTLING));
+      isWaiting = false;
+    };
+    const { locks } = navigator;
+    await (locks?.request(slug, settled) ?? settled());
     const kept = outbox.read();
-    const isOurs = "body" in kept && "body" in entry && kept.body === entry.body;
-    resume(kept, !(made && isOurs));
+    resume(kept, !("body" in kept && kept.body === body));
   }
 
   /**

@@ -73,16 +73,15 @@ export function createOutbox(storage, slug, room = 0) {
     },
 
     /**
-     * Make the report and keep it, unless this survey already has one: then `makeBody` is not
-     * called, nothing is drawn, and what is kept is returned with `made: false`.
+     * Keep the report that was made, unless this survey already has one: then this one is never
+     * sent.
      *
-     * @param {() => string} makeBody
-     * @returns {{entry: Entry, made: boolean}}
+     * @param {string} body
+     * @returns {Entry}
      */
-    freeze(makeBody) {
+    freeze(body) {
       const kept = shelf.read();
-      if (kept.state !== "empty") return { entry: kept, made: false };
-      return { entry: keep({ state: "pending", body: makeBody() }), made: true };
+      return kept.state === "empty" ? keep({ state: "pending", body }) : kept;
     },
 
     /**

@@ -88,7 +88,8 @@ function createDevice(canonical, texts, { slug, hash, answers, words, idBytes, f
   };
   const location = { pathname: `/s/${slug}`, hash, reload() {} };
   const history = { replaceState() {} };
-  const navigator = { languages: ["en"] };
+  const locks = { request: async (_, inTurn) => inTurn() };
+  const navigator = { languages: ["en"], locks };
   // Between two tries no time passes.
   const timers = { setTimeout: queueMicrotask, clearTimeout() {}, addEventListener() {} };
   const window = { ...timers, localStorage, crypto, fetch, location };

@@ -220,6 +220,16 @@ def test_two_tabs_that_send_in_the_same_moment_send_one_report(site, device):
     assert site.store.waiting(survey.key) == 1
 
 
+def test_a_browser_that_cannot_take_turns_sends_all_the_same(site, device):
+    survey = site.publish()
+    device.context.add_init_script("delete Navigator.prototype.locks")
+    page = device.open(site.link(survey))
+    assert page.evaluate("navigator.locks === undefined")
+    answer_and_send(page)
+    wait_sent(page)
+    assert site.store.waiting(survey.key) == 1
+
+
 def wait_sent_or_marked(page: Page) -> None:
     """Until this tab knows that a report was sent, by itself or by another."""
     told = re.compile("Your report was sent|A report was already sent from this device")

@@ -16,7 +16,7 @@ from survey.estimator.hierarchy_reports import consistent_proportions
 from survey.estimator.independence import Independence, independence
 from survey.estimator.joint_counts import joint_counts
 from survey.estimator.lie_detector import LieDetector, lie_detector
-from survey.estimator.margin import MarginSplit, margin_split
+from survey.estimator.margin import MarginSplit, margin_split, margin_split_of_mean
 from survey.estimator.mean_difference import MeanDifference, mean_difference
 from survey.estimator.means import Mean, mean
 from survey.estimator.option_pairs import OptionPairs, bit_pairs, count_bit_pairs, option_pairs
@@ -95,6 +95,7 @@ __all__ = [
     "lie_detector",
     "margin_of",
     "margin_split",
+    "margin_split_of_mean",
     "mean",
     "mean_difference",
     "median",

@@ -10,6 +10,7 @@ from survey.estimator import (
     Proportions,
     channel_fit,
     margin_split,
+    margin_split_of_mean,
     poisoning,
     poisoning_of_mean,
 )
@@ -17,6 +18,7 @@ from survey.estimator.planned import rounded
 from survey.questionnaire.published import PublishedQuestion
 from survey.results.decisions import Decisions
 from survey.results.estimates import MOST_WEIGHTS, Estimates, numeric_channel, values, weights
+from survey.results.wording import amounts
 
 
 def remarks(
@@ -35,6 +37,8 @@ def remarks(
     shares = found.shares if of_shares else None
     if shares:
         said.append(margin_remark(shares))
+    elif found.mean and shown.mean != "hide":
+        said.append(margin_of_mean_remark(found.mean, question, counts))
     if question.type != "multiple_choice" and {shown.shares, shown.mean} != {"hide"}:
         said.append(fit_remark(question, counts))
         if shares:
@@ -54,6 +58,20 @@ def margin_remark(shares: Proportions) -> str:
     return (
         f"{whole}. Open answers would leave ±{_points(split.sampling[widest])}; "
         "the rest is the randomization."
+    )
+
+
+def margin_of_mean_remark(found: Mean, question: PublishedQuestion, counts: Sequence[int]) -> str:
+    """Half of the mean's interval, and what open answers would leave of it."""
+    reader = numeric_channel(question)
+    if reader is None:
+        return ""
+    split = margin_split_of_mean(counts, reader, values(question), level=found.level)
+    whole, alone = (_number(part[0], question) for part in (split.margin, split.sampling))
+    most = "at most " if split.at_most else ""
+    return (
+        f"The mean’s margin is ±{whole}. Open answers would leave {most}±{alone}; the rest is "
+        "the randomization."
     )
 
 
@@ -92,6 +110,13 @@ def made_up_mean_remark(found: Mean, question: PublishedQuestion, counts: Sequen
 def _made_up(fewest: int, n: int) -> str:
     reports = "1 made-up report" if fewest == 1 else f"{fewest:,} made-up reports"
     return f"{reports} of {n:,}"
+
+
+def _number(margin: float, question: PublishedQuestion) -> str:
+    """A margin in the unit of the question, with at least one significant digit."""
+    written = amounts(question, "mean")
+    unit = "days" if written.is_date else written.unit
+    return f"{rounded(float(margin), written.decimals, digits=1)} {unit}".rstrip()
 
 
 def _points(margin: float) -> str:

@@ -91,6 +91,7 @@ RIGHT = {
     "lie_detector": {"yes": [448, 336], "n": [1000, 1000], "p": [0.4, 0.6]},
     "margin_of": {"n": 100, "epsilon": 1.0, "channel": None, **PLAN},
     "margin_split": {"result": SHARES},
+    "margin_split_of_mean": {"counts": [70, 130], "channel": COIN, "values": [0, 1]},
     "mean": {"counts": [70, 130], "channel": COIN, "values": [0, 1]},
     "mean_difference": {
         name: estimator.mean(counts, COIN, [0, 1])

@@ -19,6 +19,7 @@ from survey.estimator import (
     disclosure,
     histogram,
     margin_split,
+    margin_split_of_mean,
     mean,
     median,
     no_answer_shares,
@@ -42,7 +43,7 @@ from survey.results.charts import (
     spread_specification,
     spread_svg,
 )
-from survey.results.estimates import cells_of, values
+from survey.results.estimates import cells_of, numeric_channel, values
 from survey.results.export import to_csv, to_lines
 from survey.results.question import QuestionResult
 from survey.results.remarks import made_up_remark, margin_remark
@@ -230,7 +231,9 @@ def test_a_mean_is_shown_although_the_shares_of_its_scale_are_hopeless(monkeypat
     assert shares.startswith("Not enough responses yet for the shares: about ")
     assert mean_ == "Read the mean with caution: the intervals are still wide."
     assert (bool(chart_svg(question)), bool(middle_svg(question))) == (False, True)
-    assert not any("margin is" in remark for remark in question.remarks)
+    margins = [remark for remark in question.remarks if "margin is" in remark]
+    assert len(margins) == 1
+    assert margins[0].startswith("The mean’s margin is ±")
     lines = to_lines(result)
     assert any("Mean of those who answered" in line for line in lines)
     assert not any("Value 1" in line or "Of those who answered:" in line for line in lines)
@@ -278,7 +281,18 @@ def test_the_widest_margin_is_split_in_words(result):
         f"The widest margin is ±{100 * split.margin[widest]:.1f} points. Open answers would leave "
         f"±{100 * split.sampling[widest]:.1f}; the rest is the randomization."
     )
-    assert not any("margin is" in remark for remark in one(result, "pay").remarks)
+
+
+def test_the_margin_of_a_mean_is_split_in_words(result):
+    question = one(result, "pay").question
+    split = margin_split_of_mean(
+        counts_of(question, N), numeric_channel(question), values(question), level=0.95
+    )
+    assert one(result, "pay").remarks[0] == (
+        f"The mean’s margin is ±{split.margin[0]:.1f}. Open answers would leave "
+        f"{'at most ' if split.at_most else ''}±{split.sampling[0]:.1f}; the rest is the "
+        "randomization."
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from survey.estimator import (
     disclosure,
     margin_of,
     margin_split,
+    margin_split_of_mean,
     poisoning,
     poisoning_of_mean,
     power,
@@ -105,9 +106,16 @@ SHOWING = Chapter(
                     "sampling : randomization = π (1 − π) : (π p (1 − p) + (1 − π) q (1 − q)) / D²",
                     "In variance they are as pi times one minus pi to what the channel adds.",
                 ),
+                Formula(
+                    "of a mean: sampling² ∝ (E[x²] − m²) / (n B)",
+                    "Of a mean, the sampling part is the variance of the answers, over n times "
+                    "the share B of people who answered.",
+                ),
             ),
-            runs=(margin_split,),
-            assumes="Exact for intervals that are normal, near enough for others.",
+            runs=(margin_split, margin_split_of_mean),
+            assumes="Exact for intervals that are normal, near enough for others. Where reports "
+            "tell a mean but not how numbers are spread, the sampling part is the largest that it "
+            "can be.",
             also=("sampling", "randomization"),
             example=_margin_example,
         ),

@@ -59,10 +59,13 @@ def simulate(
 ) -> int:
     """Let n simulated respondents answer a try-out, and release; returns how many were stored.
 
-    Raises DesignError for a survey that is no try-out, or too many people at a time.
+    Raises DesignError for a survey that is no try-out or a closed one, or too many people at a
+    time.
     """
     if not survey.is_trial:
         raise DesignError(f"{survey.slug} is no try-out: nobody is simulated in a real survey")
+    if survey.state != "open":
+        raise DesignError("The try-out is closed and takes no more reports: make it anew")
     if not 1 <= n <= MOST_SIMULATED:
         raise DesignError(f"{n:,} respondents: from 1 to {MOST_SIMULATED:,} can be simulated")
     definition, stored = survey.definition, 0

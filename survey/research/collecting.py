@@ -108,11 +108,7 @@ class _Pages:
         if not form.validate_on_submit():
             return self._page(slug, schedule=form), 422
         wanted = Schedule(form.opens.data, form.closes.data, form.most.data or 0)
-        try:
-            checked_schedule(wanted)
-            _check_future(wanted.closes, survey.schedule.closes)
-        except DesignError as error:
-            form.closes.errors = [str(error)]
+        if not _is_to_come(form, wanted, survey.schedule):
             return self._page(slug, schedule=form), 422
         self._store.set_schedule(survey.key, wanted)
         self._log.write("changed dates or limit", slug, _in_words(wanted))
@@ -148,9 +144,26 @@ def _open(survey: PublishedSurvey) -> PublishedSurvey:
     return survey
 
 
-def _check_future(closes: date | None, before: date | None) -> None:
-    if closes and closes != before and closes < _today():
-        raise DesignError(f"{closes} has passed; to close the survey now, use the button below")
+def _is_to_come(form: ScheduleForm, wanted: Schedule, before: Schedule) -> bool:
+    """Whether days that are changed are days to come; else what is wrong stands in the form."""
+    if _has_passed(wanted.opens, before.opens):
+        form.opens.errors = [f"{wanted.opens} has passed; leave it empty to open at once"]
+        return False
+    try:
+        checked_schedule(wanted)
+    except DesignError as error:
+        form.closes.errors = [str(error)]
+        return False
+    if _has_passed(wanted.closes, before.closes):
+        form.closes.errors = [
+            f"{wanted.closes} has passed; to close the survey now, use the button below"
+        ]
+        return False
+    return True
+
+
+def _has_passed(day: date | None, before: date | None) -> bool:
+    return day is not None and day != before and day < _today()
 
 
 def _today() -> date:

@@ -89,6 +89,7 @@ def test_dates_and_a_limit_are_saved_shown_and_taken_away(owner, store):
     [
         ({"opens": "2030-01-02", "closes": "2030-01-01"}, "before it opens"),
         ({"closes": "2020-01-01"}, "has passed"),
+        ({"opens": "2020-01-01"}, "has passed; leave it empty to open at once"),
         ({"closes": "31.12.2030"}, "Not a valid date"),
         ({"most": "-1"}, "0 or more"),
     ],
@@ -98,6 +99,13 @@ def test_dates_that_cannot_be_kept_are_refused_by_name(owner, store, data, words
     assert refused.status_code == 422
     assert words in refused.text
     assert find_survey(store, "small").schedule == Schedule()
+
+
+def test_a_first_day_that_passed_since_it_was_set_may_stay(owner, store, small):
+    store.set_schedule(small.key, Schedule(date(2020, 1, 1)))
+    kept = do(owner, "schedule", opens="2020-01-01", closes="", most="500")
+    assert kept.status_code == 302
+    assert find_survey(store, "small").schedule == Schedule(date(2020, 1, 1), None, 500)
 
 
 def test_what_waits_is_released_when_it_is_enough_and_never_counted_on_the_page(

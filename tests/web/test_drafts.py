@@ -449,6 +449,8 @@ def test_a_plan_is_read_and_every_mistake_in_it_told(ada, store):
     for said in ("whole number", "points above 0", "such as 2027-01-31", "has passed", "25 are"):
         assert said in page
     assert "2020-01-01 has passed" in ada.get(f"{DRAFTS}/{slug}/publish").text
+    save(ada, path, n="2,000", margin="3", opens="2020-01-01", closes="", strata="")
+    assert "2020-01-01 has passed; leave it empty" in ada.get(path).text
     save(ada, path, n="2,000", margin="3", opens="2030-02-01", closes="2030-01-01", strata="")
     assert "before it opens" in ada.get(path).text
     save(ada, path, closes="2030-03-01", most="500", strata="North 40\nSüd Ost 25")
@@ -542,6 +544,21 @@ def test_nothing_of_a_try_out_is_left_when_its_draft_is_published(ada, store):
     assert store.released(survey.key) == store.waiting(survey.key) == 0
 
 
+def test_a_try_out_that_was_closed_takes_nobody_and_is_made_anew(ada, store):
+    slug = begin(ada)
+    written(ada, slug)
+    path = f"{DRAFTS}/{slug}/try"
+    send(ada, f"{path}/make", page=path)
+    close(store, slug, TODAY)
+    refused = send(ada, f"{path}/simulate", page=path, n="50")
+    assert refused.status_code == 422
+    assert "The try-out is closed" in refused.text
+    send(ada, f"{path}/make", page=path)
+    send(ada, f"{path}/simulate", page=path, n="50")
+    (trial,) = store.versions(slug)
+    assert (trial.state, store.released(trial.key)) == ("open", 50)
+
+
 def test_a_draft_begins_with_a_file_or_all_its_mistakes_are_listed(ada, store):
     def upload(text: str):
         page = ada.get(f"{DRAFTS}/new")
@@ -588,6 +605,18 @@ def test_a_survey_is_archived_and_put_back(ada, store, small):
     assert "A small survey" not in ada.get("/research/").text
     assert "A small survey" in ada.get("/research/?archived=1").text
     send(ada, "/research/surveys/small/archive", page=collect)
+    assert "A small survey" in ada.get("/research/").text
+
+
+def test_an_archived_survey_that_gets_a_new_version_is_listed_again(ada, store, small):
+    collect = "/research/surveys/small/collect"
+    send(ada, "/research/surveys/small/archive", page=collect)
+    slug = send(ada, f"{DRAFTS}/of/small", page=collect).location.rpartition("/")[2]
+    save(ada, f"{DRAFTS}/{slug}/questions/2", text="Did you ever fall asleep at work?")
+    page = ada.get(f"{DRAFTS}/{slug}/publish")
+    revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
+    send(ada, f"{DRAFTS}/{slug}/publish", agreed="y", revision=revision)
+    assert store.versions("small")[0].version == 2
     assert "A small survey" in ada.get("/research/").text
 
 

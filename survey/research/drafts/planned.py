@@ -47,7 +47,7 @@ def planned_of(typed: Mapping[str, str]) -> Planned:
     reader = _Reader(typed)
     n = reader.read("n", _reports, 0)
     points = reader.read("margin", _points, USUAL_POINTS)
-    opens, closes = reader.read("opens", _day, None), reader.read("closes", _future_day, None)
+    opens, closes = reader.read("opens", _first_day, None), reader.read("closes", _last_day, None)
     most = reader.read("most", _limit, 0)
     strata: dict[str, int] = reader.read("strata", _strata, {})
     schedule = Schedule(opens, closes, most)
@@ -111,10 +111,17 @@ def _day(text: str) -> date:
         raise ValueError("Enter a day such as 2027-01-31") from None
 
 
-def _future_day(text: str) -> date:
-    day = _day(text)
+def _first_day(text: str) -> date:
+    return _not_past(_day(text), "leave it empty to open at once")
+
+
+def _last_day(text: str) -> date:
+    return _not_past(_day(text), "enter a day to come")
+
+
+def _not_past(day: date, instead: str) -> date:
     if day < utc_today():
-        raise ValueError(f"{day} has passed; enter a day to come")
+        raise ValueError(f"{day} has passed; {instead}")
     return day
 
 

@@ -9,6 +9,7 @@ from flask import Flask, Response, request
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from survey import api, problems, research, respond
+from survey.ops.metrics import Metrics
 from survey.results.tables import Results
 from survey.security import headers
 from survey.settings import Settings
@@ -18,7 +19,7 @@ from survey.store import Store, open_store
 def create_app(settings: Settings | None = None, store: Store | None = None) -> Flask:
     """Make the WSGI application; settings come from SURVEY_* unless given."""
     settings = (settings or Settings.from_environment(os.environ)).with_real_secret()
-    app = Flask("survey", static_folder=None)
+    app = problems.Application("survey", static_folder=None)
     app.config.update(
         SECRET_KEY=settings.secret,
         SESSION_COOKIE_NAME="__Host-survey" if settings.secure_cookies else "survey",
@@ -38,7 +39,7 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=n, x_proto=n, x_host=n)  # type: ignore[method-assign]
     store = store or open_store(settings.database)
     client = respond.Client.find()
-    respond.init_app(app, store, settings, client)
+    respond.init_app(app, store, settings, client, Metrics(settings.release_minimum))
     results = Results(store)
     research.init_app(app, store, results, settings, client.sha256)
     api.init_app(app, store, results, settings)

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import click
 
-from survey import __version__, demo, serving
+from survey import __version__, demo
 from survey.audit.report import as_json_text, as_text, checks_of
 from survey.cli_inviting import invite, link
+from survey.cli_operating import config, release, retention, serve
 from survey.cli_reading import estimate, export
 from survey.cli_scheduling import rescheduled, schedule_survey, scheduling
 from survey.cli_stores import backup_store, check_store, copy_stores, restore_store
 from survey.collect.links import respondent_link
 from survey.collect.publication import close as close_survey
 from survey.collect.publication import publish as publish_survey
-from survey.collect.release import release as release_reports
 from survey.commands import configured_store, refusing
 from survey.demo import run
 from survey.errors import DefinitionError, SurveyError
@@ -127,19 +127,6 @@ def close(slug: str) -> None:
     click.echo(f"closed {slug}" if n else f"{slug} was closed already")
 
 
-@main.command()
-@click.argument("slug")
-@refusing
-def release(slug: str) -> None:
-    """Release what waits for SLUG, if enough reports do."""
-    store, minimum = configured_store(), _settings().release_minimum
-    find_survey(store, slug)
-    n = sum(release_reports(store, survey, minimum) for survey in store.versions(slug))
-    if not n:
-        raise SurveyError(f"nothing released: fewer than {minimum} reports wait")
-    click.echo(f"released {n:,} reports")
-
-
 @main.group()
 def researcher() -> None:
     """People who may sign in."""
@@ -203,30 +190,6 @@ def audit(slug: str | None, samples: int, as_json: bool) -> None:
         raise SurveyError("the client does not keep what it promises")
 
 
-@main.command()
-@click.option("--address", default="127.0.0.1", show_default=True)
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
-@click.option(
-    "--workers",
-    default=serving.usual_workers,
-    show_default="one for each core, at most 4",
-    type=click.IntRange(1, 64),
-)
-@refusing
-def serve(address: str, port: int, workers: int) -> None:
-    """Run the production server."""
-    settings = _settings()
-    serving.serve(
-        settings,
-        address,
-        port,
-        workers,
-        lambda: click.echo(
-            f"listening on {address} port {port}; people open {settings.public_url}"
-        ),
-    )
-
-
 @main.command("demo")
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
 @click.option("--respondents", default=2000, show_default=True, type=click.IntRange(0, 1_000_000))
@@ -249,6 +212,8 @@ def run_demo(
 
 main.add_command(plan)
 for command in (schedule_survey, invite, link, estimate, export):
+    main.add_command(command)
+for command in (config, serve, release, retention):
     main.add_command(command)
 for command in (check_store, backup_store, restore_store, copy_stores):
     main.add_command(command)

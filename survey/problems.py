@@ -7,6 +7,7 @@ import logging
 import secrets
 from collections.abc import Mapping
 from http import HTTPStatus
+from types import TracebackType
 
 from flask import Flask, Response, render_template, request
 from werkzeug.exceptions import HTTPException
@@ -18,8 +19,20 @@ from survey.words import SOURCE, say
 
 logger = logging.getLogger(__name__)
 
+UNEXPECTED = "an error that no address expects"
+
+ExcInfo = tuple[type, BaseException, TracebackType] | tuple[None, None, None]
+
 RETRY_SECONDS = range(5, 16)
 """When to come again: each is told a time of its own, or all would come again at once."""
+
+
+class Application(Flask):
+    """Flask, whose own line about an error would name the address that was asked for."""
+
+    def log_exception(self, exc_info: ExcInfo) -> None:
+        """Tell of an error that nothing expects, and nothing of the request."""
+        logger.error(UNEXPECTED, exc_info=exc_info)
 
 
 def init_app(app: Flask) -> None:
@@ -31,7 +44,7 @@ def init_app(app: Flask) -> None:
 def _refused(error: errors.SurveyError) -> Response:
     status = errors.STATUS.get(type(error), HTTPStatus.INTERNAL_SERVER_ERROR)
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        logger.error("an error that no address expects", exc_info=error)
+        logger.error(UNEXPECTED, exc_info=error)
         return _answer(status, DETAILS[status], "InternalServerError")
     more = {"opens": error.opens.isoformat()} if isinstance(error, errors.NotOpenError) else {}
     return _answer(status, str(error), type(error).__name__.removesuffix("Error"), more)

@@ -13,10 +13,13 @@ import re
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +30,19 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.log import logger as granian_logger
 from granian.server.common import AbstractServer
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from survey.app import create_app
 from survey.collect.release import ReleaseLoop
 from survey.errors import SurveyError
+from survey.ops.gauges import Gauges
+from survey.ops.internal import Internal, internal_address, serve_inside
+from survey.ops.logs import catch_all, configuration
+from survey.ops.readiness import checks
+from survey.ops.safety import SetUp, refuse_unsafe
+from survey.respond.client import Client
 from survey.settings import Settings
-from survey.store import open_store
+from survey.store import Store, open_store
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -68,7 +78,7 @@ def serve(
     Releases run in this parent process alone, so that there is one loop however many workers.
     """
     check_port(address, port)
-    settings.with_real_secret()
+    refuse_unsafe(SetUp(settings, os.environ, address))
     store = open_store(settings.database)
     store.check_whole()
     store.close_connections()
@@ -82,11 +92,40 @@ def serve(
     server.on_startup(releases.start)
     server.on_startup(ready.start)
     try:
-        server.serve()
+        with _figures() as directory, _inside(settings, store, address, port, directory):
+            server.serve()
     finally:
         stop.set()
         if releases.ident is not None:
             releases.join()
+
+
+@contextmanager
+def _figures() -> Iterator[str]:
+    """A directory in which the workers add up what they count; it goes with the server."""
+    with tempfile.TemporaryDirectory(prefix="survey-figures-") as directory:
+        # Read by the workers, which inherit it.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
+        yield directory
+
+
+@contextmanager
+def _inside(
+    settings: Settings, store: Store, address: str, port: int, directory: str
+) -> Iterator[None]:
+    """While it serves, the addresses inside answer too, if there are any."""
+    if not settings.internal:
+        yield
+        return
+    look = partial(checks, store, settings, _local_url(address, port))
+    gauges = Gauges(store, settings, Client.find().sha256, look)
+    counted = MultiProcessCollector(None, directory)  # type: ignore[no-untyped-call]
+    application = Internal(look, [gauges, counted], store.close_connections)
+    stop = serve_inside(application, internal_address(settings.internal))
+    try:
+        yield
+    finally:
+        stop()
 
 
 def usual_workers() -> int:
@@ -116,6 +155,7 @@ def _server(address: str, port: int, workers: int) -> AbstractServer[Any]:
         respawn_failed_workers=True,
         websockets=False,
         log_access=False,
+        log_dictconfig=configuration(),
         log_level=LogLevels.warning,
     )
 
@@ -140,6 +180,7 @@ def worker() -> Flask:
     if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_end_with, args=[parent], daemon=True).start()
         atexit.register(_end_now)
+    catch_all()
     app = create_app()
     app.wsgi_app = _Parting(app.wsgi_app)  # type: ignore[method-assign]
     return app

@@ -43,6 +43,9 @@ class Settings:
     release_seconds: int = 60
     password_cost: int = 3
     trusted_proxies: int = 0
+    internal: str = ""
+    disk_minimum: int = 200
+    retention_days: int = 0
 
     def __post_init__(self) -> None:
         _check_public_url(self.public_url)
@@ -50,6 +53,10 @@ class Settings:
         _check_range("SURVEY_RELEASE_SECONDS", self.release_seconds, 1, 86_400)
         _check_range("SURVEY_PASSWORD_COST", self.password_cost, 1, 20)
         _check_range("SURVEY_TRUSTED_PROXIES", self.trusted_proxies, 0, 10)
+        _check_range("SURVEY_DISK_MINIMUM", self.disk_minimum, 0, 1_000_000)
+        _check_range("SURVEY_RETENTION_DAYS", self.retention_days, 0, 36_500)
+        if self.internal:
+            host_and_port(self.internal)
         _check_range("SURVEY_EPSILON_PER_QUESTION", self.caps.question, Decimal("0.1"), Decimal(12))
         _check_range("SURVEY_EPSILON_PER_SURVEY", self.caps.survey, Decimal("0.1"), Decimal(20))
         _check_range("SURVEY_EPSILON_WARNING", self.caps.warning, Decimal("0.1"), Decimal(20))
@@ -137,6 +144,19 @@ VARIABLES: Mapping[str, Variable] = {
     "SURVEY_PASSWORD_COST": Variable(
         "password_cost", int, "argon2id passes over memory for a researcher's password"
     ),
+    "SURVEY_INTERNAL": Variable(
+        "internal",
+        str,
+        "HOST:PORT inside, loopback or a private network, for /healthz, /readyz and /metrics",
+    ),
+    "SURVEY_DISK_MINIMUM": Variable(
+        "disk_minimum", int, "megabytes of free disk below which the server is not ready"
+    ),
+    "SURVEY_RETENTION_DAYS": Variable(
+        "retention_days",
+        int,
+        "days after its close until `survey retention` deletes a survey whole; 0 keeps it",
+    ),
 }
 
 
@@ -177,6 +197,19 @@ def _check_public_url(public_url: str) -> None:
         f"SURVEY_PUBLIC_URL = {public_url!r} must start with https:// "
         "(http only on loopback): a respondent's browser randomizes in a secure context only"
     )
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """The two parts of SURVEY_INTERNAL.
+
+    >>> host_and_port("127.0.0.1:9464"), host_and_port("[::1]:9464")
+    (('127.0.0.1', 9464), ('::1', 9464))
+    """
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+        raise SettingsError(f"SURVEY_INTERNAL = {text!r} must be HOST:PORT, as 127.0.0.1:9464")
+    return host, int(port)
 
 
 def is_loopback(host: str) -> bool:

@@ -98,6 +98,11 @@ class Committer(Generic[Item]):
         self._silent_until = 0.0
         self._refusing: tuple[float, str] = (0.0, "")
 
+    @property
+    def queued(self) -> int:
+        """Items that wait for the next commit."""
+        return len(self._queue)
+
     def add(self, item: Item) -> None:
         """Return when `item` is durable, or raise the refusal that it got.
 
@@ -161,7 +166,7 @@ class Committer(Generic[Item]):
         now = monotonic()
         if now >= self._silent_until:
             self._silent_until = now + SILENT_SECONDS
-            logger.warning("reports are refused for now: %s", error)
+            logger.warning("reports are refused for now", exc_info=error)
 
     def _take(self, most: int) -> list[_Ticket[Item]]:
         with self._mutex:

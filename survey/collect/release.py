@@ -175,7 +175,7 @@ class ReleaseLoop:
                 self.look(monotonic())
                 self.tidy(self._clock())
             except SurveyError as error:
-                logger.warning("no release this time: %s", error)
+                logger.warning("no release this time", exc_info=error)
             except Exception:
                 # The thread must outlive a mistake of ours: without it nothing is released.
                 logger.exception("no release this time")

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from time import monotonic
 
 from survey.collect.admission import GRACE, refusal
 from survey.collect.committer import Committer, Outcome
+from survey.collect.figures import UNTOLD, Figures
 from survey.collect.wire import Submission, parse
 from survey.errors import (
     ChannelError,
@@ -41,10 +43,11 @@ class Arrival:
 class Intake:
     """Takes the reports of all threads of a process into one store, group by group."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, figures: Figures = UNTOLD) -> None:
         self._store = store
+        self._figures = figures
         self._definitions: dict[str, Definition] = {}
-        self._committer = Committer(self._commit)
+        self._committer = Committer(self._timed_commit)
 
     def receive(self, slug: str, body: bytes, today: date) -> None:
         """Store the report in `body`, or raise the one refusal that fits.
@@ -66,6 +69,16 @@ class Intake:
             self._definitions.clear()
         self._definitions[sha256] = found
         return found
+
+    def _timed_commit(self, arrivals: Sequence[Arrival]) -> Sequence[Outcome]:
+        begun = monotonic()
+        outcomes = self._commit(arrivals)
+        self._figures.committed(
+            sum(outcome is None for outcome in outcomes),
+            monotonic() - begun,
+            self._committer.queued,
+        )
+        return outcomes
 
     def _commit(self, arrivals: Sequence[Arrival]) -> Sequence[Outcome]:
         """Store a group in one transaction; what its survey does not take is refused alone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flask import Flask
 
+from survey.collect.figures import Figures
 from survey.respond.client import Client
 from survey.respond.views import blueprint
 from survey.settings import Settings
@@ -12,6 +13,8 @@ from survey.store import Store
 __all__ = ["Client", "init_app"]
 
 
-def init_app(app: Flask, store: Store, settings: Settings, client: Client) -> None:
+def init_app(
+    app: Flask, store: Store, settings: Settings, client: Client, figures: Figures
+) -> None:
     """Add the respondents' addresses to the application."""
-    app.register_blueprint(blueprint(store, client, settings))
+    app.register_blueprint(blueprint(store, client, settings, figures))

@@ -8,8 +8,15 @@ from pathlib import PurePath
 from flask import Blueprint, Response, render_template, request
 
 from survey.collect.admission import refusal
+from survey.collect.figures import Figures
 from survey.collect.submission import Intake
-from survey.errors import STATUS, NotFoundError, ReportTooLargeError, UnsupportedMediaError
+from survey.errors import (
+    STATUS,
+    NotFoundError,
+    ReportTooLargeError,
+    SurveyError,
+    UnsupportedMediaError,
+)
 from survey.questionnaire.definition import MAX_REPORT_BYTES
 from survey.respond.client import TYPES, Client, words_file
 from survey.respond.compressed import Compressed, compressed
@@ -22,10 +29,10 @@ from survey.words import SOURCE, closest, say
 HTML = "text/html; charset=utf-8"
 
 
-def blueprint(store: Store, client: Client, settings: Settings) -> Blueprint:
+def blueprint(store: Store, client: Client, settings: Settings, figures: Figures) -> Blueprint:
     """The respondents' routes over one store and one client."""
     routes = Blueprint("respond", __name__)
-    intake = Intake(store)
+    intake = Intake(store, figures)
     pages = Pages(client)
 
     @routes.get("/s/<slug>")
@@ -47,13 +54,17 @@ def blueprint(store: Store, client: Client, settings: Settings) -> Blueprint:
 
     @routes.post("/s/<slug>/reports")
     def reports(slug: str) -> Response:
-        check_same_origin(
-            request.headers.get("Sec-Fetch-Site"),
-            request.headers.get("Origin"),
-            request.host,
-            settings.public_url,
-        )
-        intake.receive(slug, _body(), _today())
+        try:
+            check_same_origin(
+                request.headers.get("Sec-Fetch-Site"),
+                request.headers.get("Origin"),
+                request.host,
+                settings.public_url,
+            )
+            intake.receive(slug, _body(), _today())
+        except SurveyError as error:
+            figures.refused(error)
+            raise
         # The same answer for a new report and for one that was here before.
         return Response(status=201)
 

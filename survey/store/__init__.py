@@ -1,5 +1,7 @@
 """Where reports are kept: one protocol, one function that opens it."""
 
+from pathlib import Path
+
 from survey.errors import NotFoundError, SettingsError
 from survey.store.people import (
     ROLES,
@@ -69,6 +71,7 @@ __all__ = [
     "Tally",
     "Waiting",
     "draft_key",
+    "file_of",
     "find_survey",
     "open_store",
 ]
@@ -101,6 +104,12 @@ def open_store(url: str) -> Store:
         "SURVEY_DATABASE must be sqlite:///PATH or "
         f"postgresql://USER:PASSWORD@HOST/DATABASE{begins}"
     )
+
+
+def file_of(url: str) -> Path | None:
+    """The file of a SURVEY_DATABASE url; None where the database is another server."""
+    scheme, _, rest = url.partition("://")
+    return Path(rest[1:]) if scheme == "sqlite" else None
 
 
 def _open_postgres(url: str) -> Store:

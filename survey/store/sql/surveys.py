@@ -74,6 +74,14 @@ class SqlSurveys(SqlTransactions):
         if unsaid:
             raise StoreError(f"the database is not whole: {HALF_COPIED}")
 
+    def check_writable(self) -> None:
+        """Take the right to write, as a report does, and write nothing.
+
+        Raises StoreBusyError or StoreError where nobody can write just now.
+        """
+        with self._writing() as transaction:
+            transaction.change("DELETE FROM schedule WHERE survey = -1")
+
     def surveys(self) -> list[PublishedSurvey]:
         """Every version of every survey, by slug, newest version first."""
         with self._looking() as transaction:

@@ -1,0 +1,94 @@
+"""The commands of whoever runs a server: is it safe, serve, release, delete what is over."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime
+
+import click
+
+from survey import serving
+from survey.collect.release import release as release_reports
+from survey.collect.retention import delete_overdue
+from survey.commands import configured_store, refusing
+from survey.errors import SettingsError, SurveyError
+from survey.ops.safety import SetUp, findings
+from survey.settings import Settings
+from survey.store import find_survey
+
+listening = click.option(
+    "--address", default="127.0.0.1", show_default=True, help="Where the server listens."
+)
+
+
+@click.group()
+def config() -> None:
+    """How this server is set up."""
+
+
+@config.command("check")
+@listening
+@refusing
+def check_config(address: str) -> None:
+    """List what is unsafe in the settings, and what to do; exit 1 if the server would not start."""
+    found = findings(SetUp(Settings.from_environment(os.environ), os.environ, address))
+    for each in found:
+        word = "refused" if each.refused else "advice"
+        click.echo(f"{word}: {each.setting}: {each.what}\n         {each.do}")
+    refused = sum(each.refused for each in found)
+    if refused:
+        click.echo(f"survey: the server does not start like this ({refused} refused)", err=True)
+        sys.exit(1)
+    click.echo(f"the server starts; {len(found) or 'no'} pieces of advice")
+
+
+@click.command()
+@listening
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
+@click.option(
+    "--workers",
+    default=serving.usual_workers,
+    show_default="one for each core, at most 4",
+    type=click.IntRange(1, 64),
+)
+@refusing
+def serve(address: str, port: int, workers: int) -> None:
+    """Run the production server; SIGHUP renews its workers, SIGTERM stops it."""
+    settings = Settings.from_environment(os.environ)
+    serving.serve(
+        settings,
+        address,
+        port,
+        workers,
+        lambda: click.echo(
+            f"listening on {address} port {port}; people open {settings.public_url}"
+        ),
+    )
+
+
+@click.command()
+@click.argument("slug", required=False)
+@refusing
+def release(slug: str | None) -> None:
+    """Release what waits for SLUG, or for every survey, if enough reports do."""
+    store, settings = configured_store(), Settings.from_environment(os.environ)
+    minimum = settings.release_minimum
+    if slug:
+        find_survey(store, slug)
+    surveys = store.versions(slug) if slug else store.surveys()
+    n = sum(release_reports(store, survey, minimum) for survey in surveys)
+    if slug and not n:
+        raise SurveyError(f"nothing released: fewer than {minimum} reports wait")
+    click.echo(f"released {n:,} reports")
+
+
+@click.command()
+@refusing
+def retention() -> None:
+    """Delete the surveys that were closed more than SURVEY_RETENTION_DAYS days ago."""
+    days = Settings.from_environment(os.environ).retention_days
+    if not days:
+        raise SettingsError("SURVEY_RETENTION_DAYS is not set: every closed survey is kept")
+    deleted = delete_overdue(configured_store(), days, datetime.now(UTC).date())
+    click.echo("\n".join(f"deleted {slug}" for slug in deleted) or "nothing to delete")

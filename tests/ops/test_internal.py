@@ -1,0 +1,112 @@
+"""Health, readiness and figures stand on an address inside, and only there."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from datetime import date, timedelta
+
+import pytest
+
+from survey.collect.publication import close, publish
+from survey.collect.retention import delete_overdue, overdue
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from tests.conftest import SMALL, TODAY, free_port
+from tests.faults.reports import new_body
+
+
+def asked(url: str, method: str = "GET") -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=20) as got:
+            return got.status, got.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+@pytest.fixture
+def inside(serve) -> tuple[str, str]:
+    """A server's addresses, outside and inside."""
+    port = free_port()
+    outside = serve("--workers", "2", SURVEY_INTERNAL=f"127.0.0.1:{port}")
+    return outside, f"http://127.0.0.1:{port}"
+
+
+def figures(url: str) -> dict[str, float]:
+    lines = asked(f"{url}/metrics")[1].splitlines()
+    pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, value in pairs}
+
+
+def send(outside: str, survey, n: int) -> None:
+    for _ in range(n):
+        request = urllib.request.Request(
+            f"{outside}/s/small/reports",
+            new_body(survey),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            assert answer.status == 201
+
+
+def test_figures_of_several_workers_add_up_in_steps_and_show_no_report_before(inside, small):
+    outside, within = inside
+    status, said = asked(f"{within}/readyz")
+    assert status == 200, said
+    assert json.loads(said)["ready"] is True
+    before = asked(f"{within}/metrics")[1]
+    send(outside, small, 20)
+    assert asked(f"{within}/metrics")[1] == before
+    send(outside, small, 80)
+    found = figures(within)
+    accepted = found["survey_reports_accepted_total"]
+    assert accepted >= 50
+    assert found["survey_commit_reports_sum"] == accepted
+    assert found['survey_ready{check="workers"}'] == 1
+    assert asked(f"{within}/healthz") == (200, "ok\n")
+    assert asked(f"{within}/metrics", "POST")[0] == 405
+    assert asked(f"{within}/elsewhere")[0] == 404
+
+
+def test_figures_and_readiness_are_nowhere_outside(inside):
+    outside, _ = inside
+    assert asked(f"{outside}/healthz") == (200, "ok\n")
+    assert {asked(f"{outside}/{name}")[0] for name in ("readyz", "metrics")} == {404}
+
+
+def test_a_server_whose_disk_is_short_says_that_it_is_not_ready(serve):
+    port = free_port()
+    serve("--workers", "1", SURVEY_INTERNAL=f"127.0.0.1:{port}", SURVEY_DISK_MINIMUM="1000000")
+    status, said = asked(f"http://127.0.0.1:{port}/readyz")
+    assert status == 503
+    assert json.loads(said)["disk"] == "less than 1000000 MB free"
+
+
+def test_a_server_whose_database_takes_no_writes_says_that_it_is_not_ready(serve, store, settings):
+    port = free_port()
+    serve("--workers", "1", SURVEY_INTERNAL=f"127.0.0.1:{port}")
+    with store._writing():
+        status, said = asked(f"http://127.0.0.1:{port}/readyz")
+    assert status == 503
+    assert json.loads(said)["writable"] == "StoreBusyError"
+    assert asked(f"http://127.0.0.1:{port}/readyz")[0] == 200
+
+
+def test_closed_surveys_go_whole_when_their_time_is_over_and_no_others(store, small):
+    other = SMALL.replace('slug = "small"', 'slug = "other"')
+    publish(store, load(other.encode(), "o.toml", Caps()), TODAY)
+    assert overdue(store, 30, TODAY + timedelta(days=1000)) == []
+    close(store, "small", TODAY)
+    assert delete_overdue(store, 30, TODAY + timedelta(days=30)) == []
+    assert delete_overdue(store, 30, TODAY + timedelta(days=31)) == ["small"]
+    assert [survey.slug for survey in store.surveys()] == ["other"]
+    (action,) = store.actions(None, 1)
+    assert (action.who, action.what) == ("retention", "deleted a survey")
+
+
+def test_a_new_version_after_a_close_keeps_the_survey(store, small):
+    close(store, "small", TODAY)
+    changed = SMALL.replace("A small survey", "Another title")
+    publish(store, load(changed.encode(), "o.toml", Caps()), TODAY)
+    assert overdue(store, 1, date(2100, 1, 1)) == []

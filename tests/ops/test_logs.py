@@ -1,0 +1,129 @@
+"""Lines of the log have fixed fields, and nothing that somebody sent gets into any of them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import logging.config
+import sqlite3
+import sys
+
+import pytest
+
+from survey.errors import StoreBusyError
+from survey.ops.logs import FIELDS, UNTOLD, Lines, configuration
+
+PLANTED = "203.0.113.7 token-AbC secret-answer"
+
+
+def line(record: logging.LogRecord) -> dict[str, object]:
+    return json.loads(Lines().format(record))
+
+
+def record_of(name: str, message: object, *args: object, error: BaseException | None = None):
+    kind = (type(error), error, error.__traceback__) if error else None
+    return logging.LogRecord(name, logging.ERROR, "x.py", 1, message, args, kind)
+
+
+def raised(error: BaseException) -> BaseException:
+    try:
+        raise error
+    except BaseException as caught:
+        return caught
+
+
+def test_a_line_has_the_fixed_fields_and_no_other():
+    found = line(record_of("survey.collect", "reports are refused for now"))
+    assert tuple(found) == FIELDS
+    assert found["event"] == "reports are refused for now"
+    assert found["level"] == "error"
+
+
+def test_the_time_is_told_to_the_minute():
+    assert len(str(line(record_of("survey.collect", "x"))["time"])) == len("2026-11-22T12:05Z")
+
+
+def test_no_body_address_or_token_gets_into_a_line_however_it_is_logged():
+    cause = raised(ValueError(PLANTED))
+    error = StoreBusyError(PLANTED)
+    error.__cause__ = cause
+    records = [
+        record_of("survey.collect", "told of %s", PLANTED),
+        record_of("survey.collect", "told of %(what)s", {"what": PLANTED}),
+        record_of("survey.collect", "it failed", error=raised(error)),
+        record_of("survey", f"Exception on /s/{PLANTED} [POST]"),
+        record_of("werkzeug", f"GET {PLANTED}"),
+        record_of("_granian", f"Application callable raised {PLANTED}"),
+        record_of("_granian.workers", PLANTED),
+        record_of("py.warnings", PLANTED),
+        record_of("survey.collect", ValueError(PLANTED)),
+    ]
+    for record in records:
+        record.stack_info = PLANTED
+        written = Lines().format(record)
+        for part in PLANTED.split():
+            assert part not in written
+
+
+def test_an_error_is_told_by_its_classes_and_codes_and_the_places_it_came_through():
+    def fail() -> None:
+        with sqlite3.connect(":memory:") as connection:
+            connection.execute("SELECT * FROM missing")
+
+    try:
+        try:
+            fail()
+        except sqlite3.Error:
+            raise StoreBusyError("full of secrets") from None
+    except StoreBusyError as error:
+        found = line(record_of("survey.collect", "it failed", error=error))
+    assert found["errors"] == ["StoreBusyError", "OperationalError"]
+    assert found["codes"] == ["SQLITE_ERROR"]
+    assert str(found["at"][0]).startswith("tests/ops/test_logs.py:")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Killing worker-1 after it refused to gracefully stop", "Unexpected exit from worker-12"],
+)
+def test_what_the_server_says_of_its_workers_is_told(text):
+    assert line(record_of("_granian", text))["event"] == text
+
+
+def test_numbers_of_our_own_are_told_and_texts_are_not():
+    found = line(record_of("survey.serving", "after %d seconds of %s", 30, "x"))
+    assert (found["event"], found["numbers"]) == ("after %d seconds of %s", [30])
+    assert line(record_of("other", "%d", 30))["numbers"] == []
+    assert line(record_of("other", "%d", 30))["event"] == UNTOLD
+
+
+def test_the_configuration_sends_everything_through_these_lines(capsys):
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    try:
+        logging.config.dictConfig(configuration())
+        logging.getLogger("werkzeug").warning("GET %s", PLANTED)
+        try:
+            raise ValueError(PLANTED)
+        except ValueError:
+            logging.getLogger("survey.x").exception("it failed")
+        said = capsys.readouterr().out.splitlines()
+    finally:
+        root.handlers, root.level = before
+    assert [json.loads(each)["event"] for each in said] == [UNTOLD, "it failed"]
+    assert PLANTED not in "".join(said)
+
+
+def test_an_error_that_nobody_caught_is_a_line_too(monkeypatch, caplog):
+    from survey.ops.logs import catch_all
+
+    for owner, name in ((sys, "excepthook"), (sys, "unraisablehook")):
+        monkeypatch.setattr(owner, name, getattr(owner, name))
+    monkeypatch.setattr("threading.excepthook", None)
+    error = raised(ValueError(PLANTED))
+    catch_all()
+    logging.captureWarnings(capture=False)
+    sys.excepthook(ValueError, error, error.__traceback__)
+    (record,) = caplog.records
+    assert record.getMessage() == "an error that nobody caught"
+    assert PLANTED not in Lines().format(record)

@@ -1,0 +1,125 @@
+"""What is unsafe is named with what to do, and what is too unsafe keeps a server from starting."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from survey.errors import SettingsError
+from survey.ops.internal import internal_address
+from survey.ops.safety import SetUp, findings, refuse_unsafe
+from survey.settings import Settings
+from tests.conftest import SECRET
+
+PUBLIC = "https://survey.example.org"
+
+
+def set_up(address="127.0.0.1", environment=None, **settings) -> SetUp:
+    usual = {
+        "secret": SECRET,
+        "public_url": PUBLIC,
+        "trusted_proxies": 1,
+        "internal": "127.0.0.1:9464",
+        "retention_days": 365,
+        "database": "sqlite:////nowhere/at/all.db",
+    }
+    return SetUp(Settings(**(usual | settings)), environment or {}, address)
+
+
+def refused(of: SetUp) -> list[str]:
+    return [each.setting for each in findings(of) if each.refused]
+
+
+def advice(of: SetUp) -> list[str]:
+    return [each.setting for each in findings(of) if not each.refused and each.setting != "user"]
+
+
+def test_a_safe_set_up_has_nothing_to_say():
+    assert (refused(set_up()), advice(set_up())) == ([], [])
+    refuse_unsafe(set_up())
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    ("unsafe", "name"),
+    [
+        ({"secret": ""}, "SURVEY_SECRET"),
+        ({"secret": "change-me" * 5}, "SURVEY_SECRET"),
+        ({"secret": SECRET[:31]}, "SURVEY_SECRET"),
+        ({"environment": {"FLASK_DEBUG": "1"}}, "FLASK_DEBUG"),
+        ({"environment": {"PYTHONDEVMODE": "1"}}, "PYTHONDEVMODE"),
+        ({"address": "0.0.0.0", "trusted_proxies": 0}, "--address"),
+        ({"address": "192.168.1.5", "trusted_proxies": 0}, "--address"),
+        ({"internal": "0.0.0.0:9464"}, "SURVEY_INTERNAL"),
+        ({"internal": "8.8.8.8:9464"}, "SURVEY_INTERNAL"),
+        ({"internal": "no.such.name.invalid:9464"}, "SURVEY_INTERNAL"),
+    ],
+)
+def test_boot_refuses_what_is_unsafe_by_name(unsafe, name):
+    of = set_up(**unsafe)
+    assert refused(of) == [name]
+    with pytest.raises(SettingsError, match=name):
+        refuse_unsafe(of)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("kind", ["", "-wal", "-shm"])
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
+def test_boot_refuses_a_database_that_others_can_read_or_change(tmp_path, kind, mode):
+    file = tmp_path / "survey.db"
+    for path in (file, tmp_path / f"survey.db{kind}"):
+        path.touch(mode=0o600)
+    of = set_up(database=f"sqlite:///{file}")
+    refuse_unsafe(of)
+    (tmp_path / f"survey.db{kind}").chmod(mode)
+    with pytest.raises(SettingsError, match=f"chmod 600 {tmp_path}"):
+        refuse_unsafe(of)
+
+
+@pytest.mark.parametrize(
+    ("weak", "name"),
+    [
+        ({"internal": ""}, "SURVEY_INTERNAL"),
+        ({"public_url": "http://127.0.0.1:8000"}, "SURVEY_PUBLIC_URL"),
+        ({"trusted_proxies": 0}, "SURVEY_TRUSTED_PROXIES"),
+        ({"database": "postgresql://survey:word@127.0.0.1/survey"}, "SURVEY_DATABASE"),
+        ({"database": "postgresql://survey@db.example.org/survey"}, "SURVEY_DATABASE"),
+        ({"password_cost": 1}, "SURVEY_PASSWORD_COST"),
+        ({"retention_days": 0}, "SURVEY_RETENTION_DAYS"),
+        ({"database": f"sqlite:///{os.sep}tmp/x.db", "disk_minimum": 1_000_000}, "SURVEY_DISK_MINIMUM"),
+    ],
+)
+def test_what_could_be_safer_is_said_with_what_to_do_and_keeps_nobody_from_starting(weak, name):
+    of = set_up(**weak)
+    assert (refused(of), advice(of)) == ([], [name])
+    assert all(each.do for each in findings(of))
+    refuse_unsafe(of)
+
+
+@pytest.mark.parametrize(
+    "database",
+    [
+        "postgresql://survey@127.0.0.1/survey",
+        "postgresql:///survey",
+        "postgresql://survey@db.example.org/survey?sslmode=verify-full",
+    ],
+)
+def test_a_database_server_that_is_near_or_checked_is_well(database):
+    assert advice(set_up(database=database)) == []
+
+
+def test_no_password_of_a_database_is_told():
+    of = set_up(database="postgresql://survey:hidden-word@db.example.org/survey")
+    assert "hidden-word" not in str(findings(of))
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:9464", "10.1.2.3:80", "[::1]:9464", "localhost:1"])
+def test_addresses_inside_are_taken(text):
+    assert internal_address(text)[1] == int(text.rpartition(":")[2])
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1", "9464", ":9464", "127.0.0.1:0", "127.0.0.1:x"])
+def test_what_is_no_address_is_refused_by_name(text):
+    with pytest.raises(SettingsError, match="SURVEY_INTERNAL"):
+        Settings(internal=text)

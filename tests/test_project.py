@@ -7,11 +7,16 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
+from prometheus_client import CollectorRegistry
 
 from survey.cli import main
+from survey.ops.gauges import Gauges
+from survey.ops.metrics import Metrics
+from survey.ops.readiness import Check
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.questions import TYPES
 from survey.settings import VARIABLES, Settings
@@ -37,6 +42,17 @@ def test_the_readme_names_every_command_and_only_those():
     assert named == commands(main)
 
 
+def test_the_readme_names_every_figure_and_only_those():
+    rows = set(re.findall(r"^\| `(survey\w*)` \|", README, re.M))
+    registry = CollectorRegistry()
+    Metrics(25, registry)
+    gauges = Gauges(SimpleNamespace(surveys=list), Settings(), "", lambda: {"disk": Check(ok=True)})
+    assert rows == {metric.name for metric in (*registry.collect(), *gauges.collect())}
+
+
+UNSET = ("none: must be set to serve", "none: nothing answers there")
+
+
 def test_the_readme_names_every_setting_with_its_default_and_only_those():
     rows = dict(re.findall(r"^\| `(SURVEY_\w+)` \|[^|]+\| ([^|]+) \|$", README, re.M))
     assert set(rows) == set(VARIABLES)
@@ -45,7 +61,7 @@ def test_the_readme_names_every_setting_with_its_default_and_only_those():
         variable = VARIABLES[name]
         holder = defaults.caps if variable.of_caps else defaults
         value = getattr(holder, variable.field)
-        assert shown == (f"`{value}`" if value != "" else "none: must be set to serve")
+        assert shown in ([f"`{value}`"] if value != "" else UNSET)
 
 
 @pytest.mark.parametrize("text", re.findall(r"```toml\n(.*?)```", README, re.S))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,10 @@ from tests.browser.accessible import (
     WHOLE,
     WRONG,
     State,
+    answering,
     fill_in,
+    sending,
+    starting,
     states,
 )
 from tests.browser.respondent import choose, heading, option, press, wait_sent, wait_waiting
@@ -46,7 +50,15 @@ def faults(walk: Iterable[State], measure: Callable[[Page], list[str]]) -> dict[
     return {name: found for name, page in walk if (found := measure(page))}
 
 
-@pytest.mark.parametrize("look", long_unless(["light"], LOOKS))
+def test_the_states_of_a_whole_visit_have_no_violation(site, device):
+    device.context.add_init_script(AXE_SCRIPT)
+    page = device.open(site.link(site.publish(WHOLE)))
+    walk = chain(starting(page, "en"), answering(page, "en"), sending(page, "en"))
+    assert faults(walk, lambda page: page.evaluate(VIOLATIONS, RULES)) == {}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("look", LOOKS)
 def test_every_state_has_no_violation_in_light_dark_and_right_to_left(site, new_device, look):
     device = new_device(**LOOKS[look])
     device.context.add_init_script(AXE_SCRIPT)

@@ -30,7 +30,8 @@ def check_nothing_is_lost(store, survey, load: Load) -> None:
         assert check(snapshot).mistakes == ()
 
 
-@pytest.mark.parametrize("times", [2, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.long  # every run kills the whole server, below
+@pytest.mark.parametrize("times", [2, 100])
 def test_backends_that_are_terminated_under_load_lose_nothing(
     serve, store, small, settings, postgresql, times
 ):

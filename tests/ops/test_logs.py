@@ -28,7 +28,7 @@ def record_of(name: str, message: object, *args: object, error: BaseException | 
 def raised(error: BaseException) -> BaseException:
     try:
         raise error
-    except BaseException as caught:
+    except type(error) as caught:
         return caught
 
 

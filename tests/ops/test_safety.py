@@ -87,7 +87,10 @@ def test_boot_refuses_a_database_that_others_can_read_or_change(tmp_path, kind, 
         ({"database": "postgresql://survey@db.example.org/survey"}, "SURVEY_DATABASE"),
         ({"password_cost": 1}, "SURVEY_PASSWORD_COST"),
         ({"retention_days": 0}, "SURVEY_RETENTION_DAYS"),
-        ({"database": f"sqlite:///{os.sep}tmp/x.db", "disk_minimum": 1_000_000}, "SURVEY_DISK_MINIMUM"),
+        (
+            {"database": f"sqlite:///{os.sep}tmp/x.db", "disk_minimum": 1_000_000},
+            "SURVEY_DISK_MINIMUM",
+        ),
     ],
 )
 def test_what_could_be_safer_is_said_with_what_to_do_and_keeps_nobody_from_starting(weak, name):

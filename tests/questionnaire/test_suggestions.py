@@ -154,7 +154,7 @@ def assert_settles(form: dict[str, Any], caps: Caps) -> None:
         form = taken(form, sentence)
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(form=FORMS, caps=CAPS)
 def test_no_mistake_comes_back_when_its_suggestion_is_taken(form, caps):
     assert_settles(form, caps)

@@ -28,7 +28,13 @@ from tests.parquet.test_counting import supported
 KINDS = ["choice", "sets", "hours", "subsets", "fine", "mood"]
 
 
-@pytest.mark.parametrize("head", ["", "questions_per_person = 3\n"], ids=["all", "drawn"])
+@pytest.mark.parametrize(
+    "head",
+    [
+        pytest.param("", id="all", marks=pytest.mark.long),
+        pytest.param("questions_per_person = 3\n", id="drawn"),
+    ],
+)
 def test_counts_of_every_two_kinds_are_those_of_the_reports(store, head):
     survey = published(store, KINDS, head)
     for seed, stratum in enumerate(["north", "south", "north"]):

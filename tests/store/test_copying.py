@@ -238,6 +238,7 @@ def test_reports_that_come_while_a_store_is_copied_make_the_copy_refused(filled,
     assert contents(copy) == kept(filled)
 
 
+@pytest.mark.long
 def test_a_source_that_has_released_since_an_interrupted_copy_is_refused(
     filled, small, settings, target
 ):

@@ -195,6 +195,7 @@ def printed_until(process, words):
     raise AssertionError("".join(lines))
 
 
+@pytest.mark.long  # every submission starts the demo from an installed package as well
 def test_the_demo_prints_links_that_work_and_survives_ctrl_c(tmp_path):
     port = free_port()
     process = demo(tmp_path / "demo", port, "--respondents", "600")

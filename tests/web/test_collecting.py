@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from datetime import UTC, date, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
@@ -112,7 +113,8 @@ def test_what_waits_is_released_when_it_is_enough_and_never_counted_on_the_page(
     owner, store, small
 ):
     add(store, small, random_reports(24))
-    main = owner.get(PAGE).text.partition("<main")[2]
+    # Random tokens stand in values.
+    main = re.sub(r'value="[^"]*"', "", owner.get(PAGE).text.partition("<main")[2])
     assert "24" not in main.replace("1024", "")
     do(owner, "release")
     assert "fewer than 25 reports of a group wait" in owner.get(PAGE).text

@@ -6,6 +6,7 @@ import ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -91,6 +92,8 @@ class Settings:
         unknown = sorted(set(given) - set(VARIABLES))
         if unknown:
             raise SettingsError(f"unknown setting {unknown[0]}; known are {', '.join(VARIABLES)}")
+        if SECRET_FILE in given:
+            given = _with_secret(given)
         caps: dict[str, Any] = {}
         values: dict[str, Any] = {}
         for name, text in given.items():
@@ -110,8 +113,11 @@ class Variable:
     of_caps: bool = False
 
 
+SECRET_FILE = "SURVEY_SECRET_FILE"
+
 VARIABLES: Mapping[str, Variable] = {
     "SURVEY_SECRET": Variable("secret", str, "signs researchers' sessions; 32 characters or more"),
+    SECRET_FILE: Variable("secret", str, "a file that holds the secret, instead of SURVEY_SECRET"),
     "SURVEY_DATABASE": Variable(
         "database",
         str,
@@ -158,6 +164,19 @@ VARIABLES: Mapping[str, Variable] = {
         "days after its close until `survey retention` deletes a survey whole; 0 keeps it",
     ),
 }
+
+
+def _with_secret(given: Mapping[str, str]) -> dict[str, str]:
+    """The same variables with the secret itself in the place of its file."""
+    if "SURVEY_SECRET" in given:
+        raise SettingsError(f"SURVEY_SECRET and {SECRET_FILE} are both set; leave one")
+    file = Path(given[SECRET_FILE])
+    try:
+        secret = file.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        raise SettingsError(f"{SECRET_FILE}: {file} cannot be read as text") from None
+    others = {name: text for name, text in given.items() if name != SECRET_FILE}
+    return {**others, "SURVEY_SECRET": secret}
 
 
 def _read(name: str, text: str, read: Callable[[str], Any]) -> Any:

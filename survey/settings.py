@@ -113,7 +113,7 @@ class Variable:
     of_caps: bool = False
 
 
-SECRET_FILE = "SURVEY_SECRET_FILE"
+SECRET_FILE = "SURVEY_SECRET_FILE"  # noqa: S105  the name of a setting
 
 VARIABLES: Mapping[str, Variable] = {
     "SURVEY_SECRET": Variable("secret", str, "signs researchers' sessions; 32 characters or more"),

@@ -26,8 +26,8 @@ from survey.research.forms import (
 )
 from survey.research.workspace import Workspace
 from survey.results.export import links_csv
+from survey.results.grouped import by_bucket, by_stratum
 from survey.store import PublishedSurvey, Schedule, Store, find_survey
-from survey.store.strata import readable_strata
 
 
 def blueprints(workspace: Workspace) -> list[Blueprint]:
@@ -177,19 +177,10 @@ def _in_words(schedule: Schedule) -> str:
 
 def _by_stratum(store: Store, survey: PublishedSurvey) -> Mapping[str, int]:
     """Released reports by link, small ones together; none when there is only the open link."""
-    sizes: dict[str, int] = {}
-    for (stratum, _), tally in store.tallies(survey.key).items():
-        sizes[stratum] = sizes.get(stratum, 0) + tally.n
-    names = readable_strata(sizes)
-    found: dict[str, int] = {}
-    for stratum, n in sizes.items():
-        found[names[stratum]] = found.get(names[stratum], 0) + n
-    return {} if set(found) <= {""} else dict(sorted(found.items()))
+    found = by_stratum(store.tallies(survey.key))
+    return {group.stratum: tally.n for group, tally in found.items()}
 
 
 def _by_bucket(store: Store, survey: PublishedSurvey) -> Mapping[str, int]:
     """Released reports by the day or week of their release, where the survey keeps it."""
-    found: dict[str, int] = {}
-    for (_, bucket), tally in store.tallies(survey.key).items():
-        found[bucket] = found.get(bucket, 0) + tally.n
-    return {} if set(found) <= {""} else dict(sorted(found.items()))
+    return {group.bucket: tally.n for group, tally in by_bucket(store.tallies(survey.key)).items()}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from survey.store import Tally
-from survey.store.strata import readable_strata
+from survey.store.strata import readable_groups, readable_strata
 
 OPEN_LINK = "open link"
 """The name under which reports without a stratum are read beside those that have one."""
@@ -44,10 +44,14 @@ def by_stratum(tallies: Tallies) -> dict[Group, Tally]:
 
 
 def by_bucket(tallies: Tallies, per: str = KEPT) -> dict[Group, Tally]:
-    """The counts of each time of release, in its order; empty when the survey keeps none."""
+    """The counts of each time of release, in its order; empty when the survey keeps none.
+
+    Times with few reports of a link are joined with their neighbours.
+    """
     if {bucket for _, bucket in tallies} <= {""}:
         return {}
-    return _joined(tallies, lambda key: Group(bucket=longer(key[1], per)))
+    names = readable_groups({key: tally.n for key, tally in tallies.items()})
+    return _joined(tallies, lambda key: Group(bucket=longer(names[key][1], per)))
 
 
 def by_week(tallies: Tallies) -> dict[Group, Tally]:
@@ -76,11 +80,12 @@ def longer(bucket: str, per: str) -> str:
 
 
 def first_day(bucket: str) -> date:
-    """The first day of a day, ISO week or month.
+    """The first day of a day, ISO week, month or a span of them.
 
-    >>> first_day("2026-W53"), first_day("2027-01")
-    (datetime.date(2026, 12, 28), datetime.date(2027, 1, 1))
+    >>> first_day("2026-W53"), first_day("2027-01"), first_day("2027-01-04/2027-01-07")
+    (datetime.date(2026, 12, 28), datetime.date(2027, 1, 1), datetime.date(2027, 1, 4))
     """
+    bucket = bucket.partition("/")[0]
     if "W" in bucket:
         year, week = bucket.split("-W")
         return date.fromisocalendar(int(year), int(week), 1)

@@ -2,6 +2,7 @@
 
     README.txt       what it is, how to debias it, what a report never proves
     channels.json    of each question its channel, its answers, and what a code means
+    weights/ID.csv   of each question whose reports name no answer: the chances of its reports
     definition.json  the published definition, byte for byte
     reports.csv      one row per report, in an order that tells nothing
 
@@ -34,9 +35,6 @@ from survey.store.strata import secure_permutation
 
 ZIP = "application/zip"
 
-MOST_CHANCES = 10_000
-"""Truths times reports up to which a table is written out; larger ones are named by their shape."""
-
 
 def write_microdata(file: IO[bytes], store: Store, survey: PublishedSurvey) -> int:
     """Write the ZIP, one block of reports in memory at a time; returns how many there are."""
@@ -56,6 +54,26 @@ def write_documents(packed: ZipFile, survey: PublishedSurvey, n: int, release: i
     packed.writestr("README.txt", read_me(survey, n, release))
     written = json.dumps(channels(survey), indent=1, ensure_ascii=False)
     packed.writestr("channels.json", written + "\n")
+    for question in survey.definition.questions:
+        if isinstance(question.channel, WeightTable):
+            packed.writestr(weights_name(question), _weights(question.channel))
+
+
+def weights_name(question: PublishedQuestion) -> str:
+    """The file of a question's chances; an id is letters, digits and underscores."""
+    return f"weights/{question.id}.csv"
+
+
+def _weights(channel: WeightTable) -> str:
+    """Chances as whole numbers: a row for each answer, a column for each report.
+
+    P(report | answer) is the number divided by the sum of its row.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(["answer", *range(channel.reports)])
+    writer.writerows([place, *row] for place, row in enumerate(channel.weights.tolist()))
+    return text.getvalue()
 
 
 def _write_rows(
@@ -132,17 +150,9 @@ def _channel(question: PublishedQuestion) -> dict[str, Any]:
         "answers": [{"id": name, "label": label} for name, label in answers(question)],
         "no_answers": [each for each in (question.opt_out, question.not_applicable) if each],
         "code": "bits" if bits_of(question) else "integer",
-        "weights": _weights(question),
+        "weights": weights_name(question) if isinstance(channel, WeightTable) else None,
         "reading": reading(question),
     }
-
-
-def _weights(question: PublishedQuestion) -> list[list[int]] | None:
-    """P(report | answer) times the row's sum, a row for each answer; None for other channels."""
-    channel = question.channel
-    if not isinstance(channel, WeightTable) or channel.truths * channel.reports > MOST_CHANCES:
-        return None
-    return [[int(weight) for weight in row] for row in channel.weights]
 
 
 def reading(question: PublishedQuestion) -> str:
@@ -159,8 +169,9 @@ def reading(question: PublishedQuestion) -> str:
         said = "One bit per answer: 1 where the report names it. share = (f - q)/(p - q)."
     elif isinstance(channel, WeightTable):
         said = (
-            "The place of the report, from 0: the column of weights. Solve f = shares times "
-            "weights/rowsum, or average numbers g with weights/rowsum times g = x."
+            f"The place of the report, from 0: the column of {weights_name(question)}. With f the "
+            "shares of the reports and P the weights, each row divided by its sum, solve f = "
+            "shares times P; or average numbers g for which P times g = x."
         )
     else:
         said = "The place of the named answer in answers, from 0. share = (f - q)/(p - q)."

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from survey.results.grouped import OPEN_LINK
 from survey.store import PublishedSurvey, Store, Tally
 from survey.store.strata import readable_strata
-
-OPEN_LINK = "open link"
-"""What people call the stratum of a link that names none."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,15 +1,22 @@
-"""Released reports as they may be read: small strata joined, all of one release."""
+"""Released reports as they may be read: small groups joined, all of one release."""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 
 import numpy as np
 
 from survey.questionnaire.published import PublishedQuestion
 from survey.store.protocol import BlockColumn, PublishedSurvey, Store, Tally
-from survey.store.strata import OTHER_LINKS, readable_strata, secure_permutation
+from survey.store.strata import (
+    FEWEST_OF_STRATUM,
+    Cell,
+    readable_groups,
+    secure_permutation,
+)
 
 Block = list[BlockColumn]
 """One column per question, of the same reports in the same order."""
@@ -17,8 +24,8 @@ Block = list[BlockColumn]
 STRATUM, BUCKET = "_stratum", "_bucket"
 """Columns beside the questions of exported reports, by names that no question can have."""
 
-Names = Mapping[tuple[str, str], str]
-"""By which name the reports of a (stratum, bucket) are read."""
+Groups = Mapping[Cell, Cell]
+"""Under which stratum and bucket the reports of a (stratum, bucket) are read."""
 
 
 def readable_reports(store: Store, survey: PublishedSurvey) -> tuple[Tally, Iterator[Block]]:
@@ -30,39 +37,40 @@ def readable_reports(store: Store, survey: PublishedSurvey) -> tuple[Tally, Iter
     questions = survey.definition.questions
     while True:
         before = store.tally(survey.key)
-        names = names_of(store.tallies(survey.key))
+        sizes = {cell: tally.n for cell, tally in store.tallies(survey.key).items()}
         blocks = store.block_columns(survey.key, range(len(questions)))
         first = list(islice(blocks, 1))
         if store.tally(survey.key).release == before.release:
-            return before, readable(chain(first, blocks), names, questions)
-
-
-def names_of(tallies: Mapping[tuple[str, str], Tally]) -> dict[tuple[str, str], str]:
-    """The readable names of every stratum in every bucket: each bucket is read by itself too."""
-    found: dict[tuple[str, str], str] = {}
-    for bucket in {bucket for _, bucket in tallies}:
-        sizes = {stratum: tally.n for (stratum, of), tally in tallies.items() if of == bucket}
-        for stratum, name in readable_strata(sizes).items():
-            found[stratum, bucket] = name
-    return found
+            return before, readable(chain(first, blocks), sizes, questions)
 
 
 def readable(
-    blocks: Iterator[Block], names: Names, questions: Sequence[PublishedQuestion]
+    blocks: Iterator[Block], sizes: Mapping[Cell, int], questions: Sequence[PublishedQuestion]
 ) -> Iterator[Block]:
-    """The blocks as they may be read; those of small strata come joined, at the end."""
-    held: dict[str, list[Block]] = {}
+    """The blocks as they may be read; those that are joined come at the end."""
+    groups = readable_groups(sizes)
+    several = Counter(groups.values())
+    held: defaultdict[Cell, list[Block]] = defaultdict(list)
     for block in blocks:
-        stratum, bucket = block[0].stratum, block[0].bucket
-        if names[stratum, bucket] == stratum:
-            yield block
+        cell = block[0].stratum, block[0].bucket
+        group = groups[cell]
+        # Beside the few of a group one block of its many is enough to be lost in.
+        is_few = sizes[cell] < FEWEST_OF_STRATUM
+        if several[group] > 1 and (is_few or not _holds_many(held[group], sizes)):
+            held[group].append(block)
         else:
-            held.setdefault(bucket, []).append(block)
-    for bucket, several in held.items():
-        yield _joined(several, bucket, questions)
+            yield [replace(column, stratum=group[0], bucket=group[1]) for column in block]
+    for group, some in held.items():
+        if some:
+            yield _joined(some, group, questions)
 
 
-def _joined(several: Sequence[Block], bucket: str, questions: Sequence[PublishedQuestion]) -> Block:
+def _holds_many(blocks: Sequence[Block], sizes: Mapping[Cell, int]) -> bool:
+    cells = ((block[0].stratum, block[0].bucket) for block in blocks)
+    return any(sizes[cell] >= FEWEST_OF_STRATUM for cell in cells)
+
+
+def _joined(several: Sequence[Block], group: Cell, questions: Sequence[PublishedQuestion]) -> Block:
     """One block of all their reports, in an order that tells nothing of where each came from."""
     n = sum(block[0].n for block in several)
     order = secure_permutation(n)
@@ -70,5 +78,5 @@ def _joined(several: Sequence[Block], bucket: str, questions: Sequence[Published
     for at, question in enumerate(questions):
         stored = np.frombuffer(b"".join(block[at].data for block in several), dtype=np.uint8)
         codes = stored.reshape(n, question.code_bytes)[order]
-        joined.append(BlockColumn(OTHER_LINKS, bucket, at, 0, n, codes.tobytes()))
+        joined.append(BlockColumn(*group, at, 0, n, codes.tobytes()))
     return joined

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,59 @@ def readable_strata(sizes: Mapping[str, int]) -> dict[str, str]:
         names[stratum] = OTHER_LINKS if is_small else stratum
         joined += n if is_small else 0
     return names
+
+
+Cell = tuple[str, str]
+"""A stratum and a bucket."""
+
+
+def readable_groups(sizes: Mapping[Cell, int]) -> dict[Cell, Cell]:
+    """Under which stratum and bucket the reports of each are read, of a survey with these numbers.
+
+    Small strata are joined as `readable_strata` says, over all buckets. Then buckets are joined
+    with their neighbours until every stratum has none or enough reports in each: whatever totals
+    of strata, of buckets or of both are taken from each other, no few reports are left over.
+
+    >>> readable_groups({("", "2026-01-01"): 90, ("", "2026-01-02"): 40, ("", "2026-01-03"): 1})
+    {('', '2026-01-01'): ('', '2026-01-01'), ('', '2026-01-02'): ('', '2026-01-02/2026-01-03'), \
+('', '2026-01-03'): ('', '2026-01-02/2026-01-03')}
+    """
+    by_stratum: Counter[str] = Counter()
+    for (stratum, _), n in sizes.items():
+        by_stratum[stratum] += n
+    names = readable_strata(by_stratum)
+    cells: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for (stratum, bucket), n in sizes.items():
+        cells[bucket][names[stratum]] += n
+    spans = _spans(cells)
+    return {(stratum, bucket): (names[stratum], spans[bucket]) for stratum, bucket in sizes}
+
+
+def _spans(cells: Mapping[str, Counter[str]]) -> dict[str, str]:
+    """By which name each bucket is read: its own, or that of the span of time it is joined to."""
+    spans: list[list[str]] = []
+    begun: list[str] = []
+    for bucket in sorted(cells):
+        begun.append(bucket)
+        if _is_enough(cells, begun):
+            spans.append(begun)
+            begun = []
+    # What is left at the end goes to those before it.
+    while begun and spans and not _is_enough(cells, begun):
+        begun = spans.pop() + begun
+    if begun:
+        spans.append(begun)
+    return {
+        bucket: span[0] if len(span) == 1 else f"{span[0]}/{span[-1]}"
+        for span in spans
+        for bucket in span
+    }
+
+
+def _is_enough(cells: Mapping[str, Counter[str]], span: Sequence[str]) -> bool:
+    """Whether every stratum has no report or enough of them in these buckets together."""
+    together = sum((cells[bucket] for bucket in span), Counter[str]())
+    return all(n >= FEWEST_OF_STRATUM for n in together.values())
 
 
 def secure_permutation(n: int) -> NDArray[np.intp]:

@@ -14,8 +14,8 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.collect.release import release
-from survey.estimator import proportions
-from survey.mechanism import BitVector, channel_from_json
+from survey.estimator import mean, proportions
+from survey.mechanism import BitVector, WeightTable, channel_from_json
 from survey.questionnaire.native import load
 from survey.results.microdata import bits_of, cells_of, write_microdata
 from survey.results.tables import Results
@@ -81,14 +81,31 @@ def test_a_table_of_weights_is_written_out_so_that_anybody_can_invert_it(store, 
     members, _ = opened(store, every)
     written = {one["id"]: one for one in json.loads(members["channels.json"])["questions"]}
     for question in every.definition.questions:
-        weights = written[question.id]["weights"]
+        name = written[question.id]["weights"]
         assert len(written[question.id]["answers"]) == question.channel.options or isinstance(
             question.channel, BitVector
         )
-        if weights is not None:
-            matrix = np.array(weights) / np.sum(weights[0])
+        assert (name is not None) == isinstance(question.channel, WeightTable)
+        if name is not None:
+            rows = list(csv.reader(io.StringIO(members[name].decode())))[1:]
+            weights = np.array([[int(weight) for weight in row[1:]] for row in rows])
+            matrix = weights / weights.sum(axis=1, keepdims=True)
             assert np.allclose(matrix, question.channel.matrix)
-    assert any(one["weights"] for one in written.values())
+    assert any(name.startswith("weights/") for name in members)
+
+
+def test_a_mean_can_be_computed_from_the_files_alone(store, every):
+    members, rows = opened(store, every)
+    (question,) = (q for q in every.definition.questions if q.id == "warmth")
+    chances = list(csv.reader(io.StringIO(members["weights/warmth.csv"].decode())))[1:]
+    weights = np.array([[int(weight) for weight in row[1:]] for row in chances], dtype=float)
+    P = weights / weights.sum(axis=1, keepdims=True)
+    g = np.linalg.lstsq(P, np.array(question.grid.values), rcond=None)[0]
+    codes = [int(row["warmth"]) for row in rows if row["warmth"]]
+    assert np.allclose(P @ g, question.grid.values, atol=1e-6)
+    counts = np.bincount(codes, minlength=question.channel.reports)
+    found = mean(counts, question.channel, question.grid.values)
+    assert abs(g[codes].mean() - found.estimate) < 3 * found.std_error
 
 
 def test_each_report_is_there_once_with_its_answers_together(store, every):

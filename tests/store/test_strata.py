@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from survey.store.strata import FEWEST_OF_STRATUM, OTHER_LINKS, readable_strata
+from survey.results.grouped import longer
+from survey.store.strata import (
+    FEWEST_OF_STRATUM,
+    OTHER_LINKS,
+    readable_groups,
+    readable_strata,
+)
 
 sizes = st.dictionaries(st.text("abc", max_size=4), st.integers(1, 60), max_size=8)
 
@@ -37,3 +43,49 @@ def test_no_more_is_joined_than_is_needed(found):
     joined = sorted(found[stratum] for stratum, name in names.items() if name == OTHER_LINKS)
     if len(found) > 1 and joined and joined[-1] >= FEWEST_OF_STRATUM:
         assert sum(joined[:-1]) < FEWEST_OF_STRATUM
+
+
+days = st.sampled_from([f"2026-11-{day:02}" for day in range(26, 31)] + ["2026-12-01"])
+cells = st.dictionaries(
+    st.tuples(st.sampled_from(["", "east", "north", "west"]), days),
+    st.integers(1, 60),
+    min_size=1,
+    max_size=20,
+)
+
+
+@pytest.mark.security
+@given(cells)
+def test_small_groups_no_totals_of_links_times_or_both_leave_few_reports_when_subtracted(sizes):
+    groups = readable_groups(sizes)
+    atoms: dict[tuple[str, str], int] = {}
+    for cell, n in sizes.items():
+        atoms[groups[cell]] = atoms.get(groups[cell], 0) + n
+    assert min(atoms.values()) >= FEWEST_OF_STRATUM or len(atoms) == 1
+    # Every total that anybody reads is one of whole atoms, and so is every sum and difference.
+    by_stratum: dict[str, int] = {}
+    for (stratum, _), n in sizes.items():
+        by_stratum[stratum] = by_stratum.get(stratum, 0) + n
+    links = readable_strata(by_stratum)
+    for reading in (
+        lambda cell: links[cell[0]],
+        lambda cell: groups[cell][1],
+        lambda cell: longer(groups[cell][1], "week"),
+        lambda cell: longer(groups[cell][1], "month"),
+    ):
+        read: dict[tuple[str, str], set[str]] = {}
+        for cell in sizes:
+            read.setdefault(groups[cell], set()).add(reading(cell))
+        assert all(len(names) == 1 for names in read.values())
+
+
+@given(cells)
+def test_times_that_are_read_together_follow_each_other(sizes):
+    spans = {bucket: span for (_, bucket), (_, span) in readable_groups(sizes).items()}
+    for span in set(spans.values()):
+        first, _, last = span.partition("/")
+        together = sorted(bucket for bucket in spans if spans[bucket] == span)
+        assert (together[0], together[-1]) == (first, last or first)
+        assert all(
+            spans[bucket] == span for bucket in spans if together[0] <= bucket <= together[-1]
+        )

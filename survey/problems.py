@@ -54,7 +54,7 @@ def _http_error(error: HTTPException) -> Response:
     status = HTTPStatus(error.code or 500)
     response = _answer(status, DETAILS.get(status, status.description), status.phrase)
     if error.code == HTTPStatus.METHOD_NOT_ALLOWED:
-        response.headers["Allow"] = ", ".join(getattr(error, "valid_methods", None) or [])
+        response.headers["Allow"] = ", ".join(sorted(getattr(error, "valid_methods", None) or []))
     return response
 
 

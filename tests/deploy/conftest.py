@@ -1,0 +1,39 @@
+"""Real servers behind a real nginx with the shipped configuration."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.deploy.proxy import HOST, Proxy, nginx
+
+
+@pytest.fixture
+def behind(serve: Callable[..., str], tmp_path: Path) -> Iterator[Callable[..., Proxy]]:
+    """Start servers and nginx before them."""
+    if shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/bin") is None:
+        pytest.skip("no nginx on the path (apt-get install nginx-light)")
+    with ExitStack() as stack:
+
+        def start(*changes: tuple[str, str], servers: int = 2, **variables: Any) -> Proxy:
+            settings = {
+                "SURVEY_PUBLIC_URL": f"https://{HOST}",
+                "SURVEY_TRUSTED_PROXIES": "1",
+                **variables,
+            }
+            urls = [serve("--workers", "1", **settings) for _ in range(servers)]
+            ports = [int(url.rpartition(":")[2]) for url in urls]
+            directory = tmp_path / "nginx"
+            directory.mkdir()
+            # nginx's workers, another user, must reach their files.
+            for folder in directory.parents:
+                if folder.stat().st_mode & 0o001 == 0 and tmp_path in (folder, *folder.parents):
+                    folder.chmod(0o711)
+            return stack.enter_context(nginx(directory, ports, *changes))
+
+        yield start

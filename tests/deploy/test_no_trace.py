@@ -1,0 +1,162 @@
+"""No trace (security 10): what visitors brought is in no file that anything here writes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from survey.archive import backup
+from survey.collect.invitations import issue, new_tokens
+from survey.collect.publication import close, publish
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from tests.conftest import SMALL, TODAY
+from tests.deploy.proxy import Proxy
+from tests.faults.reports import new_body
+
+pytestmark = [pytest.mark.web, pytest.mark.security]
+
+JSON = {"Content-Type": "application/json"}
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Somebody with marks that must be found nowhere afterwards."""
+
+    address: str
+    agent: str
+    token: str
+    answer: str
+
+    @property
+    def marks(self) -> list[bytes]:
+        """All that is searched for: texts, and the token's own bytes."""
+        texts = [self.address, self.agent, self.token, self.answer]
+        return [*(text.encode() for text in texts), base64.urlsafe_b64decode(self.token + "=")]
+
+
+def visitors(tokens: list[str]) -> list[Visitor]:
+    return [
+        Visitor(
+            address=f"127.{30 + i % 200}.{secrets.randbelow(250) + 2}.{secrets.randbelow(250) + 2}",
+            agent=f"Agent-{secrets.token_hex(12)}",
+            token=token,
+            answer=f"answer-{secrets.token_hex(12)}",
+        )
+        for i, token in enumerate(tokens)
+    ]
+
+
+def visit(proxy: Proxy, survey, visitor: Visitor) -> list[int]:
+    """A whole visit, and everything that goes wrong on the way."""
+    telling = {
+        "User-Agent": visitor.agent,
+        "Cookie": f"mark={visitor.answer}",
+        "Referer": f"https://{visitor.answer}.example/",
+        "X-Forwarded-For": visitor.address,
+        "Accept-Language": "en",
+    }
+    form = json.loads(new_body(survey))
+    report = json.dumps({**form, "invitation": visitor.token}).encode()
+    strange = json.dumps({**form, "codes": [visitor.answer]}).encode()
+    reports = f"/s/{survey.slug}/reports"
+    asked = [
+        ("GET", f"/s/{survey.slug}", None),
+        ("GET", f"/s/{survey.slug}/definition.json?{visitor.answer}", None),
+        ("POST", reports, report),
+        ("POST", reports, report),
+        ("POST", reports, strange),
+        ("POST", reports, visitor.answer.encode()),
+        ("POST", f"/s/{visitor.answer}/reports", report),
+        ("POST", reports, visitor.answer.encode() * 1000),
+        ("GET", f"/{visitor.answer}", None),
+        ("GET", f"/s/{survey.slug}/sent", None),
+    ]
+    return [
+        proxy.ask(method, path, body, {**telling, **(JSON if body else {})}, visitor.address)[0]
+        for method, path, body in asked
+    ]
+
+
+def files(*directories: Path) -> Iterator[tuple[Path, bytes]]:
+    for directory in directories:
+        for path in directory.rglob("*"):
+            if path.is_file():
+                yield path, path.read_bytes()
+
+
+def found(marks: list[bytes], contents: Iterator[tuple[Path, bytes]]) -> list[tuple[Path, bytes]]:
+    return [(path, mark) for path, content in contents for mark in marks if mark in content]
+
+
+@pytest.fixture
+def everybody(store, request):
+    """An invited survey and people with their links."""
+    invited = f'access = "invitation"\n{SMALL}'
+    survey = publish(store, load(invited.encode(), "s.toml", Caps()), TODAY)
+    tokens = new_tokens(request.param)
+    issue(store, survey, "", tokens)
+    return survey, visitors(tokens)
+
+
+@pytest.mark.parametrize(
+    "everybody", [30, pytest.param(200, marks=pytest.mark.long)], indirect=True
+)
+def test_no_trace_of_visitors_is_in_any_log_database_temporary_file_or_backup(
+    behind, serve, everybody, store, tmp_path
+):
+    survey, people = everybody
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    proxy = behind(TMPDIR=str(temporary))
+    statuses = [visit(proxy, survey, person) for person in people]
+    assert {tuple(each) for each in statuses} == {
+        (200, 200, 201, 201, 422, 400, 404, 413, 404, 204)
+    }
+    marks = [mark for person in people for mark in person.marks]
+    # While reports wait, with a server killed in between, after the release and the close.
+    assert found(marks, files(tmp_path)) == []
+    serve.processes[0].kill()
+    outputs = [serve.processes[0].communicate()[0]]
+    visit(proxy, survey, people[0])
+    backup(store, tmp_path / "before.backup", lambda *_: None)
+    close(store, survey.slug, TODAY)
+    assert store.released(survey.key) == len(people)
+    backup(store, tmp_path / "after.backup", lambda *_: None)
+    serve.processes[1].terminate()
+    outputs.append(serve.processes[1].communicate(timeout=60)[0])
+    proxy.process.terminate()
+    outputs.append(proxy.process.communicate(timeout=30)[0].decode())
+    assert found(marks, files(tmp_path, Path("/var/log/nginx"), Path("/var/lib/nginx"))) == []
+    assert [mark for mark in marks if mark in "".join(outputs).encode()] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("everybody", [1], indirect=True)
+def test_a_proxy_that_logs_is_caught(behind, everybody, tmp_path):
+    survey, people = everybody
+    logging = ("access_log off;", f"access_log {tmp_path}/nginx/logs/access.log combined;")
+    proxy = behind(logging, servers=1)
+    visit(proxy, survey, people[0])
+    proxy.process.terminate()
+    proxy.process.wait(timeout=30)
+    traces = {mark for _, mark in found(people[0].marks, files(tmp_path))}
+    assert {people[0].address.encode(), people[0].agent.encode()} <= traces
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("everybody", [1], indirect=True)
+def test_a_proxy_that_tells_of_errors_is_caught(behind, serve, everybody, tmp_path):
+    survey, people = everybody
+    telling = ("error_log /dev/null emerg;", f"error_log {tmp_path}/nginx/logs/request.log error;")
+    proxy = behind(telling, servers=1)
+    serve.processes[0].kill()
+    serve.processes[0].communicate()
+    visit(proxy, survey, people[0])
+    assert found(people[0].marks, files(tmp_path)) != []

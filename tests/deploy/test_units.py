@@ -1,0 +1,121 @@
+"""The units that systemd runs are right, and may do little; the backup script does what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from survey.settings import VARIABLES, Settings
+from survey.store import open_store
+from tests.conftest import ROOT
+from tests.store.whole import contents
+
+DEPLOY = ROOT / "deploy"
+UNITS = sorted(path.name for path in DEPLOY.glob("*.service"))
+TIMERS = sorted(path.name for path in DEPLOY.glob("*.timer"))
+MOST_EXPOSED = 2.0
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Path:
+    """A root directory with the units where the runbook puts them."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd-analyze on the path (apt-get install systemd)")
+    root = tmp_path_factory.mktemp("root")
+    units = root / "etc/systemd/system"
+    shutil.copytree("/lib/systemd/system", root / "lib/systemd/system", symlinks=True)
+    units.mkdir(parents=True)
+    for path in (*DEPLOY.glob("*.service"), *DEPLOY.glob("*.timer")):
+        shutil.copy(path, units)
+    shutil.copytree(DEPLOY / "survey-.service.d", units / "survey-.service.d")
+    for program in ("opt/survey/bin/survey", "opt/survey/bin/survey-backup", "bin/kill"):
+        (root / program).parent.mkdir(parents=True, exist_ok=True)
+        (root / program).write_text("#!/bin/sh\n")
+        (root / program).chmod(0o755)
+    return root
+
+
+def analyzed(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["systemd-analyze", f"--root={root}", "--no-pager", *arguments],
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("unit", [*UNITS, *TIMERS])
+def test_every_unit_and_timer_is_verified(installed, unit):
+    done = analyzed(installed, "verify", unit)
+    ours = [line for line in (done.stdout + done.stderr).splitlines() if "survey" in line]
+    assert ours == []
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("unit", UNITS)
+def test_every_service_is_exposed_little(installed, unit):
+    done = analyzed(installed, "security", "--offline=true", unit)
+    exposed = re.search(r"exposure level for \S+: ([\d.]+)", done.stdout)
+    assert exposed, done.stdout + done.stderr
+    assert float(exposed[1]) <= MOST_EXPOSED
+
+
+def test_every_job_has_its_timer_and_every_timer_its_job():
+    assert {name.removesuffix(".timer") for name in TIMERS} == {
+        name.removesuffix(".service") for name in UNITS if name != "survey.service"
+    }
+
+
+def test_the_example_documents_every_setting_with_its_default_and_only_those():
+    text = (DEPLOY / "environment.example").read_text(encoding="utf-8")
+    said = dict(re.findall(r"^#?(SURVEY_\w+)=(.*)$", text, re.M))
+    assert set(said) == set(VARIABLES)
+    defaults = Settings()
+    for name, value in re.findall(r"^#(SURVEY_\w+)=(.*)$", text, re.M):
+        variable = VARIABLES[name]
+        holder = defaults.caps if variable.of_caps else defaults
+        assert value == str(getattr(holder, variable.field))
+    given = dict(re.findall(r"^(SURVEY_\w+)=(.*)$", text, re.M))
+    assert Settings.from_environment(given).trusted_proxies == 1
+
+
+def test_the_backup_script_makes_one_that_restores_and_deletes_what_is_too_old(
+    store, settings, small, tmp_path
+):
+    program = tmp_path / "bin/survey-backup"
+    program.parent.mkdir()
+    shutil.copy(DEPLOY / "backup.sh", program)
+    survey = tmp_path / "bin/survey"
+    survey.write_text(f'#!/bin/sh\nexec {shutil.which("python")} -m survey.cli "$@"\n')
+    survey.chmod(0o755)
+    directory = tmp_path / "backups"
+    directory.mkdir()
+    ages = {"survey-2020-01-01T0200Z.backup": 40, "survey-2026-01-01T0200Z.backup": 10}
+    for name, days in {**ages, "notes.txt": 400}.items():
+        (directory / name).touch()
+        then = (date.today() - timedelta(days=days)).strftime("%s")
+        os.utime(directory / name, (int(then), int(then)))
+    environment = {**os.environ, "SURVEY_DATABASE": settings.database, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([program, directory], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    names = {path.name for path in directory.iterdir()}
+    (made,) = names - {"survey-2026-01-01T0200Z.backup", "notes.txt"}
+    assert (directory / made).stat().st_mode & 0o777 == 0o600
+    fresh = f"sqlite:///{tmp_path / 'fresh.db'}"
+    for command in (["migrate"], ["restore", str(directory / made)], ["check-store"]):
+        run = subprocess.run(
+            [survey, *command],
+            env={**environment, "SURVEY_DATABASE": fresh},
+            capture_output=True,
+            text=True,
+        )
+        assert run.returncode == 0, run.stderr
+    restored = open_store(fresh)
+    assert contents(restored) == contents(store)
+    restored.close_connections()

@@ -1,0 +1,96 @@
+"""A release is the same bytes wherever it is built, and says what is in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+import yaml
+
+from survey import __version__
+from survey.respond.client import Client
+from tests.conftest import ROOT
+from tests.deploy.test_image import pinned
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SOURCES = ("pyproject.toml", "README.md", "LICENSE", "survey", "client_js", "deploy", "tests")
+WITHOUT = shutil.ignore_patterns("node_modules", "__pycache__")
+
+
+def built(directory: Path, when: int) -> Path:
+    """A wheel from a copy of the sources whose files are of that moment."""
+    for name in SOURCES:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, directory / name, ignore=WITHOUT)
+        else:
+            directory.mkdir(exist_ok=True)
+            shutil.copy(source, directory)
+    for path in directory.rglob("*"):
+        os.utime(path, (when, when))
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "out"],
+        cwd=directory,
+        env={**os.environ, "SOURCE_DATE_EPOCH": "1577836800"},
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = (directory / "out").glob("*.whl")
+    return wheel
+
+
+def test_two_wheels_of_the_same_sources_are_the_same_bytes(tmp_path):
+    first = built(tmp_path / "first", 1_600_000_000)
+    second = built(tmp_path / "elsewhere", 1_700_000_000)
+    assert first.name == second.name == f"ldp_survey-{__version__}-py3-none-any.whl"
+    assert first.read_bytes() == second.read_bytes()
+    with ZipFile(first) as wheel:
+        names = wheel.namelist()
+    assert any(name.endswith("static/client/main.js") for name in names)
+    assert not any("test" in name.split("/")[0] for name in names)
+
+
+def test_the_readme_ends_with_what_changed_in_each_version():
+    changes = README.split("\n## Changes\n")[1]
+    versions = re.findall(r"^### (\S+)$", changes, re.M)
+    assert versions[0] == __version__
+
+
+def test_the_workflows_run_the_projects_own_scripts_with_pinned_actions():
+    for name, script in (("ci", ".ci/run"), ("release", ".ci/release")):
+        text = (ROOT / f".github/workflows/{name}.yml").read_text(encoding="utf-8")
+        steps = [step for job in yaml.safe_load(text)["jobs"].values() for step in job["steps"]]
+        assert any(script in step.get("run", "") for step in steps)
+        used = [step["uses"] for step in steps if "uses" in step]
+        assert all(re.search(r"@[0-9a-f]{40}$", each) for each in used)
+        assert (ROOT / script).exists()
+
+
+@pytest.mark.long
+def test_a_release_has_hashes_a_list_of_all_that_runs_and_the_page_code(tmp_path):
+    done = subprocess.run(
+        ["bash", ROOT / ".ci/release", tmp_path], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    for line in (tmp_path / "SHA256SUMS").read_text().splitlines():
+        sha256, name = line.split()
+        assert hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() == sha256
+    (bom,) = tmp_path.glob("*.cdx.json")
+    parts = {
+        part["name"].lower().replace("_", "-") for part in json.loads(bom.read_text())["components"]
+    }
+    assert set(pinned("requirements.txt")) <= parts
+    assert str(tmp_path) not in bom.read_text()
+    notes = (tmp_path / "NOTES.md").read_text()
+    client = Client.find()
+    assert client.sha256 in notes
+    assert all(sha256 in notes for sha256 in client.file_hashes.values())
+    assert "randomized on the respondent" in notes

@@ -8,7 +8,6 @@ from wtforms import (
     DateField,
     EmailField,
     HiddenField,
-    IntegerField,
     PasswordField,
     SelectField,
     SelectMultipleField,
@@ -28,10 +27,12 @@ from wtforms.validators import (
 from wtforms.widgets import CheckboxInput
 
 from survey.research.people.passwords import MIN_PASSWORD_LENGTH
+from survey.research.whole import WholeField
 from survey.settings import FEWEST_RELEASED
 from survey.store import ROLES, SCOPES
 
 MOST_INVITED = 100_000
+MOST_REPORTS = 10**9
 MOST_LETTERS = 60
 """Of the name of a token."""
 
@@ -45,7 +46,7 @@ MAX_UPLOAD_BYTES = 1_100_000
 """Largest request anywhere but reports: a definition file and the form around it."""
 
 
-def in_steps(_: FlaskForm, field: IntegerField) -> None:
+def in_steps(_: FlaskForm, field: WholeField) -> None:
     """Whether somebody who may change a limit learns no more by it than releases tell."""
     if field.data and field.data % FEWEST_RELEASED:
         raise ValidationError(LIMIT_IN_STEPS)
@@ -206,7 +207,7 @@ class JoinForm(FlaskForm):  # type: ignore[misc]
 class InvitationsForm(FlaskForm):  # type: ignore[misc]
     """How many links for one report each, and of which group."""
 
-    count = IntegerField(
+    count = WholeField(
         "How many people",
         [
             InputRequired("Enter how many people are invited"),
@@ -222,9 +223,13 @@ class ScheduleForm(FlaskForm):  # type: ignore[misc]
 
     opens = DateField("First day", [Optional()])
     closes = DateField("Last day", [Optional()])
-    most = IntegerField(
+    most = WholeField(
         "At most so many reports",
-        [Optional(), NumberRange(0, 10**9, "Enter 0 or more"), in_steps],
+        [
+            Optional(),
+            NumberRange(0, MOST_REPORTS, f"Enter 0 or more, up to {MOST_REPORTS:,}"),
+            in_steps,
+        ],
     )
     submit = SubmitField("Save dates and limit")
 

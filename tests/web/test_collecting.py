@@ -62,6 +62,7 @@ def test_invitations_are_downloaded_once_and_each_lets_one_report_in(owner, stor
         ({"count": "0"}, "from 1 to 100,000"),
         ({"count": ""}, "how many people"),
         ({"count": "many"}, "Not a valid integer"),
+        ({"count": "9" * 400}, "from 1 to 100,000"),
         ({"count": "5", "stratum": "north"}, "25 are needed"),
         ({"count": "30", "stratum": "other links"}, "choose another name"),
         ({"count": "30", "stratum": "a\nb"}, "stratum"),
@@ -93,6 +94,7 @@ def test_dates_and_a_limit_are_saved_shown_and_taken_away(owner, store):
         ({"opens": "2020-01-01"}, "has passed; leave it empty to open at once"),
         ({"closes": "31.12.2030"}, "Not a valid date"),
         ({"most": "-1"}, "0 or more"),
+        ({"most": "9" * 400}, "0 or more"),
     ],
 )
 def test_dates_that_cannot_be_kept_are_refused_by_name(owner, store, data, words):

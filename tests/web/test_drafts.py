@@ -518,7 +518,14 @@ def test_a_draft_is_tried_by_simulated_respondents_and_the_dashboard_says_test(a
 
 
 @pytest.mark.parametrize(
-    "typed", [{"n": "0"}, {"n": "99999999"}, {"share-night-0": "150"}, {"share-night-0": "x"}]
+    "typed",
+    [
+        {"n": "0"},
+        {"n": "99999999"},
+        {"n": "9" * 400},
+        {"share-night-0": "150"},
+        {"share-night-0": "x"},
+    ],
 )
 def test_what_cannot_be_simulated_is_told(ada, typed):
     slug = begin(ada)

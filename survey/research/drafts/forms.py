@@ -17,7 +17,6 @@ from wtforms import (
     Form,
     FormField,
     HiddenField,
-    IntegerField,
     SelectChoice,
     SelectField,
     SelectMultipleField,
@@ -31,6 +30,7 @@ from wtforms.widgets import CheckboxInput, DateInput, ListWidget
 from survey.collect.trial import MOST_SIMULATED
 from survey.questionnaire.designs import DESIGNS, PRIVACY, USUAL, names_for
 from survey.questionnaire.drafts.native import OF_TYPE
+from survey.research.whole import WholeField
 
 LINE, PASSAGE = Length(max=1_000), Length(max=12_000)
 """Longer than what may be published, so that what is too long is said and not lost."""
@@ -205,7 +205,7 @@ class PageForm(SheetForm):
 class SimulateForm(FlaskForm):  # type: ignore[misc]
     """How many simulated respondents answer a try-out."""
 
-    n = IntegerField(
+    n = WholeField(
         "Simulated respondents",
         [
             InputRequired("Enter how many answer"),

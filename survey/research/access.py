@@ -149,7 +149,7 @@ class Gate:
         if researcher is None:
             if kept := self.keeps("", 401):
                 return kept
-            return redirect(url_for("accounts.sign_in", next=_page_of(request.path)))
+            return redirect(url_for("accounts.sign_in", next=_page_asked_for()))
         if wanted == "admin" and not researcher.is_admin:
             raise NotFoundError("there is nothing at this address")
         if wanted in ROLES:
@@ -186,8 +186,15 @@ class Gate:
         return bool(self._store.versions(slug))
 
 
+def _page_asked_for() -> str:
+    """The page to come back to: with what its address asks for, unless a form was sent to it."""
+    page = _page_of(request.path)
+    query = request.query_string.decode("ascii", "ignore") if request.method == "GET" else ""
+    return f"{page}?{query}" if query else page
+
+
 def _page_of(path: str) -> str:
-    """The page to come back to: the address itself, or of a form's, the page it stands on."""
+    """The address itself, or of a form's, the page it stands on."""
     adapter = current_app.url_map.bind("")
     while path.count("/") > 1 and not adapter.test(path, "GET"):
         path = path.rpartition("/")[0]

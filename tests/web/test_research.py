@@ -31,7 +31,7 @@ from survey.settings import Caps
 from survey.store import StoredReport
 from tests.browser.research import add_released as add_reports
 from tests.conftest import EMAIL, PASSWORD, SMALL, TODAY
-from tests.web.researchers import sign_in, token
+from tests.web.researchers import send, sign_in, token
 
 
 @pytest.fixture
@@ -233,7 +233,8 @@ def test_csrf_every_unsafe_route_without_its_token_is_refused(app, signed_in, st
         "/\\elsewhere.example",
         "/s/small",
         "/research/%0d%0aX:1",
-        "/research/?next=//x",
+        "/research/?a%0aSet-Cookie:b",
+        "//x/research/?a=b",
         "/research",
     ],
 )
@@ -246,6 +247,16 @@ def test_signing_in_leads_back_to_the_page_that_asked_for_it(client, researcher)
 
 
 # -- publishing
+
+
+VIEW = "/research/surveys/small/explore?first=slept&second=works&level=0.99&question=a%20%26%2B"
+
+
+def test_a_shared_view_opens_after_signing_in_as_it_was_shared(client, researcher, small):
+    asked = client.get(VIEW)
+    assert asked.headers["Location"].startswith("/research/sign-in?next=")
+    done = send(client, asked.headers["Location"], email=EMAIL, password=PASSWORD)
+    assert done.headers["Location"] == VIEW
 
 
 def test_a_definition_is_published_from_the_form(signed_in, store):

@@ -75,7 +75,8 @@ class _Pages:
         """The code of whoever has given the right password."""
         found = self._signed_in.half_way()
         if found is None:
-            return redirect(url_for("accounts.sign_in"))
+            wanted = _own_page(request.args.get("next", ""))
+            return redirect(url_for("accounts.sign_in", next=wanted))
         form = CodeForm()
         if not form.validate_on_submit():
             page = render_template("research/second_step.html", form=form)
@@ -130,5 +131,6 @@ def _join_page(form: JoinForm, link: ColleagueLink) -> str:
 
 def _own_page(path: str) -> str:
     """Where to go after signing in: a researchers' page of ours, never another site."""
-    own = re.fullmatch(r"/research/[A-Za-z0-9/._-]*", path)
+    # What an address asks for comes as the browser sent it: visible ASCII, the rest in %XX.
+    own = re.fullmatch(r"/research/[A-Za-z0-9/._-]*(\?[!-~]*)?", path)
     return path if own else url_for("research.surveys")

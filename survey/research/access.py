@@ -163,7 +163,8 @@ class Gate:
             raise NotFoundError("a try-out is made and removed on the pages of its draft")
         if not self.allows(slug, least):
             refusal = f"this needs the role {least} in the survey {slug}; ask one of its owners"
-            if kept := self.keeps(f"Your role in this draft has changed: {refusal}.", 403):
+            here = "draft" if draft_key(slug) else "survey"
+            if kept := self.keeps(f"Your role in this {here} has changed: {refusal}.", 403):
                 return kept
             raise ForbiddenError(refusal)
         return None

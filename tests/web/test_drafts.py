@@ -808,10 +808,10 @@ def test_translations_of_answers_that_were_just_added_stay(ada, store):
 
 def test_an_expired_session_leads_back_to_the_page_of_the_form(ada, store, small):
     collect = "/research/surveys/small/collect"
-    sent = {"csrf_token": token(ada.get(collect))}
+    sent = {"csrf_token": token(ada.get(collect)), "name": "small"}
     for session in store.sessions(store.researcher(EMAIL).key):
         store.end_session(session.token_hash)
-    answer = ada.post(f"{collect}/schedule", data=sent)
+    answer = ada.post(f"{collect}/close", data=sent)
     assert answer.location == f"/research/sign-in?next={collect}"
 
 

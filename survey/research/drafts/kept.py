@@ -16,15 +16,18 @@ from survey.errors import CrossSiteError
 from survey.research.workspace import Workspace
 from survey.security import check_same_origin
 
-OURS = ("csrf_token", "revision", "do", "agreed", "submit")
+OURS = ("csrf_token", "revision", "do", "agreed", "submit", "made")
+TYPED_INTO = ("collecting.invite", "collecting.schedule")
+"""Forms outside the builder whose fields take a while to fill in."""
+
 SIGNED_OUT = "you are signed out. Press Save; what you wrote is kept."
 
 
 def init_app(app: Flask, workspace: Workspace) -> None:
-    """Keep what was written to the builder by somebody who is not signed in any more."""
+    """Keep what was typed by somebody who is not signed in any more."""
 
     def kept(reason: str, status: int) -> Any:
-        if not (request.endpoint or "").startswith("drafts.") or request.method != "POST":
+        if request.method != "POST" or not _is_written(request.endpoint or ""):
             return None
         if not _is_same_origin(workspace.settings.public_url) or (reason and not _written()):
             return None
@@ -42,6 +45,7 @@ def init_app(app: Flask, workspace: Workspace) -> None:
                 if name != "csrf_token"
             ],
             written=_written(),
+            makes_links=request.endpoint == "collecting.invite",
         )
         return Response(page, status)
 
@@ -50,6 +54,10 @@ def init_app(app: Flask, workspace: Workspace) -> None:
 
     app.register_error_handler(CSRFError, refused)
     workspace.gate.keeps = kept
+
+
+def _is_written(endpoint: str) -> bool:
+    return endpoint.startswith("drafts.") or endpoint in TYPED_INTO
 
 
 def _written() -> list[tuple[str, str]]:

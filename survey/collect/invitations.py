@@ -70,6 +70,16 @@ def checked_stratum(store: Store, survey: PublishedSurvey, stratum: str, count: 
     return name
 
 
-def issue(store: Store, survey: PublishedSurvey, stratum: str, tokens: Sequence[str]) -> None:
-    """Let each token be spent by one report of a stratum; its hash is kept, the token is not."""
-    store.add_invitations(survey.key, stratum, [token_hash(token) for token in tokens])
+def issue(
+    store: Store,
+    survey: PublishedSurvey,
+    stratum: str,
+    tokens: Sequence[str],
+    before: int | None = None,
+) -> None:
+    """Let each token be spent by one report of a stratum; its hash is kept, the token is not.
+
+    Raises ConflictError when the stratum no longer has the `before` invitations known of.
+    """
+    hashes = [token_hash(token) for token in tokens]
+    store.add_invitations(survey.key, stratum, hashes, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Any
@@ -13,7 +14,7 @@ from survey.collect.invitations import checked_stratum, issue, new_tokens
 from survey.collect.links import qr_code, respondent_link
 from survey.collect.publication import close as close_survey
 from survey.collect.release import release as release_reports
-from survey.errors import ClosedError, DesignError
+from survey.errors import ClosedError, ConflictError, DesignError
 from survey.research.downloads import CSV, download
 from survey.research.drafts.forms import DoForm
 from survey.research.forms import (
@@ -28,6 +29,11 @@ from survey.research.workspace import Workspace
 from survey.results.export import links_csv
 from survey.results.grouped import by_bucket, by_stratum
 from survey.store import PublishedSurvey, Schedule, Store, find_survey
+
+MADE_MEANWHILE = (
+    "No links were made this time: since you opened the page, links of this group were made, by "
+    "you or a colleague. They are in the file downloaded then; to make more, press once more"
+)
 
 
 def blueprints(workspace: Workspace) -> list[Blueprint]:
@@ -62,11 +68,14 @@ class _Pages:
             "release": ReleaseForm(formdata=None),
             "close": CloseForm(formdata=None),
         }
+        forms, made = {**usual, **wrong}, self._store.invited_by_stratum(survey.key)
+        forms["invite"].made.data = json.dumps(made)
         return render_template(
             "research/collect.html",
             survey=survey,
             link=respondent_link(survey, self._public_url),
-            forms={**usual, **wrong},
+            forms=forms,
+            made=made,
             by_stratum=_by_stratum(self._store, survey),
             by_bucket=_by_bucket(self._store, survey),
             minimum=self._minimum,
@@ -98,7 +107,11 @@ class _Pages:
             respondent_link(survey, self._public_url, token=token, stratum=stratum)
             for token in tokens
         ]
-        issue(self._store, survey, stratum, tokens)
+        try:
+            issue(self._store, survey, stratum, tokens, _known_of(form, stratum))
+        except ConflictError:
+            form.count.errors = [MADE_MEANWHILE]
+            return self._page(slug, invite=form), 409
         self._log.write("made invitations", slug, f"{count} {stratum}".strip())
         return download(links_csv(links, stratum), CSV, f"{slug}-invitations.csv")
 
@@ -136,6 +149,16 @@ class _Pages:
         self._log.write("closed", slug)
         flash(f"{slug} is closed; all its reports are released.")
         return redirect(url_for("collecting.overview", slug=slug))
+
+
+def _known_of(form: InvitationsForm, stratum: str) -> int:
+    """How many links of a group there were when the page of a form was opened."""
+    try:
+        made = json.loads(form.made.data or "{}")
+    except (ValueError, RecursionError):
+        return 0
+    known = made.get(stratum, 0) if isinstance(made, dict) else 0
+    return known if isinstance(known, int) else 0
 
 
 def _open(survey: PublishedSurvey) -> PublishedSurvey:

@@ -215,6 +215,8 @@ class InvitationsForm(FlaskForm):  # type: ignore[misc]
         ],
     )
     stratum = StringField("Group (if you compare groups)", [Length(max=60)])
+    # How many of each group there were when the page was opened: sent twice, it makes them once.
+    made = HiddenField()
     submit = SubmitField("Make the links and download them")
 
 

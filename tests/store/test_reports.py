@@ -157,6 +157,27 @@ def test_an_unknown_invitation_or_one_of_another_stratum_lets_nothing_in_and_sta
     assert verdicts(store, small, [good]) == [""]
 
 
+def test_of_many_who_issue_what_follows_the_same_number_one_does(store, small):
+    store.add_invitations(small.key, "north", [bytes(32)])
+    outcomes: list[str] = []
+
+    def issue(number: int) -> None:
+        hashes = [bytes([number, n]) * 16 for n in range(1, 20)]
+        try:
+            store.add_invitations(small.key, "north", hashes, before=1)
+            outcomes.append("issued")
+        except ConflictError:
+            outcomes.append("refused")
+
+    threads = [threading.Thread(target=issue, args=[number]) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["issued", *["refused"] * 5]
+    assert store.invited_by_stratum(small.key) == {"north": 20}
+
+
 def test_an_invitation_is_issued_once_for_a_survey_that_is_there(store, small):
     store.add_invitations(small.key, "north", hashes(1))
     with pytest.raises(ConflictError, match="issued before"):

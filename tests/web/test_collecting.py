@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 from datetime import UTC, date, datetime, timedelta
@@ -14,11 +15,11 @@ from survey.collect.publication import close, publish
 from survey.collect.submission import Intake
 from survey.questionnaire.native import load
 from survey.settings import Caps
-from survey.store import Schedule, find_survey
+from survey.store import Plan, Schedule, find_survey
 from tests.collect.test_intake import body
 from tests.conftest import SMALL, TODAY
 from tests.store.reports import add, random_reports, report
-from tests.web.researchers import send, sign_in
+from tests.web.researchers import send, sign_in, token
 
 PAGE = "/research/surveys/small/collect"
 NOW = datetime.now(UTC).date()
@@ -74,6 +75,69 @@ def test_what_cannot_be_invited_is_said_beside_its_field(owner, store, small, da
     assert refused.status_code == 422
     assert words in refused.text
     assert store.invited(small.key, data.get("stratum", "")) == 0
+
+
+def opened(client) -> dict[str, str]:
+    """What the page sends by itself with the form of personal links."""
+    page = client.get(PAGE)
+    made = re.findall(r'name="made" type="hidden" value="([^"]*)"', page.text)[-1]
+    return {"csrf_token": token(page), "made": html.unescape(made)}
+
+
+def test_the_same_form_sent_twice_makes_its_links_once_and_says_so(owner, store, small):
+    do(owner, "invite", count="25", stratum="Köln")
+    sent = {**opened(owner), "count": "30", "stratum": "Köln"}
+    assert owner.post(f"{PAGE}/invite", data=sent).content_type.startswith("text/csv")
+    again = owner.post(f"{PAGE}/invite", data=sent)
+    assert again.status_code == 409
+    assert "No links were made this time" in again.text
+    assert store.invited(small.key, "Köln") == 55
+    other = {**sent, "stratum": "Bonn"}
+    assert owner.post(f"{PAGE}/invite", data=other).status_code == 200
+    more = {**opened(owner), "count": "30", "stratum": "Köln"}
+    assert owner.post(f"{PAGE}/invite", data=more).status_code == 200
+    assert store.invited(small.key, "Köln") == 85
+
+
+def test_a_planned_group_s_button_pressed_twice_makes_its_links_once(owner, store, small):
+    store.set_plan(small.key, Plan(0, {"Köln": 30, "Bonn": 30}))
+    page = owner.get(PAGE)
+    for stratum, status in (("Köln", 200), ("Bonn", 200), ("Köln", 409)):
+        form = page.text[: page.text.index(f" for {stratum}<")].rpartition("<form")[2]
+        sent = dict(re.findall(r'name="(\w+)"[^>]*? value="([^"]*)"', form))
+        sent = {name: html.unescape(value) for name, value in sent.items()}
+        assert sent["count"] == "30"
+        assert owner.post(f"{PAGE}/invite", data=sent).status_code == status
+    assert store.invited_by_stratum(small.key) == {"Köln": 30, "Bonn": 30}
+
+
+@pytest.mark.parametrize(
+    ("what", "typed"),
+    [
+        ("schedule", {"opens": "2090-01-01", "closes": "2090-02-03", "most": "500"}),
+        ("invite", {"count": "30", "stratum": "Köln & Bonn"}),
+    ],
+)
+def test_what_was_typed_comes_back_when_the_session_ended_meanwhile(
+    owner, store, small, researcher, what, typed
+):
+    sent = {**opened(owner), **typed}
+    for session in store.sessions(store.researcher(researcher).key):
+        store.end_session(session.token_hash)
+    kept = owner.post(f"{PAGE}/{what}", data=sent)
+    assert kept.status_code == 401
+    assert "You are signed out" in kept.text
+    again = dict(re.findall(r'<textarea name="(\w+)" hidden>\n(.*?)</textarea>', kept.text))
+    assert {name: html.unescape(again[name]) for name in typed} == typed
+    assert "made</dt>" not in kept.text
+    sign_in(owner)
+    again = {name: html.unescape(value) for name, value in again.items()}
+    done = owner.post(f"{PAGE}/{what}", data={**again, "csrf_token": token(owner.get(PAGE))})
+    assert done.status_code == (302 if what == "schedule" else 200)
+    if what == "schedule":
+        assert find_survey(store, "small").schedule.most == 500
+    else:
+        assert store.invited(small.key, "Köln & Bonn") == 30
 
 
 def test_dates_and_a_limit_are_saved_shown_and_taken_away(owner, store):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from survey.errors import (
     ClosedError,
@@ -13,6 +14,7 @@ from survey.errors import (
     SurveyError,
 )
 from survey.store.protocol import StoredReport
+from survey.store.sql.surveys import PUBLISHING
 from survey.store.sql.transaction import SqlTransactions, Transaction, whole_number
 
 Addressed = tuple[int, StoredReport]
@@ -60,20 +62,32 @@ class SqlReports(SqlTransactions):
     def invited(self, survey: int, stratum: str) -> int:
         """How many invitations were issued for a stratum, spent or not."""
         with self._reading() as transaction:
-            return whole_number(
-                transaction.one(
-                    "SELECT count(*) FROM invitation WHERE survey = ? AND stratum = ?",
-                    [survey, stratum],
-                )
-            )
+            return _invited(transaction, survey, stratum)
 
-    def add_invitations(self, survey: int, stratum: str, token_hashes: Sequence[bytes]) -> None:
+    def invited_by_stratum(self, survey: int) -> dict[str, int]:
+        """How many invitations were issued for each stratum, spent or not."""
+        with self._looking() as transaction:
+            rows = transaction.all(
+                "SELECT stratum, count(*) FROM invitation WHERE survey = ? GROUP BY stratum",
+                [survey],
+            )
+        return {cast("str", stratum): cast("int", n) for stratum, n in rows}
+
+    def add_invitations(
+        self, survey: int, stratum: str, token_hashes: Sequence[bytes], before: int | None = None
+    ) -> None:
         """Let each of these SHA-256 of a token be spent by one report of a stratum.
 
         Raises NotFoundError for a survey that is not there, ConflictError for a token that was
-        issued before: then none of them is stored.
+        issued before, or when the stratum no longer has the `before` invitations that whoever
+        asks knows of: then none of them is stored.
         """
         with self._writing() as transaction:
+            # One after the other: what is sent twice at once is counted by the second.
+            transaction.hold(PUBLISHING)
+            there = _invited(transaction, survey, stratum)
+            if before not in (None, there):
+                raise ConflictError(f"there are {there:,} invitations of this stratum by now")
             if transaction.one("SELECT 1 FROM survey WHERE key = ?", [survey]) is None:
                 raise NotFoundError(f"there is no survey number {survey}")
             added = transaction.change_each(
@@ -185,3 +199,11 @@ def _is_known(transaction: Transaction, survey: int, report: StoredReport) -> bo
         return True
     seen = transaction.one("SELECT 1 FROM seen WHERE survey = ? AND id = ?", [survey, report.id])
     return seen is not None
+
+
+def _invited(transaction: Transaction, survey: int, stratum: str) -> int:
+    return whole_number(
+        transaction.one(
+            "SELECT count(*) FROM invitation WHERE survey = ? AND stratum = ?", [survey, stratum]
+        )
+    )

@@ -88,31 +88,35 @@ def _skip_logic(survey: Survey) -> Iterator[Mistake]:
     earlier: dict[str, BaseQuestion] = {}
     for i, page in enumerate(survey.pages):
         for j, question in enumerate(page.questions):
-            if reason := _misled(survey, question, earlier):
-                yield ("pages", i, "questions", j, "ask_if"), reason
+            if found := _misled(survey, question, earlier):
+                part, reason = found
+                yield ("pages", i, "questions", j, "ask_if", *part), reason
         earlier |= {question.id: question for question in page.questions}
 
 
-def _misled(survey: Survey, question: BaseQuestion, earlier: Mapping[str, BaseQuestion]) -> str:
-    """Why a question cannot depend on what it names; empty when it can."""
+def _misled(
+    survey: Survey, question: BaseQuestion, earlier: Mapping[str, BaseQuestion]
+) -> Mistake | None:
+    """Why a question cannot depend on what it names, and by which part; None when it can."""
     if question.ask_if is None:
-        return ""
+        return None
     if not survey.allow_skip_logic:
-        return (
+        return (), (
             "needs allow_skip_logic = true for the survey: how long a person takes can then tell "
             "which questions were skipped, and the privacy label says so"
         )
     if not question.not_applicable:
-        return "needs the option does_not_apply, which a question becomes that is not asked"
+        return (), "needs the option does_not_apply, which a question becomes that is not asked"
     parent = earlier.get(question.ask_if.question)
     if parent is None or parent.type not in CHOICES:
-        return (
+        return ("question",), (
             f'"{question.ask_if.question}" is no question with options on an earlier page'
             + _offer([name for name, one in earlier.items() if one.type in CHOICES])
         )
     known = [option.id for option in parent.all_options]
     unknown = [name for name in question.ask_if.options if name not in known]
-    return f'"{unknown[0]}" is no option of {parent.id}{_offer(known)}' if unknown else ""
+    reason = f'"{unknown[0]}" is no option of {parent.id}{_offer(known)}' if unknown else ""
+    return (("options",), reason) if unknown else None
 
 
 def _offer(names: Sequence[str]) -> str:

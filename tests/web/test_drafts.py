@@ -770,6 +770,65 @@ def test_a_question_s_new_id_is_followed_by_what_depends_on_it(ada, store):
     assert (question["ask_question"], question["ask_options"]) == ("at_night", ("yes",))
 
 
+def depending(client, store) -> tuple[str, str]:
+    """A draft in which the question on its second page depends on that of the first one."""
+    slug = begin(client)
+    save(client, f"{DRAFTS}/{slug}/texts", allow_skip_logic="y")
+    add_path = add_question(client, slug, "yes_no")
+    save(client, add_path, text="Have you work?", id="work")
+    do(client, slug, "page-add")
+    page = content_of(store, slug).pages[1].key
+    path = add_question(client, slug, "yes_no", page)
+    save(client, path, text="At night?", id="night", does_not_apply="y", ask_question="work")
+    save(client, path, ask_options="yes")
+    assert condition(store, slug) == ("work", ("yes",))
+    return slug, path
+
+
+def condition(store, slug: str) -> tuple[str, tuple[str, ...]]:
+    night = next(one for one in content_of(store, slug).questions if one["id"] == "night")
+    return night["ask_question"], night["ask_options"]
+
+
+@pytest.mark.parametrize("how", ["save", "autosave"])
+def test_what_a_question_depends_on_stays_while_it_stands_behind_it(ada, store, how):
+    slug, path = depending(ada, store)
+    page = content_of(store, slug).pages[1].key
+    do(ada, slug, f"page-up {page}")
+    shown = ada.get(path)
+    assert "Have you work? (no longer an earlier question" in shown.text
+    field = shown.text[shown.text.index('for="ask_question"') :]
+    assert "is no question with options on an earlier page" in field[: field.index("<select")]
+    told = save(ada, path, do=how, help="Paid or not")
+    if how == "autosave":
+        assert "is no question with options" in told.json["errors"]["ask_question"]
+        assert told.json["elsewhere"] == []
+    assert condition(store, slug) == ("work", ("yes",))
+    do(ada, slug, f"page-down {page}")
+    assert condition(store, slug) == ("work", ("yes",))
+    assert "no longer an earlier question" not in ada.get(path).text
+
+
+def test_what_a_question_depends_on_stays_while_the_other_is_wrong_or_gone(ada, store):
+    slug, path = depending(ada, store)
+    first = next(content_of(store, slug).questions)["key"]
+    save(ada, f"{DRAFTS}/{slug}/questions/{first}", way="epsilon", value="none")
+    save(ada, path, help="Paid or not")
+    assert condition(store, slug) == ("work", ("yes",))
+    do(ada, slug, f"question-remove {first}")
+    save(ada, path, help="Or so")
+    assert condition(store, slug) == ("work", ("yes",))
+    assert "work (no longer an earlier question" in ada.get(path).text
+
+
+def test_answers_of_the_question_before_are_not_ticked_of_another(ada, store):
+    slug, path = depending(ada, store)
+    other = add_question(ada, slug, "single_choice")
+    save(ada, other, text="How often?", id="often", **rows("Never", "Always"))
+    save(ada, path, ask_question="often", ask_options="yes")
+    assert condition(store, slug) == ("often", ())
+
+
 def test_what_is_written_to_a_draft_that_is_gone_comes_back_with_the_reason(ada, ben, store):
     slug = begin(ada)
     written(ada, slug)

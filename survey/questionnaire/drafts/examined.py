@@ -144,10 +144,10 @@ FIELDS: Mapping[str, str] = {
 
 def _field(rest: list[Any], text: str) -> str:
     match rest:
-        case ("ask_if", "question", *_):
-            return "ask_question"
-        case ("ask_if", *_):
+        case ("ask_if", "options", *_):
             return "ask_options"
+        case ("ask_if", *_):
+            return "ask_question"
         case (str(name), *_) if name in FIELDS or name in EMPTY_QUESTION:
             return FIELDS.get(name, name)
     # A mistake of the whole question begins with what it is about.

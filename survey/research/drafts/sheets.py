@@ -19,8 +19,9 @@ from survey.questionnaire.drafts.sheets import (
     Values,
 )
 from survey.questionnaire.question import BaseQuestion
+from survey.research.drafts.conditions import add_conditions
 from survey.research.drafts.feedback import errors_of, marked, question_feedback, total_words
-from survey.research.drafts.forms import PlanForm, QuestionForm, SheetForm, SurveyForm, choices
+from survey.research.drafts.forms import PlanForm, QuestionForm, SheetForm, SurveyForm
 from survey.research.drafts.planned import planned_of
 from survey.research.drafts.rows import options_after, padded, values_of
 from survey.research.drafts.saving import Drafts, Saved
@@ -220,25 +221,8 @@ def _question_form(
     """The form of the question as it was opened: what was sent is of that type."""
     shown = {**values, "options": padded(values["options"])} if formdata is None else values
     form = QuestionForm(formdata=formdata, data=shown).for_type(str(values["type"]))
-    earlier = {str(one["id"]): one for one in _before(content, str(values["id"]))}
-    texts = {name: one["text"].get(content.own) or name for name, one in earlier.items()}
-    form.ask_question.choices = choices({"": "Always", **texts})
-    chosen = earlier.get(str(form.ask_question.data or ""))
-    asked = found.questions.get(chosen["key"]) if chosen else None
-    options = asked.all_options if asked else ()
-    form.ask_options.choices = choices({one.id: one.label for one in options})
+    add_conditions(form, content, found, values)
     return form
-
-
-def _before(content: DraftContent, name: str) -> list[Mapping[str, Any]]:
-    """Questions before one, with options that it can depend on."""
-    before: list[Mapping[str, Any]] = []
-    for question in content.questions:
-        if question["id"] == name:
-            break
-        if question["type"] not in ("number", "date"):
-            before.append(question)
-    return before
 
 
 def _label(form: SheetForm, name: str) -> str:

@@ -6,6 +6,7 @@ the release. Nothing of a try-out is ever added to a published survey.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from itertools import islice
@@ -26,6 +27,9 @@ from survey.store import Draft, PublishedSurvey, Store
 MOST_SIMULATED = 5_000
 """Simulated respondents at a time: somebody waits for the page."""
 
+SECRET_BYTES = 16
+"""Random bytes in the address of a try-out: it is open, and only known to whom it was shown."""
+
 AT_ONCE = 500
 """Reports of one transaction."""
 
@@ -35,23 +39,27 @@ it). Of a number first the share of the range at which the mean of those who ans
 
 
 def make_trial(store: Store, survey: Survey, draft: Draft, today: date) -> PublishedSurvey:
-    """Publish a draft as its try-out, in the place of the one before; open to all."""
+    """Publish a draft as its try-out, in the place of the one before; open to all who know of it.
+
+    What is not published yet is for nobody else to read: its address is new and cannot be guessed.
+    """
     remove_trial(store, draft, today)
-    others = {language: _tried(other, draft) for language, other in survey.translations.items()}
-    return store.publish(freeze(_tried(survey, draft).translated(others), 1), today)
+    slug = f"{draft.slug}-{secrets.token_hex(SECRET_BYTES)}"
+    others = {language: _tried(other, slug) for language, other in survey.translations.items()}
+    return store.publish(freeze(_tried(survey, slug).translated(others), 1), today)
 
 
-def _tried(survey: Survey, draft: Draft) -> Survey:
-    """The survey under the draft's name; every page, file and report of it says what it is."""
+def _tried(survey: Survey, slug: str) -> Survey:
+    """The survey under another name; every page, file and report of it says what it is."""
     title = f"TEST: {survey.title}"
-    return survey.model_copy(update={"slug": draft.slug, "access": "open", "title": title})
+    return survey.model_copy(update={"slug": slug, "access": "open", "title": title})
 
 
 def remove_trial(store: Store, draft: Draft, today: date) -> None:
     """Delete a draft's try-out with all its reports, if there is one."""
-    if store.versions(draft.slug):
-        store.close_survey(draft.slug, today)
-        store.delete_survey(draft.slug, today)
+    for trial in store.trials(draft.slug):
+        store.close_survey(trial.slug, today)
+        store.delete_survey(trial.slug, today)
 
 
 def simulate(

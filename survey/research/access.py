@@ -13,7 +13,7 @@ from flask import Flask, current_app, redirect, request, url_for
 
 from survey.errors import ForbiddenError, NotFoundError
 from survey.research.people.signed_in import SignedIn
-from survey.store import ROLES, Researcher, Role, Store, draft_key
+from survey.store import ROLES, Researcher, Role, Store, draft_key, team_of
 
 Access = Literal["anybody", "researcher", "viewer", "editor", "owner", "admin"]
 
@@ -104,7 +104,7 @@ POLICY: Mapping[str, Access] = {
 GONE = "This draft is not there any more."
 
 OF_REAL_SURVEYS = ("collecting", "lifecycle")
-"""Parts that follow real surveys: a try-out has none of it."""
+"""Parts that follow real surveys: a draft and its try-out have none of it."""
 
 
 class Gate:
@@ -133,7 +133,7 @@ class Gate:
         known = self._signed_in.known()
         if known.is_admin:
             return "owner"
-        return self._store.roles(known.key).get(slug)
+        return self._store.roles(known.key).get(team_of(slug))
 
     def allows(self, slug: str, least: Role) -> bool:
         """Whether the researcher behind this request may do as much."""
@@ -159,7 +159,9 @@ class Gate:
     def _check_role(self, slug: str, least: Role) -> Any:
         if self.role(slug) is None or not self._is_there(slug):
             return self._gone(slug)
-        if draft_key(slug) and (request.blueprint or "") in OF_REAL_SURVEYS:
+        # Who works on a try-out stands on its draft's page, under the draft's name.
+        of_others = OF_REAL_SURVEYS if draft_key(slug) else (*OF_REAL_SURVEYS, "team")
+        if draft_key(team_of(slug)) and (request.blueprint or "") in of_others:
             raise NotFoundError("a try-out is made and removed on the pages of its draft")
         if not self.allows(slug, least):
             refusal = f"this needs the role {least} in the survey {slug}; ask one of its owners"
@@ -171,7 +173,7 @@ class Gate:
 
     def _gone(self, slug: str) -> Any:
         """The answer about what is not there, or is none of theirs."""
-        became = self._store.became(key) if (key := draft_key(slug)) else ""
+        became = self._store.became(key) if (key := draft_key(team_of(slug))) else ""
         if became and self.role(became):
             # What was written meanwhile comes back; pressing a button twice leads to what it made.
             told = f"This draft was published meanwhile, as {became}, and takes no more changes."
@@ -181,7 +183,7 @@ class Gate:
         raise NotFoundError(f'there is no survey "{slug}"')
 
     def _is_there(self, slug: str) -> bool:
-        """Whether there is such a survey, or the draft that a try-out's name stands for."""
+        """Whether there is such a survey, or such a draft."""
         if key := draft_key(slug):
             return self._store.draft(key) is not None
         return bool(self._store.versions(slug))

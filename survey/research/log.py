@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from survey.research.people.signed_in import SignedIn
-from survey.store import Action, Store
+from survey.store import Action, Store, team_of
 
 MOST_SHOWN = 500
 
@@ -23,7 +23,7 @@ class Log:
 
     def write_of(self, who: str, what: str, slug: str = "", detail: str = "") -> None:
         """The same of somebody who is just signing in."""
-        self._store.add_action(Action(int(time.time()), who, what, slug, detail))
+        self._store.add_action(Action(int(time.time()), who, what, team_of(slug), detail))
 
     def read(self, slug: str | None = None) -> list[Action]:
         """The latest actions, of one survey or all."""

@@ -17,6 +17,7 @@ from survey.store.people import (
     Role,
     SecondFactor,
     draft_key,
+    team_of,
 )
 from survey.store.protocol import (
     ASKED,
@@ -74,6 +75,7 @@ __all__ = [
     "file_of",
     "find_survey",
     "open_store",
+    "team_of",
 ]
 
 

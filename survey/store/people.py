@@ -85,12 +85,12 @@ class Draft:
 
     @property
     def slug(self) -> str:
-        """The name of the draft's team, and of its try-out."""
+        """The name of the draft's team; its try-outs have longer ones, which nobody guesses."""
         return f"{TRIAL}{self.key}"
 
 
 def draft_key(slug: str) -> int:
-    """The number of the draft whose team or try-out a slug names; 0, which no draft has, for none.
+    """The number of the draft whose team a slug names; 0, which no draft has, for none.
 
     >>> draft_key("trial-7"), draft_key("trial-x"), draft_key("work")
     (7, 0, 0)
@@ -98,6 +98,16 @@ def draft_key(slug: str) -> int:
     number = slug.removeprefix(TRIAL)
     named = slug.startswith(TRIAL) and number.isascii() and number.isdecimal()
     return int(number) if named and len(number) < 16 else 0
+
+
+def team_of(slug: str) -> str:
+    """The slug of the team that a survey has: of a try-out, that of its draft.
+
+    >>> team_of("trial-7-a1b2"), team_of("trial-7"), team_of("work-7-a1b2")
+    ('trial-7', 'trial-7', 'work-7-a1b2')
+    """
+    team, separator, _ = slug.rpartition("-")
+    return team if separator and draft_key(team) else slug
 
 
 @dataclass(frozen=True)

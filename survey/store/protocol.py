@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from survey.errors import ReportError, SurveyError
 from survey.questionnaire.definition import Definition, read_definition
 from survey.questionnaire.texts import TRIAL
-from survey.store.people import People, Role
+from survey.store.people import People, Role, team_of
 
 State = Literal["open", "superseded", "closed"]
 
@@ -67,6 +67,11 @@ class PublishedSurvey:
     def is_trial(self) -> bool:
         """Whether it is the try-out of a draft, of which nothing stays."""
         return self.slug.startswith(TRIAL)
+
+    @property
+    def team(self) -> str:
+        """The slug of its team: of a try-out, that of its draft."""
+        return team_of(self.slug)
 
 
 @dataclass(frozen=True)
@@ -189,6 +194,7 @@ class Store(People, Protocol):
     ) -> PublishedSurvey: ...
     def surveys(self) -> list[PublishedSurvey]: ...
     def versions(self, slug: str) -> list[PublishedSurvey]: ...
+    def trials(self, draft: str) -> list[PublishedSurvey]: ...
     def set_schedule(self, survey: int, schedule: Schedule) -> None: ...
     def close_survey(self, slug: str, today: date) -> list[PublishedSurvey]: ...
     def delete_survey(self, slug: str, today: date) -> None: ...

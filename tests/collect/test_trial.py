@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def test_a_number_is_estimated_near_the_mean_it_was_given(store, draft, rng):
 def test_a_try_out_never_touches_a_published_survey(store, draft, rng):
     real = publish(store, written(SMALL), TODAY)
     trial = make_trial(store, written(SMALL), draft, TODAY)
-    assert trial.slug == draft.slug
+    assert trial.team == draft.slug
     assert trial.is_trial
     assert not real.is_trial
     simulate(store, trial, 50, {}, rng)
@@ -89,6 +90,24 @@ def test_a_try_out_made_anew_begins_without_reports_and_keeps_the_draft_s_team(s
     assert store.draft(draft.key) == draft
 
 
+def test_the_address_of_a_try_out_cannot_be_guessed_and_is_new_each_time(store, draft):
+    first = make_trial(store, written(SMALL), draft, TODAY)
+    second = make_trial(store, written(SMALL), draft, TODAY)
+    for trial in (first, second):
+        assert re.fullmatch(rf"{draft.slug}-[0-9a-f]{{32}}", trial.slug)
+    assert first.slug != second.slug
+    assert store.trials(draft.slug) == [second]
+    assert store.versions(draft.slug) == store.versions(first.slug) == []
+
+
+def test_a_draft_s_try_outs_are_not_those_of_another_number(store, draft):
+    others = [store.add_draft("{}", "ada@example.org", 1, {}) for _ in range(10)]
+    trial = make_trial(store, written(SMALL), others[-1], TODAY)
+    assert others[-1].slug.startswith(draft.slug)
+    assert store.trials(draft.slug) == []
+    assert store.trials(others[-1].slug) == [trial]
+
+
 def test_a_try_out_is_open_to_all_and_translated_as_the_survey_is(store, draft):
     text = surveys.EVERY_TYPE.replace(
         'title = "Work and health"',
@@ -97,7 +116,7 @@ def test_a_try_out_is_open_to_all_and_translated_as_the_survey_is(store, draft):
     trial = make_trial(store, written(text), draft, TODAY)
     form = json.loads(trial.canonical)
     assert trial.definition.access == "open"
-    assert form["slug"] == draft.slug
+    assert form["slug"] == trial.slug
     assert form["translations"]["es"]["title"] == "TEST: Trabajo"
 
 

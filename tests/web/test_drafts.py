@@ -507,9 +507,11 @@ def test_a_draft_is_tried_by_simulated_respondents_and_the_dashboard_says_test(a
         **{"share-night-0": "30", "share-night-1": "70", "share-night-2": "0"},
     )
     assert answer.status_code == 302
-    (trial,) = store.versions(slug)
+    (trial,) = store.trials(slug)
     assert store.released(trial.key) == 800
-    page = ada.get(f"/research/surveys/{slug}/1").text
+    page = ada.get(f"/research/surveys/{trial.slug}/1").text
+    assert f'href="{path}"' in page
+    assert f"/research/surveys/{trial.slug}" in ada.get(path).text
     assert "<b>TEST.</b>" in page
     assert "Do you work at night?" in page
     listed = ada.get("/research/").text
@@ -556,13 +558,13 @@ def test_a_try_out_that_was_closed_takes_nobody_and_is_made_anew(ada, store):
     written(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
-    close(store, slug, TODAY)
+    close(store, store.trials(slug)[0].slug, TODAY)
     refused = send(ada, f"{path}/simulate", page=path, n="50")
     assert refused.status_code == 422
     assert "The try-out is closed" in refused.text
     send(ada, f"{path}/make", page=path)
     send(ada, f"{path}/simulate", page=path, n="50")
-    (trial,) = store.versions(slug)
+    (trial,) = store.trials(slug)
     assert (trial.state, store.released(trial.key)) == ("open", 50)
 
 
@@ -938,10 +940,12 @@ def test_nothing_of_a_real_survey_s_collecting_is_there_for_a_try_out(ada, store
     slug = begin(ada)
     written(ada, slug)
     send(ada, f"{DRAFTS}/{slug}/try/make", page=f"{DRAFTS}/{slug}/try")
-    assert ada.get(f"/research/surveys/{slug}/collect").status_code == 404
-    page = ada.get(f"/research/surveys/{slug}/1").text
+    (trial,) = store.trials(slug)
+    for name in (slug, trial.slug):
+        assert ada.get(f"/research/surveys/{name}/collect").status_code == 404
+    page = ada.get(f"/research/surveys/{trial.slug}/1").text
     assert "/collect" not in page
-    assert ada.get(f"/research/surveys/{slug}/1/report").text.count("TEST: Night work") > 0
+    assert ada.get(f"/research/surveys/{trial.slug}/1/report").text.count("TEST: Night work") > 0
 
 
 def test_a_limit_moves_in_steps_that_do_not_tell_who_waits(ada, store, small):

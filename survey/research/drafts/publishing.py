@@ -116,7 +116,7 @@ class _Pages:
                 where = url_for("drafts.translation", slug=slug, language=language)
                 left = f"{of - done} of {of} texts are not translated into {language}"
                 points.append(Point(f"{left}; they are shown in {content.own}", where))
-        if not self._store.versions(slug):
+        if not self._store.trials(slug):
             points.append(Point("Nobody has tried it yet", url_for("drafts.trial", slug=slug)))
         return points
 

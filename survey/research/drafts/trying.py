@@ -48,7 +48,7 @@ class _Pages:
 
     def _page(self, slug: str, form: SimulateForm, wrong: str = "") -> str:
         opened = self._drafts.open(slug)
-        made = next(iter(self._store.versions(slug)), None)
+        made = next(iter(self._store.trials(slug)), None)
         if form.n.data is None:
             form.n.data = min(planned_of(opened.content.plan).n, MOST_SIMULATED)
         return render_template(
@@ -92,7 +92,7 @@ class _Pages:
     def simulate(self, slug: str) -> Any:
         """Simulated respondents answer, and their reports are released."""
         form = SimulateForm()
-        made = next(iter(self._store.versions(slug)), None)
+        made = next(iter(self._store.trials(slug)), None)
         if made is None:
             flash("Make the try-out first.")
             return redirect(url_for("drafts.trial", slug=slug))

@@ -97,6 +97,14 @@ class SqlSurveys(SqlTransactions):
             rows = transaction.all(ALL_SURVEYS + "WHERE slug = ? ORDER BY version DESC", [slug])
         return [_survey(row) for row in rows]
 
+    def trials(self, draft: str) -> list[PublishedSurvey]:
+        """The try-outs of the draft of a slug, newest first: one, or a moment more."""
+        with self._looking() as transaction:
+            rows = transaction.all(
+                ALL_SURVEYS + "WHERE slug LIKE ? ORDER BY key DESC", [f"{draft}-%"]
+            )
+        return [_survey(row) for row in rows]
+
     def set_schedule(self, survey: int, schedule: Schedule) -> None:
         """Say anew from when to when a version takes reports, and how many."""
         with self._writing() as transaction:

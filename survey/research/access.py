@@ -71,6 +71,7 @@ POLICY: Mapping[str, Access] = {
     "collecting.close": "owner",
     "team.members": "owner",
     "team.invite": "owner",
+    "team.end_link": "owner",
     "team.change": "owner",
     "team.log_of": "owner",
     "drafts.script": "anybody",
@@ -96,6 +97,7 @@ POLICY: Mapping[str, Access] = {
     "lifecycle.delete": "owner",
     "people.researchers": "admin",
     "people.invite": "admin",
+    "people.end_link": "admin",
     "people.log_of_all": "admin",
 }
 """What one must be to open an endpoint; of a survey's page, the least role in that survey."""

@@ -175,6 +175,12 @@ class InviteForm(FlaskForm):  # type: ignore[misc]
     submit = SubmitField("Make a link")
 
 
+class EndLinkForm(FlaskForm):  # type: ignore[misc]
+    """One link of several."""
+
+    link = HiddenField()
+
+
 class NewcomerForm(FlaskForm):  # type: ignore[misc]
     """One button."""
 

@@ -52,11 +52,22 @@ class Member:
 
 @dataclass(frozen=True)
 class ColleagueLink:
-    """A link by which one person joins a survey, until a second since 1970."""
+    """A link by which one person joins a survey, until a second since 1970; who made it."""
 
     slug: str
     role: Role
     expires: int
+    maker: int
+
+
+@dataclass(frozen=True)
+class OpenLink:
+    """A link that nobody has used yet, as its team sees it: by the hash of its token."""
+
+    token_hash: bytes
+    role: Role
+    expires: int
+    maker: str
 
 
 @dataclass(frozen=True)
@@ -162,6 +173,8 @@ class People(Protocol):
     def set_role(self, slug: str, researcher: int, role: Role | None) -> None: ...
     def add_colleague_link(self, token_hash: bytes, link: ColleagueLink) -> None: ...
     def colleague_link(self, token_hash: bytes, now: int) -> ColleagueLink | None: ...
+    def colleague_links(self, slug: str, now: int) -> list[OpenLink]: ...
+    def end_colleague_link(self, slug: str, token_hash: bytes) -> bool: ...
     def join(self, token_hash: bytes, researcher: int, now: int) -> ColleagueLink | None: ...
 
     def add_draft(self, content: str, who: str, at: int, team: Mapping[int, Role]) -> Draft: ...

@@ -164,6 +164,15 @@ ACCOUNTS = (
 )
 
 WORKSPACE = (
+    # A link is good no longer than its maker may give what it gives; of older ones nobody knows it.
+    "DROP TABLE colleague_link",
+    """CREATE TABLE colleague_link (
+        token_hash bytea PRIMARY KEY,
+        slug text COLLATE "C" NOT NULL,
+        role text COLLATE "C" NOT NULL CHECK (role IN ('viewer', 'editor', 'owner')),
+        expires bigint NOT NULL,
+        maker bigint NOT NULL REFERENCES researcher (key)
+    )""",
     """CREATE TABLE draft (
         key bigint NOT NULL,
         revision bigint NOT NULL,

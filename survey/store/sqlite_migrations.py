@@ -47,7 +47,10 @@ def m004_accounts(db: Database) -> None:
 
 @migrations()
 def m005_workspace(db: Database) -> None:
-    """Drafts with their revisions, tokens of programs, plans, and what is archived or deleted."""
+    """Drafts with their revisions, tokens of programs, plans, and what is archived or deleted.
+
+    Links for colleagues say who made them.
+    """
     for statement in WORKSPACE:
         db.execute(statement)
 
@@ -181,6 +184,15 @@ ACCOUNTS = (
 )
 
 WORKSPACE = (
+    # A link is good no longer than its maker may give what it gives; of older ones nobody knows it.
+    "DROP TABLE colleague_link",
+    """CREATE TABLE colleague_link (
+        token_hash BLOB PRIMARY KEY,
+        slug TEXT NOT NULL,
+        role TEXT NOT NULL CHECK (role IN ('viewer', 'editor', 'owner')),
+        expires INTEGER NOT NULL,
+        maker INTEGER NOT NULL REFERENCES researcher (key)
+    ) STRICT, WITHOUT ROWID""",
     """CREATE TABLE draft (
         key INTEGER NOT NULL,
         revision INTEGER NOT NULL,

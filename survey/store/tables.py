@@ -47,7 +47,9 @@ TABLES = {
         Table("second_factor", ("researcher", "secret", "step"), ("researcher",)),
         Table("recovery_code", ("researcher", "code_hash"), ("researcher", "code_hash")),
         Table("membership", ("slug", "researcher", "role"), ("slug", "researcher")),
-        Table("colleague_link", ("token_hash", "slug", "role", "expires"), ("token_hash",)),
+        Table(
+            "colleague_link", ("token_hash", "slug", "role", "expires", "maker"), ("token_hash",)
+        ),
         Table("draft", ("key", "revision", "who", "at", "content"), ("key", "revision")),
         Table(
             "api_token", ("token_hash", "researcher", "name", "scopes", "created"), ("token_hash",)

@@ -146,7 +146,7 @@ def test_a_deleted_survey_leaves_no_row_of_its_reports_and_no_other_survey_s_goe
         store.release(survey.key, 25, side_by_side)
         add(store, survey, [report(100)])
     store.set_archived("small", archived=True)
-    store.add_colleague_link(b"link", ColleagueLink("small", "viewer", 100))
+    store.add_colleague_link(b"link", ColleagueLink("small", "viewer", 100, ada))
     store.close_survey("small", TODAY)
     before = store.tally(kept.key)
     store.delete_survey("small", TODAY)

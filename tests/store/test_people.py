@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from survey.errors import ConflictError
+from survey.errors import ConflictError, ForbiddenError
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.native import load
 from survey.settings import Caps
-from survey.store import Action, ColleagueLink
+from survey.store import ROLES, Action, ColleagueLink
 from tests.conftest import SMALL, TODAY
 
 ADA, BEN = "ada@example.org", "ben@example.org"
@@ -112,8 +112,8 @@ def test_a_survey_never_loses_its_last_owner(store, ada, ben):
 
 
 def test_a_link_for_a_colleague_is_good_once_and_until_its_time(store, ada, ben):
-    store.add_colleague_link(b"new", ColleagueLink("small", "editor", 100))
-    store.add_colleague_link(b"old", ColleagueLink("small", "owner", 50))
+    store.add_colleague_link(b"new", ColleagueLink("small", "editor", 100, ada))
+    store.add_colleague_link(b"old", ColleagueLink("small", "owner", 50, ada))
     assert store.join(b"old", ben, 60) is None
     assert store.colleague_link(b"new", 60).role == "editor"
     assert store.join(b"new", ben, 60).slug == "small"
@@ -122,9 +122,48 @@ def test_a_link_for_a_colleague_is_good_once_and_until_its_time(store, ada, ben)
     assert store.roles(ben) == {"small": "editor"}
 
 
+@pytest.mark.parametrize(
+    ("role", "left"),
+    [(None, set()), ("viewer", {"viewer"}), ("editor", {"viewer", "editor"})],
+)
+def test_links_that_give_more_than_their_maker_may_do_end_with_the_role(
+    store, ada, ben, role, left
+):
+    for slug in ("small", "other"):
+        for who in (ada, ben):
+            store.set_role(slug, who, "owner")
+            for given in ROLES:
+                name = f"{slug} {who} {given}".encode()
+                store.add_colleague_link(name, ColleagueLink(slug, given, 100, who))
+    store.set_role("small", ben, role)
+    found = store.colleague_links("small", 60)
+    assert {one.role for one in found if one.maker == BEN} == left
+    assert len([one for one in found if one.maker == ADA]) == 3
+    assert len(store.colleague_links("other", 60)) == 6
+    assert store.colleague_links("other", 101) == []
+    with pytest.raises(ForbiddenError, match="owner of small"):
+        store.add_colleague_link(b"late", ColleagueLink("small", "owner", 100, ben))
+
+
+def test_a_link_stays_while_its_maker_s_role_could_not_be_taken(store, ada):
+    store.set_role("small", ada, "owner")
+    store.add_colleague_link(b"link", ColleagueLink("small", "owner", 100, ada))
+    with pytest.raises(ConflictError, match="needs an owner"):
+        store.set_role("small", ada, None)
+    assert store.colleague_link(b"link", 60) is not None
+
+
+def test_a_link_is_ended_by_its_own_survey_s_team(store, ada):
+    store.add_colleague_link(b"link", ColleagueLink("small", "viewer", 100, ada))
+    assert not store.end_colleague_link("other", b"link")
+    assert store.end_colleague_link("small", b"link")
+    assert not store.end_colleague_link("small", b"link")
+    assert store.colleague_link(b"link", 60) is None
+
+
 def test_who_joins_keeps_a_role_that_may_do_more(store, ada):
     store.set_role("small", ada, "owner")
-    store.add_colleague_link(b"new", ColleagueLink("small", "viewer", 100))
+    store.add_colleague_link(b"new", ColleagueLink("small", "viewer", 100, ada))
     store.join(b"new", ada, 60)
     assert store.roles(ada) == {"small": "owner"}
 

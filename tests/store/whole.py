@@ -35,7 +35,7 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     store.start_session(b"token", ada, 5, 100)
     store.set_second_factor(ada, "SECRET", [bytes([n]) * 32 for n in range(10)])
     store.set_role(survey.slug, ada, "owner")
-    store.add_colleague_link(b"link", ColleagueLink(survey.slug, "viewer", 99))
+    store.add_colleague_link(b"link", ColleagueLink(survey.slug, "viewer", 99, ada))
     drafts = [store.add_draft('{"a": 1}', "ada@example.org", 5, {ada: "owner"}) for _ in range(2)]
     store.delete_draft(drafts[0].key, date(2026, 11, 2))
     store.add_api_token(ApiToken(b"program", ada, "R", "surveys", 5))

@@ -17,6 +17,8 @@ from survey.cli import main
 from survey.questionnaire.drafts.content import DraftContent
 from survey.research.access import POLICY, guard
 from survey.research.people import second_factor
+from survey.research.people.team import LINK_SECONDS
+from survey.research.views import moment
 from tests.conftest import EMAIL, PASSWORD, SECRET, SMALL, hashed_password
 from tests.web.researchers import send, sign_in, token
 
@@ -343,6 +345,50 @@ def test_who_is_signed_in_joins_with_one_button(people, store):
     path = urlsplit(link_in(made)).path
     assert send(people["stranger"], path).status_code == 302
     assert store.roles(store.researcher("stranger@example.org").key) == {"small": "viewer"}
+
+
+def open_links(page) -> list[str]:
+    return re.findall(r'name="link" value="([0-9a-f]{64})"', page.text)
+
+
+def test_an_owner_who_was_removed_does_not_come_back_by_a_link_of_their_own(people, store):
+    team = "/research/surveys/small/team"
+    store.set_role("small", store.researcher("viewer@example.org").key, "owner")
+    made = send(people["viewer"], f"{team}/invite", page=team, role="owner")
+    removed = store.researcher("viewer@example.org").key
+    send(people["owner"], f"{team}/members/{removed}", page=team, role="none")
+    assert people["viewer"].get(urlsplit(link_in(made)).path).status_code == 404
+    assert store.roles(removed).get("small") is None
+    assert open_links(people["owner"].get(team)) == []
+
+
+def test_open_links_are_listed_without_their_token_and_withdrawn(people, store, app):
+    team = "/research/surveys/small/team"
+    paths = []
+    for role in ("editor", "viewer"):
+        made = send(people["owner"], f"{team}/invite", page=team, role=role)
+        paths.append(urlsplit(link_in(made)).path)
+    page = people["admin"].get(team)
+    listed = page.text[page.text.index("Links that nobody has used yet") :]
+    assert "owner@example.org" in listed
+    assert "<td>Editor</td>" in listed
+    assert moment(int(time.time()) + LINK_SECONDS)[:10] in listed
+    assert not any(path.rpartition("/")[2] in page.text for path in paths)
+    for name in open_links(page):
+        send(people["stranger"], f"{team}/links/end", page="/research/account", link=name)
+    assert len(store.colleague_links("small", 0)) == 2
+    send(people["admin"], f"{team}/links/end", page=team, link=open_links(page)[0])
+    left = [app.test_client().get(path).status_code for path in paths]
+    assert sorted(left) == [200, 404]
+    assert "withdrew a link" in people["owner"].get(f"{team}/log").text
+
+
+def test_an_admin_withdraws_a_link_for_a_new_researcher(people, app):
+    made = send(people["admin"], "/research/people/invite", page="/research/people")
+    (name,) = open_links(people["admin"].get("/research/people"))
+    send(people["admin"], "/research/people/links/end", page="/research/people", link=name)
+    assert open_links(people["admin"].get("/research/people")) == []
+    assert app.test_client().get(urlsplit(link_in(made)).path).status_code == 404
 
 
 def test_a_link_is_good_for_a_week(people, app, monkeypatch):

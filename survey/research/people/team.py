@@ -9,8 +9,7 @@ from typing import Any
 from flask import Blueprint, flash, redirect, render_template, url_for
 
 from survey.errors import NotFoundError
-from survey.research.forms import InviteForm, NewcomerForm, RoleForm
-from survey.research.log import Log
+from survey.research.forms import EndLinkForm, InviteForm, NewcomerForm, RoleForm
 from survey.research.workspace import Workspace
 from survey.security import hash_of
 from survey.store import (
@@ -19,7 +18,6 @@ from survey.store import (
     Draft,
     PublishedSurvey,
     Role,
-    Store,
     draft_key,
     find_survey,
 )
@@ -31,7 +29,7 @@ def blueprints(workspace: Workspace) -> list[Blueprint]:
     """The routes of a survey's team, and of everybody who may sign in."""
     return [
         _team(workspace),
-        _people(workspace.store, workspace.settings.public_url, workspace.log),
+        _people(workspace),
     ]
 
 
@@ -41,6 +39,7 @@ def _team(workspace: Workspace) -> Blueprint:
     pages = _TeamPages(workspace)
     routes.add_url_rule("", view_func=pages.members)
     routes.add_url_rule("/invite", view_func=pages.invite, methods=["POST"])
+    routes.add_url_rule("/links/end", view_func=pages.end_link, methods=["POST"])
     routes.add_url_rule("/members/<int:researcher>", view_func=pages.change, methods=["POST"])
     routes.add_url_rule("/log", view_func=pages.log_of)
     return routes
@@ -49,7 +48,7 @@ def _team(workspace: Workspace) -> Blueprint:
 class _TeamPages:
     def __init__(self, workspace: Workspace) -> None:
         self._store, self._log = workspace.store, workspace.log
-        self._public_url = workspace.settings.public_url
+        self._links = _Links(workspace)
 
     def _page(self, slug: str, form: InviteForm, link: str = "") -> str:
         return render_template(
@@ -60,6 +59,7 @@ class _TeamPages:
             role_form=RoleForm(formdata=None),
             roles=ROLES,
             link=link,
+            **self._links.shown(slug),
         )
 
     def _subject(self, slug: str) -> PublishedSurvey | Draft:
@@ -76,9 +76,14 @@ class _TeamPages:
         form = InviteForm()
         if not form.validate_on_submit():
             return self._page(slug, form), 422
-        link = _new_link(self._store, self._public_url, slug, form.role.data)
+        link = self._links.new(slug, form.role.data)
         self._log.write("invited a colleague", slug, form.role.data)
         return self._page(slug, InviteForm(formdata=None), link)
+
+    def end_link(self, slug: str) -> Any:
+        """Let nobody in by a link that is still open."""
+        self._links.end(slug)
+        return redirect(url_for("team.members", slug=slug))
 
     def change(self, slug: str, researcher: int) -> Any:
         """Another role for a member, or none."""
@@ -100,8 +105,9 @@ class _TeamPages:
         return render_template("research/log.html", survey=survey, actions=self._log.read(slug))
 
 
-def _people(store: Store, public_url: str, log: Log) -> Blueprint:
+def _people(workspace: Workspace) -> Blueprint:
     """The routes by which an admin lets researchers in."""
+    store, log, links = workspace.store, workspace.log, _Links(workspace)
     routes = Blueprint("people", __name__, url_prefix="/research/people")
 
     def page(form: NewcomerForm, link: str = "") -> str:
@@ -109,7 +115,9 @@ def _people(store: Store, public_url: str, log: Log) -> Blueprint:
             (one, store.second_factor(one.key) is not None, store.roles(one.key))
             for one in store.researchers()
         ]
-        return render_template("research/people.html", people=found, form=form, link=link)
+        return render_template(
+            "research/people.html", people=found, form=form, link=link, **links.shown("")
+        )
 
     @routes.get("")
     def researchers() -> str:
@@ -120,9 +128,14 @@ def _people(store: Store, public_url: str, log: Log) -> Blueprint:
         form = NewcomerForm()
         if not form.validate_on_submit():
             return page(form), 422
-        link = _new_link(store, public_url, "", "viewer")
+        link = links.new("", "viewer")
         log.write("invited a researcher")
         return page(NewcomerForm(formdata=None), link)
+
+    @routes.post("/links/end")
+    def end_link() -> Any:
+        links.end("")
+        return redirect(url_for("people.researchers"))
 
     @routes.get("/log")
     def log_of_all() -> str:
@@ -131,9 +144,33 @@ def _people(store: Store, public_url: str, log: Log) -> Blueprint:
     return routes
 
 
-def _new_link(store: Store, public_url: str, slug: str, role: Role) -> str:
-    """A link that lets one person in, for a week; only its hash is kept."""
-    token = secrets.token_urlsafe(32)
-    expires = int(time.time()) + LINK_SECONDS
-    store.add_colleague_link(hash_of(token), ColleagueLink(slug, role, expires))
-    return f"{public_url.rstrip('/')}{url_for('accounts.join', token=token)}"
+class _Links:
+    """Links that let one person in, of a survey's team or of none: made, listed, ended."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._store, self._log, self._gate = workspace.store, workspace.log, workspace.gate
+        self._public_url = workspace.settings.public_url
+
+    def new(self, slug: str, role: Role) -> str:
+        """A link that is good once, for a week; only its hash is kept."""
+        token = secrets.token_urlsafe(32)
+        expires = int(time.time()) + LINK_SECONDS
+        link = ColleagueLink(slug, role, expires, self._gate.researcher().key)
+        self._store.add_colleague_link(hash_of(token), link)
+        return f"{self._public_url.rstrip('/')}{url_for('accounts.join', token=token)}"
+
+    def shown(self, slug: str) -> dict[str, Any]:
+        """What a page needs to list those that are open."""
+        open_links = self._store.colleague_links(slug, int(time.time()))
+        return {"open_links": open_links, "end_form": EndLinkForm(formdata=None)}
+
+    def end(self, slug: str) -> None:
+        """End the one that a form names."""
+        wanted = EndLinkForm().link.data or ""
+        for one in self._store.colleague_links(slug, int(time.time())):
+            if one.token_hash.hex() == wanted and self._store.end_colleague_link(
+                slug, one.token_hash
+            ):
+                detail = f"{one.role}, of {one.maker}" if slug else f"of {one.maker}"
+                self._log.write("withdrew a link", slug, detail)
+                flash("The link is good no more.")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from survey.errors import ConflictError
-from survey.store.people import Action, ColleagueLink, Member, Role
+from survey.errors import ConflictError, ForbiddenError
+from survey.store.people import ROLES, Action, ColleagueLink, Member, OpenLink, Role
 from survey.store.sql.surveys import PUBLISHING
 from survey.store.sql.transaction import SqlTransactions, Transaction, whole_number
 
@@ -35,7 +35,8 @@ class SqlMembers(SqlTransactions):
     def set_role(self, slug: str, researcher: int, role: Role | None) -> None:
         """Say what somebody may do with a survey, None for nothing any more.
 
-        ConflictError when nobody would be its owner.
+        Links that they made and that give more than that end with it: they would come back by
+        them. ConflictError when nobody would be its owner.
         """
         with self._writing() as transaction:
             transaction.hold(PUBLISHING)
@@ -43,15 +44,47 @@ class SqlMembers(SqlTransactions):
                 "SELECT role FROM membership WHERE slug = ? AND researcher = ?", [slug, researcher]
             )
             _set_role(transaction, slug, researcher, role)
+            transaction.change_each(
+                "DELETE FROM colleague_link WHERE slug = ? AND maker = ? AND role = ?",
+                [(slug, researcher, more) for more in ROLES if _rank(more) > _rank(role)],
+            )
             if was == ("owner",) and role != "owner" and not _owners(transaction, slug):
                 raise ConflictError(f"{slug} needs an owner: make somebody else one first")
 
     def add_colleague_link(self, token_hash: bytes, link: ColleagueLink) -> None:
-        """Keep the hash of a link by which one person may join."""
+        """Keep the hash of a link by which one person may join.
+
+        ForbiddenError when its maker may not do that much any more.
+        """
         with self._writing() as transaction:
+            transaction.hold(PUBLISHING)
+            if link.slug and not _may_give(transaction, link):
+                raise ForbiddenError(f"you may not make somebody {link.role} of {link.slug}")
             transaction.change(
-                "INSERT INTO colleague_link (token_hash, slug, role, expires) VALUES (?, ?, ?, ?)",
-                [token_hash, link.slug, link.role, link.expires],
+                "INSERT INTO colleague_link (token_hash, slug, role, expires, maker) "
+                "VALUES (?, ?, ?, ?, ?)",
+                [token_hash, link.slug, link.role, link.expires, link.maker],
+            )
+
+    def colleague_links(self, slug: str, now: int) -> list[OpenLink]:
+        """The links into a team that are still good, the newest last; an empty slug is none."""
+        with self._looking() as transaction:
+            rows = transaction.all(
+                "SELECT token_hash, role, expires, email FROM colleague_link "
+                "JOIN researcher ON researcher.key = colleague_link.maker "
+                "WHERE slug = ? AND expires >= ? ORDER BY expires, token_hash",
+                [slug, now],
+            )
+        return [OpenLink(*cast("tuple[bytes, Role, int, str]", row)) for row in rows]
+
+    def end_colleague_link(self, slug: str, token_hash: bytes) -> bool:
+        """Let nobody join a survey by a link any more; False when there is none such."""
+        with self._writing() as transaction:
+            return bool(
+                transaction.change(
+                    "DELETE FROM colleague_link WHERE slug = ? AND token_hash = ?",
+                    [slug, token_hash],
+                )
             )
 
     def colleague_link(self, token_hash: bytes, now: int) -> ColleagueLink | None:
@@ -103,8 +136,17 @@ class SqlMembers(SqlTransactions):
         return [Action(*cast("tuple[int, str, str, str, str]", row)) for row in rows]
 
 
-def _rank(role: Role) -> int:
-    return ("viewer", "editor", "owner").index(role)
+def _rank(role: Role | None) -> int:
+    return -1 if role is None else ROLES.index(role)
+
+
+def _may_give(transaction: Transaction, link: ColleagueLink) -> bool:
+    if transaction.one("SELECT 1 FROM admin WHERE researcher = ?", [link.maker]):
+        return True
+    row = transaction.one(
+        "SELECT role FROM membership WHERE slug = ? AND researcher = ?", [link.slug, link.maker]
+    )
+    return row is not None and _rank(cast("Role", row[0])) >= _rank(link.role)
 
 
 def _set_role(transaction: Transaction, slug: str, researcher: int, role: Role | None) -> None:
@@ -126,7 +168,8 @@ def _owners(transaction: Transaction, slug: str) -> int:
 
 def _link(transaction: Transaction, token_hash: bytes, now: int) -> ColleagueLink | None:
     row = transaction.one(
-        "SELECT slug, role, expires FROM colleague_link WHERE token_hash = ? AND expires >= ?",
+        "SELECT slug, role, expires, maker FROM colleague_link "
+        "WHERE token_hash = ? AND expires >= ?",
         [token_hash, now],
     )
-    return ColleagueLink(*cast("tuple[str, Role, int]", row)) if row else None
+    return ColleagueLink(*cast("tuple[str, Role, int, int]", row)) if row else None

@@ -30,7 +30,9 @@ FRAGMENTS = ["0" * 16, "0" * 64, "abc", "", "g" * 16]
 BODIES = [b"", b"{", b"[]", b"null", b'{"format":2}', b"\xff\xfe"]
 
 
-def test_without_javascript_the_page_says_why_and_holds_nothing_to_fill_in(site, new_device):
+def test_no_unsafe_fallback_without_javascript_there_is_nothing_to_fill_in_and_it_says_why(
+    site, new_device
+):
     device = new_device(java_script_enabled=False)
     page = device.open(site.link(site.publish()))
     expect(page.locator("noscript p")).to_be_visible()
@@ -70,7 +72,7 @@ def test_a_device_without_cryptography_is_asked_nothing(site, device, sabotage, 
     assert device.posts == []
 
 
-def test_a_generator_that_fails_at_the_last_moment_sends_nothing(site, device):
+def test_no_unsafe_fallback_a_generator_that_fails_at_the_last_moment_sends_nothing(site, device):
     page = device.open(site.link(site.publish()))
     answer(page, ["Yes", "Often"])
     page.evaluate("void (crypto.getRandomValues = () => { throw new Error('no entropy') })")

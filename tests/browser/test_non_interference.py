@@ -142,7 +142,7 @@ def test_all_twelve_patterns_of_answers_leave_the_same_traces_when_the_codes_agr
         assert other == first, pattern
 
 
-def test_opposite_answers_leave_the_same_traces_while_the_report_waits(site, new_device):
+def test_the_raw_answer_never_leaves_opposite_ones_leave_the_same_traces(site, new_device):
     link = site.link(site.publish())
     one = visit(site, new_device, link, ("Yes", "Often"), (1, 1), wait_waiting)
     other = visit(site, new_device, link, ("No", "Never"), (1, 1), wait_waiting)
@@ -248,7 +248,7 @@ def fill_in(page: Page, ticks: list[str], hours: str | None, since: str) -> None
 
 
 @pytest.mark.parametrize("end", long_unless([wait_sent], [wait_sent, wait_waiting]))
-def test_ticks_numbers_dates_and_paths_leave_the_same_traces_when_the_codes_agree(
+def test_the_raw_answer_never_leaves_ticks_numbers_dates_and_paths_leave_the_same_traces(
     site, new_device, end
 ):
     survey = site.publish(NIGHTS)

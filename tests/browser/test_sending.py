@@ -99,7 +99,7 @@ def test_a_lost_acknowledgment_leads_to_the_same_bytes_and_one_report(site, devi
     assert site.store.waiting(survey.key) == 1
 
 
-def test_twenty_failed_sends_reloads_a_second_tab_and_the_back_button_repeat_the_bytes(
+def test_perturbed_once_twenty_failed_sends_reloads_a_tab_and_the_back_button_repeat_the_bytes(
     site, device
 ):
     survey = site.publish()
@@ -532,7 +532,7 @@ def test_where_storage_works_nothing_of_this_is_said(site, device):
 
 
 @pytest.mark.parametrize("patterns", long_unless([SOME], [SOME, ALL_ANSWERS]), ids=len)
-def test_every_pattern_of_answers_has_the_same_keys_length_and_number_of_requests(
+def test_constant_shape_every_pattern_of_answers_has_the_same_keys_length_and_requests(
     site, new_device, patterns
 ):
     survey = site.publish()

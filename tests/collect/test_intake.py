@@ -247,7 +247,7 @@ def test_a_link_that_is_not_this_report_s_is_refused_and_spends_nothing(
 
 
 @pytest.mark.security
-def test_an_invitation_sent_by_32_devices_at_once_lets_one_in(threads, store, invited):
+def test_invitations_one_that_is_sent_by_32_devices_at_once_lets_one_in(threads, store, invited):
     intake = Intake(store)
     sent = [
         threads.submit(

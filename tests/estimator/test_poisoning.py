@@ -82,9 +82,10 @@ def linear(channel, shares_of_reports):
     return np.linalg.solve(P @ D @ P.T, P @ D @ shares_of_reports)
 
 
+@pytest.mark.security
 @singles
 @pytest.mark.parametrize("part", BANDS)
-def test_every_attack_by_one_kind_of_report_stays_in_the_band_and_the_best_reaches_its_end(
+def test_honest_about_poisoning_no_attack_by_1_5_or_10_percent_exceeds_what_is_stated(
     channel, part
 ):
     n = 2000

@@ -39,8 +39,9 @@ def test_the_same_report_from_64_threads_and_two_workers_is_one_row(serve, store
     check_each_is_there_once(store, small, bodies, 0)
 
 
+@pytest.mark.security
 @pytest.mark.long
-def test_a_database_that_another_process_holds_is_503_and_taken_up_again(serve, store, small):
+def test_locked_by_another_process_is_503_and_taken_up_again(serve, store, small):
     port = int(serve().rpartition(":")[2])
     body = new_body(small)
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:

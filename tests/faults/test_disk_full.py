@@ -49,8 +49,9 @@ def fill_up(ballast: Path) -> None:
                 continue
 
 
+@pytest.mark.security
 @pytest.mark.parametrize("cycles", [1, pytest.param(10, marks=pytest.mark.long)])
-def test_a_disk_that_is_full_again_and_again_loses_nothing_and_recovers_by_itself(
+def test_disk_full_again_and_again_loses_nothing_and_recovers_by_itself(
     serve, store, small, disk, cycles
 ):
     ballast, acknowledged, refused = disk / "ballast", [], 0

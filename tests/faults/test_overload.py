@@ -66,6 +66,7 @@ async def once(port: int, survey, body: bytes) -> tuple[int, bool]:
     return int(STATUS.match(head)[1]), RETRY.search(head) is not None
 
 
+@pytest.mark.security
 @pytest.mark.long
 def test_a_store_that_is_held_refuses_everybody_with_a_time_to_come_again(serve, store, small):
     port = int(serve().rpartition(":")[2])
@@ -82,9 +83,10 @@ def test_a_store_that_is_held_refuses_everybody_with_a_time_to_come_again(serve,
     assert store.waiting(small.key) == 0
 
 
+@pytest.mark.security
 @pytest.mark.long
 @pytest.mark.parametrize("seconds", [60])
-def test_ten_times_the_devices_are_answered_or_told_when_to_come_again(
+def test_overloaded_ten_times_the_devices_are_answered_or_told_when_to_come_again(
     serve, store, small, seconds
 ):
     port = int(serve("--workers", "2").rpartition(":")[2])

@@ -75,7 +75,7 @@ def test_the_methods_name_the_definition_and_what_was_done(result, small):
 
 @pytest.mark.security
 @pytest.mark.parametrize("start", FORMULA_STARTS[:4])
-def test_no_cell_of_the_workbook_is_a_formula_whatever_a_survey_says(store, start):
+def test_xlsx_no_cell_of_the_workbook_is_a_formula_whatever_a_survey_says(store, start):
     hostile = SMALL.replace('label = "Never"', f'label = "{start}1+cmd|calc"')
     survey = publish(store, load(hostile.encode(), "s.toml", Caps()), TODAY)
     add_released(store, survey, 3000)

@@ -115,7 +115,8 @@ def filled(rule) -> str:
     return adapter.build(rule.endpoint, {name: values[name] for name in rule.arguments})
 
 
-def test_every_page_is_open_to_whom_the_table_says_and_to_nobody_else(app, people):
+@pytest.mark.security
+def test_object_access_every_page_is_open_to_whom_the_table_says_and_to_nobody_else(app, people):
     rules = [rule for rule in app.url_map.iter_rules() if rule.endpoint in POLICY]
     assert {rule.endpoint for rule in rules} == set(POLICY)
     wrong = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from survey.store import TABLES, Row, Snapshot, Store, Table
 
-LEFT_OUT = ("login_session",)
+LEFT_OUT = ("login_session", "sign_in_try")
 """Not copied and not kept: a session that has been ended since must not come back to life."""
 
 COPIED = (*(name for name in TABLES if name not in (*LEFT_OUT, "release")), "release")

@@ -41,7 +41,7 @@ class Workspace:
             settings,
             client_hash,
             passwords,
-            Throttle(),
+            Throttle(store, settings.secret),
             signed_in,
             Gate(store, signed_in),
             Log(store, signed_in),

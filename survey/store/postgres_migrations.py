@@ -196,6 +196,11 @@ WORKSPACE = (
     'CREATE TABLE archived (slug text COLLATE "C" PRIMARY KEY)',
     # Numbers of surveys and drafts are never given twice: what was kept of the one that is gone,
     # in a cache or on somebody's list, must not be taken for another's.
+    """CREATE TABLE sign_in_try (
+        hash bytea PRIMARY KEY,
+        tries bigint NOT NULL,
+        since bigint NOT NULL
+    )""",
     """CREATE TABLE deleted (
         kind text COLLATE "C" NOT NULL CHECK (kind IN ('survey', 'draft')),
         key bigint NOT NULL,

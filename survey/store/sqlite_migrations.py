@@ -214,6 +214,12 @@ WORKSPACE = (
         strata TEXT NOT NULL
     ) STRICT""",
     "CREATE TABLE archived (slug TEXT PRIMARY KEY) STRICT, WITHOUT ROWID",
+    # Keyed hashes of who tries to sign in, for a quarter of an hour.
+    """CREATE TABLE sign_in_try (
+        hash BLOB PRIMARY KEY,
+        tries INTEGER NOT NULL,
+        since INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID""",
     # Numbers of surveys and drafts are never given twice: what was kept of the one that is gone,
     # in a cache or on somebody's list, must not be taken for another's.
     """CREATE TABLE deleted (

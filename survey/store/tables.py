@@ -58,6 +58,7 @@ TABLES = {
         Table("archived", ("slug",), ("slug",)),
         Table("deleted", ("kind", "key", "slug", "version", "sha256", "day"), ("kind", "key")),
         Table("action", ("number", "at", "who", "what", "slug", "detail"), ("number",)),
+        Table("sign_in_try", ("hash", "tries", "since"), ("hash",)),
         Table("login_session", ("token_hash", "researcher", "started", "used"), ("token_hash",)),
     )
 }

@@ -52,7 +52,7 @@ class _Pages:
         if not form.validate_on_submit():
             return render_template("research/sign_in.html", form=form), 422 if form.errors else 200
         address, email = request.remote_addr or "", form.email.data.strip()
-        if not self._throttle.admits(address, email, time.monotonic()):
+        if not self._throttle.admits(address, email, time.time()):
             form.password.errors = [THROTTLED]
             return render_template("research/sign_in.html", form=form), 429
         found = self._signed_in.verified(email, form.password.data)
@@ -83,7 +83,7 @@ class _Pages:
             return page, 422 if form.errors else 200
         # A code has six digits: without a limit of its own it is guessed in a day.
         tried = f"code\n{found.email}"
-        if not self._throttle.admits(request.remote_addr or "", tried, time.monotonic()):
+        if not self._throttle.admits(request.remote_addr or "", tried, time.time()):
             form.code.errors = [THROTTLED]
             return render_template("research/second_step.html", form=form), 429
         if not is_right(self._store, found, form.code.data, time.time()):

@@ -16,7 +16,7 @@ WRONG_PASSWORD = "This is not your password."  # noqa: S105  what a page says
 def proves_password(workspace: Workspace, form: CurrentPasswordForm) -> bool:
     """Whether the password in a form is right; its errors say so when it is not."""
     address, email = request.remote_addr or "", workspace.signed_in.known().email
-    if not workspace.throttle.admits(address, email, time.monotonic()):
+    if not workspace.throttle.admits(address, email, time.time()):
         form.current.errors = [THROTTLED]
         return False
     if workspace.signed_in.verified(email, form.current.data) is None:

@@ -1,29 +1,28 @@
-"""Slow guessing: tries are counted per address and account, in memory, and forgotten."""
+"""Slow guessing: tries are counted per address and account, and forgotten after a while."""
 
 from __future__ import annotations
 
 import hmac
-import secrets
-from threading import Lock
+
+from survey.store import Store
 
 MAX_TRIES = 10
 MAX_TRIES_PER_ADDRESS = 50
 TRY_SECONDS = 15 * 60
-MAX_REMEMBERED = 10_000
 THROTTLED = "Too many wrong tries. Wait 15 minutes and try again."
 
 
 class Throttle:
-    """Counts tries per address and account, in memory, under a key that is forgotten.
+    """Counts tries per address and account, for all workers and servers of one database together.
 
     A try is counted before its password is verified, so that tries at once do not slip through.
-    An account is throttled per address: a stranger elsewhere cannot lock its owner out.
+    An account is throttled per address: a stranger elsewhere cannot lock its owner out. The
+    database sees hashes under the server's secret, for a quarter of an hour.
     """
 
-    def __init__(self) -> None:
-        self._key = secrets.token_bytes(32)
-        self._tries: dict[bytes, list[float]] = {}
-        self._lock = Lock()
+    def __init__(self, store: Store, secret: str) -> None:
+        self._store = store
+        self._key = hmac.digest(secret.encode(), b"tries to sign in", "sha256")
 
     def _hashes(self, address: str, email: str) -> dict[bytes, int]:
         """What a try counts against, with the limit of each."""
@@ -34,31 +33,9 @@ class Throttle:
         }
 
     def admits(self, address: str, email: str, now: float) -> bool:
-        """Count a try at `now` (seconds); False when there were too many before it."""
-        hashes = self._hashes(address, email)
-        with self._lock:
-            self._forget(now)
-            recent = {each: self._recent(each, now) for each in hashes}
-            if any(len(recent[each]) >= limit for each, limit in hashes.items()):
-                return False
-            for each, tries in recent.items():
-                # Taken out first: the dictionary stays in the order of the latest tries.
-                self._tries.pop(each, None)
-                self._tries[each] = [*tries, now]
-            return True
+        """Count a try at `now` (seconds since 1970); False when there were too many before it."""
+        return self._store.count_try(self._hashes(address, email), int(now), TRY_SECONDS)
 
     def succeeded(self, address: str, email: str) -> None:
         """The password was right: earlier tries of this pair no longer count."""
-        pair = next(iter(self._hashes(address, email)))
-        with self._lock:
-            self._tries.pop(pair, None)
-
-    def _recent(self, each: bytes, now: float) -> list[float]:
-        return [tried for tried in self._tries.get(each, ()) if now - tried < TRY_SECONDS]
-
-    def _forget(self, now: float) -> None:
-        """Drop what is too old; a flood of names fills no memory and takes no time."""
-        if len(self._tries) > MAX_REMEMBERED:
-            self._tries.clear()
-        while self._tries and not self._recent(oldest := next(iter(self._tries)), now):
-            del self._tries[oldest]
+        self._store.forget_tries(next(iter(self._hashes(address, email))))

@@ -10,6 +10,7 @@ from survey.store.sql.reports import SqlReports
 from survey.store.sql.researchers import SqlResearchers
 from survey.store.sql.surveys import SqlSurveys
 from survey.store.sql.tokens import SqlTokens
+from survey.store.sql.tries import SqlTries
 
 __all__ = ["SqlStore"]
 
@@ -25,5 +26,6 @@ class SqlStore(
     SqlMembers,
     SqlDrafts,
     SqlTokens,
+    SqlTries,
 ):
     """A `Store` without its database: connections, migrations and tidying are still to come."""

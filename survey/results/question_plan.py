@@ -4,32 +4,37 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from survey.errors import ChannelError, DesignError
 from survey.estimator.counts import LARGEST_N
-from survey.estimator.intervals import Chances
-from survey.estimator.number_design import worst_variance
 from survey.estimator.planned import LARGEST_EPSILON, rounded
-from survey.estimator.planning import Plan, margin_of, required_epsilon
+from survey.estimator.planning import margin_of, required_epsilon
 from survey.estimator.tradeoff import tradeoff
 from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
 from survey.mechanism.accounting import shown_epsilon
 from survey.mechanism.design import shown
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.label import frequencies, label
-from survey.questionnaire.published import PublishedQuestion, published, question_form
+from survey.questionnaire.published import PublishedQuestion
 from survey.questionnaire.question import BaseQuestion
+from survey.results.needed_epsilon import needed
 from survey.results.plan_charts import built_specification, tradeoff_specification
-
-LEVEL = 0.95
-SHARES = (0.5, 0.1)
-"""True shares that margins are told for: the middle, and something rare."""
+from survey.results.plan_margins import (
+    LEVEL,
+    SHARES,
+    asked_so,
+    has_mean_alone,
+    length,
+    of_mean,
+    of_share,
+    relative,
+    with_channel,
+)
 
 LARGEST_RATIO_SAID = 1_000
 """Up to this numerator an epsilon is also written as the logarithm of a fraction."""
@@ -56,7 +61,7 @@ class QuestionPlan:
 
 def question_plan(question: BaseQuestion, n: int, goal: float) -> QuestionPlan:
     """What to expect of n reports, and what a margin of `goal` (a share of the range) needs."""
-    asked = published(question_form(question), nullable=False)
+    asked = asked_so(question)
     ratio = asked.channel.ratio
     return QuestionPlan(
         p=_p(asked.channel),
@@ -65,7 +70,7 @@ def question_plan(question: BaseQuestion, n: int, goal: float) -> QuestionPlan:
         bounds=_bounds(asked, ratio),
         margins=_margins(asked, n),
         reports=_reports(asked, goal),
-        needed_epsilon=_needed_epsilon(asked, n, goal),
+        needed_epsilon=_needed_epsilon(question, asked, n, goal),
     )
 
 
@@ -90,32 +95,28 @@ def built_chart(question: BaseQuestion, n: int) -> dict[str, Any]:
         raise DesignError(
             f"{question.design} is not stated by an epsilon: there is nothing to draw"
         )
-    asked = published(question_form(question), nullable=False)
+    asked = asked_so(question)
     sizes = sorted({max(n // 4, 10), n, min(4 * n, LARGEST_N)})
     found = []
     for epsilon in np.geomspace(DRAWN_FROM, DRAWN_TO, BUILT).tolist():
         # Not every epsilon can be made of integers.
         with suppress(ChannelError):
             channel = build(question.asked, Fraction(round(1000 * epsilon), 1000))
-            at = replace(asked, channel=channel)
-            found += [(size, channel.epsilon, _relative(at, size)) for size in sizes]
-    whole = asked.type in ("number", "date")
-    about = "The mean, as a part of the range" if whole else f"A share of {100 * SHARES[0]:g}%"
+            at = with_channel(asked, channel)
+            found += [(size, channel.epsilon, relative(at, size)) for size in sizes]
+    about = (
+        "The mean, as a part of the range"
+        if has_mean_alone(asked)
+        else f"A share of {100 * SHARES[0]:g}%"
+    )
     return built_specification(
-        found, (asked.channel.epsilon, _relative(asked, n)), f"{about}, {100 * LEVEL:g}% intervals"
+        found, (asked.channel.epsilon, relative(asked, n)), f"{about}, {100 * LEVEL:g}% intervals"
     )
 
 
 def has_chart(question: BaseQuestion) -> bool:
     """Whether there is anything to draw: a design that an epsilon states."""
     return is_grr(question) or "epsilon" in DESIGNS[question.design].ways
-
-
-def _relative(asked: PublishedQuestion, n: int) -> float:
-    """The margin of a share, or of a mean as a part of the range."""
-    if asked.grid is not None and asked.type in ("number", "date"):
-        return _of_mean(asked, n) / (asked.grid.values[-1] - asked.grid.values[0])
-    return _of_share(asked, n, SHARES[0])
 
 
 def is_grr(question: BaseQuestion) -> bool:
@@ -136,14 +137,43 @@ def _epsilon(channel: AnyChannel) -> str:
 
 
 def _chance(asked: PublishedQuestion) -> str:
-    found = frequencies(asked)
+    found = _frequencies(asked)
+    if found is None and asked.type == "scale":
+        return "A report says a point near the answer or far from it; every one can come of any."
     if found is None:
         return "A report says a number near the answer or far from it; every one can come of any."
-    own, other = (f"{100 * float(chance):.3g}" for chance in found)
+    own, other = map(_of_100, found)
     what = "tick it" if asked.type == "multiple_choice" else "have an answer"
-    return (
-        f"Of 100 people who {what}, about {own} reports say so; of 100 who do not, about {other}."
-    )
+    which = ", by which one it is" if found[0][0] != found[0][1] else ""
+    return f"Of 100 people who {what}, {own} reports say so{which}; of 100 who do not, {other}."
+
+
+Range = tuple[Fraction, Fraction]
+
+
+def _frequencies(asked: PublishedQuestion) -> tuple[Range, Range] | None:
+    """P(a report says an answer | it is the true one), and if it is not, over all answers.
+
+    None where a report does not say one answer.
+    """
+    channel = asked.channel
+    if not isinstance(channel, WeightTable) or asked.type in ("number", "date"):
+        found = frequencies(asked)
+        return found and ((found[0], found[0]), (found[1], found[1]))
+    if channel.reports != channel.truths:
+        return None
+    own = np.diag(channel.weights)
+    others = channel.weights[~np.eye(channel.truths, dtype=bool)]
+
+    def share(weight: np.integer[Any]) -> Fraction:
+        return Fraction(int(weight), channel.total)
+
+    return (share(own.min()), share(own.max())), (share(others.min()), share(others.max()))
+
+
+def _of_100(ends: Range) -> str:
+    low, high = (f"{100 * float(end):.3g}" for end in ends)
+    return f"about {low}" if low == high else f"between {low} and {high}"
 
 
 def _bounds(asked: PublishedQuestion, ratio: Fraction) -> str:
@@ -155,9 +185,9 @@ def _bounds(asked: PublishedQuestion, ratio: Fraction) -> str:
 
 
 def _margins(asked: PublishedQuestion, n: int) -> str:
-    if asked.grid is not None and asked.type in ("number", "date"):
-        return f"With {n:,} reports the mean is known to ±{_amount(asked, _of_mean(asked, n))}."
-    first, second = (_of_share(asked, n, share) for share in SHARES)
+    if has_mean_alone(asked):
+        return f"With {n:,} reports the mean is known to ±{_amount(asked, of_mean(asked, n))}."
+    first, second = (of_share(asked, n, share) for share in SHARES)
     return (
         f"With {n:,} reports a share near 50% is known to ±{_points(first)} points, one near 10% "
         f"to ±{_points(second)}."
@@ -167,69 +197,51 @@ def _margins(asked: PublishedQuestion, n: int) -> str:
 def _reports(asked: PublishedQuestion, goal: float) -> str:
     """n grows with the square: n = n0 (margin of n0 / goal)^2."""
     base = 10_000
-    if asked.grid is not None and asked.type in ("number", "date"):
-        length = asked.grid.values[-1] - asked.grid.values[0]
-        wanted, margin = goal * length, _of_mean(asked, base)
-        what = f"±{_amount(asked, wanted)}"
-    else:
-        wanted, margin = goal, _of_share(asked, base, SHARES[0])
-        what = f"±{_points(goal)} points"
-    needed = math.ceil(base * (margin / wanted) ** 2)
-    if needed > LARGEST_N:
+    margin, what = relative(asked, base), _goal(asked, goal)
+    reports = math.ceil(base * (margin / goal) ** 2)
+    if reports > LARGEST_N:
         return f"No survey is large enough for {what} at this epsilon."
-    return f"For {what} about {needed:,} reports are needed."
+    return f"For {what} about {reports:,} reports are needed."
 
 
-def _needed_epsilon(asked: PublishedQuestion, n: int, goal: float) -> str:
+def _needed_epsilon(question: BaseQuestion, asked: PublishedQuestion, n: int, goal: float) -> str:
+    """Of generalized randomized response by its formula, of all others by channels as they run."""
     channel = asked.channel
-    if not (isinstance(channel, SubsetSelection) and channel.d == 1) or asked.by_patterns:
-        return ""
+    what = _goal(asked, goal)
+    if question.design != "grr" or not isinstance(channel, SubsetSelection):
+        return _needed_of_built(question, asked, n, goal)
     try:
         found = required_epsilon(n, goal, k=channel.k)
     except DesignError:
         return ""
     if not found.possible:
-        least = _points(found.margin)
-        return (
-            f"With {n:,} reports ±{_points(goal)} points cannot be reached: ±{least} is the least."
-        )
+        least = _goal(asked, found.margin)
+        return f"With {n:,} reports {what} cannot be reached: {least} is the least."
     return (
-        f"With {n:,} reports ±{_points(goal)} points need epsilon {found.epsilon:.2f}, a truth "
-        f"probability of {found.p:.3f}."
+        f"With {n:,} reports {what} need epsilon {found.epsilon:.2f}, a truth probability of "
+        f"{found.p:.3f}."
     )
 
 
-def _of_share(asked: PublishedQuestion, n: int, share: float) -> float:
-    """The margin of an option's share among n reports, in shares."""
-    channel = asked.channel
-    if isinstance(channel, WeightTable):
-        return _of_table(channel, n, share)
-    p, q = frequencies(asked) or (channel.p, channel.q)
-    plan: Plan = margin_of(n, channel=Chances(float(p), float(q)), share=share, level=LEVEL)
-    return plan.margin
+def _needed_of_built(question: BaseQuestion, asked: PublishedQuestion, n: int, goal: float) -> str:
+    found = needed(question, asked, n, goal)
+    if found is None:
+        return ""
+    what = _goal(asked, goal)
+    if not found.possible:
+        least = _goal(asked, found.margin)
+        return f"With {n:,} reports {what} cannot be reached: about {least} is the least."
+    if found.way == "epsilon":
+        return f"With {n:,} reports {what} need about epsilon {float(found.value):g}."
+    stated = f"{found.way} = {float(found.value):.3g}"
+    return f"With {n:,} reports {what} need about {stated}, which is epsilon {found.epsilon:.2g}."
 
 
-def _of_table(channel: WeightTable, n: int, share: float) -> float:
-    """z sqrt(Var/n), Var = sum_y lambda_y B_1y^2 - pi_1^2.
-
-    B is the pseudo-inverse of P(report | truth), lambda = P pi, and pi has `share` for the first
-    truth and the rest evenly.
-    """
-    P = channel.matrix
-    shares = np.full(channel.truths, (1 - share) / (channel.truths - 1))
-    shares[0] = share
-    first = np.linalg.pinv(P)[:, 0]
-    variance = float(shares @ P @ first**2) - share**2
-    return _z() * math.sqrt(max(variance, 0.0) / n)
-
-
-def _of_mean(asked: PublishedQuestion, n: int) -> float:
-    """z sqrt(Var/n) in the answer's unit, where everybody had the answer with the largest Var."""
-    channel, grid = asked.channel, asked.grid
-    if not isinstance(channel, WeightTable) or grid is None:
-        return math.nan
-    half = (grid.values[-1] - grid.values[0]) / 2
-    return _z() * half * math.sqrt(worst_variance(channel) / n)
+def _goal(asked: PublishedQuestion, goal: float) -> str:
+    """A margin in points, or of a mean, of whose range it is a part, in the answer's unit."""
+    if has_mean_alone(asked):
+        return f"±{_amount(asked, goal * length(asked))}"
+    return f"±{_points(goal)} points"
 
 
 def _amount(asked: PublishedQuestion, value: float) -> str:
@@ -240,7 +252,3 @@ def _amount(asked: PublishedQuestion, value: float) -> str:
 
 def _points(margin: float) -> str:
     return rounded(100 * margin, decimals=1, digits=1)
-
-
-def _z() -> float:
-    return float(ndtri((1 + LEVEL) / 2))

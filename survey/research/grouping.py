@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from flask import Blueprint, Response, render_template, request
 
+from survey.collect.release import utc_today
 from survey.errors import DesignError, NotFoundError
 from survey.research.downloads import CSV, download
 from survey.research.reading import Page, choices, version_choices
@@ -157,7 +158,7 @@ class _Pages:
         if part:
             part_of(every.question(question), part)
         named, said = self._groups(every, over, question, per)
-        found = compared(OVER[over], named, question, part) if named else None
+        found = compared(OVER[over], named, question, part, utc_today()) if named else None
         return _Asked(survey, wanted, every, question, per, found, said)
 
     def _per(self, survey: PublishedSurvey, wanted: Wanted) -> str:

@@ -110,7 +110,7 @@ class _Pages:
             definition=result.survey.definition,
             result=result,
             query=query_of(result.wanted),
-            closed=result.survey.state == "closed",
+            closed=result.survey.state != "open",
             charts={one.question.id: drawn(one) for one in result.questions},
             is_clipped=is_clipped,
             record=record,

@@ -109,7 +109,7 @@ class _Pages:
             "query": query_of(result.wanted),
             "choices": choices(page, result.wanted),
             "versions": version_choices(page, result.wanted, versions),
-            "closed": result.survey.state == "closed",
+            "closed": result.survey.state != "open",
             "labels": labels(definition),
             "chart_size": size,
             "is_clipped": is_clipped,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from survey.errors import CountsError
 from survey.results.crossed_counts import Integers, numbers_of
 from survey.results.strata_counts import readable_names
+from survey.results.wording import not_enough
 from survey.store import BlockColumn, PublishedSurvey, Store
 
 MOST_COMBINATIONS = 20_000
@@ -55,7 +56,7 @@ def combined_counts(store: Store, survey: PublishedSurvey, places: Sequence[int]
     table = np.array([found[name] for name in links], dtype=np.int64).reshape(-1, cells)
     link, cell = np.nonzero(table)
     if not cell.size:
-        raise CountsError("not enough responses yet: no released report holds all these questions")
+        raise CountsError(f"{not_enough(survey)}: no released report holds all these questions")
     codes = np.stack(np.unravel_index(cell, sizes), axis=1)
     return CombinedCounts(codes, link, table[link, cell], tuple(links))
 

@@ -18,7 +18,7 @@ from survey.results.crossed_counts import Integers, item_counts
 from survey.results.items import item_of
 from survey.results.rows import FLAGS
 from survey.results.wanted import Wanted
-from survey.results.wording import NOT_ENOUGH, amounts, percent
+from survey.results.wording import amounts, not_enough, percent
 from survey.store import PublishedSurvey, Store
 
 Answer = tuple[str, str]
@@ -149,7 +149,7 @@ def _crossed(
     counts = counted()
     if not counts.any():
         names = " and ".join(question.id for question in questions)
-        raise CountsError(f"{NOT_ENOUGH}: no released report holds both {names}")
+        raise CountsError(f"{not_enough(survey)}: no released report holds both {names}")
     table = crosstab(counts, channels, level=wanted.level, method=method)
     # What may be shown is decided in the usual way: asking for another shows no more.
     usual = crosstab(counts, channels, level=Wanted().level)
@@ -186,7 +186,7 @@ def to_lines(found: CrossedQuestions) -> list[str]:
     of = [question.text for question in found.questions]
     lines = [f"{of[0]} × {of[1]}: {found.table.n:,} released reports that hold both"]
     if found.shown == "hide":
-        return [*lines, f"  {NOT_ENOUGH}"]
+        return [*lines, f"  {not_enough(found.survey)}"]
     rows = found.rows
     width = max(len(f"{row.first_label}, {row.second_label}") for row in rows)
     for row in rows:

@@ -15,7 +15,9 @@ from survey.estimator import (
     reports_needed,
     rounded_up,
 )
+from survey.questionnaire.published import PublishedQuestion
 from survey.results.estimates import Estimates
+from survey.results.from_nothing import imagined
 
 
 class Decisions(NamedTuple):
@@ -56,14 +58,23 @@ def decisions(found: Estimates) -> Decisions:
     )
 
 
-def needed(found: Estimates, asked: int, n: int) -> Needed:
-    """About how many of all n respondents, of whom `asked` were asked, are still missing."""
+def needed(
+    found: Estimates, asked: int, n: int, question: PublishedQuestion, one_in: float
+) -> Needed:
+    """About how many of all n respondents, of whom `asked` were asked, are still missing.
+
+    While nobody was asked it is told from what a few simulated ones would say; then everybody is
+    asked `one_in` so many questions.
+    """
+    of_all = n / asked if asked else one_in
+    found = found if asked else imagined(question)
 
     def more(hidden: Proportions | Mean | Histogram | Quantiles | None) -> int:
         if hidden is None:
             return 0
         reports = reports_needed(hidden)
-        return (reports if asked == n else rounded_up(math.ceil(reports * n / asked))) - n
+        whole = reports if of_all == 1 else rounded_up(math.ceil(reports * of_all))
+        return max(whole - n, 0)
 
     numbers = found.numbers
     return Needed(more(found.shares), more(numbers.spread), more(found.mean), more(numbers.median))

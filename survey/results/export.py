@@ -72,7 +72,7 @@ def to_lines(result: SurveyResult) -> list[str]:
         f"{result.n:,} released reports, {result.wanted.words}"
     ]
     for question in result.questions:
-        lines += ["", question.question.text, *_question_lines(question, survey.state == "closed")]
+        lines += ["", question.question.text, *_question_lines(question, survey.state != "open")]
     return lines
 
 
@@ -80,19 +80,19 @@ def _question_lines(question: QuestionResult, closed: bool) -> list[str]:
     """Notes, the rows that may be shown, and what to say of them below."""
     lines = list(question.notes) if question.disclosure != "hide" else []
     if question.shares_part.is_listed:
-        lines += _row_lines(question, question.shares)
+        lines += _row_lines(question, question.shares, closed)
     if question.among_answered:
-        lines += ["Of those who answered:", *_row_lines(question, question.answered)]
+        lines += ["Of those who answered:", *_row_lines(question, question.answered, closed)]
     lines += question.share_caveats(closed=closed)
-    lines += _row_lines(question, question.middles)
+    lines += _row_lines(question, question.middles, closed)
     lines += question.middle_caveats(closed=closed)
     if question.spread_part.is_listed:
-        lines += [f"{question.spread_title}:", *_row_lines(question, question.spread)]
+        lines += [f"{question.spread_title}:", *_row_lines(question, question.spread, closed)]
     caveat = question.spread_part.caveat(closed=closed)
     return [f"  {line}" for line in [*lines, *([caveat] if caveat else []), *question.remarks]]
 
 
-def _row_lines(question: QuestionResult, rows: Iterable[Row]) -> list[str]:
+def _row_lines(question: QuestionResult, rows: Iterable[Row], closed: bool) -> list[str]:
     """Rows as words, aligned over the whole question."""
     width = max(len(row_label(row)) for row in question.rows)
-    return [f"{row_label(row):<{width}}  {question.words(row)}" for row in rows]
+    return [f"{row_label(row):<{width}}  {question.words(row, closed=closed)}" for row in rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import date
+from datetime import date, timedelta
 from typing import NamedTuple
 
 import numpy as np
@@ -90,6 +90,20 @@ def first_day(bucket: str) -> date:
         year, week = bucket.split("-W")
         return date.fromisocalendar(int(year), int(week), 1)
     return date.fromisoformat(bucket if bucket.count("-") == 2 else f"{bucket}-01")
+
+
+def has_passed(bucket: str, today: date) -> bool:
+    """Whether a day, ISO week or month is over, so that no more is released in it.
+
+    >>> has_passed("2026-11", date(2026, 11, 30)), has_passed("2026-W45", date(2026, 11, 9))
+    (False, True)
+    """
+    first = first_day(bucket)
+    if "W" in bucket:
+        return today >= first + timedelta(weeks=1)
+    if bucket.count("-") == 2:
+        return today > first
+    return (today.year, today.month) > (first.year, first.month)
 
 
 def _joined(tallies: Tallies, group_of: Callable[[tuple[str, str]], Group]) -> dict[Group, Tally]:

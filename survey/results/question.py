@@ -35,7 +35,10 @@ class Part:
         return bool(self.rows) and (self.disclosure != "hide" or beside_another)
 
     def caveat(self, *, closed: bool) -> str:
-        """What to say beside these rows, or instead of their numbers; empty when nothing."""
+        """What to say beside these rows, or instead of their numbers; empty when nothing.
+
+        Where no more reports can come, how many it would have taken helps nobody.
+        """
         if not self.rows or self.disclosure == "show":
             return ""
         if self.disclosure == "caution":
@@ -43,10 +46,10 @@ class Part:
             return f"Read{it} with caution: the intervals are still wide."
         if not self.told:
             return "" if self.what else "Nothing can be estimated from this question's design."
-        more = f"about {self.more_needed:,} more" if self.more_needed else "more"
         of = f" for {self.what}" if self.what else ""
         if closed:
-            return f"Not enough responses{of}: {more} would have been needed."
+            return f"Not enough responses{of}."
+        more = f"about {self.more_needed:,} more" if self.more_needed else "more"
         return f"Not enough responses yet{of}: {more} needed."
 
 
@@ -158,9 +161,9 @@ class QuestionResult:
         """How the numbers of a mean or a median are written."""
         return amounts(self.question, row.statistic)
 
-    def words(self, row: Row) -> str:
+    def words(self, row: Row, *, closed: bool = False) -> str:
         """One of this question's rows as people say it."""
-        return in_words(row, self.amounts(row))
+        return in_words(row, self.amounts(row), closed=closed)
 
     @property
     def spread_title(self) -> str:

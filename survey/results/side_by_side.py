@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal
 
 from survey.errors import NotFoundError
 from survey.estimator import Disclosure
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.grouped import Group
+from survey.results.grouped import Group, has_passed
 from survey.results.question import Part, QuestionResult
 from survey.results.rows import Row
 from survey.results.tables import SurveyResult, asks, place_of
-from survey.results.wording import NOT_ENOUGH
+from survey.results.wording import NEVER_ENOUGH, NOT_ENOUGH
 
 PARTS: Mapping[str, str] = {
     "shares": "Shares among all",
@@ -56,7 +57,7 @@ class ComparedGroup:
     @property
     def said(self) -> str:
         """What stands instead of its numbers while they are hidden."""
-        return self.part.caveat(closed=self.ended) or NOT_ENOUGH
+        return self.part.caveat(closed=self.ended) or (NEVER_ENOUGH if self.ended else NOT_ENOUGH)
 
 
 @dataclass(frozen=True)
@@ -99,9 +100,15 @@ def part_of(found: QuestionResult, name: str) -> Part:
 
 
 def compared(
-    over: Over, results: Sequence[tuple[str, SurveyResult]], question: str, part: str
+    over: Over,
+    results: Sequence[tuple[str, SurveyResult]],
+    question: str,
+    part: str,
+    today: date | None = None,
 ) -> Compared:
     """Put a question's figures of several named results beside each other, in their order.
+
+    `today` says which times have passed; unless given, the day the results were made.
 
     A part that the question does not have is its usual one: another question was chosen.
     """
@@ -118,8 +125,8 @@ def compared(
                 one,
                 part_of(one, chosen),
                 result.group.bucket,
-                # The newest day or week may still hold more.
-                ended=result.survey.state != "open" or (over == "time" and name != found[-1][0]),
+                ended=result.survey.state != "open"
+                or (over == "time" and has_passed(result.group.bucket, today or result.now.date())),
             )
             for name, result, one in found
         ),

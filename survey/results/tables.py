@@ -177,7 +177,9 @@ def question_result(
     found = usual if wanted == USUAL else estimates(question, asked, counts, wanted)
     shown = decisions(usual)
     rows = question_rows(Told(survey, question, asked, found, shown, wanted, now, group))
-    more = needed(usual, asked, n)
+    definition = survey.definition
+    one_in = len(definition.groups) / definition.drawn
+    more = needed(usual, asked, n, question, one_in)
     several = bool(rows.mean)
     unspread = not found.numbers.told
     return QuestionResult(

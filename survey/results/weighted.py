@@ -30,7 +30,7 @@ from survey.results.margins import Category
 from survey.results.rows import FLAGS
 from survey.results.strata_counts import counts_by_link
 from survey.results.wanted import Wanted
-from survey.results.wording import NOT_ENOUGH
+from survey.results.wording import not_enough
 from survey.store import PublishedSurvey, Store
 
 BY_LINK = "link"
@@ -245,7 +245,7 @@ def _by_answer(
     counts = crossed_counts(store, survey, place, other)
     n = int(counts.sum())
     if not n:
-        raise CountsError(f"{NOT_ENOUGH}: no released report holds both questions")
+        raise CountsError(f"{not_enough(survey)}: no released report holds both questions")
 
     def at(level: float) -> tuple[Proportions, WeightedShares]:
         table = crosstab(counts, channels, level=level)

@@ -8,8 +8,16 @@ from datetime import date, timedelta
 from survey.questionnaire.grid import EPOCH
 from survey.questionnaire.published import PublishedQuestion
 from survey.results.rows import Row
+from survey.store import PublishedSurvey
 
 NOT_ENOUGH = "not enough responses yet"
+NEVER_ENOUGH = "not enough responses"
+"""Where no more reports can come."""
+
+
+def not_enough(survey: PublishedSurvey) -> str:
+    """What to say instead of figures that may not be shown."""
+    return NOT_ENOUGH if survey.state == "open" else NEVER_ENOUGH
 
 
 @dataclass(frozen=True)
@@ -59,15 +67,17 @@ def row_label(row: Row) -> str:
     return f"{row.statistic.capitalize()}{of}"
 
 
-def in_words(row: Row, written: Amounts | None = None) -> str:
+def in_words(row: Row, written: Amounts | None = None, *, closed: bool = False) -> str:
     """An estimate as people say it; `written` is how a mean's or median's numbers are.
+
+    `closed` is whether no more reports can come.
 
     The linear estimate is not clipped, so it may lie outside its interval.
     """
     if row.flag == "not_estimable":
         return "cannot be estimated from this design"
     if row.estimate is None or row.conf_low is None or row.conf_high is None:
-        return NOT_ENOUGH
+        return NEVER_ENOUGH if closed else NOT_ENOUGH
     if row.statistic == "share":
         return (
             f"estimated {percent(row.estimate)}, "

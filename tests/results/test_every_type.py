@@ -238,7 +238,7 @@ def test_a_mean_is_shown_although_the_shares_of_its_scale_are_hopeless(monkeypat
     assert any("Mean of those who answered" in line for line in lines)
     assert not any("Value 1" in line or "Of those who answered:" in line for line in lines)
     closed = to_lines(replace(result, survey=replace(survey, state="closed")))
-    assert any("Not enough responses for the shares: about " in line for line in closed)
+    assert any("Not enough responses for the shares." in line for line in closed)
 
 
 def test_shares_are_shown_although_the_mean_of_those_who_answered_is_not():
@@ -376,8 +376,8 @@ def test_a_question_nobody_answered_yet_has_rows_without_numbers(name):
     tally = Tally(0, 0, [0], [[0] * question.channel.counted])
     result = survey_result(survey, tally, NOW)
     assert result.questions[0].disclosure == "hide"
-    assert result.questions[0].shares_part.more_needed == 0
-    assert result.questions[0].mean_part.more_needed == 0
+    for part in (result.questions[0].shares_part, result.questions[0].mean_part):
+        assert bool(part.rows) == bool(part.more_needed)
     for row in result.rows:
         assert (row.estimate, row.report_count, row.flag, row.n_reports) == (
             None,
@@ -677,3 +677,28 @@ def test_a_share_drawn_at_the_end_of_its_axis_is_explained(result):
     assert is_clipped([replace(row, estimate=-0.01)])
     assert is_clipped([replace(row, estimate=1.01)])
     assert not is_clipped([replace(row, estimate=0.0), replace(row, estimate=None)])
+
+
+@pytest.mark.parametrize("name", sorted(set(QUESTIONS) - {"pay", "since"}))
+def test_what_has_no_report_says_how_many_it_needs_the_same_every_time(name):
+    survey = survey_of([name])
+    question = survey.definition.questions[0]
+    none = [0] * question.channel.counted
+    first, again = (question_result(survey, question, 0, 0, none, NOW) for _ in range(2))
+    needed = [part.more_needed for part in first.parts]
+    assert needed == [part.more_needed for part in again.parts]
+    said = " ".join(first.caveats(closed=False))
+    for part in (first.shares_part, first.mean_part, first.median_part, first.spread_part):
+        assert not part.rows or f"about {part.more_needed:,} more needed" in said
+
+
+def test_of_questions_that_are_drawn_more_people_are_needed_from_nothing():
+    whole = survey_of(["choice", "mood"])
+    drawn = survey_of(["choice", "mood"], "questions_per_person = 1\n")
+    lacks = []
+    for survey in (whole, drawn):
+        question = survey.definition.questions[0]
+        none = [0] * question.channel.counted
+        found = question_result(survey, question, 0, 0, none, NOW)
+        lacks.append(found.shares_part.more_needed)
+    assert lacks[1] == pytest.approx(2 * lacks[0], rel=0.1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import numpy as np
 import pytest
@@ -111,10 +111,20 @@ def test_a_group_with_too_little_is_hidden_alone_and_says_how_much_it_lacks(smal
 def test_of_a_time_that_has_passed_no_more_reports_are_promised(small):
     few = {("", day): tally([20, 30, 10]) for day in ("2026-11-02", "2026-11-03")}
     found = compared("time", over_time(results_of(small, by_bucket(few))), FIRST, "")
-    assert "would have been needed" in found.groups[0].said
-    assert "more needed" in found.groups[1].said
+    assert {group.said for group in found.groups} == {"Not enough responses."}
     assert {row.bucket for row in found.rows} == {"2026-11-02", "2026-11-03"}
     assert compared_svg(found, "light") == ""
+
+
+def test_the_time_that_is_still_going_on_says_how_many_more_it_needs(small):
+    few = {("", day): tally([20, 30, 10]) for day in ("2026-11-20", "2026-11-21")}
+    found = compared("time", over_time(results_of(small, by_bucket(few))), FIRST, "")
+    assert found.groups[0].said == "Not enough responses."
+    assert "more needed" in found.groups[1].said
+    later = compared(
+        "time", over_time(results_of(small, by_bucket(few))), FIRST, "", date(2026, 11, 22)
+    )
+    assert later.groups[1].said == "Not enough responses."
 
 
 def test_without_groups_nothing_is_compared(small):
@@ -220,7 +230,8 @@ def test_answers_stand_in_the_order_of_the_survey_and_hidden_groups_keep_their_p
     assert {point["when"] for point in drawn["data"]["values"]} == set(domain[:2])
 
 
-def test_a_survey_that_is_closed_needs_no_more(small):
-    closed = survey_result(replace(small, state="closed"), tally([20, 30, 10]), NOW)
+@pytest.mark.parametrize("state", ["closed", "superseded"])
+def test_a_survey_that_takes_no_reports_needs_no_more(small, state):
+    closed = survey_result(replace(small, state=state), tally([20, 30, 10]), NOW)
     found = compared("versions", [("version 1", closed)], FIRST, "")
-    assert "would have been needed" in found.groups[0].said
+    assert found.groups[0].said == "Not enough responses."

@@ -325,6 +325,11 @@ def test_an_empty_survey_says_that_there_are_not_enough_responses(signed_in, sma
     assert "<figure" not in page.text
 
 
+def test_a_survey_without_reports_says_how_many_are_needed_from_nothing(signed_in, small):
+    page = signed_in.get("/research/surveys/small/1").text
+    assert len(re.findall(r"Not enough responses yet: about [\d,]+ more needed\.", page)) == 2
+
+
 def test_a_suppressed_question_says_how_many_more_are_needed(signed_in, store, small):
     add_released(store, small, 40)
     page = signed_in.get("/research/surveys/small/1")

@@ -116,7 +116,13 @@ def difference_specification(title: str, rows: Sequence[DifferenceRow]) -> dict[
     ends = [abs(end) for row in rows for end in (row.conf_low, row.conf_high) if end is not None]
     most = next(end for end in DIFFERENCE_ENDS if end >= max(ends, default=0.0))
     points = [
-        point(row, row.label, f"{row.label}: {100 * row.estimate:.0f} points", -most, most)
+        point(
+            row,
+            row.option_label,
+            f"{row.option_label}: {100 * row.estimate:.0f} points",
+            -most,
+            most,
+        )
         for row in rows
         if row.estimate is not None
     ]

@@ -23,12 +23,12 @@ class DifferenceRow:
     question's own unit. Without numbers while they are hidden.
     """
 
-    survey: str
-    version: int
-    question: str
+    survey_id: str
+    survey_version: int
+    question_id: str
     statistic: str
-    option: str
-    label: str
+    option_id: str
+    option_label: str
     group_a: str
     group_b: str
     n_a: int
@@ -40,7 +40,7 @@ class DifferenceRow:
     conf_low: float | None
     conf_high: float | None
     p_value: float | None
-    level: float
+    conf_level: float
     method: str
     flag: str
 
@@ -103,17 +103,17 @@ class Compared:
     ) -> DifferenceRow:
         first, second = self.groups
         return DifferenceRow(
-            survey=self.survey.slug,
-            version=self.survey.version,
-            question=self.question.id,
+            survey_id=self.survey.slug,
+            survey_version=self.survey.version,
+            question_id=self.question.id,
             statistic=statistic,
-            option=option[0],
-            label=option[1],
+            option_id=option[0],
+            option_label=option[1],
             group_a=first.id,
             group_b=second.id,
             n_a=self.n[0],
             n_b=self.n[1],
-            level=self.wanted.level,
+            conf_level=self.wanted.level,
             flag=FLAGS[shown],
             **numbers,
         )

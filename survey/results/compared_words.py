@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from survey.estimator import Independence
-from survey.results.compared import Compared, DifferenceRow
+from survey.results.compared import Compared, DifferenceRow, is_number
 from survey.results.crossed import place_of
 from survey.results.groups import ANSWER, VERSION, Group
 from survey.results.wording import Amounts, amounts, p_value, percent, points
@@ -69,8 +69,8 @@ def _share(found: Compared, row: DifferenceRow) -> str:
     first, second = _named(found)
     return (
         f"An estimated {percent(row.estimate_a)} of {first} and {percent(row.estimate_b)} of "
-        f"{second} answered “{row.label}” to “{found.question.text}”: a difference of "
-        f"{points(row.estimate)} percentage points ({100 * row.level:g}% confidence interval "
+        f"{second} answered “{row.option_label}” to “{found.question.text}”: a difference of "
+        f"{points(row.estimate)} percentage points ({100 * row.conf_level:g}% confidence interval "
         f"{points(row.conf_low)} to {points(row.conf_high)}; {p_value(row.p_value or 0.0)}; "
         f"{_reports(found)}, each randomized on the respondent’s device, "
         f"{'debiased by joint inversion' if found.by_answer else 'debiased'})."
@@ -95,10 +95,19 @@ def _mean(found: Compared, row: DifferenceRow) -> str:
     return (
         f"The estimated mean of “{found.question.text}” was {written.text(a)} of {first} and "
         f"{written.text(b)} of {second}: a difference of {mean_points(found, apart)} "
-        f"({100 * row.level:g}% confidence interval {mean_points(found, row.conf_low)} to "
+        f"({100 * row.conf_level:g}% confidence interval {mean_points(found, row.conf_low)} to "
         f"{mean_points(found, row.conf_high)}; {p_value(row.p_value or 0.0)}; {_reports(found)}, "
         "each randomized on the respondent’s device, debiased)."
     )
+
+
+def measured(found: Compared) -> str:
+    """What the figures are, and in which unit they are subtracted."""
+    if not is_number(found.question):
+        return "Estimated shares, and A minus B in percentage points"
+    written = amounts(found.question, "mean")
+    unit = "days" if written.is_date else written.unit
+    return "Estimated means, and A minus B" + (f" in {unit}" if unit else "")
 
 
 def mean_points(found: Compared, value: float | None) -> str:

@@ -39,20 +39,20 @@ MOST_ROWS = 10_000
 class CrossedRow:
     """One cell; the fields are the columns of the CSV. Without numbers while it is hidden."""
 
-    survey: str
-    version: int
-    first: str
-    first_option: str
-    first_label: str
-    second: str
-    second_option: str
-    second_label: str
+    survey_id: str
+    survey_version: int
+    first_question_id: str
+    first_option_id: str
+    first_option_label: str
+    second_question_id: str
+    second_option_id: str
+    second_option_label: str
     n_reports: int
     estimate: float | None
     std_error: float | None
     conf_low: float | None
     conf_high: float | None
-    level: float
+    conf_level: float
     method: str
     flag: str
 
@@ -84,20 +84,20 @@ class CrossedQuestions:
             for array in (table.estimate, table.std_error, table.conf_low, table.conf_high)
         )
         return CrossedRow(
-            survey=self.survey.slug,
-            version=self.survey.version,
-            first=self.questions[0].id,
-            first_option=first[0],
-            first_label=first[1],
-            second=self.questions[1].id,
-            second_option=second[0],
-            second_label=second[1],
+            survey_id=self.survey.slug,
+            survey_version=self.survey.version,
+            first_question_id=self.questions[0].id,
+            first_option_id=first[0],
+            first_option_label=first[1],
+            second_question_id=self.questions[1].id,
+            second_option_id=second[0],
+            second_option_label=second[1],
             n_reports=table.n,
             estimate=estimate,
             std_error=std_error,
             conf_low=low,
             conf_high=high,
-            level=table.level,
+            conf_level=table.level,
             method=table.method,
             flag=FLAGS[self.shown],
         )
@@ -188,10 +188,10 @@ def to_lines(found: CrossedQuestions) -> list[str]:
     if found.shown == "hide":
         return [*lines, f"  {not_enough(found.survey)}"]
     rows = found.rows
-    width = max(len(f"{row.first_label}, {row.second_label}") for row in rows)
+    width = max(len(f"{row.first_option_label}, {row.second_option_label}") for row in rows)
     for row in rows:
         low, high = percent(row.conf_low)[:-1], percent(row.conf_high)
-        label = f"{row.first_label}, {row.second_label}"
+        label = f"{row.first_option_label}, {row.second_option_label}"
         words = f"estimated {percent(row.estimate)}, between {low} and {high}"
         lines.append(f"  {label:<{width}}  {words}")
     if found.shown == "caution":

@@ -94,7 +94,7 @@ def by_row(found: CrossedQuestions) -> list[tuple[str, Sequence[tuple[CrossedRow
     width = found.table.estimate.shape[1]
     return [
         (
-            rows[at].first_label,
+            rows[at].first_option_label,
             list(zip(rows[at : at + width], shades[at : at + width], strict=True)),
         )
         for at in range(0, len(rows), width)
@@ -105,9 +105,9 @@ def _share(found: CrossedQuestions, row: CrossedRow) -> str:
     first, second = (question.text for question in found.questions)
     low, high = percent(row.conf_low)[:-1], percent(row.conf_high)
     return (
-        f"An estimated {percent(row.estimate)} answered “{row.first_label}” to “{first}” and "
-        f"“{row.second_label}” to “{second}” ({100 * row.level:g}% confidence interval {low} to "
-        f"{high}; {row.n_reports:,} reports, each randomized on the respondent’s device, "
+        f"An estimated {percent(row.estimate)} answered “{row.first_option_label}” to “{first}” "
+        f"and “{row.second_option_label}” to “{second}” ({100 * row.conf_level:g}% confidence "
+        f"interval {low} to {high}; {row.n_reports:,} reports, each randomized on the respondent’s device, "
         f"{_HOW[found.table.method]})."
     )
 

@@ -25,23 +25,24 @@ NOT_DETERMINED = "not_determined"
 class RegressionRow:
     """One coefficient; the fields are the columns of the CSV. Without numbers while it is hidden.
 
-    The odds of `answer` against `against`, multiplied by `odds_ratio` for those of `predictor`'s
-    `option` rather than its `reference`; of the intercept, the odds themselves. The ends of the
-    interval are those of the odds ratio.
+    The odds of `option` against `against_option`, multiplied by `odds_ratio` for those of the
+    predictor's `predictor_option` rather than its `reference_option`; of the intercept, the odds
+    themselves. `predictor_id` is a question's, or that of the links. The ends of the interval are
+    those of the odds ratio.
     """
 
-    survey: str
-    version: int
-    question: str
-    answer: str
-    answer_label: str
-    against: str
-    against_label: str
-    predictor: str
-    option: str
+    survey_id: str
+    survey_version: int
+    question_id: str
+    option_id: str
     option_label: str
-    reference: str
-    reference_label: str
+    against_option_id: str
+    against_option_label: str
+    predictor_id: str
+    predictor_option_id: str
+    predictor_option_label: str
+    reference_option_id: str
+    reference_option_label: str
     n_reports: int
     coefficient: float | None
     std_error: float | None
@@ -49,7 +50,7 @@ class RegressionRow:
     conf_low: float | None
     conf_high: float | None
     p_value: float | None
-    level: float
+    conf_level: float
     method: str
     flag: str
 
@@ -94,18 +95,18 @@ class Regressed:
         against = answers(self.question)[self.against]
         undetermined = self.shown != "hide" and not numbers
         return RegressionRow(
-            survey=self.survey.slug,
-            version=self.survey.version,
-            question=self.question.id,
-            answer=answer[0],
-            answer_label=answer[1],
-            against=against[0],
-            against_label=against[1],
-            predictor=term.predictor,
-            option=term.option[0],
-            option_label=term.option[1],
-            reference=term.reference[0],
-            reference_label=term.reference[1],
+            survey_id=self.survey.slug,
+            survey_version=self.survey.version,
+            question_id=self.question.id,
+            option_id=answer[0],
+            option_label=answer[1],
+            against_option_id=against[0],
+            against_option_label=against[1],
+            predictor_id=term.predictor,
+            predictor_option_id=term.option[0],
+            predictor_option_label=term.option[1],
+            reference_option_id=term.reference[0],
+            reference_option_label=term.reference[1],
             n_reports=self.n,
             coefficient=numbers.get("estimate"),
             std_error=numbers.get("std_error"),
@@ -113,7 +114,7 @@ class Regressed:
             conf_low=_exponential(numbers.get("conf_low")),
             conf_high=_exponential(numbers.get("conf_high")),
             p_value=numbers.get("p_value"),
-            level=self.wanted.level,
+            conf_level=self.wanted.level,
             method="maximum likelihood through the channels" if numbers else "",
             flag=NOT_DETERMINED if undetermined else FLAGS[self.shown],
         )

@@ -13,7 +13,7 @@ MOST_SENTENCES = 4
 
 def to_write(found: Regressed) -> list[str]:
     """Sentences as they can stand in a paper, the clearest first; none of what is hidden."""
-    told = [row for row in found.rows if row.predictor and row.p_value is not None]
+    told = [row for row in found.rows if row.predictor_id and row.p_value is not None]
     if found.fit is None or not found.fit.converged or not told:
         return []
     clearest = sorted(told, key=lambda row: row.p_value or 0.0)[:MOST_SENTENCES]
@@ -55,7 +55,7 @@ def by_answer(found: Regressed) -> list[list[RegressionRow]]:
 
 def by_predictor(rows: Sequence[RegressionRow]) -> list[tuple[str, list[RegressionRow]]]:
     """The coefficients of one answer, predictor by predictor."""
-    return [(name, list(some)) for name, some in groupby(rows, key=lambda row: row.predictor)]
+    return [(name, list(some)) for name, some in groupby(rows, key=lambda row: row.predictor_id)]
 
 
 def number(value: float | None) -> str:
@@ -75,9 +75,10 @@ def number(value: float | None) -> str:
 
 def predictor_label(row: RegressionRow) -> str:
     """What a coefficient is about, without its reference."""
-    if not row.predictor:
+    if not row.predictor_id:
         return "Intercept"
-    return f"link {row.option_label}" if row.predictor == LINK else row.option_label
+    link = "link " if row.predictor_id == LINK else ""
+    return f"{link}{row.predictor_option_label}"
 
 
 def predictor_text(found: Regressed, name: str) -> str:
@@ -89,9 +90,9 @@ def predictor_text(found: Regressed, name: str) -> str:
 
 
 def _model(found: Regressed) -> str:
-    names = dict.fromkeys(row.predictor for row in found.rows if row.predictor)
+    names = dict.fromkeys(row.predictor_id for row in found.rows if row.predictor_id)
     parts = ["the link" if name == LINK else f"“{predictor_text(found, name)}”" for name in names]
-    outcomes = len({row.answer for row in found.rows})
+    outcomes = len({row.option_id for row in found.rows})
     kind = "logistic" if outcomes == 1 else "multinomial logistic"
     return (
         f"“{found.question.text}” was regressed on {' and '.join(parts)} ({kind} regression by "
@@ -101,20 +102,21 @@ def _model(found: Regressed) -> str:
 
 
 def _coefficient(found: Regressed, row: RegressionRow) -> str:
-    clear = (row.p_value or 0.0) < 1 - row.level
+    clear = (row.p_value or 0.0) < 1 - row.conf_level
     told = "" if clear else "not shown to differ: "
     return (
-        f"The odds of “{row.answer_label}” against “{row.against_label}” were {told}an estimated "
-        f"{number(row.odds_ratio)} times as high for {_people(found, row)} "
-        f"({100 * row.level:g}% confidence interval {number(row.conf_low)} to "
+        f"The odds of “{row.option_label}” against “{row.against_option_label}” were {told}an "
+        f"estimated {number(row.odds_ratio)} times as high for {_people(found, row)} "
+        f"({100 * row.conf_level:g}% confidence interval {number(row.conf_low)} to "
         f"{number(row.conf_high)}; {p_value(row.p_value or 0.0)})."
     )
 
 
 def _people(found: Regressed, row: RegressionRow) -> str:
-    if row.predictor == LINK:
-        return f"those who came by the link {row.option_label} as for {row.reference_label}"
+    those, others = row.predictor_option_label, row.reference_option_label
+    if row.predictor_id == LINK:
+        return f"those who came by the link {those} as for {others}"
     return (
-        f"those who answered “{row.option_label}” to “{predictor_text(found, row.predictor)}” as "
-        f"for those who answered “{row.reference_label}”"
+        f"those who answered “{those}” to “{predictor_text(found, row.predictor_id)}” as for those "
+        f"who answered “{others}”"
     )

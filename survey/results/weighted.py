@@ -45,11 +45,11 @@ Floats = NDArray[np.float64]
 class WeightedRow:
     """One answer; the fields are the columns of the CSV. Without numbers while it is hidden."""
 
-    survey: str
-    version: int
-    question: str
-    option: str
-    label: str
+    survey_id: str
+    survey_version: int
+    question_id: str
+    option_id: str
+    option_label: str
     weighted_by: str
     n_reports: int
     unweighted: float | None
@@ -60,7 +60,7 @@ class WeightedRow:
     conf_low: float | None
     conf_high: float | None
     n_effective: float | None
-    level: float
+    conf_level: float
     method: str
     flag: str
 
@@ -118,11 +118,11 @@ class Weighted:
             return None if hidden else float(getattr(result, name)[place])
 
         return WeightedRow(
-            survey=self.survey.slug,
-            version=self.survey.version,
-            question=self.question.id,
-            option=option,
-            label=label,
+            survey_id=self.survey.slug,
+            survey_version=self.survey.version,
+            question_id=self.question.id,
+            option_id=option,
+            option_label=label,
             weighted_by=self.by,
             n_reports=self.n,
             unweighted=at(plain, "estimate"),
@@ -133,7 +133,7 @@ class Weighted:
             conf_low=at(weighted, "conf_low"),
             conf_high=at(weighted, "conf_high"),
             n_effective=at(weighted, "n_effective"),
-            level=self.wanted.level,
+            conf_level=self.wanted.level,
             method="" if hidden or weighted is None else weighted.method,
             flag=FLAGS[self.shown],
         )

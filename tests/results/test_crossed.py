@@ -130,8 +130,8 @@ def test_one_answer_of_several_is_crossed_as_ticked_or_not(store, kind, head):
                 continue
             expected[said[-1], 1 - bits[3 + (channel.m if channel.is_sampled else 0)]] += 1
     np.testing.assert_array_equal(found.table.made_from.counts, expected)
-    assert {row.second_label for row in found.rows} == {"Ticked", "Not ticked"}
-    assert {row.second for row in found.rows} == {f"{kind}.o3"}
+    assert {row.second_option_label for row in found.rows} == {"Ticked", "Not ticked"}
+    assert {row.second_question_id for row in found.rows} == {f"{kind}.o3"}
     ticked, error = found.table.estimate[:, 0].sum(), found.table.std_error[:, 0].sum()
     # Everybody ticked one of them.
     assert abs(ticked - 1 / channel.m) < 5 * error

@@ -65,9 +65,9 @@ def test_the_coefficients_are_those_of_the_single_reports(store, small):
         level=0.9,
     )
     rows = found.rows
-    assert [row.answer for row in rows] == ["yes"] * 4 + ["prefer_not_to_say"] * 4
-    assert {row.against for row in rows} == {"no"}
-    assert [(row.predictor, row.option) for row in rows[:4]] == [
+    assert [row.option_id for row in rows] == ["yes"] * 4 + ["prefer_not_to_say"] * 4
+    assert {row.against_option_id for row in rows} == {"no"}
+    assert [(row.predictor_id, row.predictor_option_id) for row in rows[:4]] == [
         ("", ""),
         ("link", "south"),
         ("pressure", "once"),
@@ -86,7 +86,7 @@ def test_odds_are_against_the_answer_that_is_asked_for(store, small):
     add_people(store, small, 4000)
     found = regressed(store, small, "fell_asleep", ["pressure"], Wanted(), "yes")
     usual = regressed(store, small, "fell_asleep", ["pressure"], Wanted())
-    assert [row.answer for row in found.rows[:3]] == ["no"] * 3
+    assert [row.option_id for row in found.rows[:3]] == ["no"] * 3
     for turned_row, row in zip(found.rows[:3], usual.rows[:3], strict=True):
         assert turned_row.coefficient == pytest.approx(-row.coefficient, abs=1e-4)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -17,8 +18,13 @@ from survey import demo
 from survey.estimator import proportions
 from survey.questionnaire.definition import freeze
 from survey.results.charts import chart_specification, chart_svg
+from survey.results.compared import DifferenceRow
+from survey.results.crossed import CrossedRow
 from survey.results.export import FORMULA_STARTS, columns, to_csv
+from survey.results.regressed import RegressionRow
+from survey.results.rows import Row
 from survey.results.tables import survey_result
+from survey.results.weighted import WeightedRow
 from survey.results.wording import in_words, percent
 from survey.settings import Caps
 from survey.store import Tally
@@ -135,3 +141,15 @@ def test_the_demo_has_8_questions_that_can_be_answered_as_simulated_and_epsilon_
         shares = demo.TRUE_SHARES[question.id]
         assert sum(shares.values()) == pytest.approx(1)
         assert len({question.truth(answer) for answer in shares}) == len(shares)
+
+
+@pytest.mark.parametrize("kind", [CrossedRow, DifferenceRow, WeightedRow, RegressionRow])
+def test_every_csv_names_a_survey_a_question_and_an_answer_as_that_of_estimates_does(kind):
+    before = ("first_", "second_", "against_", "predictor_", "reference_")
+    names = [name for name in columns(kind) if re.search("survey|question|option|level", name)]
+    bare = {re.sub(f"^({'|'.join(before)})", "", name) for name in names}
+    assert names[:2] == ["survey_id", "survey_version"]
+    assert bare == {"survey_id", "survey_version", "question_id", "option_id", "option_label"} | {
+        "conf_level"
+    }
+    assert bare <= set(columns(Row))

@@ -14,6 +14,8 @@ from survey.results.groups import group_named
 from survey.results.regressing import regressed
 from survey.results.wanted import Wanted
 from survey.results.weighted import weighted
+from tests.parquet.reports import fill
+from tests.parquet.reports import published as published_kinds
 from tests.results.exploring import add_people, turned
 from tests.web.researchers import sign_in, token
 
@@ -69,8 +71,8 @@ def test_a_difference_has_its_table_chart_test_sentence_and_caveat(reader, store
 
 def test_a_difference_is_downloaded_as_rows_and_as_a_figure(reader, two_links):
     rows = rows_of(reader.get(f"{PAGE}/difference/difference.csv?{LINKS}&level=0.9"))
-    assert [row["option"] for row in rows] == ["yes", "no", "prefer_not_to_say"]
-    assert {row["level"] for row in rows} == {"0.9"}
+    assert [row["option_id"] for row in rows] == ["yes", "no", "prefer_not_to_say"]
+    assert {row["conf_level"] for row in rows} == {"0.9"}
     figures = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF", "json": b"{"}
     for kind, start in figures.items():
         figure = reader.get(f"{PAGE}/difference/figure.{kind}?{LINKS}")
@@ -215,7 +217,7 @@ def test_odds_ratios_are_those_of_the_library(reader, store, two_links):
     assert answer.text.count(" checked>") == 2
     assert "maximum likelihood through the randomization" in answer.text
     rows = rows_of(reader.get(f"{PAGE}/regression/regression.csv?{query}"))
-    assert [row["predictor"] for row in rows] == [row.predictor for row in found.rows]
+    assert [row["predictor_id"] for row in rows] == [row.predictor_id for row in found.rows]
 
 
 @pytest.mark.parametrize(
@@ -292,3 +294,20 @@ def test_odds_are_held_against_the_chosen_answer(reader, two_links):
     page = reader.get(f"{PAGE}/regression?{query}")
     assert "Odds of “No” against “Yes”" in page.text
     assert 'value="fell_asleep:yes" selected' in page.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("hours", "Estimated means, and A minus B in hours with"),
+        ("since", "Estimated means, and A minus B in days with"),
+        ("mood", "Estimated shares, and A minus B in percentage points with"),
+    ],
+)
+def test_a_difference_is_told_in_the_words_and_unit_of_its_question(reader, store, kind, words):
+    survey = published_kinds(store, [kind])
+    fill(store, survey, 3000, "north", 1)
+    fill(store, survey, 2000, "south", 2)
+    link = f"/research/surveys/{survey.slug}/explore/difference"
+    page = reader.get(f"{link}?question={kind}&a=link:north&b=link:south").text
+    assert words in " ".join(page.split())

@@ -11,8 +11,8 @@ from survey.research.downloads import CSV, download
 from survey.research.explore.asking import Asked, asked, page, refusing
 from survey.research.workspace import Workspace
 from survey.results.charts import difference_specification, difference_svg, has_numbers
-from survey.results.compared import Compared, DifferenceRow
-from survey.results.compared_words import caveats, mean_points, people_of, to_write
+from survey.results.compared import Compared, DifferenceRow, is_number
+from survey.results.compared_words import caveats, mean_points, measured, people_of, to_write
 from survey.results.comparing import compared
 from survey.results.export import to_csv
 from survey.results.figures import KINDS, as_file
@@ -105,6 +105,8 @@ def _shown(found: Compared | None) -> dict[str, Any]:
         "mean_text": amounts(found.question, "mean").text,
         "mean_points": lambda value: mean_points(found, value),
         "points": points,
+        "measured": measured(found),
+        "compared": "means" if is_number(found.question) else "shares",
         "p_value": p_value,
         "sentences": to_write(found),
         "caveats": caveats(found),

@@ -64,7 +64,7 @@ INTERVALS = Chapter(
             runs=(proportions,),
             assumes="As for the estimate.",
             cannot=NEVER_TRUTH,
-            also=("conf-low", "conf-high", "level"),
+            also=("conf-low", "conf-high", "conf-level", "level"),
         ),
         Section(
             f"interval-{DEFAULT_INTERVAL}",

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, render_template, request
 
 from survey.collect.release import utc_today
 from survey.errors import DesignError, NotFoundError
-from survey.research.downloads import CSV, download
+from survey.research.downloads import CSV, download, file_name
 from survey.research.reading import Page, choices, version_choices
 from survey.research.workspace import Workspace
 from survey.results.charts import LOOKS, has_numbers
@@ -106,7 +106,7 @@ class _Pages:
     def as_csv(self, slug: str, version: int, over: str) -> Response:
         """The rows of the table."""
         asked = self._asked(slug, version, over)
-        name = f"{slug}-{version}-{asked.question}-{over}.csv"
+        name = file_name(asked.survey, f"{asked.question}-{over}.csv")
         return download(to_csv(asked.shown.rows), CSV, name)
 
     def chart(self, slug: str, version: int, over: str, look: str) -> Response:
@@ -121,8 +121,9 @@ class _Pages:
         if kind not in KINDS:
             raise NotFoundError(f"there is no figure as {kind}")
         asked = self._asked(slug, version, over)
-        drawn = as_file(compared_specification(_charted(asked)), kind)
-        return download(drawn, KINDS[kind], f"{slug}-{version}-{asked.question}-{over}.{kind}")
+        drawn = as_file(asked.survey, compared_specification(_charted(asked)), kind)
+        name = file_name(asked.survey, f"{asked.question}-{over}.{kind}")
+        return download(drawn, KINDS[kind], name)
 
     def _page(self, slug: str, version: int, over: str) -> str:
         asked = self._asked(slug, version, over)

@@ -15,6 +15,7 @@ from wtforms.validators import InputRequired
 
 from survey.errors import SettingsError, SurveyError
 from survey.parquet import export_reports
+from survey.research.downloads import file_name
 from survey.research.workspace import Workspace
 from survey.results.microdata import ZIP, write_documents, write_microdata
 from survey.store import PublishedSurvey, Store, find_survey
@@ -72,7 +73,7 @@ class _Pages:
             return self._page(survey, form), 422
         self._log.write("downloaded reports", slug, f"version {version}, {n} as {form.form.data}")
         file.seek(0)
-        name = f"{slug}-{version}-reports-{form.form.data}.zip"
+        name = file_name(survey, f"reports-{form.form.data}.zip")
         return send_file(file, ZIP, as_attachment=True, download_name=name)
 
     def _page(self, survey: PublishedSurvey, form: MicrodataForm) -> str:

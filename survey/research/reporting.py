@@ -9,7 +9,7 @@ from typing import Any
 from flask import Blueprint, Response, render_template, request, url_for
 
 from survey.errors import NotFoundError
-from survey.research.downloads import download
+from survey.research.downloads import download, file_name
 from survey.research.paper import to_pdf
 from survey.research.workspace import Workspace
 from survey.results.charts import is_clipped
@@ -92,8 +92,9 @@ class _Pages:
 
     def report_pdf(self, slug: str, version: int) -> Response:
         """The same on A4."""
-        page = self._report(self._result(slug, version), for_screen=False)
-        return download(to_pdf(page, self._style), PDF, f"{slug}-{version}-report.pdf")
+        result = self._result(slug, version)
+        page = self._report(result, for_screen=False)
+        return download(to_pdf(page, self._style), PDF, file_name(result.survey, "report.pdf"))
 
     def _report(self, result: SurveyResult, *, for_screen: bool) -> str:
         record = [

@@ -8,7 +8,7 @@ from flask import Blueprint, Response, redirect, render_template, request, url_f
 
 from survey.collect.links import respondent_link
 from survey.questionnaire.label import labels, odds_in_words
-from survey.research.downloads import CSV, download
+from survey.research.downloads import CSV, download, file_name
 from survey.research.reading import Page, choices, version_choices
 from survey.research.workspace import Workspace
 from survey.results.charts import has_numbers, is_clipped, size
@@ -81,17 +81,19 @@ class _Pages:
     def estimates(self, slug: str, version: int) -> Response:
         """The rows of the dashboard as CSV."""
         result = self._of(slug, version)
-        return download(to_csv(result.rows), CSV, f"{slug}-{version}-estimates.csv")
+        return download(to_csv(result.rows), CSV, file_name(result.survey, "estimates.csv"))
 
     def estimates_xlsx(self, slug: str, version: int) -> Response:
         """The same with codebook and methods, for a spreadsheet."""
         result = self._of(slug, version)
-        return download(workbook(result), XLSX, f"{slug}-{version}-estimates.xlsx")
+        return download(workbook(result), XLSX, file_name(result.survey, "estimates.xlsx"))
 
     def figure(self, slug: str, version: int, question: str, part: str, kind: str) -> Response:
         """One chart of the dashboard as a file."""
-        drawn = figure_of(self._of(slug, version).question(question), part, kind)
-        return download(drawn, KINDS[kind], f"{slug}-{version}-{question}-{part}.{kind}")
+        result = self._of(slug, version)
+        drawn = figure_of(result.survey, result.question(question), part, kind)
+        name = file_name(result.survey, f"{question}-{part}.{kind}")
+        return download(drawn, KINDS[kind], name)
 
     def _of(self, slug: str, version: int) -> SurveyResult:
         return self._results.of(find_survey(self._store, slug, version), wanted_from(request.args))

@@ -107,8 +107,8 @@ def _share(found: CrossedQuestions, row: CrossedRow) -> str:
     return (
         f"An estimated {percent(row.estimate)} answered “{row.first_option_label}” to “{first}” "
         f"and “{row.second_option_label}” to “{second}” ({100 * row.conf_level:g}% confidence "
-        f"interval {low} to {high}; {row.n_reports:,} reports, each randomized on the respondent’s device, "
-        f"{_HOW[found.table.method]})."
+        f"interval {low} to {high}; {row.n_reports:,} reports, each randomized on the "
+        f"respondent’s device, {_HOW[found.table.method]})."
     )
 
 

@@ -23,6 +23,7 @@ from survey.results.charts import (
 )
 from survey.results.question import QuestionResult
 from survey.results.rows import Row
+from survey.store import PublishedSurvey
 
 
 class Drawn(NamedTuple):
@@ -51,6 +52,8 @@ KINDS: Mapping[str, str] = {
 PNG_SCALE = 3.0
 TITLE_LETTERS = 62
 
+TEST = "TEST: reports of a try-out"
+
 _Rows = Callable[[QuestionResult], Sequence[Row]]
 _Draw = Callable[[QuestionResult], dict[str, Any]]
 _OnPage = Callable[[QuestionResult, str], str]
@@ -73,7 +76,7 @@ def picture(result: QuestionResult, part: str, look: str) -> str:
     return on_page(result, look)
 
 
-def figure(result: QuestionResult, part: str, kind: str) -> bytes:
+def figure(survey: PublishedSurvey, result: QuestionResult, part: str, kind: str) -> bytes:
     """One chart of a question: `part` shares, middle or spread; `kind` one of `KINDS`.
 
     Raises NotFoundError for a figure that there is not, or that is hidden on the page.
@@ -82,17 +85,17 @@ def figure(result: QuestionResult, part: str, kind: str) -> bytes:
         raise NotFoundError(f"there is no figure {part}.{kind}")
     rows, draw, _ = _PARTS[part]
     _check_shown(result, part, rows)
-    return as_file(draw(result), kind)
+    return as_file(survey, draw(result), kind)
 
 
-def as_file(specification: dict[str, Any], kind: str) -> bytes:
-    """A chart as a file of its own, with its description as its title.
+def as_file(survey: PublishedSurvey, specification: dict[str, Any], kind: str) -> bytes:
+    """A chart as a file of its own, with its description as its title, and TEST of a try-out.
 
     Raises NotFoundError for a `kind` that is none of `KINDS`.
     """
     if kind not in KINDS:
         raise NotFoundError(f"there is no figure .{kind}")
-    written = json.dumps(_standing_alone(specification), ensure_ascii=False, indent=2)
+    written = json.dumps(_standing_alone(survey, specification), ensure_ascii=False, indent=2)
     return _CONVERTED[kind](written)
 
 
@@ -101,10 +104,12 @@ def _check_shown(result: QuestionResult, part: str, rows: _Rows) -> None:
         raise NotFoundError(f"the question {result.question.id} shows no figure of its {part}")
 
 
-def _standing_alone(specification: dict[str, Any]) -> dict[str, Any]:
+def _standing_alone(survey: PublishedSurvey, specification: dict[str, Any]) -> dict[str, Any]:
     """With its title in it, and on white: nobody knows on what it will be laid."""
     lines = textwrap.wrap(specification["description"], TITLE_LETTERS)
     title = {"text": lines, "anchor": "start", "frame": "group", "fontSize": 14, "offset": 12}
+    if survey.is_trial:
+        title |= {"subtitle": TEST, "subtitleFontSize": 13, "subtitleFontWeight": "bold"}
     return {**specification, "background": "#ffffff", "padding": 16, "title": title}
 
 

@@ -14,8 +14,8 @@ def to_write(found: Weighted) -> list[str]:
     largest = max(rows, key=lambda row: row.estimate or 0.0)
     return [
         f"Weighted to {_margins(found)}, an estimated {percent(largest.estimate)} answered "
-        f"“{largest.option_label}” to “{found.question.text}” ({100 * largest.conf_level:g}% confidence "
-        f"interval {percent(largest.conf_low)[:-1]} to {percent(largest.conf_high)}; unweighted "
+        f"“{largest.option_label}” to “{found.question.text}” ({100 * largest.conf_level:g}% "
+        f"confidence interval {percent(largest.conf_low)[:-1]} to {percent(largest.conf_high)}; unweighted "
         f"{percent(largest.unweighted)}; {found.n:,} reports, each randomized on the respondent’s "
         f"device, {_how(found)}; design effect {found.design_effect:.2f})."
     ]

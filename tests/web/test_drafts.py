@@ -519,6 +519,23 @@ def test_a_draft_is_tried_by_simulated_respondents_and_the_dashboard_says_test(a
     assert f"{DRAFTS}/{slug}" in listed
 
 
+def test_every_file_of_a_try_out_says_test_in_its_name_and_on_its_figures(ada):
+    slug = begin(ada)
+    written(ada, slug)
+    path = f"{DRAFTS}/{slug}/try"
+    send(ada, f"{path}/make", page=path)
+    send(ada, f"{path}/simulate", page=path, n="3000")
+    of = f"/research/surveys/{slug}"
+    files = ["1/estimates.csv", "1/estimates.xlsx", "explore/crosstab.csv?first=night&second=often"]
+    files += [f"1/figures/night-shares.{kind}" for kind in ("svg", "png", "pdf", "json")]
+    for file in files:
+        answer = ada.get(f"{of}/{file}")
+        assert answer.status_code == 200, file
+        assert 'filename="TEST-' in answer.headers["Content-Disposition"]
+        if file.endswith(("svg", "json")):
+            assert "TEST: reports of a try-out" in answer.text
+
+
 @pytest.mark.parametrize(
     "typed",
     [

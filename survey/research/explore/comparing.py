@@ -7,7 +7,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 
 from survey.errors import ChannelError, CountsError, NotFoundError
-from survey.research.downloads import CSV, download
+from survey.research.downloads import CSV, download, file_name
 from survey.research.explore.asking import Asked, asked, page, refusing
 from survey.research.workspace import Workspace
 from survey.results.charts import difference_specification, difference_svg, has_numbers
@@ -71,7 +71,7 @@ class _Pages:
         if kind not in KINDS or not has_numbers(found.share_rows):
             raise NotFoundError("there is no such figure, or it is hidden on its page")
         drawn = difference_specification(_title(found), found.share_rows)
-        return download(as_file(drawn, kind), KINDS[kind], f"{_file(of)}.{kind}")
+        return download(as_file(of.survey, drawn, kind), KINDS[kind], f"{_file(of)}.{kind}")
 
     def _compared(self, of: Asked) -> Compared:
         chosen = _chosen()
@@ -84,7 +84,7 @@ def _chosen() -> dict[str, str]:
 
 
 def _file(of: Asked) -> str:
-    return f"{of.survey.slug}-{of.survey.version}-{_chosen()['question']}-difference"
+    return file_name(of.survey, f"{_chosen()['question']}-difference")
 
 
 def _title(found: Compared) -> str:

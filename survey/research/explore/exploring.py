@@ -7,7 +7,7 @@ from typing import Any, cast
 from flask import Blueprint, Response, request
 
 from survey.errors import ChannelError, CountsError, DesignError
-from survey.research.downloads import CSV, download
+from survey.research.downloads import CSV, download, file_name
 from survey.research.explore.asking import Asked, asked, page, refusing
 from survey.research.workspace import Workspace
 from survey.results.crossed import METHODS, CrossedQuestions, CrossedRow, Method, crossed
@@ -59,7 +59,7 @@ class _Pages:
         of, chosen = asked(self._store, slug), _chosen()
         with refusing():
             found = self._crossed(of)
-        return found, f"{slug}-{of.survey.version}-{chosen['first']}-{chosen['second']}"
+        return found, file_name(of.survey, f"{chosen['first']}-{chosen['second']}")
 
     def _crossed(self, of: Asked) -> CrossedQuestions:
         chosen = _chosen()

@@ -8,7 +8,7 @@ from flask import Blueprint, Response, request
 
 from survey.errors import ChannelError, CountsError
 from survey.questionnaire.published import PublishedQuestion
-from survey.research.downloads import CSV, download
+from survey.research.downloads import CSV, download, file_name
 from survey.research.explore.asking import Asked, asked, page, refusing
 from survey.research.workspace import Workspace
 from survey.results.crossed import answers
@@ -76,7 +76,7 @@ class _Pages:
         of = asked(self._store, slug)
         with refusing():
             found = self._regressed(of)
-        name = f"{slug}-{of.survey.version}-{found.question.id}-regression.csv"
+        name = file_name(of.survey, f"{found.question.id}-regression.csv")
         return download(to_csv(found.rows, RegressionRow), CSV, name)
 
     def _regressed(self, of: Asked) -> Regressed:

@@ -11,7 +11,7 @@ from flask_wtf.file import FileField, FileRequired
 from wtforms import SubmitField
 
 from survey.errors import ChannelError, CountsError, DesignError, NotFoundError
-from survey.research.downloads import CSV, download
+from survey.research.downloads import CSV, download, file_name
 from survey.research.explore.asking import Asked, asked, page, refusing
 from survey.research.workspace import Workspace
 from survey.results.export import to_csv
@@ -81,7 +81,7 @@ class _Pages:
         of = asked(self._store, slug)
         with refusing():
             rows = self._weighted(of).rows
-        name = f"{slug}-{of.survey.version}-{_chosen()['question']}-weighted.csv"
+        name = file_name(of.survey, f"{_chosen()['question']}-weighted.csv")
         return download(to_csv(rows, WeightedRow), CSV, name)
 
     def _page(self, of: Asked, refusals: dict[str, str], found: Weighted | None) -> Any:

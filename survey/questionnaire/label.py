@@ -39,6 +39,12 @@ def labels(definition: Definition) -> dict[str, Label]:
     return {question.id: label(question, linked[question.id]) for question in definition.questions}
 
 
+def linked(definition: Definition) -> set[str]:
+    """The ids of questions whose odds count the reports of others too, by skip logic."""
+    together = definition.linked_ratios
+    return {one.id for one in definition.questions if together[one.id] != one.channel.ratio}
+
+
 def label(question: PublishedQuestion, ratio: Fraction) -> Label:
     """Compute the label of a question; frequencies rounded half up, risks rounded up.
 

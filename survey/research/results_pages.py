@@ -7,7 +7,7 @@ from typing import Any
 from flask import Blueprint, Response, redirect, render_template, request, url_for
 
 from survey.collect.links import respondent_link
-from survey.questionnaire.label import labels, odds_in_words
+from survey.questionnaire.label import labels, linked, odds_in_words
 from survey.research.downloads import CSV, download, file_name
 from survey.research.reading import Page, choices, version_choices
 from survey.research.workspace import Workspace
@@ -113,6 +113,7 @@ class _Pages:
             "versions": version_choices(page, result.wanted, versions),
             "closed": result.survey.state != "open",
             "labels": labels(definition),
+            "linked": linked(definition),
             "chart_size": size,
             "is_clipped": is_clipped,
             "has_numbers": has_numbers,

@@ -15,9 +15,9 @@ def to_write(found: Weighted) -> list[str]:
     return [
         f"Weighted to {_margins(found)}, an estimated {percent(largest.estimate)} answered "
         f"“{largest.option_label}” to “{found.question.text}” ({100 * largest.conf_level:g}% "
-        f"confidence interval {percent(largest.conf_low)[:-1]} to {percent(largest.conf_high)}; unweighted "
-        f"{percent(largest.unweighted)}; {found.n:,} reports, each randomized on the respondent’s "
-        f"device, {_how(found)}; design effect {found.design_effect:.2f})."
+        f"confidence interval {percent(largest.conf_low)[:-1]} to {percent(largest.conf_high)}; "
+        f"unweighted {percent(largest.unweighted)}; {found.n:,} reports, each randomized on the "
+        f"respondent’s device, {_how(found)}; design effect {found.design_effect:.2f})."
     ]
 
 

@@ -140,3 +140,40 @@ def test_versions_are_apart_the_newest_first_and_a_question_leads_to_those_that_
     both = reader.get(f"{BASE}/1/questions/{FIRST}").text
     assert f'href="{BASE}/2/questions/{FIRST}"' in both
     assert f"{BASE}/2/questions/{SECOND}" not in reader.get(f"{BASE}/1/questions/{SECOND}").text
+
+
+SKIPPING = """
+slug = "skipping"
+title = "Skipping"
+allow_skip_logic = true
+epsilon = 4
+
+[[pages]]
+[[pages.questions]]
+id = "works"
+type = "yes_no"
+text = "Do you work?"
+
+[[pages]]
+[[pages.questions]]
+id = "overtime"
+type = "yes_no"
+text = "Do you work overtime?"
+ask_if = { question = "works", options = ["yes"] }
+
+[[pages.questions]]
+id = "alone"
+type = "yes_no"
+text = "Do you live alone?"
+"""
+
+
+def test_odds_that_count_other_questions_by_skip_logic_say_so(reader, store):
+    publish(store, load(SKIPPING.encode(), "skipping.toml", Caps()), TODAY)
+    counting = "counting the questions that skip logic links to it"
+    said = [
+        text_of(reader.get(f"/research/surveys/skipping/1/questions/{name}").text)
+        for name in ("works", "overtime", "alone")
+    ]
+    assert [counting in text for text in said] == [True, True, False]
+    assert all("epsilon 4" in text for text in said)

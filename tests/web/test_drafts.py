@@ -171,7 +171,7 @@ def test_every_mistake_stands_beside_its_field_and_on_the_checklist(ada):
     checklist = ada.get(f"{DRAFTS}/{slug}/publish").text
     assert f"{path}#text" in checklist
     assert "Publish night-work" not in checklist
-    assert "Text is missing" in checklist
+    assert "Question is missing" in checklist
 
 
 def test_what_is_too_weak_is_told_with_the_nearest_that_publishes(ada):
@@ -180,7 +180,7 @@ def test_what_is_too_weak_is_told_with_the_nearest_that_publishes(ada):
     save(ada, path, text="Do you?", way="epsilon", value="99")
     page = ada.get(path).text
     assert 'id="value-error"' in page
-    assert "the nearest allowed value is epsilon = " in page
+    assert re.search(r"the nearest allowed value is epsilon \d\.\d+", page)
 
 
 def test_a_page_without_questions_is_told_in_plain_words(ada):
@@ -928,7 +928,7 @@ def test_more_answers_than_fit_are_told_and_kept(ada, store):
     path = add_question(ada, slug, "single_choice")
     save(ada, path, text="Which?", **rows(*(f"Answer {n}" for n in range(130))))
     assert len(next(content_of(store, slug).questions)["options"]) == 130
-    assert "130 entries; the nearest allowed number is 100" in ada.get(path).text
+    assert "The number of answers is 130; the nearest allowed number is 100" in ada.get(path).text
 
 
 def test_answers_with_the_number_of_another_are_new_ones(ada, store):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +13,7 @@ from survey.errors import DefinitionError
 from survey.mechanism.accounting import log_rounded_up
 from survey.questionnaire.designs import PRIVACY
 from survey.questionnaire.drafts.content import EMPTY_QUESTION, DraftContent
+from survey.questionnaire.drafts.in_forms import in_form_words
 from survey.questionnaire.drafts.native import definition_of, options_written
 from survey.questionnaire.groups import groups_of, total_ratio_of
 from survey.questionnaire.languages import in_language
@@ -103,7 +104,9 @@ def _right(
 def _mistakes(error: DefinitionError, content: DraftContent) -> Iterator[Mistake]:
     places = [*error.places, *[()] * (len(error.mistakes) - len(error.places))]
     for place, (_, text) in zip(places, error.mistakes, strict=True):
-        yield _located(place, text, content)
+        # Which field is meant is told by the loader's words, so that these come first.
+        found = _located(place, text, content)
+        yield replace(found, text=in_form_words(found.text, found.field))
 
 
 def _located(place: Place, text: str, content: DraftContent) -> Mistake:

@@ -29,6 +29,7 @@ from wtforms.widgets import CheckboxInput, DateInput, ListWidget
 
 from survey.collect.trial import MOST_SIMULATED
 from survey.questionnaire.designs import DESIGNS, PRIVACY, USUAL, names_for
+from survey.questionnaire.drafts.in_forms import FIELD_NAMES, MECHANISM_NAMES, WAY_NAMES
 from survey.questionnaire.drafts.native import OF_TYPE
 from survey.research.whole import WholeField
 
@@ -42,33 +43,6 @@ TYPE_NAMES: Mapping[str, str] = {
     "scale": "A scale",
     "number": "A number between two bounds",
     "date": "A date between two days",
-}
-
-MECHANISM_NAMES: Mapping[str, str] = {
-    "grr": "Generalized randomized response",
-    "best": "The one with the smallest error at this epsilon",
-    "warner": "Warner’s two questions",
-    "two_coins": "Two coins",
-    "unrelated_question": "Unrelated question",
-    "forced_response": "Forced response",
-    "exponential": "Exponential, by a table of utilities",
-    "geometric": "Geometric: near answers are likelier",
-    "laplace": "Laplace: near answers are likelier",
-    "gaussian": "Gaussian: near answers are likelier",
-    "square_wave": "Square wave: for the whole distribution",
-    "one_bit": "One bit: for the mean alone",
-    "piecewise": "Piecewise: for the mean",
-    "hybrid": "Hybrid: for the mean",
-    "bits": "Each answer by itself",
-    "sampled_options": "Some of the answers, drawn",
-    "subsets": "All answers as one",
-}
-
-WAY_NAMES: Mapping[str, str] = {
-    "": "As usual: one report multiplies odds by at most 3",
-    "truth_probability": "By truth probability",
-    "keep_probability": "By keep probability",
-    "epsilon": "By epsilon",
 }
 
 
@@ -112,17 +86,17 @@ class QuestionForm(SheetForm):
     id = StringField("Id in files", [LINE])
     type = SelectField("Type", choices=choices(TYPE_NAMES))
     options = FieldList(FormField(OptionForm))
-    low = StringField("Lowest", [LINE])
-    high = StringField("Highest", [LINE])
-    step = StringField("Step", [LINE])
+    low = StringField(FIELD_NAMES["low"], [LINE])
+    high = StringField(FIELD_NAMES["high"], [LINE])
+    step = StringField(FIELD_NAMES["step"], [LINE])
     unit = StringField("Unit", [LINE])
-    low_label = StringField("What the lowest is called", [LINE])
-    high_label = StringField("What the highest is called", [LINE])
+    low_label = StringField(FIELD_NAMES["low_label"], [LINE])
+    high_label = StringField(FIELD_NAMES["high_label"], [LINE])
     max_ticks = StringField("At most so many ticks", [LINE])
     shuffle_options = BooleanField("Show the answers in an order of each device’s own")
-    prefer_not_to_say = BooleanField("Offer “Prefer not to say”")
+    prefer_not_to_say = BooleanField(FIELD_NAMES["prefer_not_to_say"])
     prefer_not_to_say_label = StringField("Other words for “Prefer not to say”", [LINE])
-    does_not_apply = BooleanField("Offer “Does not apply”")
+    does_not_apply = BooleanField(FIELD_NAMES["does_not_apply"])
     does_not_apply_label = StringField("Other words for “Does not apply”", [LINE])
     none_of_these_label = StringField("Other words for “None of these”", [LINE])
     ask_question = SelectField("Only ask after", validate_choice=False)
@@ -132,10 +106,10 @@ class QuestionForm(SheetForm):
         option_widget=CheckboxInput(),
         validate_choice=False,
     )
-    way = SelectField("How private", validate_choice=False)
+    way = SelectField(FIELD_NAMES["way"], validate_choice=False)
     value = StringField("Value", [LINE])
     mechanism = SelectField("Mechanism", validate_choice=False)
-    parameters = TextAreaField("Parameters of the mechanism", [PASSAGE])
+    parameters = TextAreaField(FIELD_NAMES["parameters"], [PASSAGE])
 
     def for_type(self, kind: str) -> QuestionForm:
         """Without the fields of other types; the choices are those of this one."""
@@ -181,7 +155,7 @@ class SurveyForm(SheetForm):
     )
     quick_exit = StringField("Where “Leave now” leads", [LINE])
     questions_per_person = StringField("Ask each person so many questions", [LINE])
-    allow_skip_logic = BooleanField("Allow questions that are asked only after certain answers")
+    allow_skip_logic = BooleanField(FIELD_NAMES["allow_skip_logic"])
     kiosk = BooleanField("For shared devices: keep nothing on them")
 
 
@@ -200,6 +174,14 @@ class PageForm(SheetForm):
     """The title of a page."""
 
     title = StringField("Title of the page", [LINE])
+
+
+def name_of(form: type[FlaskForm], field: str) -> str:
+    """What a form calls one of its fields; of an answer and of what is in no form, in words."""
+    if field.startswith("option-"):
+        return "Answer"
+    unbound = getattr(form, field, None)
+    return str(unbound.args[0]) if unbound and isinstance(unbound.args[0], str) else "The survey"
 
 
 class SimulateForm(FlaskForm):  # type: ignore[misc]

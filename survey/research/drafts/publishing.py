@@ -15,7 +15,13 @@ from survey.questionnaire.drafts.content import DraftContent
 from survey.questionnaire.drafts.examined import Examined, Mistake, examined
 from survey.questionnaire.model import Survey
 from survey.research.drafts.feedback import in_words, total_words
-from survey.research.drafts.forms import PublishDraftForm
+from survey.research.drafts.forms import (
+    PageForm,
+    PublishDraftForm,
+    QuestionForm,
+    SurveyForm,
+    name_of,
+)
 from survey.research.drafts.outline import remove_draft
 from survey.research.drafts.planned import Planned, planned_of
 from survey.research.drafts.saving import Drafts, Opened
@@ -168,5 +174,11 @@ def _point(slug: str, mistake: Mistake) -> Point:
         where = url_for("drafts.outline", slug=slug)
     else:
         where = url_for("drafts.texts", slug=slug, _anchor=mistake.field)
-    name = mistake.field.replace("_", " ").capitalize() or "The survey"
-    return Point(in_words(name, mistake.text), where)
+    return Point(in_words(_name(mistake), mistake.text), where)
+
+
+def _name(mistake: Mistake) -> str:
+    """What the form calls the field that is wrong."""
+    if mistake.question is not None:
+        return name_of(QuestionForm, mistake.field)
+    return name_of(PageForm if mistake.page is not None else SurveyForm, mistake.field)

@@ -1,0 +1,147 @@
+"""What is wrong with a draft is said in the words of its forms, never in those of a file."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from survey.questionnaire.designs import DESIGNS, PRIVACY
+from survey.questionnaire.drafts import edits
+from survey.questionnaire.drafts.content import EMPTY_QUESTION, EMPTY_SURVEY, DraftContent
+from survey.questionnaire.drafts.examined import examined
+from survey.questionnaire.drafts.in_forms import MECHANISM_NAMES, WAY_NAMES, in_form_words
+from survey.settings import Caps
+
+KEYS = {name for name in (*EMPTY_QUESTION, *EMPTY_SURVEY, *PRIVACY) if "_" in name}
+KEYS |= {name for name in DESIGNS if "_" in name}
+WRITTEN_IN_A_FILE = re.compile(rf"\b({'|'.join(sorted(KEYS))})\b|= (true|false)|parameters\.|\^|\\")
+
+ABC = tuple({"key": 10 + i, "id": name, "label": {"en": name}} for i, name in enumerate("abc"))
+
+
+def said_of(kind: str, survey: dict | None = None, **changed) -> list[str]:
+    """What is said of a draft with one good question and one that is changed."""
+    content = DraftContent.new("Nights", "nights")
+    content, first = edits.add_question(content, 1, "yes_no")
+    good = {**content.question(first), "text": {"en": "Do you?"}, "id": "first"}
+    content = edits.add_page(content.with_question(first, good))
+    content, key = edits.add_question(content, content.pages[-1].key, kind)
+    text = {"en": "How?"}
+    options = {"options": ABC} if kind in ("single_choice", "multiple_choice") else {}
+    question = {**content.question(key), "text": text, "id": "second", **options, **changed}
+    content = content.with_question(key, question)
+    content = DraftContent(
+        {**content.survey, **(survey or {})}, (), content.pages, content.plan, content.used
+    )
+    return [mistake.text for mistake in examined(content, Caps()).mistakes]
+
+
+MECHANISMS = [(kind, name) for name, design in DESIGNS.items() for kind in design.types]
+
+WRONG = [
+    ("yes_no", {"ask_question": "first", "ask_options": ("yes",)}),
+    ("yes_no", {"ask_question": "first", "ask_options": ()}),
+    ("single_choice", {"options": ()}),
+    ("single_choice", {"options": ABC[:1]}),
+    ("single_choice", {"id": "A b"}),
+    ("multiple_choice", {"max_ticks": "9"}),
+    ("multiple_choice", {"max_ticks": "many"}),
+    ("scale", {"low": "1", "high": ""}),
+    ("scale", {"low": "1", "high": "900"}),
+    ("scale", {"low": "1", "high": "many"}),
+    ("scale", {"low": "1", "high": "9" * 15}),
+    ("scale", {"options": ABC, "low_label": {"en": "little"}}),
+    ("number", {"low": "5", "high": "1"}),
+    ("number", {"low": "0", "high": "10", "step": "0"}),
+    ("number", {"low": "0", "high": "10", "step": "3"}),
+    ("number", {"low": "many", "high": "10"}),
+    ("date", {"low": "2020-01-01", "high": "2019-01-01"}),
+    ("date", {"low": "yesterday", "high": ""}),
+    ("number", {"low": "0", "high": "9", "way": "truth_probability", "value": "0.9"}),
+    ("yes_no", {"way": "truth_probability", "value": "0.2"}),
+    ("yes_no", {"way": "keep_probability", "value": "2"}),
+    ("yes_no", {"way": "epsilon", "value": "much"}),
+    ("yes_no", {"parameters": "p = 0.7"}),
+    ("yes_no", {"mechanism": "warner", "parameters": "p = 1.7"}),
+    ("yes_no", {"mechanism": "two_coins", "parameters": "truth = 0.5"}),
+    ("yes_no", {"mechanism": "square_wave"}),
+    ("scale", {"low": "1", "high": "5", "mechanism": "square_wave"}),
+    ("single_choice", {"mechanism": "exponential", "parameters": "utility = [[1, 0]]"}),
+    ("single_choice", {"mechanism": "exponential", "parameters": "utility = [1, 2, 3]"}),
+    ("single_choice", {"mechanism": "forced_response", "parameters": "truth = 1\nforced = [1]"}),
+    ("number", {"low": "0", "high": "9", "mechanism": "gaussian", "parameters": "sigma = 0"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "changed"), WRONG)
+def test_no_refusal_of_a_draft_has_a_key_of_a_file(kind, changed):
+    said = said_of(kind, **changed)
+    assert said
+    for text in said:
+        assert not WRITTEN_IN_A_FILE.search(text), text
+
+
+@pytest.mark.parametrize("way", ["", *PRIVACY])
+@pytest.mark.parametrize(("kind", "mechanism"), MECHANISMS)
+@pytest.mark.parametrize("parameters", ["", "p = 0.7"])
+def test_no_refusal_of_a_mechanism_has_a_key_of_a_file(kind, mechanism, way, parameters):
+    ends = {"number": ("0", "9"), "scale": ("1", "9"), "date": ("2020-01-01", "2020-02-01")}
+    low, high = ends.get(kind, ("", ""))
+    value = {"": "", "epsilon": "1"}.get(way, "0.6")
+    said = said_of(
+        kind,
+        **{"low": low, "high": high, "mechanism": mechanism, "parameters": parameters},
+        **{"way": way, "value": value},
+    )
+    for text in said:
+        assert not WRITTEN_IN_A_FILE.search(text), text
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"slug": "A b"}, {"questions_per_person": "9"}, {"questions_per_person": "x"}]
+    + [{"quick_exit": "http://example.org"}, {"quick_exit": "é"}, {"slug": "trial-1"}],
+)
+def test_no_refusal_of_a_survey_s_settings_has_a_key_of_a_file(changed):
+    said = said_of("yes_no", changed)
+    assert said
+    for text in said:
+        assert not WRITTEN_IN_A_FILE.search(text), text
+
+
+def test_skip_logic_that_is_not_allowed_names_what_to_tick():
+    (said,) = said_of("yes_no", ask_question="first", ask_options=("yes",), does_not_apply=True)
+    assert "“Allow questions that are asked only after certain answers” to be ticked" in said
+
+
+def test_a_mechanism_without_its_parameters_names_the_lines_to_write():
+    (said,) = said_of("yes_no", mechanism="two_coins", parameters="truth = 0.5")
+    assert said == (
+        "“Two coins” needs the lines “truth = …” and “yes = …” under “Parameters of the "
+        "mechanism”, and no other"
+    )
+
+
+def test_a_privacy_that_is_not_the_mechanism_s_names_the_one_to_choose():
+    (said,) = said_of(
+        "number", low="0", high="9", way="truth_probability", value="0.8", mechanism="laplace"
+    )
+    assert said.startswith("choose “By epsilon” under “How private”")
+
+
+def test_an_answer_that_is_there_by_itself_is_left_out_by_unticking_it():
+    twice = {"key": 20, "id": "prefer_not_to_say", "label": {"en": "No comment"}}
+    said = said_of("single_choice", options=(*ABC, twice))
+    assert any("untick “Offer “Prefer not to say”” to leave it out" in text for text in said)
+
+
+def test_every_mechanism_and_way_has_a_name_in_the_forms():
+    assert set(MECHANISM_NAMES) == set(DESIGNS)
+    assert set(WAY_NAMES) == {"", *PRIVACY}
+
+
+def test_what_is_a_sentence_already_stays():
+    assert in_form_words("lacks the text in the survey's own language") == (
+        "lacks the text in the survey's own language"
+    )

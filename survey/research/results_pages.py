@@ -7,6 +7,8 @@ from typing import Any
 from flask import Blueprint, Response, redirect, render_template, request, url_for
 
 from survey.collect.links import respondent_link
+from survey.collect.truths import truths_of
+from survey.questionnaire.drafts.content import DraftContent
 from survey.questionnaire.label import labels, linked, odds_in_words
 from survey.research.downloads import CSV, download, file_name
 from survey.research.reading import Page, choices, version_choices
@@ -19,7 +21,7 @@ from survey.results.tables import SurveyResult, asks, place_of
 from survey.results.wanted import query_of, wanted_from
 from survey.results.wording import exact
 from survey.results.workbook import XLSX, workbook
-from survey.store import PublishedSurvey, find_survey
+from survey.store import PublishedSurvey, draft_key, find_survey
 
 
 def add_results(routes: Blueprint, workspace: Workspace) -> None:
@@ -114,8 +116,19 @@ class _Pages:
             "closed": result.survey.state != "open",
             "labels": labels(definition),
             "linked": linked(definition),
+            **self._truths(result.survey),
             "chart_size": size,
             "is_clipped": is_clipped,
             "has_numbers": has_numbers,
             "exact": exact,
         }
+
+    def _truths(self, survey: PublishedSurvey) -> dict[str, Any]:
+        """What is true among the simulated respondents of a try-out, and whether that is known."""
+        draft = self._store.draft(draft_key(survey.slug)) if survey.is_trial else None
+        if draft is None:
+            return {"truths": {}, "truths_differed": False}
+        tried = DraftContent.from_json(draft.content).tried
+        known = tried.simulated and not tried.differed
+        truths = truths_of(survey.definition, tried.shares) if known else {}
+        return {"truths": truths, "truths_differed": tried.differed}

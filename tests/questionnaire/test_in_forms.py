@@ -91,8 +91,12 @@ def test_no_refusal_of_a_mechanism_has_a_key_of_a_file(kind, mechanism, way, par
     value = {"": "", "epsilon": "1"}.get(way, "0.6")
     said = said_of(
         kind,
-        **{"low": low, "high": high, "mechanism": mechanism, "parameters": parameters},
-        **{"way": way, "value": value},
+        low=low,
+        high=high,
+        mechanism=mechanism,
+        parameters=parameters,
+        way=way,
+        value=value,
     )
     for text in said:
         assert not WRITTEN_IN_A_FILE.search(text), text
@@ -100,8 +104,14 @@ def test_no_refusal_of_a_mechanism_has_a_key_of_a_file(kind, mechanism, way, par
 
 @pytest.mark.parametrize(
     "changed",
-    [{"slug": "A b"}, {"questions_per_person": "9"}, {"questions_per_person": "x"}]
-    + [{"quick_exit": "http://example.org"}, {"quick_exit": "é"}, {"slug": "trial-1"}],
+    [
+        {"slug": "A b"},
+        {"slug": "trial-1"},
+        {"questions_per_person": "9"},
+        {"questions_per_person": "x"},
+        {"quick_exit": "http://example.org"},
+        {"quick_exit": "é"},
+    ],
 )
 def test_no_refusal_of_a_survey_s_settings_has_a_key_of_a_file(changed):
     said = said_of("yes_no", changed)

@@ -519,6 +519,41 @@ def test_a_draft_is_tried_by_simulated_respondents_and_the_dashboard_says_test(a
     assert f"{DRAFTS}/{slug}" in listed
 
 
+def test_what_was_typed_as_true_stays_and_stands_beside_the_estimates(ada, store):
+    slug = begin(ada)
+    written(ada, slug)
+    path = f"{DRAFTS}/{slug}/try"
+    send(ada, f"{path}/make", page=path)
+    first = {"share-night-0": "26", "share-night-1": "52", "share-night-2": "22"}
+    send(ada, f"{path}/simulate", page=path, n="2000", **first)
+    shown = ada.get(path).text
+    for name, value in first.items():
+        assert f'name="{name}" value="{value}"' in shown
+    page = ada.get(f"/research/surveys/{slug}/1").text
+    assert page.count(">Typed as true</th>") == 2
+    typed = re.findall(r'<td class="number">(\d+%)</td>\s*<td class="number answered">', page)
+    assert typed[:3] == ["26%", "52%", "22%"]
+    alone = ada.get(f"/research/surveys/{slug}/1/questions/night").text
+    assert alone.count(">Typed as true</th>") == 1
+
+
+def test_simulations_that_differ_have_no_one_truth_until_the_try_out_is_made_anew(ada, store):
+    slug = begin(ada)
+    written(ada, slug)
+    path, board = f"{DRAFTS}/{slug}/try", f"/research/surveys/{slug}/1"
+    send(ada, f"{path}/make", page=path)
+    for share in ("10", "80"):
+        send(ada, f"{path}/simulate", page=path, n="1500", **{"share-night-0": share})
+    page = ada.get(board).text
+    assert "had different true shares" in page
+    assert "Typed as true" not in page
+    send(ada, f"{path}/make", page=path)
+    assert 'name="share-night-0" value="80"' in ada.get(path).text
+    assert "true shares" not in ada.get(board).text
+    send(ada, f"{path}/simulate", page=path, n="1500")
+    assert "Typed as true" in ada.get(board).text
+
+
 def test_every_file_of_a_try_out_says_test_in_its_name_and_on_its_figures(ada):
     slug = begin(ada)
     written(ada, slug)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from survey.errors import NotFoundError
+from survey.questionnaire.drafts.tried import NOTHING, Tried
 from survey.questionnaire.languages import SURVEY_TEXTS
 from survey.words import SOURCE
 
@@ -78,13 +79,17 @@ class DraftPage:
 
 @dataclass(frozen=True)
 class DraftContent:
-    """All of a draft; `languages` are those beside its own, `used` the last number given."""
+    """All of a draft; `languages` are those beside its own, `used` the last number given.
+
+    `tried` is what was typed to try it, no part of what is published.
+    """
 
     survey: Mapping[str, Any]
     languages: tuple[str, ...]
     pages: tuple[DraftPage, ...]
     plan: Mapping[str, str]
     used: int
+    tried: Tried = NOTHING
 
     @classmethod
     def new(cls, title: str, slug: str) -> DraftContent:
@@ -166,6 +171,7 @@ class DraftContent:
             "pages": [page.__dict__ for page in self.pages],
             "plan": self.plan,
             "used": self.used,
+            "tried": self.tried.form,
         }
         return json.dumps(form, ensure_ascii=False, separators=(",", ":"))
 
@@ -179,6 +185,7 @@ class DraftContent:
             pages=tuple(_page(page) for page in form["pages"]),
             plan={**EMPTY_PLAN, **form["plan"]},
             used=form["used"],
+            tried=Tried(**form["tried"]) if "tried" in form else NOTHING,
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from survey.collect.trial import MOST_SIMULATED, make_trial, remove_trial, simul
 from survey.errors import ConflictError, DesignError, NotFoundError
 from survey.estimator.counts import LARGEST_N
 from survey.questionnaire.drafts.examined import examined
+from survey.questionnaire.drafts.tried import Tried
 from survey.questionnaire.model import Survey
 from survey.questionnaire.published import PublishedQuestion
 from survey.research.drafts.forms import DoForm, SimulateForm
@@ -25,6 +28,9 @@ from survey.results.question_plan import built_chart, tradeoff_chart
 from survey.store import Draft, PublishedSurvey, Store
 
 SVG = "image/svg+xml"
+
+SHARE = "share-"
+"""How the fields of shares begin."""
 
 
 def add_rules(routes: Blueprint, workspace: Workspace) -> None:
@@ -39,7 +45,7 @@ def add_rules(routes: Blueprint, workspace: Workspace) -> None:
 class _Pages:
     def __init__(self, workspace: Workspace) -> None:
         self._store: Store = workspace.store
-        self._log, self._settings = workspace.log, workspace.settings
+        self._log, self._settings, self._gate = workspace.log, workspace.settings, workspace.gate
         self._drafts = Drafts(workspace.store)
 
     def trial(self, slug: str) -> str:
@@ -61,7 +67,7 @@ class _Pages:
             released=self._store.released(made.key) if made else 0,
             form=form,
             make=DoForm(formdata=None),
-            shares=_shown_shares(made, request.form),
+            shares=_shown_shares(made, {**opened.content.tried.typed, **request.form.to_dict()}),
             wrong=wrong,
             most=MOST_SIMULATED,
         )
@@ -75,6 +81,7 @@ class _Pages:
                 flash("The draft cannot be tried yet: something in it is wrong.")
             elif request.form.get("do") == "remove":
                 remove_trial(self._store, opened.draft, utc_today())
+                self._tried(slug, Tried.anew)
                 flash("The try-out and its reports are gone.")
             else:
                 self._make(opened.draft, found.survey)
@@ -83,6 +90,7 @@ class _Pages:
     def _make(self, draft: Draft, survey: Survey) -> None:
         try:
             make_trial(self._store, survey, draft, utc_today())
+            self._tried(draft.slug, Tried.anew)
             self._log.write("made a try-out", draft.slug)
         except (ConflictError, NotFoundError):  # the button was pressed twice
             flash("Somebody makes it just now.")
@@ -104,9 +112,18 @@ class _Pages:
             n = simulate(self._store, made, form.n.data, shares, rng)
         except DesignError as error:
             return self._page(slug, form, str(error)), 422
+        typed = {name: request.form[name] for name in request.form if name.startswith(SHARE)}
+        self._tried(slug, lambda tried: tried.again(typed, shares))
         self._log.write("simulated respondents", slug, f"{n}")
         flash(f"{n:,} simulated respondents have answered; the dashboard shows what is estimated.")
         return redirect(url_for("drafts.trial", slug=slug))
+
+    def _tried(self, slug: str, change: Callable[[Tried], Tried]) -> None:
+        """Keep with the draft what was typed: pages of its try-out show it beside estimates."""
+        who = self._gate.researcher().email
+        self._drafts.change(
+            slug, who, lambda content: replace(content, tried=change(content.tried))
+        )
 
     def tradeoff(self, slug: str) -> Response:
         """Margin against epsilon for a question of so many options, as a picture."""
@@ -140,7 +157,7 @@ def _between(text: str, low: int, high: int) -> int:
 
 def field_name(question: PublishedQuestion, place: int) -> str:
     """The field of one share."""
-    return f"share-{question.id}-{place}"
+    return f"{SHARE}{question.id}-{place}"
 
 
 def _labels(question: PublishedQuestion) -> list[str]:

@@ -37,6 +37,7 @@ class Proxy:
     plain_port: int
     directory: Path
     process: subprocess.Popen[bytes]
+    host: str = HOST
 
     def context(self) -> ssl.SSLContext:
         """Trusts the certificate of this test alone."""
@@ -64,14 +65,14 @@ class Proxy:
 
 class _Connection(http.client.HTTPSConnection):
     def __init__(self, proxy: Proxy, source: str) -> None:
-        super().__init__(HOST, proxy.port, timeout=30, context=proxy.context())
+        super().__init__(proxy.host, proxy.port, timeout=30, context=proxy.context())
         self._proxy, self._source = proxy, source
 
     def connect(self) -> None:
         plain = socket.create_connection(
             ("127.0.0.1", self._proxy.port), timeout=30, source_address=(self._source, 0)
         )
-        self.sock = self._proxy.context().wrap_socket(plain, server_hostname=HOST)
+        self.sock = self._proxy.context().wrap_socket(plain, server_hostname=self._proxy.host)
 
 
 @contextlib.contextmanager
@@ -84,7 +85,8 @@ def nginx(directory: Path, ports: Sequence[int], *changes: tuple[str, str]) -> I
         (directory / name).write_text(_moved(name, proxy_port, plain_port, directory, changes))
     servers = "".join(f"server 127.0.0.1:{port} max_fails=1 fail_timeout=2s;\n" for port in ports)
     (directory / "upstream.conf").write_text(f"upstream survey {{\n{servers}keepalive 64;\n}}\n")
-    _certificate(directory / "tls")
+    host = dict(changes).get(HOST, HOST)
+    _certificate(directory / "tls", host)
     for name in ("logs", "temporary"):
         (directory / name).mkdir()
     temporary = "".join(
@@ -102,7 +104,7 @@ def nginx(directory: Path, ports: Sequence[int], *changes: tuple[str, str]) -> I
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    proxy = Proxy(proxy_port, plain_port, directory, process)
+    proxy = Proxy(proxy_port, plain_port, directory, process, host)
     try:
         _wait(proxy)
         yield proxy
@@ -142,10 +144,10 @@ def _wait(proxy: Proxy) -> None:
         time.sleep(0.05)
 
 
-def _certificate(directory: Path) -> None:
+def _certificate(directory: Path, host: str) -> None:
     directory.mkdir()
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder()
@@ -155,7 +157,7 @@ def _certificate(directory: Path) -> None:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

@@ -1,0 +1,102 @@
+"""A scanner for web vulnerabilities (wapiti) finds nothing, as a stranger and as a researcher."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from survey.collect.publication import publish
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from tests.browser.research import add_released
+from tests.conftest import EMAIL, PASSWORD, SMALL, TODAY
+from tests.deploy.proxy import Proxy
+
+pytestmark = [pytest.mark.web, pytest.mark.long, pytest.mark.security]
+
+SECONDS = 240
+WIDER = (
+    ("survey.example.org", "localhost"),
+    ("rate=50r/s", "rate=5000r/s"),
+    ("rate=20r/s", "rate=5000r/s"),
+    ("rate=20r/m", "rate=5000r/s"),
+)
+"""A scan is more requests than any campus sends; the limits have tests of their own."""
+
+OBSOLETE = "X-XSS-Protection is not set"
+"""No browser reads it any more, and in old ones it opened holes: it is left out on purpose."""
+
+STRANGER = ["/s/small", "/research/sign-in", "/research/methods", "/api/v1/openapi.json"]
+RESEARCHER = [
+    "/research/",
+    "/research/surveys/small/1",
+    "/research/surveys/small/collect",
+    "/research/surveys/small/explore",
+    "/research/account",
+]
+
+
+@pytest.fixture
+def scanner() -> str:
+    found = shutil.which("wapiti")
+    if found is None:
+        pytest.skip("no wapiti on the path (apt-get install wapiti)")
+    return found
+
+
+def cookie_of(proxy: Proxy) -> str:
+    """A researcher's session, as a header."""
+    headers = {"Host": "localhost"}
+    _, answered, body = proxy.ask("GET", "/research/sign-in", headers=headers)
+    cookies = "; ".join(v.split(";")[0] for n, v in answered if n.lower() == "set-cookie")
+    token = re.search(rb'name="csrf_token"[^>]*value="([^"]+)"', body)
+    assert token
+    form = f"csrf_token={token[1].decode()}&email={EMAIL}&password={PASSWORD.replace(' ', '+')}"
+    sent = {
+        "Content-Type": "application/x-www-form-urlencoded",
+        "Cookie": cookies,
+        "Referer": "https://localhost/",
+        **headers,
+    }
+    status, answered, _ = proxy.ask("POST", "/research/sign-in", form.encode(), sent)
+    assert status == 302
+    return "; ".join(v.split(";")[0] for n, v in answered if n.lower() == "set-cookie")
+
+
+@pytest.mark.parametrize("who", ["stranger", "researcher"])
+def test_a_scanner_finds_nothing(
+    behind: Callable[..., Proxy], scanner, store, small, researcher, tmp_path: Path, who
+):
+    add_released(store, small, 100)
+    other = SMALL.replace('slug = "small"', 'slug = "other"')
+    publish(store, load(other.encode(), "o.toml", Caps()), TODAY)
+    proxy = behind(*WIDER, SURVEY_PUBLIC_URL="https://localhost")
+    base = f"https://localhost:{proxy.port}"
+    starts = STRANGER if who == "stranger" else RESEARCHER
+    session = ["-H", f"Cookie: {cookie_of(proxy)}"] if who == "researcher" else []
+    found = tmp_path / "found.json"
+    command = [
+        *(scanner, "-u", base + starts[0], *(f"-s{base}{path}" for path in starts[1:])),
+        *("--scope", "domain", "-d", "4", "--max-scan-time", str(SECONDS), "--flush-session"),
+        *("-m", "all", "--verify-ssl", "0", "--no-bugreport", "-v", "0", "--store-session"),
+        *(str(tmp_path / "session"), "-f", "json", "-o", str(found), *session),
+    ]
+    subprocess.run(command, capture_output=True, text=True, timeout=6 * SECONDS, check=False)
+    report = json.loads(found.read_text())
+    said = [
+        f"{kind}: {one['method']} {one['path']}: {one['info']}"
+        for part in ("vulnerabilities", "anomalies")
+        for kind, several in report[part].items()
+        for one in several
+        if one["info"] != OBSOLETE
+    ]
+    assert said == []
+    # Whatever it sent, the servers are well and nothing was changed.
+    assert proxy.ask("GET", "/healthz", headers={"Host": "localhost"})[0] == 200
+    assert {survey.slug for survey in store.surveys()} >= {"small", "other"}

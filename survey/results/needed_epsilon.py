@@ -27,7 +27,7 @@ CHANCES = tuple(Fraction(i, 100) for i in range(1, 100))
 SIGMAS = tuple(Fraction(i, 50) for i in range(500, 4, -1))
 """From ten times the range to a tenth of it, as parts of the range: the widest hides the most."""
 
-FINEST = 51
+FINEST = 25
 """Finer grids are planned for at this many points, where a mean's margin is nearly the same."""
 
 BASE = 10_000

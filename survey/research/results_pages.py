@@ -21,7 +21,7 @@ from survey.results.tables import SurveyResult, asks, place_of
 from survey.results.wanted import query_of, wanted_from
 from survey.results.wording import exact
 from survey.results.workbook import XLSX, workbook
-from survey.store import PublishedSurvey, draft_key, find_survey
+from survey.store import PublishedSurvey, draft_key, find_survey, team_of
 
 
 def add_results(routes: Blueprint, workspace: Workspace) -> None:
@@ -125,7 +125,7 @@ class _Pages:
 
     def _truths(self, survey: PublishedSurvey) -> dict[str, Any]:
         """What is true among the simulated respondents of a try-out, and whether that is known."""
-        draft = self._store.draft(draft_key(survey.slug)) if survey.is_trial else None
+        draft = self._store.draft(draft_key(team_of(survey.slug))) if survey.is_trial else None
         if draft is None:
             return {"truths": {}, "truths_differed": False}
         tried = DraftContent.from_json(draft.content).tried

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import logging.config
 import sqlite3
+import subprocess
 import sys
 
 import pytest
@@ -97,21 +97,28 @@ def test_numbers_of_our_own_are_told_and_texts_are_not():
     assert line(record_of("other", "%d", 30))["event"] == UNTOLD
 
 
-def test_the_configuration_sends_everything_through_these_lines(capsys):
-    root = logging.getLogger()
-    before = root.handlers[:], root.level
-    try:
-        logging.config.dictConfig(configuration())
-        logging.getLogger("werkzeug").warning("GET %s", PLANTED)
-        try:
-            raise ValueError(PLANTED)
-        except ValueError:
-            logging.getLogger("survey.x").exception("it failed")
-        said = capsys.readouterr().out.splitlines()
-    finally:
-        root.handlers, root.level = before
-    assert [json.loads(each)["event"] for each in said] == [UNTOLD, "it failed"]
-    assert PLANTED not in "".join(said)
+LOGGING = """
+from survey.ops.logs import catch_all, configuration
+logging.config.dictConfig(configuration())
+catch_all()
+logging.getLogger("werkzeug").warning("GET %s", PLANTED)
+try:
+    raise ValueError(PLANTED)
+except ValueError:
+    logging.getLogger("survey.x").exception("it failed")
+raise RuntimeError(PLANTED)
+"""
+
+
+def test_the_configuration_sends_everything_through_these_lines():
+    # In a process of its own: configuring closes the handlers of whoever logs here.
+    code = LOGGING.replace("PLANTED", repr(PLANTED))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    said = [json.loads(each) for each in done.stdout.splitlines()]
+    events = ["it failed", "an error that nobody caught"]
+    assert [each["event"] for each in said] == [UNTOLD, *events]
+    assert done.stderr == ""
+    assert PLANTED not in done.stdout
 
 
 def test_an_error_that_nobody_caught_is_a_line_too(monkeypatch, caplog):

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from survey.errors import StoreBusyError
-from survey.ops.logs import FIELDS, UNTOLD, Lines, configuration
+from survey.ops.logs import FIELDS, UNTOLD, Lines
 
 PLANTED = "203.0.113.7 token-AbC secret-answer"
 
@@ -98,6 +98,7 @@ def test_numbers_of_our_own_are_told_and_texts_are_not():
 
 
 LOGGING = """
+import logging.config
 from survey.ops.logs import catch_all, configuration
 logging.config.dictConfig(configuration())
 catch_all()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import re
 import shutil
+import signal
 import subprocess
+from contextlib import closing
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -13,7 +16,8 @@ import pytest
 
 from survey.settings import VARIABLES, Settings
 from survey.store import open_store
-from tests.conftest import ROOT
+from tests.conftest import ROOT, SERVE, free_port, wait_until_up
+from tests.faults.reports import new_body, send
 from tests.store.whole import contents
 
 DEPLOY = ROOT / "deploy"
@@ -119,3 +123,59 @@ def test_the_backup_script_makes_one_that_restores_and_deletes_what_is_too_old(
     restored = open_store(fresh)
     assert contents(restored) == contents(store)
     restored.close_connections()
+
+
+def refused_calls() -> set[str]:
+    """System calls that the server's unit refuses, all sets taken apart."""
+    found, pending = set(), ["@privileged", "@resources"]
+    while pending:
+        lines = subprocess.run(
+            ["systemd-analyze", "syscall-filter", pending.pop()], capture_output=True, text=True
+        ).stdout.splitlines()[1:]
+        for name in (line.strip() for line in lines):
+            if name.startswith("@"):
+                pending.append(name)
+            elif name and not name.startswith("#"):
+                found.add(name)
+    return found
+
+
+@pytest.mark.web
+@pytest.mark.long
+def test_the_server_and_its_charts_work_without_the_calls_that_the_unit_refuses(
+    installed, settings, small, tmp_path
+):
+    unit = (DEPLOY / "survey.service").read_text(encoding="utf-8")
+    assert "SystemCallFilter=~@privileged @resources" in unit
+    assert "SystemCallErrorNumber=EPERM" in unit
+    port, log = free_port(), tmp_path / "refused"
+    # Only root's files are given to whom the database belongs; the unit's user is another.
+    others = {"chown", "fchown", "fchownat", "lchown"} if os.geteuid() == 0 else set()
+    calls = ",".join(f"?{name}" for name in sorted(refused_calls() - others))
+    refusing = ["strace", "-f", "-o", str(log), "-e", f"inject={calls}:error=EPERM"]
+    url = f"http://127.0.0.1:{port}"
+    environment = {
+        **os.environ,
+        "SURVEY_SECRET": settings.secret,
+        "SURVEY_DATABASE": settings.database,
+        "SURVEY_PUBLIC_URL": url,
+    }
+    process = subprocess.Popen(
+        [*refusing, *SERVE, "--port", str(port)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        wait_until_up(url, process)
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+            assert send(connection, small, new_body(small)).status == 201
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.communicate(timeout=90)
+    plan = ["plan", "--epsilon", "1", "--margin", "0.03", "--chart", str(tmp_path / "plan.svg")]
+    subprocess.run([*refusing, *SERVE[:3], *plan], check=True)
+    assert (tmp_path / "plan.svg").stat().st_size > 1_000
+    assert "(INJECTED)" in log.read_text(), "no call was refused: this showed nothing"

@@ -69,13 +69,14 @@ def disclosure(*results: Estimate) -> Disclosure:
 
 
 @checked_arguments
-def reports_needed(*results: Proportions | Mean | Histogram | Quantiles) -> int:
+def reports_needed(*results: Proportions | AnsweredShares | Mean | Histogram | Quantiles) -> int:
     """About how many reports, all together, until these estimates are no longer hidden.
 
     Each share or mean is taken at the middle of its interval, a share of k that add up to 1 at
     1/k at most: as if nothing were known while little is, near the estimate later. Where a share
     is far smaller, far more reports are needed than is said at first, and what is said rises. A
-    quantile is taken as if somewhat more answers were near it than elsewhere. Rounded up to two
+    quantile is taken as if somewhat more answers were near it than elsewhere; shares among those who
+    answered as if as many went on answering. Rounded up to two
     significant digits. For estimates that are hidden the answer is above their n; for any other
     it says nothing.
 
@@ -89,12 +90,16 @@ def reports_needed(*results: Proportions | Mean | Histogram | Quantiles) -> int:
     return rounded_up(math.floor(max(_enough(result) for result in results)) + 1)
 
 
-def _enough(result: Proportions | Mean | Histogram | Quantiles) -> float:
+def _enough(result: Proportions | AnsweredShares | Mean | Histogram | Quantiles) -> float:
     # 2 z SE = HIDDEN_WIDTH
     reach = (2 * float(ndtri((1 + result.level) / 2)) / HIDDEN_WIDTH) ** 2
     if isinstance(result, Quantiles):
         # F rises by DENSITY times HIDDEN_WIDTH over so wide a part of the values.
         return result.n * max(reach * float(np.max(result.std_error / DENSITY)) ** 2, 1.0)
+    if isinstance(result, AnsweredShares):
+        # Widths fall as 1/sqrt(n) at best, and effective answers grow as n.
+        width = (_widest(result) / HIDDEN_WIDTH) ** 2
+        return result.n * max(width, FEWEST_EFFECTIVE / _fewest(result), 1.0)
     pi = np.minimum(_middle(result), _most_of_the_least(result))
     if isinstance(result, Histogram):
         # Widths fall as 1/sqrt(n) at best, and effective answers grow as n.

@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 from survey.estimator import (
+    AnsweredShares,
     Disclosure,
     Histogram,
     Mean,
@@ -18,6 +19,10 @@ from survey.estimator import (
 from survey.questionnaire.published import PublishedQuestion
 from survey.results.estimates import Estimates
 from survey.results.from_nothing import imagined
+
+
+Hidden = Proportions | AnsweredShares | Mean | Histogram | Quantiles
+"""What can be said to need more reports."""
 
 
 class Decisions(NamedTuple):
@@ -34,6 +39,7 @@ class Needed(NamedTuple):
     """About how many more respondents each hidden part needs; 0 for what is not known."""
 
     shares: int
+    answered: int
     spread: int
     mean: int
     median: int
@@ -69,7 +75,7 @@ def needed(
     of_all = n / asked if asked else one_in
     found = found if asked else imagined(question)
 
-    def more(hidden: Proportions | Mean | Histogram | Quantiles | None) -> int:
+    def more(hidden: Hidden | None) -> int:
         if hidden is None:
             return 0
         reports = reports_needed(hidden)
@@ -77,4 +83,10 @@ def needed(
         return max(whole - n, 0)
 
     numbers = found.numbers
-    return Needed(more(found.shares), more(numbers.spread), more(found.mean), more(numbers.median))
+    return Needed(
+        more(found.shares),
+        more(found.answered),
+        more(numbers.spread),
+        more(found.mean),
+        more(numbers.median),
+    )

@@ -191,7 +191,9 @@ def question_result(
             told=not asked or usual.shares is not None,
             what=_shares_name(question) if several else "",
         ),
-        answered_part=Part(rows.answered, shown.answered, what="shares among those who answered"),
+        answered_part=Part(
+            rows.answered, shown.answered, more.answered, what="shares among those who answered"
+        ),
         spread_part=Part(rows.spread, shown.spread, more.spread, not unspread, "the histogram"),
         mean_part=Part(rows.mean, shown.mean, more.mean, what="the mean" if several else ""),
         median_part=Part(rows.median, shown.median, more.median, not unspread, "the median"),

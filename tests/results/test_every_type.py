@@ -272,6 +272,26 @@ def test_where_hardly_anybody_answered_shares_among_them_are_not_told():
     )
 
 
+def test_where_few_answered_it_is_said_how_many_more_are_needed_and_then_they_are_told():
+    survey = survey_of(["choice"])
+    (question,) = survey.definition.questions
+    truths = np.array([0.10, 0.06, 0.04, 0.80])
+
+    def of(n: int):
+        counts = np.round(n * truths @ question.channel.matrix).astype(int).tolist()
+        return question_result(survey, question, sum(counts), sum(counts), counts, NOW)
+
+    few = of(600)
+    assert few.shares_part.disclosure != "hide"
+    assert few.answered_part.disclosure == "hide"
+    more = few.answered_part.more_needed
+    assert few.share_caveats(closed=False)[-1] == (
+        f"Not enough responses yet for shares among those who answered: about {more:,} more needed."
+    )
+    assert of(600 + more).answered_part.disclosure != "hide"
+    assert of(600 + more // 2).answered_part.disclosure == "hide"
+
+
 def test_the_widest_margin_is_split_in_words(result):
     question = one(result, "choice")
     shares = proportions(counts_of(question.question, N), question.question.channel)

@@ -20,7 +20,6 @@ from survey.questionnaire.published import PublishedQuestion
 from survey.results.estimates import Estimates
 from survey.results.from_nothing import imagined
 
-
 Hidden = Proportions | AnsweredShares | Mean | Histogram | Quantiles
 """What can be said to need more reports."""
 

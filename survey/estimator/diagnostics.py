@@ -76,8 +76,8 @@ def reports_needed(*results: Proportions | AnsweredShares | Mean | Histogram | Q
     1/k at most: as if nothing were known while little is, near the estimate later. Where a share
     is far smaller, far more reports are needed than is said at first, and what is said rises. A
     quantile is taken as if somewhat more answers were near it than elsewhere, shares among those
-    who answered as if as many went on answering. Rounded up to two significant digits. For estimates that are hidden the answer is above their n; for any other
-    it says nothing.
+    who answered as if as many went on answering. Rounded up to two significant digits. For
+    estimates that are hidden the answer is above their n; for any other it says nothing.
 
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr

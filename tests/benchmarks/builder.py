@@ -12,6 +12,7 @@ import re
 import statistics
 import tempfile
 import time
+from itertools import count
 from pathlib import Path
 
 from flask.testing import FlaskClient
@@ -28,6 +29,7 @@ from tests.web.researchers import sign_in
 
 TARGET_MS = 100
 ROUNDS = 25
+WORDS = count()
 LANGUAGES = ("es", "pt", "ar")
 
 
@@ -91,7 +93,8 @@ def measure(store: Store, client: FlaskClient, ada: int, n: int) -> None:
 
 def answered(client: FlaskClient, path: str, sent: dict[str, str]) -> None:
     """One request, which must be answered with feedback."""
-    live = client.post(path, data=sent).json["live"]
+    # Other words each time, as somebody writes them: what was asked before is remembered.
+    live = client.post(path, data={**sent, "text": f"Do you {next(WORDS)}?"}).json["live"]
     if "epsilon 0.4" not in live["epsilon"]:
         raise RuntimeError(f"this is no feedback: {live}")
 

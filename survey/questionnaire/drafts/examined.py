@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -72,8 +73,18 @@ class Examined:
         return [mistake for mistake in self.mistakes if mistake.question == key]
 
 
+REMEMBERED = 16
+"""Contents whose examination is remembered: who writes asks of the same one again and again."""
+
+
 def examined(content: DraftContent, caps: Caps) -> Examined:
     """Check a draft as publishing would."""
+    return _examined(content.to_json(), caps)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _examined(text: str, caps: Caps) -> Examined:
+    content = DraftContent.from_json(text)
     definition = definition_of(content)
     keys = [[question["key"] for question in page.questions] for page in content.pages]
     flat = [key for page in keys for key in page]

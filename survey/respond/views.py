@@ -55,12 +55,7 @@ def blueprint(store: Store, client: Client, settings: Settings, figures: Figures
     @routes.post("/s/<slug>/reports")
     def reports(slug: str) -> Response:
         try:
-            check_same_origin(
-                request.headers.get("Sec-Fetch-Site"),
-                request.headers.get("Origin"),
-                request.host,
-                settings.public_url,
-            )
+            _check_origin(settings)
             intake.receive(slug, _body(), _today())
         except SurveyError as error:
             figures.refused(error)
@@ -109,6 +104,16 @@ class Pages:
             language=shown,
             say=lambda key: say(shown, key),
         )
+
+
+def _check_origin(settings: Settings) -> None:
+    """Refuse a report that another site's page sends."""
+    check_same_origin(
+        request.headers.get("Sec-Fetch-Site"),
+        request.headers.get("Origin"),
+        request.host,
+        settings.public_url,
+    )
 
 
 def _today() -> date:

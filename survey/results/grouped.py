@@ -93,11 +93,14 @@ def first_day(bucket: str) -> date:
 
 
 def has_passed(bucket: str, today: date) -> bool:
-    """Whether a day, ISO week or month is over, so that no more is released in it.
+    """Whether a day, ISO week, month or span of them is over: no more is released in it.
 
     >>> has_passed("2026-11", date(2026, 11, 30)), has_passed("2026-W45", date(2026, 11, 9))
     (False, True)
+    >>> [has_passed("2026-11-01/2026-11-03", date(2026, 11, day)) for day in (2, 3, 4)]
+    [False, False, True]
     """
+    bucket = bucket.rpartition("/")[2]
     first = first_day(bucket)
     if "W" in bucket:
         return today >= first + timedelta(weeks=1)

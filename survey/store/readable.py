@@ -24,9 +24,6 @@ Block = list[BlockColumn]
 STRATUM, BUCKET = "_stratum", "_bucket"
 """Columns beside the questions of exported reports, by names that no question can have."""
 
-Groups = Mapping[Cell, Cell]
-"""Under which stratum and bucket the reports of a (stratum, bucket) are read."""
-
 
 def readable_reports(store: Store, survey: PublishedSurvey) -> tuple[Tally, Iterator[Block]]:
     """A release, and its blocks in one consistent reading, one in memory at a time.

@@ -114,17 +114,9 @@ def make_design(
     n = len(outcome)
     order = _order(outcome.shape[1], baseline, "the outcome")
     open_, labels = _open_columns(predictors, names, n)
-    hidden = [chances(one.reports, one.channel, f"predictor {one.name!r}") for one in randomized]
-    for one, theirs in zip(randomized, hidden, strict=True):
-        if len(theirs) != n:
-            raise CountsError(f"predictor {one.name!r} has {len(theirs)} reports for {n} people")
+    hidden = _hidden(randomized, n)
     sizes = [theirs.shape[1] for theirs in hidden]
-    combinations = int(np.prod(sizes, dtype=np.int64))
-    if n * combinations * outcome.shape[1] > LARGEST_WORK:
-        raise CountsError(
-            f"{n:,} people x {combinations:,} combinations of randomized predictors x "
-            f"{outcome.shape[1]} outcomes is above {LARGEST_WORK:,}: use fewer of them"
-        )
+    _check_work(n, sizes, outcome.shape[1])
     standard, centre, scale = _standardized(open_, labels)
     orders = [
         _order(k, one.baseline, f"predictor {one.name!r}")
@@ -145,6 +137,25 @@ def make_design(
         centre=centre,
         scale=scale,
     )
+
+
+def _hidden(randomized: Sequence[Randomized], n: int) -> list[Floats]:
+    """P(report | truth) of each randomized predictor, shapes (n, truths of it)."""
+    hidden = [chances(one.reports, one.channel, f"predictor {one.name!r}") for one in randomized]
+    for one, theirs in zip(randomized, hidden, strict=True):
+        if len(theirs) != n:
+            raise CountsError(f"predictor {one.name!r} has {len(theirs)} reports for {n} people")
+    return hidden
+
+
+def _check_work(n: int, sizes: Sequence[int], outcomes: int) -> None:
+    """Refuse what would take more memory and time than anybody has."""
+    combinations = int(np.prod(sizes, dtype=np.int64))
+    if n * combinations * outcomes > LARGEST_WORK:
+        raise CountsError(
+            f"{n:,} people x {combinations:,} combinations of randomized predictors x "
+            f"{outcomes} outcomes is above {LARGEST_WORK:,}: use fewer of them"
+        )
 
 
 def _outcome(reports: ArrayLike, channel: Through | ByGroup | None) -> Floats:

@@ -22,14 +22,15 @@ from typing import Any
 
 import hypothesis
 import pytest
+from argon2 import PasswordHasher
 from flask import Flask
 from flask.testing import FlaskClient
+from jinja2.bccache import Bucket, BytecodeCache
 from playwright.sync_api import Browser, sync_playwright
 
 from survey.app import create_app
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
-from survey.research.people.passwords import Passwords
 from survey.settings import Caps, Settings
 from survey.store import PublishedSurvey, Store, open_store
 from tests.store.databases import PostgresqlServer
@@ -158,6 +159,23 @@ def small(store: Store) -> PublishedSurvey:
     return publish(store, load(SMALL.encode(), "small.toml", Caps()), TODAY)
 
 
+class CompiledTemplates(BytecodeCache):
+    """Templates compiled once for all applications of a process: each test makes its own."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self._compiled:
+            bucket.bytecode_from_string(self._compiled[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._compiled[bucket.key] = bucket.bytecode_to_string()
+
+
+Flask.jinja_options = {**Flask.jinja_options, "bytecode_cache": CompiledTemplates()}
+
+
 @pytest.fixture
 def app(store: Store, settings: Settings) -> Flask:
     return create_app(settings, store)
@@ -169,15 +187,15 @@ def client(app: Flask) -> FlaskClient:
 
 
 @pytest.fixture
-def researcher(store: Store, settings: Settings) -> str:
-    store.add_researcher(EMAIL, hashed_password(settings.password_cost))
+def researcher(store: Store) -> str:
+    store.add_researcher(EMAIL, hashed_password())
     return EMAIL
 
 
 @cache
-def hashed_password(cost: int) -> str:
-    """The hash of everybody's password in tests: hashing is slow, once is enough."""
-    return Passwords(cost).hash(PASSWORD)
+def hashed_password() -> str:
+    """The hash of everybody's password in tests, with little memory: it is verified often."""
+    return PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
 
 
 def free_port() -> int:

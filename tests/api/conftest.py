@@ -81,12 +81,12 @@ def filled(store, small):
 
 @pytest.fixture
 def admin(store):
-    return store.add_researcher("admin@example.org", hashed_password(1)).key
+    return store.add_researcher("admin@example.org", hashed_password()).key
 
 
 @pytest.fixture
 def reader(store, small, admin):
-    key = store.add_researcher("reader@example.org", hashed_password(1)).key
+    key = store.add_researcher("reader@example.org", hashed_password()).key
     store.set_role("small", key, "editor")
     return key
 

@@ -58,7 +58,7 @@ def main() -> None:
         )
         store = open_store(settings.database)
         store.migrate()
-        ada = store.add_researcher(EMAIL, hashed_password(1)).key
+        ada = store.add_researcher(EMAIL, hashed_password()).key
         client = create_app(settings, store).test_client()
         sign_in(client)
         print(f"{'':<44}{'ms':>8}{'target':>8}{'ratio':>7}")

@@ -63,7 +63,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     database = f"sqlite:///{tmp_path_factory.mktemp('browser') / 'survey.db'}"
     store = open_store(database)
     store.migrate()
-    store.add_researcher(EMAIL, hashed_password(1))
+    store.add_researcher(EMAIL, hashed_password())
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     process = subprocess.Popen(

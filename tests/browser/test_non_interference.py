@@ -22,7 +22,7 @@ from tests.browser.respondent import (
 )
 from tests.conftest import long_unless
 
-pytestmark = [pytest.mark.web, pytest.mark.security]
+pytestmark = pytest.mark.security
 
 FIRST = {"Yes": 0, "No": 1, "Prefer not to say": 2, None: 2}
 SECOND = {"Never": 0, "Once": 1, "Often": 2}

@@ -87,7 +87,6 @@ def test_the_main_rules_of_hadolint_hold():
 
 
 @pytest.mark.web
-@pytest.mark.long
 def test_the_image_s_install_and_start_steps_run_in_an_empty_environment(tmp_path):
     """Its RUN lines build, its ENTRYPOINT and CMD serve, its HEALTHCHECK says that it is ready."""
     places = {"/opt/survey": str(tmp_path / "opt/survey"), "/build": str(tmp_path / "build")}

@@ -20,7 +20,7 @@ from tests.conftest import SMALL, TODAY
 from tests.deploy.proxy import Proxy
 from tests.faults.reports import new_body
 
-pytestmark = [pytest.mark.web, pytest.mark.security]
+pytestmark = pytest.mark.security
 
 JSON = {"Content-Type": "application/json"}
 
@@ -105,9 +105,7 @@ def everybody(store, request):
     return survey, visitors(tokens)
 
 
-@pytest.mark.parametrize(
-    "everybody", [30, pytest.param(200, marks=pytest.mark.long)], indirect=True
-)
+@pytest.mark.parametrize("everybody", [30, pytest.param(200, marks=pytest.mark.web)], indirect=True)
 def test_no_trace_of_visitors_is_in_any_log_database_temporary_file_or_backup(
     behind, serve, everybody, store, tmp_path
 ):
@@ -137,7 +135,7 @@ def test_no_trace_of_visitors_is_in_any_log_database_temporary_file_or_backup(
     assert [mark for mark in marks if mark in "".join(outputs).encode()] == []
 
 
-@pytest.mark.long
+@pytest.mark.web
 @pytest.mark.parametrize("everybody", [1], indirect=True)
 def test_a_proxy_that_logs_is_caught(behind, everybody, tmp_path):
     survey, people = everybody
@@ -150,7 +148,7 @@ def test_a_proxy_that_logs_is_caught(behind, everybody, tmp_path):
     assert {people[0].address.encode(), people[0].agent.encode()} <= traces
 
 
-@pytest.mark.long
+@pytest.mark.web
 @pytest.mark.parametrize("everybody", [1], indirect=True)
 def test_a_proxy_that_tells_of_errors_is_caught(behind, serve, everybody, tmp_path):
     survey, people = everybody

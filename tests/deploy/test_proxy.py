@@ -102,7 +102,6 @@ def check_own(answer: Answer, status: int) -> None:
     assert json.loads(answer[2])["status"] == status
 
 
-@pytest.mark.long
 def test_what_nginx_refuses_by_itself_carries_the_same_headers(proxy, serve, small):
     check_own(proxy.ask("POST", "/s/small/reports", b"x" * 20_000, JSON), 413)
     check_own(proxy.ask("GET", "/s/" + "a" * 9_000), 414)
@@ -115,7 +114,6 @@ def test_what_nginx_refuses_by_itself_carries_the_same_headers(proxy, serve, sma
     assert named(away[1])["retry-after"] == ["10"]
 
 
-@pytest.mark.long
 def test_tries_to_sign_in_are_few_and_reports_of_a_campus_are_not(proxy, small):
     statuses = [proxy.ask("POST", "/research/sign-in")[0] for _ in range(40)]
     assert set(statuses) == {400, 429}
@@ -127,7 +125,6 @@ def test_tries_to_sign_in_are_few_and_reports_of_a_campus_are_not(proxy, small):
     assert proxy.ask("GET", "/research/sign-in", source="127.9.9.9")[0] == 200
 
 
-@pytest.mark.long
 def test_one_server_that_is_gone_costs_no_report(proxy, serve, store, small):
     serve.processes[0].kill()
     serve.processes[0].communicate()
@@ -136,7 +133,6 @@ def test_one_server_that_is_gone_costs_no_report(proxy, serve, store, small):
     assert store.waiting(small.key) == 20
 
 
-@pytest.mark.long
 def test_plain_http_leads_to_https_and_other_hosts_get_nothing(proxy):
     plain = http.client.HTTPConnection("127.0.0.1", proxy.plain_port, timeout=30)
     with closing(plain):

@@ -74,7 +74,7 @@ def test_the_workflows_run_the_projects_own_scripts_with_pinned_actions():
         assert (ROOT / script).exists()
 
 
-@pytest.mark.long
+@pytest.mark.web
 def test_a_release_has_hashes_a_list_of_all_that_runs_and_the_page_code(tmp_path):
     done = subprocess.run(
         ["bash", ROOT / ".ci/release", tmp_path], capture_output=True, text=True, cwd=tmp_path

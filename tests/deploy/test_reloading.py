@@ -14,7 +14,7 @@ from tests.deploy.proxy import Proxy
 from tests.faults.processes import children_of, is_worker
 from tests.faults.reports import check_each_is_there_once, new_body
 
-pytestmark = [pytest.mark.web, pytest.mark.long]
+pytestmark = pytest.mark.web
 
 SENDERS = 6
 JSON = {"Content-Type": "application/json"}

@@ -18,7 +18,7 @@ from tests.browser.research import add_released
 from tests.conftest import EMAIL, PASSWORD, SMALL, TODAY
 from tests.deploy.proxy import Proxy
 
-pytestmark = [pytest.mark.web, pytest.mark.long, pytest.mark.security]
+pytestmark = [pytest.mark.long, pytest.mark.security]
 
 SECONDS = 120
 ATTACK_SECONDS = 60

@@ -140,7 +140,6 @@ def refused_calls() -> set[str]:
     return found
 
 
-@pytest.mark.web
 @pytest.mark.long
 def test_the_server_and_its_charts_work_without_the_calls_that_the_unit_refuses(
     installed, settings, small, tmp_path

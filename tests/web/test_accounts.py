@@ -36,7 +36,7 @@ def signed_in(client, researcher):
 
 
 def add(store, email: str) -> int:
-    return store.add_researcher(email, hashed_password(1)).key
+    return store.add_researcher(email, hashed_password()).key
 
 
 class People(dict):

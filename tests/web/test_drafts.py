@@ -32,7 +32,7 @@ def ada(client, researcher):
 @pytest.fixture
 def ben(app, store):
     """A second editor, who has no draft yet."""
-    store.add_researcher(OTHER, hashed_password(1))
+    store.add_researcher(OTHER, hashed_password())
     client = app.test_client()
     assert sign_in(client, OTHER).status_code == 302
     return client

@@ -605,8 +605,9 @@ def test_an_unknown_survey_or_version_is_404(signed_in, small):
 
 
 @pytest.mark.security
-def test_an_unknown_researcher_costs_one_password_hash_like_a_known_one(store, researcher):
+def test_an_unknown_researcher_costs_one_password_hash_like_a_known_one(store):
     passwords = Passwords(1)
+    store.add_researcher(EMAIL, passwords.hash(PASSWORD))
     verified = []
     hasher = passwords._hasher
     passwords._hasher = SimpleNamespace(

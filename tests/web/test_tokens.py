@@ -102,7 +102,7 @@ def test_tokens_are_bounded(reader, store):
 def test_a_token_is_ended_by_its_researcher_alone(reader, app, store):
     token = token_in(make(reader))
     said = {"Authorization": f"Bearer {token}"}
-    store.add_researcher("ben@example.org", hashed_password(1))
+    store.add_researcher("ben@example.org", hashed_password())
     other = app.test_client()
     sign_in(other, "ben@example.org")
     wanted = hash_of(token).hex()

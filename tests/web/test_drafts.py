@@ -524,8 +524,10 @@ def test_what_was_typed_as_true_stays_and_stands_beside_the_estimates(ada, store
     written(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
+    # So many and of such shares that no draw of theirs hides a question.
     first = {"share-night-0": "26", "share-night-1": "52", "share-night-2": "22"}
-    send(ada, f"{path}/simulate", page=path, n="2000", **first)
+    first |= {f"share-often-{option}": "25" for option in range(4)}
+    send(ada, f"{path}/simulate", page=path, n="5000", **first)
     shown = ada.get(path).text
     for name, value in first.items():
         assert f'name="{name}" value="{value}"' in shown
@@ -557,7 +559,7 @@ def test_simulations_that_differ_have_no_one_truth_until_the_try_out_is_made_ane
     send(ada, f"{path}/make", page=path)
     assert 'name="share-night-0" value="80"' in ada.get(path).text
     assert "true shares" not in dashboard(ada, store, slug)
-    send(ada, f"{path}/simulate", page=path, n="1500")
+    send(ada, f"{path}/simulate", page=path, n="5000")
     assert "Typed as true" in dashboard(ada, store, slug)
 
 

@@ -33,7 +33,7 @@ from survey.collect.publication import publish
 from survey.questionnaire.native import load
 from survey.settings import Caps, Settings
 from survey.store import PublishedSurvey, Store, open_store
-from tests.store.databases import PostgresqlServer
+from tests.store.databases import KINDS, PostgresqlServer
 
 # No clock and no memory of earlier runs decides whether a property test passes.
 hypothesis.settings.register_profile(
@@ -141,8 +141,11 @@ def postgresql_settings(
 
 
 @pytest.fixture
-def settings(sqlite_settings: Settings) -> Settings:
-    return sqlite_settings
+def settings(request: pytest.FixtureRequest) -> Settings:
+    """Of the kind of database that a test is given for it, else SQLite's."""
+    kind = getattr(request, "param", KINDS[0])
+    found: Settings = request.getfixturevalue(f"{kind}_settings")
+    return found
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from survey.store import PublishedSurvey, Store, open_store
 from tests.benchmarks.ingestion import DEFINITION, postgresql, wrk
 from tests.conftest import ROOT, SECRET, free_port, wait_until_up
 
-USUAL, TIMES = 64, 10
+USUAL, TIMES, WORKERS = 64, 10, 2
 SLOWEST_MS = 1000
 
 
@@ -38,7 +38,16 @@ def shipped(database: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     url = f"http://127.0.0.1:{(port := free_port())}"
     variables = {"SURVEY_SECRET": SECRET, "SURVEY_DATABASE": database, "SURVEY_PUBLIC_URL": url}
     server = subprocess.Popen(
-        [sys.executable, "-m", "survey.cli", "serve", "--port", str(port), "--workers", "2"],
+        [
+            sys.executable,
+            "-m",
+            "survey.cli",
+            "serve",
+            "--port",
+            str(port),
+            "--workers",
+            str(WORKERS),
+        ],
         text=True,
         cwd=ROOT,
         env={**os.environ, **variables},
@@ -69,17 +78,19 @@ def overloaded(kind: str, database: str, seconds: int) -> None:
                 f"{found['dropped']} broken, {'runs' if server.poll() is None else 'CRASHED'}",
                 flush=True,
             )
-    check_all_there(store, survey, acknowledged)
+    stored = all_there(store, survey, acknowledged)
+    print(f"{'':12}acknowledged {acknowledged:,}, stored {stored:,}")
 
 
-def check_all_there(store: Store, survey: PublishedSurvey, acknowledged: int) -> None:
+def all_there(store: Store, survey: PublishedSurvey, acknowledged: int) -> int:
+    """How many reports are stored; an error if an acknowledged one is not, or one is wrong."""
     stored = store.released(survey.key) + store.waiting(survey.key)
     with store.snapshot() as snapshot:
         mistakes = check(snapshot).mistakes
-    print(f"{'':12}acknowledged {acknowledged:,}, stored {stored:,}, mistakes {len(mistakes)}")
     store.close_connections()
     if stored < acknowledged or mistakes:
-        raise SystemExit("acknowledged reports are lost")
+        raise AssertionError(f"acknowledged {acknowledged:,}, stored {stored:,}, {mistakes}")
+    return stored
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -15,8 +14,9 @@ from survey.collect.publication import publish
 from survey.questionnaire.native import load
 from survey.settings import Caps
 from tests.browser.research import add_released
-from tests.conftest import EMAIL, PASSWORD, SMALL, TODAY
+from tests.conftest import SMALL, TODAY
 from tests.deploy.proxy import Proxy
+from tests.web.visits import Visit
 
 pytestmark = [pytest.mark.long, pytest.mark.security]
 
@@ -53,25 +53,6 @@ def scanner() -> str:
     return found
 
 
-def cookie_of(proxy: Proxy) -> str:
-    """A researcher's session, as a header."""
-    headers = {"Host": "localhost"}
-    _, answered, body = proxy.ask("GET", "/research/sign-in", headers=headers)
-    cookies = "; ".join(v.split(";")[0] for n, v in answered if n.lower() == "set-cookie")
-    token = re.search(rb'name="csrf_token"[^>]*value="([^"]+)"', body)
-    assert token
-    form = f"csrf_token={token[1].decode()}&email={EMAIL}&password={PASSWORD.replace(' ', '+')}"
-    sent = {
-        "Content-Type": "application/x-www-form-urlencoded",
-        "Cookie": cookies,
-        "Referer": "https://localhost/",
-        **headers,
-    }
-    status, answered, _ = proxy.ask("POST", "/research/sign-in", form.encode(), sent)
-    assert status == 302
-    return "; ".join(v.split(";")[0] for n, v in answered if n.lower() == "set-cookie")
-
-
 @pytest.mark.parametrize("who", ["stranger", "researcher"])
 def test_a_scanner_finds_nothing(
     behind: Callable[..., Proxy], scanner, store, small, researcher, tmp_path: Path, who
@@ -82,7 +63,10 @@ def test_a_scanner_finds_nothing(
     proxy = behind(*WIDER, SURVEY_PUBLIC_URL="https://localhost")
     base = f"https://localhost:{proxy.port}"
     starts = STRANGER if who == "stranger" else RESEARCHER
-    session = ["-H", f"Cookie: {cookie_of(proxy)}"] if who == "researcher" else []
+    visit = Visit(proxy.connect, "localhost")
+    if who == "researcher":
+        assert visit.sign_in().status == 302
+    session = ["-H", f"Cookie: {visit.cookie}"] if visit.cookies else []
     found = tmp_path / "found.json"
     command = [
         *(scanner, "-u", base + starts[0], *(f"-s{base}{path}" for path in starts[1:])),

@@ -145,9 +145,15 @@ def test_one_address_cannot_try_many_accounts_and_a_flood_fills_no_disk(store, m
     assert admitted == 50
     monkeypatch.setattr("survey.store.sql.tries.MOST_REMEMBERED", 100)
     for i in range(300):
-        throttle.admits(f"2001:db8::{i:x}", EMAIL, 0.0)
+        throttle.admits(f"2001:db8:0:{i:x}::1", EMAIL, 0.0)
     with store._looking() as transaction:
         assert transaction.one("SELECT count(*) FROM sign_in_try")[0] <= 102
+
+
+def test_the_addresses_of_one_network_of_version_6_are_one(store):
+    throttle = Throttle(store, SECRET)
+    assert sum(throttle.admits(f"2001:db8::{i:x}", EMAIL, 0.0) for i in range(20)) == 10
+    assert throttle.admits("2001:db8:0:1::1", EMAIL, 0.0)
 
 
 def test_the_right_password_forgives_the_wrong_ones_before_it(client, researcher):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from ipaddress import IPv4Address, ip_address, ip_network
 
 from survey.store import Store
 
@@ -10,6 +11,21 @@ MAX_TRIES = 10
 MAX_TRIES_PER_ADDRESS = 50
 TRY_SECONDS = 15 * 60
 THROTTLED = "Too many wrong tries. Wait 15 minutes and try again."
+
+
+def network_of(address: str) -> str:
+    """What one household or server has: its address, of version 6 the network of the first 64 bits.
+
+    >>> network_of("203.0.113.9"), network_of("2001:db8::1:2"), network_of("::ffff:203.0.113.9")
+    ('203.0.113.9', '2001:db8::/64', '203.0.113.9')
+    """
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, IPv4Address):
+        return address
+    return str(parsed.ipv4_mapped or ip_network((parsed, 64), strict=False))
 
 
 class Throttle:
@@ -26,7 +42,8 @@ class Throttle:
 
     def _hashes(self, address: str, email: str) -> dict[bytes, int]:
         """What a try counts against, with the limit of each."""
-        pair, alone = f"{address}\n{email.lower()}", f"{address}\n"
+        network = network_of(address)
+        pair, alone = f"{network}\n{email.lower()}", f"{network}\n"
         return {
             hmac.digest(self._key, text.encode(), "sha256"): limit
             for text, limit in ((pair, MAX_TRIES), (alone, MAX_TRIES_PER_ADDRESS))

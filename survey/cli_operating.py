@@ -12,7 +12,7 @@ from survey import serving
 from survey.collect.release import release as release_reports
 from survey.collect.retention import delete_overdue
 from survey.commands import configured_store, refusing
-from survey.errors import SettingsError, SurveyError
+from survey.errors import SurveyError
 from survey.ops.safety import SetUp, findings
 from survey.settings import Settings
 from survey.store import find_survey
@@ -89,6 +89,8 @@ def retention() -> None:
     """Delete the surveys that were closed more than SURVEY_RETENTION_DAYS days ago."""
     days = Settings.from_environment(os.environ).retention_days
     if not days:
-        raise SettingsError("SURVEY_RETENTION_DAYS is not set: every closed survey is kept")
+        # A choice, not a failure: the timer that asks each night is well.
+        click.echo("SURVEY_RETENTION_DAYS is 0: every closed survey is kept")
+        return
     deleted = delete_overdue(configured_store(), days, datetime.now(UTC).date())
     click.echo("\n".join(f"deleted {slug}" for slug in deleted) or "nothing to delete")

@@ -13,7 +13,7 @@ from survey.collect.release import release as release_reports
 from survey.collect.retention import delete_overdue
 from survey.commands import configured_store, refusing
 from survey.errors import SurveyError
-from survey.ops.safety import SetUp, findings
+from survey.ops.safety import SetUp, findings, unusable
 from survey.settings import Settings
 from survey.store import find_survey
 
@@ -32,7 +32,8 @@ def config() -> None:
 @refusing
 def check_config(address: str) -> None:
     """List what is unsafe in the settings, and what to do; exit 1 if the server would not start."""
-    found = findings(SetUp(Settings.from_environment(os.environ), os.environ, address))
+    settings = Settings.from_environment(os.environ)
+    found = [*unusable(settings), *findings(SetUp(settings, os.environ, address))]
     for each in found:
         word = "refused" if each.refused else "advice"
         click.echo(f"{word}: {each.setting}: {each.what}\n         {each.do}")

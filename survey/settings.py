@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,7 +19,16 @@ MIN_SECRET_LENGTH = 32
 FEWEST_RELEASED = 25
 """No instance may release fewer together while a survey is open: nobody is seen to arrive."""
 
+FEWEST_CHARACTERS = 8
+"""Different ones in a secret; 32 random hexadecimal digits have fewer in one of a million."""
+
 KNOWN_SECRETS = ("change-me", "changeme", "secret", "dev", "development", "example")
+
+
+ORIGIN = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?/?"
+)
+"""What people open: no user, path or query."""
 
 
 @dataclass(frozen=True)
@@ -194,9 +206,25 @@ def _check_range(
         raise SettingsError(f"{name} = {value} must be from {lowest} to {highest}")
 
 
+def is_guessable(secret: str) -> bool:
+    """Whether a secret is a known word, or made by repeating or counting on.
+
+    >>> [is_guessable(text) for text in ("qwertyui" * 4, "abcdefghijklmnopqrstuvwxyz0123456789")]
+    [True, True]
+    >>> is_guessable("3f1c9b0a77e2d4586b1e90c2fa43d875")
+    False
+    """
+    steps = sum(abs(ord(a) - ord(b)) <= 1 for a, b in pairwise(secret))
+    return (
+        secret.lower().startswith(KNOWN_SECRETS)
+        or len(set(secret)) < FEWEST_CHARACTERS
+        or len(zlib.compress(secret.encode())) < MIN_SECRET_LENGTH
+        or 2 * steps > len(secret)
+    )
+
+
 def _check_secret(secret: str) -> None:
-    guessable = len(set(secret)) < 8 or secret.lower().startswith(KNOWN_SECRETS)
-    if len(secret) < MIN_SECRET_LENGTH or guessable:
+    if len(secret) < MIN_SECRET_LENGTH or is_guessable(secret):
         raise SettingsError(
             f"SURVEY_SECRET must be {MIN_SECRET_LENGTH} or more random characters; make one with: "
             'python -c "import secrets; print(secrets.token_hex(32))"'
@@ -204,18 +232,18 @@ def _check_secret(secret: str) -> None:
 
 
 def _check_public_url(public_url: str) -> None:
-    try:
-        parts = urlsplit(public_url)
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme == "https" and parts.hostname:
-        return
-    if parts.scheme == "http" and is_loopback(parts.hostname or ""):
-        return
-    raise SettingsError(
-        f"SURVEY_PUBLIC_URL = {public_url!r} must start with https:// "
-        "(http only on loopback): a respondent's browser randomizes in a secure context only"
-    )
+    # One spelling: whether cookies are secure, links right and origins the same hangs on it.
+    found = ORIGIN.fullmatch(public_url)
+    if not found:
+        raise SettingsError(
+            f"SURVEY_PUBLIC_URL = {public_url!r} must be scheme and host in small letters, as "
+            "https://survey.example.org, with nothing before or after"
+        )
+    if found["scheme"] == "http" and not is_loopback(found["host"].strip("[]")):
+        raise SettingsError(
+            f"SURVEY_PUBLIC_URL = {public_url!r} must start with https:// "
+            "(http only on loopback): a respondent's browser randomizes in a secure context only"
+        )
 
 
 def host_and_port(text: str) -> tuple[str, int]:

@@ -38,6 +38,8 @@ def internal_address(setting: str) -> tuple[str, int]:
     except OSError:
         raise SettingsError(f"SURVEY_INTERNAL = {setting!r}: {host} is no known name") from None
     address = ipaddress.ip_address(str(found))
+    # ::ffff:0.0.0.0 is an address of version 6 that listens everywhere, too.
+    address = getattr(address, "ipv4_mapped", None) or address
     if address.is_unspecified or not (address.is_loopback or address.is_private):
         raise SettingsError(
             f"SURVEY_INTERNAL = {setting!r}: figures are for the inside alone; take a loopback "

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from survey.errors import SettingsError
+from survey.errors import SettingsError, SurveyError
 from survey.ops.internal import internal_address
 from survey.ops.readiness import free_megabytes
-from survey.settings import Settings, is_loopback
-from survey.store import file_of
+from survey.settings import SECRET_FILE, Settings, is_loopback
+from survey.store import file_of, open_store
 
-ON = ("1", "true", "yes", "on")
+OFF = ("", "0", "false", "no")
+"""What Flask takes for no in FLASK_DEBUG; Python takes any text for yes in its own two."""
+
 ENCRYPTED = ("verify-full", "verify-ca")
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -45,6 +47,20 @@ def findings(set_up: SetUp) -> list[Finding]:
     return sorted(found, key=lambda finding: not finding.refused)
 
 
+def unusable(settings: Settings) -> list[Finding]:
+    """Why the database that is named cannot be served from, asked of itself."""
+    try:
+        store = open_store(settings.database)
+        try:
+            store.check_whole()
+        finally:
+            store.close_connections()
+    except SurveyError as error:
+        what, _, do = str(error).partition("; ")
+        return [Finding("SURVEY_DATABASE", what, do or "see the runbook", refused=True)]
+    return []
+
+
 def refuse_unsafe(set_up: SetUp) -> None:
     """Raise SettingsError with everything for which a server does not start."""
     refused = [finding for finding in findings(set_up) if finding.refused]
@@ -63,8 +79,8 @@ def _secret(set_up: SetUp) -> Iterable[Finding]:
 
 
 def _debug(set_up: SetUp) -> Iterable[Finding]:
-    for name in ("FLASK_DEBUG", "PYTHONDEVMODE", "PYTHONINSPECT"):
-        if set_up.environment.get(name, "").lower() in ON:
+    for name, off in (("FLASK_DEBUG", OFF), ("PYTHONDEVMODE", ("",)), ("PYTHONINSPECT", ("",))):
+        if set_up.environment.get(name, "").lower() not in off:
             yield Finding(name, "debugging shows what requests hold", "unset it", refused=True)
 
 
@@ -81,14 +97,53 @@ def _plain_http(set_up: SetUp) -> Iterable[Finding]:
 
 def _readable_files(set_up: SetUp) -> Iterable[Finding]:
     """The files of an SQLite database must be its owner's alone."""
-    if (file := file_of(set_up.settings.database)) is None:
+    if (named := file_of(set_up.settings.database)) is None:
         return
+    # The database writes beside the file itself, wherever a link to it stands.
+    file = named.resolve()
     for path in (file, *(Path(f"{file}-{kind}") for kind in ("wal", "shm"))):
-        if path.exists() and path.stat().st_mode & OTHERS:
+        if _mode(path) & OTHERS:
             yield Finding(
                 "SURVEY_DATABASE",
                 f"others on this machine can read or change {path}",
                 f"run: chmod 600 {path}",
+                refused=True,
+            )
+
+
+def _mode(path: Path) -> int:
+    """The rights of a file; none where there is no file, or none that we may look at."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return 0
+
+
+def _secret_file(set_up: SetUp) -> Iterable[Finding]:
+    """A secret that others write is theirs; one that they read signs sessions for them."""
+    if SECRET_FILE not in set_up.environment:
+        return
+    path = Path(set_up.environment[SECRET_FILE]).resolve()
+    mode = _mode(path)
+    if mode & OTHERS:
+        yield Finding(
+            SECRET_FILE,
+            f"others on this machine can read or change {path}",
+            f"run: chmod 600 {path}",
+            refused=bool(mode & (stat.S_IWGRP | stat.S_IWOTH)),
+        )
+
+
+def _folders(set_up: SetUp) -> Iterable[Finding]:
+    """Who may write a folder may put another file in the place of any in it."""
+    file, secret = file_of(set_up.settings.database), set_up.environment.get(SECRET_FILE)
+    for folder in {path.resolve().parent for path in (file, secret and Path(secret)) if path}:
+        mode = _mode(folder)
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            yield Finding(
+                "folder",
+                f"everybody on this machine can replace files in {folder}",
+                f"run: chmod 700 {folder}",
                 refused=True,
             )
 
@@ -121,6 +176,7 @@ def _public(set_up: SetUp) -> Iterable[Finding]:
             "SURVEY_TRUSTED_PROXIES",
             "the proxy that ends TLS is not trusted: all tries to sign in count as one visitor's",
             "set it to 1 when that proxy sets X-Forwarded-For itself",
+            refused=True,
         )
 
 
@@ -128,18 +184,20 @@ def _postgresql(set_up: SetUp) -> Iterable[Finding]:
     parts = urlsplit(set_up.settings.database)
     if parts.scheme != "postgresql":
         return
-    if parts.password:
+    given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    if parts.password or "password" in given:
         yield Finding(
             "SURVEY_DATABASE",
             "it holds a password, which lists of processes and crash reports may show",
             "put it into a file that PGPASSFILE names",
         )
-    mode = parse_qs(parts.query).get("sslmode", [set_up.environment.get("PGSSLMODE", "")])[0]
-    local = not parts.hostname or is_loopback(parts.hostname)
-    if not local and mode not in ENCRYPTED:
+    mode = given.get("sslmode", set_up.environment.get("PGSSLMODE", ""))
+    host = given.get("host", parts.hostname or set_up.environment.get("PGHOST", ""))
+    # A path is the folder of a socket on this machine.
+    if host and not host.startswith("/") and not is_loopback(host) and mode not in ENCRYPTED:
         yield Finding(
             "SURVEY_DATABASE",
-            f"reports go to {parts.hostname} without a check of who answers",
+            f"reports go to {host} without a check of who answers",
             "add ?sslmode=verify-full; leave it where the network between is yours alone",
         )
 
@@ -191,6 +249,8 @@ CHECKS: tuple[Callable[[SetUp], Iterable[Finding]], ...] = (
     _debug,
     _plain_http,
     _readable_files,
+    _secret_file,
+    _folders,
     _internal,
     _public,
     _postgresql,

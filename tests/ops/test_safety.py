@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from survey.settings import Settings
 from tests.conftest import SECRET
 
 PUBLIC = "https://survey.example.org"
+HERE = {"trusted_proxies": 0, "public_url": "http://127.0.0.1:8000"}
 
 
 def set_up(address="127.0.0.1", environment=None, **settings) -> SetUp:
@@ -48,9 +50,14 @@ def test_a_safe_set_up_has_nothing_to_say():
         ({"secret": "change-me" * 5}, "SURVEY_SECRET"),
         ({"secret": SECRET[:31]}, "SURVEY_SECRET"),
         ({"environment": {"FLASK_DEBUG": "1"}}, "FLASK_DEBUG"),
-        ({"environment": {"PYTHONDEVMODE": "1"}}, "PYTHONDEVMODE"),
-        ({"address": "0.0.0.0", "trusted_proxies": 0}, "--address"),
-        ({"address": "192.168.1.5", "trusted_proxies": 0}, "--address"),
+        ({"environment": {"FLASK_DEBUG": "y"}}, "FLASK_DEBUG"),
+        ({"environment": {"PYTHONDEVMODE": "0"}}, "PYTHONDEVMODE"),
+        ({"secret": "12345678901234567890123456789012"}, "SURVEY_SECRET"),
+        ({"secret": "qwertyui" * 4}, "SURVEY_SECRET"),
+        ({"trusted_proxies": 0}, "SURVEY_TRUSTED_PROXIES"),
+        ({"address": "0.0.0.0", **HERE}, "--address"),
+        ({"address": "192.168.1.5", **HERE}, "--address"),
+        ({"internal": "[::ffff:0.0.0.0]:9464"}, "SURVEY_INTERNAL"),
         ({"internal": "0.0.0.0:9464"}, "SURVEY_INTERNAL"),
         ({"internal": "8.8.8.8:9464"}, "SURVEY_INTERNAL"),
         ({"internal": "no.such.name.invalid:9464"}, "SURVEY_INTERNAL"),
@@ -77,12 +84,61 @@ def test_boot_refuses_a_database_that_others_can_read_or_change(tmp_path, kind, 
         refuse_unsafe(of)
 
 
+@pytest.mark.security
+def test_boot_refuses_a_database_whose_link_hides_files_that_others_can_read(tmp_path):
+    file, link = tmp_path / "kept" / "survey.db", tmp_path / "survey.db"
+    file.parent.mkdir()
+    file.touch(mode=0o600)
+    link.symlink_to(file)
+    Path(f"{file}-wal").touch(mode=0o644)
+    with pytest.raises(SettingsError, match=r"chmod 600 .*kept/survey\.db-wal"):
+        refuse_unsafe(set_up(database=f"sqlite:///{link}"))
+
+
+@pytest.mark.security
+def test_boot_refuses_a_secret_that_others_can_change_and_advises_where_they_can_read(tmp_path):
+    file = tmp_path / "secret"
+    file.write_text(SECRET)
+    of = set_up(environment={"SURVEY_SECRET_FILE": str(file)})
+    found = {}
+    for mode in (0o600, 0o640, 0o666):
+        file.chmod(mode)
+        found[mode] = (refused(of), advice(of))
+    name = "SURVEY_SECRET_FILE"
+    assert found == {0o600: ([], []), 0o640: ([], [name]), 0o666: ([name], [])}
+    file.chmod(0o600)
+    tmp_path.chmod(0o777)
+    assert refused(of) == ["folder"]
+    tmp_path.chmod(0o1777)
+    assert refused(of) == []
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "HTTPS://survey.example.org",
+        " https://survey.example.org",
+        "https://Survey.example.org",
+        "https://me@survey.example.org",
+        "https://survey.example.org/path",
+        "https://survey.example.org?x",
+        "https://",
+        "survey.example.org",
+    ],
+)
+def test_an_address_in_another_spelling_is_refused_before_cookies_lose_their_protection(spelling):
+    with pytest.raises(SettingsError, match="SURVEY_PUBLIC_URL"):
+        Settings(public_url=spelling)
+
+
 @pytest.mark.parametrize(
     ("weak", "name"),
     [
         ({"internal": ""}, "SURVEY_INTERNAL"),
         ({"public_url": "http://127.0.0.1:8000"}, "SURVEY_PUBLIC_URL"),
-        ({"trusted_proxies": 0}, "SURVEY_TRUSTED_PROXIES"),
+        ({"database": "postgresql://survey@/survey?password=word"}, "SURVEY_DATABASE"),
+        ({"database": "postgresql:///survey?host=db.example.org"}, "SURVEY_DATABASE"),
         ({"database": "postgresql://survey:word@127.0.0.1/survey"}, "SURVEY_DATABASE"),
         ({"database": "postgresql://survey@db.example.org/survey"}, "SURVEY_DATABASE"),
         ({"password_cost": 1}, "SURVEY_PASSWORD_COST"),

@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -63,6 +64,8 @@ STARTUP_SECONDS = 30.0
 
 MOST_USUAL_WORKERS = 4
 
+TRIAL = "from survey.serving import check_start; check_start({address!r})"
+
 logger = logging.getLogger(__name__)
 
 
@@ -86,12 +89,14 @@ def serve(
     # These threads wait for a commit most of the time; they do not compete for the cores.
     granian_logger.addFilter(lambda record: "Python threads" not in record.getMessage())
     granian_logger.addFilter(lambda record: _is_killed(server, record.getMessage()))
+    server.signal_handler_reload = _Renewal(server, address)  # type: ignore[method-assign]
     stop = threading.Event()
     releases = threading.Thread(target=ReleaseLoop(store, settings).run, args=[stop])
     ready = threading.Thread(target=_when_ready, args=[address, port, on_ready], daemon=True)
     server.on_startup(releases.start)
     server.on_startup(ready.start)
     try:
+        catch_all()
         with _figures() as directory, _inside(settings, store, address, port, directory):
             server.serve()
     finally:
@@ -120,7 +125,7 @@ def _inside(
     look = partial(checks, store, settings, _local_url(address, port))
     gauges = Gauges(store, settings, Client.find().sha256, look)
     counted = MultiProcessCollector(None, directory)  # type: ignore[no-untyped-call]
-    application = Internal(look, [gauges, counted], store.close_connections)
+    application = Internal(look, [gauges, counted], store.close_mine)
     stop = serve_inside(application, internal_address(settings.internal))
     try:
         yield
@@ -166,10 +171,40 @@ def _is_killed(server: AbstractServer[Any], message: str) -> bool:
     Two threads of the server wait for each worker's end. The one that comes second is told of no
     end, until the first has written it down a moment later, and takes the worker for alive.
     """
-    if not (said := re.match(r"Killing worker-(\d+) ", message)):
+    if not (said := re.match(r"Killing (old )?worker-(\d+) ", message)):
         return True
     time.sleep(0.1)
-    return bool(server.wrks[int(said[1]) - 1].is_alive())
+    if said[1]:  # It is none of the server's any more.
+        return len(multiprocessing.active_children()) > len(server.wrks)
+    return bool(server.wrks[int(said[2]) - 1].is_alive())
+
+
+class _Renewal:
+    """What SIGHUP does: new workers take the place of old ones, if they would start at all.
+
+    Whether they would is tried in a process of its own, with the files as they are now. If not,
+    the old ones go on: renewed, they would be gone, and with the last of them the server.
+    """
+
+    def __init__(self, server: AbstractServer[Any], address: str) -> None:
+        self._renew: Callable[[], None] = server.signal_handler_reload
+        # -P: nothing that lies in the folder it was started in is taken for a module.
+        self._command = [sys.executable, "-P", "-c", TRIAL.format(address=address)]
+        self._alone = threading.Lock()
+
+    def __call__(self, *_: object) -> None:
+        threading.Thread(target=self._try, daemon=True).start()
+
+    def _try(self) -> None:
+        with self._alone:
+            # Words of ours alone, and quoted.
+            tried = subprocess.run(  # noqa: S603
+                self._command, stdin=subprocess.DEVNULL, capture_output=True
+            )
+        if tried.returncode:
+            logger.error("not renewed: new workers would not start; see: survey config check")
+        else:
+            self._renew()
 
 
 def worker() -> Flask:
@@ -177,13 +212,24 @@ def worker() -> Flask:
 
     Orphaned workers would hold the port and take reports that nobody releases.
     """
+    catch_all()
     if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_end_with, args=[parent], daemon=True).start()
         atexit.register(_end_now)
-    catch_all()
-    app = create_app()
+    try:
+        app = create_app()
+    except Exception:
+        logger.critical("a worker cannot start; see: survey config check", exc_info=True)
+        sys.exit(1)
     app.wsgi_app = _Parting(app.wsgi_app)  # type: ignore[method-assign]
     return app
+
+
+def check_start(address: str) -> None:
+    """Do all that a server does before it serves, with the settings and the code of now."""
+    settings = Settings.from_environment(os.environ)
+    refuse_unsafe(SetUp(settings, os.environ, address))
+    create_app(settings)
 
 
 class _Parting:

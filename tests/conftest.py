@@ -232,7 +232,7 @@ def serve(settings: Settings, store: Store) -> Iterator[Callable[..., str]]:
     """Start `survey serve` over the test's own database; returns its address."""
     running: list[subprocess.Popen[str]] = []
 
-    def start(*options: str, port: int | None = None, **variables: str) -> str:
+    def start(*options: str, port: int | None = None, **variables: str | None) -> str:
         port = port or free_port()
         url = f"http://127.0.0.1:{port}"
         environment = {
@@ -245,7 +245,7 @@ def serve(settings: Settings, store: Store) -> Iterator[Callable[..., str]]:
         }
         process = subprocess.Popen(
             [*SERVE, "--port", str(port), *options],
-            env=environment,
+            env={name: value for name, value in environment.items() if value is not None},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

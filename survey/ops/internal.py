@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import logging
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from socketserver import ThreadingMixIn
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 Checks = Callable[[], Mapping[str, Check]]
+
+logger = logging.getLogger(__name__)
 
 SECURITY = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store")]
 
@@ -62,8 +65,12 @@ class Internal:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
             status, kind, body = self._answer(environ)
+        except Exception:
+            # The library would print its text, and a path with it, beside the lines.
+            logger.exception("a question inside was not answered")
+            status, kind, body = "500 Internal Server Error", "text/plain", b"see the log\n"
         finally:
-            # Every request has a thread of its own, and so a connection of its own.
+            # Every request has a thread of its own; what it alone opened goes with it.
             self._close()
         start_response(status, [("Content-Type", kind), *SECURITY])
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
@@ -90,6 +97,11 @@ class Internal:
 
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Whoever asked has gone, or never said what; the library would print from where."""
+        del request, client_address
+        logger.info("a connection inside ended before its answer")
 
 
 class _ServerOfSix(_Server):

@@ -41,7 +41,7 @@ def checks(store: Store, settings: Settings, own_url: str) -> Mapping[str, Check
 def _tried(look: Callable[[], None]) -> Check:
     try:
         look()
-    except SurveyError as error:
+    except (SurveyError, OSError) as error:
         return Check(ok=False, why=type(error).__name__)
     return OK
 
@@ -66,7 +66,10 @@ def _there(file: Path) -> Path:
 
 
 def _disk(settings: Settings) -> Check:
-    free = free_megabytes(settings)
+    try:
+        free = free_megabytes(settings)
+    except OSError as error:
+        return Check(ok=False, why=type(error).__name__)
     if free is None or free >= settings.disk_minimum:
         return OK
     return Check(ok=False, why=f"less than {settings.disk_minimum} MB free")

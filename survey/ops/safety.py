@@ -228,7 +228,10 @@ def _keeping(set_up: SetUp) -> Iterable[Finding]:
 
 
 def _disk(set_up: SetUp) -> Iterable[Finding]:
-    free = free_megabytes(set_up.settings)
+    try:
+        free = free_megabytes(set_up.settings)
+    except OSError:
+        return  # The database itself says that it cannot be reached.
     if free is not None and free < set_up.settings.disk_minimum:
         yield Finding(
             "SURVEY_DISK_MINIMUM",

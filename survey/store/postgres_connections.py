@@ -85,6 +85,9 @@ class PostgresConnections(SqlTransactions):
         with self._alone() as connection:
             check_schema(applied_steps(connection), list(STEPS))
 
+    def close_mine(self) -> None:
+        """Close what this thread alone holds: nothing, for the pool is everybody's."""
+
     def close_connections(self) -> None:
         """Close this process's pool; the next use opens another."""
         with self._opening:

@@ -55,7 +55,7 @@ class SqliteStore(SqliteConnections, SqlStore):
         """Steps that this database lacks."""
         with named_errors():
             # Looking must not create a database.
-            empty = not self.path.exists()
+            empty = not self._is_there()
             with closing(Database(memory=True) if empty else Database(connect(self.path))) as found:
                 return pending_steps(found)
 

@@ -46,7 +46,7 @@ class SqliteConnections(SqlTransactions):
     def _database(self) -> Database:
         """This thread's connection; a forked child never uses its parent's."""
         if getattr(self._local, "process", None) != os.getpid():
-            if not self.path.exists():
+            if not self._is_there():
                 raise StoreError(f"there is no database at {self.path}; run: survey migrate")
             database = Database(connect(self.path))
             try:
@@ -58,6 +58,15 @@ class SqliteConnections(SqlTransactions):
             self._local.process = os.getpid()
         found: Database = self._local.database
         return found
+
+    def _is_there(self) -> bool:
+        # A folder that may not be entered does not say.
+        with named_file_errors():
+            return self.path.exists()
+
+    def close_mine(self) -> None:
+        """Close what this thread alone holds."""
+        self.close_connections()
 
     def close_connections(self) -> None:
         """Close this thread's connection."""

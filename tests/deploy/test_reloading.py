@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from tests.deploy.proxy import Proxy
-from tests.faults.processes import children_of, is_worker
+from tests.faults.processes import workers_of
 from tests.faults.reports import check_each_is_there_once, new_body
 
 pytestmark = pytest.mark.web
@@ -61,10 +61,6 @@ class Senders:
         while self.statuses.total() < wanted:
             assert time.monotonic() < deadline
             time.sleep(0.02)
-
-
-def workers_of(pid: int) -> set[int]:
-    return {child for child in children_of(pid) if is_worker(child)}
 
 
 def renewed(pid: int, before: set[int]) -> bool:

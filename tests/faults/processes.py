@@ -18,6 +18,11 @@ def children_of(pid: int) -> list[int]:
     return found
 
 
+def workers_of(pid: int) -> set[int]:
+    """The processes of a server that answer requests."""
+    return {child for child in children_of(pid) if is_worker(child)}
+
+
 def is_worker(pid: int) -> bool:
     """Whether a process answers requests; the others look after resources."""
     try:

@@ -9,14 +9,10 @@ import pytest
 from survey.archive import check
 from tests.conftest import wait_until
 from tests.faults.load import Load
-from tests.faults.processes import children_of, is_worker
+from tests.faults.processes import workers_of
 from tests.faults.reports import check_each_is_there_once
 
 ROUNDS = 10
-
-
-def workers_of(pid: int) -> set[int]:
-    return {child for child in children_of(pid) if is_worker(child)}
 
 
 def check_nothing_is_lost(store, survey, load: Load) -> None:
@@ -43,6 +39,36 @@ def test_servers_restarted_in_turn_under_load_lose_nothing_and_end_with_exit_0(s
                 serve("--workers", "2", port=ports[place])
                 serve.processes[place] = serve.processes.pop()
                 load.wait_for(50)
+    check_nothing_is_lost(store, small, load)
+
+
+@pytest.mark.web
+def test_workers_go_on_when_those_that_would_take_their_place_would_not_start(
+    serve, store, small, settings, tmp_path
+):
+    secret = tmp_path / "secret"
+    secret.write_text(settings.secret)
+    secret.chmod(0o600)
+    (tmp_path / "survey.db").chmod(0o600)
+    port = int(
+        serve("--workers", "2", SURVEY_SECRET=None, SURVEY_SECRET_FILE=str(secret)).rpartition(":")[
+            2
+        ]
+    )
+    (server,) = serve.processes
+    before = workers_of(server.pid)
+    with Load(small, [port]) as load:
+        load.wait_for(20)
+        secret.write_text("short")
+        server.send_signal(signal.SIGHUP)
+        while "not renewed" not in (line := server.stdout.readline()):
+            assert line
+        load.wait_for(50)
+        assert workers_of(server.pid) == before
+        secret.write_text(settings.secret)
+        server.send_signal(signal.SIGHUP)
+        wait_until(lambda: not before & workers_of(server.pid), 60)
+        load.wait_for(50)
     check_nothing_is_lost(store, small, load)
 
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import socket
+import struct
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 
 import pytest
 
 from survey.collect.publication import close, publish
 from survey.collect.retention import delete_overdue, overdue
+from survey.errors import StoreError
+from survey.ops.readiness import checks
 from survey.questionnaire.native import load
-from survey.settings import Caps
-from tests.conftest import SMALL, TODAY, free_port
+from survey.settings import Caps, Settings
+from survey.store import open_store
+from tests.conftest import SECRET, SMALL, TODAY, free_port
 from tests.faults.reports import new_body
 
 
@@ -91,6 +97,53 @@ def test_a_server_whose_database_takes_no_writes_says_that_it_is_not_ready(serve
     assert status == 503
     assert json.loads(said)["writable"] == "StoreBusyError"
     assert asked(f"http://127.0.0.1:{port}/readyz")[0] == 200
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_questions_inside_take_no_connection_from_reports_and_releases(inside, serve, small):
+    outside, within = inside
+    with ThreadPoolExecutor(4) as pool:
+        asking = [pool.submit(asked, f"{within}/readyz") for _ in range(60)]
+        asking += [pool.submit(asked, f"{within}/metrics") for _ in range(30)]
+        send(outside, small, 60)
+        assert {one.result()[0] for one in asking} == {200}
+    process = serve.processes[0]
+    process.terminate()
+    assert "no release" not in process.communicate(timeout=60)[0]
+
+
+def test_who_asks_inside_and_goes_away_leaves_no_line_with_an_address(inside, serve):
+    _, within = inside
+    address = ("127.0.0.1", int(within.rpartition(":")[2]))
+    for said in (
+        b"",
+        b"GET /metrics HTTP/1.1\r\n",
+        b"GET /metrics HTTP/1.1\r\n\r\n",
+        b"\xff\r\n\r\n",
+    ):
+        with socket.create_connection(address, timeout=20) as connection:
+            connection.sendall(said)
+            # Closed with a reset, as by somebody who pulled the cable.
+            linger = struct.pack("ii", 1, 0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    assert asked(f"{within}/healthz") == (200, "ok\n")
+    process = serve.processes[0]
+    process.terminate()
+    listening, *lines = process.communicate(timeout=60)[0].splitlines()
+    assert listening.startswith("listening on")
+    assert all(json.loads(line)["event"] for line in lines)
+    assert "127.0.0.1" not in "".join(lines)
+
+
+def test_a_database_that_cannot_be_looked_at_is_not_ready_and_says_what_kind_of_error(tmp_path):
+    # The system refuses so long a name, as it does a folder that may not be entered.
+    url = f"sqlite:///{tmp_path}/{'x' * 300}/survey.db"
+    settings = Settings(secret=SECRET, database=url)
+    store = open_store(url)
+    with pytest.raises(StoreError, match="files cannot be used"):
+        store.pending_migrations()
+    found = checks(store, settings, f"http://127.0.0.1:{free_port()}")
+    assert {name for name, check in found.items() if not check.ok} == set(found)
 
 
 def test_closed_surveys_go_whole_when_their_time_is_over_and_no_others(store, small):

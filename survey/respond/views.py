@@ -67,7 +67,10 @@ def blueprint(store: Store, client: Client, settings: Settings, figures: Figures
     def sent(slug: str) -> Response:
         # The page's files need not stay on the device. What else it keeps is the whole site's.
         find_survey(store, slug)
-        return Response(status=204, headers={"Clear-Site-Data": '"cache"'})
+        answer = Response(status=204, headers={"Clear-Site-Data": '"cache"'})
+        # Of nothing there is no kind; over HTTP 2 the proxy leaves it out by itself.
+        del answer.headers["Content-Type"]
+        return answer
 
     _add_files(routes, client)
     return routes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import os
 import shutil
 import socket
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -24,7 +26,7 @@ from tests.conftest import ROOT, free_port
 
 HOST = "survey.example.org"
 DEPLOY = ROOT / "deploy"
-FILES = ("nginx.conf", "answers.conf")
+FILES = ("nginx.conf", "answers.conf", "refusals.conf")
 
 Answer = tuple[int, list[tuple[str, str]], bytes]
 
@@ -73,6 +75,60 @@ class _Connection(http.client.HTTPSConnection):
             ("127.0.0.1", self._proxy.port), timeout=30, source_address=(self._source, 0)
         )
         self.sock = self._proxy.context().wrap_socket(plain, server_hostname=self._proxy.host)
+
+
+OVER_HTTP2 = """
+import { readFileSync } from "node:fs";
+import { connect } from "node:http2";
+import tls from "node:tls";
+
+const { port, host, ca, asked } = JSON.parse(readFileSync(0));
+const session = connect(`https://${host}:${port}`, {
+  createConnection: () => tls.connect({
+    host: "127.0.0.1", port, servername: host, ca: readFileSync(ca), ALPNProtocols: ["h2"],
+  }),
+});
+const one = ({ method, path, body = "", headers = {} }) => new Promise((resolve, reject) => {
+  const stream = session.request({
+    ":method": method, ":path": path, ":authority": host, "accept-encoding": "br", ...headers,
+  });
+  let answer, said = "";
+  stream.setEncoding("latin1");
+  stream.on("response", (found) => { answer = found; });
+  stream.on("data", (piece) => { said += piece; });
+  stream.on("end", () => resolve([answer, said]));
+  stream.on("error", (error) => answer ? resolve([answer, said]) : reject(error));
+  if (!stream.writableEnded) stream.end(body);
+});
+const answers = [];
+for (const each of asked) answers.push(await one(each));
+session.close();
+console.log(JSON.stringify(answers));
+"""
+
+
+def over_http2(proxy: Proxy, node: str, asked: Sequence[Mapping[str, Any]]) -> list[Answer]:
+    """Requests one after the other over one connection, by the browsers' own protocol."""
+    ca = str(proxy.directory / "tls/fullchain.pem")
+    given = {"port": proxy.port, "host": proxy.host, "ca": ca, "asked": asked}
+    done = subprocess.run(
+        [node, "--input-type=module", "-e", OVER_HTTP2],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    answers = []
+    for headers, body in json.loads(done.stdout):
+        pairs = [
+            (name, one)
+            for name, value in headers.items()
+            if not name.startswith(":")
+            for one in (value if isinstance(value, list) else [value])
+        ]
+        answers.append((headers[":status"], pairs, body.encode("latin1")))
+    return answers
 
 
 @contextlib.contextmanager

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -14,7 +16,7 @@ from threading import Thread
 import pytest
 
 from survey.security import COMMON, NO_STORE, STRICT_TRANSPORT, content_security_policy
-from tests.deploy.proxy import HOST, Answer, Proxy, nginx
+from tests.deploy.proxy import DEPLOY, HOST, Answer, Proxy, nginx, over_http2
 from tests.faults.reports import new_body
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
@@ -93,25 +95,135 @@ def upstream_port(proxy: Proxy) -> int:
     return int(first.split()[0])
 
 
-def check_own(answer: Answer, status: int) -> None:
+def check_own(answer: Answer, status: int, *, https: bool = True) -> None:
     assert answer[0] == status
     found = named(answer[1])
     for name, value in OWN.items():
-        assert found[name.lower()] == [value], name
+        told = https or name != "Strict-Transport-Security"
+        assert found.get(name.lower(), []) == ([value] if told else []), name
     assert found["content-type"] == ["application/problem+json"]
     assert json.loads(answer[2])["status"] == status
+
+
+def raw(proxy: Proxy, sent: bytes, *, encrypted: bool = True) -> Answer:
+    """What is answered to bytes that no library sends."""
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=30) as plain:
+        with (
+            proxy.context().wrap_socket(plain, server_hostname=HOST) if encrypted else plain
+        ) as connection:
+            connection.sendall(sent)
+            response = http.client.HTTPResponse(connection)
+            response.begin()
+            return response.status, response.getheaders(), response.read()
 
 
 def test_what_nginx_refuses_by_itself_carries_the_same_headers(proxy, serve, small):
     check_own(proxy.ask("POST", "/s/small/reports", b"x" * 20_000, JSON), 413)
     check_own(proxy.ask("GET", "/s/" + "a" * 9_000), 414)
     check_own(proxy.ask("GET", "/s/small", headers={"X-Long": "a" * 40_000}), 400)
+    check_own(proxy.ask("TRACE", "/s/small"), 405)
+    host = f"Host: {HOST}\r\n".encode()
+    check_own(raw(proxy, b"CONNECT x:1 HTTP/1.1\r\n" + host + b"\r\n"), 400)
+    coded = b"POST /s/small/reports HTTP/1.1\r\n" + host + b"Transfer-Encoding: foo\r\n\r\n"
+    check_own(raw(proxy, coded), 501)
+    check_own(raw(proxy, b"GET / HTTP/9.9\r\n" + host + b"\r\n"), 505)
+    check_own(raw(proxy, b"GET / HTTP/1.1\r\n" + host + b"\r\n", encrypted=False), 400, https=False)
     for process in serve.processes:
         process.kill()
         process.communicate()
     away = proxy.ask("GET", "/s/small")
     check_own(away, 503)
     assert named(away[1])["retry-after"] == ["10"]
+
+
+def test_headers_are_the_same_over_the_protocol_that_browsers_speak(proxy, node, small, tmp_path):
+    asked = [
+        *({"method": method, "path": path} for method, path, _ in ROUTES),
+        {
+            "method": "POST",
+            "path": "/s/small/reports",
+            "body": "x" * 20_000,
+            "headers": {"content-length": "20000"},
+        },
+        {"method": "POST", "path": "/s/small/reports", "body": "of no said length"},
+        {"method": "TRACE", "path": "/s/small"},
+    ]
+    answers = over_http2(proxy, node, asked)
+    for (method, path, status), (found, headers, _) in zip(ROUTES, answers, strict=False):
+        assert found == status, (method, path)
+        ours = named(proxy.ask(method, path, headers={"Accept-Encoding": "br"})[1])
+        theirs = named(headers)
+        for headers in (ours, theirs):
+            headers.pop("set-cookie", None)
+        kept = {name: value for name, value in theirs.items() if name not in BY_NGINX}
+        assert kept == {n: v for n, v in ours.items() if n not in BY_NGINX}, (method, path)
+    for answer, status in zip(answers[len(ROUTES) :], (413, 411, 405), strict=True):
+        check_own(answer, status)
+
+
+def test_a_report_in_pieces_is_refused_for_it_would_lie_in_a_file(proxy, small):
+    body = new_body(small)
+    with closing(proxy.connect()) as connection:
+        pieces = (body[place : place + 1] for place in range(len(body)))
+        connection.request("POST", "/s/small/reports", pieces, JSON, encode_chunked=True)
+        response = connection.getresponse()
+        check_own((response.status, response.getheaders(), response.read()), 411)
+    assert not any(path.is_file() for path in (proxy.directory / "temporary").rglob("*"))
+
+
+def test_a_report_may_go_to_the_other_server_and_nothing_else_is_done_twice(tmp_path):
+    heard: list[str] = []
+
+    class Leaves(BaseHTTPRequestHandler):
+        """Takes a request, does what it asks, and is gone before the answer."""
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            heard.append(self.path)
+            self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    servers = [HTTPServer(("127.0.0.1", 0), Leaves) for _ in range(2)]
+    for server in servers:
+        Thread(target=server.serve_forever, daemon=True).start()
+    (directory := tmp_path / "twice").mkdir()
+    with nginx(directory, [server.server_port for server in servers]) as proxy:
+        for path in ("/research/surveys/small/invite", "/api/v1/x", "/s/small/reports"):
+            check_own(proxy.ask("POST", path, b"{}", JSON), 503)
+            # So long nginx leaves servers alone that were gone.
+            time.sleep(2.5)
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+    assert heard.count("/research/surveys/small/invite") == heard.count("/api/v1/x") == 1
+    assert heard.count("/s/small/reports") == 2
+
+
+NETWORKS = {
+    "2001:db8:1:2:3:4:5:6": "2001:db8:1:2:",
+    "2001:db8:1:2::6": "2001:db8:1:2:",
+    "2001:db8::1:2": "2001:db8",
+    "2001:db8::1": "2001:db8",
+    "::1": "",
+}
+
+
+def test_addresses_of_one_network_of_version_6_are_counted_as_one():
+    text = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
+    patterns = [
+        re.compile(found.replace("?<", "?P<"))
+        for found in re.findall(r'^ +"~(\S+)" \$\w+;$', text, re.M)
+    ]
+    assert len(patterns) == 2
+    assert text.count("limit_req_zone $network ") == text.count("limit_req_zone ")
+    found = {}
+    for address in NETWORKS:
+        matches = (pattern.search(address) for pattern in patterns)
+        found[address] = next(match[1] for match in matches if match)
+    assert found == NETWORKS
+    assert not any(pattern.search("203.0.113.9") for pattern in patterns)
 
 
 def test_tries_to_sign_in_are_few_and_reports_of_a_campus_are_not(proxy, small):
@@ -140,6 +252,11 @@ def test_plain_http_leads_to_https_and_other_hosts_get_nothing(proxy):
         answer = plain.getresponse()
         assert answer.status == 301
         assert answer.getheader("Location") == f"https://{HOST}/s/small?x=1"
+        found = named(answer.getheaders())
+        for name in OWN.keys() - {"Strict-Transport-Security"}:
+            assert found[name.lower()] == [OWN[name]], name
+    with pytest.raises(http.client.RemoteDisconnected):
+        proxy.ask("GET", "/", headers={"Host": "evil.example"})
     context = proxy.context()
     context.check_hostname = False
     with (

@@ -35,6 +35,15 @@ WIDER = (
 OBSOLETE = "X-XSS-Protection is not set"
 """No browser reads it any more, and in old ones it opened holes: it is left out on purpose."""
 
+SIGN_IN = "        # Tries to sign in"
+ENDING = "/research/sign-out", "/research/account/sessions/end"
+LASTING = (
+    SIGN_IN,
+    "".join(f"location = {path} {{ include answers.conf; return 403; }}\n" for path in ENDING)
+    + SIGN_IN,
+)
+"""A scanner sends all forms, also those that end its own session: all others would say no more."""
+
 STRANGER = ["/s/small", "/research/sign-in", "/research/methods", "/api/v1/openapi.json"]
 RESEARCHER = [
     "/research/",
@@ -53,6 +62,16 @@ def scanner() -> str:
     return found
 
 
+def is_refused(visit: Visit, finding: dict[str, str]) -> bool:
+    """Whether a form that is said to go without its token is refused without it, asked again.
+
+    The scanner knows few names of tokens, and does not send one along with a file.
+    """
+    if "CSRF" not in finding["info"]:
+        return False
+    return finding["path"] in ENDING or visit.post(finding["path"], csrf_token="no").status == 400
+
+
 @pytest.mark.parametrize("who", ["stranger", "researcher"])
 def test_a_scanner_finds_nothing(
     behind: Callable[..., Proxy], scanner, store, small, researcher, tmp_path: Path, who
@@ -60,12 +79,14 @@ def test_a_scanner_finds_nothing(
     add_released(store, small, 100)
     other = SMALL.replace('slug = "small"', 'slug = "other"')
     publish(store, load(other.encode(), "o.toml", Caps()), TODAY)
-    proxy = behind(*WIDER, SURVEY_PUBLIC_URL="https://localhost")
+    proxy = behind(*WIDER, LASTING, SURVEY_PUBLIC_URL="https://localhost")
     base = f"https://localhost:{proxy.port}"
     starts = STRANGER if who == "stranger" else RESEARCHER
     visit = Visit(proxy.connect, "localhost")
     if who == "researcher":
         assert visit.sign_in().status == 302
+        # The scanner sends one cookie throughout: it must know what forms are signed with.
+        assert visit.get("/research/account").status == 200
     session = ["-H", f"Cookie: {visit.cookie}"] if visit.cookies else []
     found = tmp_path / "found.json"
     command = [
@@ -82,7 +103,7 @@ def test_a_scanner_finds_nothing(
         for part in ("vulnerabilities", "anomalies")
         for kind, several in report[part].items()
         for one in several
-        if one["info"] != OBSOLETE
+        if one["info"] != OBSOLETE and not is_refused(visit, one)
     ]
     assert said == []
     # Whatever it sent, the servers are well and nothing was changed.

@@ -47,6 +47,7 @@ def test_what_the_project_asks_for_is_pinned_with_hashes():
     for requirement in map(Requirement, asked):
         assert requirement.specifier.contains(versions[requirement.name]), requirement
     assert "hatchling" in pinned("requirements-build.txt")
+    assert {"cyclonedx-bom", "pip-audit"} <= pinned("requirements-release.txt").keys()
 
 
 def test_every_base_is_pinned_by_its_hash_and_nothing_runs_as_root():

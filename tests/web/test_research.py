@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from argon2 import extract_parameters
 from click.testing import CliRunner
 from flask import request, url_for
 
@@ -608,6 +609,31 @@ def test_question_texts_cannot_bring_markup_into_a_page(signed_in, store):
 def test_an_unknown_survey_or_version_is_404(signed_in, small):
     for path in ("/research/surveys/none", "/research/surveys/small/9"):
         assert signed_in.get(path).status_code == 404
+
+
+@pytest.mark.security
+def test_logins_take_as_long_after_the_cost_of_passwords_was_raised_and_renew_the_hash(
+    store, settings
+):
+    store.add_researcher(EMAIL, Passwords(1).hash(PASSWORD))
+    passwords = Passwords(3)
+    spent = []
+    passwords._spend = spent.append
+    assert not passwords.verify(store.researcher(EMAIL), "wrong")
+    assert not passwords.verify(None, "wrong")
+    assert spent == [2, 0]
+    raised = create_app(replace(settings, password_cost=3), store).test_client()
+    assert sign_in(raised).status_code == 302
+    (now,) = {extract_parameters(store.researcher(EMAIL).password_hash).time_cost}
+    assert now == 3
+    assert sign_in(raised).status_code == 302
+
+
+def test_a_hash_is_not_renewed_over_a_password_that_was_changed_meanwhile(store, researcher):
+    before = store.researcher(EMAIL)
+    store.set_password(EMAIL, Passwords(1).hash("another password"))
+    store.renew_hash(before, Passwords(1).hash(PASSWORD))
+    assert Passwords(1).verify(store.researcher(EMAIL), "another password")
 
 
 @pytest.mark.security

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from functools import cache
 
-from argon2 import PasswordHasher
+from argon2 import PasswordHasher, extract_parameters
 from argon2.exceptions import InvalidHashError, VerifyMismatchError
 
 from survey.errors import SurveyError
@@ -20,10 +20,15 @@ def _nobodys(cost: int) -> str:
     return PasswordHasher(time_cost=cost).hash(secrets.token_hex())
 
 
+def _cost_of(password_hash: str) -> int:
+    return extract_parameters(password_hash).time_cost
+
+
 class Passwords:
     """Hash and verify passwords; an unknown address takes as long as a wrong password."""
 
     def __init__(self, cost: int) -> None:
+        self._cost = cost
         self._hasher = PasswordHasher(time_cost=cost)
         self._nobody = _nobodys(cost)
 
@@ -36,7 +41,19 @@ class Passwords:
     def verify(self, researcher: Researcher | None, password: str) -> bool:
         """Whether the password is the researcher's; False, slowly, for nobody."""
         try:
-            self._hasher.verify(researcher.password_hash if researcher else self._nobody, password)
+            hashed = researcher.password_hash if researcher else self._nobody
+            self._spend(self._cost - _cost_of(hashed))
+            self._hasher.verify(hashed, password)
         except (VerifyMismatchError, InvalidHashError):
             return False
         return researcher is not None
+
+    def is_outdated(self, password_hash: str) -> bool:
+        """Whether a hash was made at another cost: the next right password makes it anew."""
+        return _cost_of(password_hash) != self._cost
+
+    @staticmethod
+    def _spend(passes: int) -> None:
+        """As long as so many passes take: the hash of an account is of when it was made."""
+        if passes > 0:
+            PasswordHasher(time_cost=passes).hash("")

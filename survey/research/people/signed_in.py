@@ -48,7 +48,11 @@ class SignedIn:
     def verified(self, email: str, password: str) -> Researcher | None:
         """The researcher whose password this is; nobody takes as long."""
         researcher = self._store.researcher(email)
-        return researcher if self._passwords.verify(researcher, password) else None
+        if not self._passwords.verify(researcher, password) or researcher is None:
+            return None
+        if self._passwords.is_outdated(researcher.password_hash):
+            self._store.renew_hash(researcher, self._passwords.hash(password))
+        return researcher
 
     def open(self, researcher: Researcher) -> None:
         """Open a new session; the old one's cookie is worthless from now on."""

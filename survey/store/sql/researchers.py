@@ -53,6 +53,14 @@ class SqlResearchers(SqlTransactions):
             for table in ("login_session", "api_token"):
                 transaction.change(f"DELETE FROM {table} WHERE researcher = ?", [row[0]])  # noqa: S608
 
+    def renew_hash(self, researcher: Researcher, password_hash: str) -> None:
+        """Keep the same password by another hash, unless it was changed meanwhile."""
+        with self._writing() as transaction:
+            transaction.change(
+                "UPDATE researcher SET password_hash = ? WHERE key = ? AND password_hash = ?",
+                [password_hash, researcher.key, researcher.password_hash],
+            )
+
     def researcher(self, email: str) -> Researcher | None:
         """The researcher of an address, whatever its case."""
         with self._looking() as transaction:

@@ -12,7 +12,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -41,6 +40,7 @@ from survey.ops.internal import Internal, internal_address, serve_inside
 from survey.ops.logs import catch_all, configuration
 from survey.ops.readiness import checks
 from survey.ops.safety import SetUp, refuse_unsafe
+from survey.renewing import Renewal
 from survey.respond.client import Client
 from survey.settings import Settings
 from survey.store import Store, open_store
@@ -63,8 +63,6 @@ STOP_SECONDS = 30
 STARTUP_SECONDS = 30.0
 
 MOST_USUAL_WORKERS = 4
-
-TRIAL = "from survey.serving import check_start; check_start({address!r})"
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +87,7 @@ def serve(
     # These threads wait for a commit most of the time; they do not compete for the cores.
     granian_logger.addFilter(lambda record: "Python threads" not in record.getMessage())
     granian_logger.addFilter(lambda record: _is_killed(server, record.getMessage()))
-    server.signal_handler_reload = _Renewal(server, address)  # type: ignore[method-assign]
+    server.signal_handler_reload = Renewal(server, address)  # type: ignore[method-assign]
     stop = threading.Event()
     releases = threading.Thread(target=ReleaseLoop(store, settings).run, args=[stop])
     ready = threading.Thread(target=_when_ready, args=[address, port, on_ready], daemon=True)
@@ -179,34 +177,6 @@ def _is_killed(server: AbstractServer[Any], message: str) -> bool:
     return bool(server.wrks[int(said[2]) - 1].is_alive())
 
 
-class _Renewal:
-    """What SIGHUP does: new workers take the place of old ones, if they would start at all.
-
-    Whether they would is tried in a process of its own, with the files as they are now. If not,
-    the old ones go on: renewed, they would be gone, and with the last of them the server.
-    """
-
-    def __init__(self, server: AbstractServer[Any], address: str) -> None:
-        self._renew: Callable[[], None] = server.signal_handler_reload
-        # -P: nothing that lies in the folder it was started in is taken for a module.
-        self._command = [sys.executable, "-P", "-c", TRIAL.format(address=address)]
-        self._alone = threading.Lock()
-
-    def __call__(self, *_: object) -> None:
-        threading.Thread(target=self._try, daemon=True).start()
-
-    def _try(self) -> None:
-        with self._alone:
-            # Words of ours alone, and quoted.
-            tried = subprocess.run(  # noqa: S603
-                self._command, stdin=subprocess.DEVNULL, capture_output=True
-            )
-        if tried.returncode:
-            logger.error("not renewed: new workers would not start; see: survey config check")
-        else:
-            self._renew()
-
-
 def worker() -> Flask:
     """The application in a worker process, which ends when the server that started it is gone.
 
@@ -223,13 +193,6 @@ def worker() -> Flask:
         sys.exit(1)
     app.wsgi_app = _Parting(app.wsgi_app)  # type: ignore[method-assign]
     return app
-
-
-def check_start(address: str) -> None:
-    """Do all that a server does before it serves, with the settings and the code of now."""
-    settings = Settings.from_environment(os.environ)
-    refuse_unsafe(SetUp(settings, os.environ, address))
-    create_app(settings)
 
 
 class _Parting:

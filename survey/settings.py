@@ -20,7 +20,8 @@ FEWEST_RELEASED = 25
 """No instance may release fewer together while a survey is open: nobody is seen to arrive."""
 
 FEWEST_CHARACTERS = 8
-"""Different ones in a secret; 32 random hexadecimal digits have fewer in one of a million."""
+"""Different ones in a secret; 32 random hexadecimal digits have fewer once in about
+25,000,000 (at most C(16,7) (7/16)^32)."""
 
 KNOWN_SECRETS = ("change-me", "changeme", "secret", "dev", "development", "example")
 

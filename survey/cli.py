@@ -16,6 +16,7 @@ from survey.cli_inviting import invite, link
 from survey.cli_operating import config, release, retention, serve
 from survey.cli_reading import estimate, export
 from survey.cli_scheduling import rescheduled, schedule_survey, scheduling
+from survey.cli_simulating import simulate_survey
 from survey.cli_stores import backup_store, check_store, copy_stores, restore_store
 from survey.collect.links import respondent_link
 from survey.collect.publication import close as close_survey
@@ -211,7 +212,7 @@ def run_demo(
 
 
 main.add_command(plan)
-for command in (schedule_survey, invite, link, estimate, export):
+for command in (schedule_survey, invite, link, estimate, export, simulate_survey):
     main.add_command(command)
 for command in (config, serve, release, retention):
     main.add_command(command)

@@ -3,48 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
+from survey.cli_printing import form_options, print_result, reading_options
 from survey.commands import configured_store, refusing
-from survey.estimator.binomial import TARGETS
 from survey.parquet import ENGINES, export_reports, open_reports
 from survey.results.crossed import CrossedQuestions, CrossedRow, crossed, crossed_by
 from survey.results.crossed import to_lines as crossed_lines
 from survey.results.crossed_counts import Integers
-from survey.results.export import to_csv, to_json, to_lines
+from survey.results.export import to_csv, to_json
 from survey.results.microdata import write_microdata
 from survey.results.tables import Results, SurveyResult, survey_result
-from survey.results.wanted import OFFERED, Wanted
+from survey.results.wanted import Wanted
 from survey.store import PublishedSurvey, Store, find_survey
 
 FILE = click.Path(path_type=Path)
 DEFAULT_ENGINE = next(iter(ENGINES))
 
 
-def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say how a survey is read: the fields of `Wanted`, and the version."""
-    usual = Wanted()
-    for option in (
-        click.option("--target", default=usual.target, help=f"Whose shares: {', '.join(TARGETS)}."),
-        click.option("--simultaneous", is_flag=True, help="Cover all of a question at once."),
-        click.option("--interval", default=usual.interval, help=f"One of {', '.join(OFFERED)}."),
-        click.option("--level", default=usual.level, show_default=True, help="Of each interval."),
-        click.option("--version", type=int, help="A version other than the newest."),
-    ):
-        function = option(function)
-    return function
-
-
 @click.command()
 @click.argument("slug", required=False)
 @reading_options
-@click.option("--csv", "form", flag_value="csv", help="Print the rows as CSV.")
-@click.option("--json", "form", flag_value="json", help="Print the rows as JSON.")
+@form_options
 @click.option("--cross", nargs=2, metavar="A B", help="Cross the questions A and B instead.")
 @click.option("--parquet", type=FILE, help="Read an export's directory, and no database.")
 @click.option("--engine", help=f"What counts it: {' or '.join(ENGINES)}.")
@@ -80,10 +64,7 @@ def estimate(
         result = _counted(parquet, engine or DEFAULT_ENGINE, wanted)
     else:
         result = _result(str(slug), version, wanted)
-    if form == "csv":
-        sys.stdout.buffer.write(to_csv(result.rows).encode("utf-8"))
-    else:
-        click.echo(to_json(result.rows) if form == "json" else "\n".join(to_lines(result)))
+    print_result(result, form)
 
 
 def _counted_crossed(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from survey.collect.trial import Shares
+from survey.collect.simulated_people import Shares
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.published import PublishedQuestion
 

@@ -185,6 +185,13 @@ def read_definition(canonical: bytes) -> Definition:
     )
 
 
+def unpublished(definition: Definition) -> Definition:
+    """The same questions as a first version that is open to all who have the link."""
+    form = json.loads(definition.canonical)
+    form.pop("access", None)
+    return read_definition(canonical_json({**form, "version": 1}))
+
+
 def report_body(
     definition_id: str,
     report_id: str,

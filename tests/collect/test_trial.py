@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from survey.collect.publication import publish
-from survey.collect.trial import MOST_SIMULATED, make_trial, remove_trial, simulate, usual_shares
+from survey.collect.simulated_people import usual_shares
+from survey.collect.trial import MOST_SIMULATED, make_trial, remove_trial, simulate
 from survey.errors import DefinitionError, DesignError
 from survey.estimator.means import mean
 from survey.questionnaire.native import load

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from survey.collect.trial import _respondents, usual_shares
+from survey.collect.simulated_people import simulated_people, usual_shares
 from survey.collect.truths import truths_of
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.native import load
@@ -63,7 +63,7 @@ def test_the_truth_is_what_simulated_respondents_answer(text):
     definition = freeze(load(text.encode(), "s.toml", Caps()), 1)
     typed = {one.id: usual_shares(one) for one in definition.questions}
     found = truths_of(definition, typed)
-    people = list(_respondents(definition, PEOPLE, typed, np.random.default_rng(3)))
+    people = list(simulated_people(definition, PEOPLE, typed, np.random.default_rng(3)))
     assert found
     for place, question in enumerate(definition.questions):
         if question.id not in found:

@@ -11,7 +11,8 @@ from flask import Blueprint, Response, flash, redirect, render_template, request
 
 from survey.collect.links import respondent_link
 from survey.collect.release import utc_today
-from survey.collect.trial import MOST_SIMULATED, make_trial, remove_trial, simulate, usual_shares
+from survey.collect.simulated_people import usual_shares
+from survey.collect.trial import MOST_SIMULATED, make_trial, remove_trial, simulate
 from survey.errors import ConflictError, DesignError, NotFoundError
 from survey.estimator.counts import LARGEST_N
 from survey.questionnaire.drafts.examined import examined

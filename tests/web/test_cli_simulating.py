@@ -1,0 +1,100 @@
+"""`survey simulate`: what a published survey would tell, of people who do not exist."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from click.testing import CliRunner
+
+from survey.cli import main
+from survey.collect.publication import publish
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from survey.store import open_store
+from tests.browser import surveys
+from tests.conftest import SMALL, TODAY
+
+TRUE = (0.3, 0.6, 0.1)
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    monkeypatch.setenv("SURVEY_DATABASE", f"sqlite:///{tmp_path / 'cli.db'}")
+    return lambda *arguments: CliRunner().invoke(main, arguments)
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = open_store(f"sqlite:///{tmp_path / 'cli.db'}")
+    opened.migrate()
+    yield opened
+    opened.close_connections()
+
+
+def published(store, text):
+    return publish(store, load(text.encode(), "s.toml", Caps()), TODAY)
+
+
+def test_the_estimates_of_simulated_people_lie_near_what_is_said_to_be_true(run, store):
+    published(store, SMALL)
+    shares = ",".join(map(str, TRUE))
+    ran = run("simulate", "small", "--n", "4000", "--true", f"fell_asleep={shares}", "--csv")
+    assert ran.exit_code == 0, ran.output
+    rows = list(csv.DictReader(io.StringIO(ran.output)))
+    rows = [one for one in rows if one["question_id"] == "fell_asleep" and one["base"] == "all"]
+    assert [one["n_reports"] for one in rows] == ["4000"] * 3
+    for row, share in zip(rows, TRUE, strict=True):
+        assert abs(float(row["estimate"]) - share) < 5 * float(row["std_error"])
+
+
+def test_nothing_simulated_reaches_the_survey_or_stays(run, store, monkeypatch, tmp_path):
+    survey = published(store, SMALL)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(kept))
+    assert run("simulate", "small", "--n", "60").exit_code == 0
+    assert store.released(survey.key) == store.waiting(survey.key) == 0
+    assert list(kept.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", [surveys.EVERY_TYPE, surveys.SKIPS, surveys.SAMPLED])
+def test_every_kind_of_survey_says_what_is_true_beside_its_estimates(run, store, text):
+    survey = published(store, text)
+    ran = run("simulate", "small", "--n", "300")
+    assert ran.exit_code == 0, ran.output
+    estimated, true = ran.output.split("All of this is simulated.")
+    for question in survey.definition.questions:
+        assert question.text in estimated
+        assert question.text in true
+
+
+def test_an_invitation_survey_in_its_second_version_is_simulated_too(run, store):
+    published(store, SMALL)
+    published(store, f'access = "invitation"\n{SMALL}')
+    assert "2,000 released reports" in run("simulate", "small").output
+
+
+@pytest.mark.parametrize(
+    ("true", "said"),
+    [
+        ("other=.5,.5,0", "'other' is no question of this survey: fell_asleep, pressure"),
+        ("fell_asleep=.5,.5", "fell_asleep has 3 shares (yes, no, prefer_not_to_say), not 2"),
+        ("fell_asleep=2,-1,0", "fell_asleep: 2.0 is no share from 0 to 1"),
+        ("fell_asleep=nan,1,0", "fell_asleep: nan is no share from 0 to 1"),
+        ("fell_asleep=.5,.2,.2", "must be at least 0 and add up to 1, not 0.9"),
+        ("fell_asleep", "must be a question and its shares, such as slept=.1,.8,.1"),
+    ],
+)
+def test_wrong_shares_are_named(run, store, true, said):
+    published(store, SMALL)
+    ran = run("simulate", "small", "--true", true)
+    assert ran.exit_code == 1
+    assert said in ran.output
+
+
+def test_a_survey_that_is_not_there_is_named(run, store):
+    ran = run("simulate", "none")
+    assert ran.exit_code == 1
+    assert "none" in ran.output

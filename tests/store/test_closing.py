@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import nullcontext
 from datetime import timedelta
 
-import numpy as np
 import pytest
 
 from survey.collect.publication import close
@@ -129,18 +128,3 @@ def test_blocks_grow_to_their_size_and_then_a_new_one_begins():
     exact = [bytes([1]) * BLOCK_SIZE]
     (column,) = seal([OCTET], [Waiting("", "", [b"\x02"], LastBlock(4, exact))]).columns
     assert column.block == 5
-
-
-@pytest.mark.security
-def test_a_seal_leaves_no_trace_of_the_order_of_arrival():
-    """Order statistic: for how many neighbours does the later one come later? .50 +- .02."""
-    n = 20_000
-    waiting = [(i // 100).to_bytes(1, "big") for i in range(n)]
-    column = next(iter(seal([OCTET], [Waiting("", "", waiting, None)]).columns)).data
-    codes = np.frombuffer(column, np.uint8).astype(int)
-    steps = np.diff(codes)
-    assert abs((steps > 0).sum() / (steps != 0).sum() - 0.5) < 0.02
-    # New reports do not stay at the end of the block they join.
-    old = seal([OCTET], [Waiting("", "", [b"\x00"] * n, None)]).columns[0].data
-    joined = seal([OCTET], [Waiting("", "", [b"\x01"] * n, LastBlock(0, [old]))]).columns[0].data
-    assert abs(np.frombuffer(joined, np.uint8)[:n].mean() - 0.5) < 0.02

@@ -13,13 +13,12 @@ import threading
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from survey.collect.publication import close
 from survey.collect.release import ReleaseLoop, release
 from survey.errors import StoreBusyError, StoreError
-from survey.store import StoredReport, open_store, sqlite_connections
+from survey.store import open_store, sqlite_connections
 from survey.store.sqlite_turn import WriteTurn
 from tests.conftest import ROOT, TODAY
 from tests.store.reports import add, random_reports, report
@@ -148,21 +147,6 @@ def test_nothing_of_single_reports_stays_in_the_files_after_close(store, path, s
     store.vacuum()
     content = b"".join(file.read_bytes() for file in path.parent.iterdir())
     assert not [each for each in reports if each.id in content]
-
-
-@pytest.mark.security
-def test_no_arrival_order_in_the_files_pages_after_close(store, small, outside):
-    """Reports come in the order of their codes; the file holds them in no order: .50 +- .02."""
-    reports = [StoredReport(os.urandom(16), "", bytes([i // 1400, 0])) for i in range(4000)]
-    for start in range(0, 4000, 100):
-        add(store, small, reports[start : start + 100])
-    close(store, "small", TODAY)
-    ((data,),) = outside.run("SELECT data FROM block WHERE question = 0")
-    codes = np.frombuffer(data, np.uint8).astype(int)
-    steps = np.diff(codes)
-    assert abs((steps > 0).sum() / (steps != 0).sum() - 0.5) < 0.02
-    # A file that kept the order would have two steps up and none down.
-    assert (steps != 0).sum() > 1000
 
 
 def test_rewriting_leaves_no_free_pages(store, small):

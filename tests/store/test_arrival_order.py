@@ -1,0 +1,135 @@
+"""Nothing that is kept tells in which order reports came: the statistic is .50 +- .02.
+
+For each promise there is a mutant that breaks it, so that the statistic is known to see it.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from survey.collect import release as releasing
+from survey.collect.publication import close
+from survey.collect.release import release, seal
+from survey.store import LastBlock, StoredReport, Waiting, file_of
+from survey.store.strata import secure_permutation
+from tests.conftest import TODAY
+from tests.order import told
+from tests.store.reports import add
+from tests.store.test_closing import OCTET
+
+N = 6_000
+"""Reports; .02 is then more than four standard deviations of the statistic."""
+
+COMMIT = 100
+"""Reports of one transaction, so that there is an order of transactions too."""
+
+pytestmark = pytest.mark.security
+
+
+def arrived(store, small, n=N) -> list[bytes]:
+    """Reports whose codes rise with their arrival, and their ids in that order."""
+    reports = [StoredReport(os.urandom(16), "", bytes([3 * i // n, 0])) for i in range(n)]
+    for start in range(0, n, COMMIT):
+        add(store, small, reports[start : start + COMMIT])
+    return [each.id for each in reports]
+
+
+def riffled(n):
+    """Two halves laid into each other, the order in each kept: neighbours tell nothing."""
+    return np.argsort(np.concatenate([np.arange(0, n, 2), np.arange(1, n, 2)]), kind="stable")
+
+
+def sealed(n=N) -> np.ndarray:
+    """The order of arrival of reports, as a sealed block has them."""
+    waiting = [(256 * i // n).to_bytes(1, "big") for i in range(n)]
+    columns = list(seal([OCTET], [Waiting("", "", waiting, None)]).columns)
+    return np.frombuffer(b"".join(column.data for column in columns), np.uint8).astype(int)
+
+
+MUTANTS = {
+    "as they came": np.arange,
+    "the other way round": lambda n: np.arange(n)[::-1],
+    "two halves laid into each other": riffled,
+    "the first half behind the second": lambda n: np.roll(np.arange(n), n // 2),
+}
+
+
+def test_no_arrival_order_is_in_a_sealed_block():
+    block = sealed()
+    assert told(np.arange(len(block)), block) < 0.02
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_no_arrival_order_would_stay_unseen_in_a_block(mutant, monkeypatch):
+    monkeypatch.setattr(releasing, "secure_permutation", MUTANTS[mutant])
+    block = sealed()
+    assert told(np.arange(len(block)), block) > 0.02
+
+
+def test_no_arrival_order_can_be_computed_for_no_order_is_used_twice(monkeypatch):
+    """A constant order has nothing of arrival in it, and yet tells all to who knows it."""
+    assert told(sealed(), sealed()) < 0.02
+    monkeypatch.setattr(
+        releasing, "secure_permutation", lambda n: np.random.default_rng(0).permutation(n)
+    )
+    assert told(sealed(), sealed()) > 0.4
+
+
+def test_no_arrival_order_is_between_new_reports_and_the_block_they_join():
+    n = 20_000
+    old = seal([OCTET], [Waiting("", "", [b"\x00"] * n, None)]).columns[0].data
+    joined = seal([OCTET], [Waiting("", "", [b"\x01"] * n, LastBlock(0, [old]))]).columns[0].data
+    assert abs(np.frombuffer(joined, np.uint8)[:n].mean() - 0.5) < 0.02
+
+
+def test_no_arrival_order_is_left_by_an_order_of_random_keys():
+    assert told(np.arange(N), secure_permutation(N)) < 0.02
+
+
+def codes_kept(store, small) -> list[int]:
+    columns = store.block_columns(small.key, [0])
+    return list(b"".join(column.data for (column,) in columns))
+
+
+def places(settings, ids, outside) -> dict[str, tuple[list[int], list[int]]]:
+    """For each kind of place: where the ids are that are there, and when each arrived."""
+    arrival = {id_: number for number, id_ in enumerate(ids)}
+    if file := file_of(settings.database):
+        files = sorted(file.parent.glob(f"{file.name}*"))
+        content = b"".join(each.read_bytes() for each in files)
+        found = [(number, content.find(id_)) for number, id_ in enumerate(ids)]
+        there = [pair for pair in found if pair[1] >= 0]
+        return {"the files": ([b for _, b in there], [a for a, _ in there])}
+    kept = {}
+    for table in ("inbox", "seen"):
+        rows = outside.run(f"SELECT id FROM {table} ORDER BY ctid")
+        kept[table] = (list(range(len(rows))), [arrival[id_] for (id_,) in rows])
+    return kept
+
+
+def test_no_arrival_order_is_in_the_files_or_heaps_after_a_release_and_after_close(
+    store, small, settings, outside
+):
+    ids = arrived(store, small)
+    afraid = places(settings, ids, outside)
+    assert max(told(*each) for each in afraid.values() if each[0]) > 0.02  # what waits has some
+    assert release(store, small, 25) == N
+    for name, (where, arrivals) in places(settings, ids, outside).items():
+        assert len(arrivals) in (0, N), name
+        assert not arrivals or told(where, arrivals) < 0.02, name
+    assert told(np.arange(N), codes_kept(store, small)) < 0.02
+    close(store, "small", TODAY)
+    for name, (where, arrivals) in places(settings, ids, outside).items():
+        assert not arrivals or told(where, arrivals) < 0.02, name
+    assert told(np.arange(N), codes_kept(store, small)) < 0.02
+
+
+def test_no_arrival_order_is_left_by_releases_in_turn(store, small):
+    """The reports of the first lie among those of the second."""
+    for code in (0, 1):
+        add(store, small, [StoredReport(os.urandom(16), "", bytes([code, 0])) for _ in range(N)])
+        assert release(store, small, 25) == N
+    assert told(np.arange(2 * N), codes_kept(store, small)) < 0.02

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import zlib
 from collections.abc import Callable, Mapping
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from survey.addresses import check_database, check_public_url, host_and_port, is_loopback
 from survey.errors import SettingsError
 
 MIN_SECRET_LENGTH = 32
@@ -23,13 +23,12 @@ FEWEST_CHARACTERS = 8
 """Different ones in a secret; 32 random hexadecimal digits have fewer once in about
 25,000,000 (at most C(16,7) (7/16)^32)."""
 
-KNOWN_SECRETS = ("change-me", "changeme", "secret", "dev", "development", "example")
-
-
-ORIGIN = re.compile(
-    r"(?P<scheme>https?)://(?P<host>[a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?/?"
+GUESSED_WORDS = (
+    *("changeme", "secret", "example", "replace", "password", "default", "please", "insecure"),
+    *("qwerty", "asdfgh", "zxcvbn", "letmein"),
 )
-"""What people open: no user, path or query."""
+"""Of examples and rows of keys. The letters of 43 random characters of base64 hold one of them
+once in about 900,000 (12 words at 30 places, 26^-6 each at most); hexadecimal digits never."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,8 @@ class Settings:
     retention_days: int = 0
 
     def __post_init__(self) -> None:
-        _check_public_url(self.public_url)
+        check_public_url(self.public_url)
+        check_database(self.database)
         _check_range("SURVEY_RELEASE_MINIMUM", self.release_minimum, FEWEST_RELEASED, 65_536)
         _check_range("SURVEY_RELEASE_SECONDS", self.release_seconds, 1, 86_400)
         _check_range("SURVEY_PASSWORD_COST", self.password_cost, 1, 20)
@@ -193,6 +193,9 @@ def _with_secret(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _read(name: str, text: str, read: Callable[[str], Any]) -> Any:
+    # Python would take 1_0 and other scripts' digits for numbers as well.
+    if read is not str and not re.fullmatch(r"-?[0-9.]+", text):
+        raise SettingsError(f"{name} = {text!r} is not a number")
     try:
         return read(text)
     except (ValueError, InvalidOperation):
@@ -217,7 +220,7 @@ def is_guessable(secret: str) -> bool:
     """
     steps = sum(abs(ord(a) - ord(b)) <= 1 for a, b in pairwise(secret))
     return (
-        secret.lower().startswith(KNOWN_SECRETS)
+        any(word in re.sub("[^a-z]", "", secret.lower()) for word in GUESSED_WORDS)
         or len(set(secret)) < FEWEST_CHARACTERS
         or len(zlib.compress(secret.encode())) < MIN_SECRET_LENGTH
         or 2 * steps > len(secret)
@@ -230,45 +233,3 @@ def _check_secret(secret: str) -> None:
             f"SURVEY_SECRET must be {MIN_SECRET_LENGTH} or more random characters; make one with: "
             'python -c "import secrets; print(secrets.token_hex(32))"'
         )
-
-
-def _check_public_url(public_url: str) -> None:
-    # One spelling: whether cookies are secure, links right and origins the same hangs on it.
-    found = ORIGIN.fullmatch(public_url)
-    if not found:
-        raise SettingsError(
-            f"SURVEY_PUBLIC_URL = {public_url!r} must be scheme and host in small letters, as "
-            "https://survey.example.org, with nothing before or after"
-        )
-    if found["scheme"] == "http" and not is_loopback(found["host"].strip("[]")):
-        raise SettingsError(
-            f"SURVEY_PUBLIC_URL = {public_url!r} must start with https:// "
-            "(http only on loopback): a respondent's browser randomizes in a secure context only"
-        )
-
-
-def host_and_port(text: str) -> tuple[str, int]:
-    """The two parts of SURVEY_INTERNAL.
-
-    >>> host_and_port("127.0.0.1:9464"), host_and_port("[::1]:9464")
-    (('127.0.0.1', 9464), ('::1', 9464))
-    """
-    host, _, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-        raise SettingsError(f"SURVEY_INTERNAL = {text!r} must be HOST:PORT, as 127.0.0.1:9464")
-    return host, int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name means this machine.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("example.org")
-    (True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

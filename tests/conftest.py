@@ -43,7 +43,7 @@ hypothesis.settings.load_profile("project")
 
 ROOT = Path(__file__).parent.parent
 TODAY = date(2026, 11, 21)
-SECRET = "a-secret-for-tests-only-0123456789abcdef"
+SECRET = "4c1f0e9b7a62d853f09e1b6c2d8a47533e5d"
 EMAIL, PASSWORD = "researcher@example.org", "correct horse battery"
 REFERENCE_DATA = ROOT.parent / "shared" / "data"
 REQUIRED = {name for name in os.environ.get("SURVEY_TEST_REQUIRE", "").split(",") if name}

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+from survey.addresses import is_loopback
 from survey.errors import SettingsError, SurveyError
 from survey.ops.internal import internal_address
 from survey.ops.readiness import free_megabytes
-from survey.settings import SECRET_FILE, Settings, is_loopback
+from survey.settings import SECRET_FILE, Settings
 from survey.store import file_of, open_store
 
 OFF = ("", "0", "false", "no")
@@ -93,6 +94,12 @@ def _plain_http(set_up: SetUp) -> Iterable[Finding]:
             "SURVEY_TRUSTED_PROXIES=1 that only such a proxy reaches it",
             refused=True,
         )
+    elif not is_loopback(set_up.address):
+        yield Finding(
+            "--address",
+            f"who reaches {set_up.address} without the proxy may claim any address",
+            "let nothing but the proxy reach it, by a network of their own or a firewall",
+        )
 
 
 def _readable_files(set_up: SetUp) -> Iterable[Finding]:
@@ -102,7 +109,9 @@ def _readable_files(set_up: SetUp) -> Iterable[Finding]:
     # The database writes beside the file itself, wherever a link to it stands.
     file = named.resolve()
     for path in (file, *(Path(f"{file}-{kind}") for kind in ("wal", "shm"))):
-        if _mode(path) & OTHERS:
+        if path.exists() and not path.is_file():
+            yield Finding("SURVEY_DATABASE", f"{path} is no file", "name a file", refused=True)
+        elif _mode(path) & OTHERS:
             yield Finding(
                 "SURVEY_DATABASE",
                 f"others on this machine can read or change {path}",
@@ -124,20 +133,22 @@ def _secret_file(set_up: SetUp) -> Iterable[Finding]:
     if SECRET_FILE not in set_up.environment:
         return
     path = Path(set_up.environment[SECRET_FILE]).resolve()
-    mode = _mode(path)
-    if mode & OTHERS:
+    mode = _mode(path) & OTHERS
+    if mode:
         yield Finding(
             SECRET_FILE,
             f"others on this machine can read or change {path}",
             f"run: chmod 600 {path}",
-            refused=bool(mode & (stat.S_IWGRP | stat.S_IWOTH)),
+            # A group of one's own may read it; everybody else would sign sessions with it.
+            refused=bool(mode & ~stat.S_IRGRP),
         )
 
 
 def _folders(set_up: SetUp) -> Iterable[Finding]:
-    """Who may write a folder may put another file in the place of any in it."""
+    """Who may write a folder may put another file, link or folder in the place of any in it."""
     file, secret = file_of(set_up.settings.database), set_up.environment.get(SECRET_FILE)
-    for folder in {path.resolve().parent for path in (file, secret and Path(secret)) if path}:
+    named = [path.absolute() for path in (file, secret and Path(secret)) if path]
+    for folder in sorted({above for path in named for above in _above(path)}):
         mode = _mode(folder)
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             yield Finding(
@@ -146,6 +157,11 @@ def _folders(set_up: SetUp) -> Iterable[Finding]:
                 f"run: chmod 700 {folder}",
                 refused=True,
             )
+
+
+def _above(path: Path) -> Iterable[Path]:
+    """Every folder on the way to a file: as it is named, and where links lead."""
+    return (*path.parents, *path.resolve().parents)
 
 
 def _internal(set_up: SetUp) -> Iterable[Finding]:

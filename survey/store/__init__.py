@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from survey.addresses import check_database
 from survey.errors import NotFoundError, SettingsError
 from survey.store.people import (
     ROLES,
@@ -97,17 +98,9 @@ def open_store(url: str) -> Store:
     a server; the latter needs the extra `postgresql`. Opening touches nothing; a missing or
     outdated database is refused at its first use.
     """
-    scheme, separator, rest = url.partition("://")
-    if scheme == "sqlite" and rest.startswith("/") and rest != "/":
-        return SqliteStore(rest[1:])
-    if scheme == "postgresql" and rest:
-        return _open_postgres(url)
-    # No more of it is repeated: it may hold a password.
-    begins = f"; it begins with {scheme}://" if separator else ""
-    raise SettingsError(
-        "SURVEY_DATABASE must be sqlite:///PATH or "
-        f"postgresql://USER:PASSWORD@HOST/DATABASE{begins}"
-    )
+    check_database(url)
+    file = file_of(url)
+    return _open_postgres(url) if file is None else SqliteStore(str(file))
 
 
 def file_of(url: str) -> Path | None:

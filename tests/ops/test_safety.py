@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,10 @@ def test_a_safe_set_up_has_nothing_to_say():
         ({"environment": {"PYTHONDEVMODE": "0"}}, "PYTHONDEVMODE"),
         ({"secret": "12345678901234567890123456789012"}, "SURVEY_SECRET"),
         ({"secret": "qwertyui" * 4}, "SURVEY_SECRET"),
+        ({"secret": "please-change-me-before-production!!"}, "SURVEY_SECRET"),
+        ({"secret": "my-very-SECRET-and-long-passphrase-x"}, "SURVEY_SECRET"),
+        ({"secret": "replace-this-with-32-random-characters"}, "SURVEY_SECRET"),
+        ({"secret": "qwertyuiopasdfghjklzxcvbnm1234567890"}, "SURVEY_SECRET"),
         ({"trusted_proxies": 0}, "SURVEY_TRUSTED_PROXIES"),
         ({"address": "0.0.0.0", **HERE}, "--address"),
         ({"address": "192.168.1.5", **HERE}, "--address"),
@@ -101,16 +106,58 @@ def test_boot_refuses_a_secret_that_others_can_change_and_advises_where_they_can
     file.write_text(SECRET)
     of = set_up(environment={"SURVEY_SECRET_FILE": str(file)})
     found = {}
-    for mode in (0o600, 0o640, 0o666):
+    for mode in (0o600, 0o640, 0o644, 0o660):
         file.chmod(mode)
         found[mode] = (refused(of), advice(of))
     name = "SURVEY_SECRET_FILE"
-    assert found == {0o600: ([], []), 0o640: ([], [name]), 0o666: ([name], [])}
-    file.chmod(0o600)
-    tmp_path.chmod(0o777)
-    assert refused(of) == ["folder"]
-    tmp_path.chmod(0o1777)
+    well, advised, not_well = ([], []), ([], [name]), ([name], [])
+    assert found == {0o600: well, 0o640: advised, 0o644: not_well, 0o660: not_well}
+
+
+@pytest.mark.security
+def test_boot_refuses_every_folder_on_the_way_in_which_anybody_could_put_another(tmp_path):
+    kept, named = tmp_path / "open" / "kept", tmp_path / "links"
+    kept.mkdir(parents=True)
+    named.mkdir()
+    (kept / "survey.db").touch(mode=0o600)
+    (named / "survey.db").symlink_to(kept / "survey.db")
+    of = set_up(database=f"sqlite:///{named / 'survey.db'}")
     assert refused(of) == []
+    for folder in (kept, tmp_path / "open", named):
+        folder.chmod(0o777)
+        with pytest.raises(SettingsError, match=f"chmod 700 {folder}$"):
+            refuse_unsafe(of)
+        folder.chmod(0o1777)  # there everybody may only replace what is their own
+        assert refused(of) == []
+        folder.chmod(0o755)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("name", ["", "/dev/null"])
+def test_what_is_no_file_is_not_advised_to_be_hidden(tmp_path, name):
+    of = set_up(database=f"sqlite:///{name or tmp_path}")
+    with pytest.raises(SettingsError, match="is no file; name a file"):
+        refuse_unsafe(of)
+
+
+def test_settings_are_frozen():
+    with pytest.raises(FrozenInstanceError):
+        Settings().release_minimum = 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("sqlite:///", "sqlite:////", "sqlite://x", "sqlite:////nowhere/.."),
+        *("postgresql://", "mysql://x", "", "postgresql://u:hid[den@127.0.0.1/x"),
+        *("postgresql://u:hid@den@127.0.0.1/x", "postgresql://u:hid/den@127.0.0.1/x"),
+    ],
+)
+def test_what_is_no_database_is_refused_by_name_and_not_repeated(url):
+    with pytest.raises(SettingsError, match="SURVEY_DATABASE must be sqlite:///PATH") as refusal:
+        Settings(database=url)
+    assert "hid" not in str(refusal.value)
+    assert "den@" not in str(refusal.value)
 
 
 @pytest.mark.security
@@ -124,6 +171,10 @@ def test_boot_refuses_a_secret_that_others_can_change_and_advises_where_they_can
         "https://survey.example.org/path",
         "https://survey.example.org?x",
         "https://",
+        "https://-",
+        "https://..",
+        "https://[1:2]",
+        "https://survey.example.org:65536",
         "survey.example.org",
     ],
 )
@@ -141,6 +192,7 @@ def test_an_address_in_another_spelling_is_refused_before_cookies_lose_their_pro
         ({"database": "postgresql:///survey?host=db.example.org"}, "SURVEY_DATABASE"),
         ({"database": "postgresql://survey:word@127.0.0.1/survey"}, "SURVEY_DATABASE"),
         ({"database": "postgresql://survey@db.example.org/survey"}, "SURVEY_DATABASE"),
+        ({"address": "0.0.0.0"}, "--address"),
         ({"password_cost": 1}, "SURVEY_PASSWORD_COST"),
         ({"retention_days": 0}, "SURVEY_RETENTION_DAYS"),
         (

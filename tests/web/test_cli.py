@@ -149,9 +149,11 @@ def test_a_release_by_hand_needs_25_reports(run, tmp_path):
         ("SURVEY_RELEASE_MINIMUM", "many", "not a number"),
         ("SURVEY_RELEASE_MINIMUM", "24", "from 25 to"),
         ("SURVEY_EPSILON_PER_SURVEY", "21", "to 20"),
-        ("SURVEY_EPSILON_PER_SURVEY", "NaN", "to 20"),
+        ("SURVEY_EPSILON_PER_SURVEY", "NaN", "not a number"),
         ("SURVEY_EPSILON_PER_QUESTION", "-1", "to 12"),
-        ("SURVEY_EPSILON_WARNING", "NaN", "to 20"),
+        ("SURVEY_EPSILON_WARNING", "NaN", "not a number"),
+        ("SURVEY_TRUSTED_PROXIES", "1_0", "not a number"),
+        ("SURVEY_TRUSTED_PROXIES", "\u0661", "not a number"),
         ("SURVEY_PASSWORD_COST", "0", "from 1 to"),
         ("SURVEY_PUBLIC_URL", "http://[::", "https://"),
         ("SURVEY_SECERT", SECRET, "unknown setting"),
@@ -164,6 +166,78 @@ def test_an_unsafe_setting_refuses_to_serve(run, monkeypatch, variable, value, w
     refused = run("serve", "--port", str(free_port()))
     assert refused.exit_code == 1
     assert words in refused.stderr
+
+
+SAFE = {
+    "SURVEY_SECRET": SECRET,
+    "SURVEY_PUBLIC_URL": "https://survey.example.org",
+    "SURVEY_TRUSTED_PROXIES": "1",
+}
+
+
+@pytest.fixture
+def server(run, tmp_path):
+    """The real `survey serve`, which must not come to serve: what it says, and how it ends."""
+    run("migrate")
+    own = {"SURVEY_DATABASE": f"sqlite:///{tmp_path / 'cli.db'}", "PATH": os.environ["PATH"]}
+
+    def served(*arguments, **variables):
+        command = [sys.executable, "-m", "survey.cli", "serve", "--port", str(free_port())]
+        return subprocess.run(
+            [*command, *arguments],
+            env=own | SAFE | variables,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    return served
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    ("arguments", "variables", "words"),
+    [
+        ([], {"SURVEY_SECRET": "please-change-me-before-production!!"}, "random characters"),
+        ([], {"FLASK_DEBUG": "1"}, "debugging shows what requests hold"),
+        ([], {"SURVEY_TRUSTED_PROXIES": "0"}, "the proxy that ends TLS is not trusted"),
+        (
+            ["--address", "0.0.0.0"],
+            {"SURVEY_TRUSTED_PROXIES": "0", "SURVEY_PUBLIC_URL": "http://127.0.0.1:8000"},
+            "takes plain http from other machines",
+        ),
+    ],
+)
+def test_the_server_itself_does_not_start_when_it_is_unsafe(server, arguments, variables, words):
+    refused = server(*arguments, **variables)
+    assert refused.returncode == 1
+    assert words in refused.stderr
+
+
+@pytest.mark.security
+def test_the_server_itself_does_not_start_on_a_database_that_others_read(server, tmp_path):
+    (tmp_path / "cli.db").chmod(0o644)
+    refused = server()
+    assert refused.returncode == 1
+    assert "chmod 600" in refused.stderr
+
+
+@pytest.mark.security
+def test_config_check_lists_what_is_unsafe_with_what_to_do(run, monkeypatch, tmp_path):
+    run("migrate")
+    for name, value in SAFE.items():
+        monkeypatch.setenv(name, value)
+    safe = run("config", "check")
+    assert safe.exit_code == 0, safe.output
+    assert "refused" not in safe.output
+    assert "the server starts" in safe.output
+    monkeypatch.setenv("FLASK_DEBUG", "1")
+    (tmp_path / "cli.db").chmod(0o644)
+    unsafe = run("config", "check")
+    assert unsafe.exit_code == 1
+    assert f"run: chmod 600 {tmp_path}" in unsafe.output
+    assert "unset it" in unsafe.output
+    assert "(2 refused)" in unsafe.stderr
 
 
 def demo(directory, port, *arguments, **variables):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from datetime import UTC, datetime
 
@@ -56,6 +57,8 @@ def check_config(address: str) -> None:
 @refusing
 def serve(address: str, port: int, workers: int) -> None:
     """Run the production server; SIGHUP renews its workers, SIGTERM stops it."""
+    # Until there are workers to renew: otherwise it would end a server that only just starts.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     settings = Settings.from_environment(os.environ)
     serving.serve(
         settings,

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flask import Flask
@@ -61,6 +62,8 @@ STOP_SECONDS = 30
 """How long a worker may take to answer what it has taken; then it is killed."""
 
 STARTUP_SECONDS = 30.0
+
+MEMORY = Path("/dev/shm")  # noqa: S108  what is made in it is the owner's alone
 
 MOST_USUAL_WORKERS = 4
 
@@ -105,8 +108,13 @@ def serve(
 
 @contextmanager
 def _figures() -> Iterator[str]:
-    """A directory in which the workers add up what they count; it goes with the server."""
-    with tempfile.TemporaryDirectory(prefix="survey-figures-") as directory:
+    """A directory in which the workers add up what they count; it goes with the server.
+
+    In memory, where there is such a place: its files are mapped, and a process that writes into
+    one for which a full disk has no room is killed at once.
+    """
+    memory = str(MEMORY) if os.access(MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="survey-figures-", dir=memory) as directory:
         # Read by the workers, which inherit it.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
         yield directory

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,7 +14,8 @@ import pytest
 
 from survey.archive import check
 from survey.settings import Settings
-from tests.conftest import SECRET
+from tests.conftest import SECRET, wait_until, wait_until_up
+from tests.faults.processes import workers_of
 from tests.faults.reports import check_each_is_there_once, new_body, send
 
 EACH = 40
@@ -86,3 +89,23 @@ def test_disk_full_again_and_again_loses_nothing_and_recovers_by_itself(
     assert "SQLITE_FULL" in said
     # Once in a while, not once for each report: the log may lie on the same disk.
     assert said.count("refused for now") <= cycles
+
+
+@pytest.mark.security
+def test_disk_full_while_a_worker_ends_still_leaves_a_server(serve, store, small, disk):
+    """Also where temporary files are on the same disk: none of them must be what it starts by."""
+    folder = disk / "temporary"
+    folder.mkdir()
+    port = int(serve("--workers", "1", TMPDIR=str(folder)).rpartition(":")[2])
+    (process,) = serve.processes
+    fill_up(disk / "ballast")
+    (before,) = workers_of(process.pid)
+    os.kill(before, signal.SIGKILL)
+    wait_until(lambda: process.poll() is not None or workers_of(process.pid) - {before}, 60)
+    wait_until_up(f"http://127.0.0.1:{port}", process)
+    body = new_body(small)
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+        assert send(connection, small, body).status in (201, 503)
+        (disk / "ballast").unlink()
+        assert send(connection, small, body).status == 201
+    check_each_is_there_once(store, small, [body], 0)

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 import pytest
 
 from survey.archive import check
+from tests import conftest
 from tests.conftest import wait_until
 from tests.faults.load import Load
 from tests.faults.processes import workers_of
 from tests.faults.reports import check_each_is_there_once
 
 ROUNDS = 10
+
+RENEWED_AS_IT_STARTS = """
+import os, signal
+from survey import cli, serving
+check = serving.check_port
+def told(*where):
+    os.kill(os.getpid(), signal.SIGHUP)
+    check(*where)
+serving.check_port = told
+if __name__ == "__main__":
+    cli.main()
+"""
 
 
 def check_nothing_is_lost(store, survey, load: Load) -> None:
@@ -85,4 +99,15 @@ def test_workers_that_are_renewed_under_load_lose_nothing(serve, store, small, t
             wait_until(lambda before=before: not before & workers_of(server.pid), 60)
             load.wait_for(50)
     assert server.poll() is None
+    check_nothing_is_lost(store, small, load)
+
+
+def test_a_server_that_is_told_to_renew_its_workers_while_it_starts_starts(
+    serve, store, small, monkeypatch
+):
+    """Whoever restarts and reloads at once must not be left without a server."""
+    monkeypatch.setattr(conftest, "SERVE", [sys.executable, "-c", RENEWED_AS_IT_STARTS, "serve"])
+    port = int(serve("--workers", "1").rpartition(":")[2])
+    with Load(small, [port]) as load:
+        load.wait_for(20)
     check_nothing_is_lost(store, small, load)

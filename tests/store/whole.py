@@ -31,7 +31,7 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     add(store, survey, random_reports(15))
     store.set_schedule(survey.key, Schedule(opens=date(2026, 11, 1), most=500))
     store.add_researcher("ada@example.org", "hash")
-    store.count_try({b"hash": 10}, 5, 900)
+    store.count_try([(b"hash", 10)], 5, 900)
     ada = store.researcher("ada@example.org").key
     store.start_session(b"token", ada, 5, 100)
     store.set_second_factor(ada, "SECRET", [bytes([n]) * 32 for n in range(10)])

@@ -18,6 +18,7 @@ from survey.questionnaire.drafts.content import DraftContent
 from survey.research.access import POLICY, guard
 from survey.research.people import second_factor
 from survey.research.people.team import LINK_SECONDS
+from survey.research.people.throttle import Throttle
 from survey.research.views import moment
 from tests.conftest import EMAIL, PASSWORD, SECRET, SMALL, hashed_password
 from tests.web.researchers import send, sign_in, token
@@ -234,6 +235,28 @@ def test_codes_are_throttled_within_10_tries(signed_in, app):
     half = sign_in(client)
     statuses = [send(client, half.location, code="000000").status_code for _ in range(11)]
     assert statuses == [403] * 10 + [429]
+
+
+@pytest.mark.security
+def test_logins_second_step_is_guessed_from_no_number_of_networks(signed_in, app, store):
+    """Whoever has the password and many addresses has 20 codes in all; so has a flood of others."""
+    with_second_step(signed_in)
+    client = app.test_client()
+    half = sign_in(client)
+    statuses = []
+    for number in range(25):
+        client.environ_base["REMOTE_ADDR"] = f"203.0.113.{number}"
+        statuses.append(send(client, half.location, code="000000").status_code)
+    assert statuses == [403] * 20 + [429] * 5
+
+
+def test_what_is_refused_fills_no_table_of_tries(store):
+    """Otherwise a flood of names from one network would have all tries forgotten."""
+    throttle = Throttle(store, SECRET)
+    admitted = [throttle.admits("203.0.113.9", f"{n}@example.org", 1e9) for n in range(200)]
+    assert admitted == [True] * 50 + [False] * 150
+    with store.snapshot() as snapshot:
+        assert len(snapshot.rows("sign_in_try", None, 1_000)) == 51
 
 
 def test_half_way_ends_after_five_minutes(signed_in, app, monkeypatch):

@@ -82,14 +82,14 @@ class _Pages:
             page = render_template("research/second_step.html", form=form)
             return page, 422 if form.errors else 200
         # A code has six digits: without a limit of its own it is guessed in a day.
-        tried = f"code\n{found.email}"
-        if not self._throttle.admits(request.remote_addr or "", tried, time.time()):
+        address = request.remote_addr or ""
+        if not self._throttle.admits_code(address, found.email, time.time()):
             form.code.errors = [THROTTLED]
             return render_template("research/second_step.html", form=form), 429
         if not is_right(self._store, found, form.code.data, time.time()):
             form.code.errors = [WRONG_CODE]
             return render_template("research/second_step.html", form=form), 403
-        self._throttle.succeeded(request.remote_addr or "", tried)
+        self._throttle.succeeded_with_code(address, found.email)
         self._signed_in.open(found)
         self._log.write_of(found.email, "signed in", detail="with a second step")
         return redirect(_own_page(request.args.get("next", "")))

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from survey import __version__
 from survey.errors import SurveyError
-from survey.ops.readiness import MEGABYTE, Check, free_megabytes
+from survey.ops.readiness import MEGABYTE, OF_STORE, Check, free_megabytes
 from survey.settings import Settings
 from survey.store import Store
 
@@ -45,7 +45,8 @@ class Gauges(Collector):
         ready = GaugeMetricFamily(
             "survey_ready", "Whether it can take reports, by what that needs.", labels=["check"]
         )
-        for name, check in self._checks().items():
+        found = self._checks()
+        for name, check in found.items():
             ready.add_metric([name], float(check.ok))
         yield ready
         if (free := free_megabytes(self._settings)) is not None:
@@ -53,6 +54,8 @@ class Gauges(Collector):
             yield GaugeMetricFamily(
                 "survey_disk_free_bytes", "Free where the database is, in steps.", value=told
             )
+        if not all(found[name].ok for name in OF_STORE):
+            return  # It would be waited for once more.
         try:
             surveys = [survey for survey in self._store.surveys() if not survey.is_trial]
             released = sum(self._store.released(survey.key) for survey in surveys)

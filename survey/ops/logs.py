@@ -72,7 +72,11 @@ def configuration() -> dict[str, Any]:
             }
         },
         "root": {"handlers": ["lines"], "level": "WARNING"},
-        "loggers": {SERVER: {"handlers": ["lines"], "propagate": False}},
+        "loggers": {
+            SERVER: {"handlers": ["lines"], "propagate": False},
+            # It tells of each try to connect; that reports are refused is told by ourselves.
+            "psycopg.pool": {"level": "ERROR"},
+        },
     }
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from survey.archive import check
-from tests.conftest import wait_until
+from tests.conftest import free_port, wait_until
 from tests.faults.load import Load
 from tests.faults.processes import children_of
 from tests.faults.reports import check_each_is_there_once
+from tests.ops.test_internal import asked
 from tests.store.databases import KINDS, PostgresqlServer
 
 TERMINATE = """
@@ -92,3 +93,36 @@ def test_a_killed_database_server_that_comes_back_is_used_again(
     said = process.communicate(timeout=60)[0]
     assert process.returncode == 0
     assert "reports are refused for now" in said
+
+
+def test_who_asks_while_the_database_is_away_is_answered_before_monitoring_gives_up(
+    serve, small, postgresql
+):
+    """Prometheus waits for 10 seconds unless told otherwise, the container's own check for 4."""
+    port, inside = free_port(), free_port()
+    serve(port=port, SURVEY_INTERNAL=f"127.0.0.1:{inside}")
+    ready, figures = (f"http://127.0.0.1:{inside}/{name}" for name in ("readyz", "metrics"))
+    with Load(small, [port]) as load:
+        load.wait_for(20)
+        assert timed(ready)[0] == 200
+        kill_postmaster(postgresql)
+        try:
+            for _ in range(2):
+                status, _, seconds = timed(ready)
+                assert (status, seconds < 4) == (503, True)
+                status, said, seconds = timed(figures)
+                assert (status, seconds < 8) == (200, True)
+                assert 'survey_ready{check="writable"} 0.0' in said
+        finally:
+            postgresql.start_again()
+        load.wait_for(20)
+        wait_until(lambda: timed(ready)[0] == 200, 60)
+    (process,) = serve.processes
+    process.terminate()
+    assert "a message of another library" not in process.communicate(timeout=60)[0]
+
+
+def timed(url: str) -> tuple[int, str, float]:
+    began = time.monotonic()
+    status, said = asked(url)
+    return status, said, time.monotonic() - began

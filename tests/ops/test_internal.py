@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
+import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from survey.settings import Caps, Settings
 from survey.store import open_store
 from tests.conftest import SECRET, SMALL, TODAY, free_port
 from tests.faults.reports import new_body
+from tests.store.databases import Outside
 
 
 def asked(url: str, method: str = "GET") -> tuple[int, str]:
@@ -95,8 +97,38 @@ def test_a_server_whose_database_takes_no_writes_says_that_it_is_not_ready(serve
     with store._writing():
         status, said = asked(f"http://127.0.0.1:{port}/readyz")
     assert status == 503
-    assert json.loads(said)["writable"] == "StoreBusyError"
+    told = json.loads(said)
+    assert (told["migrated"], told["writable"]) == ("ok", "no answer within 3 seconds")
     assert asked(f"http://127.0.0.1:{port}/readyz")[0] == 200
+
+
+def test_a_server_whose_database_lacks_a_step_says_which_command_brings_it(inside, settings):
+    Outside(settings.database).run("DELETE FROM _sqlite_migrations WHERE name = 'm005_workspace'")
+    status, said = asked(f"{inside[1]}/readyz")
+    assert status == 503
+    assert json.loads(said)["migrated"] == "run: survey migrate"
+
+
+def test_refusals_and_what_waits_behind_a_commit_are_figures_too(inside, store, small):
+    """25 of one kind together, none before; what waits while somebody holds the database."""
+    address, within = inside
+    refused = "survey_reports_refused_total"
+    for _ in range(24):
+        assert asked(f"{address}/s/small/reports", "POST")[0] == 415
+    assert refused not in asked(f"{within}/metrics")[1]
+    for _ in range(26):
+        assert asked(f"{address}/s/small/reports", "POST")[0] == 415
+    # Of two workers one has had as many as a step, at least.
+    assert sum(n for name, n in figures(within).items() if name.startswith(refused)) >= 25
+    with ThreadPoolExecutor(40) as pool:
+        with store._writing():
+            sent = [pool.submit(send, address, small, 1) for _ in range(40)]
+            time.sleep(1)  # they come to wait; how many of them is not said
+        assert [one.result() for one in sent] == [None] * 40
+    send(address, small, 60)
+    told = figures(within)
+    assert told["survey_commit_queue_sum"] > 0
+    assert told["survey_commit_seconds_sum"] > 0.5
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)

@@ -1,7 +1,8 @@
 #!/bin/sh
-# A backup of today in DIR, and none there that is older than BACKUP_DAYS (30) days.
+# A backup of today in DIR and, when it is made, none there that is older than BACKUP_DAYS (30) days.
 #
-# Old ones must go: what a survey's deletion or retention took out of the database is still in them.
+# Where backups fail, the last that succeeded stay. Otherwise old ones must go: what a survey's
+# deletion or retention took out of the database is still in them.
 set -eu
 umask 077
 directory=${1:?usage: backup.sh DIR}

@@ -54,7 +54,7 @@ class Gauges(Collector):
             yield GaugeMetricFamily(
                 "survey_disk_free_bytes", "Free where the database is, in steps.", value=told
             )
-        if not all(found[name].ok for name in OF_STORE):
+        if not all(check.ok for name, check in found.items() if name in OF_STORE):
             return  # It would be waited for once more.
         try:
             surveys = [survey for survey in self._store.surveys() if not survey.is_trial]

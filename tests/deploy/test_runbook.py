@@ -1,8 +1,13 @@
-"""What the runbook says is stored is what is stored."""
+"""What the runbook says is so: what is stored, and what its commands do."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+from pathlib import Path
+
+import pytest
 
 from tests.conftest import ROOT
 from tests.store.databases import Outside
@@ -19,3 +24,37 @@ def test_the_runbook_lists_every_table_and_column_of_the_database(store, setting
         name: [row[1] for row in outside.run(f"PRAGMA table_info('{name}')")] for (name,) in tables
     }
     assert told == there
+
+
+@pytest.fixture
+def shell(tmp_path: Path):
+    """`survey.sh` with other paths, and a runuser that only says as whom and what would run."""
+    etc, bin_ = tmp_path / "etc", tmp_path / "bin"
+    etc.mkdir()
+    bin_.mkdir()
+    (etc / "environment").write_text('SURVEY_DATABASE="sqlite:////x/y.db"\n#SURVEY_SECRET=\n')
+    (etc / "secret").write_text("hidden\n")
+    script = (ROOT / "deploy/survey.sh").read_text(encoding="utf-8")
+    (tmp_path / "survey").write_text(script.replace("/etc/survey", str(etc)))
+    runuser = bin_ / "runuser"
+    runuser.write_text('#!/bin/sh\necho "$@ in $SURVEY_DATABASE with ${SURVEY_SECRET-none}"\n')
+    runuser.chmod(0o755)
+
+    def ran(*arguments: str, **variables: str) -> str:
+        return subprocess.run(
+            ["sh", str(tmp_path / "survey"), *arguments],
+            env={"PATH": f"{bin_}:{os.environ['PATH']}", **variables},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+
+    return ran
+
+
+def test_the_runbook_s_commands_run_as_the_server_does_and_on_another_database_for_a_drill(shell):
+    as_server = "-u survey -- /opt/survey/bin/survey"
+    assert shell("migrate") == f"{as_server} migrate in sqlite:////x/y.db with none"
+    drill = shell("restore", "a b", SURVEY_DATABASE="sqlite:////drill.db")
+    assert drill == f"{as_server} restore a b in sqlite:////drill.db with none"
+    assert shell("config", "check").endswith("config check in sqlite:////x/y.db with hidden")

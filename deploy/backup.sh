@@ -8,8 +8,10 @@ umask 077
 directory=${1:?usage: backup.sh DIR}
 days=${BACKUP_DAYS:-30}
 mkdir -p "$directory"
-file="$directory/survey-$(date -u +%Y-%m-%dT%H%MZ).backup"
-"$(dirname "$0")/survey" backup "$file"
-find "$directory" -maxdepth 1 -type f -name 'survey-*.backup' -mtime "+$days" -exec rm -f {} +
+name="survey-$(date -u +%Y-%m-%dT%H%MZ).backup"
+"$(dirname "$0")/survey" backup "$directory/$name"
+# The reports in it are counted again when it is restored; what else is in it only this compares.
+(cd "$directory" && sha256sum "$name" >"$name.sha256")
+find "$directory" -maxdepth 1 -type f -name 'survey-*.backup*' -mtime "+$days" -exec rm -f {} +
 # A backup that was killed leaves its folder.
 find "$directory" -maxdepth 1 -type d -name '.survey-*.backup.*' -mtime +1 -exec rm -rf {} +

@@ -65,10 +65,14 @@ def serve(address: str, port: int, workers: int) -> None:
         address,
         port,
         workers,
-        lambda: click.echo(
-            f"listening on {address} port {port}; people open {settings.public_url}"
-        ),
+        lambda: _tell(f"listening on {address} port {port}; people open {settings.public_url}"),
     )
+
+
+def _tell(line: str) -> None:
+    """Say it to who looks on; a log holds lines of JSON and nothing else."""
+    if sys.stdout.isatty():
+        click.echo(line)
 
 
 @click.command()

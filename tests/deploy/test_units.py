@@ -109,7 +109,11 @@ def test_the_backup_script_makes_one_that_restores_and_deletes_what_is_too_old(
     program, survey = programs / "survey-backup", programs / "survey"
     directory = tmp_path / "backups"
     directory.mkdir()
-    ages = {"survey-2020-01-01T0200Z.backup": 40, "survey-2026-01-01T0200Z.backup": 10}
+    ages = {
+        "survey-2020-01-01T0200Z.backup": 40,
+        "survey-2020-01-01T0200Z.backup.sha256": 40,
+        "survey-2026-01-01T0200Z.backup": 10,
+    }
     for name, days in {**ages, "notes.txt": 400}.items():
         (directory / name).touch()
         then = (date.today() - timedelta(days=days)).strftime("%s")
@@ -118,7 +122,10 @@ def test_the_backup_script_makes_one_that_restores_and_deletes_what_is_too_old(
     done = subprocess.run([program, directory], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     names = {path.name for path in directory.iterdir()}
-    (made,) = names - {"survey-2026-01-01T0200Z.backup", "notes.txt"}
+    made, written = sorted(names - {"survey-2026-01-01T0200Z.backup", "notes.txt"})
+    assert written == f"{made}.sha256"
+    whole = ["sha256sum", "--check", "--quiet", written]
+    assert subprocess.run(whole, cwd=directory).returncode == 0
     assert (directory / made).stat().st_mode & 0o777 == 0o600
     fresh = f"sqlite:///{tmp_path / 'fresh.db'}"
     for command in (["migrate"], ["restore", str(directory / made)], ["check-store"]):

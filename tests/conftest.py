@@ -33,6 +33,7 @@ from survey.collect.publication import publish
 from survey.questionnaire.native import load
 from survey.settings import Caps, Settings
 from survey.store import PublishedSurvey, Store, open_store
+from tests.security_items import told
 from tests.store.databases import KINDS, PostgresqlServer
 
 # No clock and no memory of earlier runs decides whether a property test passes.
@@ -98,6 +99,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if "security" in terminalreporter.config.option.markexpr:
+        terminalreporter.section("the items of the security design")
+        for line in told(_outcomes(terminalreporter)):
+            terminalreporter.write_line(line)
     skipped = terminalreporter.stats.get("skipped", [])
     if skipped:
         terminalreporter.section("NOT TESTED", sep="!", red=True, bold=True)
@@ -106,6 +111,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             "Install Chromium (apt-get install chromium) and run again.",
             red=True,
         )
+
+
+def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str]]:
+    for outcome in ("passed", "failed", "error", "skipped"):
+        for report in reporter.stats.get(outcome, []):
+            yield report.nodeid, outcome
 
 
 def long_unless(every_run: Container[object], values: Iterable[object]) -> list[Any]:

@@ -9,30 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-
-ITEMS = {
-    1: ["integer_mechanism"],
-    2: ["real_generator_audit"],
-    3: ["the_raw_answer_never_leaves"],
-    4: ["no_unsafe_fallback"],
-    5: ["perturbed_once"],
-    6: ["constant_shape"],
-    7: ["frozen_definition"],
-    8: ["acknowledged_means_on_disk"],
-    9: ["exactly_once"],
-    10: ["no_trace"],
-    11: ["no_arrival_order"],
-    12: ["disk_full", "locked", "overloaded"],
-    13: ["invitations"],
-    14: ["small_groups"],
-    15: ["headers"],
-    16: ["strict_payloads"],
-    17: ["logins"],
-    18: ["csrf", "object_access"],
-    19: ["csv", "xlsx"],
-    20: ["honest_about_poisoning"],
-}
-"""What the name of a test of each item begins with."""
+from tests.security_items import ITEMS, item_of, told
 
 
 def of_security(file: Path) -> list[str]:
@@ -65,3 +42,13 @@ def names() -> list[str]:
 )
 def test_every_item_of_the_security_design_has_a_test_whose_name_says_it(item, words):
     assert [name for name in names() if name.startswith(f"test_{words}")], f"item {item}"
+
+
+def test_a_run_of_the_security_tests_ends_with_the_list_of_the_twenty_items():
+    names = [f"tests/x.py::test_{several[0]}_holds[a]" for several in ITEMS.values()]
+    assert [item_of(name) for name in names] == list(range(1, 21))
+    lines = list(told([(names[0], "passed"), (names[0], "failed"), ("t.py::test_x", "passed")]))
+    assert lines[0] == " 1. integer mechanism: 1 passed, 1 failed"
+    assert lines[1] == " 2. real generator audit: not run"
+    assert lines[17] == "18. csrf, object access: not run"
+    assert lines[20].endswith("further sentences of the design: 1 passed")

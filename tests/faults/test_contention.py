@@ -17,8 +17,11 @@ from tests.faults.reports import Answer, check_each_is_there_once, new_body, sen
 THREADS = 64
 
 
+@pytest.mark.security
 @pytest.mark.parametrize("ids", [5, pytest.param(100, marks=pytest.mark.long)])
-def test_the_same_report_from_64_threads_and_two_workers_is_one_row(serve, store, small, ids):
+def test_exactly_once_the_same_report_from_64_threads_and_two_workers_is_one_row(
+    serve, store, small, ids
+):
     port = int(serve("--workers", "2").rpartition(":")[2])
     together = threading.Barrier(THREADS)
     bodies = [new_body(small) for _ in range(ids)]
@@ -40,7 +43,6 @@ def test_the_same_report_from_64_threads_and_two_workers_is_one_row(serve, store
 
 
 @pytest.mark.security
-@pytest.mark.long
 def test_locked_by_another_process_is_503_and_taken_up_again(serve, store, small):
     port = int(serve().rpartition(":")[2])
     body = new_body(small)

@@ -23,8 +23,9 @@ LOST = 0.5
 """Part of the answers that the device does not hear."""
 
 
+@pytest.mark.security
 @pytest.mark.parametrize("high", [99, pytest.param(999, marks=pytest.mark.long)])
-def test_reports_whose_answers_are_lost_are_sent_again_and_counted_once(serve, store, high):
+def test_exactly_once_reports_whose_answers_are_lost_are_sent_again_and_counted(serve, store, high):
     survey = publish(store, load(one_number(high), "small.toml", Caps()), TODAY)
     port = int(serve("--workers", "2").rpartition(":")[2])
     (question,) = survey.definition.questions

@@ -67,8 +67,10 @@ async def once(port: int, survey, body: bytes) -> tuple[int, bool]:
 
 
 @pytest.mark.security
-@pytest.mark.long
-def test_a_store_that_is_held_refuses_everybody_with_a_time_to_come_again(serve, store, small):
+@pytest.mark.web
+def test_locked_a_store_that_is_held_refuses_everybody_with_a_time_to_come_again(
+    serve, store, small
+):
     port = int(serve().rpartition(":")[2])
     bodies = [new_body(small) for _ in range(DEVICES)]
 
@@ -84,8 +86,7 @@ def test_a_store_that_is_held_refuses_everybody_with_a_time_to_come_again(serve,
 
 
 @pytest.mark.security
-@pytest.mark.long
-@pytest.mark.parametrize("seconds", [60])
+@pytest.mark.parametrize("seconds", [5, pytest.param(60, marks=pytest.mark.long)])
 def test_overloaded_ten_times_the_devices_are_answered_or_told_when_to_come_again(
     serve, store, small, seconds
 ):

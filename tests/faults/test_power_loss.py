@@ -46,8 +46,9 @@ def watched(pid: int, seen: Path) -> Iterator[None]:
             watcher.wait(20)
 
 
+@pytest.mark.security
 @pytest.mark.parametrize("reports", [40, pytest.param(1000, marks=pytest.mark.long)])
-def test_every_acknowledgement_leaves_after_its_report_is_on_the_disk(
+def test_acknowledged_means_on_disk_before_any_answer_leaves(
     serve, store, small, tmp_path, reports
 ):
     port = int(serve().rpartition(":")[2])

@@ -58,6 +58,7 @@ def send(outside: str, survey, n: int) -> None:
             assert answer.status == 201
 
 
+@pytest.mark.security
 def test_figures_of_several_workers_add_up_in_steps_and_show_no_report_before(inside, small):
     outside, within = inside
     status, said = asked(f"{within}/readyz")
@@ -77,6 +78,7 @@ def test_figures_of_several_workers_add_up_in_steps_and_show_no_report_before(in
     assert asked(f"{within}/elsewhere")[0] == 404
 
 
+@pytest.mark.security
 def test_figures_and_readiness_are_nowhere_outside(inside):
     outside, _ = inside
     assert asked(f"{outside}/healthz") == (200, "ok\n")
@@ -144,7 +146,8 @@ def test_questions_inside_take_no_connection_from_reports_and_releases(inside, s
     assert "no release" not in process.communicate(timeout=60)[0]
 
 
-def test_who_asks_inside_and_goes_away_leaves_no_line_with_an_address(inside, serve):
+@pytest.mark.security
+def test_no_trace_of_who_asks_inside_and_goes_away_in_a_line_with_an_address(inside, serve):
     _, within = inside
     address = ("127.0.0.1", int(within.rpartition(":")[2]))
     for said in (

@@ -43,7 +43,8 @@ def test_the_time_is_told_to_the_minute():
     assert len(str(line(record_of("survey.collect", "x"))["time"])) == len("2026-11-22T12:05Z")
 
 
-def test_no_body_address_or_token_gets_into_a_line_however_it_is_logged():
+@pytest.mark.security
+def test_no_trace_of_a_body_address_or_token_gets_into_a_line_however_it_is_logged():
     cause = raised(ValueError(PLANTED))
     error = StoreBusyError(PLANTED)
     error.__cause__ = cause

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from survey.results.grouped import longer
+from survey.results.grouped import by_bucket, by_month, by_stratum, by_week, longer
+from survey.store import Tally
 from survey.store.strata import (
     FEWEST_OF_STRATUM,
     OTHER_LINKS,
@@ -89,3 +91,50 @@ def test_times_that_are_read_together_follow_each_other(sizes):
         assert all(
             spans[bucket] == span for bucket in spans if together[0] <= bucket <= together[-1]
         )
+
+
+def published(sizes: dict[tuple[str, str], int]) -> np.ndarray:
+    """Every table that anybody reads, as equations: a row each, of the cells that are in it."""
+    cells = list(sizes)
+    tallies = {
+        cell: Tally(1, sizes[cell], [sizes[cell]], [list(map(int, np.eye(len(cells))[at]))])
+        for at, cell in enumerate(cells)
+    }
+    rows = [tally.counts[0] for tally in tallies.values()]
+    groups = readable_groups(sizes)
+    told = [np.sum(rows, axis=0)]
+    for read in (by_stratum, by_bucket, by_week, by_month):
+        told += [tally.counts[0] for tally in read(tallies).values()]
+    # A file of single reports names link and time of each.
+    told += [
+        np.array([groups[cell] == group for cell in cells], dtype=int)
+        for group in set(groups.values())
+    ]
+    return np.array(told)
+
+
+def is_determined(equations: np.ndarray, wanted: np.ndarray) -> bool:
+    """Whether what is wanted is a sum of the equations, each taken any number of times."""
+    rank = np.linalg.matrix_rank
+    return bool(rank(np.vstack([equations, wanted])) == rank(equations))
+
+
+@pytest.mark.security
+@given(cells)
+def test_small_groups_published_tables_solved_as_a_linear_system_determine_no_hidden_one(sizes):
+    names, equations = list(sizes), published(sizes)
+    everything = sum(sizes.values())
+    hidden = [[cell] for cell in names]
+    hidden += [[cell for cell in names if cell[0] == link] for link in {link for link, _ in names}]
+    hidden += [[cell for cell in names if cell[1] == day] for day in {day for _, day in names}]
+    for group in hidden:
+        n = sum(sizes[cell] for cell in group)
+        if n < FEWEST_OF_STRATUM and n < everything:
+            assert not is_determined(equations, np.array([cell in group for cell in names], int))
+
+
+@pytest.mark.security
+def test_small_groups_a_table_that_kept_one_apart_would_be_seen_through():
+    sizes = {("north", ""): 400, ("south", ""): 20}
+    assert not is_determined(published(sizes), np.array([0, 1]))
+    assert is_determined(np.array([[1, 1], [1, 0]]), np.array([0, 1]))

@@ -84,7 +84,7 @@ class _Pages:
     def _sheet(self, slug: str, sheet: Sheet, page: Page) -> Any:
         opened = self._drafts.open(slug)
         found = examined(opened.content, self._caps)
-        if request.method == "GET":
+        if request.method != "POST":  # also HEAD, which is answered like GET
             values = sheet.read(opened.content)
             form = page.form(opened.content, found, values, None)
             form.revision.data = str(opened.draft.revision)

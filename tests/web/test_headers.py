@@ -1,21 +1,195 @@
-"""Security headers: exact strings on every route and every status."""
+"""Security headers: exact strings on every route, by every method, and on every status."""
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
+import pytest
+from flask import Flask, abort
+
+from survey import errors
 from survey.app import create_app
 from survey.collect.publication import close
 from survey.errors import StoreBusyError
+from survey.respond import Client
 from survey.settings import Settings
 from survey.store import open_store
-from tests.conftest import SECRET, TODAY
+from tests.api.conftest import make_token
+from tests.conftest import EMAIL, SECRET, TODAY
+from tests.web.researchers import send, sign_in, token
+from tests.web.routes import Routes, add_two_links
 
 POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
     "img-src 'self' data:; form-action {}; base-uri 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'"
 )
+ALWAYS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+TRANSPORT = "Strict-Transport-Security"
+SOMETIMES = {
+    "Allow",
+    "Clear-Site-Data",
+    "Content-Disposition",
+    "Content-Encoding",
+    "Content-Length",
+    "Content-Type",
+    "ETag",
+    "Location",
+    "Retry-After",
+    "Set-Cookie",
+    "Vary",
+    "WWW-Authenticate",
+}
+"""What else an answer may say: nothing of the server, nothing that lets other sites read."""
+
+KEPT_FOREVER = ("/client/", "/research/assets/")
+
+
+def check_headers(response: Any, *, https: bool = False) -> None:
+    """Every header once and with its exact value, by the path and status of the answer."""
+    path = response.request.path
+    wanted = {**ALWAYS, "Cache-Control": "no-store"}
+    wanted["Content-Security-Policy"] = POLICY.format(
+        "'self'" if path.startswith("/research") else "'none'"
+    )
+    if path.startswith(KEPT_FOREVER) and response.status_code == 200:
+        wanted["Cache-Control"] = "public, max-age=31536000, immutable"
+    if path.startswith("/api/"):
+        wanted |= {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+    if https:  # over http, on loopback, no browser may be told to insist on https
+        wanted[TRANSPORT] = "max-age=63072000; includeSubDomains"
+    at = f"{response.request.method} {path} -> {response.status_code}"
+    for name, value in wanted.items():
+        assert response.headers.getlist(name) == [value], (at, name)
+    assert set(response.headers.keys()) <= {*wanted, *SOMETIMES}, at
+
+
+# -- every route, by every method
+
+
+PARTS = [
+    ("", "respond", "accounts", "account", "tokens"),
+    ("team", "people", "collecting", "lifecycle", "microdata"),
+    ("drafts",),
+    ("reporting",),
+    ("research",),
+    ("grouping", "exploring"),
+    ("comparing", "weighing", "regressing"),
+    ("api",),
+]
+NOT_200 = {
+    "accounts.second_step": 302,  # nobody is half way in
+    "research.newest": 302,
+    "respond.sent": 204,
+}
+"""What an open page answers; all others with 200."""
+
+NOT_TAKEN = "PUT"
+
+
+@pytest.fixture
+def https_app(store, settings) -> Flask:
+    """As it is served behind a proxy: the only scheme that is not loopback's."""
+    public = replace(settings, public_url="https://survey.example.org")
+    app = create_app(public, store)
+    app.config["PREFERRED_URL_SCHEME"] = "https"  # of the requests that a test client makes
+    return app
+
+
+def part_of(endpoint: str) -> str:
+    return endpoint.rpartition(".")[0]
+
+
+def test_headers_are_looked_for_on_every_part_of_the_application(app):
+    listed = [part for parts in PARTS for part in parts]
+    assert sorted(listed) == sorted({part_of(rule.endpoint) for rule in app.url_map.iter_rules()})
+
+
+def answers(app: Flask, client: Any, routes: Routes, parts: tuple[str, ...], **said: Any) -> Any:
+    """The answer of every route of some parts, by every method it takes and by another."""
+    for rule in app.url_map.iter_rules():
+        if part_of(rule.endpoint) not in parts:
+            continue
+        for method in [*sorted(rule.methods), NOT_TAKEN]:
+            data = {"csrf_token": token(client.get("/research/sign-in"))}
+            answer = client.open(routes.address(rule), method=method, data=data, **said)
+            assert (answer.status_code == 405) == (method == NOT_TAKEN), rule
+            yield rule, method, answer
+            if rule.endpoint == "accounts.sign_out" and said:
+                sign_in(client)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("parts", PARTS, ids=lambda parts: parts[-1])
+def test_headers_are_exact_on_every_route_by_every_method_signed_in_and_not(
+    https_app, store, small, researcher, parts
+):
+    add_two_links(store, small)
+    routes = Routes(https_app, store, small, EMAIL)
+    stranger, admin = https_app.test_client(), https_app.test_client()
+    for _, _, answer in answers(https_app, stranger, routes, parts):
+        check_headers(answer, https=True)
+    assert sign_in(admin).status_code == 302
+    said = {"Authorization": f"Bearer {make_token(store, store.researcher(EMAIL).key)}"}
+    for rule, method, answer in answers(https_app, admin, routes, parts, headers=said):
+        check_headers(answer, https=True)
+        if method in ("GET", "HEAD"):
+            assert answer.status_code == NOT_200.get(rule.endpoint, 200), (method, rule)
+
+
+# -- every status
+
+
+def refusals() -> Iterator[errors.SurveyError]:
+    """One of every refusal that the project knows."""
+    for kind in vars(errors).values():
+        if isinstance(kind, type) and issubclass(kind, errors.SurveyError):
+            given = {errors.DefinitionError: [("title", "is missing")], errors.NotOpenError: TODAY}
+            yield kind(given.get(kind, "a reason"))
+
+
+REFUSALS = {type(error).__name__: error for error in refusals()}
+STATUSES = (400, 401, 403, 404, 405, 406, 408, 409, 410, 411, 412, 413, 414, 415, 416, 417)
+MORE_STATUSES = (422, 423, 428, 429, 431, 451, 500, 501, 502, 503, 504)
+PLACES = ["/raised", "/s/raised", "/client/raised", "/research/raised", "/api/v1/raised"]
+
+
+def raise_one(name: str) -> None:
+    """The error of a name, the HTTP error of a number, or one that nothing expects."""
+    if name.isdigit():
+        abort(int(name))
+    raise REFUSALS.get(name) or RuntimeError("inner detail")
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("https", [False, True], ids=["http", "https"])
+def test_headers_are_exact_on_every_refusal_and_every_status_of_an_error(
+    app, https_app, place, https
+):
+    chosen = https_app if https else app
+    chosen.add_url_rule(f"{place}/<name>", "raised", raise_one, methods=["GET", "POST"])
+    client = chosen.test_client()
+    expected = {name: errors.STATUS.get(type(error), 500) for name, error in REFUSALS.items()}
+    expected |= {str(status): status for status in (*STATUSES, *MORE_STATUSES)}
+    assert {401, 403, 413, 429, 500, 503} <= set(expected.values())
+    for name, status in {**expected, "RuntimeError": 500}.items():
+        for accept in ("text/html", "*/*"):
+            answer = client.get(f"{place}/{name}", headers={"Accept": accept})
+            assert answer.status_code == status, name
+            assert "inner detail" not in answer.text
+            check_headers(answer, https=https)
+
+
 REQUESTS = [
     ("get", "/s/small", 200),
     ("get", "/s/none", 404),
@@ -30,9 +204,46 @@ REQUESTS = [
     ("get", "/research/sign-in", 200),
     ("post", "/research/sign-in", 400),
     ("get", "/research/none", 404),
+    ("get", "/research/assets/0/research.css", 404),
     ("get", "/research/surveys/small/1/estimates.csv", 302),
+    ("get", "/api/v1/surveys", 401),
+    ("get", "/api/v1/none", 404),
     ("get", "/%00%ff", 404),
 ]
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(("method", "path", "status"), REQUESTS)
+def test_headers_are_exact_over_http_and_for_what_is_not_there(client, small, method, path, status):
+    response = getattr(client, method)(path)
+    assert response.status_code == status
+    check_headers(response)
+
+
+@pytest.mark.security
+def test_headers_are_exact_on_every_answer_to_somebody_who_signs_in(client, researcher):
+    for status in [403] * 10 + [429]:
+        answer = sign_in(client, password="wrong")
+        assert answer.status_code == status
+        check_headers(answer)
+
+
+@pytest.mark.security
+def test_headers_are_exact_where_a_role_is_too_small_and_a_session_has_ended(
+    client, store, small, researcher
+):
+    key = store.researcher(EMAIL).key  # the first, who is admin, lets a viewer in
+    viewer = store.add_researcher("viewer@example.org", store.researcher(EMAIL).password_hash)
+    draft = Routes(client.application, store, small, EMAIL).draft({key: "owner"})
+    store.set_role("small", viewer.key, "viewer")
+    sign_in(client, "viewer@example.org")
+    forbidden = client.get("/research/surveys/small/collect")
+    assert forbidden.status_code == 403
+    check_headers(forbidden)
+    client.delete_cookie("survey")
+    kept = send(client, f"/research/drafts/{draft}/texts", page="/research/sign-in", title="Mine")
+    assert kept.status_code == 401
+    check_headers(kept)
 
 
 REPORTS = [
@@ -44,15 +255,7 @@ REPORTS = [
 
 
 @pytest.mark.security
-@pytest.mark.parametrize(("method", "path", "status"), REQUESTS)
-def test_every_route_and_status_carries_the_exact_headers(client, small, method, path, status):
-    response = getattr(client, method)(path)
-    assert response.status_code == status
-    check_headers(response, path)
-
-
-@pytest.mark.security
-def test_every_answer_to_a_report_carries_the_exact_headers(client, store, small, monkeypatch):
+def test_headers_are_exact_on_every_answer_to_a_report(client, store, small, monkeypatch):
     path = "/s/small/reports"
     form = {
         "definition": small.sha256,
@@ -65,11 +268,11 @@ def test_every_answer_to_a_report_carries_the_exact_headers(client, store, small
     for changes, status in REPORTS:
         response = client.post(path, json={**form, **changes})
         assert response.status_code == status
-        check_headers(response, path)
+        check_headers(response)
     close(store, "small", TODAY)
     closed = client.post(path, json={**form, "report_id": "C" + "A" * 21})
     assert closed.status_code == 410
-    check_headers(closed, path)
+    check_headers(closed)
 
     def busy(*_):
         raise StoreBusyError("busy")
@@ -77,26 +280,13 @@ def test_every_answer_to_a_report_carries_the_exact_headers(client, store, small
     monkeypatch.setattr(store, "versions", busy)
     refused = client.post(path, json=form)
     assert refused.status_code == 503
-    check_headers(refused, path)
-
-
-def check_headers(response, path):
-    form_action = "'self'" if path.startswith("/research") else "'none'"
-    assert response.headers["Content-Security-Policy"] == POLICY.format(form_action)
-    assert response.headers["X-Content-Type-Options"] == "nosniff"
-    assert response.headers["Referrer-Policy"] == "no-referrer"
-    assert response.headers["Cross-Origin-Opener-Policy"] == "same-origin"
-    assert response.headers["Cross-Origin-Resource-Policy"] == "same-origin"
-    assert response.headers["Cache-Control"] == "no-store"
-    assert response.headers["X-Frame-Options"] == "DENY"
-    assert response.headers["Permissions-Policy"] == (
-        "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
-    )
-    assert "Strict-Transport-Security" not in response.headers  # http on loopback
+    check_headers(refused)
 
 
 @pytest.mark.security
-def test_an_internal_error_has_the_headers_and_no_detail(app, small, store, monkeypatch, caplog):
+def test_headers_are_exact_on_an_internal_error_of_a_real_page_which_tells_no_detail(
+    app, small, store, monkeypatch, caplog
+):
     def broken(_):
         raise RuntimeError("inner detail")
 
@@ -104,22 +294,31 @@ def test_an_internal_error_has_the_headers_and_no_detail(app, small, store, monk
     response = app.test_client().get("/s/small")
     assert response.status_code == 500
     assert "inner detail" not in response.text
-    assert response.headers["Cache-Control"] == "no-store"
+    check_headers(response)
 
 
 @pytest.mark.security
-def test_client_files_are_immutable_under_the_hash_of_them_all(client, small):
+@pytest.mark.parametrize("name", sorted(Client.find().files))
+def test_headers_of_client_files_let_them_be_kept_forever_and_nothing_more(client, small, name):
     page = client.get("/s/small").text
     base = page.split('src="')[1].split("/main.js")[0]
-    script = client.get(f"{base}/main.js")
-    assert script.status_code == 200
-    assert script.headers["Cache-Control"] == "public, max-age=31536000, immutable"
-    assert script.mimetype == "text/javascript"
+    file = client.get(f"{base}/{name}")
+    assert file.status_code == 200
+    check_headers(file)
     assert len(base.removeprefix("/client/")) == 64
+    assert (
+        file.mimetype
+        == {
+            "js": "text/javascript",
+            "css": "text/css",
+            "svg": "image/svg+xml",
+            "json": "application/json",
+        }[name.rpartition(".")[2]]
+    )
 
 
 @pytest.mark.security
-def test_over_https_cookies_are_host_bound_and_transport_is_strict(tmp_path):
+def test_headers_over_https_bind_cookies_to_the_host_and_transport_is_strict(tmp_path):
     settings = Settings(
         secret=SECRET,
         database=f"sqlite:///{tmp_path / 'x.db'}",

@@ -1,0 +1,107 @@
+"""Every address of the application, filled in with what there is, so that pages open."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from flask import Flask
+from werkzeug.routing import Rule
+
+from survey.questionnaire.drafts.reading import drafted
+from survey.questionnaire.rewritten import rewritten
+from survey.respond import Client
+from survey.security import hash_of
+from survey.store import ColleagueLink, PublishedSurvey, Role, Store
+from tests.conftest import ROOT
+from tests.results.exploring import add_people, turned
+
+CROSSED = {"first": "fell_asleep", "second": "pressure"}
+ASKED: Mapping[str, Mapping[str, str]] = {
+    "grouping": {"question": "fell_asleep"},
+    "exploring": CROSSED,
+    "api.crosstab": CROSSED,
+    "api.crosstab_xlsx": CROSSED,
+    "comparing": {"question": "fell_asleep", "a": "link:north", "b": "link:south"},
+    "weighing": {"question": "fell_asleep", "by": "link", "margins": "north,20%\nsouth,80"},
+    "regressing": {"question": "fell_asleep", "predictor": "pressure"},
+    "drafts.tradeoff": {"options": "3", "epsilon": "1", "n": "1000"},
+}
+"""What a link asks for, by endpoint or by the part of the pages that it belongs to."""
+
+FILES = {
+    "research.asset": "survey/static/research.css",
+    "reporting.stylesheet": "survey/static/report.css",
+    "drafts.script": "survey/static/builder.js",
+}
+"""Files whose address holds their own hash."""
+
+
+def add_two_links(store: Store, survey: PublishedSurvey) -> None:
+    """Released reports by two links: enough for every page to show figures."""
+    add_people(store, survey, 2500, "north", turned(0.5), 1)
+    add_people(store, survey, 2000, "south", turned(0.2), 2)
+
+
+def is_of_a_draft(rule: Rule) -> bool:
+    """Whether a route's slug is a draft's, not a survey's."""
+    of_drafts = rule.endpoint.startswith("drafts.") and rule.endpoint != "drafts.of_survey"
+    return of_drafts and "slug" in rule.arguments
+
+
+class Routes:
+    """The addresses of an application that has the small survey, and who makes what it lacks."""
+
+    def __init__(self, app: Flask, store: Store, survey: PublishedSurvey, maker: str) -> None:
+        self._addresses = app.url_map.bind("localhost")
+        self._store, self._survey = store, survey
+        found = store.researcher(maker)
+        assert found
+        self._maker, self._member = found, found.key
+        for member in store.members(survey.slug)[:1]:
+            self._member = member.researcher
+
+    def draft(self, team: Mapping[int, Role]) -> str:
+        """A new draft of the survey in two languages; returns its name."""
+        content = replace(drafted(rewritten(self._survey.definition)), languages=("es",))
+        return self._store.add_draft(content.to_json(), self._maker.email, 1, team).slug
+
+    def link(self) -> str:
+        """The token of a new link by which somebody joins."""
+        token, expires = secrets.token_urlsafe(32), int(time.time()) + 3600
+        link = ColleagueLink("", "viewer", expires, self._maker.key)
+        self._store.add_colleague_link(hash_of(token), link)
+        return token
+
+    def address(self, rule: Rule, team: Mapping[int, Role] | None = None) -> str:
+        """Where a route is; of a draft it is a new one's, with this team, and of a link, too."""
+        wanted = rule.arguments
+        values: dict[str, Any] = {
+            "slug": self._survey.slug,
+            "key": 2 if rule.endpoint == "drafts.question" else 1,
+            "language": "es",
+            "version": self._version(rule.endpoint),
+            "researcher": self._member,
+            "question": "fell_asleep",
+            "part": "shares",
+            "kind": "svg",
+            "over": "links",
+            "look": "light",
+            "name": "main.js",
+        }
+        if is_of_a_draft(rule):
+            values["slug"] = self.draft(team or {self._maker.key: "owner"})
+        if "token" in wanted:
+            values["token"] = self.link()
+        asked = ASKED.get(rule.endpoint, ASKED.get(rule.endpoint.partition(".")[0], {}))
+        filled = {name: values[name] for name in wanted} | dict(asked)
+        return self._addresses.build(rule.endpoint, filled)
+
+    def _version(self, endpoint: str) -> int | str:
+        if endpoint in FILES:
+            return hashlib.sha256((ROOT / FILES[endpoint]).read_bytes()).hexdigest()
+        return Client.find().sha256 if endpoint == "respond.client_file" else 1

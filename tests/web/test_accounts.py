@@ -14,20 +14,17 @@ from click.testing import CliRunner
 
 from survey.app import create_app
 from survey.cli import main
-from survey.questionnaire.drafts.content import DraftContent
 from survey.research.access import POLICY, guard
 from survey.research.people import second_factor
 from survey.research.people.team import LINK_SECONDS
 from survey.research.people.throttle import Throttle
 from survey.research.views import moment
 from tests.conftest import EMAIL, PASSWORD, SECRET, SMALL, hashed_password
-from tests.web.researchers import send, sign_in, token
+from tests.web.researchers import People, send, sign_in, token
 
 pytestmark = pytest.mark.security
 
 OTHER = "ben@example.org"
-PEOPLE = ("anonymous", "stranger", "viewer", "editor", "owner", "admin")
-ROLES = ("viewer", "editor", "owner")
 
 
 @pytest.fixture
@@ -40,33 +37,10 @@ def add(store, email: str) -> int:
     return store.add_researcher(email, hashed_password()).key
 
 
-class People(dict):
-    """A client for everybody there can be, signed in when first asked for."""
-
-    def __init__(self, app) -> None:
-        super().__init__()
-        self._app = app
-
-    def __missing__(self, name: str):
-        client = self[name] = self._app.test_client()
-        if name != "anonymous":
-            email = EMAIL if name == "admin" else f"{name}@example.org"
-            assert sign_in(client, email).status_code == 302
-        return client
-
-
 @pytest.fixture
 def people(app, store, researcher, small):
     """Everybody there can be; the fixture's researcher is the admin."""
-    team = {}
-    for name in PEOPLE[1:-1]:
-        key = add(store, f"{name}@example.org")
-        if name in ROLES:
-            store.set_role("small", key, name)
-            team[key] = name
-    draft = store.add_draft(DraftContent.new("Draft", "draft").to_json(), EMAIL, 1, team)
-    assert draft.slug == "trial-1"
-    return People(app)
+    return People(app, store)
 
 
 def with_second_step(client) -> str:
@@ -77,63 +51,6 @@ def with_second_step(client) -> str:
     done = send(client, "/research/account/second-step", code=code, current=PASSWORD)
     assert done.status_code == 200, done.text
     return secret
-
-
-def expected(wanted: str, person: str) -> set[int]:
-    """The answers that a page may give to somebody, by the table alone."""
-    if wanted == "anybody":
-        return {200, 302, 404, 409, 422}
-    if person == "anonymous":
-        # What was written to a draft comes back, with the way to sign in again.
-        return {302, 401}
-    if wanted == "researcher" or person == "admin":
-        return {200, 302, 404, 409, 422}
-    if wanted == "admin" or person == "stranger":
-        return {404}
-    enough = ROLES.index(person) >= ROLES.index(wanted)
-    return {200, 302, 404, 409, 422} if enough else {403}
-
-
-def is_of_a_draft(endpoint: str) -> bool:
-    return endpoint.startswith("drafts.") and endpoint != "drafts.of_survey"
-
-
-def filled(rule) -> str:
-    values = {
-        "slug": "trial-1" if is_of_a_draft(rule.endpoint) else "small",
-        "key": 1,
-        "language": "es",
-        "version": 1,
-        "researcher": 99_999,
-        "token": "t" * 43,
-        "question": "slept",
-        "part": "shares",
-        "kind": "svg",
-        "over": "links",
-        "look": "light",
-    }
-    adapter = rule.map.bind("localhost") if rule.map else None
-    return adapter.build(rule.endpoint, {name: values[name] for name in rule.arguments})
-
-
-@pytest.mark.security
-def test_object_access_every_page_is_open_to_whom_the_table_says_and_to_nobody_else(app, people):
-    rules = [rule for rule in app.url_map.iter_rules() if rule.endpoint in POLICY]
-    assert {rule.endpoint for rule in rules} == set(POLICY)
-    wrong = []
-    for rule in rules:
-        if rule.endpoint in ("accounts.sign_out", "research.asset", "reporting.stylesheet"):
-            continue
-        for method in sorted(rule.methods & {"GET", "POST"}):
-            for person in PEOPLE:
-                client, data = people[person], {}
-                if method == "POST":
-                    page = "/research/sign-in" if person == "anonymous" else "/research/account"
-                    data = {"csrf_token": token(client.get(page))}
-                found = client.open(filled(rule), method=method, data=data).status_code
-                if found not in expected(POLICY[rule.endpoint], person):
-                    wrong.append((method, filled(rule), person, found))
-    assert wrong == []
 
 
 def test_a_page_of_which_the_table_says_nothing_stops_the_start(app):

@@ -1,0 +1,163 @@
+"""Who may open which researchers' page: every route x method x everybody there can be."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.conftest import EMAIL
+from tests.web.researchers import PEOPLE, ROLES, People, token
+from tests.web.routes import Routes, add_two_links
+
+pytestmark = pytest.mark.security
+
+LEAST = {
+    "research.asset": "anybody",
+    "accounts.sign_in": "anybody",
+    "accounts.second_step": "anybody",
+    "accounts.join": "anybody",
+    "accounts.sign_out": "researcher",
+    "account.overview": "researcher",
+    "account.password": "researcher",
+    "account.add_second_step": "researcher",
+    "account.remove_second_step": "researcher",
+    "account.end_session": "researcher",
+    "tokens.overview": "researcher",
+    "tokens.end": "researcher",
+    "research.surveys": "researcher",
+    "research.publish": "researcher",
+    "research.newest": "viewer",
+    "research.dashboard": "viewer",
+    "research.estimates": "viewer",
+    "research.estimates_xlsx": "viewer",
+    "research.figure": "viewer",
+    "microdata.explained": "editor",
+    "microdata.given": "editor",
+    "reporting.stylesheet": "anybody",
+    "reporting.methods": "researcher",
+    "reporting.survey_methods": "viewer",
+    "reporting.report": "viewer",
+    "reporting.report_pdf": "viewer",
+    "research.question": "viewer",
+    "research.chart": "viewer",
+    "grouping.links": "viewer",
+    "grouping.trend": "viewer",
+    "grouping.versions": "viewer",
+    "grouping.as_csv": "viewer",
+    "grouping.chart": "viewer",
+    "grouping.figure": "viewer",
+    "exploring.crosstab": "viewer",
+    "exploring.as_csv": "viewer",
+    "comparing.difference": "viewer",
+    "comparing.as_csv": "viewer",
+    "comparing.figure": "viewer",
+    "weighing.weighting": "viewer",
+    "weighing.upload": "viewer",
+    "weighing.as_csv": "viewer",
+    "regressing.regression": "viewer",
+    "regressing.as_csv": "viewer",
+    "exploring.as_xlsx": "viewer",
+    "collecting.overview": "editor",
+    "collecting.drawn_link": "editor",
+    "collecting.invite": "editor",
+    "collecting.schedule": "editor",
+    "collecting.release": "editor",
+    "collecting.close": "owner",
+    "team.members": "owner",
+    "team.invite": "owner",
+    "team.end_link": "owner",
+    "team.change": "owner",
+    "team.log_of": "owner",
+    "drafts.script": "anybody",
+    "drafts.new": "researcher",
+    "drafts.of_file": "researcher",
+    "drafts.of_survey": "editor",
+    "drafts.outline": "viewer",
+    "drafts.edit": "editor",
+    "drafts.page": "editor",
+    "drafts.delete": "owner",
+    "drafts.question": "editor",
+    "drafts.texts": "editor",
+    "drafts.plan": "editor",
+    "drafts.languages": "editor",
+    "drafts.translation": "editor",
+    "drafts.remove_language": "editor",
+    "drafts.tradeoff": "viewer",
+    "drafts.trial": "editor",
+    "drafts.make_trial": "editor",
+    "drafts.simulate": "editor",
+    "drafts.publish": "editor",
+    "lifecycle.archive": "owner",
+    "lifecycle.delete": "owner",
+    "people.researchers": "admin",
+    "people.invite": "admin",
+    "people.end_link": "admin",
+    "people.log_of_all": "admin",
+}
+"""What one must be to open each endpoint, written here a second time: the application's own table
+(`survey.research.access.POLICY`) may change only together with this one."""
+
+TO_SIGN_IN = {"accounts.second_step", "accounts.sign_out"}
+"""Pages that lead whoever comes to signing in: half way in is nobody here, and who signs out is
+out, whether or not they were in."""
+
+OPEN = {200, 302, 409, 422}
+"""What is answered to somebody who may: the page, what is wrong with a form, where it leads."""
+
+
+@pytest.fixture
+def people(app, store, researcher, small):
+    add_two_links(store, small)
+    return People(app, store)
+
+
+def outcome(answer) -> str:
+    """What an answer means to whoever asked."""
+    if answer.status_code == 401 or urlsplit(answer.location or "").path == "/research/sign-in":
+        return "asked to sign in"
+    if answer.status_code in OPEN:
+        return "open"
+    return {403: "refused", 404: "not there"}.get(answer.status_code, answer.status)
+
+
+def expected(endpoint: str, person: str) -> str:
+    """What the table says."""
+    least = LEAST[endpoint]
+    if endpoint in TO_SIGN_IN:
+        return "asked to sign in"
+    if least == "anybody":
+        return "open"
+    if person == "anonymous":
+        return "asked to sign in"
+    if least == "researcher" or person == "admin":
+        return "open"
+    if least == "admin" or person == "stranger":
+        return "not there"
+    return "open" if ROLES.index(person) >= ROLES.index(least) else "refused"
+
+
+def test_object_access_is_said_of_every_researchers_page(app):
+    rules = app.url_map.iter_rules()
+    assert {rule.endpoint for rule in rules if rule.rule.startswith("/research")} == set(LEAST)
+
+
+@pytest.mark.parametrize("person", PEOPLE)
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_object_access_every_page_is_open_to_whom_the_table_says_and_to_nobody_else(
+    app, store, small, people, person, method
+):
+    routes, wrong = Routes(app, store, small, EMAIL), []
+    page = "/research/sign-in" if person == "anonymous" else "/research/account"
+    for rule in app.url_map.iter_rules():
+        if rule.endpoint not in LEAST or method not in rule.methods:
+            continue
+        client = people[person]
+        data = {"csrf_token": token(client.get(page))} if method == "POST" else {}
+        answer = client.open(routes.address(rule, people.team), method=method, data=data)
+        found, wanted = outcome(answer), expected(rule.endpoint, person)
+        if found != wanted:
+            wrong.append((rule.endpoint, found, wanted))
+        if rule.endpoint == "accounts.sign_out":
+            people.pop(person)
+    assert wrong == []

@@ -23,7 +23,6 @@ from survey.collect.publication import publish
 from survey.collect.release import release
 from survey.questionnaire.native import load
 from survey.research.people.passwords import Passwords
-from survey.research.people.signed_in import ABSOLUTE_SECONDS, IDLE_SECONDS
 from survey.research.people.throttle import Throttle
 from survey.results.tables import MOST_KEPT, Results
 from survey.results.wanted import Wanted, wanted_from
@@ -211,18 +210,6 @@ def test_behind_a_trusted_proxy_the_visitors_address_is_the_one_that_counts(stor
         },
     )
     assert seen == [("203.0.113.9", "survey.example.org", True)]
-
-
-@pytest.mark.security
-def test_sessions_end_when_idle_and_after_12_hours(store, researcher):
-    key = store.researcher(EMAIL).key
-    store.start_session(b"t", key, 0, ABSOLUTE_SECONDS)
-    now = 0
-    while now + IDLE_SECONDS < ABSOLUTE_SECONDS:
-        now += IDLE_SECONDS
-        assert store.session_researcher(b"t", now, IDLE_SECONDS, ABSOLUTE_SECONDS)
-    assert not store.session_researcher(b"t", ABSOLUTE_SECONDS + 1, 10**9, ABSOLUTE_SECONDS)
-    assert not store.session_researcher(b"t", now + IDLE_SECONDS + 1, IDLE_SECONDS, 10**9)
 
 
 KEPT = ("invite", "schedule")

@@ -1,0 +1,234 @@
+"""Signing in: how long a session lasts, what a hash is made of, what an unknown address costs."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, replace
+
+import pyotp
+import pytest
+from argon2 import Parameters, PasswordHasher, Type, extract_parameters
+from click.testing import CliRunner
+
+from survey.app import create_app
+from survey.cli import main
+from survey.research.people.passwords import Passwords
+from survey.settings import Settings
+from tests.conftest import EMAIL, PASSWORD, SECRET, hashed_password
+from tests.web.researchers import send, sign_in
+from tests.web.routes import Routes
+
+pytestmark = pytest.mark.security
+
+PAGE = "/research/account"
+ATTACKER = "mallory@example.org"
+
+
+# -- how long a session lasts
+
+
+@dataclass
+class Clock:
+    """The time that everything in this process reads."""
+
+    now: float = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(time, "time", made)
+    return made
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(7_199, 200), (7_201, 302)])
+def test_logins_idle_session_ends_after_two_hours(client, researcher, clock, seconds, status):
+    assert sign_in(client).status_code == 302
+    clock.now += seconds
+    assert client.get(PAGE).status_code == status
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(43_199, 200), (43_201, 302)])
+def test_logins_session_in_use_ends_after_twelve_hours(client, researcher, clock, seconds, status):
+    assert sign_in(client).status_code == 302
+    began = clock.now
+    for hour in range(1, 12):
+        clock.now = began + 3_600 * hour
+        assert client.get(PAGE).status_code == 200
+    clock.now = began + seconds
+    assert client.get(PAGE).status_code == status
+
+
+def test_logins_every_page_that_is_opened_begins_the_two_hours_anew(client, researcher, clock):
+    assert sign_in(client).status_code == 302
+    for _ in range(3):
+        clock.now += 7_000
+        assert client.get(PAGE).status_code == 200
+    clock.now += 7_201
+    assert client.get(PAGE).status_code == 302
+
+
+# -- what a hash is made of, and how much work it is to try one
+
+
+def begins(cost: int) -> str:
+    """What a hash of argon2id with so many passes over 64 MiB begins with."""
+    return f"$argon2id$v=19$m=65536,t={cost},p=4$"
+
+
+def test_logins_hash_is_argon2id_of_three_passes_unless_settings_say_otherwise():
+    assert Settings(secret=SECRET).password_cost == 3
+    assert Passwords(Settings(secret=SECRET).password_cost).hash(PASSWORD).startswith(begins(3))
+
+
+@pytest.mark.parametrize("cost", [None, "2"])
+@pytest.mark.parametrize("command", ["add", "reset"])
+def test_logins_hash_made_on_the_command_line_is_argon2id_of_the_cost_of_the_settings(
+    store, settings, monkeypatch, cost, command
+):
+    monkeypatch.setenv("SURVEY_DATABASE", settings.database)
+    monkeypatch.setenv("SURVEY_SECRET", SECRET)
+    if cost:
+        monkeypatch.setenv("SURVEY_PASSWORD_COST", cost)
+    else:
+        monkeypatch.delenv("SURVEY_PASSWORD_COST", raising=False)
+    if command == "reset":
+        store.add_researcher(EMAIL, hashed_password())
+    done = CliRunner().invoke(main, ["researcher", command, EMAIL, "--password", PASSWORD])
+    assert done.exit_code == 0, done.output
+    assert store.researcher(EMAIL).password_hash.startswith(begins(int(cost or 3)))
+
+
+def test_logins_hash_made_on_a_page_is_argon2id_of_the_cost_of_the_settings(
+    store, settings, small, researcher
+):
+    app = create_app(replace(settings, password_cost=2), store)
+    client = app.test_client()
+    assert not store.researcher(EMAIL).password_hash.startswith(begins(2))
+    assert sign_in(client).status_code == 302
+    assert store.researcher(EMAIL).password_hash.startswith(begins(2))
+    before, new = store.researcher(EMAIL).password_hash, "another password"
+    send(client, "/research/account/password", current=PASSWORD, new=new, again=new)
+    assert store.researcher(EMAIL).password_hash.startswith(begins(2))
+    assert store.researcher(EMAIL).password_hash != before
+    joined = f"/research/join/{Routes(app, store, small, EMAIL).link()}"
+    send(app.test_client(), joined, email="new@example.org", password=PASSWORD)
+    assert store.researcher("new@example.org").password_hash.startswith(begins(2))
+
+
+@pytest.fixture
+def work(monkeypatch) -> list[tuple[str, Parameters]]:
+    """What argon2 has to do, in order: it takes all the time of signing in."""
+    done: list[tuple[str, Parameters]] = []
+    verify, make = PasswordHasher.verify, PasswordHasher.hash
+
+    def verified(self, hashed, password):
+        done.append(("verify", extract_parameters(hashed)))
+        return verify(self, hashed, password)
+
+    def made(self, password, **more):
+        found = make(self, password, **more)
+        done.append(("hash", extract_parameters(found)))
+        return found
+
+    monkeypatch.setattr(PasswordHasher, "verify", verified)
+    monkeypatch.setattr(PasswordHasher, "hash", made)
+    return done
+
+
+@pytest.mark.parametrize("cost", [1, 2])
+@pytest.mark.parametrize(
+    ("email", "password", "status"),
+    [
+        (EMAIL, PASSWORD, 302),
+        (EMAIL, "wrong password", 403),
+        ("nobody@example.org", PASSWORD, 403),
+        ("nobody@example.org", "x", 403),
+        ("x", "x" * 1_000, 403),
+    ],
+)
+def test_logins_cost_the_same_work_for_known_and_unknown_addresses(
+    store, settings, work, cost, email, password, status
+):
+    client = create_app(replace(settings, password_cost=cost), store).test_client()
+    store.add_researcher(EMAIL, Passwords(cost).hash(PASSWORD))
+    work.clear()
+    assert sign_in(client, email, password).status_code == status
+    parameters = Parameters(
+        type=Type.ID,
+        version=19,
+        salt_len=16,
+        hash_len=32,
+        time_cost=cost,
+        memory_cost=65_536,
+        parallelism=4,
+    )
+    assert work == [("verify", parameters)]
+
+
+# -- a session that somebody else has put into the browser
+
+
+def by_password(client, store) -> None:
+    assert sign_in(client).status_code == 302
+
+
+def by_second_step(client, store) -> None:
+    secret = pyotp.random_base32()
+    store.set_second_factor(store.researcher(EMAIL).key, secret, [])
+    half = sign_in(client)
+    assert "/research/sign-in/code" in half.location
+    done = send(client, half.location, code=pyotp.TOTP(secret).now())
+    assert (done.status_code, done.location) == (302, "/research/")
+
+
+def secrets_in(client) -> dict[str, str]:
+    """What stands in the cookie and is worth something to whoever knows it."""
+    with client.session_transaction() as session:
+        return {name: session[name] for name in ("token", "csrf_token") if name in session}
+
+
+@pytest.mark.parametrize("way", [by_password, by_second_step])
+@pytest.mark.parametrize("planted", ["anonymous", "signed in"])
+def test_logins_begin_a_fresh_session_whatever_cookie_was_planted_before(
+    app, store, researcher, planted, way
+):
+    attacker, victim = app.test_client(), app.test_client()
+    store.add_researcher(ATTACKER, hashed_password())
+    if planted == "signed in":
+        assert sign_in(attacker, ATTACKER).status_code == 302
+        attacker.get(PAGE)
+    else:
+        attacker.get("/research/sign-in")
+    before = secrets_in(attacker)
+    assert "csrf_token" in before
+    assert ("token" in before) == (planted == "signed in")
+    victim.set_cookie("survey", attacker.get_cookie("survey").value)
+    way(victim, store)
+    assert EMAIL in victim.get(PAGE).text
+    after = secrets_in(victim)
+    assert re.fullmatch(r"[\w-]{43}", after["token"])
+    assert not {*before.values()} & {*after.values()}
+    assert attacker.get(PAGE).status_code == 302
+
+
+@pytest.mark.parametrize("planted", ["anonymous", "signed in"])
+def test_logins_by_a_colleagues_link_begin_a_fresh_session_too(
+    app, store, small, researcher, planted
+):
+    client = app.test_client()
+    if planted == "signed in":
+        assert sign_in(client).status_code == 302
+    path = f"/research/join/{Routes(app, store, small, EMAIL).link()}"
+    client.get(path)
+    before, cookie = secrets_in(client), client.get_cookie("survey").value
+    send(client, path, email="new@example.org", password=PASSWORD)
+    assert client.get(PAGE).status_code == 200
+    assert not {*before.values()} & {*secrets_in(client).values()}
+    other = app.test_client()
+    other.set_cookie("survey", cookie)
+    assert other.get(PAGE).status_code == 302

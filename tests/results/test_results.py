@@ -18,9 +18,10 @@ from survey import demo
 from survey.estimator import proportions
 from survey.questionnaire.definition import freeze
 from survey.results.charts import chart_specification, chart_svg
+from survey.results.codebook import CodebookRow
 from survey.results.compared import DifferenceRow
 from survey.results.crossed import CrossedRow
-from survey.results.export import FORMULA_STARTS, columns, to_csv
+from survey.results.export import columns, to_csv
 from survey.results.regressed import RegressionRow
 from survey.results.rows import Row
 from survey.results.tables import survey_result
@@ -28,6 +29,10 @@ from survey.results.weighted import WeightedRow
 from survey.results.wording import in_words, percent
 from survey.settings import Caps
 from survey.store import Tally
+from tests.results.hostile import STARTS, TEXTS, coded
+
+WIDE = "＝＋－＠"
+"""Some spreadsheets take these for the usual signs."""
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -95,7 +100,7 @@ def test_words_say_estimated_and_the_interval(small):
 @given(
     st.text(max_size=20),
     st.sampled_from(["", "\ufeff", '"', " ", "'", ' "']),
-    st.sampled_from(["", *FORMULA_STARTS]),
+    st.sampled_from(["", *STARTS, *WIDE]),
 )
 def test_csv_text_is_never_a_formula_and_numbers_stay_numbers(small_row, text, before, start):
     label = before + start + text
@@ -106,9 +111,18 @@ def test_csv_text_is_never_a_formula_and_numbers_stay_numbers(small_row, text, b
     if parsed["option_label"] != label:
         assert parsed["option_label"] == "'" + label
     else:
-        assert not shown.startswith(FORMULA_STARTS)
+        assert not shown.startswith((*STARTS, *WIDE))
     assert float(parsed["estimate"]) == -0.25
     assert parsed["wave"] == ""
+
+
+@pytest.mark.security
+def test_csv_texts_that_begin_a_formula_get_an_apostrophe_each():
+    text = to_csv(coded(), CodebookRow)
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    for column in ("question_text", "option_label"):
+        assert [row[column] for row in rows] == [f"'{hostile}" for hostile in TEXTS]
+    assert {row["epsilon"] for row in rows} == {"-1.0"}
 
 
 @pytest.fixture(scope="module")

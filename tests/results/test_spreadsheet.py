@@ -12,6 +12,7 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
+from survey.results.codebook import CodebookRow
 from survey.results.crossed import CrossedRow, crossed
 from survey.results.export import columns, to_csv
 from survey.results.rows import Row
@@ -21,8 +22,9 @@ from survey.results.workbook import crossed_workbook, workbook
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.conftest import SMALL, TODAY
+from tests.results.hostile import TEXTS, coded
 
-pytestmark = [pytest.mark.long, pytest.mark.security]
+pytestmark = [pytest.mark.web, pytest.mark.security]
 
 HOSTILE = {"Never": "=1+1", "Once": "+cmd|' /C calc'!A0", "Often": "@SUM(1;1)"}
 CALLING = '-HYPERLINK("http://127.0.0.1:9/x")'
@@ -75,7 +77,7 @@ def check(written: list[list[str]], kind: type, rows: list) -> None:
             assert same(cell, value), (cell, value)
 
 
-def test_libreoffice_reads_every_cell_of_the_workbook_as_it_was_written(
+def test_xlsx_libreoffice_reads_every_cell_of_the_workbook_as_it_was_written(
     office, store, survey, tmp_path
 ):
     result = Results(store).of(survey)
@@ -89,7 +91,7 @@ def test_libreoffice_reads_every_cell_of_the_workbook_as_it_was_written(
     assert dict(sheets["methods"])["Survey"].startswith(f"'{CALLING}")
 
 
-def test_libreoffice_reads_every_cell_of_a_cross_tab_as_it_was_written(
+def test_xlsx_libreoffice_reads_every_cell_of_a_cross_tab_as_it_was_written(
     office, store, survey, tmp_path
 ):
     names = [question.id for question in survey.definition.questions]
@@ -101,7 +103,7 @@ def test_libreoffice_reads_every_cell_of_a_cross_tab_as_it_was_written(
 
 
 @pytest.mark.parametrize("kind", ["estimates", "crosstab"])
-def test_libreoffice_opens_the_csv_without_obeying_it(office, store, survey, tmp_path, kind):
+def test_csv_libreoffice_opens_it_without_obeying_it(office, store, survey, tmp_path, kind):
     names = [question.id for question in survey.definition.questions]
     file = tmp_path / f"{kind}.csv"
     if kind == "estimates":
@@ -112,3 +114,28 @@ def test_libreoffice_opens_the_csv_without_obeying_it(office, store, survey, tmp
     (sheet,) = through_office(office, file).values()
     check(sheet, of, rows)
     assert not any(cell.startswith(("#", "Err:")) for line in sheet for cell in line)
+
+
+def as_read(text: str, *, is_csv: bool) -> str:
+    """A text as LibreOffice shows it: an end of line is one, and of a CSV it leaves out NUL."""
+    shown = text.replace("\r", "\n")
+    return shown.replace("\0", "") if is_csv else shown
+
+
+def test_xlsx_libreoffice_obeys_no_text_whatever_sign_begins_it(
+    office, store, survey, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("survey.results.workbook.codebook", lambda _: coded())
+    file = tmp_path / "estimates.xlsx"
+    file.write_bytes(workbook(Results(store).of(survey)))
+    _, *rows = through_office(office, file)["codebook"]
+    for column in (1, 4):
+        assert [row[column] for row in rows] == [as_read(f"'{t}", is_csv=False) for t in TEXTS]
+
+
+def test_csv_libreoffice_obeys_no_text_whatever_sign_begins_it(office, tmp_path):
+    file = tmp_path / "codebook.csv"
+    file.write_text(to_csv(coded(), CodebookRow), encoding="utf-8", newline="")
+    ((_, *rows),) = through_office(office, file).values()
+    for column in (1, 4):
+        assert [row[column] for row in rows] == [as_read(f"'{t}", is_csv=True) for t in TEXTS]

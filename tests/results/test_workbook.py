@@ -7,12 +7,13 @@ from dataclasses import astuple, fields
 
 import pytest
 from openpyxl import load_workbook
+from openpyxl.utils.escape import unescape
 
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
 from survey.results.codebook import CodebookRow, codebook
 from survey.results.crossed import CrossedRow, crossed
-from survey.results.export import FORMULA_STARTS, columns
+from survey.results.export import columns
 from survey.results.tables import Results
 from survey.results.wanted import Wanted
 from survey.results.workbook import crossed_workbook, workbook
@@ -20,6 +21,7 @@ from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.browser.surveys import EVERY_TYPE
 from tests.conftest import SMALL, TODAY
+from tests.results.hostile import TEXTS, coded
 
 
 @pytest.fixture
@@ -74,7 +76,7 @@ def test_the_methods_name_the_definition_and_what_was_done(result, small):
 
 
 @pytest.mark.security
-@pytest.mark.parametrize("start", FORMULA_STARTS[:4])
+@pytest.mark.parametrize("start", "=+-@")
 def test_xlsx_no_cell_of_the_workbook_is_a_formula_whatever_a_survey_says(store, start):
     hostile = SMALL.replace('label = "Never"', f'label = "{start}1+cmd|calc"')
     survey = publish(store, load(hostile.encode(), "s.toml", Caps()), TODAY)
@@ -84,6 +86,20 @@ def test_xlsx_no_cell_of_the_workbook_is_a_formula_whatever_a_survey_says(store,
     ]
     assert any(str(cell.value).startswith(f"'{start}1+cmd") for cell in cells)
     assert all(cell.data_type in ("s", "n", "b") for cell in cells)
+
+
+@pytest.mark.security
+def test_xlsx_texts_that_begin_a_formula_get_an_apostrophe_each(result, monkeypatch):
+    monkeypatch.setattr("survey.results.workbook.codebook", lambda _: coded())
+    monkeypatch.setattr("survey.results.workbook.methods", lambda _: [("How", t) for t in TEXTS])
+    book = sheets(result)
+    _, *rows = book["codebook"]
+    wanted = [f"'{hostile}" for hostile in TEXTS]
+    assert [unescape(row[1].value) for row in rows] == wanted
+    assert [unescape(row[4].value) for row in rows] == wanted
+    assert {(row[9].value, row[9].data_type) for row in rows} == {(-1, "n")}
+    assert [unescape(how.value) for _, how in book["methods"]] == wanted
+    assert all(cell.data_type != "f" for sheet in book.values() for row in sheet for cell in row)
 
 
 def test_a_survey_without_a_report_has_a_workbook_too(store, small):

@@ -93,13 +93,15 @@ def ask_much(app, token, examples):
     return statuses
 
 
-def test_a_few_requests_of_every_kind_are_answered_as_described(app, token):
+@pytest.mark.security
+def test_strict_payloads_a_few_requests_of_every_kind_are_answered_as_described(app, token):
     statuses = ask_much(app, token, 15)
     assert {200, 404, 422} <= set(statuses)
 
 
+@pytest.mark.security
 @pytest.mark.long
-def test_many_requests_of_every_kind_are_answered_as_described(app, token):
+def test_strict_payloads_many_requests_of_every_kind_are_answered_as_described(app, token):
     statuses = ask_much(app, token, 1_800)
     assert statuses.total() >= 10_000
     assert statuses[200] > 500

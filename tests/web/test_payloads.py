@@ -1,0 +1,154 @@
+"""Whatever is sent as a report is stored or refused by name: nothing of it is an error of ours."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from hypothesis import HealthCheck, given
+from hypothesis import settings as run
+from hypothesis import strategies as st
+
+from survey.collect.publication import publish
+from survey.mechanism import BitVector, Channel
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from survey.store import PublishedSurvey, Store
+from tests.browser.surveys import EVERY_TYPE
+from tests.conftest import TODAY, long_unless
+
+pytestmark = pytest.mark.security
+
+REFUSED = {400, 409, 413, 422}
+"""No JSON as it should be, another report of this id, too long, no report of this survey."""
+
+TEXTS = st.text(st.characters(exclude_categories=()), max_size=30)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(TEXTS, inner, max_size=5),
+    max_leaves=20,
+)
+CHANGES = ("replaced", "removed", "added", "code replaced", "code removed", "code added")
+
+BODIES = [
+    b"",
+    b"\xff\xfe",
+    b"\xef\xbb\xbf{}",
+    b"{",
+    b"NaN",
+    b"1e999",
+    b'"\\ud800"',
+    b"[" * 4_000,
+    b'{"a":' * 1_500,
+    b"9" * 5_000,
+    b"[" + b"9" * 5_000 + b"]",
+    b'{"codes":[],"codes":[]}',
+    b"\x00" * 100,
+    b"x" * 20_000,
+]
+
+
+@pytest.fixture(params=["small", "types"])
+def survey(request, store, small) -> PublishedSurvey:
+    """One of two questions, or one of every type."""
+    if request.param == "small":
+        return small
+    named = EVERY_TYPE.replace('slug = "small"', 'slug = "types"')
+    return publish(store, load(named.encode(), "s.toml", Caps()), TODAY)
+
+
+def code_of(channel: Channel) -> Any:
+    """A code that a client may send."""
+    ticks = [1] + [0] * (channel.options - 1)
+    return channel.perturb_one(ticks if isinstance(channel, BitVector) else 0, lambda _: 0)
+
+
+class Sender:
+    """Sends bodies to the real address, and holds each answer against what is stored."""
+
+    def __init__(self, client: FlaskClient, store: Store, survey: PublishedSurvey) -> None:
+        self._client, self._store, self._survey = client, store, survey
+        self.statuses: Counter[int] = Counter()
+
+    def good(self) -> dict[str, Any]:
+        """A report of a new id."""
+        return {
+            "definition": self._survey.sha256,
+            "report_id": base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("="),
+            "stratum": "",
+            "codes": [code_of(question.channel) for question in self._survey.definition.questions],
+            "invitation": "",
+            "pad": "",
+        }
+
+    def send(self, body: bytes) -> int:
+        waiting = self._store.waiting(self._survey.key)
+        answer = self._client.post(
+            f"/s/{self._survey.slug}/reports", data=body, content_type="application/json"
+        )
+        stored = self._store.waiting(self._survey.key) - waiting
+        assert answer.status_code in {201, *REFUSED}, (answer.status_code, body[:200])
+        assert stored == (answer.status_code == 201), body[:200]
+        self.statuses[answer.status_code] += 1
+        return answer.status_code
+
+
+@pytest.fixture
+def sender(client, store, survey) -> Sender:
+    return Sender(client, store, survey)
+
+
+def changed(form: dict[str, Any], draw: Callable[..., Any]) -> dict[str, Any]:
+    """A good report that is wrong, or may be, in one place."""
+    how, value = draw(st.sampled_from(CHANGES)), draw(VALUES)
+    key = draw(st.sampled_from(sorted(form)))
+    place = draw(st.integers(0, len(form["codes"]) - 1))
+    if how == "replaced":
+        return {**form, key: value}
+    if how == "removed":
+        return {name: given for name, given in form.items() if name != key}
+    if how == "added":
+        return {**form, draw(TEXTS): value}
+    codes = list(form["codes"])
+    if how == "code replaced":
+        codes[place] = value
+    elif how == "code removed":
+        del codes[place]
+    else:
+        codes.insert(place, value)
+    return {**form, "codes": codes}
+
+
+def test_strict_payloads_a_good_report_is_taken_and_no_odd_body_is_an_error_of_ours(sender):
+    assert sender.send(json.dumps(sender.good()).encode()) == 201
+    for body in BODIES:
+        assert sender.send(body) in REFUSED
+
+
+@pytest.mark.parametrize("examples", long_unless([120], [120, 10_000]))
+def test_strict_payloads_of_any_json_are_refused_by_name(sender, examples):
+    @given(value=VALUES)
+    @run(max_examples=examples, suppress_health_check=list(HealthCheck))
+    def send(value: Any) -> None:
+        assert sender.send(json.dumps(value).encode()) in REFUSED
+
+    send()
+
+
+@pytest.mark.parametrize("examples", long_unless([120], [120, 10_000]))
+def test_strict_payloads_of_reports_wrong_in_one_place_are_stored_or_refused_by_name(
+    sender, examples
+):
+    @given(data=st.data())
+    @run(max_examples=examples, suppress_health_check=list(HealthCheck))
+    def send(data: st.DataObject) -> None:
+        sender.send(json.dumps(changed(sender.good(), data.draw)).encode())
+
+    send()
+    assert sender.statuses[422] >= 10  # nearly all of them, so this is no matter of chance

@@ -1,0 +1,108 @@
+"""The client's path holds the hash of all its files, which everybody can compute and compare."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+
+import pytest
+from click.testing import CliRunner
+from flask import Flask
+
+from survey.app import create_app
+from survey.cli import main
+from survey.respond import Client
+from survey.words import LANGUAGES
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.security
+
+SHIPPED = Client.find().files
+FOOTER = re.compile(r'<footer id="fingerprints">\s*<p>[^<]*<code>([0-9a-f]{64})</code>')
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def hash_of_all(files: Mapping[str, bytes]) -> str:
+    """What `sha256sum` prints of files in the order of their names, hashed once more."""
+    listing = "".join(f"{sha256(content)}  {name}\n" for name, content in sorted(files.items()))
+    return sha256(listing.encode())
+
+
+def flipped(content: bytes) -> bytes:
+    """The same but for one bit; text stays text."""
+    at = next(place for place in range(len(content) // 2, len(content)) if content[place] < 128)
+    return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+
+
+def with_client(monkeypatch, store, settings, files: Mapping[str, bytes]) -> Flask:
+    """An application that ships these files."""
+    monkeypatch.setattr(Client, "find", classmethod(lambda cls: cls(files)))
+    return create_app(settings, store)
+
+
+def page_of(app: Flask) -> str:
+    answer = app.test_client().get("/s/small")
+    assert answer.status_code == 200
+    return answer.text
+
+
+def paths_in(page: str) -> list[str]:
+    """Every file that the page loads from the server."""
+    return re.findall(r'(?:src|href)="(/[^"]*)"', page)
+
+
+def test_headers_client_path_is_the_hash_of_every_file_that_is_served_under_it(app, small):
+    written = {path.name for path in (ROOT / "client_js" / "src").iterdir()}
+    names = written | {f"words.{language}.json" for language in LANGUAGES}
+    page = page_of(app)
+    base = page.split('src="')[1].partition("/main.js")[0]
+    client = app.test_client()
+    files = {name: client.get(f"{base}/{name}").data for name in names}
+    assert set(SHIPPED) == names
+    assert base == f"/client/{hash_of_all(files)}"
+    loaded = {path.removeprefix(f"{base}/") for path in paths_in(page)}
+    for name in [name for name in names if name.endswith(".js")]:
+        loaded |= set(re.findall(r'(?:from|import)\s*\(?"\./([^"]+)"', files[name].decode()))
+    assert {"main.js", "mechanism.js", "random.js", "respond.css"} <= loaded <= names
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED))
+def test_headers_client_path_changes_with_one_bit_of_any_file(
+    monkeypatch, store, settings, small, name
+):
+    altered = {**SHIPPED, name: flipped(SHIPPED[name])}
+    app = with_client(monkeypatch, store, settings, altered)
+    page, before, now = page_of(app), hash_of_all(SHIPPED), hash_of_all(altered)
+    assert before != now
+    assert all(path.startswith(f"/client/{now}/") for path in paths_in(page))
+    assert FOOTER.search(page)[1] == now
+    client = app.test_client()
+    assert client.get(f"/client/{now}/{name}").data == altered[name]
+    assert client.get(f"/client/{before}/{name}").status_code == 404
+
+
+def test_headers_client_path_changes_when_two_files_are_exchanged(
+    monkeypatch, store, settings, small
+):
+    exchanged = {**SHIPPED, "dom.js": SHIPPED["form.js"], "form.js": SHIPPED["dom.js"]}
+    page = page_of(with_client(monkeypatch, store, settings, exchanged))
+    assert FOOTER.search(page)[1] == hash_of_all(exchanged) != hash_of_all(SHIPPED)
+
+
+@pytest.mark.parametrize("altered", [False, True])
+def test_headers_client_hashes_are_printed_by_the_audit(monkeypatch, altered):
+    files = {**SHIPPED, "random.js": flipped(SHIPPED["random.js"])} if altered else SHIPPED
+    monkeypatch.setattr(Client, "find", classmethod(lambda cls: cls(files)))
+    monkeypatch.setattr("survey.cli.checks_of", lambda *_: [])  # minutes; proved elsewhere
+    text = CliRunner().invoke(main, ["audit"]).output.splitlines()
+    assert text[0] == f"client {hash_of_all(files)}"
+    wanted = [f"  {sha256(content)}  {name}" for name, content in sorted(files.items())]
+    assert text[1 : 1 + len(files)] == wanted
+    form = json.loads(CliRunner().invoke(main, ["audit", "--json"]).output)
+    assert form["client"] == hash_of_all(files)
+    assert form["files"] == {name: sha256(content) for name, content in files.items()}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from survey.store import PublishedSurvey
 from tests.deploy.proxy import HOST, Proxy, nginx
 
 
@@ -37,3 +38,9 @@ def behind(serve: Callable[..., str], tmp_path: Path) -> Iterator[Callable[..., 
             return stack.enter_context(nginx(directory, ports, *changes))
 
         yield start
+
+
+@pytest.fixture
+def proxy(behind: Callable[..., Proxy], small: PublishedSurvey) -> Proxy:
+    """Two servers with the small survey behind it."""
+    return behind()

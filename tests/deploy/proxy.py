@@ -49,6 +49,16 @@ class Proxy:
         """A connection from an address of this machine, under the name of the certificate."""
         return _Connection(self, source)
 
+    def tcp(self, source: str = "127.0.0.1", port: int = 0) -> socket.socket:
+        """A connection on which nothing was said."""
+        return socket.create_connection(
+            ("127.0.0.1", port or self.port), timeout=30, source_address=(source, 0)
+        )
+
+    def tls(self, source: str = "127.0.0.1") -> ssl.SSLSocket:
+        """A connection on which nothing was asked."""
+        return self.context().wrap_socket(self.tcp(source), server_hostname=self.host)
+
     def ask(
         self,
         method: str,
@@ -71,10 +81,7 @@ class _Connection(http.client.HTTPSConnection):
         self._proxy, self._source = proxy, source
 
     def connect(self) -> None:
-        plain = socket.create_connection(
-            ("127.0.0.1", self._proxy.port), timeout=30, source_address=(self._source, 0)
-        )
-        self.sock = self._proxy.context().wrap_socket(plain, server_hostname=self._proxy.host)
+        self.sock = self._proxy.tls(self._source)
 
 
 OVER_HTTP2 = """
@@ -153,7 +160,8 @@ def nginx(directory: Path, ports: Sequence[int], *changes: tuple[str, str]) -> I
     conf.write_text(conf.read_text().replace("http {", f"http {{ {temporary}", 1))
     process = subprocess.Popen(
         [
-            executable,
+            # As many open files as a machine gives a service that asks for no more.
+            *("prlimit", "--nofile=1024:", executable),
             *("-p", str(directory), "-c", str(conf)),
             *("-g", f"daemon off; pid {directory}/nginx.pid;"),
         ],

@@ -39,8 +39,7 @@ SIGN_IN = "        # Tries to sign in"
 ENDING = "/research/sign-out", "/research/account/sessions/end"
 LASTING = (
     SIGN_IN,
-    "".join(f"location = {path} {{ include answers.conf; return 403; }}\n" for path in ENDING)
-    + SIGN_IN,
+    "".join(f"location = {path} {{ return 403; }}\n" for path in ENDING) + SIGN_IN,
 )
 """A scanner sends all forms, also those that end its own session: all others would say no more."""
 

@@ -12,6 +12,21 @@ import pytest
 
 from survey.store import PublishedSurvey
 from tests.deploy.proxy import HOST, Proxy, nginx
+from tests.deploy.stand_in import StandIn, standing_in
+
+
+@pytest.fixture
+def stood_in(tmp_path: Path) -> Iterator[Callable[..., tuple[Proxy, StandIn]]]:
+    """Start nginx before a server that stands in."""
+    with ExitStack() as stack:
+
+        def start(*changes: tuple[str, str], body: bytes = b"ok") -> tuple[Proxy, StandIn]:
+            server = stack.enter_context(standing_in(body))
+            directory = tmp_path / f"nginx-{server.server_port}"
+            directory.mkdir()
+            return stack.enter_context(nginx(directory, [server.server_port], *changes)), server
+
+        yield start
 
 
 @pytest.fixture

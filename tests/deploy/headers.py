@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 from collections.abc import Mapping
 from contextlib import closing
 
@@ -77,9 +78,14 @@ def raw(proxy: Proxy, sent: bytes, *, encrypted: bool = True, port: int = 0) -> 
     """What is answered to bytes that no library sends."""
     with proxy.tls() if encrypted else proxy.tcp(port=port) as connection:
         connection.sendall(sent)
-        response = http.client.HTTPResponse(connection)
-        response.begin()
-        return response.status, response.getheaders(), response.read()
+        return read(connection)
+
+
+def read(connection: socket.socket) -> Answer:
+    """The next answer on a connection."""
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    return response.status, response.getheaders(), response.read()
 
 
 def asked_for(path: bytes, *more: bytes, method: bytes = b"GET", version: bytes = b"1.1") -> bytes:

@@ -55,9 +55,13 @@ class Proxy:
             ("127.0.0.1", port or self.port), timeout=30, source_address=(source, 0)
         )
 
-    def tls(self, source: str = "127.0.0.1") -> ssl.SSLSocket:
+    def tls(
+        self, source: str = "127.0.0.1", newest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
+    ) -> ssl.SSLSocket:
         """A connection on which nothing was asked."""
-        return self.context().wrap_socket(self.tcp(source), server_hostname=self.host)
+        context = self.context()
+        context.maximum_version = newest
+        return context.wrap_socket(self.tcp(source), server_hostname=self.host)
 
     def ask(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import NamedTuple
@@ -40,7 +40,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_response(200)
             self.send_header("Content-Length", str(len(self.server.body)))
             self.end_headers()
-            self.wfile.write(self.server.body)
+            # Whoever is sent away does not take it.
+            with suppress(ConnectionError):
+                self.wfile.write(self.server.body)
 
     do_POST = do_GET  # noqa: N815
 

@@ -1,4 +1,9 @@
-"""Headers (security 15): exact strings on every route and every status, through the proxy."""
+"""Headers (security 15): exact strings on every route and every status, through the proxy.
+
+Two cannot be caused here. 429 of the application comes after ten tries to sign in, and is looked at
+in test_logins.py; its 501 says that a part of the installation is missing, and here none is. nginx
+closes without an answer on whoever is too slow (408) or asks for another host (444).
+"""
 
 from __future__ import annotations
 
@@ -109,7 +114,8 @@ def test_headers_are_exact_on_every_status_that_the_application_gives_a_responde
         check_application_s(proxy.ask("POST", REPORTS, new_body(small), JSON), REPORTS, 503)
     close(store, "small", TODAY)
     check_application_s(proxy.ask("POST", REPORTS, new_body(small), JSON), REPORTS, 410)
-    Outside(settings.database).run("DROP TABLE survey")
+    # What no code of ours writes: an error that no address expects.
+    Outside(settings.database).run("UPDATE survey SET changed = 'no day'")
     check_application_s(proxy.ask("GET", "/s/small"), "/s/small", 500)
 
 

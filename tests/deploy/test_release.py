@@ -64,13 +64,27 @@ def test_the_readme_ends_with_what_changed_in_each_version():
     assert versions[0] == __version__
 
 
-def test_the_workflows_run_the_projects_own_scripts_with_pinned_actions():
-    for name, script in (("ci", ".ci/run"), ("release", ".ci/release")):
-        text = (ROOT / f".github/workflows/{name}.yml").read_text(encoding="utf-8")
-        steps = [step for job in yaml.safe_load(text)["jobs"].values() for step in job["steps"]]
-        assert any(script in step.get("run", "") for step in steps)
-        used = [step["uses"] for step in steps if "uses" in step]
-        assert all(re.search(r"@[0-9a-f]{40}$", each) for each in used)
+AUDIT = "pip-audit --require-hashes -r deploy/requirements.txt"
+RUN = "bash .ci/run"
+WORKFLOWS = {"ci": [RUN, AUDIT], "release": [RUN, AUDIT, "bash .ci/release dist"]}
+"""What each runs, and a release in this order: nothing is released that did not pass."""
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_the_workflows_run_the_projects_own_scripts_and_the_audit_with_pinned_actions(name):
+    text = (ROOT / f".github/workflows/{name}.yml").read_text(encoding="utf-8")
+    steps = [step for job in yaml.safe_load(text)["jobs"].values() for step in job["steps"]]
+    commands = [step.get("run", "") for step in steps]
+    places = [
+        [place for place, command in enumerate(commands) if wanted in command]
+        for wanted in WORKFLOWS[name]
+    ]
+    assert [len(each) for each in places] == [1] * len(places)
+    assert places == sorted(places)
+    assert not any("continue-on-error" in step or "if" in step for step in steps)
+    used = [step["uses"] for step in steps if "uses" in step]
+    assert all(re.search(r"@[0-9a-f]{40}$", each) for each in used)
+    for script in re.findall(r"\.ci/\w+", text.partition("jobs:")[2]):
         assert (ROOT / script).exists()
 
 

@@ -15,6 +15,26 @@ from tests.store.databases import Outside
 ROW = re.compile(r"^\|[^|]*\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", re.M)
 
 
+SECTIONS = [
+    "Install",
+    "Upgrade",
+    "Backup and restore drill",
+    "Move to PostgreSQL",
+    "Rotate keys",
+    "When something is wrong",
+    "What is and is not stored",
+    "Data protection",
+]
+"""What whoever runs an instance has to find."""
+
+
+def test_the_runbook_has_a_part_for_everything_that_whoever_runs_it_must_do():
+    text = (ROOT / "deploy/README.md").read_text(encoding="utf-8")
+    parts = dict(re.findall(r"^## ([^,\n]+).*\n((?:(?!## ).*\n)+)", text, re.M))
+    assert [name for name in parts if name in SECTIONS] == SECTIONS
+    assert all(len(parts[name].split()) > 50 for name in SECTIONS)
+
+
 def test_the_runbook_lists_every_table_and_column_of_the_database(store, settings):
     text = (ROOT / "deploy/README.md").read_text(encoding="utf-8")
     told = {table: re.findall(r"`(\w+)`", columns) for table, columns in ROW.findall(text)}

@@ -33,7 +33,7 @@ def test_without_a_token_that_is_good_every_refusal_is_the_same(program, small):
     assert next(iter(seen))[1] == 'Bearer realm="survey"'
 
 
-def test_each_address_wants_its_scope_and_says_which(client, store, reader, filled):
+def test_object_access_each_address_wants_its_scope_and_says_which(client, store, reader, filled):
     for held in SCOPES:
         program = Program(client, make_token(store, reader, held))
         for name, operation in OPERATIONS.items():
@@ -45,7 +45,7 @@ def test_each_address_wants_its_scope_and_says_which(client, store, reader, fill
                 assert f"the scope {operation.scope}" in answer.get_json()["detail"]
 
 
-def test_somebody_else_s_survey_is_none_and_an_admin_s_program_reads_all(
+def test_object_access_somebody_else_s_survey_is_none_and_an_admin_s_program_reads_all(
     client, store, admin, reader, filled
 ):
     publish(store, load(SMALL.replace('"small"', '"theirs"').encode(), "s.toml", Caps()), TODAY)
@@ -125,13 +125,13 @@ def test_a_token_is_never_logged(program, store, small, caplog, monkeypatch):
     assert program.token not in caplog.text
 
 
-def test_an_address_of_which_the_table_says_nothing_stops_the_start(app):
+def test_object_access_an_address_of_which_the_table_says_nothing_stops_the_start(app):
     app.add_url_rule("/api/v1/more", endpoint="more", view_func=lambda: "")
     with pytest.raises(RuntimeError, match="/api/v1/more"):
         guard(app)
 
 
-def test_answers_to_programs_carry_the_headers_of_all_answers(program, client, filled):
+def test_headers_of_answers_to_programs_are_those_of_all_answers(program, client, filled):
     of_pages = dict(client.get("/healthz").headers)
     for name in PATHS:
         answer = program.get(PATHS[name])

@@ -165,7 +165,7 @@ def test_no_two_files_of_an_open_survey_single_out_few_of_a_stratum(store, small
 
 
 @pytest.mark.security
-def test_small_strata_are_read_together(store, small):
+def test_small_groups_strata_are_read_together(store, small):
     rng = np.random.default_rng(1)
     questions = small.definition.questions
     reports = [
@@ -213,7 +213,7 @@ def test_the_text_says_what_a_reader_must_know(store, every):
 
 
 @pytest.mark.security
-def test_a_label_that_begins_like_a_formula_starts_none_in_the_reports(store):
+def test_csv_label_that_begins_like_a_formula_starts_none_in_the_reports(store):
     hostile = SMALL.replace('label = "Never"', 'label = "=1+1"')
     survey = publish(store, load(hostile.encode(), "s.toml", Caps()), TODAY)
     add_released(store, survey, 30)

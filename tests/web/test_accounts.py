@@ -53,13 +53,15 @@ def with_second_step(client) -> str:
     return secret
 
 
-def test_a_page_of_which_the_table_says_nothing_stops_the_start(app):
+def test_object_access_a_page_of_which_the_table_says_nothing_stops_the_start(app):
     app.add_url_rule("/research/new", endpoint="new", view_func=lambda: "")
     with pytest.raises(RuntimeError, match="/research/new"):
         guard(app, None)
 
 
-def test_surveys_of_others_are_not_listed_and_their_addresses_are_taken(app, store, small):
+def test_object_access_surveys_of_others_are_not_listed_and_their_addresses_are_taken(
+    app, store, small
+):
     add(store, "first@example.org")
     add(store, OTHER)
     client = app.test_client()
@@ -81,7 +83,7 @@ def test_surveys_of_others_are_not_listed_and_their_addresses_are_taken(app, sto
 # -- the second step
 
 
-def test_with_a_second_step_a_password_alone_opens_nothing(signed_in, app, store):
+def test_logins_with_a_second_step_open_nothing_by_a_password_alone(signed_in, app, store):
     secret = with_second_step(signed_in)
     client = app.test_client()
     asked = client.get("/research/account?of=mine&as=table")
@@ -96,7 +98,7 @@ def test_with_a_second_step_a_password_alone_opens_nothing(signed_in, app, store
     assert client.get("/research/account").status_code == 200
 
 
-def test_a_code_opens_once_however_many_try_at_once(signed_in, store, researcher):
+def test_logins_code_opens_once_however_many_try_at_once(signed_in, store, researcher):
     secret = with_second_step(signed_in)
     known = store.researcher(EMAIL)
     now = time.time() + 30
@@ -127,7 +129,7 @@ def test_what_is_no_code_is_refused(code):
     assert second_factor.step_of(pyotp.random_base32(), code, 1_000_000_000) is None
 
 
-def test_each_recovery_code_signs_in_once(signed_in, app, store):
+def test_logins_recovery_codes_sign_in_once_each(signed_in, app, store):
     page = signed_in.get("/research/account/second-step")
     secret = re.search(r'class="secret">([A-Z2-7]+)<', page.text)[1]
     done = send(
@@ -146,7 +148,7 @@ def test_each_recovery_code_signs_in_once(signed_in, app, store):
     assert store.recovery_codes_left(store.researcher(EMAIL).key) == 9
 
 
-def test_codes_are_throttled_within_10_tries(signed_in, app):
+def test_logins_codes_are_throttled_within_10_tries(signed_in, app):
     with_second_step(signed_in)
     client = app.test_client()
     half = sign_in(client)
@@ -176,7 +178,8 @@ def test_what_is_refused_fills_no_table_of_tries(store):
         assert len(snapshot.rows("sign_in_try", None, 1_000)) == 51
 
 
-def test_half_way_ends_after_five_minutes(signed_in, app, monkeypatch):
+@pytest.mark.security
+def test_logins_half_way_end_after_five_minutes(signed_in, app, monkeypatch):
     with_second_step(signed_in)
     client = app.test_client()
     half = sign_in(client, next_page="/research/account")
@@ -208,7 +211,7 @@ def test_a_second_step_is_removed_with_the_password_alone(signed_in, store):
 # -- passwords and sessions
 
 
-def test_a_changed_password_ends_all_other_sessions(signed_in, app):
+def test_logins_end_everywhere_else_when_the_password_is_changed(signed_in, app):
     other = app.test_client()
     sign_in(other)
     new = "correct horse battery staple"
@@ -227,7 +230,7 @@ def test_a_changed_password_ends_all_other_sessions(signed_in, app):
     assert sign_in(app.test_client(), password=new).status_code == 302
 
 
-def test_a_session_is_ended_from_another_one_and_never_a_stranger_s(people, store, app):
+def test_logins_are_ended_from_another_session_and_never_a_stranger_s(people, store, app):
     second = app.test_client()
     sign_in(second, "owner@example.org")
     page = people["owner"].get("/research/account")

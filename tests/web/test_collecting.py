@@ -42,6 +42,7 @@ def test_the_link_is_shown_and_drawn(owner, small):
     assert drawn.data.startswith(b"<?xml")
 
 
+@pytest.mark.security
 def test_invitations_are_downloaded_once_and_each_lets_one_report_in(owner, store, small):
     made = do(owner, "invite", count="30", stratum="Köln")
     assert made.content_type == "text/csv; charset=utf-8"

@@ -109,6 +109,7 @@ def part_of(endpoint: str) -> str:
     return endpoint.rpartition(".")[0]
 
 
+@pytest.mark.security
 def test_headers_are_looked_for_on_every_part_of_the_application(app):
     listed = [part for parts in PARTS for part in parts]
     assert sorted(listed) == sorted({part_of(rule.endpoint) for rule in app.url_map.iter_rules()})

@@ -64,6 +64,7 @@ def publish_file(client, content, name="s.toml"):
 # -- signing in
 
 
+@pytest.mark.security
 @pytest.mark.parametrize(
     "path",
     [
@@ -74,14 +75,14 @@ def publish_file(client, content, name="s.toml"):
         "/research/surveys/small/1/estimates.csv",
     ],
 )
-def test_nobody_reads_a_researchers_page_without_signing_in(client, small, path):
+def test_object_access_nobody_reads_a_researchers_page_without_signing_in(client, small, path):
     response = client.get(path)
     assert response.status_code == 302
     assert response.headers["Location"] == f"/research/sign-in?next={path}"
 
 
 @pytest.mark.security
-def test_signing_in_renews_the_session_and_signing_out_ends_it_on_the_server(client, researcher):
+def test_logins_renew_the_session_and_signing_out_ends_it_on_the_server(client, researcher):
     client.get("/research/sign-in")
     before = client.get_cookie("survey").value
     sign_in(client)
@@ -95,10 +96,11 @@ def test_signing_in_renews_the_session_and_signing_out_ends_it_on_the_server(cli
     assert client.get("/research/").status_code == 302
 
 
+@pytest.mark.security
 @pytest.mark.parametrize(
     ("email", "password"), [(EMAIL, "wrong password"), ("nobody@example.org", PASSWORD)]
 )
-def test_wrong_and_unknown_get_the_same_words(client, researcher, email, password):
+def test_logins_wrong_and_unknown_get_the_same_words(client, researcher, email, password):
     response = sign_in(client, email, password)
     assert response.status_code == 403
     assert "do not belong together" in response.text
@@ -616,7 +618,8 @@ def test_logins_take_as_long_after_the_cost_of_passwords_was_raised_and_renew_th
     assert sign_in(raised).status_code == 302
 
 
-def test_a_hash_is_not_renewed_over_a_password_that_was_changed_meanwhile(store, researcher):
+@pytest.mark.security
+def test_logins_hash_is_not_renewed_over_a_password_that_was_changed_meanwhile(store, researcher):
     before = store.researcher(EMAIL)
     store.set_password(EMAIL, Passwords(1).hash("another password"))
     store.renew_hash(before, Passwords(1).hash(PASSWORD))
@@ -624,7 +627,7 @@ def test_a_hash_is_not_renewed_over_a_password_that_was_changed_meanwhile(store,
 
 
 @pytest.mark.security
-def test_an_unknown_researcher_costs_one_password_hash_like_a_known_one(store):
+def test_logins_of_an_unknown_researcher_cost_one_password_hash_like_a_known_one(store):
     passwords = Passwords(1)
     store.add_researcher(EMAIL, passwords.hash(PASSWORD))
     verified = []

@@ -175,22 +175,15 @@ def test_headers_are_exact_on_what_nginx_refuses_by_itself(proxy, serve, small):
     check_own(proxy.ask("GET", "/s/small"), 503)
 
 
-@pytest.mark.parametrize(
-    ("path", "more", "status"),
-    [
-        (b"/s/small", [b"x-%d: 1" % number for number in range(110)], 431),
-        (b"/research/", [b"x-%d: 1" % number for number in range(110)], 431),
-        (b"/s/small?x=\xff", [], 400),
-        (b'/s/small?a="<>', [], 400),
-        (b"/research/?x=\xff", [], 400),
-        (b"/api/v1/surveys?x=\xff", [], 400),
-        (b"/?x=\xff", [], 400),
-    ],
-)
-def test_headers_are_exact_where_the_server_answers_before_its_application(
-    proxy, path, more, status
-):
-    check_bare(raw(proxy, asked_for(path, *more)), status)
+MANY = [b"x-%d: 1" % number for number in range(110)]
+
+
+def test_headers_are_exact_where_the_server_answers_before_its_application(proxy):
+    for path in (b"/s/small", b"/research/"):
+        check_bare(raw(proxy, asked_for(path, *MANY)), 431)
+    for path in (b"/s/small", b"/research/", b"/api/v1/surveys", b"/"):
+        check_bare(raw(proxy, asked_for(path + b"?x=\xff")), 400)
+    check_bare(raw(proxy, asked_for(b'/s/small?a="<>')), 400)
 
 
 def test_headers_are_the_same_over_the_protocol_that_browsers_speak(proxy, node, small):

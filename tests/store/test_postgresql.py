@@ -61,6 +61,7 @@ def test_the_server_is_a_recent_one_and_the_role_owns_a_schema_and_nothing_else(
         outside.run("CREATE TABLE public.other (a int)")
 
 
+@pytest.mark.security
 def test_acknowledged_means_on_disk_whatever_the_role_s_own_setting(store, settings, postgresql):
     with postgresql.administrator() as connection:
         name = postgresql.name(settings.database)
@@ -145,6 +146,7 @@ def test_a_server_that_is_not_there_is_busy(monkeypatch, tmp_path):
         assert "hidden" not in str(refusal.value)
 
 
+@pytest.mark.security
 def test_locked_tables_are_busy_and_nothing_is_stored(impatient, store, small, outside):
     with outside.connection() as blocker:
         blocker.execute("BEGIN")

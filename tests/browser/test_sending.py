@@ -453,8 +453,10 @@ def test_a_trace_that_another_tab_removed_first_is_removed_too(site, device):
     first = device.open(site.link(survey))
     answer_and_send(first)
     wait_sent(first)
-    tabs = [first, *(device.open(site.link(survey)) for _ in range(2))]
-    for tab in tabs:
+    others = [device.open(site.link(survey)) for _ in range(2)]
+    for tab in others:
+        heading(tab, "A report was already sent from this device")
+    for tab in [first, *others]:
         tab.bring_to_front()
         press(tab, "Remove the trace from this device")
         heading(tab, "The trace was removed")

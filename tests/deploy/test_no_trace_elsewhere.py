@@ -14,9 +14,10 @@ from survey.questionnaire.native import load
 from survey.settings import Caps
 from tests.conftest import ROOT, SMALL, TODAY
 from tests.deploy.proxy import Proxy
+from tests.deploy.reached import LEAVING, reached
 from tests.deploy.test_no_trace import visit, visitors
-from tests.deploy.traced import reached, watched
 from tests.faults.processes import children_of
+from tests.traced import watched
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
 
@@ -54,7 +55,8 @@ def strange(store, serve, tmp_path: Path) -> Callable[[Proxy], set[str]]:
 
     def look(proxy: Proxy) -> set[str]:
         seen = tmp_path / "seen"
-        with watched(all_of(proxy.process.pid, *(one.pid for one in serve.processes)), seen):
+        processes = all_of(proxy.process.pid, *(one.pid for one in serve.processes))
+        with watched(processes, seen, LEAVING):
             for person in visitors(tokens):
                 assert visit(proxy, survey, person)[2] == 201
         found = reached(seen)

@@ -4,46 +4,21 @@ from __future__ import annotations
 
 import http.client
 import re
-import shutil
-import subprocess
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
+from contextlib import closing
 
 import pytest
 
-from tests.conftest import wait_until
 from tests.faults.processes import children_of, is_worker
 from tests.faults.reports import new_body, send
+from tests.traced import watched
 
-SEEN = "trace=fsync,fdatasync,sendto,sendmsg,write,writev"
+SYNCING = ("fsync", "fdatasync")
+ANSWERING = ("sendto", "sendmsg", "write", "writev")
 
 ACKNOWLEDGED = re.compile(r'"HTTP/1\.1 201')
 SYNCED = r"f(?:data)?sync"
 ON_DISK = re.compile(rf"{SYNCED}\(\d+<[^>]*survey\.db-wal>\)\s+= 0|{SYNCED} resumed.*= 0")
 """The log of the database is on the disk; one call, or the end of one that another interrupted."""
-
-
-@contextmanager
-def watched(pid: int, seen: Path) -> Iterator[None]:
-    """Write what a process asks of the kernel into a file, in the order in which it happened."""
-    strace = shutil.which("strace")
-    if strace is None:
-        pytest.skip("no strace on the path")
-    said = seen.with_suffix(".said")
-    with said.open("wb") as errors:
-        watcher = subprocess.Popen(
-            [strace, "-f", "-y", "-s", "24", "-e", SEEN, "-o", str(seen), "-p", str(pid)],
-            stderr=errors,
-        )
-        try:
-            wait_until(lambda: b"attached" in said.read_bytes() or watcher.poll() is not None)
-            if watcher.poll() is not None:
-                pytest.skip(f"no process can be watched here: {said.read_text().strip()}")
-            yield
-        finally:
-            watcher.terminate()
-            watcher.wait(20)
 
 
 @pytest.mark.security
@@ -55,7 +30,7 @@ def test_acknowledged_means_on_disk_before_any_answer_leaves(
     (worker,) = (pid for pid in children_of(serve.processes[0].pid) if is_worker(pid))
     seen = tmp_path / "seen"
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    with closing(connection), watched(worker, seen):
+    with closing(connection), watched([worker], seen, SYNCING + ANSWERING):
         for _ in range(reports):
             # One after the other: between two answers there is one report to be written.
             assert send(connection, small, new_body(small)).status == 201

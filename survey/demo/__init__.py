@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -63,11 +63,6 @@ def alone_in(directory: Path) -> Iterator[None]:
                 "directory with --directory"
             ) from None
         yield
-
-
-def today() -> date:
-    """The UTC date."""
-    return datetime.now(UTC).date()
 
 
 def load() -> Survey:

@@ -12,7 +12,7 @@ import click
 
 from survey import demo, serving
 from survey.collect.links import respondent_link
-from survey.collect.release import ReleaseLoop, release
+from survey.collect.release import ReleaseLoop, release, utc_today
 from survey.research.people.passwords import Passwords
 from survey.settings import Settings
 from survey.store import PublishedSurvey, Store, open_store
@@ -36,7 +36,7 @@ def start(directory: Path, port: int, respondents: int, *, fresh: bool, open_bro
         settings = _settings(directory, port)
         store = open_store(settings.database)
         store.migrate()
-        survey = demo.prepare(store, demo.today())
+        survey = demo.prepare(store, utc_today())
         password = secrets.token_urlsafe(12)
         demo.set_login(store, Passwords(settings.password_cost).hash(password))
         _simulate(store, survey, settings, respondents)
@@ -70,7 +70,7 @@ def _simulate(store: Store, survey: PublishedSurvey, settings: Settings, respond
         return
     releases = ReleaseLoop(store, settings)
     with click.progressbar(
-        demo.respond(store, survey, respondents - there, demo.today()),
+        demo.respond(store, survey, respondents - there, utc_today()),
         length=respondents - there,
         label="Simulated respondents",
     ) as reports:

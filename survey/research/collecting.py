@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any
 
 from flask import Blueprint, Response, flash, redirect, render_template, url_for
@@ -14,6 +14,7 @@ from survey.collect.invitations import checked_stratum, issue, new_tokens
 from survey.collect.links import qr_code, respondent_link
 from survey.collect.publication import close as close_survey
 from survey.collect.release import release as release_reports
+from survey.collect.release import utc_today
 from survey.errors import ClosedError, ConflictError, DesignError
 from survey.research.downloads import CSV, download
 from survey.research.drafts.forms import DoForm
@@ -145,7 +146,7 @@ class _Pages:
         if not form.validate_on_submit() or form.name.data.strip() != slug:
             form.name.errors = [f"Type {slug} to close it"]
             return self._page(slug, close=form), 422
-        close_survey(self._store, slug, _today())
+        close_survey(self._store, slug, utc_today())
         self._log.write("closed", slug)
         flash(f"{slug} is closed; all its reports are released.")
         return redirect(url_for("collecting.overview", slug=slug))
@@ -186,11 +187,7 @@ def _is_to_come(form: ScheduleForm, wanted: Schedule, before: Schedule) -> bool:
 
 
 def _has_passed(day: date | None, before: date | None) -> bool:
-    return day is not None and day != before and day < _today()
-
-
-def _today() -> date:
-    return datetime.now(UTC).date()
+    return day is not None and day != before and day < utc_today()
 
 
 def _in_words(schedule: Schedule) -> str:

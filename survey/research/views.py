@@ -11,6 +11,7 @@ from flask import Blueprint, Response, redirect, render_template, request, url_f
 from werkzeug.datastructures import FileStorage
 
 from survey.collect.publication import publish as publish_survey
+from survey.collect.release import utc_today
 from survey.errors import ConflictError, DefinitionError, NotFoundError
 from survey.mechanism.accounting import shown_epsilon
 from survey.questionnaire.drafts.content import DraftContent
@@ -126,5 +127,4 @@ def _publish(store: Store, upload: FileStorage, settings: Settings, gate: Gate) 
             f'the address "{written.slug}" is another survey\'s, which you do not edit; '
             "choose another slug"
         )
-    today = datetime.now(UTC).date()
-    return publish_survey(store, written, today, team={gate.researcher().key: "owner"})
+    return publish_survey(store, written, utc_today(), team={gate.researcher().key: "owner"})

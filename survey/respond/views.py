@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
 from pathlib import PurePath
 
 from flask import Blueprint, Response, render_template, request
 
 from survey.collect.admission import refusal
 from survey.collect.figures import Figures
+from survey.collect.release import utc_today
 from survey.collect.submission import Intake
 from survey.errors import (
     STATUS,
@@ -39,7 +39,7 @@ def blueprint(store: Store, client: Client, settings: Settings, figures: Figures
     def page(slug: str) -> Response:
         # Also for a closed survey: someone may come back to learn whether a report arrived.
         survey = find_survey(store, slug)
-        refused = refusal(store, survey, _today())
+        refused = refusal(store, survey, utc_today())
         status = STATUS[type(refused)] if refused else 200
         return pages.of(survey.definition.languages, spoken()).response(
             HTML, status, vary="Accept-Language"
@@ -48,7 +48,7 @@ def blueprint(store: Store, client: Client, settings: Settings, figures: Figures
     @routes.get("/s/<slug>/definition.json")
     def definition(slug: str) -> Response:
         survey = find_survey(store, slug)
-        if refused := refusal(store, survey, _today()):
+        if refused := refusal(store, survey, utc_today()):
             raise refused
         return compressed(survey.canonical).response("application/json")
 
@@ -56,7 +56,7 @@ def blueprint(store: Store, client: Client, settings: Settings, figures: Figures
     def reports(slug: str) -> Response:
         try:
             _check_origin(settings)
-            intake.receive(slug, _body(), _today())
+            intake.receive(slug, _body(), utc_today())
         except SurveyError as error:
             figures.refused(error)
             raise
@@ -117,10 +117,6 @@ def _check_origin(settings: Settings) -> None:
         request.host,
         settings.public_url,
     )
-
-
-def _today() -> date:
-    return datetime.now(UTC).date()
 
 
 def _add_files(routes: Blueprint, client: Client) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
+from survey.cli.common import configured_store, refusing
 from survey.collect.admission import checked_schedule
-from survey.commands import configured_store, refusing
 from survey.errors import ClosedError
 from survey.store import Schedule, find_survey
 

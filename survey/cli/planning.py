@@ -9,7 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from survey.commands import refusing
+from survey.cli.common import refusing
 from survey.errors import DesignError
 from survey.estimator.planned import (
     LARGEST_EPSILON,

@@ -1,21 +1,20 @@
-"""The commands of whoever runs a server: is it safe, serve, release, delete what is over."""
+"""The commands of whoever runs a server: is it safe, migrate, serve, release, delete."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-from datetime import UTC, datetime
 
 import click
 
 from survey import serving
+from survey.cli.common import configured_settings, configured_store, refusing
 from survey.collect.release import release as release_reports
+from survey.collect.release import utc_today
 from survey.collect.retention import delete_overdue
-from survey.commands import configured_store, refusing
 from survey.errors import SurveyError
 from survey.ops.safety import SetUp, findings, unusable
-from survey.settings import Settings
 from survey.store import find_survey
 
 listening = click.option(
@@ -33,7 +32,7 @@ def config() -> None:
 @refusing
 def check_config(address: str) -> None:
     """List what is unsafe in the settings, and what to do; exit 1 if the server would not start."""
-    settings = Settings.from_environment(os.environ)
+    settings = configured_settings()
     found = [*unusable(settings), *findings(SetUp(settings, os.environ, address))]
     for each in found:
         word = "refused" if each.refused else "advice"
@@ -43,6 +42,14 @@ def check_config(address: str) -> None:
         click.echo(f"survey: the server does not start like this ({refused} refused)", err=True)
         sys.exit(1)
     click.echo(f"the server starts; {len(found) or 'no'} pieces of advice")
+
+
+@click.command()
+@refusing
+def migrate() -> None:
+    """Create the database or bring it up to date."""
+    applied = configured_store().migrate()
+    click.echo("\n".join(f"applied {step}" for step in applied) or "nothing to do")
 
 
 @click.command()
@@ -59,7 +66,7 @@ def serve(address: str, port: int, workers: int) -> None:
     """Run the production server; SIGHUP renews its workers, SIGTERM stops it."""
     # Until there are workers to renew: otherwise it would end a server that only just starts.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    settings = Settings.from_environment(os.environ)
+    settings = configured_settings()
     serving.serve(
         settings,
         address,
@@ -80,7 +87,7 @@ def _tell(line: str) -> None:
 @refusing
 def release(slug: str | None) -> None:
     """Release what waits for SLUG, or for every survey, if enough reports do."""
-    store, settings = configured_store(), Settings.from_environment(os.environ)
+    store, settings = configured_store(), configured_settings()
     minimum = settings.release_minimum
     if slug:
         find_survey(store, slug)
@@ -95,10 +102,10 @@ def release(slug: str | None) -> None:
 @refusing
 def retention() -> None:
     """Delete the surveys that were closed more than SURVEY_RETENTION_DAYS days ago."""
-    days = Settings.from_environment(os.environ).retention_days
+    days = configured_settings().retention_days
     if not days:
         # A choice, not a failure: the timer that asks each night is well.
         click.echo("SURVEY_RETENTION_DAYS is 0: every closed survey is kept")
         return
-    deleted = delete_overdue(configured_store(), days, datetime.now(UTC).date())
+    deleted = delete_overdue(configured_store(), days, utc_today())
     click.echo("\n".join(f"deleted {slug}" for slug in deleted) or "nothing to delete")

@@ -12,12 +12,12 @@ from typing import Any
 import click
 import numpy as np
 
-from survey.cli_printing import form_options, print_result, reading_options
+from survey.cli.common import configured_store, refusing
+from survey.cli.printing import form_options, print_result, reading_options
 from survey.collect.release import release, utc_today
 from survey.collect.simulated import collected
 from survey.collect.simulated_people import Shares, simulated_people, typed_shares
 from survey.collect.truths import Truth, truths_of
-from survey.commands import configured_store, refusing
 from survey.errors import DesignError
 from survey.questionnaire.definition import Definition, unpublished
 from survey.results.tables import Results

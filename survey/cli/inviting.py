@@ -9,15 +9,12 @@ from pathlib import Path
 
 import click
 
+from survey.cli.common import PATH, configured_settings, configured_store, refusing
 from survey.collect.invitations import checked_stratum, issue, new_tokens
 from survey.collect.links import qr_code, respondent_link
-from survey.commands import configured_store, refusing
 from survey.errors import ClosedError, SurveyError
 from survey.results.export import links_csv
-from survey.settings import Settings
 from survey.store import PublishedSurvey, Store, find_survey
-
-PATH = click.Path(path_type=Path)
 
 
 @click.command("link")
@@ -70,7 +67,7 @@ def _taking_reports(store: Store, slug: str) -> PublishedSurvey:
 
 
 def _public_url() -> str:
-    settings = Settings.from_environment(os.environ)
+    settings = configured_settings()
     if settings.opens_here_only:
         click.echo("these links open on this machine only: set SURVEY_PUBLIC_URL", err=True)
     return settings.public_url

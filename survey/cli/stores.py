@@ -11,11 +11,9 @@ import click
 
 from survey.archive import Checked, backup, check, copy_store, restore
 from survey.archive.copying import Watch
-from survey.commands import configured_store, opened, refusing
+from survey.cli.common import PATH, configured_store, opened, refusing
 from survey.errors import SettingsError, SurveyError
 from survey.store import Store
-
-FILE = click.Path(path_type=Path)
 
 
 @click.command("check-store")
@@ -34,7 +32,7 @@ def check_store() -> None:
 
 
 @click.command("backup")
-@click.argument("file", type=FILE)
+@click.argument("file", type=PATH)
 @refusing
 def backup_store(file: Path) -> None:
     """Write all that is stored at this moment to a new FILE, also while the server runs."""
@@ -45,7 +43,7 @@ def backup_store(file: Path) -> None:
 
 
 @click.command("restore")
-@click.argument("file", type=FILE)
+@click.argument("file", type=PATH)
 @refusing
 def restore_store(file: Path) -> None:
     """Bring a backup FILE back into an empty database; interrupted, it goes on when run again."""

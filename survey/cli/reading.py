@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from survey.cli_printing import form_options, print_result, reading_options
-from survey.commands import configured_store, refusing
+from survey.cli.common import PATH, configured_store, refusing
+from survey.cli.printing import form_options, print_result, reading_options
 from survey.parquet import ENGINES, export_reports, open_reports
 from survey.results.crossed import CrossedQuestions, CrossedRow, crossed, crossed_by
 from survey.results.crossed import to_lines as crossed_lines
@@ -21,7 +21,6 @@ from survey.results.tables import Results, SurveyResult, survey_result
 from survey.results.wanted import Wanted
 from survey.store import PublishedSurvey, Store, find_survey
 
-FILE = click.Path(path_type=Path)
 DEFAULT_ENGINE = next(iter(ENGINES))
 
 
@@ -30,7 +29,7 @@ DEFAULT_ENGINE = next(iter(ENGINES))
 @reading_options
 @form_options
 @click.option("--cross", nargs=2, metavar="A B", help="Cross the questions A and B instead.")
-@click.option("--parquet", type=FILE, help="Read an export's directory, and no database.")
+@click.option("--parquet", type=PATH, help="Read an export's directory, and no database.")
 @click.option("--engine", help=f"What counts it: {' or '.join(ENGINES)}.")
 @refusing
 def estimate(
@@ -90,9 +89,9 @@ def _print_crossed(found: CrossedQuestions, form: str | None) -> None:
 @click.command()
 @click.argument("slug")
 @reading_options
-@click.option("--output", type=FILE, help="A file instead of the standard output.")
-@click.option("--parquet", type=FILE, help="Write the reports themselves into this directory.")
-@click.option("--microdata", type=FILE, help="Write them as a ZIP of CSV, channels and codebook.")
+@click.option("--output", type=PATH, help="A file instead of the standard output.")
+@click.option("--parquet", type=PATH, help="Write the reports themselves into this directory.")
+@click.option("--microdata", type=PATH, help="Write them as a ZIP of CSV, channels and codebook.")
 @refusing
 def export(
     slug: str,

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import click
@@ -13,6 +14,9 @@ import click
 from survey.errors import SurveyError
 from survey.settings import Settings
 from survey.store import Store, open_store
+
+PATH = click.Path(path_type=Path)
+"""What an argument of a command names: a file or a directory."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,9 +41,14 @@ def refusing(function: Callable[P, R]) -> Callable[P, R]:
     return guarded
 
 
+def configured_settings() -> Settings:
+    """The settings of the environment."""
+    return Settings.from_environment(os.environ)
+
+
 def configured_store() -> Store:
     """The store that the settings name, until the command ends."""
-    return opened(Settings.from_environment(os.environ).database)
+    return opened(configured_settings().database)
 
 
 def opened(url: str) -> Store:

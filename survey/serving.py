@@ -5,24 +5,21 @@ Stopped by SIGTERM it takes no more connections, commits and answers what it has
 
 from __future__ import annotations
 
-import atexit
 import logging
 import multiprocessing
 import os
 import re
-import signal
 import socket
 import sys
 import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Flask
 from granian import Granian
@@ -44,10 +41,8 @@ from survey.ops.safety import SetUp, refuse_unsafe
 from survey.renewing import Renewal
 from survey.respond.client import Client
 from survey.settings import Settings
+from survey.stopping import end_with_parent, hear_signals, parting
 from survey.store import Store, open_store
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 THREADS = 64
 """Requests that a worker answers at once: so many reports can share a commit."""
@@ -98,6 +93,7 @@ def serve(
     server.on_startup(ready.start)
     try:
         catch_all()
+        hear_signals()
         with _figures() as directory, _inside(settings, store, address, port, directory):
             server.serve()
     finally:
@@ -186,68 +182,16 @@ def _is_killed(server: AbstractServer[Any], message: str) -> bool:
 
 
 def worker() -> Flask:
-    """The application in a worker process, which ends when the server that started it is gone.
-
-    Orphaned workers would hold the port and take reports that nobody releases.
-    """
+    """The application in a worker process, which ends when the server that started it is gone."""
     catch_all()
-    if (parent := multiprocessing.parent_process()) is not None:
-        threading.Thread(target=_end_with, args=[parent], daemon=True).start()
-        atexit.register(_end_now)
+    end_with_parent()
     try:
         app = create_app()
     except Exception:
         logger.critical("a worker cannot start; see: survey config check", exc_info=True)
         sys.exit(1)
-    app.wsgi_app = _Parting(app.wsgi_app)  # type: ignore[method-assign]
+    app.wsgi_app = parting(app.wsgi_app)  # type: ignore[assignment, method-assign]
     return app
-
-
-class _Parting:
-    """Once this worker is told to stop, the next answer on each connection is its last.
-
-    The server asks its connections to end, but one that is never idle may miss that on a busy
-    machine, and would hold the worker until it is killed.
-    """
-
-    def __init__(self, app: WSGIApplication) -> None:
-        self._app = app
-        self._stops = threading.Event()
-        read, write = os.pipe()
-        os.set_blocking(write, False)
-        # The server's own handlers come later and replace any other; this tells of signals too.
-        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-        threading.Thread(target=self._listen, args=[read], daemon=True).start()
-
-    def _listen(self, read: int) -> None:
-        while not {signal.SIGTERM, signal.SIGINT}.intersection(os.read(read, 16)):
-            pass
-        self._stops.set()
-
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
-            parting = [("Connection", "close")] if self._stops.is_set() else []
-            return start_response(status, [*headers, *parting], *rest)
-
-        return self._app(environ, start)
-
-
-def _end_now() -> None:
-    """End without taking the interpreter apart, once all that was taken is answered.
-
-    The server's threads outlive it, and the first that looks for it then aborts the process.
-    """
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
-
-
-def _end_with(parent: BaseProcess) -> None:
-    # At once when it is gone, be it before this line: what is acknowledged is on the disk, what
-    # is not will be sent again.
-    parent.join()
-    os._exit(1)
 
 
 def check_port(address: str, port: int) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import http.client
 import json
 import secrets
+import signal
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +18,8 @@ from survey.collect.wire import parse
 from survey.questionnaire.definition import report_body
 from survey.serving import _is_killed
 from survey.store import StoredReport
+from tests.conftest import wait_until
+from tests.faults.processes import workers_of
 
 SENDERS = 32
 
@@ -93,6 +98,21 @@ def test_a_server_stops_without_a_warning_although_a_silent_connection_stays_ope
     assert process.returncode == 0
     for word in ("Killing", "WARNING", "panicked"):
         assert word not in output
+
+
+@pytest.mark.parametrize("who", ["server", "worker"])
+def test_a_server_and_its_workers_hear_a_signal_whichever_thread_takes_it(serve, who):
+    serve()
+    server = serve.processes[0]
+    pid = server.pid if who == "server" else min(workers_of(server.pid))
+    threads = {int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()} - {pid}
+    assert ctypes.CDLL(None).tgkill(pid, min(threads), signal.SIGTERM) == 0
+    if who == "server":
+        output, _ = server.communicate(timeout=20)
+        assert server.returncode == 0, output
+    else:
+        # Nobody else would end it: the server does not know that it was told.
+        wait_until(lambda: not Path(f"/proc/{pid}").exists())
 
 
 class Ended:

@@ -27,7 +27,7 @@ def hear_signals(heard: Callable[[int], None] = lambda _: None) -> None:
 
     The system may hand a signal to any thread, but Python runs its handlers in the main thread
     alone, and while that waits for a lock only a signal of its own wakes it: on a busy machine
-    9 of 130 servers that were stopped went on until they were killed. So a thread is told of
+    10 of 129 servers that were stopped went on until they were killed. So a thread is told of
     every signal and wakes the main thread. `heard` is called with its number, in that thread.
 
     To be called by the main thread; handlers may be set before and later.

@@ -213,13 +213,19 @@ def hashed_password() -> str:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nobody listens on, and that nobody else is given while this process runs.
+
+    The socket that holds it stays open and never listens, so that who shares addresses can.
+    """
+    probe = socket.socket()
+    probe.bind(("127.0.0.1", 0))
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    port: int = probe.getsockname()[1]
+    probe.detach()
+    return port
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

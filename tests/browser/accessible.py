@@ -81,6 +81,7 @@ WRONG: dict[int, Callable[[Page], object]] = {
 
 def states(site: Site, device: Device, language: str) -> Iterator[State]:
     """Everything the page of a survey can show, one after the other."""
+    device.tries_only_when_told()
     yield from turned_away(site, device)
     survey = site.publish(WHOLE)
     page = device.open(site.link(survey))

@@ -222,7 +222,8 @@ def test_every_input_has_a_name_and_every_group_is_called_by_its_question(site, 
 
 
 def test_what_is_wrong_is_announced_and_so_is_every_try_to_send(site, new_device):
-    page = new_device(locale="en").open(site.link(site.publish(WHOLE)))
+    device = new_device(locale="en").tries_only_when_told()
+    page = device.open(site.link(site.publish(WHOLE)))
     press(page, "I agree, start")
     for at, typed in enumerate(ENTRIES):
         press(page, "Continue")

@@ -156,6 +156,7 @@ def test_a_refused_report_is_removed_when_asked_and_leaves_the_mark(site, new_de
 
 def test_a_report_that_waits_keeps_its_invitation_over_a_reload(site, device):
     survey = site.publish(INVITED)
+    device.tries_only_when_told()
     device.context.route("**/reports", lambda route: route.abort())
     page = device.open(invited(site, survey))
     answer_and_send(page)

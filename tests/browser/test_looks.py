@@ -80,7 +80,7 @@ DESK = {"viewport": {"width": 1280, "height": 800}, "is_mobile": False}
     params=[pytest.param({}, id="phone"), pytest.param(DESK, id="desk", marks=pytest.mark.long)]
 )
 def looked_at(request, new_device) -> Device:
-    return new_device(**request.param)
+    return new_device(**request.param).tries_only_when_told()
 
 
 @pytest.fixture

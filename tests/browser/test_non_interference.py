@@ -115,7 +115,7 @@ def visit_with(
     end: Callable[[Page], None],
 ) -> dict[str, object]:
     """A visit with these words for the generator, which must come out as these codes."""
-    device = new_device()
+    device = new_device().tries_only_when_told()
     device.context.add_init_script(STUB.replace("CHOSEN", json.dumps(chosen)))
     if end is wait_waiting:
         device.context.route("**/reports", lambda route: route.abort())

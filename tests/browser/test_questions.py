@@ -228,7 +228,9 @@ def test_every_view_has_a_language_one_heading_names_and_focus_on_the_heading(pa
     choose(page, "Yes")
     press(page, "Continue")
     arrived()
-    page.route("**/reports", lambda route: route.fulfill(status=503))
+    # The page does not try again by itself while a busy machine looks at it.
+    later = {"Retry-After": "600"}
+    page.route("**/reports", lambda route: route.fulfill(status=503, headers=later))
     press(page, "Send my report")
     heading(page, "Your report is waiting to be sent")
     arrived()

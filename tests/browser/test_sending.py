@@ -53,6 +53,7 @@ def refuse(route: Route, status: int) -> None:
 
 
 def test_a_survey_answered_by_tapping_offline_arrives_exactly_once(site, device):
+    device.tries_only_when_told()
     survey = site.publish()
     page = device.open(site.link(survey))
     answer(page, ["Yes", "Often"])
@@ -77,6 +78,7 @@ def test_a_survey_answered_by_tapping_offline_arrives_exactly_once(site, device)
 
 
 def test_a_lost_acknowledgment_leads_to_the_same_bytes_and_one_report(site, device):
+    device.tries_only_when_told()
     survey = site.publish()
     page = device.open(site.link(survey))
     lost = iter([True, True, False])
@@ -102,6 +104,7 @@ def test_a_lost_acknowledgment_leads_to_the_same_bytes_and_one_report(site, devi
 def test_perturbed_once_twenty_failed_sends_reloads_a_tab_and_the_back_button_repeat_the_bytes(
     site, device
 ):
+    device.tries_only_when_told()
     survey = site.publish()
     failures = cycle(
         [
@@ -182,6 +185,7 @@ def test_waits_grow_and_obey_retry_after_up_to_ten_minutes(site, device):
 
 
 def test_a_second_tab_that_was_open_before_never_makes_a_second_report(site, device):
+    device.tries_only_when_told()
     survey = site.publish()
     first, second = device.open(site.link(survey)), device.open(site.link(survey))
     answer(second, ["No", "Once"])
@@ -198,6 +202,7 @@ def test_a_second_tab_that_was_open_before_never_makes_a_second_report(site, dev
 
 
 def test_a_kept_report_whose_survey_does_not_load_has_the_way_out_beside_it(site, device):
+    device.tries_only_when_told()
     page = device.open(site.link(site.publish()))
     device.context.route("**/reports", lambda route: problem(route, 503))
     answer_and_send(page)
@@ -286,6 +291,7 @@ def test_a_refused_report_is_kept_shown_and_sent_again_identical(site, device, s
 
 
 def test_a_closed_survey_still_shows_the_report_that_is_kept(site, device):
+    device.tries_only_when_told()
     survey = site.publish()
     device.context.route("**/reports", lambda route: route.abort())
     page = device.open(site.link(survey))
@@ -426,6 +432,7 @@ def test_trying_again_after_another_tab_got_it_through_says_so(site, device, min
 
 @pytest.mark.parametrize("status", long_unless([201], [201, 410, 422]))
 def test_trying_now_after_another_tab_got_it_accepted_leaves_the_mark(site, device, status):
+    device.tries_only_when_told()
     survey = site.publish()
     device.context.route("**/reports", lambda route: route.abort())
     first = device.open(site.link(survey))
@@ -485,6 +492,7 @@ def test_after_success_a_mark_without_answer_id_or_body_stays_until_it_is_remove
 
 
 def test_only_the_frozen_report_is_kept_while_it_waits(site, device):
+    device.tries_only_when_told()
     survey = site.publish()
     page = device.open(site.link(survey))
     device.context.route("**/reports", lambda route: route.abort())
@@ -498,6 +506,7 @@ def test_only_the_frozen_report_is_kept_while_it_waits(site, device):
 
 
 def test_where_storage_is_denied_the_report_waits_in_the_open_page(site, device):
+    device.tries_only_when_told()
     survey = site.publish()
     device.context.add_init_script(
         "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('no') }})"

@@ -568,7 +568,8 @@ def test_every_file_of_a_try_out_says_test_in_its_name_and_on_its_figures(ada, s
     written(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
-    send(ada, f"{path}/simulate", page=path, n="3000")
+    # So many that no answer is hidden, however they come out.
+    send(ada, f"{path}/simulate", page=path, n="5000")
     (trial,) = store.trials(slug)
     of = f"/research/surveys/{trial.slug}"
     files = ["1/estimates.csv", "1/estimates.xlsx", "explore/crosstab.csv?first=night&second=often"]

@@ -14,7 +14,7 @@ from survey.audit.exact import Truth, distribution, number_of_reports, shown, so
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
 
 ALPHA = 1e-6
-"""Chance of a false alarm of one channel's check, over all its cells."""
+"""Chance of a false alarm of a whole audit: half for its channels, half for whole reports."""
 
 CELLS = 4_096
 """Most codes that are counted one by one; of bit strings with more, each bit is counted."""
@@ -75,15 +75,18 @@ def promised(channel: AnyChannel, truth: Truth) -> dict[str, float]:
     return {str(i): share for i, share in enumerate(shares)}
 
 
-def check_samples(channel: AnyChannel, seen: Sequence[Counts], n: int) -> Check:
-    """Every cell within its Clopper-Pearson interval, and no epsilon proved above the claim."""
+def check_samples(channel: AnyChannel, seen: Sequence[Counts], n: int, alpha: float) -> Check:
+    """Every cell within its Clopper-Pearson interval, and no epsilon proved above the claim.
+
+    `alpha` is the chance of a false alarm, over all cells.
+    """
     truths = sampled_truths(channel, n)
     expected = [promised(channel, truth) for truth in truths]
-    alpha = ALPHA / sum(map(len, expected))
+    each_alpha = alpha / sum(map(len, expected))
     for truth, table, cells in zip(truths, seen, expected, strict=True):
-        if wrong := wrong_cell(table, cells, n, alpha):
+        if wrong := wrong_cell(table, cells, n, each_alpha):
             return Check("generator", shown(channel), False, f"truth {_brief(truth)}, {wrong}")
-    bound = epsilon_bound(seen, n, alpha)
+    bound = epsilon_bound(seen, n, each_alpha)
     cells_of = "codes" if _is_counted_by_code(channel) else "bits"
     detail = (
         f"{n:,} for each of {len(truths)} truths, {len(expected[0]):,} {cells_of}: "

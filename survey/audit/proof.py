@@ -8,7 +8,7 @@ from typing import Any
 
 from survey.audit.alone import check_alone, lines
 from survey.audit.check import Check
-from survey.audit.empirical import Counts, asked_samples, check_samples
+from survey.audit.empirical import ALPHA, Counts, asked_samples, check_samples
 from survey.audit.exact import distribution, draws_below, sequences, shown, truths_of
 from survey.audit.node import Node
 from survey.audit.rows import check_rows
@@ -82,7 +82,8 @@ class Auditor:
         real = list(channels)
         asked = [{**self._named(channel), **asked_samples(channel, n)} for channel in real]
         seen = self._node.ask(sample=asked)["sample"]
-        return [check_samples(*each, n) for each in zip(real, seen, strict=True)]
+        each_alpha = ALPHA / 2 / max(len(real), 1)
+        return [check_samples(*each, n, each_alpha) for each in zip(real, seen, strict=True)]
 
 
 def _enumerated(real: AnyChannel, done: AnyChannel, rows: Sequence[dict[str, Any]]) -> Check:

@@ -66,7 +66,7 @@ def _wrong(
     found = truths(form, answers, None)
     shares = _shares_asked(form)
     expected = {name: promised(channel, found[name]) for name, channel in channels.items()}
-    alpha = ALPHA / PEOPLE / sum(len(cells) + 1 for cells in expected.values())
+    alpha = ALPHA / 2 / PEOPLE / sum(len(cells) + 1 for cells in expected.values())
     for (name, cells), asked, counts in zip(
         expected.items(), tally["asked"], tally["counts"], strict=True
     ):

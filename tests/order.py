@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import kendalltau
 
 Order = Sequence[int] | NDArray[np.integer]
-
-ROWS = 500
-"""Compared with all others at a time: the memory it takes."""
 
 
 def concordance(first: Order, second: Order) -> float:
@@ -18,16 +16,22 @@ def concordance(first: Order, second: Order) -> float:
 
     .5 where neither tells of the other, 1 or 0 where one is the other, or its reverse. For n
     things in independent orders without ties its standard deviation is about 1 / (3 sqrt(n)):
-    .0043 for 6,000 (Kendall 1938, tau = 2 c - 1).
+    .0033 for 10,000 (Kendall 1938, tau = 2 c - 1). With ties it is larger: 1.41 times with three
+    values of equal share in one order, 1.73 times with two.
     """
-    a, b = np.asarray(first, dtype=np.int32), np.asarray(second, dtype=np.int32)
-    same = different = 0
-    for start in range(0, len(a), ROWS):
-        part = slice(start, start + ROWS)
-        both = (a[part, None] - a).astype(np.int64) * (b[part, None] - b)
-        same += np.count_nonzero(both > 0)
-        different += np.count_nonzero(both < 0)
-    return same / (same + different)
+    a, b = np.asarray(first), np.asarray(second)
+    apart = pairs_apart(a), pairs_apart(b)
+    in_both = sum(apart) - pairs_apart(np.column_stack([a, b]))
+    # tau-b = (same - different) / sqrt(apart in the first x apart in the second)
+    tau = kendalltau(a, b, method="asymptotic").statistic
+    return float(0.5 + tau * np.sqrt(apart[0] * apart[1]) / in_both / 2)
+
+
+def pairs_apart(order: NDArray[np.integer]) -> float:
+    """How many pairs are not tied; rows of a table are tied where all its columns are."""
+    ties = np.unique(order, axis=0, return_counts=True)[1].astype(float)
+    n = len(order)
+    return (n * (n - 1) - float(ties @ (ties - 1))) / 2
 
 
 def neighbours(first: Order, second: Order) -> float:

@@ -234,7 +234,7 @@ def test_a_store_on_a_file_does_not_import_psycopg():
 @pytest.mark.security
 def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, outside):
     """`ctid` is the place in the heap, `xmin` the transaction: neither may follow the arrival."""
-    n = 12_000
+    n = 20_000
     reports = [StoredReport(os.urandom(16), "", bytes(2)) for _ in range(n)]
     # Reports of one commit are kept in the order of their ids: what counts is whose came first.
     arrival = {each.id: place // 100 for place, each in enumerate(reports)}
@@ -258,7 +258,7 @@ def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, outsid
 def test_after_a_release_no_invitation_leads_to_its_report_or_tells_when_it_was_spent(
     store, small, outside
 ):
-    n, together = 6_000, 25
+    n, together = 10_000, 25
     tokens = [os.urandom(32) for _ in range(n + 100)]
     order = {token: place // together for place, token in enumerate(tokens)}
     store.add_invitations(small.key, "north", tokens)

@@ -43,4 +43,4 @@ def watched(pids: Sequence[int], seen: Path, calls: Sequence[str]) -> Iterator[N
             yield
         finally:
             watcher.terminate()
-            watcher.wait(20)
+            watcher.wait(60)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
+from time import monotonic
 
 from survey.errors import SurveyError
 from survey.settings import Settings
@@ -35,10 +36,11 @@ OK = Check(ok=True)
 def checks(store: Store, settings: Settings, own_url: str) -> Mapping[str, Check]:
     """Everything that a server needs to take reports, each looked at now."""
     found: dict[str, Check] = {}
+    deadline = monotonic() + STORE_SECONDS
     asking = Thread(target=_ask, args=[store, found], daemon=True)
     asking.start()
     others = {"disk": _disk(settings), "workers": _workers(own_url)}
-    asking.join(STORE_SECONDS)
+    asking.join(max(deadline - monotonic(), 0.0))
     late = Check(ok=False, why=LATE)
     return {name: found.get(name, late) for name in OF_STORE} | others
 

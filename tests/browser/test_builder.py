@@ -172,6 +172,7 @@ def test_a_survey_is_written_without_scripts(serve, store, researcher, new_devic
     page.get_by_role("link", name="Publish", exact=True).click()
     page.get_by_label("I know what freezes").check()
     page.get_by_role("button", name="Publish plain").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Collect")
     (survey,) = store.surveys()
     options = [option.id for option in survey.definition.questions[0].options]
     assert options == ["always", "never", "sometimes", "prefer_not_to_say"]

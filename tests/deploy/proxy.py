@@ -178,7 +178,7 @@ def nginx(directory: Path, ports: Sequence[int], *changes: tuple[str, str]) -> I
         yield proxy
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=90)
 
 
 def _moved(

@@ -74,9 +74,11 @@ def test_larger_bodies_are_refused_before_a_server_hears_of_them(stood_in, path)
 
 
 def test_tries_to_sign_in_are_few_and_reports_of_a_campus_are_not(proxy, small):
-    statuses = [proxy.ask("POST", "/research/sign-in")[0] for _ in range(40)]
-    assert set(statuses) == {400, 429}
-    check_own(proxy.ask("POST", "/research/sign-in"), 429)
+    answers = [proxy.ask("POST", "/research/sign-in") for _ in range(40)]
+    assert {status for status, *_ in answers} == {400, 429}
+    for answer in answers:
+        if answer[0] == 429:
+            check_own(answer, 429)
     sent = [proxy.ask("POST", "/s/small/reports", new_body(small), JSON)[0] for _ in range(60)]
     assert set(sent) == {201}
     assert proxy.ask("GET", "/research/sign-in", source="127.9.9.9")[0] == 200
@@ -137,7 +139,8 @@ def test_tries_to_sign_in_from_all_over_a_network_of_version_6_are_counted_toget
 
     statuses = [ask(first + (place << (place % 64))) for place in range(1, 41)]
     assert {200, 429} == set(statuses)
-    assert ask(first) == 429
+    # One is let in every three seconds; of a network that has not asked yet all ten would be.
+    assert 429 in [ask(first) for _ in range(10)]
     assert ask(first + (1 << 64)) == 200
 
 

@@ -149,7 +149,7 @@ def test_no_trace_of_visitors_is_in_any_log_database_temporary_file_or_backup(
     serve.processes[1].terminate()
     outputs.append(serve.processes[1].communicate(timeout=60)[0])
     proxy.process.terminate()
-    outputs.append(proxy.process.communicate(timeout=30)[0].decode())
+    outputs.append(proxy.process.communicate(timeout=90)[0].decode())
     nginx_s_own = [Path("/var/log/nginx"), Path("/var/lib/nginx")]
     assert found(marks, files(tmp_path, *databases, *nginx_s_own)) == []
     assert [mark for mark in marks if mark in "".join(outputs).encode()] == []

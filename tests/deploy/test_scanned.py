@@ -109,7 +109,7 @@ def test_a_scanner_finds_nothing(
     assert {survey.slug for survey in store.surveys()} >= {"small", "other"}
 
 
-SHORT = {"modules": "xss,http_headers,cookieflags,csp", "seconds": 10, "attack_seconds": 10}
+SHORT = {"modules": "xss,http_headers,cookieflags,csp", "seconds": 60, "attack_seconds": 60}
 
 
 @pytest.mark.web

@@ -60,5 +60,5 @@ def test_locked_by_another_process_is_503_and_taken_up_again(serve, store, small
     check_each_is_there_once(store, small, [body], 1)
     (process,) = serve.processes
     process.terminate()
-    said = process.communicate(timeout=30)[0]
+    said = process.communicate(timeout=90)[0]
     assert "reports are refused for now" in said

@@ -6,6 +6,7 @@ import http.client
 import os
 import signal
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -20,7 +21,7 @@ CONNECTIONS = 8
 
 def keep_sending(port: int, survey, acknowledged: list[bytes], stop: threading.Event) -> None:
     """Send reports over one connection until it breaks; remember each acknowledged body."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         while not stop.is_set():
             body = new_body(survey)
@@ -66,8 +67,10 @@ def _kill_under_load(serve, workers, survey, acknowledged: list[bytes], until: i
     wait_until(lambda: len(acknowledged) >= until, 60)
     parent = serve.processes.pop()
     for pid in [parent.pid, *children_of(parent.pid)]:
-        os.kill(pid, signal.SIGKILL)
-    parent.communicate(timeout=20)
+        # Its workers end by themselves when they see that it is gone.
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    parent.communicate(timeout=90)
     stop.set()
     for thread in threads:
         thread.join()
@@ -80,7 +83,7 @@ def test_workers_end_when_the_server_that_started_them_is_killed(serve, store, s
     assert len(workers) >= 2
     parent.kill()
     # Its output ends when the last process that could write to it is gone.
-    parent.communicate(timeout=20)
+    parent.communicate(timeout=90)
     assert not [pid for pid in workers if is_worker(pid)]
 
 
@@ -110,5 +113,5 @@ def test_a_terminated_server_stops_with_exit_0(serve, small):
     serve()
     process = serve.processes[0]
     process.terminate()
-    process.communicate(timeout=30)
+    process.communicate(timeout=90)
     assert process.returncode == 0

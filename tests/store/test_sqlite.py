@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import sqlite3
@@ -22,6 +21,7 @@ from survey.store import open_store, sqlite_connections
 from survey.store.sqlite_turn import WriteTurn
 from tests.conftest import ROOT, TODAY
 from tests.store.reports import add, random_reports, report
+from tests.store.turns import somebody_waits
 
 HOLDING = """
 import sys
@@ -264,7 +264,7 @@ def test_whoever_just_wrote_queues_behind_a_process_that_waits(store, path, tmp_
     turn = WriteTurn(path)
     with turn.taken(60):
         other = subprocess.Popen([sys.executable, "-c", WRITING_ONCE, path, log], cwd=ROOT)
-        while not is_kept(path.with_name(path.name + ".door")):
+        while not somebody_waits(path):
             assert other.poll() is None
             time.sleep(0.01)
         log.write_text("one ")
@@ -273,16 +273,6 @@ def test_whoever_just_wrote_queues_behind_a_process_that_waits(store, path, tmp_
         again.write("one ")
     assert other.wait() == 0
     assert log.read_text() == "one other one "
-
-
-def is_kept(path: Path) -> bool:
-    """Whether somebody holds the lock on a file just now."""
-    with path.open() as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
 
 
 def test_a_forked_child_uses_nothing_of_its_parent_s(settings, store, small):

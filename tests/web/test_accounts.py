@@ -53,6 +53,13 @@ def with_second_step(client) -> str:
     return secret
 
 
+def wrong_code(secret: str) -> str:
+    """A code that this secret gives at no time near now."""
+    totp, now = pyotp.TOTP(secret), time.time()
+    near = {totp.at(now + 30 * steps) for steps in range(-4, 60)}
+    return next(code for code in map("{:06}".format, range(100)) if code not in near)
+
+
 def test_object_access_a_page_of_which_the_table_says_nothing_stops_the_start(app):
     app.add_url_rule("/research/new", endpoint="new", view_func=lambda: "")
     with pytest.raises(RuntimeError, match="/research/new"):
@@ -90,7 +97,7 @@ def test_logins_with_a_second_step_open_nothing_by_a_password_alone(signed_in, a
     half = send(client, asked.location, email=EMAIL, password=PASSWORD)
     assert urlsplit(half.location).path == "/research/sign-in/code"
     assert client.get("/research/account").status_code == 302
-    wrong = send(client, half.location, code="000000")
+    wrong = send(client, half.location, code=wrong_code(secret))
     assert wrong.status_code == 403
     step = store.second_factor(store.researcher(EMAIL).key).step + 1
     right = send(client, half.location, code=pyotp.TOTP(secret).generate_otp(step))
@@ -119,7 +126,7 @@ def test_logins_code_opens_once_however_many_try_at_once(signed_in, store, resea
 
 @pytest.mark.parametrize(("seconds", "right"), [(-31, True), (0, True), (31, True), (90, False)])
 def test_a_clock_may_be_off_by_half_a_minute(seconds, right):
-    secret, now = pyotp.random_base32(), 1_000_000_000
+    secret, now = "JBSWY3DPEHPK3PXP" * 2, 1_000_000_000
     step = second_factor.step_of(secret, pyotp.TOTP(secret).at(now + seconds), now)
     assert (step is not None) is right
 
@@ -149,23 +156,23 @@ def test_logins_recovery_codes_sign_in_once_each(signed_in, app, store):
 
 
 def test_logins_codes_are_throttled_within_10_tries(signed_in, app):
-    with_second_step(signed_in)
+    code = wrong_code(with_second_step(signed_in))
     client = app.test_client()
     half = sign_in(client)
-    statuses = [send(client, half.location, code="000000").status_code for _ in range(11)]
+    statuses = [send(client, half.location, code=code).status_code for _ in range(11)]
     assert statuses == [403] * 10 + [429]
 
 
 @pytest.mark.security
 def test_logins_second_step_is_guessed_from_no_number_of_networks(signed_in, app, store):
     """Whoever has the password and many addresses has 20 codes in all; so has a flood of others."""
-    with_second_step(signed_in)
+    code = wrong_code(with_second_step(signed_in))
     client = app.test_client()
     half = sign_in(client)
     statuses = []
     for number in range(25):
         client.environ_base["REMOTE_ADDR"] = f"203.0.113.{number}"
-        statuses.append(send(client, half.location, code="000000").status_code)
+        statuses.append(send(client, half.location, code=code).status_code)
     assert statuses == [403] * 20 + [429] * 5
 
 
@@ -192,7 +199,7 @@ def test_a_second_step_needs_the_password_and_the_right_code(signed_in, store):
     page = signed_in.get("/research/account/second-step")
     secret = re.search(r'class="secret">([A-Z2-7]+)<', page.text)[1]
     right = pyotp.TOTP(secret).now()
-    for code, current in ((right, "wrong password"), ("000000", PASSWORD)):
+    for code, current in ((right, "wrong password"), (wrong_code(secret), PASSWORD)):
         answer = send(signed_in, "/research/account/second-step", code=code, current=current)
         assert answer.status_code == 422
         assert secret in answer.text

@@ -296,7 +296,7 @@ def test_the_demo_prints_links_that_work_and_survives_ctrl_c(tmp_path):
     assert len({row["question_id"] for row in rows}) == 8
     assert {int(row["n_options"]) for row in rows} >= {2, 7}
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=90)
     assert process.returncode == 0
     again = open_store(f"sqlite:///{tmp_path / 'demo' / 'demo.db'}")
     (survey,) = again.surveys()
@@ -323,14 +323,14 @@ def test_a_demo_interrupted_among_its_respondents_goes_on_where_it_stopped(tmp_p
     while not reports_in(path):
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=90)
     assert process.returncode == 1
     there = reports_in(path)
     assert 0 < there < 100_000
     process = demo(path.parent, free_port(), "--respondents", str(there + 50))
     printed_until(process, "Ctrl-C")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=90)
     assert reports_in(path) == there + 50
 
 
@@ -345,7 +345,7 @@ def test_a_second_demo_in_the_same_directory_is_refused_in_one_line(tmp_path):
     assert "another demo runs" in refused.stderr
     assert reports_in(tmp_path / "demo" / "demo.db") == 50
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=90)
 
 
 @pytest.mark.long
@@ -354,7 +354,7 @@ def test_the_demo_prints_its_links_also_where_a_proxy_is_set(tmp_path, monkeypat
     process = demo(tmp_path / "demo", free_port(), "--respondents", "0")
     assert "Dashboard" in printed_until(process, "Ctrl-C")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=90)
 
 
 @pytest.mark.long
@@ -372,7 +372,7 @@ def test_a_demo_whose_survey_was_changed_or_closed_still_starts(tmp_path, change
     process = demo(tmp_path / "demo", free_port(), "--respondents", "100")
     assert "--fresh starts over" in printed_until(process, "Ctrl-C")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=90)
 
 
 @pytest.mark.long
@@ -389,7 +389,7 @@ def test_a_demo_opens_the_survey_in_a_browser_when_asked_to(tmp_path):
         assert process.poll() is None
     assert opened.read_text().strip() in output
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=90)
 
 
 def test_a_weak_survey_is_warned_of_before_it_is_frozen(run, tmp_path):
@@ -412,7 +412,7 @@ def test_a_fresh_demo_forgets_the_one_before(tmp_path):
         process = demo(tmp_path / "demo", free_port(), *arguments)
         printed_until(process, "Ctrl-C")
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=90)
         assert reports_in(tmp_path / "demo" / "demo.db") == there
 
 

@@ -22,7 +22,6 @@ from tests.store.reports import add, random_reports, report
 from tests.web.researchers import send, sign_in, token
 
 PAGE = "/research/surveys/small/collect"
-NOW = datetime.now(UTC).date()
 
 
 @pytest.fixture
@@ -142,10 +141,11 @@ def test_what_was_typed_comes_back_when_the_session_ended_meanwhile(
 
 
 def test_dates_and_a_limit_are_saved_shown_and_taken_away(owner, store):
-    last = NOW + timedelta(days=30)
-    done = do(owner, "schedule", opens=NOW.isoformat(), closes=last.isoformat(), most="500")
+    first = datetime.now(UTC).date()
+    last = first + timedelta(days=30)
+    done = do(owner, "schedule", opens=first.isoformat(), closes=last.isoformat(), most="500")
     assert done.status_code == 302
-    assert find_survey(store, "small").schedule == Schedule(NOW, last, 500)
+    assert find_survey(store, "small").schedule == Schedule(first, last, 500)
     assert f'value="{last.isoformat()}"' in owner.get(PAGE).text
     do(owner, "schedule", opens="", closes="", most="")
     assert find_survey(store, "small").schedule == Schedule()

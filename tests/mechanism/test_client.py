@@ -9,7 +9,8 @@ from fractions import Fraction
 import pytest
 
 from survey import demo
-from survey.audit.empirical import clopper_pearson, epsilon_bound
+from survey.audit import proof
+from survey.audit.empirical import ALPHA, check_samples, clopper_pearson, epsilon_bound
 from survey.audit.exact import distribution, draws_below, some_truths, truths_of
 from survey.audit.proof import Auditor
 from survey.audit.rows import check_rows
@@ -166,6 +167,22 @@ def test_real_generator_audit_the_proved_epsilon_is_not_above_the_claim(auditor,
         assert check.ok, check
         assert check.detail.startswith(f"{runs:,} for each of "), check
     assert auditor.words(channels).ok
+
+
+@pytest.mark.parametrize("channels", [[grr(2, "3/4")], [grr(2, "3/4"), *SETS]], ids=len)
+def test_half_of_the_chance_of_a_false_alarm_is_shared_by_all_channels(
+    auditor, monkeypatch, channels
+):
+    alphas: list[float] = []
+
+    def check(channel, seen, n, alpha):
+        alphas.append(alpha)
+        return check_samples(channel, seen, n, alpha)
+
+    monkeypatch.setattr(proof, "check_samples", check)
+    assert all(check.ok for check in auditor.sampling(channels, 100))
+    assert len(alphas) == len(channels)
+    assert sum(alphas) == pytest.approx(ALPHA / 2)
 
 
 def test_of_codes_too_many_to_count_each_bit_is_counted(auditor):

@@ -16,6 +16,7 @@ import pytest
 from survey.collect.publication import close, publish
 from survey.collect.retention import delete_overdue, overdue
 from survey.errors import StoreError
+from survey.ops import readiness
 from survey.ops.readiness import checks
 from survey.questionnaire.native import load
 from survey.settings import Caps, Settings
@@ -194,6 +195,35 @@ def test_a_database_that_cannot_be_looked_at_is_not_ready_and_says_what_kind_of_
         store.pending_migrations()
     found = checks(store, settings, f"http://127.0.0.1:{free_port()}")
     assert {name for name, check in found.items() if not check.ok} == set(found)
+
+
+def test_a_question_for_readiness_waits_once_for_workers_and_database_together(
+    store, settings, monkeypatch
+):
+    """Each wait beside the other, on a clock that goes on while one waits."""
+    now = [1_000.0]
+
+    class Silent:
+        """What asks a database that does not answer."""
+
+        def __init__(self, **_: object) -> None:
+            pass
+
+        def start(self) -> None:
+            pass
+
+        def join(self, seconds: float) -> None:
+            now[0] += seconds
+
+    def silent(_: str) -> readiness.Check:
+        now[0] += readiness.ANSWER_SECONDS
+        return readiness.OK
+
+    monkeypatch.setattr(readiness, "monotonic", lambda: now[0])
+    monkeypatch.setattr(readiness, "Thread", Silent)
+    monkeypatch.setattr(readiness, "_workers", silent)
+    assert checks(store, settings, "")["writable"].why == readiness.LATE
+    assert now[0] == 1_000 + readiness.STORE_SECONDS
 
 
 def test_closed_surveys_go_whole_when_their_time_is_over_and_no_others(store, small):

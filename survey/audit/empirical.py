@@ -12,6 +12,7 @@ from scipy.special import betaincinv
 from survey.audit.check import Check
 from survey.audit.exact import Truth, distribution, number_of_reports, shown, some_truths, work
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
+from survey.mechanism.arrays import Floats
 
 ALPHA = 1e-6
 """Chance of a false alarm of a whole audit: half for its channels, half for whole reports."""
@@ -24,7 +25,6 @@ WORK = 150_000_000
 """Units of `work` above which fewer truths are sampled, never fewer than two."""
 
 Counts = Mapping[str, int]
-Floats = NDArray[np.float64]
 
 
 def asked_samples(channel: AnyChannel, n: int) -> dict[str, Any]:

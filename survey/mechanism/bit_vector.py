@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survey.errors import ChannelError
+from survey.mechanism.arrays import AnyIntegers, Codes, Integers
 from survey.mechanism.bits import pack_bits
-from survey.mechanism.codes import Counts, Stored, count_bits, encode_bits, longest_bits
+from survey.mechanism.codes import count_bits, encode_bits, longest_bits
 from survey.mechanism.pure import Pure
 from survey.mechanism.weights import MAX_BITS, UniformBelow, check_integers, check_two_weights
 
@@ -148,13 +148,11 @@ class BitVector(Pure):
                 )
         return octets
 
-    def count(self, codes: Stored) -> Counts:
+    def count(self, codes: Codes) -> Integers:
         """How often each bit is 1: the ones; when sampled, first how often each was asked."""
         return count_bits(codes, self.bits)
 
-    def perturb(
-        self, truths: NDArray[np.integer[Any]], rng: np.random.Generator
-    ) -> NDArray[np.integer[Any]]:
+    def perturb(self, truths: AnyIntegers, rng: np.random.Generator) -> AnyIntegers:
         """Perturb many tick patterns at once, shape (n, m), values 0 or 1.
 
         Returns the reported bits, shape (n, m); when sampled, shape (n, 2m): asked, then reported.

@@ -6,12 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.errors import ChannelError
+from survey.mechanism.arrays import Codes, Integers
 from survey.mechanism.bits import packed_bytes, unpack_bits
-
-Stored = NDArray[np.uint8]
-"""Stored codes of many reports, shape (n, bytes of one code)."""
-
-Counts = NDArray[np.int64]
 
 BITS_OF_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.int64)
 """The eight bits of each value of a byte, shape (256, 8)."""
@@ -34,7 +30,7 @@ def encode_index(code: object, codes: int) -> bytes:
     return code.to_bytes(index_bytes(codes), "big")
 
 
-def count_indices(stored: Stored, codes: int) -> Counts:
+def count_indices(stored: Codes, codes: int) -> Integers:
     """How often each integer occurs, shape (codes,).
 
     >>> count_indices(np.array([[1], [0], [1]], dtype=np.uint8), 3).tolist()
@@ -53,7 +49,7 @@ def encode_bits(code: object, bits: int) -> bytes:
     return unpack_bits(code, bits)
 
 
-def count_bits(stored: Stored, bits: int) -> Counts:
+def count_bits(stored: Codes, bits: int) -> Integers:
     """How often each bit is 1, shape (bits,).
 
     Bytes are tallied by value first: of each the bits are known.

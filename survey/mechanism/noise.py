@@ -10,15 +10,13 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from survey.errors import ChannelError
+from survey.mechanism.arrays import Floats
 from survey.mechanism.design import MAX_EPSILON, Probability, asked_epsilon, exact_fraction
 from survey.mechanism.shapes import ByDistance, Explicit
 from survey.mechanism.weight_table import WeightTable
 from survey.mechanism.weights import WORD_TOTAL, check_grid
-
-Floats = NDArray[np.float64]
 
 LARGEST_UTILITY = 10**9
 

@@ -10,9 +10,6 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
 from survey.mechanism.design import (
     Probability,
     asked_epsilon,
@@ -21,8 +18,6 @@ from survey.mechanism.design import (
 from survey.mechanism.shapes import MAX_REPORTS, Mixture, OneBit, Window
 from survey.mechanism.weight_table import WeightTable
 from survey.mechanism.weights import WORD_TOTAL, check_grid
-
-Floats = NDArray[np.float64]
 
 HYBRID_FROM = 0.61
 """Above this epsilon the hybrid has less variance than one bit (Wang et al. 2019)."""

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from survey.errors import ChannelError
+from survey.mechanism.arrays import Integers
 from survey.mechanism.weights import check_grid, check_integers, check_total, check_two_weights
-
-Rows = NDArray[np.int64]
-"""Integer weights, shape (truths, reports)."""
 
 MAX_EXPLICIT = 64
 MAX_REPORTS = 4_096
@@ -24,7 +21,7 @@ class Shape(Protocol):
 
     name: ClassVar[str]
 
-    def rows(self) -> Rows: ...
+    def rows(self) -> Integers: ...
     def to_json(self) -> dict[str, Any]: ...
 
 
@@ -60,7 +57,7 @@ class Window:
         """Number of different reports."""
         return (self.k - 1) * self.stride + self.width
 
-    def rows(self) -> Rows:
+    def rows(self) -> Integers:
         """T inside the window, L outside."""
         start = self.stride * np.arange(self.k)[:, None]
         report = np.arange(self.reports)[None, :]
@@ -97,7 +94,7 @@ class OneBit:
         check_grid(self.R + 1)
         check_two_weights(self.T, self.L, self.R * (self.T + self.L))
 
-    def rows(self) -> Rows:
+    def rows(self) -> Integers:
         """Columns: report 0, report 1."""
         x = np.arange(self.R + 1, dtype=np.int64)
         one = x * self.T + (self.R - x) * self.L
@@ -126,12 +123,12 @@ class ByDistance:
             raise ChannelError("every weight must be at least 1: a zero weight gives no privacy")
         check_total(2 * sum(self.weights) - self.weights[0])
 
-    def rows(self) -> Rows:
+    def rows(self) -> Integers:
         """Row i is the noise around i; its ends gather what would fall outside."""
         weights = np.array(self.weights, dtype=np.int64)
         k = len(weights)
         grid = np.arange(k)
-        rows: Rows = weights[np.abs(grid[:, None] - grid[None, :])]
+        rows: Integers = weights[np.abs(grid[:, None] - grid[None, :])]
         tails = np.cumsum(weights[::-1])[::-1]
         rows[:, 0] = tails[grid]
         rows[:, -1] = tails[k - 1 - grid]
@@ -189,7 +186,7 @@ class Explicit:
         j = self.table[i].index(weight)
         return f"the nearest allowed value is table[{i}][{j}] = {weight + more}"
 
-    def rows(self) -> Rows:
+    def rows(self) -> Integers:
         """The table itself."""
         return np.array(self.table, dtype=np.int64)
 
@@ -227,7 +224,7 @@ class Mixture:
             raise ChannelError(f"{reports:,} reports; at most {MAX_REPORTS:,} fit")
         check_total(self.a * int(rows[0][0].sum()) + self.b * int(rows[1][0].sum()))
 
-    def rows(self) -> Rows:
+    def rows(self) -> Integers:
         """Both parts side by side."""
         return np.concatenate([self.a * self.first.rows(), self.b * self.second.rows()], axis=1)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from survey.errors import ChannelError
+from survey.mechanism.arrays import AnyIntegers, Floats, Integers
 from survey.mechanism.channel import Channel
-from survey.mechanism.codes import Counts
 
 CHUNK = 65_536
 
@@ -18,9 +17,7 @@ CELLS = 16 * CHUNK
 """Most bits of reports held at once: wide reports come in smaller chunks."""
 
 
-def truths(
-    shares: Sequence[float], n: int, rng: np.random.Generator
-) -> Iterator[NDArray[np.int64]]:
+def truths(shares: Sequence[float], n: int, rng: np.random.Generator) -> Iterator[Integers]:
     """Draw n true answers with the given shares (positive, sum 1), chunk by chunk.
 
     >>> sum(len(chunk) for chunk in truths([0.2, 0.8], 100_000, np.random.default_rng(1)))
@@ -37,7 +34,7 @@ def population(
     n: int,
     rng: np.random.Generator,
     answers: ArrayLike | None = None,
-) -> Counts:
+) -> Integers:
     """Let n people answer through a channel; the counts are those of `channel.count`.
 
     A share `shares[i]` of the population has the truth `answers[i]`: the option i unless given,
@@ -61,12 +58,12 @@ def population(
     return counts
 
 
-def _checked(shares: Sequence[float]) -> NDArray[np.float64]:
+def _checked(shares: Sequence[float]) -> Floats:
     weights = np.asarray(shares, dtype=np.float64)
     if weights.min() < 0 or abs(weights.sum() - 1) > 1e-9:
         raise ChannelError(f"shares must be at least 0 and add up to 1, not {weights.sum():g}")
     # numpy's multinomial wants a sum of 1 to the last digits.
-    normalized: NDArray[np.float64] = weights / weights.sum()
+    normalized: Floats = weights / weights.sum()
     return normalized
 
 
@@ -76,9 +73,9 @@ def _chunk_of(channel: Channel) -> int:
     return max(1, min(CHUNK, CELLS // width))
 
 
-def _counted(reports: NDArray[np.integer[Any]], counted: int) -> Counts:
+def _counted(reports: AnyIntegers, counted: int) -> Integers:
     """Indices, shape (n,), or bits, shape (n, counted), as counts."""
     if reports.ndim == 1:
         return np.bincount(reports, minlength=counted).astype(np.int64)
-    supported: Counts = np.sum(reports, axis=0, dtype=np.int64)
+    supported: Integers = np.sum(reports, axis=0, dtype=np.int64)
     return supported

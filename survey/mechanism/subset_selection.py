@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from survey.errors import ChannelError
+from survey.mechanism.arrays import AnyIntegers, Codes, Floats, Integers
 from survey.mechanism.bits import pack_bits
 from survey.mechanism.codes import (
-    Counts,
-    Stored,
     count_bits,
     count_indices,
     encode_bits,
@@ -123,20 +120,18 @@ class SubsetSelection(Pure):
             raise ChannelError(f"must be a set of {self.d} of the {self.k} options")
         return octets
 
-    def count(self, codes: Stored) -> Counts:
+    def count(self, codes: Codes) -> Integers:
         """How many reports support each option, shape (k,)."""
         return count_indices(codes, self.k) if self.d == 1 else count_bits(codes, self.k)
 
     @property
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> Floats:
         """P(option is in the report | truth), shape (k, k), row = truth; rows sum to d."""
         matrix = np.full((self.k, self.k), self.q)
         np.fill_diagonal(matrix, self.p)
         return matrix
 
-    def perturb(
-        self, truths: NDArray[np.integer[Any]], rng: np.random.Generator
-    ) -> NDArray[np.integer[Any]]:
+    def perturb(self, truths: AnyIntegers, rng: np.random.Generator) -> AnyIntegers:
         """Perturb many truths at once, for simulation; devices run `perturb_one`.
 
         `truths` has shape (n,) with option indices. Returns option indices of shape (n,) for

@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from survey.errors import ChannelError
 from survey.mechanism.accounting import log_rounded_up
-from survey.mechanism.codes import Counts, Stored, count_indices, encode_index, index_bytes
-from survey.mechanism.shapes import Rows, Shape, shape_from_json
+from survey.mechanism.arrays import AnyIntegers, Codes, Floats, Integers
+from survey.mechanism.codes import count_indices, encode_index, index_bytes
+from survey.mechanism.shapes import Shape, shape_from_json
 from survey.mechanism.weights import (
     UniformBelow,
     check_integers,
@@ -55,7 +55,7 @@ class WeightTable:
         return "weight_table"
 
     @cached_property
-    def weights(self) -> Rows:
+    def weights(self) -> Integers:
         """The integers that run, shape (truths, reports); rows have equal sums."""
         plain = self.shape.rows()
         if (plain == plain[0]).all():
@@ -95,7 +95,7 @@ class WeightTable:
         return log_rounded_up(self.ratio)
 
     @property
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> Floats:
         """P(report | truth), shape (truths, reports); rows sum to 1."""
         return self.weights / self.total
 
@@ -118,13 +118,11 @@ class WeightTable:
         """The stored bytes of a code of the wire, or ChannelError saying what it must be."""
         return encode_index(code, self.reports)
 
-    def count(self, codes: Stored) -> Counts:
+    def count(self, codes: Codes) -> Integers:
         """How often each report came, shape (reports,)."""
         return count_indices(codes, self.reports)
 
-    def perturb(
-        self, truths: NDArray[np.integer[Any]], rng: np.random.Generator
-    ) -> NDArray[np.int64]:
+    def perturb(self, truths: AnyIntegers, rng: np.random.Generator) -> Integers:
         """Perturb many truths at once, shape (n,), for simulation."""
         truths = check_truths(truths, self.truths)
         u = rng.integers(0, self.total, size=truths.shape, dtype=np.int64)
@@ -153,13 +151,13 @@ def table_from_json(form: Mapping[str, Any]) -> WeightTable:
     return WeightTable(shape_from_json(form["table"]), form["no_answers"])
 
 
-def largest_ratio(weights: Rows) -> Fraction:
+def largest_ratio(weights: Integers) -> Fraction:
     """max_j (max_i W[i][j] / min_i W[i][j]) as an exact fraction."""
     pairs = np.unique(np.stack([weights.max(axis=0), weights.min(axis=0)], axis=1), axis=0)
     return max(Fraction(int(most), int(least)) for most, least in pairs)
 
 
-def with_no_answers(rows: Rows, no_answers: int) -> Rows:
+def with_no_answers(rows: Integers, no_answers: int) -> Integers:
     """Add truths that are no answer, each with a report of its own, at no cost in epsilon.
 
     With rho the largest ratio, M the row sum, m_j the column minima: every other row gives the
@@ -184,7 +182,7 @@ def with_no_answers(rows: Rows, no_answers: int) -> Rows:
     return extended
 
 
-def _filled(least: Rows, most: Rows, row_sum: int) -> Rows:
+def _filled(least: Integers, most: Integers, row_sum: int) -> Integers:
     """Column minima, raised from the left until they add up to `row_sum`."""
     room = np.cumsum(most - least)
     missing = row_sum - int(least.sum())

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.errors import ChannelError
+from survey.mechanism.arrays import Integers
 
 UniformBelow = Callable[[int], int]
 """`uniform_below(n)`: an integer uniform in [0, n), n <= 2^32."""
@@ -62,7 +63,7 @@ def check_truth(truth: object, truths: int) -> int:
     return index
 
 
-def check_truths(truths: NDArray[Any], most: int) -> NDArray[np.int64]:
+def check_truths(truths: NDArray[Any], most: int) -> Integers:
     """Many truths as indices, or ChannelError."""
     values = np.asarray(truths)
     if values.size and (values.dtype.kind not in "iu" or values.min() < 0 or values.max() >= most):

@@ -15,17 +15,15 @@ from operator import add, or_
 
 import ibis
 import numpy as np
-from numpy.typing import NDArray
 
 from survey.errors import CountsError
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection
+from survey.mechanism.arrays import Integers
 from survey.mechanism.bits import packed_bytes
 from survey.mechanism.codes import BITS_OF_BYTE
 from survey.parquet.directory import holds_bits
 from survey.parquet.engines import Table, Value
 from survey.questionnaire.published import PublishedQuestion
-
-Integers = NDArray[np.int64]
 
 HEX_DIGITS = "0123456789ABCDEF"
 

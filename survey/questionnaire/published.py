@@ -11,7 +11,7 @@ import numpy as np
 
 from survey.errors import DefinitionError
 from survey.mechanism import AnyChannel, SubsetSelection, channel_from_json, multiple_choice
-from survey.mechanism.codes import Counts, Stored
+from survey.mechanism.arrays import Codes, Integers
 from survey.questionnaire.grid import Grid
 from survey.questionnaire.question import AskIf, BaseQuestion
 from survey.questionnaire.texts import Option
@@ -59,7 +59,7 @@ class PublishedQuestion:
             return bytes(self.code_bytes)
         return ASKED + self.channel.encode(code)
 
-    def count(self, codes: Stored) -> tuple[int, Counts]:
+    def count(self, codes: Codes) -> tuple[int, Integers]:
         """How many of the codes, shape (n, code_bytes), were asked, and what they support."""
         if self.nullable:
             codes = codes[codes[:, 0] == ASKED[0], 1:]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from survey.errors import CountsError
 from survey.estimator.axes import Crossed
 from survey.mechanism import SubsetSelection
-from survey.mechanism.codes import Stored
+from survey.mechanism.arrays import Codes
 from survey.questionnaire.published import PublishedQuestion
 from survey.results.items import Item
 from survey.store import PublishedSurvey, Store
@@ -55,7 +55,7 @@ def _codes(
     survey: PublishedSurvey,
     first: Item,
     second: Item,
-) -> Iterator[tuple[Stored, Stored]]:
+) -> Iterator[tuple[Codes, Codes]]:
     """Block by block, the codes of both questions of the reports that were asked both."""
     for columns in store.block_columns(survey.key, [first.place, second.place]):
         a, b = (np.frombuffer(each.data, np.uint8).reshape(each.n, -1) for each in columns)
@@ -70,7 +70,7 @@ def _codes(
 
 
 def _cells(
-    questions: Sequence[PublishedQuestion], a: Stored, b: Stored, shape: tuple[int, int]
+    questions: Sequence[PublishedQuestion], a: Codes, b: Codes, shape: tuple[int, int]
 ) -> NDArray[np.integer[Any]]:
     """The place of each report's cell, a k_b + b, in one byte where that is enough."""
     kind = np.uint8 if shape[0] * shape[1] <= ONE_BYTE else np.int64
@@ -109,7 +109,7 @@ def _of_bytes(cells: NDArray[np.integer[Any]]) -> Integers:
     return np.asarray(pairs.sum(axis=0) + pairs.sum(axis=1) + last)
 
 
-def numbers_of(question: PublishedQuestion, codes: Stored) -> NDArray[np.integer[Any]]:
+def numbers_of(question: PublishedQuestion, codes: Codes) -> NDArray[np.integer[Any]]:
     """The code of each report as a number, of one byte or two."""
     found: NDArray[np.integer[Any]] = codes[:, 0]
     if codes.shape[1] == 2:
@@ -122,7 +122,7 @@ def numbers_of(question: PublishedQuestion, codes: Stored) -> NDArray[np.integer
     return found
 
 
-def _members(question: PublishedQuestion, codes: Stored) -> Integers:
+def _members(question: PublishedQuestion, codes: Codes) -> Integers:
     """1 where a report supports an option, shape (n, counted)."""
     counted = question.channel.counted
     if _holds_sets(question):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from survey.errors import NotFoundError
 from survey.mechanism import BitVector, SubsetSelection
-from survey.mechanism.codes import Stored
+from survey.mechanism.arrays import Codes
 from survey.questionnaire.published import PublishedQuestion
 from survey.questionnaire.texts import Option
 from survey.store import PublishedSurvey
@@ -31,13 +31,13 @@ class Item:
     tick: int | None = None
     bits: BitVector | None = None
 
-    def asked(self, codes: Stored) -> NDArray[np.bool_]:
+    def asked(self, codes: Codes) -> NDArray[np.bool_]:
         """Which of the codes, shape (n, bytes), tell of it: all, unless options are drawn."""
         if self.tick is None or self.bits is None or not self.bits.is_sampled:
             return np.ones(len(codes), dtype=bool)
         return np.unpackbits(codes, axis=1)[:, self.tick].astype(bool)
 
-    def codes(self, codes: Stored) -> Stored:
+    def codes(self, codes: Codes) -> Codes:
         """The codes as those of its question: 0 for a bit that says ticked, 1 for one that not."""
         if self.tick is None or self.bits is None:
             return codes

@@ -21,7 +21,7 @@ from survey.errors import (
     SurveyError,
     UnauthorizedError,
 )
-from survey.results.export import columns
+from survey.results.exports.csv import columns
 from survey.store import SCOPES
 
 VERSION = "3.1.1"

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from survey.api import answers
 from survey.api.queries import CROSSTAB, ESTIMATES, NOTHING
 from survey.results.crossed import CrossedRow
-from survey.results.microdata import ZIP
+from survey.results.exports.microdata import ZIP
+from survey.results.exports.workbook import XLSX
 from survey.results.rows import Row
-from survey.results.workbook import XLSX
 
 PREFIX = "/api/v1"
 JSON, CSV = "application/json", "text/csv"

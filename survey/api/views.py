@@ -26,11 +26,11 @@ from survey.api.queries import checked_query, questions_of
 from survey.api.representations import chosen, computed, tag_of, whole
 from survey.errors import ChannelError, CountsError, QueryError
 from survey.results.crossed import CrossedQuestions, CrossedRow, crossed
-from survey.results.export import to_csv
-from survey.results.microdata import write_microdata
+from survey.results.exports.csv import to_csv
+from survey.results.exports.microdata import write_microdata
+from survey.results.exports.workbook import crossed_workbook, workbook
 from survey.results.tables import Results
 from survey.results.wanted import Wanted, wanted_from
-from survey.results.workbook import crossed_workbook, workbook
 from survey.store import PublishedSurvey, Store
 
 

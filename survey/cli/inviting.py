@@ -13,7 +13,7 @@ from survey.cli.common import PATH, configured_settings, configured_store, refus
 from survey.collect.invitations import checked_stratum, issue, new_tokens
 from survey.collect.links import qr_code, respondent_link
 from survey.errors import ClosedError, SurveyError
-from survey.results.export import links_csv
+from survey.results.exports.csv import links_csv
 from survey.store import PublishedSurvey, Store, find_survey
 
 

@@ -21,7 +21,7 @@ from survey.estimator.planned import (
 from survey.estimator.planning import Plan, margin_of, required_epsilon, required_n
 from survey.estimator.power import power, required_n_difference
 from survey.estimator.tradeoff import simulated_grid, tradeoff
-from survey.results.plan_charts import (
+from survey.results.plan.chart import (
     check_ending,
     grid_specification,
     tradeoff_specification,

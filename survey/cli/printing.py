@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from survey.estimator.binomial import TARGETS
-from survey.results.export import to_csv, to_json, to_lines
+from survey.results.exports.csv import to_csv, to_json, to_lines
 from survey.results.tables import SurveyResult
 from survey.results.wanted import OFFERED, Wanted
 

@@ -15,8 +15,8 @@ from survey.parquet import ENGINES, export_reports, open_reports
 from survey.results.crossed import CrossedQuestions, CrossedRow, crossed, crossed_by
 from survey.results.crossed import to_lines as crossed_lines
 from survey.results.crossed_counts import Integers
-from survey.results.export import to_csv, to_json
-from survey.results.microdata import write_microdata
+from survey.results.exports.csv import to_csv, to_json
+from survey.results.exports.microdata import write_microdata
 from survey.results.tables import Results, SurveyResult, survey_result
 from survey.results.wanted import Wanted
 from survey.store import PublishedSurvey, Store, find_survey

@@ -27,7 +27,7 @@ from survey.research.forms import (
     ScheduleForm,
 )
 from survey.research.workspace import Workspace
-from survey.results.export import links_csv
+from survey.results.exports.csv import links_csv
 from survey.results.grouped import by_bucket, by_stratum
 from survey.store import PublishedSurvey, Schedule, Store, find_survey
 

@@ -13,8 +13,8 @@ from survey.research.downloads import CSV, download, file_name
 from survey.research.reading import Page, choices, version_choices
 from survey.research.workspace import Workspace
 from survey.results.charts import LOOKS, has_numbers
-from survey.results.export import to_csv
-from survey.results.figures import KINDS, as_file
+from survey.results.exports.csv import to_csv
+from survey.results.exports.figures import KINDS, as_file
 from survey.results.grouped import KEPT, MONTH, WEEK, by_bucket, by_month, by_stratum, by_week
 from survey.results.side_by_side import (
     PARTS,

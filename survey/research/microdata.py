@@ -17,7 +17,7 @@ from survey.errors import SettingsError, SurveyError
 from survey.parquet import export_reports
 from survey.research.downloads import file_name
 from survey.research.workspace import Workspace
-from survey.results.microdata import ZIP, write_documents, write_microdata
+from survey.results.exports.microdata import ZIP, write_documents, write_microdata
 from survey.store import PublishedSurvey, Store, find_survey
 
 FORMS = {"csv": "CSV, for any program", "parquet": "Parquet, for very many reports"}

@@ -13,8 +13,8 @@ from survey.research.downloads import download, file_name
 from survey.research.paper import to_pdf
 from survey.research.workspace import Workspace
 from survey.results.charts import is_clipped
-from survey.results.codebook import about
-from survey.results.figures import drawn
+from survey.results.exports.codebook import about
+from survey.results.exports.figures import drawn
 from survey.results.methods import (
     CHAPTERS,
     REFERENCES,

@@ -21,7 +21,7 @@ from survey.research.forms import PublishForm
 from survey.research.log import Log
 from survey.research.results_pages import add_results
 from survey.research.workspace import Workspace
-from survey.results.figures import KINDS
+from survey.results.exports.figures import KINDS
 from survey.results.wording import in_words, percent, row_label
 from survey.settings import Settings
 from survey.store import PublishedSurvey, Store

@@ -13,7 +13,7 @@ from survey.api.openapi import document
 from survey.api.operations import CSV, OPERATIONS, PREFIX
 from survey.errors import STATUS
 from survey.results.crossed import MOST_ROWS, CrossedRow
-from survey.results.export import columns
+from survey.results.exports.csv import columns
 from survey.results.rows import Row
 from survey.results.wanted import LEAST_LEVEL, MOST_LEVEL, OFFERED, Wanted
 from survey.store import SCOPES

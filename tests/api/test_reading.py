@@ -16,7 +16,7 @@ from survey.questionnaire.definition import freeze
 from survey.questionnaire.native import load
 from survey.results import tables
 from survey.results.crossed import CrossedRow
-from survey.results.export import columns
+from survey.results.exports.csv import columns
 from survey.settings import Caps
 from tests.api.conftest import CROSSED, LATEST, PATHS, Program, make_token
 from tests.browser.research import add_released

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from survey.results.codebook import CodebookRow
+from survey.results.exports.codebook import CodebookRow
 
 STARTS = "=+-@\t\r\0"
 """What begins a formula, or is left out by a program that then finds one behind it; of the

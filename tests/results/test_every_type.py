@@ -44,7 +44,7 @@ from survey.results.charts import (
     spread_svg,
 )
 from survey.results.estimates import cells_of, numeric_channel, values
-from survey.results.export import to_csv, to_lines
+from survey.results.exports.csv import to_csv, to_lines
 from survey.results.question import QuestionResult
 from survey.results.remarks import made_up_remark, margin_remark
 from survey.results.rows import MECHANISMS

@@ -17,7 +17,7 @@ from survey.estimator.intervals import DEFAULT_INTERVAL, INTERVALS
 from survey.mechanism import grr
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.native import load
-from survey.results.codebook import methods as methods_of_export
+from survey.results.exports.codebook import methods as methods_of_export
 from survey.results.methods import (
     CHAPTERS,
     REFERENCES,

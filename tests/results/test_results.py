@@ -18,10 +18,10 @@ from survey import demo
 from survey.estimator import proportions
 from survey.questionnaire.definition import freeze
 from survey.results.charts import chart_specification, chart_svg
-from survey.results.codebook import CodebookRow
 from survey.results.compared import DifferenceRow
 from survey.results.crossed import CrossedRow
-from survey.results.export import columns, to_csv
+from survey.results.exports.codebook import CodebookRow
+from survey.results.exports.csv import columns, to_csv
 from survey.results.regressed import RegressionRow
 from survey.results.rows import Row
 from survey.results.tables import survey_result

@@ -11,7 +11,7 @@ from survey.errors import DesignError
 from survey.estimator import answered_shares, histogram, mean, median, no_answer_shares, proportions
 from survey.results.cells import edges
 from survey.results.estimates import cells_of, values
-from survey.results.export import to_lines
+from survey.results.exports.csv import to_lines
 from survey.results.tables import USUAL, survey_result
 from survey.results.wanted import Wanted, query_of, wanted_from
 from survey.store import Tally

@@ -9,7 +9,7 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
-from survey.results.figures import KINDS
+from survey.results.exports.figures import KINDS
 from survey.results.tables import Results
 from survey.settings import Caps
 from tests.browser.research import add_released

@@ -15,7 +15,7 @@ import pytest
 from survey.collect.publication import publish
 from survey.collect.release import release
 from survey.questionnaire.native import load
-from survey.results.figures import KINDS
+from survey.results.exports.figures import KINDS
 from survey.results.grouped import OPEN_LINK
 from survey.results.wording import percent
 from survey.settings import Caps

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from survey.cli import main
-from survey.results.microdata import write_microdata
+from survey.results.exports.microdata import write_microdata
 from tests.browser.research import add_released
 from tests.conftest import EMAIL
 from tests.web.researchers import send, sign_in

@@ -14,7 +14,7 @@ from survey.cli import main
 from survey.estimator.planning import margin_of
 from survey.estimator.power import power, required_n_difference
 from survey.estimator.tradeoff import simulated_grid, tradeoff
-from survey.results.plan_charts import grid_specification, tradeoff_specification
+from survey.results.plan.chart import grid_specification, tradeoff_specification
 
 
 def run(*arguments: str):

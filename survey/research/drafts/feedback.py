@@ -12,7 +12,8 @@ from survey.questionnaire.drafts.examined import Examined, Mistake
 from survey.questionnaire.label import odds_in_words
 from survey.research.drafts.forms import SheetForm, fields_of
 from survey.research.drafts.planned import Planned
-from survey.results.question_plan import has_chart, is_grr, question_plan
+from survey.results.plan.chart import has_chart, is_grr
+from survey.results.plan.sentences import question_plan
 from survey.settings import Caps
 
 VERBS = ("is ", "has ", "must ", "lacks ", "does ")

@@ -28,7 +28,7 @@ from survey.research.drafts.saving import Drafts, Saved
 from survey.research.drafts.translating import LanguagePages, translation_of
 from survey.research.whole import whole
 from survey.research.workspace import Workspace
-from survey.results.question_plan import QuestionPlan, question_plan
+from survey.results.plan.sentences import QuestionPlan, question_plan
 
 MakeForm = Callable[[DraftContent, Examined, Values, Any], SheetForm]
 """Makes the form of a sheet with values, of a draft that was examined, from what was sent."""

@@ -24,8 +24,7 @@ from survey.research.drafts.planned import planned_of
 from survey.research.drafts.saving import Drafts
 from survey.research.whole import whole
 from survey.research.workspace import Workspace
-from survey.results.plan_charts import chart_svg_of
-from survey.results.question_plan import built_chart, tradeoff_chart
+from survey.results.plan.chart import built_chart, chart_svg_of, tradeoff_chart
 from survey.store import Draft, PublishedSurvey, Store
 
 SVG = "image/svg+xml"

@@ -14,8 +14,8 @@ from survey.results.charts import difference_specification, difference_svg, has_
 from survey.results.compared import Compared, DifferenceRow, is_number
 from survey.results.compared_words import caveats, mean_points, measured, people_of, to_write
 from survey.results.comparing import compared
-from survey.results.export import to_csv
-from survey.results.figures import KINDS, as_file
+from survey.results.exports.csv import to_csv
+from survey.results.exports.figures import KINDS, as_file
 from survey.results.groups import group_named, groups
 from survey.results.wording import amounts, p_value, points
 

@@ -12,9 +12,9 @@ from survey.research.explore.asking import Asked, asked, page, refusing
 from survey.research.workspace import Workspace
 from survey.results.crossed import METHODS, CrossedQuestions, CrossedRow, Method, crossed
 from survey.results.crossed_words import by_row, caveats, to_write
-from survey.results.export import to_csv
+from survey.results.exports.csv import to_csv
+from survey.results.exports.workbook import XLSX, crossed_workbook
 from survey.results.items import items_of
-from survey.results.workbook import XLSX, crossed_workbook
 
 
 def blueprints(workspace: Workspace) -> list[Blueprint]:

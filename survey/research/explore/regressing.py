@@ -12,7 +12,7 @@ from survey.research.downloads import CSV, download, file_name
 from survey.research.explore.asking import Asked, asked, page, refusing
 from survey.research.workspace import Workspace
 from survey.results.crossed import answers
-from survey.results.export import to_csv
+from survey.results.exports.csv import to_csv
 from survey.results.regressed import LINK, Regressed, RegressionRow
 from survey.results.regressed_words import (
     by_answer,

@@ -14,7 +14,7 @@ from survey.errors import ChannelError, CountsError, DesignError, NotFoundError
 from survey.research.downloads import CSV, download, file_name
 from survey.research.explore.asking import Asked, asked, page, refusing
 from survey.research.workspace import Workspace
-from survey.results.export import to_csv
+from survey.results.exports.csv import to_csv
 from survey.results.margins import PER_CENT, UNITS, Category, read_margins
 from survey.results.weighted import Weighted, WeightedRow, bases, categories, weightable, weighted
 from survey.results.weighted_words import caveats, to_write

@@ -11,12 +11,12 @@ from openpyxl.utils.escape import unescape
 
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
-from survey.results.codebook import CodebookRow, codebook
 from survey.results.crossed import CrossedRow, crossed
-from survey.results.export import columns
+from survey.results.exports.codebook import CodebookRow, codebook
+from survey.results.exports.csv import columns
+from survey.results.exports.workbook import crossed_workbook, workbook
 from survey.results.tables import Results
 from survey.results.wanted import Wanted
-from survey.results.workbook import crossed_workbook, workbook
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.browser.surveys import EVERY_TYPE
@@ -90,8 +90,10 @@ def test_xlsx_no_cell_of_the_workbook_is_a_formula_whatever_a_survey_says(store,
 
 @pytest.mark.security
 def test_xlsx_texts_that_begin_a_formula_get_an_apostrophe_each(result, monkeypatch):
-    monkeypatch.setattr("survey.results.workbook.codebook", lambda _: coded())
-    monkeypatch.setattr("survey.results.workbook.methods", lambda _: [("How", t) for t in TEXTS])
+    monkeypatch.setattr("survey.results.exports.workbook.codebook", lambda _: coded())
+    monkeypatch.setattr(
+        "survey.results.exports.workbook.methods", lambda _: [("How", t) for t in TEXTS]
+    )
     book = sheets(result)
     _, *rows = book["codebook"]
     wanted = [f"'{hostile}" for hostile in TEXTS]

@@ -17,7 +17,7 @@ from survey.collect.release import release
 from survey.estimator import mean, proportions
 from survey.mechanism import BitVector, WeightTable, channel_from_json
 from survey.questionnaire.native import load
-from survey.results.microdata import bits_of, cells_of, write_microdata
+from survey.results.exports.microdata import bits_of, cells_of, write_microdata
 from survey.results.tables import Results
 from survey.settings import Caps
 from survey.store import StoredReport

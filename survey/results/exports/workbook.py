@@ -11,10 +11,10 @@ import xlsxwriter
 from xlsxwriter.format import Format
 from xlsxwriter.worksheet import Worksheet
 
-from survey.results.codebook import CodebookRow, codebook, methods
 from survey.results.crossed import CrossedQuestions, CrossedRow
 from survey.results.crossed_words import crossed_methods
-from survey.results.export import neutral
+from survey.results.exports.codebook import CodebookRow, codebook, methods
+from survey.results.exports.csv import neutral
 from survey.results.rows import Row
 from survey.results.tables import SurveyResult
 

@@ -12,13 +12,13 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
-from survey.results.codebook import CodebookRow
 from survey.results.crossed import CrossedRow, crossed
-from survey.results.export import columns, to_csv
+from survey.results.exports.codebook import CodebookRow
+from survey.results.exports.csv import columns, to_csv
+from survey.results.exports.workbook import crossed_workbook, workbook
 from survey.results.rows import Row
 from survey.results.tables import Results
 from survey.results.wanted import Wanted
-from survey.results.workbook import crossed_workbook, workbook
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.conftest import SMALL, TODAY
@@ -125,7 +125,7 @@ def as_read(text: str, *, is_csv: bool) -> str:
 def test_xlsx_libreoffice_obeys_no_text_whatever_sign_begins_it(
     office, store, survey, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("survey.results.workbook.codebook", lambda _: coded())
+    monkeypatch.setattr("survey.results.exports.workbook.codebook", lambda _: coded())
     file = tmp_path / "estimates.xlsx"
     file.write_bytes(workbook(Results(store).of(survey)))
     _, *rows = through_office(office, file)["codebook"]

@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.questions import Question
-from survey.results.plan_margins import asked_so, relative, with_channel
-from survey.results.question_plan import question_plan
+from survey.results.plan.compute import asked_so, relative, with_channel
+from survey.results.plan.sentences import question_plan
 from survey.settings import Caps
 
 ABC = [{"id": name, "label": name.upper()} for name in "abc"]

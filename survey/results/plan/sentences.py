@@ -3,47 +3,35 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from survey.errors import ChannelError, DesignError
+from survey.errors import DesignError
 from survey.estimator.counts import LARGEST_N
-from survey.estimator.planned import LARGEST_EPSILON, rounded
-from survey.estimator.planning import margin_of, required_epsilon
-from survey.estimator.tradeoff import tradeoff
+from survey.estimator.planned import rounded
+from survey.estimator.planning import required_epsilon
 from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
 from survey.mechanism.accounting import shown_epsilon
 from survey.mechanism.design import shown
-from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.label import frequencies, label
 from survey.questionnaire.published import PublishedQuestion
 from survey.questionnaire.question import BaseQuestion
-from survey.results.needed_epsilon import needed
-from survey.results.plan_charts import built_specification, tradeoff_specification
-from survey.results.plan_margins import (
-    LEVEL,
+from survey.results.plan.compute import (
     SHARES,
     asked_so,
     has_mean_alone,
     length,
+    needed,
     of_mean,
     of_share,
     relative,
-    with_channel,
 )
 
 LARGEST_RATIO_SAID = 1_000
 """Up to this numerator an epsilon is also written as the logarithm of a fraction."""
-
-DRAWN_FROM, DRAWN_TO, DRAWN = 0.1, 8.0, 60
-"""The epsilons that the trade-off is drawn over."""
-
-BUILT = 20
-"""Channels that are built for a chart without a formula."""
 
 
 @dataclass(frozen=True)
@@ -72,57 +60,6 @@ def question_plan(question: BaseQuestion, n: int, goal: float) -> QuestionPlan:
         reports=_reports(asked, goal),
         needed_epsilon=_needed_epsilon(question, asked, n, goal),
     )
-
-
-def tradeoff_chart(options: int, epsilon: float, n: int) -> dict[str, Any]:
-    """Margin against epsilon for about n reports, with this epsilon as a dot: a specification."""
-    sizes = sorted({max(n // 4, 10), n, min(4 * n, LARGEST_N)})
-    dot = min(max(epsilon, DRAWN_FROM), LARGEST_EPSILON)
-    epsilons = np.geomspace(DRAWN_FROM, max(DRAWN_TO, dot), DRAWN).tolist()
-    epsilons[-1] = max(DRAWN_TO, dot)
-    found = tradeoff(epsilons, sizes, k=options)
-    return tradeoff_specification(found, margin_of(n, epsilon=dot, k=options))
-
-
-def built_chart(question: BaseQuestion, n: int) -> dict[str, Any]:
-    """The same for any design that is stated by epsilon: its channels are built, not a formula.
-
-    Of a number or a date the margin of the mean, as a part of the range. Raises DesignError for a
-    design that no epsilon states.
-    """
-    build = DESIGNS[question.design].ways.get("epsilon")
-    if build is None:
-        raise DesignError(
-            f"{question.design} is not stated by an epsilon: there is nothing to draw"
-        )
-    asked = asked_so(question)
-    sizes = sorted({max(n // 4, 10), n, min(4 * n, LARGEST_N)})
-    found = []
-    for epsilon in np.geomspace(DRAWN_FROM, DRAWN_TO, BUILT).tolist():
-        # Not every epsilon can be made of integers.
-        with suppress(ChannelError):
-            channel = build(question.asked, Fraction(round(1000 * epsilon), 1000))
-            at = with_channel(asked, channel)
-            found += [(size, channel.epsilon, relative(at, size)) for size in sizes]
-    about = (
-        "The mean, as a part of the range"
-        if has_mean_alone(asked)
-        else f"A share of {100 * SHARES[0]:g}%"
-    )
-    return built_specification(
-        found, (asked.channel.epsilon, relative(asked, n)), f"{about}, {100 * LEVEL:g}% intervals"
-    )
-
-
-def has_chart(question: BaseQuestion) -> bool:
-    """Whether there is anything to draw: a design that an epsilon states."""
-    return is_grr(question) or "epsilon" in DESIGNS[question.design].ways
-
-
-def is_grr(question: BaseQuestion) -> bool:
-    """Whether the question is asked by generalized randomized response, which plans are for."""
-    channel = question.channel
-    return isinstance(channel, SubsetSelection) and channel.d == 1 and question.ticks == 0
 
 
 def _p(channel: AnyChannel) -> float | None:

@@ -27,7 +27,7 @@ from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.mechanism.accounting import shown_epsilon
 from survey.questionnaire.published import ASKED, PublishedQuestion
 from survey.results.crossed import answers
-from survey.results.export import neutral
+from survey.results.exports.csv import neutral
 from survey.results.rows import MECHANISMS
 from survey.store import BlockColumn, PublishedSurvey, Store
 from survey.store.readable import BUCKET, STRATUM, readable_reports

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import vl_convert
 
-from survey.errors import DesignError
-from survey.estimator.planned import rounded
-from survey.estimator.planning import Plan
-from survey.estimator.tradeoff import SimulatedGrid, TradeOff
+from survey.errors import ChannelError, DesignError
+from survey.estimator.counts import LARGEST_N
+from survey.estimator.planned import LARGEST_EPSILON, rounded
+from survey.estimator.planning import Plan, margin_of
+from survey.estimator.tradeoff import SimulatedGrid, TradeOff, tradeoff
+from survey.mechanism import SubsetSelection
+from survey.questionnaire.designs import DESIGNS
+from survey.questionnaire.question import BaseQuestion
 from survey.results.charts import ACCENT, FONT, INK, RULE, VEGA_LITE
+from survey.results.plan.compute import (
+    LEVEL,
+    SHARES,
+    asked_so,
+    has_mean_alone,
+    relative,
+    with_channel,
+)
 
 KINDS = (".svg", ".png")
 PNG_SCALE = 2
@@ -28,6 +41,12 @@ WIDEST = 0.5
 
 SHOWN = (-0.5, 1.5)
 """Estimates beyond are drawn at the edge as triangles."""
+
+DRAWN_FROM, DRAWN_TO, DRAWN = 0.1, 8.0, 60
+"""The epsilons that the trade-off is drawn over."""
+
+BUILT = 20
+"""Channels that are built for a chart without a formula."""
 
 CONFIG = {
     "font": FONT,
@@ -47,6 +66,57 @@ CONFIG = {
     },
     "header": {"labelFontSize": 13, "labelColor": INK, "title": None},
 }  # fmt: skip
+
+
+def tradeoff_chart(options: int, epsilon: float, n: int) -> dict[str, Any]:
+    """Margin against epsilon for about n reports, with this epsilon as a dot: a specification."""
+    sizes = sorted({max(n // 4, 10), n, min(4 * n, LARGEST_N)})
+    dot = min(max(epsilon, DRAWN_FROM), LARGEST_EPSILON)
+    epsilons = np.geomspace(DRAWN_FROM, max(DRAWN_TO, dot), DRAWN).tolist()
+    epsilons[-1] = max(DRAWN_TO, dot)
+    found = tradeoff(epsilons, sizes, k=options)
+    return tradeoff_specification(found, margin_of(n, epsilon=dot, k=options))
+
+
+def built_chart(question: BaseQuestion, n: int) -> dict[str, Any]:
+    """The same for any design that is stated by epsilon: its channels are built, not a formula.
+
+    Of a number or a date the margin of the mean, as a part of the range. Raises DesignError for a
+    design that no epsilon states.
+    """
+    build = DESIGNS[question.design].ways.get("epsilon")
+    if build is None:
+        raise DesignError(
+            f"{question.design} is not stated by an epsilon: there is nothing to draw"
+        )
+    asked = asked_so(question)
+    sizes = sorted({max(n // 4, 10), n, min(4 * n, LARGEST_N)})
+    found = []
+    for epsilon in np.geomspace(DRAWN_FROM, DRAWN_TO, BUILT).tolist():
+        # Not every epsilon can be made of integers.
+        with suppress(ChannelError):
+            channel = build(question.asked, Fraction(round(1000 * epsilon), 1000))
+            at = with_channel(asked, channel)
+            found += [(size, channel.epsilon, relative(at, size)) for size in sizes]
+    about = (
+        "The mean, as a part of the range"
+        if has_mean_alone(asked)
+        else f"A share of {100 * SHARES[0]:g}%"
+    )
+    return built_specification(
+        found, (asked.channel.epsilon, relative(asked, n)), f"{about}, {100 * LEVEL:g}% intervals"
+    )
+
+
+def has_chart(question: BaseQuestion) -> bool:
+    """Whether there is anything to draw: a design that an epsilon states."""
+    return is_grr(question) or "epsilon" in DESIGNS[question.design].ways
+
+
+def is_grr(question: BaseQuestion) -> bool:
+    """Whether the question is asked by generalized randomized response, which plans are for."""
+    channel = question.channel
+    return isinstance(channel, SubsetSelection) and channel.d == 1 and question.ticks == 0
 
 
 def tradeoff_specification(found: TradeOff, plan: Plan | None = None) -> dict[str, Any]:
@@ -228,12 +298,16 @@ def write_chart(specification: dict[str, Any], file: Path) -> None:
     if file.suffix.lower() == ".svg":
         file.write_text(chart_svg_of(specification), encoding="utf-8", newline="")
     else:
+        import vl_convert
+
         text = json.dumps(specification)
         file.write_bytes(vl_convert.vegalite_to_png(text, vl_version=VEGA_LITE, scale=PNG_SCALE))
 
 
 def chart_svg_of(specification: dict[str, Any]) -> str:
     """A chart as SVG."""
+    import vl_convert
+
     return str(vl_convert.vegalite_to_svg(json.dumps(specification), vl_version=VEGA_LITE))
 
 

@@ -1,0 +1,1 @@
+"""Results as files: CSV, spreadsheet, codebook, reports and figures."""

@@ -13,12 +13,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from survey.addresses import check_database, check_public_url, host_and_port, is_loopback
+from survey.disclosure import MINIMUM_REPORTS
 from survey.errors import SettingsError
 
 MIN_SECRET_LENGTH = 32
-FEWEST_RELEASED = 25
-"""No instance may release fewer together while a survey is open: nobody is seen to arrive."""
-
 FEWEST_CHARACTERS = 8
 """Different ones in a secret; 32 random hexadecimal digits have fewer once in about
 25,000,000 (at most C(16,7) (7/16)^32)."""
@@ -52,7 +50,7 @@ class Settings:
     database: str = "sqlite:///survey.db"
     public_url: str = "http://127.0.0.1:8000"
     caps: Caps = Caps()
-    release_minimum: int = FEWEST_RELEASED
+    release_minimum: int = MINIMUM_REPORTS
     release_seconds: int = 60
     password_cost: int = 3
     trusted_proxies: int = 0
@@ -63,7 +61,7 @@ class Settings:
     def __post_init__(self) -> None:
         check_public_url(self.public_url)
         check_database(self.database)
-        _check_range("SURVEY_RELEASE_MINIMUM", self.release_minimum, FEWEST_RELEASED, 65_536)
+        _check_range("SURVEY_RELEASE_MINIMUM", self.release_minimum, MINIMUM_REPORTS, 65_536)
         _check_range("SURVEY_RELEASE_SECONDS", self.release_seconds, 1, 86_400)
         _check_range("SURVEY_PASSWORD_COST", self.password_cost, 1, 20)
         _check_range("SURVEY_TRUSTED_PROXIES", self.trusted_proxies, 0, 10)

@@ -10,11 +10,11 @@ from typing import Annotated
 
 from pydantic import StringConstraints, TypeAdapter, ValidationError
 
+from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS
 from survey.errors import DesignError, ReportError
 from survey.questionnaire.definition import MAX_STRATUM_LENGTH
 from survey.questionnaire.texts import Text
 from survey.store import PublishedSurvey, Store
-from survey.store.strata import FEWEST_OF_STRATUM, OTHER_LINKS
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")
 """256 random bits in base64url without padding; the last character carries two zero bits."""
@@ -58,12 +58,12 @@ def checked_stratum(store: Store, survey: PublishedSurvey, stratum: str, count: 
     except ValidationError as error:
         reason = error.errors(include_url=False)[0]["msg"]
         raise DesignError(f"stratum {stratum[:MAX_STRATUM_LENGTH]!a}: {reason}") from None
-    if name == OTHER_LINKS:
+    if name == OTHER_GROUPS:
         raise DesignError(f'"{name}" is what small strata are called together; choose another name')
     planned = store.invited(survey.key, name) + count
-    if name and planned < FEWEST_OF_STRATUM:
+    if name and planned < MINIMUM_REPORTS:
         raise DesignError(
-            f'stratum "{name}" would have {planned} people; {FEWEST_OF_STRATUM} are needed: '
+            f'stratum "{name}" would have {planned} people; {MINIMUM_REPORTS} are needed: '
             "among fewer, a report would be too nearly somebody's. Invite them without a stratum, "
             "or join it with another"
         )

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.collect.admission import GRACE, is_over
+from survey.disclosure import secure_permutation
 from survey.errors import StoreBusyError, SurveyError
 from survey.questionnaire.published import PublishedQuestion
 from survey.settings import Settings
 from survey.store import ASKED, BlockColumn, LastBlock, PublishedSurvey, Sealed, Store, Waiting
-from survey.store.strata import secure_permutation
 
 BLOCK_SIZE = 65_536
 """Reports per block; a stratum's last block grows to this before the next one begins."""

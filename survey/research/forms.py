@@ -26,9 +26,9 @@ from wtforms.validators import (
 )
 from wtforms.widgets import CheckboxInput
 
+from survey.disclosure import MINIMUM_REPORTS
 from survey.research.people.passwords import MIN_PASSWORD_LENGTH
 from survey.research.whole import WholeField
-from survey.settings import FEWEST_RELEASED
 from survey.store import ROLES, SCOPES
 
 MOST_INVITED = 100_000
@@ -37,7 +37,7 @@ MOST_LETTERS = 60
 """Of the name of a token."""
 
 LIMIT_IN_STEPS = (
-    f"Enter a multiple of {FEWEST_RELEASED}: a limit that could be moved by one would tell how "
+    f"Enter a multiple of {MINIMUM_REPORTS}: a limit that could be moved by one would tell how "
     "many reports wait"
 )
 NO_EMAIL = "Enter an email address, such as name@example.org"
@@ -48,7 +48,7 @@ MAX_UPLOAD_BYTES = 1_100_000
 
 def in_steps(_: FlaskForm, field: WholeField) -> None:
     """Whether somebody who may change a limit learns no more by it than releases tell."""
-    if field.data and field.data % FEWEST_RELEASED:
+    if field.data and field.data % MINIMUM_REPORTS:
         raise ValidationError(LIMIT_IN_STEPS)
 
 

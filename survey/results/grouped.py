@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from survey.disclosure import merge_small_groups, merge_small_strata
 from survey.store import Tally
-from survey.store.strata import readable_groups, readable_strata
 
 OPEN_LINK = "open link"
 """The name under which reports without a stratum are read beside those that have one."""
@@ -39,7 +39,7 @@ def by_stratum(tallies: Tallies) -> dict[Group, Tally]:
         sizes[stratum] = sizes.get(stratum, 0) + tally.n
     if set(sizes) <= {""}:
         return {}
-    names = readable_strata(sizes)
+    names = merge_small_strata(sizes)
     return _joined(tallies, lambda key: Group(stratum=names[key[0]] or OPEN_LINK))
 
 
@@ -50,7 +50,7 @@ def by_bucket(tallies: Tallies, per: str = KEPT) -> dict[Group, Tally]:
     """
     if {bucket for _, bucket in tallies} <= {""}:
         return {}
-    names = readable_groups({key: tally.n for key, tally in tallies.items()})
+    names = merge_small_groups({key: tally.n for key, tally in tallies.items()})
     return _joined(tallies, lambda key: Group(bucket=longer(names[key][1], per)))
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from survey.disclosure import merge_small_strata
 from survey.results.grouped import OPEN_LINK
 from survey.store import PublishedSurvey, Store, Tally
-from survey.store.strata import readable_strata
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ def _names(tallies: Mapping[tuple[str, str], Tally]) -> dict[str, str]:
     sizes: dict[str, int] = {}
     for (stratum, _), tally in tallies.items():
         sizes[stratum] = sizes.get(stratum, 0) + tally.n
-    return {stratum: name or OPEN_LINK for stratum, name in readable_strata(sizes).items()}
+    return {stratum: name or OPEN_LINK for stratum, name in merge_small_strata(sizes).items()}
 
 
 def _together(one: StratumCounts, other: StratumCounts) -> StratumCounts:

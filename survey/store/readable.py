@@ -9,14 +9,14 @@ from itertools import chain, islice
 
 import numpy as np
 
-from survey.questionnaire.published import PublishedQuestion
-from survey.store.protocol import BlockColumn, PublishedSurvey, Store, Tally
-from survey.store.strata import (
-    FEWEST_OF_STRATUM,
+from survey.disclosure import (
+    MINIMUM_REPORTS,
     Cell,
-    readable_groups,
+    merge_small_groups,
     secure_permutation,
 )
+from survey.questionnaire.published import PublishedQuestion
+from survey.store.protocol import BlockColumn, PublishedSurvey, Store, Tally
 
 Block = list[BlockColumn]
 """One column per question, of the same reports in the same order."""
@@ -45,14 +45,14 @@ def readable(
     blocks: Iterator[Block], sizes: Mapping[Cell, int], questions: Sequence[PublishedQuestion]
 ) -> Iterator[Block]:
     """The blocks as they may be read; those that are joined come at the end."""
-    groups = readable_groups(sizes)
+    groups = merge_small_groups(sizes)
     several = Counter(groups.values())
     held: defaultdict[Cell, list[Block]] = defaultdict(list)
     for block in blocks:
         cell = block[0].stratum, block[0].bucket
         group = groups[cell]
         # Beside the few of a group one block of its many is enough to be lost in.
-        is_few = sizes[cell] < FEWEST_OF_STRATUM
+        is_few = sizes[cell] < MINIMUM_REPORTS
         if several[group] > 1 and (is_few or not _holds_many(held[group], sizes)):
             held[group].append(block)
         else:
@@ -64,7 +64,7 @@ def readable(
 
 def _holds_many(blocks: Sequence[Block], sizes: Mapping[Cell, int]) -> bool:
     cells = ((block[0].stratum, block[0].bucket) for block in blocks)
-    return any(sizes[cell] >= FEWEST_OF_STRATUM for cell in cells)
+    return any(sizes[cell] >= MINIMUM_REPORTS for cell in cells)
 
 
 def _joined(several: Sequence[Block], group: Cell, questions: Sequence[PublishedQuestion]) -> Block:

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 import numpy as np
 import pytest
 
+from survey.disclosure import OTHER_GROUPS
 from survey.errors import NotFoundError
 from survey.estimator import proportions
 from survey.questionnaire.definition import freeze
@@ -34,7 +35,6 @@ from survey.results.side_by_side_charts import compared_specification, compared_
 from survey.results.tables import survey_result
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Tally
-from survey.store.strata import OTHER_LINKS
 from tests.conftest import SMALL, TODAY, long_unless
 from tests.results.test_every_type import QUESTIONS, counts_of, survey_of
 
@@ -70,7 +70,7 @@ def test_the_counts_of_groups_add_up_to_those_of_all():
 def test_small_links_are_read_together_and_the_open_link_has_a_name():
     found = by_stratum(LINKS)
     sizes = {group.stratum: each.n for group, each in found.items()}
-    assert sizes == {"north": 3000, OPEN_LINK: 2000, OTHER_LINKS: 26}
+    assert sizes == {"north": 3000, OPEN_LINK: 2000, OTHER_GROUPS: 26}
     assert by_stratum({("", "2026-11-02"): tally([5, 5, 5])}) == {}
 
 
@@ -85,13 +85,13 @@ def test_each_group_has_the_estimates_of_its_own_counts_and_rows_that_say_whose(
     found = compared(
         "links", over_links(every, results_of(small, by_stratum(LINKS))), FIRST, "shares"
     )
-    assert [group.name for group in found.groups] == [ALL_LINKS, "north", OPEN_LINK, OTHER_LINKS]
+    assert [group.name for group in found.groups] == [ALL_LINKS, "north", OPEN_LINK, OTHER_GROUPS]
     channel = small.definition.questions[0].channel
     north = proportions([800, 1600, 600], channel)
     rows = [row for row in found.rows if row.stratum == "north"]
     np.testing.assert_array_equal([row.estimate for row in rows], north.estimate)
     np.testing.assert_array_equal([row.conf_low for row in rows], north.conf_low)
-    assert {row.stratum for row in found.rows} == {"", "north", OPEN_LINK, OTHER_LINKS}
+    assert {row.stratum for row in found.rows} == {"", "north", OPEN_LINK, OTHER_GROUPS}
     assert {row.n_reports for row in rows} == {3000}
 
 

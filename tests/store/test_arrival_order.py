@@ -13,8 +13,8 @@ import pytest
 from survey.collect import release as releasing
 from survey.collect.publication import close
 from survey.collect.release import release, seal
+from survey.disclosure import secure_permutation
 from survey.store import LastBlock, StoredReport, Waiting, file_of
-from survey.store.strata import secure_permutation
 from tests.conftest import TODAY
 from tests.order import told
 from tests.store.reports import add

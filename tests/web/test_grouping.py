@@ -14,13 +14,13 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.collect.release import release
+from survey.disclosure import OTHER_GROUPS
 from survey.questionnaire.native import load
 from survey.results.exports.figures import KINDS
 from survey.results.grouped import OPEN_LINK
 from survey.results.wording import percent
 from survey.settings import Caps
 from survey.store import StoredReport
-from survey.store.strata import OTHER_LINKS
 from tests.browser.research import add_released, stored
 from tests.conftest import SMALL, TODAY
 from tests.web.researchers import sign_in
@@ -109,15 +109,15 @@ def test_small_links_are_merged_on_the_page_as_in_the_csv(reader, store, small):
     add_waiting(store, small, {"": 900, "north": 40, "east": 6, "west": 20})
     release(store, small, 25)
     names = [line[0] for line in table_of(reader.get(f"{BASE}/1/links").text)]
-    assert not any(name.startswith(OTHER_LINKS) for name in names)
+    assert not any(name.startswith(OTHER_GROUPS) for name in names)
     # As at the close: however few are left.
     release(store, small, 1)
     page = reader.get(f"{BASE}/1/links").text
     names = [line[0].removesuffix(" wide intervals") for line in table_of(page)]
-    assert names == ["all links", "north", OPEN_LINK, OTHER_LINKS]
+    assert names == ["all links", "north", OPEN_LINK, OTHER_GROUPS]
     found = rows_of(reader, f"{BASE}/1/links.csv")
-    assert {row["stratum"] for row in found} == {"", "north", OPEN_LINK, OTHER_LINKS}
-    assert {row["n_reports"] for row in found if row["stratum"] == OTHER_LINKS} == {"26"}
+    assert {row["stratum"] for row in found} == {"", "north", OPEN_LINK, OTHER_GROUPS}
+    assert {row["n_reports"] for row in found if row["stratum"] == OTHER_GROUPS} == {"26"}
 
 
 def add_waiting(store, survey, sizes):

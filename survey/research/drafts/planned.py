@@ -9,15 +9,14 @@ from typing import TypeVar
 
 from survey.collect.admission import checked_schedule
 from survey.collect.release import utc_today
+from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS
 from survey.errors import DesignError
 from survey.estimator.counts import LARGEST_N
 from survey.questionnaire.definition import MAX_STRATUM_LENGTH
 from survey.questionnaire.drafts.examined import Mistake
 from survey.research.forms import LIMIT_IN_STEPS
 from survey.research.whole import whole
-from survey.settings import FEWEST_RELEASED
 from survey.store import Plan, Schedule
-from survey.store.strata import FEWEST_OF_STRATUM, OTHER_LINKS
 
 USUAL_N = 1_000
 USUAL_POINTS = 5.0
@@ -89,7 +88,7 @@ def _reports(text: str) -> int:
 def _limit(text: str) -> int:
     """A limit in steps: finer ones would tell, one by one, how many reports wait."""
     most = _reports(text)
-    if most % FEWEST_RELEASED:
+    if most % MINIMUM_REPORTS:
         raise ValueError(LIMIT_IN_STEPS)
     return most
 
@@ -135,11 +134,11 @@ def _strata(text: str) -> dict[str, int]:
             raise ValueError(
                 f"“{line.strip()[:60]}” is not a name and a number, such as: North 200"
             )
-        if name in found or name == OTHER_LINKS or len(name) > MAX_STRATUM_LENGTH:
+        if name in found or name == OTHER_GROUPS or len(name) > MAX_STRATUM_LENGTH:
             raise ValueError(f"“{name[:60]}” is given twice, too long, or a name kept for others")
-        if whole(people) < FEWEST_OF_STRATUM:
+        if whole(people) < MINIMUM_REPORTS:
             raise ValueError(
-                f"{name} has {people} people; {FEWEST_OF_STRATUM} are needed: among fewer, a "
+                f"{name} has {people} people; {MINIMUM_REPORTS} are needed: among fewer, a "
                 "report would be too nearly somebody’s"
             )
         found[name] = whole(people)

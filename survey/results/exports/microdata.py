@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey import __version__
+from survey.disclosure import secure_permutation
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.mechanism.accounting import shown_epsilon
 from survey.questionnaire.published import ASKED, PublishedQuestion
@@ -31,7 +32,6 @@ from survey.results.exports.csv import neutral
 from survey.results.rows import MECHANISMS
 from survey.store import BlockColumn, PublishedSurvey, Store
 from survey.store.readable import BUCKET, STRATUM, readable_reports
-from survey.store.strata import secure_permutation
 
 ZIP = "application/zip"
 

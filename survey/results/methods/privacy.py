@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS, merge_small_strata, secure_permutation
 from survey.mechanism import grr
 from survey.mechanism.accounting import (
     log_rounded_up,
@@ -16,7 +17,6 @@ from survey.mechanism.accounting import (
 from survey.mechanism.pure import Pure
 from survey.mechanism.weight_table import largest_ratio
 from survey.results.methods.section import Chapter, Formula, Section
-from survey.store.strata import FEWEST_OF_STRATUM, OTHER_LINKS, readable_strata, secure_permutation
 
 SUSPICION = Fraction(1, 10)
 
@@ -139,9 +139,9 @@ PRIVACY = Chapter(
         Section(
             "strata",
             "Links (strata) and small ones",
-            f"A link with fewer than {FEWEST_OF_STRATUM} released reports is never read by its own "
-            f"name: the smallest are read together as “{OTHER_LINKS}” until they are enough.",
-            runs=(readable_strata,),
+            f"A link with fewer than {MINIMUM_REPORTS} released reports is never read by its own "
+            f"name: the smallest are read together as “{OTHER_GROUPS}” until they are enough.",
+            runs=(merge_small_strata,),
             assumes="Which link somebody got is openly known, never an answer.",
             cannot="Groups of people by what they REPORTED are not strata: filtering by a report "
             "is biased, a cross-tab is not.",
@@ -160,7 +160,7 @@ PRIVACY = Chapter(
                     "answer is at most e to the epsilon times that under another.",
                 ),
             ),
-            runs=(readable_strata, secure_permutation, total_ratio),
+            runs=(merge_small_strata, secure_permutation, total_ratio),
             sources=("Dwork and Roth 2014",),
             assumes="Published once, they cannot be taken back; published again after more "
             "releases, the difference of both files is the reports of the steps between, at the "

@@ -14,6 +14,7 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.collect.release import release
+from survey.disclosure import OTHER_GROUPS
 from survey.estimator import mean, proportions
 from survey.mechanism import BitVector, WeightTable, channel_from_json
 from survey.questionnaire.native import load
@@ -21,7 +22,6 @@ from survey.results.exports.microdata import bits_of, cells_of, write_microdata
 from survey.results.tables import Results
 from survey.settings import Caps
 from survey.store import StoredReport
-from survey.store.strata import OTHER_LINKS
 from tests.browser.research import add_released, stored
 from tests.browser.surveys import EVERY_TYPE
 from tests.conftest import SMALL, TODAY
@@ -179,7 +179,7 @@ def test_small_groups_strata_are_read_together(store, small):
     release(store, small, 1)
     _, rows = opened(store, small)
     # Nine and three are too few, and so are they together: the next smallest joins them.
-    assert Counter(row["_stratum"] for row in rows) == {"north": 400, OTHER_LINKS: 72}
+    assert Counter(row["_stratum"] for row in rows) == {"north": 400, OTHER_GROUPS: 72}
 
 
 def test_a_question_that_somebody_was_not_asked_is_an_empty_cell(store):

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from survey.disclosure import (
+    MINIMUM_REPORTS,
+    OTHER_GROUPS,
+    merge_small_groups,
+    merge_small_strata,
+)
 from survey.results.grouped import by_bucket, by_month, by_stratum, by_week, longer
 from survey.store import Tally
-from survey.store.strata import (
-    FEWEST_OF_STRATUM,
-    OTHER_LINKS,
-    readable_groups,
-    readable_strata,
-)
 
 sizes = st.dictionaries(st.text("abc", max_size=4), st.integers(1, 60), max_size=8)
 
@@ -22,29 +22,29 @@ sizes = st.dictionaries(st.text("abc", max_size=4), st.integers(1, 60), max_size
 @pytest.mark.security
 @given(sizes)
 def test_no_stratum_below_25_is_read_by_its_own_name_unless_it_is_all_there_is(found):
-    names = readable_strata(found)
+    names = merge_small_strata(found)
     assert names.keys() == found.keys()
     for stratum, name in names.items():
-        assert name in (stratum, OTHER_LINKS)
-        assert name == OTHER_LINKS or found[stratum] >= FEWEST_OF_STRATUM or len(found) == 1
+        assert name in (stratum, OTHER_GROUPS)
+        assert name == OTHER_GROUPS or found[stratum] >= MINIMUM_REPORTS or len(found) == 1
 
 
 @pytest.mark.security
 @given(sizes)
 def test_what_is_read_together_is_at_least_25_unless_that_is_everything(found):
-    names = readable_strata(found)
-    joined = [found[stratum] for stratum, name in names.items() if name == OTHER_LINKS]
-    assert sum(joined) >= FEWEST_OF_STRATUM or len(joined) in (0, len(found))
+    names = merge_small_strata(found)
+    joined = [found[stratum] for stratum, name in names.items() if name == OTHER_GROUPS]
+    assert sum(joined) >= MINIMUM_REPORTS or len(joined) in (0, len(found))
     # A stratum taken from a total is never the only one missing there.
     assert len(joined) != 1
 
 
 @given(sizes)
 def test_no_more_is_joined_than_is_needed(found):
-    names = readable_strata(found)
-    joined = sorted(found[stratum] for stratum, name in names.items() if name == OTHER_LINKS)
-    if len(found) > 1 and joined and joined[-1] >= FEWEST_OF_STRATUM:
-        assert sum(joined[:-1]) < FEWEST_OF_STRATUM
+    names = merge_small_strata(found)
+    joined = sorted(found[stratum] for stratum, name in names.items() if name == OTHER_GROUPS)
+    if len(found) > 1 and joined and joined[-1] >= MINIMUM_REPORTS:
+        assert sum(joined[:-1]) < MINIMUM_REPORTS
 
 
 days = st.sampled_from([f"2026-11-{day:02}" for day in range(26, 31)] + ["2026-12-01"])
@@ -59,16 +59,16 @@ cells = st.dictionaries(
 @pytest.mark.security
 @given(cells)
 def test_small_groups_no_totals_of_links_times_or_both_leave_few_reports_when_subtracted(sizes):
-    groups = readable_groups(sizes)
+    groups = merge_small_groups(sizes)
     atoms: dict[tuple[str, str], int] = {}
     for cell, n in sizes.items():
         atoms[groups[cell]] = atoms.get(groups[cell], 0) + n
-    assert min(atoms.values()) >= FEWEST_OF_STRATUM or len(atoms) == 1
+    assert min(atoms.values()) >= MINIMUM_REPORTS or len(atoms) == 1
     # Every total that anybody reads is one of whole atoms, and so is every sum and difference.
     by_stratum: dict[str, int] = {}
     for (stratum, _), n in sizes.items():
         by_stratum[stratum] = by_stratum.get(stratum, 0) + n
-    links = readable_strata(by_stratum)
+    links = merge_small_strata(by_stratum)
     for reading in (
         lambda cell: links[cell[0]],
         lambda cell: groups[cell][1],
@@ -83,7 +83,7 @@ def test_small_groups_no_totals_of_links_times_or_both_leave_few_reports_when_su
 
 @given(cells)
 def test_times_that_are_read_together_follow_each_other(sizes):
-    spans = {bucket: span for (_, bucket), (_, span) in readable_groups(sizes).items()}
+    spans = {bucket: span for (_, bucket), (_, span) in merge_small_groups(sizes).items()}
     for span in set(spans.values()):
         first, _, last = span.partition("/")
         together = sorted(bucket for bucket in spans if spans[bucket] == span)
@@ -101,7 +101,7 @@ def published(sizes: dict[tuple[str, str], int]) -> np.ndarray:
         for at, cell in enumerate(cells)
     }
     rows = [tally.counts[0] for tally in tallies.values()]
-    groups = readable_groups(sizes)
+    groups = merge_small_groups(sizes)
     told = [np.sum(rows, axis=0)]
     for read in (by_stratum, by_bucket, by_week, by_month):
         told += [tally.counts[0] for tally in read(tallies).values()]
@@ -129,7 +129,7 @@ def test_small_groups_published_tables_solved_as_a_linear_system_determine_no_hi
     hidden += [[cell for cell in names if cell[1] == day] for day in {day for _, day in names}]
     for group in hidden:
         n = sum(sizes[cell] for cell in group)
-        if n < FEWEST_OF_STRATUM and n < everything:
+        if n < MINIMUM_REPORTS and n < everything:
             assert not is_determined(equations, np.array([cell in group for cell in names], int))
 
 

@@ -10,7 +10,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from survey import api, problems, research, respond
 from survey.ops.metrics import Metrics
-from survey.results.tables import Results
+from survey.results.estimates.result import Results
 from survey.security import headers
 from survey.settings import Settings
 from survey.store import Store, open_store

@@ -6,7 +6,7 @@ from flask import Flask
 
 from survey.api.access import Gate, guard
 from survey.api.views import blueprint
-from survey.results.tables import Results
+from survey.results.estimates.result import Results
 from survey.settings import Settings
 from survey.store import Store
 

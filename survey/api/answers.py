@@ -11,10 +11,10 @@ from pydantic import Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from survey.estimator import Disclosure
-from survey.results.crossed import MOST_ROWS, CrossedQuestions, CrossedRow
-from survey.results.rows import Row
-from survey.results.tables import SurveyResult
-from survey.results.wanted import Wanted
+from survey.results.crosstab.compute import MOST_ROWS, CrossedQuestions, CrossedRow
+from survey.results.estimates.result import SurveyResult
+from survey.results.estimates.table import Row
+from survey.results.options import Wanted
 from survey.store import PublishedSurvey, Release
 from survey.store.protocol import State
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from survey.api import answers
 from survey.api.queries import CROSSTAB, ESTIMATES, NOTHING
-from survey.results.crossed import CrossedRow
+from survey.results.crosstab.compute import CrossedRow
+from survey.results.estimates.table import Row
 from survey.results.exports.microdata import ZIP
 from survey.results.exports.workbook import XLSX
-from survey.results.rows import Row
 
 PREFIX = "/api/v1"
 JSON, CSV = "application/json", "text/csv"

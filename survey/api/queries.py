@@ -14,14 +14,14 @@ from werkzeug.datastructures import MultiDict
 from survey.errors import QueryError
 from survey.estimator.binomial import TARGETS
 from survey.estimator.intervals import DEFAULT_INTERVAL
-from survey.results.items import items_of
-from survey.results.wanted import (
+from survey.results.options import (
     LEAST_LEVEL,
     MOST_LEVEL,
     OFFERED,
     USUAL_LEVEL,
     YES_NO,
 )
+from survey.results.variables import items_of
 from survey.store import PublishedSurvey
 
 LONGEST_SHOWN = 40

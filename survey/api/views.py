@@ -25,12 +25,12 @@ from survey.api.operations import CSV, OPERATIONS, PREFIX
 from survey.api.queries import checked_query, questions_of
 from survey.api.representations import chosen, computed, tag_of, whole
 from survey.errors import ChannelError, CountsError, QueryError
-from survey.results.crossed import CrossedQuestions, CrossedRow, crossed
+from survey.results.crosstab.compute import CrossedQuestions, CrossedRow, crossed
+from survey.results.estimates.result import Results
 from survey.results.exports.csv import to_csv
 from survey.results.exports.microdata import write_microdata
 from survey.results.exports.workbook import crossed_workbook, workbook
-from survey.results.tables import Results
-from survey.results.wanted import Wanted, wanted_from
+from survey.results.options import Wanted, wanted_from
 from survey.store import PublishedSurvey, Store
 
 

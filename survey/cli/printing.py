@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from survey.estimator.binomial import TARGETS
+from survey.results.estimates.result import SurveyResult
 from survey.results.exports.csv import to_csv, to_json, to_lines
-from survey.results.tables import SurveyResult
-from survey.results.wanted import OFFERED, Wanted
+from survey.results.options import OFFERED, Wanted
 
 
 def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,13 +12,13 @@ import click
 from survey.cli.common import PATH, configured_store, refusing
 from survey.cli.printing import form_options, print_result, reading_options
 from survey.parquet import ENGINES, export_reports, open_reports
-from survey.results.crossed import CrossedQuestions, CrossedRow, crossed, crossed_by
-from survey.results.crossed import to_lines as crossed_lines
-from survey.results.crossed_counts import Integers
+from survey.results.counts import Integers
+from survey.results.crosstab.compute import CrossedQuestions, CrossedRow, crossed, crossed_by
+from survey.results.crosstab.compute import to_lines as crossed_lines
+from survey.results.estimates.result import Results, SurveyResult, survey_result
 from survey.results.exports.csv import to_csv, to_json
 from survey.results.exports.microdata import write_microdata
-from survey.results.tables import Results, SurveyResult, survey_result
-from survey.results.wanted import Wanted
+from survey.results.options import Wanted
 from survey.store import PublishedSurvey, Store, find_survey
 
 DEFAULT_ENGINE = next(iter(ENGINES))

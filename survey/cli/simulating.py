@@ -20,8 +20,8 @@ from survey.collect.simulated_people import Shares, simulated_people, typed_shar
 from survey.collect.truths import Truth, truths_of
 from survey.errors import DesignError
 from survey.questionnaire.definition import Definition, unpublished
-from survey.results.tables import Results
-from survey.results.wanted import Wanted
+from survey.results.estimates.result import Results
+from survey.results.options import Wanted
 from survey.results.wording import amounts
 from survey.store import PublishedSurvey, Store, find_survey, open_store
 

@@ -11,7 +11,7 @@ from survey.research.explore import comparing, exploring, regressing, weighing
 from survey.research.forms import MAX_UPLOAD_BYTES
 from survey.research.people import account, accounts, team, tokens
 from survey.research.workspace import Workspace
-from survey.results.tables import Results
+from survey.results.estimates.result import Results
 from survey.settings import Settings
 from survey.store import Store
 

@@ -13,10 +13,13 @@ from survey.research.downloads import CSV, download, file_name
 from survey.research.reading import Page, choices, version_choices
 from survey.research.workspace import Workspace
 from survey.results.charts import LOOKS, has_numbers
+from survey.results.estimates.result import Split, SurveyResult, asks
 from survey.results.exports.csv import to_csv
 from survey.results.exports.figures import KINDS, as_file
 from survey.results.grouped import KEPT, MONTH, WEEK, by_bucket, by_month, by_stratum, by_week
-from survey.results.side_by_side import (
+from survey.results.options import Wanted, query_of, wanted_from
+from survey.results.trend.chart import compared_specification, compared_svg
+from survey.results.trend.compute import (
     PARTS,
     Compared,
     Over,
@@ -27,9 +30,6 @@ from survey.results.side_by_side import (
     part_of,
     parts_of,
 )
-from survey.results.side_by_side_charts import compared_specification, compared_svg
-from survey.results.tables import Split, SurveyResult, asks
-from survey.results.wanted import Wanted, query_of, wanted_from
 from survey.store import PublishedSurvey, find_survey
 
 OVER: dict[str, Over] = {"links": "links", "trend": "time", "versions": "versions"}

@@ -10,7 +10,7 @@ from flask import url_for
 
 from survey.estimator.binomial import POPULATION, RESPONDENTS
 from survey.estimator.intervals import DEFAULT_INTERVAL
-from survey.results.wanted import INTERVAL_NAMES, OFFERED, USUAL_LEVELS, Wanted, query_of
+from survey.results.options import INTERVAL_NAMES, OFFERED, USUAL_LEVELS, Wanted, query_of
 from survey.store import PublishedSurvey
 
 

@@ -13,6 +13,8 @@ from survey.research.downloads import download, file_name
 from survey.research.paper import to_pdf
 from survey.research.workspace import Workspace
 from survey.results.charts import is_clipped
+from survey.results.estimates.result import SurveyResult
+from survey.results.estimates.table import Row
 from survey.results.exports.codebook import about
 from survey.results.exports.figures import drawn
 from survey.results.methods import (
@@ -30,9 +32,7 @@ from survey.results.methods.filled_in import (
     questions_methods,
     references,
 )
-from survey.results.rows import Row
-from survey.results.tables import SurveyResult
-from survey.results.wanted import query_of, wanted_from
+from survey.results.options import query_of, wanted_from
 from survey.store import PublishedSurvey, find_survey
 
 STYLESHEET = Path(__file__).resolve().parent.parent / "static" / "report.css"

@@ -14,12 +14,12 @@ from survey.research.downloads import CSV, download, file_name
 from survey.research.reading import Page, choices, version_choices
 from survey.research.workspace import Workspace
 from survey.results.charts import has_numbers, is_clipped, size
+from survey.results.estimates.result import SurveyResult, asks, place_of
 from survey.results.exports.csv import to_csv
 from survey.results.exports.figures import KINDS, picture
 from survey.results.exports.figures import figure as figure_of
 from survey.results.exports.workbook import XLSX, workbook
-from survey.results.tables import SurveyResult, asks, place_of
-from survey.results.wanted import query_of, wanted_from
+from survey.results.options import query_of, wanted_from
 from survey.results.wording import exact
 from survey.store import PublishedSurvey, draft_key, find_survey, team_of
 

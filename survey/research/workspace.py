@@ -9,7 +9,7 @@ from survey.research.log import Log
 from survey.research.people.passwords import Passwords
 from survey.research.people.signed_in import SignedIn
 from survey.research.people.throttle import Throttle
-from survey.results.tables import Results
+from survey.results.estimates.result import Results
 from survey.settings import Settings
 from survey.store import Store
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import vl_convert
 
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.compared import DifferenceRow
-from survey.results.question import QuestionResult
-from survey.results.rows import Row
+from survey.results.difference.table import DifferenceRow
+from survey.results.estimates.question import QuestionResult
+from survey.results.estimates.table import Row
 from survey.results.wording import row_label
 
 VEGA_LITE = "5.20"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.errors import CountsError
-from survey.results.crossed_counts import Integers, numbers_of
+from survey.results.counts import Integers, numbers_of
 from survey.results.strata_counts import readable_names
 from survey.results.wording import not_enough
 from survey.store import BlockColumn, PublishedSurvey, Store

@@ -7,8 +7,8 @@ import numpy as np
 from survey.mechanism import BitVector
 from survey.mechanism.simulate import population
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.estimates import Estimates, estimates, values
-from survey.results.wanted import Wanted
+from survey.results.estimates.compute import Estimates, estimates, values
+from survey.results.options import Wanted
 
 TRIED = (50, 200, 800, 3_200)
 """As few as tell something; more where through the noise hardly anybody seems to answer."""

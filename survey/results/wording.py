@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 from survey.questionnaire.grid import EPOCH
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.rows import Row
+from survey.results.estimates.table import Row
 from survey.store import PublishedSurvey
 
 NOT_ENOUGH = "not enough responses yet"

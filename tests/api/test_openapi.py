@@ -12,10 +12,10 @@ from openapi_spec_validator import validate
 from survey.api.openapi import document
 from survey.api.operations import CSV, OPERATIONS, PREFIX
 from survey.errors import STATUS
-from survey.results.crossed import MOST_ROWS, CrossedRow
+from survey.results.crosstab.compute import MOST_ROWS, CrossedRow
+from survey.results.estimates.table import Row
 from survey.results.exports.csv import columns
-from survey.results.rows import Row
-from survey.results.wanted import LEAST_LEVEL, MOST_LEVEL, OFFERED, Wanted
+from survey.results.options import LEAST_LEVEL, MOST_LEVEL, OFFERED, Wanted
 from survey.store import SCOPES
 
 

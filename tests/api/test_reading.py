@@ -14,8 +14,7 @@ from survey.collect.publication import close, publish
 from survey.errors import StoreBusyError
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.native import load
-from survey.results import tables
-from survey.results.crossed import CrossedRow
+from survey.results.crosstab.compute import CrossedRow
 from survey.results.exports.csv import columns
 from survey.settings import Caps
 from tests.api.conftest import CROSSED, LATEST, PATHS, Program, make_token
@@ -160,7 +159,7 @@ def test_what_was_not_changed_is_not_computed_again(program, store, app, filled,
 
     for name in ("tally", "tallies", "blocks", "block_columns"):
         monkeypatch.setattr(store, name, computed)
-    monkeypatch.setattr(tables, "survey_result", computed)
+    monkeypatch.setattr("survey.results.estimates.result.survey_result", computed)
     for path, tag in tags.items():
         assert program.get(path, tag=tag).status_code == 304
 

@@ -30,7 +30,7 @@ from survey.collect.release import BLOCK_SIZE, release
 from survey.estimator.joint_counts import CHUNK
 from survey.questionnaire.native import load
 from survey.research.people.passwords import Passwords
-from survey.results.crossed_counts import crossed_counts
+from survey.results.counts import crossed_counts
 from survey.settings import Caps, Settings
 from survey.store import ASKED, PublishedSurvey, Store, StoredReport, open_store
 from tests.benchmarks.ingestion import postgresql

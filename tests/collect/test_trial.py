@@ -14,8 +14,8 @@ from survey.collect.trial import MOST_SIMULATED, make_trial, remove_trial, simul
 from survey.errors import DefinitionError, DesignError
 from survey.estimator.means import mean
 from survey.questionnaire.native import load
-from survey.results.estimates import values
-from survey.results.tables import Results
+from survey.results.estimates.compute import values
+from survey.results.estimates.result import Results
 from survey.settings import Caps
 from tests.browser import surveys
 from tests.conftest import SMALL, TODAY

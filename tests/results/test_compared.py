@@ -9,11 +9,11 @@ from survey.collect.release import release
 from survey.errors import ChannelError, CountsError, NotFoundError
 from survey.estimator import conditional_difference, crosstab, difference, independence
 from survey.results.charts import difference_specification
-from survey.results.compared_words import caveats, to_write
-from survey.results.comparing import compared
-from survey.results.crossed_counts import crossed_counts
+from survey.results.counts import crossed_counts
+from survey.results.difference.compute import compared
+from survey.results.difference.sentences import caveats, to_write
 from survey.results.groups import group_named, groups
-from survey.results.wanted import Wanted
+from survey.results.options import Wanted
 from survey.store import StoredReport
 from tests.conftest import SMALL
 from tests.parquet.reports import fill

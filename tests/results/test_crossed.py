@@ -18,9 +18,9 @@ from survey.collect.release import release
 from survey.errors import CountsError, NotFoundError
 from survey.estimator import crosstab, independence
 from survey.parquet import export_reports
-from survey.results.crossed import answers, crossed
-from survey.results.crossed_counts import crossed_counts
-from survey.results.wanted import Wanted
+from survey.results.counts import crossed_counts
+from survey.results.crosstab.compute import answers, crossed
+from survey.results.options import Wanted
 from survey.store import StoredReport
 from tests.parquet.reports import fill, published
 from tests.parquet.test_counting import supported

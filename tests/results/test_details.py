@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from survey.estimator import margin_split, poisoning
-from survey.results.estimates import estimates
-from survey.results.wanted import Wanted
+from survey.results.estimates.compute import estimates
+from survey.results.options import Wanted
 from tests.results.test_every_type import QUESTIONS, counts_of, result_of, survey_of
 
 OF_OPTIONS = [name for name in QUESTIONS if name not in ("hours", "pay", "since")]

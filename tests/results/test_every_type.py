@@ -43,13 +43,13 @@ from survey.results.charts import (
     spread_specification,
     spread_svg,
 )
-from survey.results.estimates import cells_of, numeric_channel, values
+from survey.results.estimates.compute import cells_of, numeric_channel, values
+from survey.results.estimates.question import QuestionResult
+from survey.results.estimates.result import SurveyResult, question_result, survey_result
+from survey.results.estimates.sentences import made_up_remark, margin_remark
+from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.csv import to_csv, to_lines
-from survey.results.question import QuestionResult
-from survey.results.remarks import made_up_remark, margin_remark
-from survey.results.rows import MECHANISMS
-from survey.results.tables import SurveyResult, question_result, survey_result
-from survey.results.wanted import Wanted
+from survey.results.options import Wanted
 from survey.results.wording import Amounts, in_words, row_label
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Tally

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from survey.errors import DesignError
-from survey.results.margins import UNITS, Category, read_margins
+from survey.results.weighting.request import UNITS, Category, read_margins
 
 THREE = [
     Category("n", "North, upper"),

@@ -17,6 +17,8 @@ from survey.estimator.intervals import DEFAULT_INTERVAL, INTERVALS
 from survey.mechanism import grr
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.native import load
+from survey.results.estimates.result import Results
+from survey.results.estimates.table import FLAGS, MECHANISMS, NOT_ESTIMABLE
 from survey.results.exports.codebook import methods as methods_of_export
 from survey.results.methods import (
     CHAPTERS,
@@ -34,9 +36,7 @@ from survey.results.methods.filled_in import (
     questions_methods,
     references,
 )
-from survey.results.rows import FLAGS, MECHANISMS, NOT_ESTIMABLE
-from survey.results.tables import Results
-from survey.results.wanted import OFFERED, Wanted
+from survey.results.options import OFFERED, Wanted
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.browser.surveys import EVERY_TYPE

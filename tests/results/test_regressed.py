@@ -10,9 +10,9 @@ import pytest
 from survey.errors import ChannelError, CountsError, NotFoundError
 from survey.estimator import Randomized, regression
 from survey.results.combined_counts import combined_counts
-from survey.results.regressed_words import caveats, number, to_write
-from survey.results.regressing import regressable, regressed
-from survey.results.wanted import Wanted
+from survey.results.options import Wanted
+from survey.results.regression.compute import regressable, regressed
+from survey.results.regression.sentences import caveats, number, to_write
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
 from tests.results.exploring import SHARES, add_people, turned

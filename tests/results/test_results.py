@@ -18,14 +18,14 @@ from survey import demo
 from survey.estimator import proportions
 from survey.questionnaire.definition import freeze
 from survey.results.charts import chart_specification, chart_svg
-from survey.results.compared import DifferenceRow
-from survey.results.crossed import CrossedRow
+from survey.results.crosstab.compute import CrossedRow
+from survey.results.difference.table import DifferenceRow
+from survey.results.estimates.result import survey_result
+from survey.results.estimates.table import Row
 from survey.results.exports.codebook import CodebookRow
 from survey.results.exports.csv import columns, to_csv
-from survey.results.regressed import RegressionRow
-from survey.results.rows import Row
-from survey.results.tables import survey_result
-from survey.results.weighted import WeightedRow
+from survey.results.regression.table import RegressionRow
+from survey.results.weighting.compute import WeightedRow
 from survey.results.wording import in_words, percent
 from survey.settings import Caps
 from survey.store import Tally

@@ -13,6 +13,7 @@ from survey.errors import NotFoundError
 from survey.estimator import proportions
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.native import load
+from survey.results.estimates.result import survey_result
 from survey.results.grouped import (
     OPEN_LINK,
     Group,
@@ -22,7 +23,8 @@ from survey.results.grouped import (
     by_week,
     total,
 )
-from survey.results.side_by_side import (
+from survey.results.trend.chart import compared_specification, compared_svg
+from survey.results.trend.compute import (
     ALL_LINKS,
     compared,
     over_links,
@@ -31,8 +33,6 @@ from survey.results.side_by_side import (
     part_of,
     parts_of,
 )
-from survey.results.side_by_side_charts import compared_specification, compared_svg
-from survey.results.tables import survey_result
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Tally
 from tests.conftest import SMALL, TODAY, long_unless

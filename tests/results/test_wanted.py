@@ -9,11 +9,11 @@ import pytest
 
 from survey.errors import DesignError
 from survey.estimator import answered_shares, histogram, mean, median, no_answer_shares, proportions
-from survey.results.cells import edges
-from survey.results.estimates import cells_of, values
+from survey.results.estimates.compute import cells_of, values
+from survey.results.estimates.histogram import edges
+from survey.results.estimates.result import USUAL, survey_result
 from survey.results.exports.csv import to_lines
-from survey.results.tables import USUAL, survey_result
-from survey.results.wanted import Wanted, query_of, wanted_from
+from survey.results.options import Wanted, query_of, wanted_from
 from survey.store import Tally
 from tests.results.test_every_type import FEW, NOW, QUESTIONS, counts_of, numbers, survey_of
 

@@ -7,10 +7,10 @@ import pytest
 
 from survey.errors import CountsError, DesignError
 from survey.estimator import crosstab, poststratified, proportions, standardized_shares
-from survey.results.crossed_counts import crossed_counts
-from survey.results.wanted import Wanted
-from survey.results.weighted import bases, categories, weighted
-from survey.results.weighted_words import caveats, to_write
+from survey.results.counts import crossed_counts
+from survey.results.options import Wanted
+from survey.results.weighting.compute import bases, categories, weighted
+from survey.results.weighting.sentences import caveats, to_write
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
 from tests.results.exploring import SHARES, add_people, turned

@@ -20,8 +20,8 @@ from statsmodels.datasets import fair
 
 from survey.collect.publication import close, publish
 from survey.questionnaire.native import load
+from survey.results.estimates.result import Results
 from survey.results.exports.csv import to_csv
-from survey.results.tables import Results
 from survey.settings import Caps
 from tests.conftest import ROOT, TODAY
 

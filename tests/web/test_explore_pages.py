@@ -9,11 +9,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from survey.results.comparing import compared
+from survey.results.difference.compute import compared
 from survey.results.groups import group_named
-from survey.results.regressing import regressed
-from survey.results.wanted import Wanted
-from survey.results.weighted import weighted
+from survey.results.options import Wanted
+from survey.results.regression.compute import regressed
+from survey.results.weighting.compute import weighted
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
 from tests.results.exploring import add_people, turned

@@ -12,10 +12,10 @@ import pytest
 
 from survey.collect.release import release
 from survey.estimator import crosstab
-from survey.results.crossed import crossed
-from survey.results.crossed_counts import crossed_counts
-from survey.results.crossed_words import HEAT_STEPS, caveats, heat, to_write
-from survey.results.wanted import Wanted
+from survey.results.counts import crossed_counts
+from survey.results.crosstab.compute import crossed
+from survey.results.crosstab.sentences import HEAT_STEPS, caveats, heat, to_write
+from survey.results.options import Wanted
 from survey.store import StoredReport
 from tests.web.researchers import sign_in
 

@@ -9,8 +9,8 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
+from survey.results.estimates.result import Results
 from survey.results.exports.figures import KINDS
-from survey.results.tables import Results
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.browser.surveys import EVERY_TYPE

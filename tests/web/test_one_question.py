@@ -9,8 +9,8 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
-from survey.results.tables import Results
-from survey.results.wanted import INTERVAL_NAMES, OFFERED, Wanted, query_of, wanted_from
+from survey.results.estimates.result import Results
+from survey.results.options import INTERVAL_NAMES, OFFERED, Wanted, query_of, wanted_from
 from survey.results.wording import exact
 from survey.settings import Caps
 from tests.browser.research import add_released

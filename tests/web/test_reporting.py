@@ -14,8 +14,8 @@ from survey.collect.publication import publish
 from survey.errors import MissingPartError
 from survey.questionnaire.native import load
 from survey.research import paper
+from survey.results.estimates.result import Results
 from survey.results.methods import CHAPTERS, sections
-from survey.results.tables import Results
 from survey.results.wording import percent
 from survey.settings import Caps
 from tests.browser.research import add_released

@@ -24,8 +24,8 @@ from survey.collect.release import release
 from survey.questionnaire.native import load
 from survey.research.people.passwords import Passwords
 from survey.research.people.throttle import Throttle
-from survey.results.tables import MOST_KEPT, Results
-from survey.results.wanted import Wanted, wanted_from
+from survey.results.estimates.result import MOST_KEPT, Results
+from survey.results.options import Wanted, wanted_from
 from survey.results.wording import row_label
 from survey.settings import Caps
 from survey.store import StoredReport

@@ -10,7 +10,7 @@ from flask import render_template, request
 
 from survey.errors import ChannelError, CountsError, DesignError
 from survey.research.whole import whole
-from survey.results.wanted import USUAL_LEVELS, Wanted, wanted_from
+from survey.results.options import USUAL_LEVELS, Wanted, wanted_from
 from survey.store import PublishedSurvey, Store, find_survey
 
 

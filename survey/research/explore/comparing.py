@@ -11,9 +11,9 @@ from survey.research.downloads import CSV, download, file_name
 from survey.research.explore.asking import Asked, asked, page, refusing
 from survey.research.workspace import Workspace
 from survey.results.charts import difference_specification, difference_svg, has_numbers
-from survey.results.compared import Compared, DifferenceRow, is_number
-from survey.results.compared_words import caveats, mean_points, measured, people_of, to_write
-from survey.results.comparing import compared
+from survey.results.difference.compute import compared
+from survey.results.difference.sentences import caveats, mean_points, measured, people_of, to_write
+from survey.results.difference.table import Compared, DifferenceRow, is_number
 from survey.results.exports.csv import to_csv
 from survey.results.exports.figures import KINDS, as_file
 from survey.results.groups import group_named, groups

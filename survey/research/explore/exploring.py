@@ -10,11 +10,11 @@ from survey.errors import ChannelError, CountsError, DesignError
 from survey.research.downloads import CSV, download, file_name
 from survey.research.explore.asking import Asked, asked, page, refusing
 from survey.research.workspace import Workspace
-from survey.results.crossed import METHODS, CrossedQuestions, CrossedRow, Method, crossed
-from survey.results.crossed_words import by_row, caveats, to_write
+from survey.results.crosstab.compute import METHODS, CrossedQuestions, CrossedRow, Method, crossed
+from survey.results.crosstab.sentences import by_row, caveats, to_write
 from survey.results.exports.csv import to_csv
 from survey.results.exports.workbook import XLSX, crossed_workbook
-from survey.results.items import items_of
+from survey.results.variables import items_of
 
 
 def blueprints(workspace: Workspace) -> list[Blueprint]:

@@ -11,10 +11,16 @@ from survey.questionnaire.published import PublishedQuestion
 from survey.research.downloads import CSV, download, file_name
 from survey.research.explore.asking import Asked, asked, page, refusing
 from survey.research.workspace import Workspace
-from survey.results.crossed import answers
+from survey.results.crosstab.compute import answers
 from survey.results.exports.csv import to_csv
-from survey.results.regressed import LINK, Regressed, RegressionRow
-from survey.results.regressed_words import (
+from survey.results.regression.compute import (
+    MOST_PREDICTORS,
+    has_links,
+    regressable,
+    regressed,
+    usual_reference,
+)
+from survey.results.regression.sentences import (
     by_answer,
     by_predictor,
     caveats,
@@ -23,13 +29,7 @@ from survey.results.regressed_words import (
     predictor_text,
     to_write,
 )
-from survey.results.regressing import (
-    MOST_PREDICTORS,
-    has_links,
-    regressable,
-    regressed,
-    usual_reference,
-)
+from survey.results.regression.table import LINK, Regressed, RegressionRow
 from survey.results.wording import p_value
 
 

@@ -15,9 +15,16 @@ from survey.research.downloads import CSV, download, file_name
 from survey.research.explore.asking import Asked, asked, page, refusing
 from survey.research.workspace import Workspace
 from survey.results.exports.csv import to_csv
-from survey.results.margins import PER_CENT, UNITS, Category, read_margins
-from survey.results.weighted import Weighted, WeightedRow, bases, categories, weightable, weighted
-from survey.results.weighted_words import caveats, to_write
+from survey.results.weighting.compute import (
+    Weighted,
+    WeightedRow,
+    bases,
+    categories,
+    weightable,
+    weighted,
+)
+from survey.results.weighting.request import PER_CENT, UNITS, Category, read_margins
+from survey.results.weighting.sentences import caveats, to_write
 
 FIELDS = ("question", "by", "unit", "margins")
 

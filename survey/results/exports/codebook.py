@@ -10,13 +10,13 @@ from survey.estimator.diagnostics import FEWEST_EFFECTIVE, HIDDEN_WIDTH, SHOWN_W
 from survey.estimator.intervals import DEFAULT_INTERVAL
 from survey.mechanism.accounting import shown_epsilon
 from survey.questionnaire.published import PublishedQuestion
+from survey.results.estimates.result import SurveyResult
+from survey.results.estimates.table import MECHANISMS
 from survey.results.methods.filled_in import (
     intervals_in_words,
     mechanisms_in_words,
     questions_methods,
 )
-from survey.results.rows import MECHANISMS
-from survey.results.tables import SurveyResult
 from survey.store import PublishedSurvey
 
 

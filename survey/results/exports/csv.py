@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from survey.results.question import QuestionResult
-from survey.results.rows import Row
-from survey.results.tables import SurveyResult
+from survey.results.estimates.question import QuestionResult
+from survey.results.estimates.result import SurveyResult
+from survey.results.estimates.table import Row
 from survey.results.wording import row_label
 
 if TYPE_CHECKING:

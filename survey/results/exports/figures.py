@@ -21,8 +21,8 @@ from survey.results.charts import (
     spread_specification,
     spread_svg,
 )
-from survey.results.question import QuestionResult
-from survey.results.rows import Row
+from survey.results.estimates.question import QuestionResult
+from survey.results.estimates.table import Row
 from survey.store import PublishedSurvey
 
 

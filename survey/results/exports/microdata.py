@@ -27,9 +27,9 @@ from survey.disclosure import secure_permutation
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.mechanism.accounting import shown_epsilon
 from survey.questionnaire.published import ASKED, PublishedQuestion
-from survey.results.crossed import answers
+from survey.results.crosstab.compute import answers
+from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.csv import neutral
-from survey.results.rows import MECHANISMS
 from survey.store import BlockColumn, PublishedSurvey, Store
 from survey.store.readable import BUCKET, STRATUM, readable_reports
 

@@ -11,12 +11,12 @@ import xlsxwriter
 from xlsxwriter.format import Format
 from xlsxwriter.worksheet import Worksheet
 
-from survey.results.crossed import CrossedQuestions, CrossedRow
-from survey.results.crossed_words import crossed_methods
+from survey.results.crosstab.compute import CrossedQuestions, CrossedRow
+from survey.results.crosstab.sentences import crossed_methods
+from survey.results.estimates.result import SurveyResult
+from survey.results.estimates.table import Row
 from survey.results.exports.codebook import CodebookRow, codebook, methods
 from survey.results.exports.csv import neutral
-from survey.results.rows import Row
-from survey.results.tables import SurveyResult
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

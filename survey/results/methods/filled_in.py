@@ -10,7 +10,10 @@ from survey.estimator import answered_shares, debias, histogram, mean, median
 from survey.estimator.diagnostics import FEWEST_EFFECTIVE, HIDDEN_WIDTH
 from survey.mechanism import SubsetSelection
 from survey.mechanism.accounting import shown_epsilon
-from survey.results.estimates import shares_estimator
+from survey.results.estimates.compute import shares_estimator
+from survey.results.estimates.question import Part, QuestionResult
+from survey.results.estimates.result import SurveyResult
+from survey.results.estimates.table import Row
 from survey.results.methods import (
     NAMES_IN_WORDS,
     Section,
@@ -19,10 +22,7 @@ from survey.results.methods import (
     sections,
 )
 from survey.results.methods.references import REFERENCES
-from survey.results.question import Part, QuestionResult
-from survey.results.rows import Row
-from survey.results.tables import SurveyResult
-from survey.results.wanted import Wanted
+from survey.results.options import Wanted
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from survey.mechanism import best, classical, grr, noise
 from survey.mechanism.accounting import shown_epsilon
+from survey.results.estimates.table import MECHANISMS
 from survey.results.methods.section import Chapter, Formula, Section
-from survey.results.rows import MECHANISMS
 
 TABLE = "With more than two options it has no single p and q: see the score interval."
 HAND = "The device throws the coins; with T and L as weights nobody has to trust a human hand."

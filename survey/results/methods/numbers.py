@@ -9,8 +9,8 @@ from survey.estimator.quantiles import quantiles
 from survey.estimator.smoothing import smoothed_shares
 from survey.mechanism import grr
 from survey.mechanism.numeric import one_bit
-from survey.results.cells import MOST_CELLS, cells
-from survey.results.estimates import MOST_WEIGHTS
+from survey.results.estimates.compute import MOST_WEIGHTS
+from survey.results.estimates.histogram import MOST_CELLS, cells
 from survey.results.methods.section import Chapter, Formula, Section
 
 SCORES = [1, 2, 3]

@@ -18,8 +18,8 @@ from survey.disclosure import OTHER_GROUPS
 from survey.estimator import mean, proportions
 from survey.mechanism import BitVector, WeightTable, channel_from_json
 from survey.questionnaire.native import load
+from survey.results.estimates.result import Results
 from survey.results.exports.microdata import bits_of, cells_of, write_microdata
-from survey.results.tables import Results
 from survey.settings import Caps
 from survey.store import StoredReport
 from tests.browser.research import add_released, stored

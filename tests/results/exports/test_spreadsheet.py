@@ -12,13 +12,13 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
-from survey.results.crossed import CrossedRow, crossed
+from survey.results.crosstab.compute import CrossedRow, crossed
+from survey.results.estimates.result import Results
+from survey.results.estimates.table import Row
 from survey.results.exports.codebook import CodebookRow
 from survey.results.exports.csv import columns, to_csv
 from survey.results.exports.workbook import crossed_workbook, workbook
-from survey.results.rows import Row
-from survey.results.tables import Results
-from survey.results.wanted import Wanted
+from survey.results.options import Wanted
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.conftest import SMALL, TODAY

@@ -11,12 +11,12 @@ from openpyxl.utils.escape import unescape
 
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
-from survey.results.crossed import CrossedRow, crossed
+from survey.results.crosstab.compute import CrossedRow, crossed
+from survey.results.estimates.result import Results
 from survey.results.exports.codebook import CodebookRow, codebook
 from survey.results.exports.csv import columns
 from survey.results.exports.workbook import crossed_workbook, workbook
-from survey.results.tables import Results
-from survey.results.wanted import Wanted
+from survey.results.options import Wanted
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.browser.surveys import EVERY_TYPE

@@ -14,10 +14,10 @@ from survey.estimator import Crosstab, Disclosure, Independence, crosstab, discl
 from survey.estimator.axes import Crossed
 from survey.mechanism import BitVector
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.crossed_counts import Integers, item_counts
-from survey.results.items import item_of
-from survey.results.rows import FLAGS
-from survey.results.wanted import Wanted
+from survey.results.counts import Integers, item_counts
+from survey.results.estimates.table import FLAGS
+from survey.results.options import Wanted
+from survey.results.variables import item_of
 from survey.results.wording import amounts, not_enough, percent
 from survey.store import PublishedSurvey, Store
 

@@ -19,7 +19,7 @@ from survey.results.charts import (
     value_axis,
 )
 from survey.results.grouped import first_day
-from survey.results.side_by_side import PARTS, Compared, ComparedGroup
+from survey.results.trend.compute import PARTS, Compared, ComparedGroup
 from survey.results.wording import row_label
 
 GROUP_PIXELS = 28

@@ -14,11 +14,11 @@ from survey.estimator import AnsweredShares, Disclosure, Proportions
 from survey.mechanism import WeightTable
 from survey.questionnaire.published import PublishedQuestion
 from survey.questionnaire.texts import Option
-from survey.results.cells import Cell
-from survey.results.decisions import Decisions
-from survey.results.estimates import Estimates, answers, cells_of, values
+from survey.results.estimates.compute import Estimates, answers, cells_of, values
+from survey.results.estimates.histogram import Cell
 from survey.results.grouped import Group
-from survey.results.wanted import Wanted
+from survey.results.options import Wanted
+from survey.results.suppression import Decisions
 from survey.store import PublishedSurvey
 
 ESTIMATED = ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective")

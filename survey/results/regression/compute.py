@@ -22,12 +22,12 @@ from survey.estimator import (
 )
 from survey.questionnaire.published import PublishedQuestion
 from survey.results.combined_counts import CombinedCounts, combined_counts
-from survey.results.crossed import answers, crossable, place_of
-from survey.results.estimates import no_answers
+from survey.results.crosstab.compute import answers, crossable, place_of
+from survey.results.estimates.compute import no_answers
 from survey.results.groups import splits
-from survey.results.regressed import INTERCEPT, LINK, Regressed, Term
+from survey.results.options import Wanted
+from survey.results.regression.table import INTERCEPT, LINK, Regressed, Term
 from survey.results.strata_counts import counts_by_link
-from survey.results.wanted import Wanted
 from survey.store import PublishedSurvey, Store
 
 MOST_PREDICTORS = 4

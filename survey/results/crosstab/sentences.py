@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from survey.estimator import Independence
-from survey.results.crossed import CrossedQuestions, CrossedRow
+from survey.results.crosstab.compute import CrossedQuestions, CrossedRow
 from survey.results.exports.codebook import COLLECTION, LIMITS, SUPPRESSION, about
 from survey.results.wording import p_value, percent
 

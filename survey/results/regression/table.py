@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from survey.estimator import Disclosure, Regression
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.crossed import answers
-from survey.results.rows import FLAGS
-from survey.results.wanted import Wanted
+from survey.results.crosstab.compute import answers
+from survey.results.estimates.table import FLAGS
+from survey.results.options import Wanted
 from survey.store import PublishedSurvey
 
 LINK = "link"

@@ -10,10 +10,10 @@ from typing import Literal
 from survey.errors import NotFoundError
 from survey.estimator import Disclosure
 from survey.questionnaire.published import PublishedQuestion
+from survey.results.estimates.question import Part, QuestionResult
+from survey.results.estimates.result import SurveyResult, asks, place_of
+from survey.results.estimates.table import Row
 from survey.results.grouped import Group, has_passed
-from survey.results.question import Part, QuestionResult
-from survey.results.rows import Row
-from survey.results.tables import SurveyResult, asks, place_of
 from survey.results.wording import NEVER_ENOUGH, NOT_ENOUGH
 
 PARTS: Mapping[str, str] = {

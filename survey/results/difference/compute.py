@@ -27,13 +27,13 @@ from survey.estimator import (
 )
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.compared import Compared, is_number
-from survey.results.crossed import crossable, place_of
-from survey.results.crossed_counts import Integers, crossed_counts
-from survey.results.estimates import numeric_channel, values
+from survey.results.counts import Integers, crossed_counts
+from survey.results.crosstab.compute import crossable, place_of
+from survey.results.difference.table import Compared, is_number
+from survey.results.estimates.compute import numeric_channel, values
 from survey.results.groups import ANSWER, VERSION, Group, splits
+from survey.results.options import Wanted
 from survey.results.strata_counts import counts_by_link
-from survey.results.wanted import Wanted
 from survey.store import PublishedSurvey, Store, find_survey
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from survey.estimator import Independence
-from survey.results.compared import Compared, DifferenceRow, is_number
-from survey.results.crossed import place_of
+from survey.results.crosstab.compute import place_of
+from survey.results.difference.table import Compared, DifferenceRow, is_number
 from survey.results.groups import ANSWER, VERSION, Group
 from survey.results.wording import Amounts, amounts, p_value, percent, points
 from survey.store import PublishedSurvey

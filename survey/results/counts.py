@@ -13,7 +13,7 @@ from survey.estimator.axes import Crossed
 from survey.mechanism import SubsetSelection
 from survey.mechanism.arrays import Codes
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.items import Item
+from survey.results.variables import Item
 from survey.store import PublishedSurvey, Store
 
 Integers = NDArray[np.int64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from survey.results.regressed import LINK, NOT_DETERMINED, Regressed, RegressionRow
+from survey.results.regression.table import LINK, NOT_DETERMINED, Regressed, RegressionRow
 from survey.results.wording import p_value
 
 MOST_SENTENCES = 4

@@ -7,11 +7,11 @@ from typing import Any
 
 from survey.estimator import Difference, Disclosure, Independence, MeanDifference
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.crossed import answers
-from survey.results.estimates import values
+from survey.results.crosstab.compute import answers
+from survey.results.estimates.compute import values
+from survey.results.estimates.table import FLAGS
 from survey.results.groups import ANSWER, Group
-from survey.results.rows import FLAGS
-from survey.results.wanted import Wanted
+from survey.results.options import Wanted
 from survey.store import PublishedSurvey
 
 

@@ -21,15 +21,15 @@ from survey.estimator import (
     standardized_shares,
 )
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.compared import is_number
-from survey.results.crossed import answers, crossable, place_of
-from survey.results.crossed_counts import crossed_counts
-from survey.results.estimates import no_answers
+from survey.results.counts import crossed_counts
+from survey.results.crosstab.compute import answers, crossable, place_of
+from survey.results.difference.table import is_number
+from survey.results.estimates.compute import no_answers
+from survey.results.estimates.table import FLAGS
 from survey.results.groups import splits
-from survey.results.margins import Category
-from survey.results.rows import FLAGS
+from survey.results.options import Wanted
 from survey.results.strata_counts import counts_by_link
-from survey.results.wanted import Wanted
+from survey.results.weighting.request import Category
 from survey.results.wording import not_enough
 from survey.store import PublishedSurvey, Store
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from survey.results.weighted import Weighted
+from survey.results.weighting.compute import Weighted
 from survey.results.wording import percent
 
 

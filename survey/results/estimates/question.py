@@ -8,9 +8,9 @@ from survey.estimator import Disclosure
 from survey.mechanism import BitVector
 from survey.questionnaire.grid import Grid
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.details import Detail
-from survey.results.rows import Row
-from survey.results.wanted import Wanted
+from survey.results.estimates.details import Detail
+from survey.results.estimates.table import Row
+from survey.results.options import Wanted
 from survey.results.wording import Amounts, amounts, in_words
 
 

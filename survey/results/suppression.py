@@ -17,7 +17,7 @@ from survey.estimator import (
     rounded_up,
 )
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.estimates import Estimates
+from survey.results.estimates.compute import Estimates
 from survey.results.from_nothing import imagined
 
 Hidden = Proportions | AnsweredShares | Mean | Histogram | Quantiles

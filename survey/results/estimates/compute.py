@@ -26,8 +26,8 @@ from survey.estimator import (
 )
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.cells import Cell, cells, edges
-from survey.results.wanted import Wanted
+from survey.results.estimates.histogram import Cell, cells, edges
+from survey.results.options import Wanted
 
 Counts = NDArray[np.int64]
 

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 
 from survey.errors import NotFoundError
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.decisions import Decisions, decisions, needed
-from survey.results.details import Detail, details
-from survey.results.estimates import Estimates, estimates
+from survey.results.estimates.compute import Estimates, estimates
+from survey.results.estimates.details import Detail, details
+from survey.results.estimates.question import Part, QuestionResult
+from survey.results.estimates.sentences import remarks
+from survey.results.estimates.table import Row, Told, question_rows
 from survey.results.grouped import EVERYBODY, Group, Tallies
-from survey.results.question import Part, QuestionResult
-from survey.results.remarks import remarks
-from survey.results.rows import Row, Told, question_rows
-from survey.results.wanted import Wanted
+from survey.results.options import Wanted
+from survey.results.suppression import Decisions, decisions, needed
 from survey.store import PublishedSurvey, Store, Tally
 
 

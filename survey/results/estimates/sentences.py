@@ -16,8 +16,14 @@ from survey.estimator import (
 )
 from survey.estimator.planned import rounded
 from survey.questionnaire.published import PublishedQuestion
-from survey.results.decisions import Decisions
-from survey.results.estimates import MOST_WEIGHTS, Estimates, numeric_channel, values, weights
+from survey.results.estimates.compute import (
+    MOST_WEIGHTS,
+    Estimates,
+    numeric_channel,
+    values,
+    weights,
+)
+from survey.results.suppression import Decisions
 from survey.results.wording import amounts
 
 

@@ -1,0 +1,1 @@
+"""Cross-tabulation of two questions: joint shares and a test of independence."""

@@ -1,0 +1,1 @@
+"""Difference of a question's answers between two groups."""

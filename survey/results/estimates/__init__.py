@@ -1,0 +1,1 @@
+"""Estimates of each question: shares, mean, median and histogram."""

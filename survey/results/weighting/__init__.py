@@ -1,0 +1,1 @@
+"""Shares weighted to known population margins."""

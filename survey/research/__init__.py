@@ -6,7 +6,6 @@ from flask import Flask
 from flask_wtf.csrf import CSRFProtect
 
 from survey.research import collecting, drafts, grouping, lifecycle, microdata, reporting, views
-from survey.research.access import guard
 from survey.research.explore import comparing, exploring, regressing, weighing
 from survey.research.forms import MAX_UPLOAD_BYTES
 from survey.research.people import account, accounts, team, tokens
@@ -29,8 +28,6 @@ def init_app(
     people = (accounts, account, tokens, team)
     surveys = (drafts, collecting, lifecycle, microdata, reporting, grouping, views)
     explore = (exploring, comparing, weighing, regressing)
-    for part in (*people, *surveys, *explore):
-        for routes in part.blueprints(workspace):
-            app.register_blueprint(routes)
+    parts = (*people, *surveys, *explore)
+    workspace.gate.add(app, [section for part in parts for section in part.sections(workspace)])
     drafts.kept.init_app(app, workspace)
-    guard(app, workspace.gate)

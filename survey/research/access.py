@@ -1,214 +1,184 @@
-"""Who may open which researchers' page: a table, and the one place that asks it.
+"""Access control of the researchers' pages: each route is declared together with its role.
 
-A survey somebody is no member of does not exist for them (404); what their role there does not
-allow is refused by name (403).
+A survey that a researcher is not a member of does not exist for them (404). An action that their
+role in a survey does not allow is rejected with the name of the role it requires (403).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple, NoReturn
 
-from flask import Flask, current_app, redirect, request, url_for
+from flask import Blueprint, Flask, current_app, redirect, request, url_for
 
 from survey.errors import ForbiddenError, NotFoundError
 from survey.research.people.signed_in import SignedIn
 from survey.store import ROLES, Researcher, Role, Store, draft_key, team_of
 
 Access = Literal["anybody", "researcher", "viewer", "editor", "owner", "admin"]
+"""Who may open a page: `researcher` is anybody who is signed in; `viewer`, `editor` and `owner` are
+the lowest role in the survey or draft that the address names as `<slug>`."""
 
-POLICY: Mapping[str, Access] = {
-    "research.asset": "anybody",
-    "accounts.sign_in": "anybody",
-    "accounts.second_step": "anybody",
-    "accounts.join": "anybody",
-    "accounts.sign_out": "researcher",
-    "account.overview": "researcher",
-    "account.password": "researcher",
-    "account.add_second_step": "researcher",
-    "account.remove_second_step": "researcher",
-    "account.end_session": "researcher",
-    "tokens.overview": "researcher",
-    "tokens.end": "researcher",
-    "research.surveys": "researcher",
-    "research.publish": "researcher",
-    "research.newest": "viewer",
-    "research.dashboard": "viewer",
-    "research.estimates": "viewer",
-    "research.estimates_xlsx": "viewer",
-    "research.figure": "viewer",
-    "microdata.explained": "editor",
-    "microdata.given": "editor",
-    "reporting.stylesheet": "anybody",
-    "reporting.methods": "researcher",
-    "reporting.survey_methods": "viewer",
-    "reporting.report": "viewer",
-    "reporting.report_pdf": "viewer",
-    "research.question": "viewer",
-    "research.chart": "viewer",
-    "grouping.links": "viewer",
-    "grouping.trend": "viewer",
-    "grouping.versions": "viewer",
-    "grouping.as_csv": "viewer",
-    "grouping.chart": "viewer",
-    "grouping.figure": "viewer",
-    "exploring.crosstab": "viewer",
-    "exploring.as_csv": "viewer",
-    "comparing.difference": "viewer",
-    "comparing.as_csv": "viewer",
-    "comparing.figure": "viewer",
-    "weighing.weighting": "viewer",
-    "weighing.upload": "viewer",
-    "weighing.as_csv": "viewer",
-    "regressing.regression": "viewer",
-    "regressing.as_csv": "viewer",
-    "exploring.as_xlsx": "viewer",
-    "collecting.overview": "editor",
-    "collecting.drawn_link": "editor",
-    "collecting.invite": "editor",
-    "collecting.schedule": "editor",
-    "collecting.release": "editor",
-    "collecting.close": "owner",
-    "team.members": "owner",
-    "team.invite": "owner",
-    "team.end_link": "owner",
-    "team.change": "owner",
-    "team.log_of": "owner",
-    "drafts.script": "anybody",
-    "drafts.new": "researcher",
-    "drafts.of_file": "researcher",
-    "drafts.of_survey": "editor",
-    "drafts.outline": "viewer",
-    "drafts.edit": "editor",
-    "drafts.page": "editor",
-    "drafts.delete": "owner",
-    "drafts.question": "editor",
-    "drafts.texts": "editor",
-    "drafts.plan": "editor",
-    "drafts.languages": "editor",
-    "drafts.translation": "editor",
-    "drafts.remove_language": "editor",
-    "drafts.tradeoff": "viewer",
-    "drafts.trial": "editor",
-    "drafts.make_trial": "editor",
-    "drafts.simulate": "editor",
-    "drafts.publish": "editor",
-    "lifecycle.archive": "owner",
-    "lifecycle.delete": "owner",
-    "people.researchers": "admin",
-    "people.invite": "admin",
-    "people.end_link": "admin",
-    "people.log_of_all": "admin",
-}
-"""What one must be to open an endpoint; of a survey's page, the least role in that survey."""
+DRAFT_DELETED = "This draft has been deleted."
+
+PUBLISHED_ONLY = ("collecting", "lifecycle")
+"""Sections that exist for published surveys, not for drafts and their test runs."""
 
 
-GONE = "This draft is not there any more."
+class Route(NamedTuple):
+    """A researchers' page.
 
-OF_REAL_SURVEYS = ("collecting", "lifecycle")
-"""Parts that follow real surveys: a draft and its try-out have none of it."""
+    methods  HTTP methods, separated by spaces
+    path     address, below the prefix of its section
+    access   who may open it
+    view     the function that answers; its name is the endpoint's name unless `name` is given
+    """
+
+    methods: str
+    path: str
+    access: Access
+    view: Callable[..., Any]
+    name: str = ""
+
+
+class Section(Blueprint):
+    """Researchers' pages about one subject, under one prefix.
+
+    `access` maps each endpoint to who may open it. Pages are declared as `Route` only, so no page
+    can exist without an access rule.
+    """
+
+    def __init__(self, name: str, prefix: str, routes: Iterable[Route]) -> None:
+        super().__init__(name, __name__, url_prefix=prefix)
+        self.access: dict[str, Access] = {}
+        for route in routes:
+            endpoint = route.name or route.view.__name__
+            self.access[f"{name}.{endpoint}"] = route.access
+            super().add_url_rule(route.path, endpoint, route.view, methods=route.methods.split())
+
+    def add_url_rule(self, *_args: Any, **_options: Any) -> NoReturn:
+        """Reject a page that is not declared as a `Route`: it would have no access rule."""
+        raise TypeError(f"declare the pages of {self.name} as Route, with their access")
 
 
 class Gate:
-    """Lets through who may, before a view runs."""
+    """Checks who may open a page before its view runs."""
 
     def __init__(self, store: Store, signed_in: SignedIn) -> None:
         self._store = store
         self._signed_in = signed_in
-        self.keeps: Callable[[str, int], Any] = lambda _reason, _status: None
-        """What gives back a form that cannot be saved, told why, if anything does."""
+        self._access: dict[str, Access] = {}
+        self.return_form: Callable[[str, int], Any] = lambda _reason, _status: None
+        """Builds the response that returns a form which cannot be saved, or None for other
+        requests; takes the reason and the HTTP status."""
+
+    def add(self, app: Flask, sections: Iterable[Section]) -> None:
+        """Register sections with the application and check every request to their pages."""
+        for section in sections:
+            app.register_blueprint(section)
+            self._access |= section.access
+        self.check_rules(app)
+        app.before_request(self.check)
+
+    def check_rules(self, app: Flask) -> None:
+        """Raise RuntimeError for a researchers' page without an access rule."""
+        for rule in app.url_map.iter_rules():
+            if rule.rule.startswith("/research") and rule.endpoint not in self._access:
+                raise RuntimeError(f"{rule.rule} ({rule.endpoint}) has no access rule")
 
     def researcher(self) -> Researcher:
-        """Whoever is behind this request."""
+        """Return the researcher who sent this request."""
         return self._signed_in.known()
 
     def roles(self) -> Mapping[str, Role]:
-        """The surveys and drafts that the researcher behind this request may see."""
-        known = self._signed_in.known()
-        if not known.is_admin:
-            return self._store.roles(known.key)
-        published = [survey.slug for survey in self._store.surveys()]
-        return dict.fromkeys([*published, *(one.slug for one in self._store.drafts())], "owner")
+        """Return the researcher's roles by the slugs of the surveys and drafts they may see."""
+        researcher = self._signed_in.known()
+        if not researcher.is_admin:
+            return self._store.roles(researcher.key)
+        surveys = [survey.slug for survey in self._store.surveys()]
+        return dict.fromkeys([*surveys, *(draft.slug for draft in self._store.drafts())], "owner")
 
     def role(self, slug: str) -> Role | None:
-        """What the researcher behind this request may do with a survey."""
-        known = self._signed_in.known()
-        if known.is_admin:
+        """Return the researcher's role in a survey or draft, None if they are no member."""
+        researcher = self._signed_in.known()
+        if researcher.is_admin:
             return "owner"
-        return self._store.roles(known.key).get(team_of(slug))
+        return self._store.roles(researcher.key).get(team_of(slug))
 
-    def allows(self, slug: str, least: Role) -> bool:
-        """Whether the researcher behind this request may do as much."""
+    def allows(self, slug: str, required: Role) -> bool:
+        """Return whether the researcher has at least the required role."""
         role = self.role(slug)
-        return role is not None and ROLES.index(role) >= ROLES.index(least)
+        return role is not None and ROLES.index(role) >= ROLES.index(required)
+
+    def opens(self, endpoint: str, slug: str) -> bool:
+        """Return whether the researcher may open this page of a survey or draft."""
+        access = self._access[endpoint]
+        return access in ROLES and self.allows(slug, access)
 
     def check(self) -> Any:
-        """Refuse a request by name, or ask to sign in first; None lets it through."""
-        wanted = POLICY.get(request.endpoint or "")
-        if wanted is None or wanted == "anybody":
+        """Return the response that stops the current request, or None to let it through.
+
+        Raises NotFoundError or ForbiddenError for pages that the researcher may not open.
+        """
+        access = self._access.get(request.endpoint or "", "anybody")
+        if access == "anybody":
             return None
         researcher = self._signed_in.researcher()
         if researcher is None:
-            if kept := self.keeps("", 401):
-                return kept
-            return redirect(url_for("accounts.sign_in", next=_page_asked_for()))
-        if wanted == "admin" and not researcher.is_admin:
+            if response := self.return_form("", 401):
+                return response
+            return redirect(url_for("accounts.sign_in", next=_return_address()))
+        if access == "admin" and not researcher.is_admin:
             raise NotFoundError("there is nothing at this address")
-        if wanted in ROLES:
-            return self._check_role(str((request.view_args or {})["slug"]), wanted)
+        if access in ROLES:
+            return self._check_role(str((request.view_args or {})["slug"]), access)
         return None
 
-    def _check_role(self, slug: str, least: Role) -> Any:
-        if self.role(slug) is None or not self._is_there(slug):
-            return self._gone(slug)
-        # Who works on a try-out stands on its draft's page, under the draft's name.
-        of_others = OF_REAL_SURVEYS if draft_key(slug) else (*OF_REAL_SURVEYS, "team")
-        if draft_key(team_of(slug)) and (request.blueprint or "") in of_others:
-            raise NotFoundError("a try-out is made and removed on the pages of its draft")
-        if not self.allows(slug, least):
-            refusal = f"this needs the role {least} in the survey {slug}; ask one of its owners"
-            here = "draft" if draft_key(slug) else "survey"
-            if kept := self.keeps(f"Your role in this {here} has changed: {refusal}.", 403):
-                return kept
-            raise ForbiddenError(refusal)
+    def _check_role(self, slug: str, required: Role) -> Any:
+        if self.role(slug) is None or not self._exists(slug):
+            return self._missing(slug)
+        # A test run is managed on its draft's pages, under the draft's slug.
+        unavailable = PUBLISHED_ONLY if draft_key(slug) else (*PUBLISHED_ONLY, "team")
+        if draft_key(team_of(slug)) and (request.blueprint or "") in unavailable:
+            raise NotFoundError("a test run is managed on the pages of its draft")
+        if not self.allows(slug, required):
+            reason = f"this requires the role {required} in the survey {slug}; ask an owner for it"
+            subject = "draft" if draft_key(slug) else "survey"
+            changed = f"Your role in this {subject} has changed: {reason}."
+            if response := self.return_form(changed, 403):
+                return response
+            raise ForbiddenError(reason)
         return None
 
-    def _gone(self, slug: str) -> Any:
-        """The answer about what is not there, or is none of theirs."""
-        became = self._store.became(key) if (key := draft_key(team_of(slug))) else ""
-        if became and self.role(became):
-            # What was written meanwhile comes back; pressing a button twice leads to what it made.
-            told = f"This draft was published meanwhile, as {became}, and takes no more changes."
-            return self.keeps(told, 409) or redirect(url_for("research.newest", slug=became))
-        if draft_key(slug) and (kept := self.keeps(GONE, 404)):
-            return kept
+    def _missing(self, slug: str) -> Any:
+        """Answer a request for a survey or draft that does not exist for this researcher."""
+        survey = self._store.became(key) if (key := draft_key(team_of(slug))) else ""
+        if survey and self.role(survey):
+            # Unsaved text is returned; a second press of Publish leads to the published survey.
+            reason = f"This draft was published as {survey} in the meantime and cannot be changed."
+            return self.return_form(reason, 409) or redirect(
+                url_for("research.newest", slug=survey)
+            )
+        if draft_key(slug) and (response := self.return_form(DRAFT_DELETED, 404)):
+            return response
         raise NotFoundError(f'there is no survey "{slug}"')
 
-    def _is_there(self, slug: str) -> bool:
-        """Whether there is such a survey, or such a draft."""
+    def _exists(self, slug: str) -> bool:
         if key := draft_key(slug):
             return self._store.draft(key) is not None
         return bool(self._store.versions(slug))
 
 
-def _page_asked_for() -> str:
-    """The page to come back to: with what its address asks for, unless a form was sent to it."""
+def _return_address() -> str:
+    """Return the page to open after signing in: for a form, the page that contains it."""
     page = _page_of(request.path)
     query = request.query_string.decode("ascii", "ignore") if request.method == "GET" else ""
     return f"{page}?{query}" if query else page
 
 
 def _page_of(path: str) -> str:
-    """The address itself, or of a form's, the page it stands on."""
+    """Return the path, or its nearest parent that answers GET."""
     adapter = current_app.url_map.bind("")
     while path.count("/") > 1 and not adapter.test(path, "GET"):
         path = path.rpartition("/")[0]
     return path
-
-
-def guard(app: Flask, gate: Gate) -> None:
-    """Ask the table before every researchers' page; a page that is not in it stops the start."""
-    for rule in app.url_map.iter_rules():
-        if rule.rule.startswith("/research") and rule.endpoint not in POLICY:
-            raise RuntimeError(f"who may open {rule.rule} ({rule.endpoint}) is not said")
-    app.before_request(gate.check)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from flask import Blueprint, Response, flash, redirect, render_template, url_for
+from flask import Response, flash, redirect, render_template, url_for
 
 from survey.collect.admission import checked_schedule
 from survey.collect.invitations import checked_stratum, issue, new_tokens
@@ -16,6 +16,7 @@ from survey.collect.publication import close as close_survey
 from survey.collect.release import release as release_reports
 from survey.collect.release import utc_today
 from survey.errors import ClosedError, ConflictError, DesignError
+from survey.research.access import Route, Section
 from survey.research.downloads import CSV, download
 from survey.research.drafts.forms import DoForm
 from survey.research.forms import (
@@ -37,15 +38,18 @@ MADE_MEANWHILE = (
 )
 
 
-def blueprints(workspace: Workspace) -> list[Blueprint]:
-    """The routes that follow a survey from its first link to its close."""
-    routes = Blueprint("collecting", __name__, url_prefix="/research/surveys/<slug>/collect")
+def sections(workspace: Workspace) -> list[Section]:
+    """The pages that follow a survey from its first link to its close."""
     pages = _Pages(workspace)
-    routes.add_url_rule("", view_func=pages.overview)
-    routes.add_url_rule("/link.svg", view_func=pages.drawn_link)
-    for name in ("invite", "schedule", "release", "close"):
-        routes.add_url_rule(f"/{name}", view_func=getattr(pages, name), methods=["POST"])
-    return [routes]
+    routes = [
+        Route("GET", "", "editor", pages.overview),
+        Route("GET", "/link.svg", "editor", pages.drawn_link),
+        Route("POST", "/invite", "editor", pages.invite),
+        Route("POST", "/schedule", "editor", pages.schedule),
+        Route("POST", "/release", "editor", pages.release),
+        Route("POST", "/close", "owner", pages.close),
+    ]
+    return [Section("collecting", "/research/surveys/<slug>/collect", routes)]
 
 
 class _Pages:

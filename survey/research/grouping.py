@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from flask import Blueprint, Response, render_template, request
+from flask import Response, render_template, request
 
 from survey.collect.release import utc_today
 from survey.errors import DesignError, NotFoundError
+from survey.research.access import Route, Section
 from survey.research.downloads import CSV, download, file_name
 from survey.research.reading import Page, choices, version_choices
 from survey.research.workspace import Workspace
@@ -48,17 +49,18 @@ MOST_TIMES = 60
 """Times up to which a length is chosen unasked: more are slow to estimate and hard to read."""
 
 
-def blueprints(workspace: Workspace) -> list[Blueprint]:
-    """The routes of groups; a link reproduces its view."""
-    prefix = "/research/surveys/<slug>/<int:version>"
-    routes = Blueprint("grouping", __name__, url_prefix=prefix)
+def sections(workspace: Workspace) -> list[Section]:
+    """The pages of groups; a link reproduces its view."""
     pages = _Pages(workspace)
-    for name in OVER:
-        routes.add_url_rule(f"/{name}", name, getattr(pages, name))
-    routes.add_url_rule("/<over>.csv", view_func=pages.as_csv)
-    routes.add_url_rule("/<over>-chart-<look>.svg", view_func=pages.chart)
-    routes.add_url_rule("/<over>-figure.<kind>", view_func=pages.figure)
-    return [routes]
+    routes = [
+        Route("GET", "/links", "viewer", pages.links),
+        Route("GET", "/trend", "viewer", pages.trend),
+        Route("GET", "/versions", "viewer", pages.versions),
+        Route("GET", "/<over>.csv", "viewer", pages.as_csv),
+        Route("GET", "/<over>-chart-<look>.svg", "viewer", pages.chart),
+        Route("GET", "/<over>-figure.<kind>", "viewer", pages.figure),
+    ]
+    return [Section("grouping", "/research/surveys/<slug>/<int:version>", routes)]
 
 
 class _Asked(NamedTuple):

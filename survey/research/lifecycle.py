@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, flash, redirect, url_for
+from flask import flash, redirect, url_for
 
 from survey.collect.release import utc_today
 from survey.errors import ConflictError, StoreBusyError
+from survey.research.access import Route, Section
 from survey.research.forms import ArchiveForm, DeleteForm
 from survey.research.workspace import Workspace
 from survey.store import find_survey
 
 
-def blueprints(workspace: Workspace) -> list[Blueprint]:
-    """The routes by which owners put a survey away."""
-    routes = Blueprint("lifecycle", __name__, url_prefix="/research/surveys/<slug>")
+def sections(workspace: Workspace) -> list[Section]:
+    """The forms by which owners archive or delete a survey."""
     pages = _Pages(workspace)
-    routes.add_url_rule("/archive", view_func=pages.archive, methods=["POST"])
-    routes.add_url_rule("/delete", view_func=pages.delete, methods=["POST"])
-    return [routes]
+    routes = [
+        Route("POST", "/archive", "owner", pages.archive),
+        Route("POST", "/delete", "owner", pages.delete),
+    ]
+    return [Section("lifecycle", "/research/surveys/<slug>", routes)]
 
 
 class _Pages:

@@ -8,13 +8,14 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any
 from zipfile import ZIP_STORED, ZipFile
 
-from flask import Blueprint, render_template, send_file
+from flask import render_template, send_file
 from flask_wtf import FlaskForm
 from wtforms import RadioField, SelectChoice
 from wtforms.validators import InputRequired
 
 from survey.errors import SettingsError, SurveyError
 from survey.parquet import export_reports
+from survey.research.access import Route, Section
 from survey.research.downloads import file_name
 from survey.research.workspace import Workspace
 from survey.results.exports.microdata import ZIP, write_documents, write_microdata
@@ -34,13 +35,14 @@ class MicrodataForm(FlaskForm):  # type: ignore[misc]
     )
 
 
-def blueprints(workspace: Workspace) -> list[Blueprint]:
-    """The routes of released reports; who may read estimates may not yet give rows away."""
-    routes = Blueprint("microdata", __name__, url_prefix="/research/surveys/<slug>/<int:version>")
+def sections(workspace: Workspace) -> list[Section]:
+    """The pages of released reports: editors may download rows, viewers may not."""
     pages = _Pages(workspace)
-    routes.add_url_rule("/microdata", view_func=pages.explained)
-    routes.add_url_rule("/microdata", view_func=pages.given, methods=["POST"])
-    return [routes]
+    routes = [
+        Route("GET", "/microdata", "editor", pages.explained),
+        Route("POST", "/microdata", "editor", pages.given),
+    ]
+    return [Section("microdata", "/research/surveys/<slug>/<int:version>", routes)]
 
 
 class _Pages:

@@ -6,9 +6,10 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from flask import Blueprint, Response, render_template, request, url_for
+from flask import Response, render_template, request, url_for
 
 from survey.errors import NotFoundError
+from survey.research.access import Route, Section
 from survey.research.downloads import download, file_name
 from survey.research.paper import to_pdf
 from survey.research.workspace import Workspace
@@ -39,18 +40,20 @@ STYLESHEET = Path(__file__).resolve().parent.parent / "static" / "report.css"
 PDF = "application/pdf"
 
 
-def blueprints(workspace: Workspace) -> list[Blueprint]:
-    """The routes of reports and methods, and the links that other pages make to them."""
-    routes = Blueprint("reporting", __name__, url_prefix="/research")
+def sections(workspace: Workspace) -> list[Section]:
+    """The pages of reports and methods, and the template functions that link to them."""
     pages = _Pages(workspace)
     of_survey = "/surveys/<slug>/<int:version>"
-    routes.add_url_rule("/methods", view_func=pages.methods)
-    routes.add_url_rule(f"{of_survey}/methods", view_func=pages.survey_methods)
-    routes.add_url_rule(f"{of_survey}/report", view_func=pages.report)
-    routes.add_url_rule(f"{of_survey}/report.pdf", view_func=pages.report_pdf)
-    routes.add_url_rule("/assets/<version>/report.css", view_func=pages.stylesheet)
-    routes.app_context_processor(lambda: {"methods_url": methods_url, "method_anchor": anchor})
-    return [routes]
+    routes = [
+        Route("GET", "/methods", "researcher", pages.methods),
+        Route("GET", f"{of_survey}/methods", "viewer", pages.survey_methods),
+        Route("GET", f"{of_survey}/report", "viewer", pages.report),
+        Route("GET", f"{of_survey}/report.pdf", "viewer", pages.report_pdf),
+        Route("GET", "/assets/<version>/report.css", "anybody", pages.stylesheet),
+    ]
+    section = Section("reporting", "/research", routes)
+    section.app_context_processor(lambda: {"methods_url": methods_url, "method_anchor": anchor})
+    return [section]
 
 
 def methods_url(survey: PublishedSurvey, to: str, query: dict[str, str] | None = None) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, Response, redirect, render_template, request, url_for
+from flask import Response, redirect, render_template, request, url_for
 
 from survey.collect.links import respondent_link
 from survey.collect.truths import truths_of
 from survey.questionnaire.drafts.content import DraftContent
 from survey.questionnaire.label import labels, linked, odds_in_words
+from survey.research.access import Route
 from survey.research.downloads import CSV, download, file_name
 from survey.research.reading import Page, choices, version_choices
 from survey.research.workspace import Workspace
@@ -24,18 +25,20 @@ from survey.results.wording import exact
 from survey.store import PublishedSurvey, draft_key, find_survey, team_of
 
 
-def add_results(routes: Blueprint, workspace: Workspace) -> None:
-    """Add the addresses of results to those of surveys."""
+def result_routes(workspace: Workspace) -> list[Route]:
+    """Declare the pages of a survey's results."""
     pages = _Pages(workspace)
-    routes.add_url_rule("/surveys/<slug>", view_func=pages.newest)
     version = "/surveys/<slug>/<int:version>"
-    routes.add_url_rule(version, view_func=pages.dashboard)
-    routes.add_url_rule(f"{version}/estimates.csv", view_func=pages.estimates)
-    routes.add_url_rule(f"{version}/estimates.xlsx", view_func=pages.estimates_xlsx)
-    routes.add_url_rule(f"{version}/questions/<question>", view_func=pages.question)
-    routes.add_url_rule(f"{version}/charts/<question>-<part>-<look>.svg", view_func=pages.chart)
-    figures = f"{version}/figures/<question>-<part>.<kind>"
-    routes.add_url_rule(figures, view_func=pages.figure)
+    charts, figures = f"{version}/charts", f"{version}/figures"
+    return [
+        Route("GET", "/surveys/<slug>", "viewer", pages.newest),
+        Route("GET", version, "viewer", pages.dashboard),
+        Route("GET", f"{version}/estimates.csv", "viewer", pages.estimates),
+        Route("GET", f"{version}/estimates.xlsx", "viewer", pages.estimates_xlsx),
+        Route("GET", f"{version}/questions/<question>", "viewer", pages.question),
+        Route("GET", f"{charts}/<question>-<part>-<look>.svg", "viewer", pages.chart),
+        Route("GET", f"{figures}/<question>-<part>.<kind>", "viewer", pages.figure),
+    ]
 
 
 class _Pages:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from flask import Blueprint, Response, redirect, render_template, request, url_for
+from flask import Response, redirect, render_template, request, url_for
 from werkzeug.datastructures import FileStorage
 
 from survey.collect.publication import publish as publish_survey
@@ -16,10 +16,9 @@ from survey.errors import ConflictError, DefinitionError, NotFoundError
 from survey.mechanism.accounting import shown_epsilon
 from survey.questionnaire.drafts.content import DraftContent
 from survey.questionnaire.native import load
-from survey.research.access import Gate
+from survey.research.access import Gate, Route, Section
 from survey.research.forms import PublishForm
-from survey.research.log import Log
-from survey.research.results_pages import add_results
+from survey.research.results_pages import result_routes
 from survey.research.workspace import Workspace
 from survey.results.exports.figures import KINDS
 from survey.results.wording import in_words, percent, row_label
@@ -27,26 +26,38 @@ from survey.settings import Settings
 from survey.store import PublishedSurvey, Store
 
 SURVEY_PAGES = (
-    ("research.newest", "Results", "viewer"),
-    ("exploring.crosstab", "Explore", "viewer"),
-    ("collecting.overview", "Collect", "editor"),
-    ("team.members", "Team", "owner"),
-    ("team.log_of", "Log", "owner"),
+    ("research.newest", "Results"),
+    ("exploring.crosstab", "Explore"),
+    ("collecting.overview", "Collect"),
+    ("team.members", "Team"),
+    ("team.log_of", "Log"),
 )
-"""The pages of one survey, and the least role that opens each (as in `access.POLICY`)."""
+"""The endpoints and link texts of the pages of a survey, in the order of its navigation."""
 
 STYLESHEET = Path(__file__).resolve().parent.parent / "static" / "research.css"
 
 
-def blueprints(workspace: Workspace) -> list[Blueprint]:
-    """The researchers' routes over one store."""
-    store, gate, settings = workspace.store, workspace.gate, workspace.settings
-    routes = Blueprint("research", __name__, url_prefix="/research")
+def sections(workspace: Workspace) -> list[Section]:
+    """The list of surveys, publication of a file, results, and what all templates use."""
     stylesheet = STYLESHEET.read_bytes()
     stylesheet_hash = hashlib.sha256(stylesheet).hexdigest()
 
-    @routes.app_context_processor
-    def words() -> dict[str, Any]:
+    def asset(version: str) -> Response:
+        if version != stylesheet_hash:
+            raise NotFoundError("this file belongs to another version of the page")
+        return Response(stylesheet, content_type="text/css; charset=utf-8")
+
+    pages = _Pages(workspace)
+    routes = [
+        Route("GET", "/assets/<version>/research.css", "anybody", asset),
+        Route("GET", "/", "researcher", pages.surveys),
+        Route("GET POST", "/publish", "researcher", pages.publish),
+        *result_routes(workspace),
+    ]
+    section = Section("research", "/research", routes)
+
+    @section.app_context_processor
+    def variables() -> dict[str, Any]:
         return {
             "research_css": url_for("research.asset", version=stylesheet_hash),
             "client_hash": workspace.client_hash,
@@ -55,31 +66,28 @@ def blueprints(workspace: Workspace) -> list[Blueprint]:
             "row_label": row_label,
             "shown_epsilon": shown_epsilon,
             "moment": moment,
-            "gate": gate,
+            "gate": workspace.gate,
             "survey_pages": SURVEY_PAGES,
             "figure_kinds": list(KINDS),
         }
 
-    @routes.get("/assets/<version>/research.css")
-    def asset(version: str) -> Response:
-        if version != stylesheet_hash:
-            raise NotFoundError("this file belongs to another version of the page")
-        return Response(stylesheet, content_type="text/css; charset=utf-8")
-
-    _add_list(routes, store, gate)
-    _add_publishing(routes, store, settings, gate, workspace.log)
-    add_results(routes, workspace)
-    return [routes]
+    return [section]
 
 
-def _add_list(routes: Blueprint, store: Store, gate: Gate) -> None:
-    @routes.get("/")
-    def surveys() -> str:
-        roles, archived = gate.roles(), store.archived()
-        mine = [survey for survey in store.surveys() if survey.slug in roles]
+class _Pages:
+    def __init__(self, workspace: Workspace) -> None:
+        self._store, self._settings = workspace.store, workspace.settings
+        self._gate, self._log = workspace.gate, workspace.log
+
+    def surveys(self) -> str:
+        """List the researcher's surveys and drafts."""
+        store, roles, archived = self._store, self._gate.roles(), self._store.archived()
+        surveys = [survey for survey in store.surveys() if survey.slug in roles]
         away = "archived" in request.args
         listed = [
-            survey for survey in mine if not survey.is_trial and (survey.slug in archived) == away
+            survey
+            for survey in surveys
+            if not survey.is_trial and (survey.slug in archived) == away
         ]
         drafts = [draft for draft in store.drafts() if draft.slug in roles]
         return render_template(
@@ -87,21 +95,17 @@ def _add_list(routes: Blueprint, store: Store, gate: Gate) -> None:
             surveys=[(survey, store.released(survey.key)) for survey in listed],
             drafts=[(draft, DraftContent.from_json(draft.content)) for draft in drafts],
             away=away,
-            archived=len({survey.slug for survey in mine} & archived),
+            archived=len({survey.slug for survey in surveys} & archived),
         )
 
-
-def _add_publishing(
-    routes: Blueprint, store: Store, settings: Settings, gate: Gate, log: Log
-) -> None:
-    @routes.route("/publish", methods=["GET", "POST"])
-    def publish() -> Any:
+    def publish(self) -> Any:
+        """Publish a definition file, or list its mistakes."""
         form = PublishForm()
         mistakes: list[tuple[str, str]] = []
         if form.validate_on_submit():
             try:
-                survey = _publish(store, form.file.data, settings, gate)
-                log.write("published", survey.slug, f"version {survey.version}")
+                survey = _publish(self._store, form.file.data, self._settings, self._gate)
+                self._log.write("published", survey.slug, f"version {survey.version}")
                 return redirect(url_for("research.newest", slug=survey.slug))
             except DefinitionError as error:
                 mistakes = error.mistakes

@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 import pyotp
 import pytest
 from click.testing import CliRunner
+from flask import Flask
 
 from survey.app import create_app
 from survey.cli import main
-from survey.research.access import POLICY, guard
+from survey.research.access import Gate, Section
 from survey.research.people import second_factor
 from survey.research.people.team import LINK_SECONDS
 from survey.research.people.throttle import Throttle
@@ -60,10 +61,17 @@ def wrong_code(secret: str) -> str:
     return next(code for code in map("{:06}".format, range(100)) if code not in near)
 
 
-def test_object_access_a_page_of_which_the_table_says_nothing_stops_the_start(app):
+def test_object_access_a_page_without_an_access_rule_stops_the_start(store):
+    app = Flask("without a rule")
     app.add_url_rule("/research/new", endpoint="new", view_func=lambda: "")
     with pytest.raises(RuntimeError, match="/research/new"):
-        guard(app, None)
+        Gate(store, None).add(app, [])
+
+
+def test_object_access_a_section_takes_no_page_without_an_access_rule():
+    section = Section("new", "/research/new", [])
+    with pytest.raises(TypeError, match="with their access"):
+        section.get("/page")(lambda: "")
 
 
 def test_object_access_surveys_of_others_are_not_listed_and_their_addresses_are_taken(
@@ -386,6 +394,7 @@ def test_an_admin_lets_a_researcher_in_who_sees_no_survey_yet(people, app, store
     assert newcomer.get("/research/publish").status_code == 200
 
 
-def test_a_fresh_server_needs_no_table_entry_for_respondents(settings, store):
-    assert not any(endpoint.startswith("respond.") for endpoint in POLICY)
-    assert create_app(settings, store).test_client().get("/healthz").status_code == 200
+def test_a_new_server_answers_without_signing_in_outside_the_researchers_pages(settings, store):
+    client = create_app(settings, store).test_client()
+    assert client.get("/healthz").status_code == 200
+    assert client.get("/s/missing").status_code == 404

@@ -95,8 +95,8 @@ LEAST = {
     "people.end_link": "admin",
     "people.log_of_all": "admin",
 }
-"""What one must be to open each endpoint, written here a second time: the application's own table
-(`survey.research.access.POLICY`) may change only together with this one."""
+"""Who may open each endpoint, listed here a second time: a change of the application's routes must
+be repeated in this table."""
 
 TO_SIGN_IN = {"accounts.second_step", "accounts.sign_out"}
 """Pages that lead whoever comes to signing in: half way in is nobody here, and who signs out is

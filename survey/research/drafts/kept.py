@@ -53,7 +53,7 @@ def init_app(app: Flask, workspace: Workspace) -> None:
         return kept("", 409 if workspace.signed_in.researcher() else 401) or error.get_response()
 
     app.register_error_handler(CSRFError, refused)
-    workspace.gate.keeps = kept
+    workspace.gate.return_form = kept
 
 
 def _is_written(endpoint: str) -> bool:

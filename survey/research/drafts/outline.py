@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import flash, redirect, render_template, request, url_for
 
 from survey.collect.release import utc_today
 from survey.collect.trial import remove_trial
@@ -22,6 +22,7 @@ from survey.questionnaire.drafts.sheets import PageSheet
 from survey.questionnaire.native import read
 from survey.questionnaire.parse import parse
 from survey.questionnaire.rewritten import rewritten
+from survey.research.access import Route
 from survey.research.drafts.feedback import total_words
 from survey.research.drafts.forms import TYPE_NAMES, DoForm, NewDraftForm, PageForm
 from survey.research.drafts.planned import typed_plan
@@ -52,16 +53,18 @@ TWICE_SECONDS = 10
 """How soon after another the same draft is the same press of the button."""
 
 
-def add_rules(routes: Blueprint, workspace: Workspace) -> None:
-    """The addresses of the outline."""
+def routes(workspace: Workspace) -> list[Route]:
+    """Declare the pages of the outline."""
     pages = _Pages(workspace)
-    routes.add_url_rule("/new", view_func=pages.new, methods=["GET", "POST"])
-    routes.add_url_rule("/file", view_func=pages.of_file, methods=["POST"])
-    routes.add_url_rule("/of/<slug>", view_func=pages.of_survey, methods=["POST"])
-    routes.add_url_rule("/<slug>", view_func=pages.outline)
-    routes.add_url_rule("/<slug>/edit", view_func=pages.edit, methods=["POST"])
-    routes.add_url_rule("/<slug>/pages/<int:key>", view_func=pages.page, methods=["POST"])
-    routes.add_url_rule("/<slug>/delete", view_func=pages.delete, methods=["POST"])
+    return [
+        Route("GET POST", "/new", "researcher", pages.new),
+        Route("POST", "/file", "researcher", pages.of_file),
+        Route("POST", "/of/<slug>", "editor", pages.of_survey),
+        Route("GET", "/<slug>", "viewer", pages.outline),
+        Route("POST", "/<slug>/edit", "editor", pages.edit),
+        Route("POST", "/<slug>/pages/<int:key>", "editor", pages.page),
+        Route("POST", "/<slug>/delete", "owner", pages.delete),
+    ]
 
 
 class _Pages:

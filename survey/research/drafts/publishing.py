@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, url_for
+from flask import flash, redirect, render_template, url_for
 
 from survey.collect.publication import publish, says_the_same
 from survey.collect.release import utc_today
@@ -14,6 +14,7 @@ from survey.questionnaire.definition import freeze
 from survey.questionnaire.drafts.content import DraftContent
 from survey.questionnaire.drafts.examined import Examined, Mistake, examined
 from survey.questionnaire.model import Survey
+from survey.research.access import Route
 from survey.research.drafts.feedback import in_words, total_words
 from survey.research.drafts.forms import (
     PageForm,
@@ -38,10 +39,9 @@ class Point:
     where: str
 
 
-def add_rules(routes: Blueprint, workspace: Workspace) -> None:
-    """The address of publication."""
-    pages = _Pages(workspace)
-    routes.add_url_rule("/<slug>/publish", view_func=pages.publish, methods=["GET", "POST"])
+def routes(workspace: Workspace) -> list[Route]:
+    """Declare the page of publication."""
+    return [Route("GET POST", "/<slug>/publish", "editor", _Pages(workspace).publish)]
 
 
 class _Pages:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flask import Blueprint, Response, flash, jsonify, redirect, render_template, request, url_for
+from flask import Response, flash, jsonify, redirect, render_template, request, url_for
 
 from survey.questionnaire.drafts.content import DraftContent
 from survey.questionnaire.drafts.examined import Examined, examined
@@ -19,6 +19,7 @@ from survey.questionnaire.drafts.sheets import (
     Values,
 )
 from survey.questionnaire.question import BaseQuestion
+from survey.research.access import Route
 from survey.research.drafts.conditions import add_conditions
 from survey.research.drafts.feedback import errors_of, marked, question_feedback, total_words
 from survey.research.drafts.forms import PlanForm, QuestionForm, SheetForm, SurveyForm
@@ -44,14 +45,16 @@ class Page:
     more: Mapping[str, Any]
 
 
-def add_rules(routes: Blueprint, workspace: Workspace) -> None:
-    """The addresses of the sheets."""
-    pages, both = _Pages(workspace), ["GET", "POST"]
-    routes.add_url_rule("/<slug>/questions/<int:key>", view_func=pages.question, methods=both)
-    routes.add_url_rule("/<slug>/texts", view_func=pages.texts, methods=both)
-    routes.add_url_rule("/<slug>/plan", view_func=pages.plan, methods=both)
-    routes.add_url_rule("/<slug>/languages/<language>", view_func=pages.translation, methods=both)
-    LanguagePages(workspace).add_rules(routes)
+def routes(workspace: Workspace) -> list[Route]:
+    """Declare the pages of the sheets."""
+    pages = _Pages(workspace)
+    return [
+        Route("GET POST", "/<slug>/questions/<int:key>", "editor", pages.question),
+        Route("GET POST", "/<slug>/texts", "editor", pages.texts),
+        Route("GET POST", "/<slug>/plan", "editor", pages.plan),
+        Route("GET POST", "/<slug>/languages/<language>", "editor", pages.translation),
+        *LanguagePages(workspace).routes(),
+    ]
 
 
 class _Pages:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, url_for
+from flask import flash, redirect, render_template, url_for
 from pydantic import TypeAdapter, ValidationError
 
 from survey.errors import DesignError, NotFoundError
@@ -16,6 +16,7 @@ from survey.questionnaire.drafts.native import OF_TYPE
 from survey.questionnaire.drafts.sheets import Values, texts_of
 from survey.questionnaire.languages import MAX_LANGUAGES
 from survey.questionnaire.texts import Language
+from survey.research.access import Route
 from survey.research.drafts.forms import DoForm, LanguageForm, SheetForm, translation_form
 from survey.research.drafts.saving import Drafts
 from survey.research.workspace import Workspace
@@ -33,14 +34,13 @@ class LanguagePages:
         self._drafts, self._caps = Drafts(workspace.store), workspace.settings.caps
         self._gate = workspace.gate
 
-    def add_rules(self, routes: Blueprint) -> None:
-        """Its addresses."""
-        routes.add_url_rule("/<slug>/languages", view_func=self.languages, methods=["GET", "POST"])
-        routes.add_url_rule(
-            "/<slug>/languages/<language>/remove",
-            view_func=self.remove_language,
-            methods=["POST"],
-        )
+    def routes(self) -> list[Route]:
+        """Declare the pages of the list."""
+        remove = "/<slug>/languages/<language>/remove"
+        return [
+            Route("GET POST", "/<slug>/languages", "editor", self.languages),
+            Route("POST", remove, "editor", self.remove_language),
+        ]
 
     def languages(self, slug: str) -> Any:
         """Those there are, how far each is translated, and one more."""

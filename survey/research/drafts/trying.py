@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
+from flask import Response, flash, redirect, render_template, request, url_for
 
 from survey.collect.links import respondent_link
 from survey.collect.release import utc_today
@@ -19,6 +19,7 @@ from survey.questionnaire.drafts.examined import examined
 from survey.questionnaire.drafts.tried import Tried
 from survey.questionnaire.model import Survey
 from survey.questionnaire.published import PublishedQuestion
+from survey.research.access import Route
 from survey.research.drafts.forms import DoForm, SimulateForm
 from survey.research.drafts.planned import planned_of
 from survey.research.drafts.saving import Drafts
@@ -33,13 +34,15 @@ SHARE = "share-"
 """How the fields of shares begin."""
 
 
-def add_rules(routes: Blueprint, workspace: Workspace) -> None:
-    """The addresses of try-outs."""
+def routes(workspace: Workspace) -> list[Route]:
+    """Declare the pages of test runs."""
     pages = _Pages(workspace)
-    routes.add_url_rule("/<slug>/try", view_func=pages.trial)
-    routes.add_url_rule("/<slug>/try/make", view_func=pages.make_trial, methods=["POST"])
-    routes.add_url_rule("/<slug>/try/simulate", view_func=pages.simulate, methods=["POST"])
-    routes.add_url_rule("/<slug>/tradeoff.svg", view_func=pages.tradeoff)
+    return [
+        Route("GET", "/<slug>/try", "editor", pages.trial),
+        Route("POST", "/<slug>/try/make", "editor", pages.make_trial),
+        Route("POST", "/<slug>/try/simulate", "editor", pages.simulate),
+        Route("GET", "/<slug>/tradeoff.svg", "viewer", pages.tradeoff),
+    ]
 
 
 class _Pages:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, Response, request
+from flask import Response, request
 
 from survey.errors import ChannelError, CountsError, NotFoundError
+from survey.research.access import Route, Section
 from survey.research.downloads import CSV, download, file_name
 from survey.research.explore.asking import Asked, asked, page, refusing
 from survey.research.workspace import Workspace
@@ -22,16 +23,15 @@ from survey.results.wording import amounts, p_value, points
 FIELDS = ("question", "a", "b")
 
 
-def blueprints(workspace: Workspace) -> list[Blueprint]:
-    """The routes of differences between groups; a link reproduces its view."""
-    routes = Blueprint(
-        "comparing", __name__, url_prefix="/research/surveys/<slug>/explore/difference"
-    )
+def sections(workspace: Workspace) -> list[Section]:
+    """The pages of differences between groups; a link reproduces its view."""
     pages = _Pages(workspace)
-    routes.add_url_rule("", view_func=pages.difference)
-    routes.add_url_rule("/difference.csv", view_func=pages.as_csv)
-    routes.add_url_rule("/figure.<kind>", view_func=pages.figure)
-    return [routes]
+    routes = [
+        Route("GET", "", "viewer", pages.difference),
+        Route("GET", "/difference.csv", "viewer", pages.as_csv),
+        Route("GET", "/figure.<kind>", "viewer", pages.figure),
+    ]
+    return [Section("comparing", "/research/surveys/<slug>/explore/difference", routes)]
 
 
 class _Pages:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from flask import Blueprint, Response, request
+from flask import Response, request
 
 from survey.errors import ChannelError, CountsError, DesignError
+from survey.research.access import Route, Section
 from survey.research.downloads import CSV, download, file_name
 from survey.research.explore.asking import Asked, asked, page, refusing
 from survey.research.workspace import Workspace
@@ -17,14 +18,15 @@ from survey.results.exports.workbook import XLSX, crossed_workbook
 from survey.results.variables import items_of
 
 
-def blueprints(workspace: Workspace) -> list[Blueprint]:
-    """The routes of cross-tabs; a link reproduces its view."""
-    routes = Blueprint("exploring", __name__, url_prefix="/research/surveys/<slug>/explore")
+def sections(workspace: Workspace) -> list[Section]:
+    """The pages of cross-tabulations; a link reproduces its view."""
     pages = _Pages(workspace)
-    routes.add_url_rule("", view_func=pages.crosstab)
-    routes.add_url_rule("/crosstab.csv", view_func=pages.as_csv)
-    routes.add_url_rule("/crosstab.xlsx", view_func=pages.as_xlsx)
-    return [routes]
+    routes = [
+        Route("GET", "", "viewer", pages.crosstab),
+        Route("GET", "/crosstab.csv", "viewer", pages.as_csv),
+        Route("GET", "/crosstab.xlsx", "viewer", pages.as_xlsx),
+    ]
+    return [Section("exploring", "/research/surveys/<slug>/explore", routes)]
 
 
 class _Pages:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, Response, request
+from flask import Response, request
 
 from survey.errors import ChannelError, CountsError
 from survey.questionnaire.published import PublishedQuestion
+from survey.research.access import Route, Section
 from survey.research.downloads import CSV, download, file_name
 from survey.research.explore.asking import Asked, asked, page, refusing
 from survey.research.workspace import Workspace
@@ -33,15 +34,14 @@ from survey.results.regression.table import LINK, Regressed, RegressionRow
 from survey.results.wording import p_value
 
 
-def blueprints(workspace: Workspace) -> list[Blueprint]:
-    """The routes of regressions; a link reproduces its view."""
-    routes = Blueprint(
-        "regressing", __name__, url_prefix="/research/surveys/<slug>/explore/regression"
-    )
+def sections(workspace: Workspace) -> list[Section]:
+    """The pages of regressions; a link reproduces its view."""
     pages = _Pages(workspace)
-    routes.add_url_rule("", view_func=pages.regression)
-    routes.add_url_rule("/regression.csv", view_func=pages.as_csv)
-    return [routes]
+    routes = [
+        Route("GET", "", "viewer", pages.regression),
+        Route("GET", "/regression.csv", "viewer", pages.as_csv),
+    ]
+    return [Section("regressing", "/research/surveys/<slug>/explore/regression", routes)]
 
 
 class _Pages:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote_plus
 
-from flask import Blueprint, Response, redirect, request, url_for
+from flask import Response, redirect, request, url_for
 from flask_wtf import FlaskForm
 from flask_wtf.file import FileField, FileRequired
 from wtforms import SubmitField
 
 from survey.errors import ChannelError, CountsError, DesignError, NotFoundError
+from survey.research.access import Route, Section
 from survey.research.downloads import CSV, download, file_name
 from survey.research.explore.asking import Asked, asked, page, refusing
 from survey.research.workspace import Workspace
@@ -44,16 +45,15 @@ class MarginsForm(FlaskForm):  # type: ignore[misc]
     submit = SubmitField("Upload")
 
 
-def blueprints(workspace: Workspace) -> list[Blueprint]:
-    """The routes of weighting; a link reproduces its view."""
-    routes = Blueprint(
-        "weighing", __name__, url_prefix="/research/surveys/<slug>/explore/weighting"
-    )
+def sections(workspace: Workspace) -> list[Section]:
+    """The pages of weighting; a link reproduces its view."""
     pages = _Pages(workspace)
-    routes.add_url_rule("", view_func=pages.weighting)
-    routes.add_url_rule("/upload", view_func=pages.upload, methods=["POST"])
-    routes.add_url_rule("/weighted.csv", view_func=pages.as_csv)
-    return [routes]
+    routes = [
+        Route("GET", "", "viewer", pages.weighting),
+        Route("POST", "/upload", "viewer", pages.upload),
+        Route("GET", "/weighted.csv", "viewer", pages.as_csv),
+    ]
+    return [Section("weighing", "/research/surveys/<slug>/explore/weighting", routes)]
 
 
 class _Pages:

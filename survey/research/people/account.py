@@ -6,9 +6,10 @@ import time
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, session, url_for
+from flask import flash, redirect, render_template, session, url_for
 from werkzeug.wrappers import Response
 
+from survey.research.access import Route, Section
 from survey.research.forms import AddSecondStepForm, ConfirmForm, PasswordForm, SessionForm
 from survey.research.people import second_factor
 from survey.research.people.proof import proves_password
@@ -17,17 +18,17 @@ from survey.research.workspace import Workspace
 WRONG_FIRST_CODE = "This is not the code of this secret. Check the clock of your device."
 
 
-def blueprints(workspace: Workspace) -> list[Blueprint]:
-    """The routes of an account; what makes it safer or less safe asks for the password."""
-    routes = Blueprint("account", __name__, url_prefix="/research/account")
+def sections(workspace: Workspace) -> list[Section]:
+    """The pages of an account; changes to its protection require the password."""
     pages = _Pages(workspace)
-    both = ["GET", "POST"]
-    routes.add_url_rule("", view_func=pages.overview)
-    routes.add_url_rule("/password", view_func=pages.password, methods=both)
-    routes.add_url_rule("/second-step", view_func=pages.add_second_step, methods=both)
-    routes.add_url_rule("/second-step/remove", view_func=pages.remove_second_step, methods=both)
-    routes.add_url_rule("/sessions/end", view_func=pages.end_session, methods=["POST"])
-    return [routes]
+    routes = [
+        Route("GET", "", "researcher", pages.overview),
+        Route("GET POST", "/password", "researcher", pages.password),
+        Route("GET POST", "/second-step", "researcher", pages.add_second_step),
+        Route("GET POST", "/second-step/remove", "researcher", pages.remove_second_step),
+        Route("POST", "/sessions/end", "researcher", pages.end_session),
+    ]
+    return [Section("account", "/research/account", routes)]
 
 
 class _Pages:

@@ -6,10 +6,11 @@ import re
 import time
 from typing import Any
 
-from flask import Blueprint, redirect, render_template, request, url_for
+from flask import redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from survey.errors import NotFoundError
+from survey.research.access import Route, Section
 from survey.research.forms import CodeForm, JoinForm, SignInForm, SignOutForm
 from survey.research.people.second_factor import is_right
 from survey.research.people.throttle import THROTTLED
@@ -22,17 +23,18 @@ WRONG_CODE = "This code is not right, or was used before. Take the one your app 
 KNOWN_ALREADY = "This address can sign in already: do so, then open the link."
 
 
-def blueprints(workspace: Workspace) -> list[Blueprint]:
-    """The routes by which somebody becomes known here, and unknown again."""
-    routes = Blueprint("accounts", __name__, url_prefix="/research")
+def sections(workspace: Workspace) -> list[Section]:
+    """The pages to sign in, sign out and join a team."""
     pages = _Pages(workspace)
-    both = ["GET", "POST"]
-    routes.app_context_processor(pages.researcher)
-    routes.add_url_rule("/sign-in", view_func=pages.sign_in, methods=both)
-    routes.add_url_rule("/sign-in/code", view_func=pages.second_step, methods=both)
-    routes.add_url_rule("/sign-out", view_func=pages.sign_out, methods=["POST"])
-    routes.add_url_rule("/join/<token>", view_func=pages.join, methods=both)
-    return [routes]
+    routes = [
+        Route("GET POST", "/sign-in", "anybody", pages.sign_in),
+        Route("GET POST", "/sign-in/code", "anybody", pages.second_step),
+        Route("POST", "/sign-out", "researcher", pages.sign_out),
+        Route("GET POST", "/join/<token>", "anybody", pages.join),
+    ]
+    section = Section("accounts", "/research", routes)
+    section.app_context_processor(pages.researcher)
+    return [section]
 
 
 class _Pages:

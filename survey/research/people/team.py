@@ -6,9 +6,10 @@ import secrets
 import time
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, url_for
+from flask import flash, redirect, render_template, url_for
 
 from survey.errors import NotFoundError
+from survey.research.access import Route, Section
 from survey.research.forms import EndLinkForm, InviteForm, NewcomerForm, RoleForm
 from survey.research.workspace import Workspace
 from survey.security import hash_of
@@ -25,24 +26,32 @@ from survey.store import (
 LINK_SECONDS = 7 * 24 * 3600
 
 
-def blueprints(workspace: Workspace) -> list[Blueprint]:
-    """The routes of a survey's team, and of everybody who may sign in."""
+def sections(workspace: Workspace) -> list[Section]:
+    """The pages of a survey's team, and of all researchers of this server."""
+    team, people = _TeamPages(workspace), _PeoplePages(workspace)
     return [
-        _team(workspace),
-        _people(workspace),
+        Section(
+            "team",
+            "/research/surveys/<slug>/team",
+            [
+                Route("GET", "", "owner", team.members),
+                Route("POST", "/invite", "owner", team.invite),
+                Route("POST", "/links/end", "owner", team.end_link),
+                Route("POST", "/members/<int:researcher>", "owner", team.change),
+                Route("GET", "/log", "owner", team.log_of),
+            ],
+        ),
+        Section(
+            "people",
+            "/research/people",
+            [
+                Route("GET", "", "admin", people.researchers),
+                Route("POST", "/invite", "admin", people.invite),
+                Route("POST", "/links/end", "admin", people.end_link),
+                Route("GET", "/log", "admin", people.log_of_all),
+            ],
+        ),
     ]
-
-
-def _team(workspace: Workspace) -> Blueprint:
-    """The routes by which owners let colleagues in."""
-    routes = Blueprint("team", __name__, url_prefix="/research/surveys/<slug>/team")
-    pages = _TeamPages(workspace)
-    routes.add_url_rule("", view_func=pages.members)
-    routes.add_url_rule("/invite", view_func=pages.invite, methods=["POST"])
-    routes.add_url_rule("/links/end", view_func=pages.end_link, methods=["POST"])
-    routes.add_url_rule("/members/<int:researcher>", view_func=pages.change, methods=["POST"])
-    routes.add_url_rule("/log", view_func=pages.log_of)
-    return routes
 
 
 class _TeamPages:
@@ -105,43 +114,47 @@ class _TeamPages:
         return render_template("research/log.html", survey=survey, actions=self._log.read(slug))
 
 
-def _people(workspace: Workspace) -> Blueprint:
-    """The routes by which an admin lets researchers in."""
-    store, log, links = workspace.store, workspace.log, _Links(workspace)
-    routes = Blueprint("people", __name__, url_prefix="/research/people")
+class _PeoplePages:
+    """The pages on which an administrator lets researchers in."""
 
-    def page(form: NewcomerForm, link: str = "") -> str:
-        found = [
-            (one, store.second_factor(one.key) is not None, store.roles(one.key))
-            for one in store.researchers()
+    def __init__(self, workspace: Workspace) -> None:
+        self._store, self._log = workspace.store, workspace.log
+        self._links = _Links(workspace)
+
+    def _page(self, form: NewcomerForm, link: str = "") -> str:
+        people = [
+            (
+                person,
+                self._store.second_factor(person.key) is not None,
+                self._store.roles(person.key),
+            )
+            for person in self._store.researchers()
         ]
         return render_template(
-            "research/people.html", people=found, form=form, link=link, **links.shown("")
+            "research/people.html", people=people, form=form, link=link, **self._links.shown("")
         )
 
-    @routes.get("")
-    def researchers() -> str:
-        return page(NewcomerForm(formdata=None))
+    def researchers(self) -> str:
+        """List everybody who may sign in."""
+        return self._page(NewcomerForm(formdata=None))
 
-    @routes.post("/invite")
-    def invite() -> Any:
+    def invite(self) -> Any:
+        """Make a link for a new researcher and show it once."""
         form = NewcomerForm()
         if not form.validate_on_submit():
-            return page(form), 422
-        link = links.new("", "viewer")
-        log.write("invited a researcher")
-        return page(NewcomerForm(formdata=None), link)
+            return self._page(form), 422
+        link = self._links.new("", "viewer")
+        self._log.write("invited a researcher")
+        return self._page(NewcomerForm(formdata=None), link)
 
-    @routes.post("/links/end")
-    def end_link() -> Any:
-        links.end("")
+    def end_link(self) -> Any:
+        """Revoke a link that has not been used."""
+        self._links.end("")
         return redirect(url_for("people.researchers"))
 
-    @routes.get("/log")
-    def log_of_all() -> str:
-        return render_template("research/log.html", survey=None, actions=log.read())
-
-    return routes
+    def log_of_all(self) -> str:
+        """Show what was done on this server."""
+        return render_template("research/log.html", survey=None, actions=self._log.read())
 
 
 class _Links:

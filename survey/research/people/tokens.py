@@ -6,9 +6,10 @@ import secrets
 import time
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, url_for
+from flask import flash, redirect, render_template, url_for
 from werkzeug.wrappers import Response
 
+from survey.research.access import Route, Section
 from survey.research.forms import EndTokenForm, TokenForm
 from survey.research.people.proof import proves_password
 from survey.research.workspace import Workspace
@@ -23,13 +24,14 @@ TOO_MANY = f"You have {MOST_TOKENS} tokens. End one that is used no more."
 TAKEN = "You have a token of this name already. Take another name, or end that one first."
 
 
-def blueprints(workspace: Workspace) -> list[Blueprint]:
-    """The routes of somebody's tokens."""
-    routes = Blueprint("tokens", __name__, url_prefix="/research/account/programs")
+def sections(workspace: Workspace) -> list[Section]:
+    """The pages of a researcher's API tokens."""
     pages = _Pages(workspace)
-    routes.add_url_rule("", view_func=pages.overview, methods=["GET", "POST"])
-    routes.add_url_rule("/end", view_func=pages.end, methods=["POST"])
-    return [routes]
+    routes = [
+        Route("GET POST", "", "researcher", pages.overview),
+        Route("POST", "/end", "researcher", pages.end),
+    ]
+    return [Section("tokens", "/research/account/programs", routes)]
 
 
 class _Pages:

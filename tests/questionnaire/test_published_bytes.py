@@ -1,0 +1,174 @@
+"""Published surveys must stay readable for ever: their canonical bytes and reports are pinned.
+
+`published_bytes.json` holds definition files with the SHA-256 of their canonical JSON, and the
+SHA-256 of reports that the client and the Python simulation make of them with seeded generators.
+Never regenerate a hash to make a test pass: a changed hash breaks every published survey.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+import subprocess
+from collections.abc import Iterator
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from survey.collect.simulated_people import simulated_people
+from survey.questionnaire import published
+from survey.questionnaire.definition import Definition, freeze, read_definition, report_body
+from survey.questionnaire.designs import DESIGNS
+from survey.questionnaire.native import load
+from survey.settings import Caps
+from tests.conftest import ROOT
+
+HERE = Path(__file__).parent
+PINNED: dict[str, Any] = json.loads((HERE / "published_bytes.json").read_text("utf-8"))
+RESPONDENTS = 12
+SEED = 20261123
+
+
+@cache
+def definitions() -> tuple[Definition, ...]:
+    """Return every pinned definition, frozen anew."""
+    return tuple(frozen(entry) for entry in PINNED["definitions"])
+
+
+def frozen(entry: dict[str, Any]) -> Definition:
+    """Publish a pinned file under the limits it was written for."""
+    question, survey = map(Decimal, entry["caps"])
+    caps = Caps(question=question, survey=survey)
+    return freeze(load(entry["source"].encode(), f"pinned.{entry['format']}", caps), 1)
+
+
+def surveys_with_reports() -> list[tuple[dict[str, Any], Definition]]:
+    """Return the definitions whose reports are pinned too."""
+    pairs = zip(PINNED["definitions"], definitions(), strict=True)
+    return [(entry, definition) for entry, definition in pairs if "client" in entry]
+
+
+def answers_of(definition: Definition) -> list[dict[str, Any]]:
+    """Draw the same true answers on every machine; every question has one."""
+    rng = np.random.default_rng(SEED)
+    rows = simulated_people(definition, RESPONDENTS, {}, rng)
+    ids = [question.id for question in definition.questions]
+    return [
+        {name: answer for name, answer in zip(ids, row, strict=True) if answer is not None}
+        for row in rows
+    ]
+
+
+def simulated_hash(definition: Definition) -> str:
+    """Hash the reports that Python makes of the same answers."""
+    source = random.Random(SEED)
+    bodies = []
+    for row in answers_of(definition):
+        codes = [
+            question.channel.perturb_one(question.truth(row[question.id]), source.randrange)
+            if question.id in row
+            else None
+            for question in definition.questions
+        ]
+        length = definition.report_bytes
+        bodies.append(report_body(definition.sha256, "0" * 22, codes, length=length))
+    return hashlib.sha256(b"".join(bodies)).hexdigest()
+
+
+def client_hashes(node: str, surveys: list[Definition]) -> list[str]:
+    """Hash the reports that the shipped client makes of the same answers."""
+    forms = []
+    for definition in surveys:
+        # The client draws questions itself, so it needs an answer to each of them.
+        fallback = {question.id: 0 for question in definition.questions if not question.alone}
+        fallback |= {question.id: [0] for question in definition.questions if question.alone}
+        answers = [{**fallback, **row} for row in answers_of(definition)]
+        forms.append({"definition": definition.canonical.decode(), "answers": answers})
+    run = subprocess.run(
+        [node, str(HERE / "seeded_reports.mjs")],
+        input=json.dumps(forms),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stderr
+    hashes: list[str] = json.loads(run.stdout)
+    return hashes
+
+
+def different(pairs: Iterator[tuple[dict[str, Any], str, str]]) -> list[str]:
+    return [entry["source"][:200] for entry, pinned, now in pairs if pinned != now]
+
+
+def test_every_pinned_definition_keeps_its_canonical_bytes():
+    pairs = zip(PINNED["definitions"], definitions(), strict=True)
+    changed = different((entry, entry["canonical"], found.sha256) for entry, found in pairs)
+    assert not changed, "the canonical JSON of these definitions changed:\n" + "\n---\n".join(
+        changed
+    )
+
+
+def test_every_pinned_definition_reads_back_as_it_was_written():
+    for definition in definitions():
+        assert read_definition(definition.canonical) == definition
+
+
+def test_pinned_definitions_cover_every_type_and_mechanism():
+    questions = [question for found in definitions() for question in found.questions]
+    assert {question.type for question in questions} == {
+        "yes_no", "single_choice", "scale", "multiple_choice", "number", "date",
+    }  # fmt: skip
+    with_reports = {q.mechanism for _, found in surveys_with_reports() for q in found.questions}
+    assert with_reports == set(DESIGNS)
+    assert any(found.is_sampled for _, found in surveys_with_reports())
+    assert any(len(found.languages) > 1 for found in definitions())
+
+
+def test_the_demo_and_every_example_of_the_readme_are_pinned():
+    pinned = {entry["canonical"] for entry in PINNED["definitions"]}
+    readme = (ROOT / "README.md").read_text("utf-8")
+    sources = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
+    sources.append((ROOT / "survey/demo/workplace.toml").read_text("utf-8"))
+    for source in sources:
+        definition = freeze(load(source.encode(), "example.toml", Caps()), 1)
+        assert definition.sha256 in pinned, (
+            f"add {definition.slug} to published_bytes.json with the hash {definition.sha256}"
+        )
+
+
+def test_a_seeded_simulation_makes_the_pinned_reports():
+    changed = different(
+        (entry, entry["simulated"], simulated_hash(found))
+        for entry, found in surveys_with_reports()
+    )
+    assert not changed, "the simulated reports of these definitions changed:\n" + "\n---\n".join(
+        changed
+    )
+
+
+def test_a_seeded_client_makes_the_pinned_reports(node):
+    surveys = surveys_with_reports()
+    hashes = client_hashes(node, [definition for _, definition in surveys])
+    pairs = zip(surveys, hashes, strict=True)
+    changed = different((entry, entry["client"], now) for (entry, _), now in pairs)
+    assert not changed, "the client's reports of these definitions changed:\n" + "\n---\n".join(
+        changed
+    )
+
+
+def test_renaming_a_key_of_the_canonical_json_changes_every_hash(monkeypatch):
+    """The tests above can fail: this renames one key of every question."""
+    written = published.question_form
+
+    def renamed(question: Any) -> dict[str, Any]:
+        form = written(question)
+        return {**form, "hint": form["help"]}
+
+    monkeypatch.setattr("survey.questionnaire.definition.question_form", renamed)
+    for entry in PINNED["definitions"]:
+        assert frozen(entry).sha256 != entry["canonical"], entry["source"]

@@ -12,8 +12,8 @@ from typing import Any
 from werkzeug.datastructures import MultiDict
 
 from survey.errors import QueryError
-from survey.estimator.binomial import TARGETS
-from survey.estimator.intervals import DEFAULT_INTERVAL
+from survey.estimator.core.intervals import DEFAULT_INTERVAL
+from survey.estimator.shares.binomial import TARGETS
 from survey.results.options import (
     LEAST_LEVEL,
     MOST_LEVEL,

@@ -11,16 +11,23 @@ import numpy as np
 
 from survey.cli.common import refusing
 from survey.errors import DesignError
-from survey.estimator.planned import (
+from survey.estimator import (
+    Plan,
+    margin_of,
+    power,
+    required_epsilon,
+    required_n,
+    required_n_difference,
+    simulated_grid,
+    tradeoff,
+)
+from survey.estimator.planning.sample_size import (
     LARGEST_EPSILON,
     check_question,
     checked_n,
     grr_chances,
     rounded,
 )
-from survey.estimator.planning import Plan, margin_of, required_epsilon, required_n
-from survey.estimator.power import power, required_n_difference
-from survey.estimator.tradeoff import simulated_grid, tradeoff
 from survey.results.plan.chart import (
     check_ending,
     grid_specification,

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from survey.estimator.binomial import TARGETS
+from survey.estimator.shares.binomial import TARGETS
 from survey.results.estimates.result import SurveyResult
 from survey.results.exports.csv import to_csv, to_json, to_lines
 from survey.results.options import OFFERED, Wanted

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from survey.errors import CountsError, NotFoundError
-from survey.estimator.joint_counts import LARGEST_TABLE
+from survey.estimator.tables.crosstab import LARGEST_TABLE
 from survey.parquet.directory import Manifest
 from survey.parquet.engines import Table
 from survey.parquet.expression import Integers, Piece, counted, impossible, pieces

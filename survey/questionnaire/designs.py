@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from survey.errors import ChannelError
-from survey.estimator.number_design import smallest_worst_variance
+from survey.estimator.numbers.mean import smallest_worst_variance
 from survey.mechanism import (
     AnyChannel,
     WeightTable,

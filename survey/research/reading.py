@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from flask import url_for
 
-from survey.estimator.binomial import POPULATION, RESPONDENTS
-from survey.estimator.intervals import DEFAULT_INTERVAL
+from survey.estimator.core.intervals import DEFAULT_INTERVAL
+from survey.estimator.shares.binomial import POPULATION, RESPONDENTS
 from survey.results.options import INTERVAL_NAMES, OFFERED, USUAL_LEVELS, Wanted, query_of
 from survey.store import PublishedSurvey
 

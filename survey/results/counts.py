@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.errors import CountsError
-from survey.estimator.axes import Crossed
+from survey.estimator.tables.axes import Crossed
 from survey.mechanism import SubsetSelection
 from survey.mechanism.arrays import Codes
 from survey.questionnaire.published import PublishedQuestion

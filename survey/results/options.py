@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from survey.errors import DesignError
-from survey.estimator.binomial import POPULATION, RESPONDENTS, TARGETS
-from survey.estimator.intervals import DEFAULT_INTERVAL, INTERVALS
-from survey.estimator.shares import FIXED_POPULATION
+from survey.estimator.core.intervals import DEFAULT_INTERVAL, FIXED_POPULATION, INTERVALS
+from survey.estimator.shares.binomial import POPULATION, RESPONDENTS, TARGETS
 
 LEAST_LEVEL, MOST_LEVEL = 0.5, 0.999
 USUAL_LEVEL = 0.95

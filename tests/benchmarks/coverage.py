@@ -23,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.estimator import debias, proportions
-from survey.estimator.difference_intervals import DEFAULT_DIFFERENCE, DIFFERENCE_INTERVALS
-from survey.estimator.intervals import (
+from survey.estimator.core.intervals import (
     DEFAULT_INTERVAL,
     INTERVALS,
     SIMULTANEOUS_DEFAULT,
     confidence_interval,
 )
+from survey.estimator.tables.difference import DEFAULT_DIFFERENCE, DIFFERENCE_INTERVALS
 from survey.mechanism import SubsetSelection, from_epsilon
 from tests.estimator.difference_enumeration import enumerated_difference
 from tests.estimator.enumeration import Ends, all_ends, exact_coverage, mean_width

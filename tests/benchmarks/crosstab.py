@@ -12,9 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from survey.estimator.crosstab import crosstab
-from survey.estimator.independence import independence
-from survey.estimator.joint_counts import CHUNK, joint_counts
+from survey.estimator import crosstab, independence, joint_counts
+from survey.estimator.tables.crosstab import CHUNK
 from survey.mechanism import SubsetSelection, from_epsilon
 
 Floats = NDArray[np.float64]

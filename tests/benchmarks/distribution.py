@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from survey.estimator.grid_shares import METHODS, Share, grid_shares, set_ratios
-from survey.estimator.pseudo_ratio import PseudoRatios
-from survey.estimator.quantiles import Curve
+from survey.estimator.core.ratio import PseudoRatios
+from survey.estimator.numbers.distribution import Curve
+from survey.estimator.numbers.grid import METHODS, Share, grid_shares, set_ratios
 from survey.mechanism import WeightTable, from_epsilon
 from survey.mechanism.noise import exponential, gaussian, geometric, laplace
 from survey.mechanism.numeric import hybrid, piecewise, square_wave

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from survey.estimator.smoothing import smoothed_shares
+from survey.estimator.core.likelihood import smoothed_shares
 from tests.benchmarks.distribution import (
     CHANNELS,
     Covered,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from survey.estimator import proportions
-from survey.estimator.feldman_cousins import _ends
+from survey.estimator.core.intervals import _ends
 from survey.mechanism import SubsetSelection, from_epsilon, grr
 
 QUESTIONS = 30

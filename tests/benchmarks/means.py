@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from survey.estimator.means import _reading
+from survey.estimator.numbers.mean import _reading
 from survey.mechanism import from_epsilon
 from survey.mechanism.noise import exponential, gaussian, geometric, laplace
 from survey.mechanism.numeric import hybrid, one_bit, piecewise, square_wave

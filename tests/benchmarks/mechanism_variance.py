@@ -26,7 +26,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from survey.estimator.number_design import DESIGNS, smallest_worst_variance, worst_variance
+from survey.estimator.numbers.mean import DESIGNS, smallest_worst_variance, worst_variance
 from survey.mechanism import SubsetSelection, best
 from survey.mechanism.simulate import population
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.estimator import debias, proportions
-from survey.estimator.feldman_cousins import _ends
+from survey.estimator.core.intervals import _ends
 from survey.mechanism import BitVector, SubsetSelection, from_epsilon
 from survey.mechanism.codes import index_bytes
 

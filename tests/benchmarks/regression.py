@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tests.estimator.test_regression_simulation import simulated, simulated_in_groups
+from tests.estimator.regression.test_simulation import simulated, simulated_in_groups
 
 N = 3000
 ROUNDS = 200

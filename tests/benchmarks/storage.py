@@ -27,7 +27,7 @@ from survey.app import create_app
 from survey.archive import backup, check
 from survey.collect.publication import publish
 from survey.collect.release import BLOCK_SIZE, release
-from survey.estimator.joint_counts import CHUNK
+from survey.estimator.tables.crosstab import CHUNK
 from survey.questionnaire.native import load
 from survey.research.people.passwords import Passwords
 from survey.results.counts import crossed_counts

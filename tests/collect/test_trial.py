@@ -12,7 +12,7 @@ from survey.collect.publication import publish
 from survey.collect.simulated_people import usual_shares
 from survey.collect.trial import MOST_SIMULATED, make_trial, remove_trial, simulate
 from survey.errors import DefinitionError, DesignError
-from survey.estimator.means import mean
+from survey.estimator import mean
 from survey.questionnaire.native import load
 from survey.results.estimates.compute import values
 from survey.results.estimates.result import Results

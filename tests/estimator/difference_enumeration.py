@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from survey.estimator.compare import _binary_group
-from survey.estimator.difference_intervals import difference_interval
+from survey.estimator.tables.difference import _binary_group, difference_interval
 from survey.mechanism import SubsetSelection
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from survey.estimator.intervals import confidence_interval
+from survey.estimator.core.intervals import confidence_interval
 from survey.mechanism import Channel
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from survey.errors import ChannelError, DefinitionError
-from survey.estimator.number_design import DESIGNS as NUMBER_DESIGNS
+from survey.estimator.numbers.mean import DESIGNS as NUMBER_DESIGNS
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.questionnaire.definition import Definition, freeze, read_definition
 from survey.questionnaire.designs import DESIGNS, PRIVACY

@@ -12,8 +12,8 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.estimator import proportions
-from survey.estimator.binomial import RESPONDENTS, TARGETS
-from survey.estimator.intervals import DEFAULT_INTERVAL, INTERVALS
+from survey.estimator.core.intervals import DEFAULT_INTERVAL, INTERVALS
+from survey.estimator.shares.binomial import RESPONDENTS, TARGETS
 from survey.mechanism import grr
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.native import load

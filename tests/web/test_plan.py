@@ -11,9 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from survey.cli import main
-from survey.estimator.planning import margin_of
-from survey.estimator.power import power, required_n_difference
-from survey.estimator.tradeoff import simulated_grid, tradeoff
+from survey.estimator import margin_of, power, required_n_difference, simulated_grid, tradeoff
 from survey.results.plan.chart import grid_specification, tradeoff_specification
 
 

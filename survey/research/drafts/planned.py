@@ -11,7 +11,7 @@ from survey.collect.admission import checked_schedule
 from survey.collect.release import utc_today
 from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS
 from survey.errors import DesignError
-from survey.estimator.counts import LARGEST_N
+from survey.estimator.core.arguments import LARGEST_N
 from survey.questionnaire.definition import MAX_STRATUM_LENGTH
 from survey.questionnaire.drafts.examined import Mistake
 from survey.research.forms import LIMIT_IN_STEPS

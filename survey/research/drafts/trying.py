@@ -14,7 +14,7 @@ from survey.collect.release import utc_today
 from survey.collect.simulated_people import usual_shares
 from survey.collect.trial import MOST_SIMULATED, make_trial, remove_trial, simulate
 from survey.errors import ConflictError, DesignError, NotFoundError
-from survey.estimator.counts import LARGEST_N
+from survey.estimator.core.arguments import LARGEST_N
 from survey.questionnaire.drafts.examined import examined
 from survey.questionnaire.drafts.tried import Tried
 from survey.questionnaire.model import Survey

@@ -11,7 +11,7 @@ from typing import Literal
 
 from survey.errors import ChannelError, CountsError, NotFoundError
 from survey.estimator import Crosstab, Disclosure, Independence, crosstab, disclosure, independence
-from survey.estimator.axes import Crossed
+from survey.estimator.tables.axes import Crossed
 from survey.mechanism import BitVector
 from survey.questionnaire.published import PublishedQuestion
 from survey.results.counts import Integers, item_counts

@@ -14,7 +14,7 @@ from survey.estimator import (
     poisoning,
     poisoning_of_mean,
 )
-from survey.estimator.planned import rounded
+from survey.estimator.planning.sample_size import rounded
 from survey.questionnaire.published import PublishedQuestion
 from survey.results.estimates.compute import (
     MOST_WEIGHTS,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from survey import __version__
-from survey.estimator.diagnostics import FEWEST_EFFECTIVE, HIDDEN_WIDTH, SHOWN_WIDTH
-from survey.estimator.intervals import DEFAULT_INTERVAL
+from survey.estimator.core.intervals import DEFAULT_INTERVAL
+from survey.estimator.trust.disclosure import FEWEST_EFFECTIVE, HIDDEN_WIDTH, SHOWN_WIDTH
 from survey.mechanism.accounting import shown_epsilon
 from survey.questionnaire.published import PublishedQuestion
 from survey.results.estimates.result import SurveyResult

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from survey import __version__
 from survey.estimator import answered_shares, debias, histogram, mean, median
-from survey.estimator.diagnostics import FEWEST_EFFECTIVE, HIDDEN_WIDTH
+from survey.estimator.trust.disclosure import FEWEST_EFFECTIVE, HIDDEN_WIDTH
 from survey.mechanism import SubsetSelection
 from survey.mechanism.accounting import shown_epsilon
 from survey.results.estimates.compute import shares_estimator

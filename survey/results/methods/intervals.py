@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from survey.estimator import answered_shares, proportions
-from survey.estimator.answered import HALF, QUARTER
-from survey.estimator.binomial import Asked
-from survey.estimator.feldman_cousins import feldman_cousins
-from survey.estimator.intervals import (
+from survey.estimator.core.intervals import (
     DEFAULT_INTERVAL,
     SIMULTANEOUS_DEFAULT,
     clopper_pearson,
+    feldman_cousins,
     fixed_population,
+    score_ends,
     wilson,
     wilson_hull,
 )
-from survey.estimator.score import score_ends
+from survey.estimator.shares.answered import HALF, QUARTER
+from survey.estimator.shares.binomial import Asked
 from survey.results.methods.section import Chapter, Formula, Section
 from survey.results.methods.shares import (
     CHANNEL,

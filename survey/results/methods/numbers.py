@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from survey.estimator import histogram, mean, median
-from survey.estimator.expectation import most_likely_mixture
-from survey.estimator.pseudo_values import pseudo_values
-from survey.estimator.quantiles import quantiles
-from survey.estimator.smoothing import smoothed_shares
+from survey.estimator import histogram, mean, median, quantiles
+from survey.estimator.core.likelihood import most_likely_mixture, smoothed_shares
+from survey.estimator.core.pseudo_values import pseudo_values
 from survey.mechanism import grr
 from survey.mechanism.numeric import one_bit
 from survey.results.estimates.compute import MOST_WEIGHTS

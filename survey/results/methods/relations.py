@@ -14,7 +14,7 @@ from survey.estimator import (
     regression,
     weighted_shares,
 )
-from survey.estimator.difference_intervals import mover_wilson, score_difference
+from survey.estimator.tables.difference import mover_wilson, score_difference
 from survey.mechanism import grr
 from survey.results.methods.comparisons import COMPARISONS
 from survey.results.methods.section import Chapter, Formula, Section

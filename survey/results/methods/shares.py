@@ -11,9 +11,9 @@ from survey.estimator import (
     set_shares,
     subset_shares,
 )
-from survey.estimator.intervals import fixed_population
-from survey.estimator.reported_sets import most_likely_of_supports
-from survey.estimator.shares import binary_error, effective_answers, seen_variance
+from survey.estimator.core.intervals import fixed_population
+from survey.estimator.core.likelihood import most_likely_of_supports
+from survey.estimator.core.moments import binary_error, effective_answers, seen_variance
 from survey.mechanism import grr
 from survey.results.methods.section import Chapter, Formula, Section
 

@@ -17,7 +17,7 @@ from survey.estimator import (
     required_n,
     tradeoff,
 )
-from survey.estimator.diagnostics import FEWEST_EFFECTIVE, HIDDEN_WIDTH, SHOWN_WIDTH
+from survey.estimator.trust.disclosure import FEWEST_EFFECTIVE, HIDDEN_WIDTH, SHOWN_WIDTH
 from survey.mechanism import grr
 from survey.results.methods.section import Chapter, Formula, Section
 

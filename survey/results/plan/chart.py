@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from survey.errors import ChannelError, DesignError
-from survey.estimator.counts import LARGEST_N
-from survey.estimator.planned import LARGEST_EPSILON, rounded
-from survey.estimator.planning import Plan, margin_of
-from survey.estimator.tradeoff import SimulatedGrid, TradeOff, tradeoff
+from survey.estimator import Plan, SimulatedGrid, TradeOff, margin_of, tradeoff
+from survey.estimator.core.arguments import LARGEST_N
+from survey.estimator.planning.sample_size import LARGEST_EPSILON, rounded
 from survey.mechanism import SubsetSelection
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.question import BaseQuestion

@@ -13,9 +13,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from survey.errors import ChannelError
-from survey.estimator.intervals import Chances
-from survey.estimator.number_design import worst_variance
-from survey.estimator.planning import Plan, margin_of
+from survey.estimator import Plan, margin_of
+from survey.estimator.core.intervals import Chances
+from survey.estimator.numbers.mean import worst_variance
 from survey.mechanism import AnyChannel, WeightTable
 from survey.questionnaire.designs import DESIGNS, PRIVACY, Asked
 from survey.questionnaire.label import frequencies

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from survey.errors import DesignError
-from survey.estimator.counts import LARGEST_N
-from survey.estimator.planned import rounded
-from survey.estimator.planning import required_epsilon
+from survey.estimator import required_epsilon
+from survey.estimator.core.arguments import LARGEST_N
+from survey.estimator.planning.sample_size import rounded
 from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
 from survey.mechanism.accounting import shown_epsilon
 from survey.mechanism.design import shown

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from survey.errors import DesignError
-from survey.estimator.counts import LARGEST_NUMBER
+from survey.estimator.core.arguments import LARGEST_NUMBER
 
 PEOPLE, PER_CENT, SHARES = "people", "percent", "shares"
 UNITS = {PER_CENT: "per cent", SHARES: "shares of 1", PEOPLE: "numbers of people"}

@@ -1,0 +1,1 @@
+"""What all estimators share: arguments, results, intervals, likelihoods, pseudo-values."""

@@ -1,0 +1,1 @@
+"""Means, distributions and quantiles of numeric answers."""

@@ -1,0 +1,1 @@
+"""Planning a survey: sample size, power, and the cost of privacy."""

@@ -1,0 +1,358 @@
+"""Sample sizes: reports, margin of error and epsilon, each from the other two."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from numbers import Real
+
+import numpy as np
+from scipy.special import ndtri
+
+from survey.errors import DesignError
+from survey.estimator.core.arguments import LARGEST_N, checked_arguments, checked_level
+from survey.estimator.core.intervals import Chances, ReportChances
+from survey.estimator.core.result import Result
+
+LARGEST_EPSILON = 12.0
+"""Largest epsilon of one question, anywhere (survey.mechanism.design.MAX_EPSILON)."""
+
+SMALLEST_EPSILON = 0.001
+"""Smallest epsilon a plan looks at."""
+
+MOST_OPTIONS = 10_000
+LARGEST_MARGIN = 0.5
+
+LEAST_GOAL = 1e-300
+"""Margins have squares of at least this where one divides by them."""
+
+ROUNDING = 1e-9
+"""Reports by which a number may be above a whole one and still be that one."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a plan is for: one share, read through a channel, with a level; all checked.
+
+    chances   p and q of the channel; epsilon the one it was planned with, nan if not known
+    """
+
+    chances: Chances
+    epsilon: float
+    share: float
+    level: float
+    population: int | None
+
+    @property
+    def z(self) -> float:
+        """P(|N(0, 1)| <= z) = level."""
+        return float(ndtri((1 + self.level) / 2))
+
+    @property
+    def sampling(self) -> float:
+        """S = pi(1-pi), for one report."""
+        return self.share * (1 - self.share)
+
+    @property
+    def randomization(self) -> float:
+        """m2 = [pi p(1-p) + (1-pi) q(1-q)] / (p-q)^2, for one report."""
+        p, q = self.chances
+        return (self.share * p * (1 - p) + (1 - self.share) * q * (1 - q)) / (p - q) ** 2
+
+    def margin(self, n: int) -> tuple[float, float, float]:
+        """z SE at n reports, and its parts: sampling (N-n)/(N-1) S/n, randomization m2/n."""
+        N = self.population
+        left = 1.0 if N is None else (N - n) / max(N - 1, 1)
+        sampling = self.z * math.sqrt(left * self.sampling / n)
+        randomization = self.z * math.sqrt(self.randomization / n)
+        return math.hypot(sampling, randomization), sampling, randomization
+
+    def reports(self, margin: float) -> int:
+        """The fewest reports with at most this margin, whether or not there are as many people.
+
+        n = (S N/(N-1) + m2) / ((margin/z)^2 + S/(N-1)); for N without end
+        n = z^2 lambda(1-lambda) / (D^2 margin^2), since S + m2 = lambda(1-lambda)/D^2.
+        """
+        S, m2, N = self.sampling, self.randomization, self.population
+        goal = max((margin / self.z) ** 2, LEAST_GOAL)
+        if N is None:
+            exact = (S + m2) / goal
+        else:
+            others = max(N - 1, 1)
+            exact = (S * N / others + m2) / (goal + S / others)
+        return max(math.ceil(exact - ROUNDING), 1)
+
+
+def planned(
+    epsilon: float | None,
+    channel: ReportChances | None,
+    k: int,
+    share: float,
+    level: float,
+    population: int | None,
+) -> Question:
+    """The question, or DesignError saying which value is wrong and the nearest that is right."""
+    if (epsilon is None) == (channel is None):
+        raise DesignError("a plan needs an epsilon or a channel, one of the two")
+    check_question(k, share, level, population)
+    if channel is None:
+        chances = grr_chances(k, epsilon if epsilon is not None else math.nan)
+    else:
+        chances = Chances(channel.p, channel.q)
+        # Also what no constructor has checked: p and q of a plan on paper.
+        if not (0 <= chances.q <= 1 and 0 <= chances.p <= 1 and chances.p != chances.q):
+            raise DesignError(f"p = {chances.p} and q = {chances.q} must be two different chances")
+        epsilon = float(getattr(channel, "epsilon", math.nan))
+    return Question(chances, float(epsilon or 0.0), float(share), float(level), population)
+
+
+def check_question(k: int, share: float, level: float, population: int | None) -> None:
+    """Refuse what no survey can ask, whatever its epsilon, by name."""
+    _check_whole("options", k, 2, MOST_OPTIONS)
+    checked_share(share)
+    checked_number("level", level)
+    checked_level(level)
+    if population is not None:
+        _check_whole("population", population, 1, LARGEST_N)
+
+
+def checked_number(name: str, value: float) -> float:
+    """A value that may still be too small or too large, or DesignError for nan and texts."""
+    # Only nan differs from itself; math.isnan fails for whole numbers above 10^308.
+    if not isinstance(value, Real) or value != value:
+        raise DesignError(f"{name} = {value} is not a number")
+    return value
+
+
+def checked_share(share: float) -> float:
+    """A share from 0 to 1, or DesignError."""
+    if not 0 <= checked_number("share", share) <= 1:
+        nearest = 0 if share < 0 else 1
+        raise DesignError(
+            f"share = {share:g} must be from 0 to 1; the nearest allowed value is {nearest}"
+        )
+    return share
+
+
+def rounded(value: float, decimals: int, digits: int) -> str:
+    """A margin with its decimals, and with more where fewer than `digits` significant ones remain.
+
+    >>> rounded(0.0421, 4, 3), rounded(0.00000421, 4, 3), rounded(0, 2, 2)
+    ('0.0421', '0.00000421', '0.00')
+    """
+    # Of the rounded value: 0.00098 to one digit is 0.001.
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
+    places = digits - 1 - exponent if value else decimals
+    return f"{value:,.{max(decimals, places)}f}"
+
+
+def grr_chances(k: int, epsilon: float) -> Chances:
+    """p = e^epsilon/(e^epsilon + k - 1) and q = 1/(e^epsilon + k - 1), for any real epsilon.
+
+    >>> [round(x, 4) for x in grr_chances(2, 1)]
+    [0.7311, 0.2689]
+    """
+    _check_whole("options", k, 2, MOST_OPTIONS)
+    if not SMALLEST_EPSILON <= checked_number("epsilon", epsilon) <= LARGEST_EPSILON:
+        nearest = SMALLEST_EPSILON if epsilon < SMALLEST_EPSILON else LARGEST_EPSILON
+        raise DesignError(
+            f"epsilon = {epsilon:g} must be from {SMALLEST_EPSILON} to {LARGEST_EPSILON:g}; "
+            f"the nearest allowed value is {nearest:g}"
+        )
+    ratio = math.exp(epsilon)
+    return Chances(ratio / (ratio + k - 1), 1 / (ratio + k - 1))
+
+
+def checked_margin(margin: float) -> float:
+    """A margin of error in shares, above 0 and at most 1/2, or DesignError."""
+    if not 0 < checked_number("margin", margin) <= LARGEST_MARGIN:
+        nearest = 0.001 if margin <= 0 else LARGEST_MARGIN
+        raise DesignError(
+            f"margin = {margin:g} must be above 0 and at most {LARGEST_MARGIN} "
+            f"(3 points are 0.03); the nearest allowed value is {nearest:g}"
+        )
+    return margin
+
+
+def checked_n(n: int, population: int | None = None) -> int:
+    """A number of reports that a survey of so many people can have, or DesignError."""
+    _check_whole("n", n, 1, LARGEST_N if population is None else population)
+    return n
+
+
+def _check_whole(name: str, value: int, low: int, high: int) -> None:
+    checked_number(name, value)
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not low <= value <= high:
+        nearest = int(min(max(value, low), high))
+        raise DesignError(
+            f"{name} = {value} must be a whole number from {low:,} to {high:,}; "
+            f"the nearest allowed value is {nearest}"
+        )
+
+
+HALVINGS = 60
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(Result):
+    """What a survey of n reports can say about one share.
+
+    possible          whether any number of reports (any epsilon) gives the margin asked for
+    n                 reports; where it is not possible, the population or the n asked for
+    margin            the margin of error at n: z times the standard error, in shares
+    sampling          its part if answers were given openly
+    randomization     its part if everybody were asked; the squares add up
+    epsilon, p, q     of generalized randomized response, or of the channel given
+    share             the true share planned for; 1/2 is the worst case when k = 2
+    population        N, None for very many
+    level             of the interval whose half-width the margin is
+    note              one sentence: what is needed, or why it is not possible and what is
+    """
+
+    possible: bool
+    n: int
+    margin: float
+    sampling: float
+    randomization: float
+    epsilon: float
+    p: float
+    q: float
+    share: float
+    population: int | None
+    level: float
+    note: str
+
+
+@checked_arguments
+def required_n(
+    margin: float,
+    *,
+    epsilon: float | None = None,
+    channel: ReportChances | None = None,
+    k: int = 2,
+    share: float = 0.5,
+    level: float = 0.95,
+    population: int | None = None,
+) -> Plan:
+    """How many reports give a margin of error: half an interval's width, in shares.
+
+    For generalized randomized response of k options with `epsilon` (a real number: p =
+    e^epsilon/(e^epsilon + k - 1); a device's integers come within 10^-4 of it), or for any
+    `channel` with p and q. `share` is the true share of the option planned for. Of `population`
+    people, drawn at random, no more can answer than there are, and the randomization part gets no
+    finite-population correction: where even all of them are too few the result has `possible`
+    False and says the smallest margin there is.
+
+    A normal approximation: good where n times the rarer of q and 1-p is above about 10.
+    Source: Warner 1965 for the variance; Cochran 1977, section 4.4, for N.
+
+    Raises DesignError for values no survey can have, saying the nearest allowed one.
+
+    >>> required_n(.03, epsilon=1).n, required_n(.03, epsilon=1, population=5000).n
+    (4997, 4118)
+    >>> required_n(.03, epsilon=1, population=2000).note
+    'not possible at this epsilon; the smallest possible margin is 0.0421'
+    """
+    question = planned(epsilon, channel, k, share, level, population)
+    n = question.reports(checked_margin(margin))
+    if n > LARGEST_N:
+        raise DesignError(f"margin = {margin:g} would need {n:.3g} reports: ask for a larger one")
+    if population is not None and n > population:
+        least = question.margin(population)[0]
+        note = f"not possible at this epsilon; the smallest possible margin is {_at_least(least)}"
+        return _plan(question, population, note, possible=False)
+    return _plan(question, n, f"{n:,} reports are needed")
+
+
+@checked_arguments
+def margin_of(
+    n: int,
+    *,
+    epsilon: float | None = None,
+    channel: ReportChances | None = None,
+    k: int = 2,
+    share: float = 0.5,
+    level: float = 0.95,
+    population: int | None = None,
+) -> Plan:
+    """The margin of error that n reports give; everything else as in `required_n`.
+
+    >>> round(margin_of(4997, epsilon=1).margin, 4)
+    0.03
+    """
+    question = planned(epsilon, channel, k, share, level, population)
+    checked_n(n, population)
+    margin = question.margin(n)[0]
+    return _plan(question, n, f"{n:,} reports give a margin of {_said(margin)}")
+
+
+@checked_arguments
+def required_epsilon(
+    n: int,
+    margin: float,
+    *,
+    k: int = 2,
+    share: float = 0.5,
+    level: float = 0.95,
+    population: int | None = None,
+) -> Plan:
+    """The smallest epsilon at which n reports give the margin; the others as in `required_n`.
+
+    Found by halving, for the margin falls as epsilon grows. Not possible where even at epsilon 12
+    it is larger: sampling alone, or the randomization that is left.
+
+    >>> round(required_epsilon(4997, .03).epsilon, 3)
+    1.0
+    >>> required_epsilon(500, .03).note
+    'not possible with 500 reports at any epsilon; the smallest possible margin is 0.0439'
+    """
+    checked_margin(margin)
+
+    def at(epsilon: float) -> Question:
+        return planned(epsilon, None, k, share, level, population)
+
+    strongest = at(LARGEST_EPSILON)
+    checked_n(n, population)
+    if (least := strongest.margin(n)[0]) > margin:
+        note = (
+            f"not possible with {n:,} reports at any epsilon; "
+            f"the smallest possible margin is {_at_least(least)}"
+        )
+        return _plan(strongest, n, note, possible=False)
+    low, high = SMALLEST_EPSILON, LARGEST_EPSILON
+    if at(low).margin(n)[0] <= margin:
+        high = low
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if at(middle).margin(n)[0] <= margin else (middle, high)
+    return _plan(at(high), n, f"epsilon {high:.4g} is needed")
+
+
+def _said(margin: float) -> str:
+    return rounded(margin, decimals=4, digits=3)
+
+
+def _at_least(margin: float) -> str:
+    """Rounded up: a margin that is said to be possible must be."""
+    last = Decimal(1).scaleb(-len(_said(margin).partition(".")[2]))
+    return f"{Decimal(margin).quantize(last, ROUND_CEILING):,}"
+
+
+def _plan(question: Question, n: int, note: str, *, possible: bool = True) -> Plan:
+    margin, sampling, randomization = question.margin(n)
+    return Plan(
+        possible=possible,
+        n=n,
+        margin=margin,
+        sampling=sampling,
+        randomization=randomization,
+        epsilon=question.epsilon,
+        p=question.chances.p,
+        q=question.chances.q,
+        share=question.share,
+        population=question.population,
+        level=question.level,
+        note=note,
+    )

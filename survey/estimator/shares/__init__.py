@@ -1,0 +1,1 @@
+"""Estimated shares of the answers to one question."""

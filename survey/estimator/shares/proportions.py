@@ -1,0 +1,237 @@
+"""From counts of reports to the shares of the true answers, with honest uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from survey.errors import ChannelError, CountsError
+from survey.estimator.core.arguments import (
+    bit_counts,
+    check_at_most,
+    checked_arguments,
+    checked_whole,
+    reports_from,
+    whole_counts,
+    within_reach,
+)
+from survey.estimator.core.intervals import DEFAULT_INTERVAL, ReportChances
+from survey.estimator.core.likelihood import (
+    checked_sets,
+    most_likely_of_sets,
+    most_likely_of_supports,
+    norm_sub,
+    require_two_options,
+)
+from survey.estimator.shares.binomial import (
+    LIKELIHOOD,
+    PROJECTION,
+    Asked,
+    Proportions,
+    binomial_shares,
+)
+from survey.estimator.shares.weight_table import table_shares
+from survey.mechanism import BitVector, SubsetSelection, WeightTable
+from survey.mechanism.arrays import Floats, Integers
+
+
+@checked_arguments
+def proportions(
+    counts: ArrayLike,
+    channel: SubsetSelection | BitVector | WeightTable,
+    *,
+    n: int | None = None,
+    level: float = 0.95,
+    interval: str = DEFAULT_INTERVAL,
+    simultaneous: bool = False,
+    target: str = "population",
+) -> Proportions:
+    """Estimate the share of each true answer from counts of reports.
+
+    `counts` are those that `channel.count` makes, `channel` is the one every device ran:
+    SubsetSelection   supports per option, sum n d; for 1 < d < k-1 they do not determine the
+                      likelihood of the reported sets, and mle is the projection of the estimate;
+                      `set_shares` reads the sets themselves
+    BitVector         ones per option, and `n`; with sampled options first the times each was asked
+    WeightTable       one count per report; shares of its truths, "no answer" ones included
+    `n`, the number of reports, is needed only where the counts do not tell it.
+
+    `level` is the coverage of each interval, or of all k together when `simultaneous`
+    (Bonferroni: each at 1 - (1-level)/k, and Clopper-Pearson in place of the default).
+    `interval` is one of feldman-cousins, wilson-hull, wilson, clopper-pearson, fixed-population;
+    tables of more than two options have one of their own, "score" (see `table_shares`), and
+    fixed-population.
+    `target` is "population", of which the respondents are a sample, or "respondents": the shares
+    among these n people, whose uncertainty is that of the randomization alone; std_error and
+    interval ("fixed-population") are then the ones for them. Of options that only some were asked
+    about they are those who were asked.
+
+    Valid when respondents answer truthfully and independently and their devices ran `channel`;
+    the data cannot show whether they did. Feldman-Cousins and Clopper-Pearson cover with at
+    least `level` at every n and every true share; the others only nearly.
+    Why not Bayes or norm-sub by default: see `dirichlet_mean` and `norm_sub`.
+    Sources: Warner 1965; Kairouz, Oh, Viswanath 2016; Feldman and Cousins 1998; Wilson 1927.
+
+    Raises CountsError for counts this channel cannot have given, ChannelError for a channel
+    that shares cannot be learned from, ValueError for an unknown interval or target or a level
+    outside (0, 1).
+
+    >>> from survey.mechanism import grr
+    >>> proportions([700, 1300], grr(2, "3/4"))
+    Proportions(n=2000, level=0.9500, method='feldman-cousins', mle_method='maximum likelihood')
+    option  estimate     mle  std_error  conf_low  conf_high  n_effective  reports
+         0    0.2000  0.2000     0.0213    0.1583     0.2423     351.6484     2000
+         1    0.8000  0.8000     0.0213    0.7577     0.8417     351.6484     2000
+    """
+    asked = Asked.of(target, interval, level, simultaneous)
+    if isinstance(channel, BitVector):
+        return _bit_shares(counts, channel, n, asked)
+    if isinstance(channel, SubsetSelection):
+        return _set_shares(counts, channel, n, asked)
+    c = whole_counts(counts, channel.reports, "one per report")
+    found = table_shares(c, reports_from(int(c.sum()), 1, n), channel, asked)
+    return displayed(found, found.mle)
+
+
+def displayed(found: Proportions, most_likely: Floats) -> Proportions:
+    """The same with the most likely shares, or where these are nan the nearest possible ones.
+
+    The nearest in the plain distance: under a uniform truth the errors of options exchangeable in
+    the channel are equally correlated, so it is the distance weighted by their covariance too.
+    """
+    if np.isnan(most_likely).any():
+        return replace(found, mle=norm_sub(found.estimate), mle_method=PROJECTION)
+    return replace(found, mle=most_likely, mle_method=LIKELIHOOD)
+
+
+@checked_arguments
+def subset_shares(
+    counts: ArrayLike,
+    channel: SubsetSelection,
+    patterns: Sequence[Sequence[int]],
+    options: int,
+    *,
+    level: float = 0.95,
+    interval: str = DEFAULT_INTERVAL,
+    simultaneous: bool = False,
+    target: str = "population",
+) -> Proportions:
+    """Estimate the share of people who ticked each option, from reports of whole patterns.
+
+    Generalized randomized response over patterns: counts[i] reports of patterns[i], a set of
+    option indices. Of the k patterns N_j hold option j, so a report's pattern holds it with
+    chance p + (N_j - 1) q when it was ticked and N_j q when it was not: every count c_j of
+    reports that hold j is exactly binomial, and has the intervals of `proportions`.
+    `mle` is that of each c_j alone. Shares of options do not add up to one.
+
+    >>> from survey.mechanism import grr
+    >>> subset_shares([60, 20, 20], grr(3, "0.6"), [[0], [1], [0, 1]], 2).estimate.round(2).tolist()
+    [1.0, 0.0]
+    """
+    if channel.d > 1:
+        raise ChannelError(f"d = {channel.d}: patterns are reported one at a time, d = 1")
+    require_two_options(channel)
+    c = whole_counts(counts, channel.k, "one per pattern")
+    n = reports_from(int(c.sum()), 1, None)
+    holds = membership(patterns, channel.k, options)
+    number = holds.sum(axis=1)
+    return binomial_shares(
+        holds @ c,
+        np.full(options, n),
+        channel.p + (number - 1) * channel.q,
+        number * channel.q,
+        Asked.of(target, interval, level, simultaneous),
+        n=n,
+    )
+
+
+@checked_arguments
+def set_shares(
+    reports: ArrayLike,
+    channel: SubsetSelection,
+    *,
+    level: float = 0.95,
+    interval: str = DEFAULT_INTERVAL,
+    simultaneous: bool = False,
+    target: str = "population",
+) -> Proportions:
+    """Estimate the share of each true answer from the reported sets themselves, row by row.
+
+    `reports` has shape (n, k), 1 (or True) where the report holds the option, as `channel.perturb`
+    gives them for d > 1. All is as in `proportions` of their supports except mle, which here is of
+    maximum likelihood for every d (`most_likely_of_sets`): in simulations its root mean squared
+    error is .93 to 1.01 of the projection's at 5 to 10 options.
+
+    >>> pair = SubsetSelection(k=4, d=2, T=3, L=1)
+    >>> members = pair.perturb(np.zeros(2000, dtype=np.int64), np.random.default_rng(1))
+    >>> found = set_shares(members, pair)
+    >>> found.mle.round(2).tolist(), found.mle_method
+    ([0.92, 0.06, 0.0, 0.02], 'maximum likelihood')
+    """
+    members = checked_sets(reports, channel)
+    asked = Asked.of(target, interval, level, simultaneous)
+    found = _set_shares(members.sum(axis=0, dtype=np.int64), channel, len(members), asked)
+    return displayed(found, most_likely_of_sets(members, channel))
+
+
+@checked_arguments
+def debias(report_shares: ArrayLike, channel: ReportChances) -> Floats:
+    """The linear estimate pi = (f - q)/(p - q) from shares f of reports, elementwise.
+
+    Unbiased, and for d = 1 at the Cramér-Rao bound; not clipped, so it adds, averages and
+    compares correctly. Raises CountsError for what is no number, ChannelError where p = q.
+
+    >>> from survey.mechanism import grr
+    >>> debias([0.75, 0.25], grr(2, "3/4")).tolist()
+    [1.0, 0.0]
+    """
+    if channel.p == channel.q:
+        raise ChannelError(f"p = q = {channel.p}: the reports tell nothing of the answers")
+    f = np.asarray(report_shares, dtype=np.float64)
+    if not within_reach(f).all():
+        raise CountsError("shares of reports must be finite numbers")
+    return np.asarray((f - channel.q) / (channel.p - channel.q))
+
+
+def _set_shares(
+    counts: ArrayLike, channel: SubsetSelection, n: int | None, asked: Asked
+) -> Proportions:
+    require_two_options(channel)
+    c = whole_counts(counts, channel.k, "one per option")
+    n = reports_from(int(c.sum()), channel.d, n)
+    reports = np.full(channel.k, n)
+    check_at_most(c, reports, "reports support it")
+    found = binomial_shares(c, reports, *_alike(channel, channel.k), asked, n=n)
+    return displayed(found, most_likely_of_supports(c, n, channel))
+
+
+def _bit_shares(counts: ArrayLike, channel: BitVector, n: int | None, asked: Asked) -> Proportions:
+    p, q = _alike(channel, channel.m)
+    ones, reports, n = bit_counts(counts, channel, n)
+    return binomial_shares(ones, reports, p, q, asked, n=n)
+
+
+def _alike(channel: ReportChances, k: int) -> tuple[Floats, Floats]:
+    return np.full(k, channel.p), np.full(k, channel.q)
+
+
+def membership(patterns: Sequence[Sequence[int]], k: int, options: int) -> Integers:
+    """1 where option j is in pattern i, shape (options, k)."""
+    if len(patterns) != k:
+        raise ChannelError(f"{len(patterns)} patterns for a channel of {k}: one per truth")
+    options = checked_whole(options, "options", ChannelError)
+    if not 1 <= options <= sum(map(len, patterns)):
+        raise ChannelError(f"options = {options} must be from 1 to as many as the patterns hold")
+    holds = np.zeros((options, k), dtype=np.int64)
+    for i, pattern in enumerate(patterns):
+        for option in pattern:
+            if not 0 <= checked_whole(option, f"an option of pattern {i}", ChannelError) < options:
+                raise ChannelError(f"pattern {i} holds option {option}, not one of {options}")
+            holds[option, i] = 1
+    for option, number in enumerate(holds.sum(axis=1)):
+        if not 0 < number < k:
+            raise ChannelError(f"option {option} is in {number} of {k} patterns: nothing to learn")
+    return holds

@@ -1,0 +1,1 @@
+"""Relations between questions and groups: cross-tabs, differences, known margins."""

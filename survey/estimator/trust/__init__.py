@@ -1,0 +1,1 @@
+"""How far an estimate can be trusted: fit, fabricated reports, precision."""

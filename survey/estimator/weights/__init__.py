@@ -1,0 +1,1 @@
+"""Weighted estimates: given weights, calibration to known margins, standardization."""

@@ -1,0 +1,54 @@
+"""The likelihood's maximum is found for every table there is, however few or many the reports."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from survey.estimator.core.likelihood import GOAL, MOST_TRUTHS, most_likely_mixture
+from survey.mechanism.noise import geometric, laplace
+from survey.mechanism.numeric import hybrid, one_bit, piecewise, square_wave
+
+KINDS = (geometric, laplace, square_wave, hybrid, piecewise, one_bit)
+
+
+def gap(pi, counts, P) -> float:
+    """What of the likelihood is missing at most, per report: max D - 1 (duality)."""
+    f = counts / counts.sum()
+    return float((P @ (f / (pi @ P))).max()) - 1
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "4", "12"])
+@pytest.mark.parametrize("k", [3, 30])
+def test_the_maximum_is_found_for_every_table(kind, epsilon, k):
+    P, rng = kind(k, epsilon).matrix, np.random.default_rng(k)
+    for n in (1, 5, 300, 10**5, 10**9):
+        for pi in (np.full(len(P), 1 / len(P)), np.eye(len(P))[0], np.eye(len(P))[len(P) // 2]):
+            counts = rng.multinomial(n, pi @ P)
+            found = most_likely_mixture(counts, P)
+            assert found.min() >= 0
+            assert found.sum() == pytest.approx(1)
+            assert gap(found, counts, P) <= 2 * GOAL
+
+
+def test_reports_that_are_all_the_same_have_a_maximum_too():
+    P = laplace(20, 4).matrix
+    for report in (0, P.shape[1] // 2, P.shape[1] - 1):
+        counts = 10**6 * np.eye(P.shape[1], dtype=int)[report]
+        assert gap(most_likely_mixture(counts, P), counts, P) <= 2 * GOAL
+
+
+def test_it_is_where_plain_steps_end():
+    P = geometric(5, 2).matrix
+    counts = np.random.default_rng(1).multinomial(2000, np.array([0.6, 0, 0.3, 0.1, 0]) @ P)
+    pi, f = np.full(5, 0.2), counts / 2000
+    for _ in range(20_000):
+        pi = pi * (P @ (f / (pi @ P)))
+    np.testing.assert_allclose(most_likely_mixture(counts, P), pi, atol=1e-4)
+
+
+def test_more_truths_than_it_can_take_have_no_number():
+    many = MOST_TRUTHS + 1
+    P = np.broadcast_to([0.5, 0.5], (many, 2))
+    assert np.isnan(most_likely_mixture(np.array([1, 1]), P)).all()

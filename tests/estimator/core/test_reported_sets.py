@@ -1,0 +1,170 @@
+"""The most likely shares of reported sets: where a general optimizer ends, and what is shown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from survey.errors import CountsError
+from survey.estimator import norm_sub, proportions, set_shares
+from survey.estimator.core.likelihood import (
+    most_likely_mixture,
+    most_likely_of_sets,
+    most_likely_of_supports,
+)
+from survey.mechanism import BitVector, SubsetSelection, WeightTable, best, grr
+from survey.mechanism.numeric import square_wave
+from survey.mechanism.shapes import Explicit
+
+SETS = [
+    SubsetSelection(4, 2, 3, 1),
+    SubsetSelection(6, 2, 20, 1),
+    SubsetSelection(5, 3, 2, 1),
+    best(10, 1),
+]
+sets = pytest.mark.parametrize("channel", SETS, ids=str)
+truths = pytest.mark.parametrize("sparse", [True, False])
+
+
+def reported(channel: SubsetSelection, sparse: bool, n: int = 400) -> np.ndarray:
+    rng = np.random.default_rng(channel.k)
+    pi = np.eye(channel.k)[0] if sparse else rng.dirichlet(np.ones(channel.k))
+    return channel.perturb(rng.choice(channel.k, n, p=pi), rng).astype(bool)
+
+
+def by_slsqp(lost, k: int) -> float:
+    """The least of a function of shares, by a general optimizer from several starts."""
+    starts = [np.full(k, 1 / k), *np.random.default_rng(2).dirichlet(np.ones(k), size=2)]
+    found = [
+        minimize(
+            lost,
+            start,
+            method="SLSQP",
+            bounds=[(0, 1)] * k,
+            constraints={"type": "eq", "fun": lambda pi: pi.sum() - 1},
+            options={"maxiter": 400, "ftol": 1e-13},
+        )
+        for start in starts
+    ]
+    return min(each.fun for each in found)
+
+
+@sets
+@truths
+def test_sets_read_row_by_row_have_the_largest_likelihood_there_is(channel, sparse):
+    members = reported(channel, sparse)
+
+    def lost(pi):
+        held = members @ pi
+        return -np.mean(np.log(channel.L + (channel.T - channel.L) * held))
+
+    found = most_likely_of_sets(members, channel)
+    assert found.min() >= 0
+    assert found.sum() == pytest.approx(1)
+    assert lost(found) <= by_slsqp(lost, channel.k) + 1e-6
+
+
+@pytest.mark.parametrize("supports", [(80, 70, 50), (95, 60, 45), (100, 100, 0), (67, 67, 66)])
+def test_of_all_options_but_one_the_supports_tell_the_whole_likelihood(supports):
+    channel, missing = SubsetSelection(3, 2, 3, 1), 100 - np.array(supports)
+    # P(j is missing | truth): L where the truth is j, T elsewhere.
+    matrix = np.where(np.eye(3, dtype=bool), channel.L, channel.T) / 7
+    by_rounds = most_likely_mixture(missing, matrix)
+    found = most_likely_of_supports(np.array(supports), 100, channel)
+    np.testing.assert_allclose(found @ matrix, by_rounds @ matrix, atol=1e-3)
+    assert missing @ np.log(found @ matrix) >= missing @ np.log(by_rounds @ matrix) - 1e-9
+    rows = np.repeat(~np.eye(3, dtype=bool), missing, axis=0)
+    whole = set_shares(rows, channel)
+    np.testing.assert_allclose(whole.mle @ matrix, found @ matrix, atol=1e-3)
+    assert proportions(supports, channel).mle_method == "maximum likelihood"
+
+
+def test_sets_of_one_option_are_generalized_randomized_response():
+    channel, counts = grr(4, "0.6"), np.array([50, 30, 15, 5])
+    members = np.repeat(np.eye(4, dtype=bool), counts, axis=0)
+    np.testing.assert_allclose(
+        most_likely_of_sets(members, channel), proportions(counts, channel).mle, atol=1e-3
+    )
+
+
+@sets
+@truths
+def test_from_supports_the_shares_shown_are_the_possible_ones_nearest_to_the_estimate(
+    channel, sparse
+):
+    members = reported(channel, sparse)
+    shown = proportions(members.sum(axis=0), channel)
+    rows = set_shares(members, channel)
+    assert (shown.mle_method, rows.mle_method) == ("projection", "maximum likelihood")
+    for name in ("estimate", "std_error", "conf_low", "conf_high"):
+        np.testing.assert_array_equal(getattr(rows, name), getattr(shown, name))
+
+    def distance(pi):
+        return np.sum((pi - shown.estimate) ** 2)
+
+    assert distance(shown.mle) <= by_slsqp(distance, channel.k) + 1e-9
+    assert shown.mle.min() >= 0
+    assert shown.mle.sum() == pytest.approx(1)
+
+
+def test_the_projection_is_nearly_as_near_to_the_truth_as_the_likelihood():
+    channel, pi, rng = (
+        best(8, 1),
+        np.array([0.6, 0.3, 0.1, 0, 0, 0, 0, 0]),
+        np.random.default_rng(3),
+    )
+    errors = []
+    for _ in range(150):
+        members = channel.perturb(rng.choice(8, 400, p=pi), rng)
+        found = (set_shares(members, channel).mle, proportions(members.sum(axis=0), channel).mle)
+        errors.append([np.mean((each - pi) ** 2) for each in found])
+    by_likelihood, by_projection = np.sqrt(np.mean(errors, axis=0))
+    assert by_likelihood <= by_projection <= 1.1 * by_likelihood
+
+
+@pytest.mark.parametrize(
+    ("channel", "n"),
+    [
+        (grr(3, "0.6"), None),
+        (SubsetSelection(4, 2, 3, 1), None),
+        (SubsetSelection(4, 3, 3, 1), None),
+        (BitVector(4, 2, 3, 1, alone=1), 10),
+        (WeightTable(Explicit(((3, 1), (1, 3)))), None),
+        (WeightTable(Explicit(((5, 1, 1, 3), (1, 5, 1, 3), (1, 1, 5, 3)))), None),
+        (square_wave(5, 2, 1), None),
+    ],
+    ids=str,
+)
+def test_no_channel_leaves_a_number_out_by_default(channel, n):
+    for place in range(channel.counted):
+        # All reports alike, as far as reports can be.
+        others = channel.d - 1 if isinstance(channel, SubsetSelection) else 0
+        alike = np.roll(np.arange(channel.counted) <= others, place) * 10
+        found = proportions(alike, channel, n=n)
+        for row in found.to_rows():
+            assert np.isfinite([x for x in row.values() if isinstance(x, int | float)]).all()
+        assert found.mle_method != ""
+
+
+@pytest.mark.parametrize(
+    ("reports", "sentence"),
+    [
+        ([[1, 1, 0]], r"shape \(1, 3\) must have shape \(n, 4\)"),
+        (np.empty((0, 4)), "must have shape"),
+        ([[1, 2, 0, 0]], "0 or 1"),
+        ([[1, np.nan, 0, 0]], "0 or 1"),
+        ([[1, 1, 0, 0], [1, 0, 0, 0]], "report 1 holds 1 options, not d = 2"),
+    ],
+)
+def test_rows_that_are_no_sets_of_the_channel_are_refused(reports, sentence):
+    with pytest.raises(CountsError, match=sentence):
+        set_shares(reports, SubsetSelection(4, 2, 3, 1))
+
+
+def test_a_likelihood_not_maximized_in_time_is_replaced_and_said(monkeypatch):
+    monkeypatch.setattr("survey.estimator.core.likelihood.MAX_ROUNDS", 1)
+    channel = SubsetSelection(4, 2, 3, 1)
+    found = set_shares(reported(channel, True), channel)
+    assert found.mle_method == "projection"
+    np.testing.assert_array_equal(found.mle, norm_sub(found.estimate))

@@ -1,0 +1,78 @@
+"""The design that numbers get: never worse at its worst than the designs it is chosen from."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from survey.errors import ChannelError
+from survey.estimator import mean
+from survey.estimator.numbers.mean import DESIGNS, smallest_worst_variance, worst_variance
+from survey.mechanism.numeric import hybrid, one_bit, piecewise
+
+EPSILONS = ("0.5", "0.7", "1", "2", "4", "8")
+
+
+@pytest.mark.parametrize("no_answers", [0, 1, 2])
+@pytest.mark.parametrize("k", [2, 3, 11, 101])
+def test_the_chosen_design_is_never_worse_than_one_bit_hybrid_or_piecewise(k, no_answers):
+    for epsilon in EPSILONS:
+        worst = {
+            name: worst_variance(make(k, epsilon, no_answers)) for name, make in DESIGNS.items()
+        }
+        chosen = smallest_worst_variance(k, epsilon, no_answers)
+        assert worst[chosen] == min(worst.values())
+
+
+@pytest.mark.parametrize("epsilon", ["0.62", "1", "4", "8"])
+def test_a_fine_grid_gets_the_design_of_a_coarser_one_at_no_loss(epsilon):
+    worst = {name: worst_variance(make(1000, epsilon, 0)) for name, make in DESIGNS.items()}
+    assert worst[smallest_worst_variance(1000, epsilon)] <= min(worst.values()) * 1.001
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "no_answers", "name"),
+    [
+        (2, "8", 0, "one_bit"),
+        (2, "1", 2, "one_bit"),
+        (11, "0.61", 0, "one_bit"),
+        (11, "0.7", 0, "hybrid"),
+        (11, "0.7", 1, "one_bit"),
+        (11, "1", 1, "hybrid"),
+        (11, "1", 2, "one_bit"),
+        (1000, "4", 1, "hybrid"),
+    ],
+)
+def test_few_points_small_epsilons_and_silent_options_are_for_one_bit(k, epsilon, no_answers, name):
+    assert smallest_worst_variance(k, epsilon, no_answers) == name
+
+
+@pytest.mark.parametrize("epsilon", [0.7, 1.0, 2.0, 4.0])
+def test_the_worst_cases_are_those_of_the_papers(epsilon):
+    half, e = math.exp(epsilon / 2), math.exp(epsilon)
+    of_one_bit = ((e + 1) / (e - 1)) ** 2  # Duchi, Jordan, Wainwright 2018, at 0
+    at_an_end = 1 / (half - 1) + (half + 3) / (3 * (half - 1) ** 2)  # Wang et al. 2019
+    of_hybrid = (half + 3) / (3 * half * (half - 1)) + of_one_bit / half
+    for make, expected in ((one_bit, of_one_bit), (piecewise, at_an_end), (hybrid, of_hybrid)):
+        assert worst_variance(make(101, epsilon)) == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize("no_answers", [0, 1])
+@pytest.mark.parametrize("make", DESIGNS.values(), ids=DESIGNS)
+def test_the_worst_case_is_the_squared_standard_error_of_the_mean_there(make, no_answers):
+    channel, k, n = make(5, 2, no_answers), 5, 10**6
+    found = []
+    for truth in range(k):
+        counts = np.round(channel.matrix[truth] * n).astype(int)
+        values = [*np.linspace(-1, 1, k), *[None] * no_answers]
+        found.append(mean(counts, channel, values).std_error ** 2 * n)
+    assert max(found) == pytest.approx(worst_variance(channel), rel=0.01)
+
+
+def test_what_no_design_can_run_is_refused_by_name():
+    with pytest.raises(ChannelError, match="2 to 1,000"):
+        smallest_worst_variance(1001, 1)
+    with pytest.raises(ChannelError, match="epsilon = 13"):
+        smallest_worst_variance(11, 13)

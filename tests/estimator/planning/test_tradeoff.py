@@ -1,0 +1,91 @@
+"""Trade-off tables and simulated grids: the formula, the seed, and what the margins cover."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from survey.errors import DesignError
+from survey.estimator import margin_of, simulated_grid, tradeoff
+from survey.estimator.planning.tradeoff import GRID_EPSILONS, GRID_SIZES
+
+
+def test_every_cell_is_the_plans_margin():
+    found = tradeoff([0.5, 1, 2], [100, 1000], k=4, share=0.1, population=5000)
+    for i, n in enumerate((100, 1000)):
+        for j, epsilon in enumerate((0.5, 1, 2)):
+            plan = margin_of(n, epsilon=epsilon, k=4, share=0.1, population=5000)
+            assert found.margin[i, j] == plan.margin
+            assert (found.n[i, j], found.epsilon[i, j]) == (n, epsilon)
+
+
+def test_margins_fall_with_epsilon_and_with_n():
+    margin = tradeoff(GRID_EPSILONS, GRID_SIZES).margin
+    assert np.all(np.diff(margin, axis=0) < 0)
+    assert np.all(np.diff(margin, axis=1) < 0)
+
+
+def test_rows_carry_n_and_epsilon():
+    rows = tradeoff([1, 2], [100]).to_rows()
+    assert [(row["n"], row["epsilon"]) for row in rows] == [(100, 1.0), (100, 2.0)]
+
+
+def test_the_grid_is_the_classical_demonstrations_and_its_seed_decides_it():
+    first, again = (simulated_grid(np.random.default_rng(3)) for _ in range(2))
+    other = simulated_grid(np.random.default_rng(4))
+    assert first.estimate.shape == (3, len(GRID_EPSILONS))
+    assert (first.epsilon.min(), first.epsilon.max()) == (0.001, 10)
+    assert first.n[:, 0].tolist() == [100, 500, 2000]
+    np.testing.assert_array_equal(first.estimate, again.estimate)
+    assert np.any(first.estimate != other.estimate)
+
+
+@pytest.mark.parametrize(("k", "share"), [(2, 0.5), (2, 0.1), (4, 0.3)])
+def test_simulated_margins_cover_the_share_and_match_the_plan(k, share):
+    rng, rounds = np.random.default_rng(5), 1500
+    grids = [
+        simulated_grid(rng, (0.01, 0.5, 1, 3), (500, 2000), k=k, share=share) for _ in range(rounds)
+    ]
+    estimates = np.array([grid.estimate for grid in grids])
+    margins = np.array([grid.margin for grid in grids])
+    hits = (np.abs(estimates - share) <= margins).sum(axis=0)
+    assert hits.min() >= binom.ppf(0.0001, rounds, 0.935)
+    planned = tradeoff((0.01, 0.5, 1, 3), (500, 2000), k=k, share=share).margin
+    np.testing.assert_allclose(margins.mean(axis=0), planned, rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "sizes", "words"),
+    [
+        ([], [100], "1 to"),
+        ([1], [], "1 to"),
+        ([1, math.nan], [100], "epsilon = nan"),
+        ([1, 30], [100], "nearest allowed value is 12"),
+        ([1], [0], "n = 0"),
+        ([1], [1.5], "whole number"),
+    ],
+)
+def test_wrong_grids_are_refused_by_name(epsilons, sizes, words):
+    with pytest.raises(DesignError, match=words):
+        tradeoff(epsilons, sizes)
+    with pytest.raises(DesignError, match=words):
+        simulated_grid(np.random.default_rng(1), epsilons, sizes)
+
+
+@pytest.mark.parametrize("asked", [{"k": 1}, {"share": 2}, {"level": 0}, {"share": math.nan}])
+def test_wrong_questions_are_refused_by_name(asked):
+    name = {"k": "options"}.get(*asked, *asked)
+    for refused in (
+        lambda: simulated_grid(np.random.default_rng(1), **asked),
+        lambda: tradeoff([1], [100], **asked),
+    ):
+        with pytest.raises(DesignError, match=f"^{name} = "):
+            refused()
+
+
+def test_a_population_of_nobody_is_what_is_wrong_and_not_the_size():
+    with pytest.raises(DesignError, match=r"^population = 0 must be"):
+        tradeoff([1], [0], population=0)

@@ -1,0 +1,172 @@
+"""Finite populations: coverage by enumeration of every outcome of every population."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom, hypergeom
+
+from survey.errors import DesignError
+from survey.estimator import finite_shares, proportions
+from survey.estimator.core.intervals import continuity
+from survey.mechanism import BitVector, SubsetSelection, from_epsilon, from_ratio, grr
+from survey.mechanism.noise import geometric
+
+
+def all_outcomes(channel: SubsetSelection, n: int, N: int):
+    """Ends for every count of option 0, from one call each; shape (n + 1,)."""
+    ends = []
+    for count in range(n + 1):
+        rest = n - count
+        others = [rest, *[0] * (channel.k - 2)]
+        found = finite_shares([count, *others], channel, N)
+        ends.append((found.conf_low[0], found.conf_high[0]))
+    return np.array(ends).T
+
+
+def outcomes_of(channel: SubsetSelection, n: int):
+    """P(count | m of the n respondents have the answer), shape (n + 1, n + 1)."""
+    return np.array(
+        [
+            np.convolve(
+                binom.pmf(np.arange(m + 1), m, channel.p),
+                binom.pmf(np.arange(n - m + 1), n - m, channel.q),
+            )
+            for m in range(n + 1)
+        ]
+    )
+
+
+def smallest_coverage(channel: SubsetSelection, n: int, N: int) -> float:
+    low, high = all_outcomes(channel, n, N)
+    assert np.all(high > low)
+    outcomes = outcomes_of(channel, n)
+    smallest = 1.0
+    for M in range(N + 1):
+        chances = hypergeom.pmf(np.arange(n + 1), N, M, n) @ outcomes
+        covered = (low <= M / N + 1e-9) & (high >= M / N - 1e-9)
+        smallest = min(smallest, float(chances[covered].sum()))
+    return smallest
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4"])
+@pytest.mark.parametrize(("n", "N"), [(2, 20), (10, 20), (20, 20), (20, 60), (54, 60)])
+def test_the_interval_covers_every_population(epsilon, n, N):
+    for k in (2, 4):
+        assert smallest_coverage(from_epsilon(k, epsilon), n, N) >= 0.9495
+
+
+@pytest.mark.parametrize("epsilon", ["8", "12"])
+def test_the_interval_covers_where_hardly_anybody_was_left_out(epsilon):
+    for n, N in ((9, 10), (19, 20), (39, 40), (99, 100)):
+        assert smallest_coverage(from_epsilon(4, epsilon), n, N) >= 0.9495
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("k", [2, 4, 10])
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "3", "4", "8", "12"])
+def test_the_interval_covers_every_population_on_a_grid(k, epsilon):
+    for n, N in (
+        (10, 100),
+        (50, 100),
+        (90, 100),
+        (99, 100),
+        (100, 100),
+        (20, 200),
+        (100, 200),
+        (200, 200),
+    ):
+        assert smallest_coverage(from_epsilon(k, epsilon), n, N) >= 0.9495
+
+
+@pytest.mark.parametrize(("level", "least"), [(0.9, 0.9), (0.99, 0.986)])
+@pytest.mark.parametrize(("epsilon", "n"), [("5", 5), ("6", 15), ("8", 60)])
+def test_the_interval_for_these_respondents_covers_at_other_levels(level, least, epsilon, n):
+    channel = from_epsilon(10, epsilon)
+    outcomes, others = outcomes_of(channel, n), [0] * 8
+    found = [
+        proportions([c, n - c, *others], channel, interval="fixed-population", level=level)
+        for c in range(n + 1)
+    ]
+    low, high = (
+        np.array([getattr(one, end)[0] for one in found]) for end in ("conf_low", "conf_high")
+    )
+    for m in range(n + 1):
+        covered = (low <= m / n + 1e-9) & (m / n - 1e-9 <= high)
+        assert outcomes[m][covered].sum() >= least
+
+
+def test_asking_everybody_leaves_the_interval_for_these_respondents():
+    counts, channel = [130, 270], grr(2, "3/4")
+    everybody = finite_shares(counts, channel, 400)
+    fixed = proportions(counts, channel, interval="fixed-population")
+    np.testing.assert_allclose(everybody.conf_low, fixed.conf_low, atol=1e-12)
+    np.testing.assert_allclose(everybody.conf_high, fixed.conf_high, atol=1e-12)
+    assert np.all(everybody.sampling == 0)
+
+
+def test_a_population_without_end_leaves_the_usual_error():
+    counts, channel = [130, 270], grr(2, "3/4")
+    many, usual = finite_shares(counts, channel, 10**9), proportions(counts, channel)
+    np.testing.assert_allclose(many.std_error, usual.std_error, rtol=1e-6)
+    wilson = proportions(counts, channel, interval="wilson")
+    # Wider by the continuity correction only.
+    step = continuity(0.95) / (400 * 0.5)
+    np.testing.assert_allclose(many.conf_low, wilson.conf_low - step, atol=2e-4)
+    np.testing.assert_allclose(many.conf_high, wilson.conf_high + step, atol=2e-4)
+
+
+def test_the_error_is_that_of_simulated_surveys():
+    rng, channel, N, n, rounds = np.random.default_rng(5), grr(2, "0.9"), 1000, 700, 4000
+    with_answer = rng.hypergeometric(300, 700, n, size=rounds)
+    counts = rng.binomial(with_answer, 0.9) + rng.binomial(n - with_answer, 0.1)
+    estimates = (counts / n - 0.1) / 0.8
+    found = finite_shares([238, 462], channel, N)
+    assert found.std_error[0] == pytest.approx(estimates.std(), rel=0.05)
+    # Without the correction of the sampling part it would be a third larger.
+    assert proportions([238, 462], channel).std_error[0] > 1.25 * estimates.std()
+
+
+@pytest.mark.parametrize(
+    ("counts", "channel", "n"),
+    [
+        ([700, 1300], grr(2, "3/4"), None),
+        ([700, 1300], from_ratio(2, 1, 3), None),
+        ([500, 300, 200], grr(3, "0.6"), None),
+        ([300, 200, 200, 100], BitVector(m=4, s=2, alone=1, sampled=4, T=3, L=1), 500),
+    ],
+)
+def test_the_two_parts_of_an_error_add_up(counts, channel, n):
+    half = finite_shares(counts, channel, 4000, n=n)
+    np.testing.assert_allclose(half.std_error**2, half.sampling**2 + half.randomization**2)
+    everybody = finite_shares(counts, channel, half.n, n=n)
+    assert np.all(everybody.sampling == 0)
+    np.testing.assert_allclose(everybody.randomization, half.randomization)
+    pi = np.clip(half.estimate, 0, 1)
+    p, q = channel.p, channel.q
+    closed = (pi * p * (1 - p) + (1 - pi) * q * (1 - q)) / (half.n * (p - q) ** 2)
+    np.testing.assert_allclose(half.randomization**2, closed)
+
+
+def test_options_that_nobody_was_asked_about_say_nothing():
+    channel = BitVector(m=3, s=1, alone=1, sampled=1, T=3, L=1)
+    counts = [40, 0, 60, 20, 0, 30]
+    found = finite_shares(counts, channel, 200)
+    assert (found.conf_low[1], found.conf_high[1]) == (0, 1)
+
+
+def test_tables_have_finite_populations_too():
+    found = finite_shares([300, 350, 350], geometric(3, 2, no_answers=0), 1200)
+    assert np.all(found.conf_low < found.conf_high)
+    assert np.all(found.sampling < found.std_error)
+
+
+@pytest.mark.parametrize(
+    ("population", "words"),
+    [(399, "smaller"), (0, "smaller"), (500.5, "whole"), (math.nan, "whole"), (True, "whole")],
+)
+def test_wrong_populations_are_refused_by_name(population, words):
+    with pytest.raises(DesignError, match=words):
+        finite_shares([130, 270], grr(2, "3/4"), population)

@@ -1,0 +1,107 @@
+"""Reports that are all alike: no estimate of them claims to be without error."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from survey.errors import DesignError
+from survey.estimator import (
+    bit_pairs,
+    crosstab,
+    difference,
+    lie_detector,
+    poststratified,
+    proportions,
+    raked,
+    weighted_reports,
+    weighted_shares,
+)
+from survey.estimator.core.intervals import Chances, confidence_interval
+from survey.mechanism import BitVector, from_epsilon, grr
+from survey.mechanism.noise import geometric
+
+SURE = from_epsilon(2, "6")
+OF_RANDOMIZATION = math.sqrt(SURE.q * (1 - SURE.q) / 200) / (SURE.p - SURE.q)
+"""sqrt(q(1-q)/n)/D: what the share 0 of 200 people still scatters."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        proportions([0, 200], SURE).std_error,
+        difference([0, 200], [0, 200], SURE).std_error / math.sqrt(2),
+        difference([0, 200], [0, 200], SURE, None).std_error,
+        weighted_shares([[0, 100], [0, 100]], [2, 2], SURE).std_error * math.sqrt(199 / 200),
+        weighted_reports([1] * 200, [1] * 200, SURE).std_error * math.sqrt(199 / 200),
+        poststratified([[0, 100], [0, 100]], [1, 1], SURE).std_error,
+        raked([[[0, 50], [0, 50]]] * 2, [[1, 1], [1, 1]], SURE).std_error,
+    ],
+)
+def test_the_error_of_reports_all_alike_is_that_of_the_randomization(error):
+    np.testing.assert_allclose(error, OF_RANDOMIZATION, rtol=1e-9)
+
+
+def test_cells_pairs_and_tables_that_are_all_alike_have_an_error():
+    assert np.all(crosstab([[0, 0], [0, 100]], [SURE, SURE]).std_error > 0)
+    assert np.all(bit_pairs([[0, 0, 0, 50]], BitVector(2, 2, 3, 1), [(0, 1)]).std_error > 0)
+    table = geometric(4, 3)
+    assert np.all(proportions([100, 0, 0, 0], table).std_error > 0)
+    assert np.all(proportions([100, 0, 0, 0], table, target="respondents").std_error > 0)
+    assert np.all(difference([100, 0, 0, 0], [100, 0, 0, 0], table).std_error > 0)
+
+
+def test_the_error_is_left_as_it_is_where_any_two_reports_differ():
+    p, q = SURE.p, SURE.q
+    for c in (1, 2, 100, 199):
+        f = np.array([c, 200 - c]) / 200
+        found = proportions([c, 200 - c], SURE)
+        np.testing.assert_allclose(found.std_error, np.sqrt(f * (1 - f) / 200) / (p - q))
+    least = proportions([1, 10**10 - 1], grr(2, "0.505"))
+    assert least.std_error[0] == pytest.approx(1e-10 / 0.01)
+
+
+def test_two_open_groups_that_all_said_the_same_have_no_error():
+    assert difference([0, 50], [0, 50], None, None).std_error.tolist() == [0, 0]
+
+
+def test_an_option_that_nobody_was_asked_about_has_no_error():
+    channel = BitVector(m=3, s=1, alone=1, sampled=1, T=3, L=1)
+    found = proportions([40, 0, 60, 0, 0, 30], channel)
+    assert found.std_error[0] > 0
+    assert math.isnan(found.std_error[1])
+
+
+def test_a_stratum_of_one_report_is_refused_and_named():
+    with pytest.raises(DesignError, match="stratum 1 has one report"):
+        poststratified([[30, 20], [0, 1]], [1, 1], SURE)
+
+
+def test_hand_randomized_answers_all_alike_are_flagged_and_their_interval_has_a_width():
+    found = lie_detector([0, 0], [100, 100], [0.4, 0.6])
+    assert found.flag == "all said the same"
+    assert np.all(found.conf_low < found.conf_high)
+    outside = lie_detector([0, 100], [100, 100], [0.0, 1.0])
+    assert outside.flag == "all said the same, outside 0 to 1"
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.75, 0.25), (0.25, 0.75), (0.2, 0.1), (0.9975, 0.0025)])
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.995])
+def test_clopper_pearson_never_has_zero_width_and_covers(p, q, level):
+    for n in (1, 20, 200):
+        counts = np.arange(n + 1)
+        low, high = confidence_interval(counts, n, Chances(p, q), level, "clopper-pearson")
+        assert np.all(high > low)
+        for share in (0.0, 0.02, 0.5, 1.0):
+            chances = binom.pmf(counts, n, q + (p - q) * share)
+            assert chances[(low <= share) & (share <= high)].sum() >= level - 1e-12
+
+
+def test_simultaneous_intervals_of_impossible_counts_have_a_width():
+    found = proportions([30, 170], grr(2, "3/4"), simultaneous=True)
+    assert found.method == "clopper-pearson, simultaneous"
+    assert np.all(found.conf_high > found.conf_low)
+    assert found.conf_low[0] == 0

@@ -1,0 +1,118 @@
+"""Pairs of options that were ticked together: from joint supports of bits, from patterns."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import multinomial
+
+from survey.errors import ChannelError, CountsError
+from survey.estimator import bit_pairs, count_bit_pairs, option_pairs, proportions
+from survey.estimator.shares.option_pairs import _ends, of_two_bits
+from survey.mechanism import BitVector, grr, multiple_choice
+
+PATTERNS = multiple_choice.patterns(3, 3, 1)
+DIVISIONS = ((1, 0, 0), (0, 1, 0), (0, 0, 1), (0.5, 0.5, 0), (0.3, 0.3, 0.4), (0.1, 0.1, 0.8))
+
+
+def two_bits(channel: BitVector) -> np.ndarray:
+    one = [[channel.p, 1 - channel.p], [channel.q, 1 - channel.q]]
+    return np.kron(one, one)
+
+
+def test_supports_expected_from_the_truth_give_it_back():
+    channel = BitVector(2, 2, 3, 1)
+    people = np.array([16, 32, 48, 64])
+    supports = people @ (16 * two_bits(channel))
+    result = bit_pairs([supports.round().astype(int)], channel, [(0, 1)])
+    assert result.estimate[0] == pytest.approx(0.1)
+    assert result.reports[0] == 16 * 160
+
+
+@pytest.mark.parametrize("weights", [(2, 1), (3, 1), (15, 2), (50, 1)])
+def test_pairs_of_bits_cover_by_enumeration_of_every_outcome(weights):
+    channel, n = BitVector(2, 2, *weights), 20
+    rest = np.array([c for c in itertools.product(range(n + 1), repeat=3) if sum(c) <= n])
+    counts = np.column_stack([rest, n - rest.sum(axis=1)])
+    inverse, squares = of_two_bits(channel)
+    ends = np.array([_ends(inverse @ c / n, n, inverse, squares, 0.95) for c in counts])[:, :, 0]
+    assert np.all(ends[:, 0] < ends[:, 1])
+    for both, division in itertools.product((0, 0.01, 0.1, 0.5, 1), DIVISIONS):
+        pi = np.array([both, *((1 - both) * part for part in division)])
+        covers = (ends[:, 0] <= both + 1e-9) & (both - 1e-9 <= ends[:, 1])
+        assert multinomial.pmf(counts, n, pi @ two_bits(channel)) @ covers >= 0.93
+
+
+@pytest.mark.parametrize("sampled", [4, 3])
+def test_pairs_counted_from_reports_are_unbiased_with_their_error(sampled):
+    channel = BitVector(4, 3, 4, 1, alone=1, sampled=sampled)
+    rng = np.random.default_rng(12)
+    kinds = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [1, 1, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])
+    pi, pairs = np.array([0.2, 0.1, 0.1, 0.3, 0.3]), [(0, 1), (0, 2), (1, 2)]
+    truth = np.array([0.3, 0.2, 0.1])
+    results = []
+    for _ in range(300):
+        truths = kinds[rng.choice(5, size=800, p=pi)]
+        supports = count_bit_pairs(channel.perturb(truths, rng), channel, pairs)
+        results.append(bit_pairs(supports, channel, pairs))
+    estimates = np.array([result.estimate for result in results])
+    spread = estimates.std(axis=0)
+    assert np.all(np.abs(estimates.mean(axis=0) - truth) < 4 * spread / math.sqrt(300))
+    np.testing.assert_allclose(np.mean([r.std_error for r in results], axis=0), spread, rtol=0.15)
+    covered = np.mean([(r.conf_low <= truth) & (truth <= r.conf_high) for r in results], axis=0)
+    # At a true coverage of .95, below .90 in one of 10,000.
+    assert np.all(covered >= 0.90)
+
+
+def test_pairs_of_patterns_are_binomial_with_the_intervals_of_shares():
+    channel = grr(len(PATTERNS), "0.5")
+    counts = [40, 30, 50, 20, 30, 10, 60, 60]
+    result = option_pairs(counts, channel, PATTERNS, 4)
+    assert list(zip(result.first.tolist(), result.second.tolist(), strict=True)) == [
+        (0, 1),
+        (0, 2),
+        (1, 2),
+    ]
+    both = sum(c for c, p in zip(counts, PATTERNS, strict=True) if 0 in p and 1 in p)
+    # Two of eight patterns hold both: p + q when they were ticked, 2 q when not.
+    p, q = channel.p + channel.q, 2 * channel.q
+    assert result.estimate[0] == pytest.approx((both / 300 - q) / (p - q))
+    assert result.method == "feldman-cousins"
+    assert np.all(result.conf_low < result.conf_high)
+    named = option_pairs(counts, channel, PATTERNS, 4, interval="wilson", simultaneous=True)
+    assert named.method == "wilson, simultaneous"
+
+
+def test_a_pair_of_two_patterns_is_one_option_of_generalized_randomized_response():
+    counts, channel = [60, 20, 20], grr(3, "0.6")
+    pair = option_pairs(counts, channel, [[0], [1], [0, 1]], 2)
+    alone = proportions(counts, channel)
+    for name in ("estimate", "std_error", "conf_low", "conf_high"):
+        assert getattr(pair, name)[0] == getattr(alone, name)[2]
+
+
+@pytest.mark.parametrize("pair", [(0, 0), (1, 0), (0, 2), (-1, 0)])
+def test_pairs_that_cannot_stand_together_are_refused(pair):
+    with pytest.raises(ValueError, match="stand together"):
+        bit_pairs([[1, 1, 1, 1]], BitVector(3, 2, 3, 1, alone=1), [pair])
+
+
+def test_other_refusals_of_pairs_are_named():
+    channel = BitVector(2, 2, 3, 1)
+    with pytest.raises(CountsError, match="n = 0"):
+        bit_pairs([[0, 0, 0, 0]], channel, [(0, 1)])
+    with pytest.raises(CountsError, match=r"shape \(4,\) must have shape \(1, 4\)"):
+        bit_pairs([1, 1, 1, 1], channel, [(0, 1)])
+    with pytest.raises(CountsError, match="must not be negative"):
+        bit_pairs([[1, -1, 1, 1]], channel, [(0, 1)])
+    with pytest.raises(ValueError, match="level = 1"):
+        bit_pairs([[5, 5, 5, 5]], channel, [(0, 1)], level=1)
+    with pytest.raises(ValueError, match="stand together"):
+        bit_pairs([[5, 5, 5, 5]], BitVector(2, 1, 3, 1), [(0, 1)])
+    with pytest.raises(CountsError, match="reports must be bits"):
+        count_bit_pairs([[0, 2]], channel, [(0, 1)])
+    with pytest.raises(ChannelError, match="no pattern holds two"):
+        option_pairs([5, 5], grr(2, "3/4"), [[0], [1]], 2)

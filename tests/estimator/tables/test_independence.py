@@ -1,0 +1,78 @@
+"""The test of independence: its arithmetic, its errors, and why not on debiased counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import chi2_contingency
+
+from survey.errors import CountsError
+from survey.estimator import crosstab, independence
+from survey.mechanism import from_epsilon
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 5), (2, 3, 4)])
+def test_it_is_scipys_without_yates(shape):
+    counts = np.random.default_rng(1).poisson(40, size=shape)
+    found, theirs = independence(counts), chi2_contingency(counts, correction=False)
+    assert found.statistic == pytest.approx(theirs.statistic)
+    assert found.p_value == pytest.approx(theirs.pvalue)
+    assert found.df == theirs.dof
+    np.testing.assert_allclose(found.expected, theirs.expected_freq)
+    assert np.sum(found.residual**2) == pytest.approx(found.statistic)
+    assert not found.small_expected
+
+
+def test_reports_that_never_came_take_no_degree_of_freedom():
+    found = independence([[30, 0, 20], [20, 0, 30]])
+    assert found.df == 1
+    assert found.statistic == pytest.approx(4)
+    assert np.isfinite(found.residual).all()
+
+
+def test_small_expected_counts_are_flagged():
+    assert independence([[3, 1], [1, 3]]).small_expected
+    assert not independence([[30, 10], [10, 30]]).small_expected
+    assert independence([[1000, 1], [1, 0]]).small_expected
+
+
+@pytest.mark.parametrize(
+    ("counts", "reason"),
+    [
+        ([[0, 0], [0, 0]], "n = 0"),
+        ([[5, 5]], "question 0: all reports are the same"),
+        ([[5, 0], [5, 0]], "question 1: all reports are the same"),
+        ([3, 4], "of two questions"),
+        ([[1, -1], [2, 2]], "negative"),
+        ([[1, 0.5], [2, 2]], "whole number"),
+    ],
+)
+def test_tables_with_nothing_to_test_are_refused(counts, reason):
+    with pytest.raises(CountsError, match=reason):
+        independence(counts)
+
+
+def unrelated_tables(rounds: int) -> tuple[np.ndarray, object]:
+    channel = from_epsilon(3, 1)
+    a, b = np.array([0.6, 0.3, 0.1]) @ channel.matrix, np.array([0.2, 0.3, 0.5]) @ channel.matrix
+    rng = np.random.default_rng(5)
+    return rng.multinomial(2000, np.outer(a, b).ravel(), size=rounds).reshape(-1, 3, 3), channel
+
+
+def test_on_reports_it_errs_as_often_as_it_says_and_on_debiased_counts_nearly_always():
+    tables, channel = unrelated_tables(2000)
+    wrong = np.mean([independence(table).p_value <= 0.05 for table in tables])
+    # .05 +- 4 standard errors
+    assert 0.0305 <= wrong <= 0.0695
+    debiased = [
+        np.round(2000 * np.maximum(crosstab(table, [channel, channel]).estimate, 0)).astype(int)
+        for table in tables[:200]
+    ]
+    assert np.mean([independence(table + 1).p_value <= 0.05 for table in debiased]) > 0.5
+
+
+def test_it_finds_a_relation():
+    channel = from_epsilon(3, 1)
+    F = channel.matrix.T @ (np.eye(3) / 3) @ channel.matrix
+    counts = np.random.default_rng(6).multinomial(2000, F.ravel()).reshape(3, 3)
+    assert independence(counts).p_value < 1e-6

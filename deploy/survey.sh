@@ -1,8 +1,8 @@
 #!/bin/sh
-# `survey` for root's shell: as the server's user, with the server's settings.
+# Run `survey` from root's shell as the server's user, with the server's settings.
 #
-# What another user writes the server cannot; a SURVEY_DATABASE of the caller's goes before the
-# server's own, for a restore drill.
+# The server could not write files that another user created. A SURVEY_DATABASE set by the caller
+# overrides the server's, for a restore drill.
 set -eu
 database=${SURVEY_DATABASE:-}
 set -a
@@ -11,7 +11,7 @@ set +a
 if [ -n "$database" ]; then
     SURVEY_DATABASE=$database
 fi
-# Only a check of the settings looks at the secret, and it is root's.
+# Only `config check` needs the secret, which belongs to root.
 if [ "${1:-}" = config ]; then
     SURVEY_SECRET=$(cat /etc/survey/secret)
     export SURVEY_SECRET

@@ -151,7 +151,7 @@ def test_every_service_that_answers_says_whether_it_is_well(name):
 
 def test_the_database_is_set_as_the_runbook_says():
     runbook = (DEPLOY / "README.md").read_text(encoding="utf-8")
-    paragraph = runbook.split("Let PostgreSQL log no statements:")[1].split(
+    paragraph = runbook.split("Configure PostgreSQL to log no statements:")[1].split(
         "as `compose.yaml` does"
     )[0]
     wanted = re.findall(r"`(\w+=\w+)`", paragraph)

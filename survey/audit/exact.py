@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import combinations, product
 
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
-from survey.mechanism.bits import pack_bits
+from survey.mechanism.codes import pack_bits
 
 Truth = int | tuple[int, ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from survey.audit.exact import number_of_reports, sequences, work
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
-from survey.mechanism.shapes import ByDistance, Explicit, Mixture, OneBit, Shape, Window
+from survey.mechanism.weight_table import ByDistance, Explicit, Mixture, OneBit, Shape, Window
 
 ENUMERATED = 30_000_000
 """Most units of `work` for all sequences of draws, over all truths, of one channel."""

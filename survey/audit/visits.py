@@ -15,7 +15,7 @@ from survey.audit.node import Node
 from survey.audit.people import Person, invented, perturbed
 from survey.audit.truths import Form, questions
 from survey.audit.words import below
-from survey.mechanism.weights import WORD_TOTAL
+from survey.mechanism.channel import WORD_TOTAL
 from survey.questionnaire.definition import Definition
 
 GROUP = "visits"

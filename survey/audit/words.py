@@ -9,7 +9,7 @@ from typing import Any
 
 from survey.audit.check import Check
 from survey.audit.node import Node
-from survey.mechanism.weights import WORD_TOTAL
+from survey.mechanism.channel import WORD_TOTAL
 
 GROUP = "generator"
 

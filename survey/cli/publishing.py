@@ -16,7 +16,7 @@ from survey.collect.publication import close as close_survey
 from survey.collect.publication import publish as publish_survey
 from survey.collect.release import utc_today
 from survey.errors import DefinitionError
-from survey.mechanism.accounting import shown_epsilon
+from survey.mechanism.accounting import format_epsilon
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.native import load_file
@@ -46,7 +46,7 @@ def check(file: Path, as_json: bool) -> None:
         return
     click.echo(
         f"{file}: no mistakes. {len(definition.questions)} questions, "
-        f"total epsilon {shown_epsilon(definition.epsilon)}, reports of "
+        f"total epsilon {format_epsilon(definition.epsilon)}, reports of "
         f"{definition.report_bytes:,} bytes."
     )
     click.echo("\n".join(lines(found)))
@@ -87,7 +87,7 @@ def _warn(epsilon: float) -> None:
     """Say before it is frozen that a survey protects its respondents little."""
     if epsilon > configured_settings().caps.warning:
         click.echo(
-            f"warning: total epsilon {shown_epsilon(epsilon)}: taken together, these answers are "
+            f"warning: total epsilon {format_epsilon(epsilon)}: taken together, these answers are "
             "protected little; ask fewer questions or choose a smaller epsilon for each",
             err=True,
         )

@@ -8,7 +8,7 @@ import numpy as np
 
 from survey.collect.simulated import Answer
 from survey.errors import DesignError
-from survey.mechanism.simulate import truths
+from survey.mechanism.simulation import truths
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.published import PublishedQuestion
 

@@ -14,7 +14,7 @@ from survey.collect.publication import publish
 from survey.collect.simulated import Answer, simulated_report
 from survey.collect.submission import Intake
 from survey.errors import ConflictError, NotFoundError
-from survey.mechanism.simulate import truths
+from survey.mechanism.simulation import truths
 from survey.questionnaire.definition import Definition, freeze
 from survey.questionnaire.model import Survey
 from survey.questionnaire.native import load_file

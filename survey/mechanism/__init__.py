@@ -1,11 +1,11 @@
 """What happens to an answer: exact integer channels and how to choose them."""
 
 from survey.mechanism.bit_vector import BitVector
-from survey.mechanism.channel import AnyChannel, Channel, channel_from_json
+from survey.mechanism.channel import Channel, UniformBelow, secure_uniform_below
 from survey.mechanism.design import best, from_epsilon, from_keep_probability, from_ratio, grr
+from survey.mechanism.kinds import AnyChannel, channel_from_json
 from survey.mechanism.subset_selection import SubsetSelection
 from survey.mechanism.weight_table import WeightTable
-from survey.mechanism.weights import UniformBelow, secure_uniform_below
 
 __all__ = [
     "AnyChannel",

@@ -21,10 +21,10 @@ def log_rounded_up(ratio: Fraction) -> float:
         return nearest if Decimal(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
-def shown_epsilon(epsilon: float) -> str:
+def format_epsilon(epsilon: float) -> str:
     """An epsilon with at most three decimals, rounded up: what is shown is never too small.
 
-    >>> shown_epsilon(0.6931471805599454), shown_epsilon(2.0)
+    >>> format_epsilon(0.6931471805599454), format_epsilon(2.0)
     ('0.694', '2')
     """
     thousandths = math.ceil(Decimal(epsilon) * 1000)

@@ -12,17 +12,21 @@ from numpy.typing import NDArray
 
 from survey.errors import ChannelError
 from survey.mechanism.arrays import AnyIntegers, Codes, Integers
-from survey.mechanism.bits import pack_bits
-from survey.mechanism.codes import count_bits, encode_bits, longest_bits
-from survey.mechanism.pure import Pure
-from survey.mechanism.weights import MAX_BITS, UniformBelow, check_integers, check_two_weights
+from survey.mechanism.channel import (
+    MAX_BITS,
+    PureChannel,
+    UniformBelow,
+    check_integers,
+    check_two_weights,
+)
+from survey.mechanism.codes import count_bits, encode_bits, longest_bits, pack_bits
 
 MAX_ALONE = 3
 """At most "none of these", "does not apply", "prefer not to say"."""
 
 
 @dataclass(frozen=True)
-class BitVector(Pure):
+class BitVector(PureChannel):
     """m options; every reported bit is kept with weight T, flipped with weight L.
 
     P(bit = truth) = T/(T+L) independently per bit. A truth has at most `s` ticks among the first

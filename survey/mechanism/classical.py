@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+import numpy as np
+
 from survey.errors import ChannelError
-from survey.mechanism.design import GRID, Probability, exact_fraction, shown
-from survey.mechanism.shapes import MAX_EXPLICIT, Explicit
-from survey.mechanism.weight_table import WeightTable
-from survey.mechanism.weights import WORD_TOTAL
+from survey.mechanism.arrays import Floats
+from survey.mechanism.channel import WORD_TOTAL
+from survey.mechanism.design import GRID, Probability, exact_fraction, format_fraction, table_within
+from survey.mechanism.weight_table import MAX_EXPLICIT, Explicit, WeightTable
 
 
 def from_probabilities(rows: Sequence[Sequence[Fraction]], no_answers: int = 0) -> WeightTable:
@@ -109,7 +111,57 @@ def _share(value: Probability, name: str) -> Fraction:
     if not 0 < share < 1:
         nearest = Fraction(1 if share <= 0 else GRID - 1, GRID)
         raise ChannelError(
-            f"{name} = {shown(share)} must be above 0 and below 1; "
-            f"the nearest allowed value is {shown(nearest)}"
+            f"{name} = {format_fraction(share)} must be above 0 and below 1; "
+            f"the nearest allowed value is {format_fraction(nearest)}"
         )
     return share
+
+
+LARGEST_UTILITY = 10**9
+
+
+def exponential(
+    utility: Sequence[Sequence[float]], epsilon: Probability, no_answers: int = 0
+) -> WeightTable:
+    """The exponential mechanism: P(j | i) proportional to exp(eps u[i][j] / (2 d)).
+
+    `utility` has shape (truths, reports); d is the largest difference within a column.
+    Guarantee: at most epsilon. Source: McSherry and Talwar 2007.
+
+    >>> exponential([[1, 0], [0, 1]], 1).epsilon <= 1
+    True
+    """
+    u = _utility_table(utility)
+    difference = float(np.ptp(u, axis=0).max())
+    if difference == 0:
+        raise ChannelError("all rows of the utility table are alike: reports would say nothing")
+
+    def table(eps: float) -> WeightTable:
+        scores = np.exp(eps * (u - u.max(axis=1, keepdims=True)) / (2 * difference))
+        rows = _equal_rows(scores / scores.sum(axis=1, keepdims=True))
+        return WeightTable(Explicit(rows), no_answers)
+
+    return table_within(epsilon, table)
+
+
+def _utility_table(utility: Sequence[Sequence[float]]) -> Floats:
+    try:
+        u = np.asarray(utility, dtype=np.float64)
+    except (TypeError, ValueError):
+        u = np.empty(0)
+    if u.ndim != 2 or not u.size or not (np.abs(u) <= LARGEST_UTILITY).all():
+        raise ChannelError(
+            "a utility table has one row per truth, of equal lengths, of finite numbers up to "
+            f"{LARGEST_UTILITY:,}"
+        )
+    return u
+
+
+def _equal_rows(rows: Floats) -> tuple[tuple[int, ...], ...]:
+    """Integer rows of one sum: rounded up, then each row's peak is shaved to the common sum."""
+    # A third of the room: two options that are no answer add at most one such sum each.
+    total = WORD_TOTAL // 3
+    weights = np.maximum(np.ceil(rows * total), 1).astype(np.int64)
+    target = int(weights.sum(axis=1).min())
+    weights[np.arange(len(weights)), weights.argmax(axis=1)] -= weights.sum(axis=1) - target
+    return tuple(tuple(int(weight) for weight in row) for row in weights)

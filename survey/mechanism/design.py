@@ -11,8 +11,9 @@ from fractions import Fraction
 from numbers import Rational
 
 from survey.errors import ChannelError
+from survey.mechanism.channel import MAX_OPTIONS, WORD_TOTAL, check_integers
 from survey.mechanism.subset_selection import SubsetSelection
-from survey.mechanism.weights import MAX_OPTIONS, WORD_TOTAL, check_integers
+from survey.mechanism.weight_table import WeightTable
 
 Probability = Fraction | Decimal | str | float | int
 """How a probability may be written: "3/4", "0.85", Fraction, Decimal, or a float."""
@@ -23,6 +24,9 @@ MAX_EPSILON = 12
 GRID = 1000
 """Values suggested in errors lie on a grid of 1/GRID."""
 
+
+SHRINKING = (0.0, *(2.0**power for power in range(-40, -1)))
+"""How much lower than asked an epsilon is aimed at, so that its integers stay within it."""
 
 MAX_DIGITS = 40
 MAX_EXPONENT = 30
@@ -105,14 +109,14 @@ def grr(k: int, truth_probability: Probability) -> SubsetSelection:
     if not Fraction(1, k) < p < 1:
         nearest = nearest_truth_probability(k, p)
         raise ChannelError(
-            f"truth_probability = {shown(p)} must be above 1/{k} and below 1 for {k} options; "
-            f"the nearest allowed value is {shown(nearest)}"
+            f"truth_probability = {format_fraction(p)} must be above 1/{k} and below 1 for {k} "
+            f"options; the nearest allowed value is {format_fraction(nearest)}"
         )
     ratio = p * (k - 1) / (1 - p)
     if ratio.numerator + (k - 1) * ratio.denominator > WORD_TOTAL:
         raise ChannelError(
-            f"truth_probability = {shown(p)} needs weights above 2^32; "
-            f"the nearest allowed value is {shown(nearest_truth_probability(k, p))}"
+            f"truth_probability = {format_fraction(p)} needs weights above 2^32; "
+            f"the nearest allowed value is {format_fraction(nearest_truth_probability(k, p))}"
         )
     return from_ratio(k, ratio.numerator, ratio.denominator)
 
@@ -130,8 +134,8 @@ def from_keep_probability(k: int, keep_probability: Probability) -> SubsetSelect
     if not 0 < t < 1:
         nearest = Fraction(1 if t <= 0 else GRID - 1, GRID)
         raise ChannelError(
-            f"keep_probability = {shown(t)} must be above 0 and below 1; "
-            f"the nearest allowed value is {shown(nearest)}"
+            f"keep_probability = {format_fraction(t)} must be above 0 and below 1; "
+            f"the nearest allowed value is {format_fraction(nearest)}"
         )
     return grr(k, t + (1 - t) / k)
 
@@ -164,7 +168,7 @@ def best(k: int, epsilon: Probability) -> SubsetSelection:
     """
     _check_options(k)
     two_weights(epsilon, lambda T, L: T + (k - 1) * L)  # refuses what is too small for integers
-    ratio = math.exp(float(asked_epsilon(epsilon)))
+    ratio = math.exp(float(parse_epsilon(epsilon)))
     d = min(range(1, k), key=lambda d: _relative_variance(k, d, ratio))
     T, L = two_weights(epsilon, lambda T, L: d * T + (k - d) * L)
     divisor = math.gcd(T, L)
@@ -183,14 +187,14 @@ def two_weights(epsilon: Probability, total: Callable[[int, int], int]) -> tuple
 
     L is the largest power of ten up to 10^4 that fits, T = floor(L e^epsilon).
     """
-    asked = asked_epsilon(epsilon)
+    asked = parse_epsilon(epsilon)
     for L in (10**4, 10**3, 10**2, 10, 1):
         T = _floor_times_exp(L, asked)
         if L < T and total(T, L) <= WORD_TOTAL:
             return T, L
     raise ChannelError(
-        f"epsilon = {shown(asked)} does not fit in exact integers here; "
-        f"the nearest allowed value is {shown(_nearest_that_fits(asked, total))}"
+        f"epsilon = {format_fraction(asked)} does not fit in exact integers here; "
+        f"the nearest allowed value is {format_fraction(_nearest_that_fits(asked, total))}"
     )
 
 
@@ -205,14 +209,14 @@ def _nearest_that_fits(asked: Fraction, total: Callable[[int, int], int]) -> Fra
     return Fraction(fitting, GRID)
 
 
-def asked_epsilon(epsilon: Probability) -> Fraction:
+def parse_epsilon(epsilon: Probability) -> Fraction:
     """An epsilon as it was asked for, exactly; ChannelError outside (0, 12]."""
     asked = exact_fraction(epsilon, "epsilon")
     if not 0 < asked <= MAX_EPSILON:
         nearest = Fraction(1, GRID) if asked <= 0 else Fraction(MAX_EPSILON)
         raise ChannelError(
-            f"epsilon = {shown(asked)} must be above 0 and at most {MAX_EPSILON}; "
-            f"the nearest allowed value is {shown(nearest)}"
+            f"epsilon = {format_fraction(asked)} must be above 0 and at most {MAX_EPSILON}; "
+            f"the nearest allowed value is {format_fraction(nearest)}"
         )
     return asked
 
@@ -223,6 +227,16 @@ def _floor_times_exp(factor: int, exponent: Fraction) -> int:
         power = (Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
         # A float such as ln 2 rounds below the real number; one part in 10^15 restores T = 2L.
         return int(factor * power * (1 + Decimal("1e-15")))
+
+
+def table_within(epsilon: Probability, table: Callable[[float], WeightTable]) -> WeightTable:
+    """The table for an epsilon so little below the asked one that its integers stay within it."""
+    asked = float(parse_epsilon(epsilon))
+    for less in SHRINKING:
+        made = table(asked * (1 - less))
+        if made.epsilon <= asked:
+            return made
+    raise ChannelError(f"epsilon = {asked:g} does not fit in exact integers on this grid")
 
 
 def from_ratio(k: int, T: int, L: int) -> SubsetSelection:
@@ -236,11 +250,13 @@ def from_ratio(k: int, T: int, L: int) -> SubsetSelection:
     return SubsetSelection(k=k, d=1, T=T // divisor, L=L // divisor)
 
 
-def shown(value: Fraction) -> str:
+def format_fraction(value: Fraction) -> str:
     """A fraction as people type it: a decimal where a short one is exact; never raises.
 
-    >>> shown(Fraction(3, 4)), shown(Fraction(1, 3)), shown(Fraction(12))
-    ('0.75', '1/3', '12')
+    >>> format_fraction(Fraction(3, 4)), format_fraction(Fraction(1, 3))
+    ('0.75', '1/3')
+    >>> format_fraction(Fraction(12))
+    '12'
     """
     try:
         decimal_form = str(float(value)).removesuffix(".0")

@@ -10,14 +10,27 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+import numpy as np
+
+from survey.errors import ChannelError
+from survey.mechanism.arrays import Floats
+from survey.mechanism.channel import WORD_TOTAL, check_grid
 from survey.mechanism.design import (
+    MAX_EPSILON,
     Probability,
-    asked_epsilon,
+    exact_fraction,
+    parse_epsilon,
+    table_within,
     two_weights,
 )
-from survey.mechanism.shapes import MAX_REPORTS, Mixture, OneBit, Window
-from survey.mechanism.weight_table import WeightTable
-from survey.mechanism.weights import WORD_TOTAL, check_grid
+from survey.mechanism.weight_table import (
+    MAX_REPORTS,
+    ByDistance,
+    Mixture,
+    OneBit,
+    WeightTable,
+    Window,
+)
 
 HYBRID_FROM = 0.61
 """Above this epsilon the hybrid has less variance than one bit (Wang et al. 2019)."""
@@ -57,7 +70,7 @@ def square_wave(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTabl
     53
     """
     check_grid(k)
-    eps = float(asked_epsilon(epsilon))
+    eps = float(parse_epsilon(epsilon))
     two_weights(epsilon, lambda T, L: k * (T + L))  # refuses what is too small for integers
     growth = math.exp(eps)
     half = round(k * (eps * growth - growth + 1) / (2 * growth * (growth - 1 - eps)))
@@ -85,7 +98,7 @@ def hybrid(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
     >>> hybrid(11, "0.5") == one_bit(11, "0.5")
     True
     """
-    eps = float(asked_epsilon(epsilon))
+    eps = float(parse_epsilon(epsilon))
     if eps <= HYBRID_FROM:
         return one_bit(k, epsilon, no_answers)
     largest = PART_TOTAL if eps < math.log(PART_TOTAL) - 1 else LARGEST_PART_TOTAL
@@ -132,7 +145,105 @@ def _window(
 
 def _piecewise_window(k: int, epsilon: Probability, largest: int = WORD_TOTAL) -> Window:
     steps = check_grid(k) - 1
-    eps = float(asked_epsilon(epsilon))
+    eps = float(parse_epsilon(epsilon))
     stride = max(MAX_REPORTS // 4 // steps, 1)
     width = max(round(stride * steps * math.exp(-eps / 2)), 1)
     return _window(k, width, stride, epsilon, largest)
+
+
+def geometric(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
+    """Two-sided geometric noise, clamped to the grid: P(z) = (1-a)/(1+a) a^|z|, a = e^(-eps/(k-1)).
+
+    Guarantee: at most epsilon over the whole range. Source: Ghosh, Roughgarden, Sundararajan 2012.
+
+    >>> geometric(5, 2).epsilon <= 2
+    True
+    """
+    steps = check_grid(k) - 1
+
+    def noise(eps: float) -> Floats:
+        a = math.exp(-eps / steps)
+        inside: Floats = (1 - a) / (1 + a) * a ** np.arange(k, dtype=np.float64)
+        inside[-1] = a**steps / (1 + a)  # with the tail beyond the grid
+        return inside
+
+    return _within(epsilon, noise, no_answers)
+
+
+def laplace(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
+    """Laplace noise of scale (high - low)/epsilon, rounded to the grid and clamped to it.
+
+    P(z) is the probability of [z - 1/2, z + 1/2]. Guarantee: at most epsilon over the whole
+    range. Source: Dwork, McSherry, Nissim, Smith 2006.
+
+    >>> laplace(5, 2).epsilon <= 2
+    True
+    """
+    steps = check_grid(k) - 1
+
+    def noise(eps: float) -> Floats:
+        upper_tail = np.exp(-(np.arange(k) - 0.5) * eps / steps) / 2
+        return _cells(np.concatenate([[0.5], upper_tail[1:]]), middle=1 - 2 * upper_tail[1])
+
+    return _within(epsilon, noise, no_answers)
+
+
+def gaussian(k: int, sigma: Probability, no_answers: int = 0) -> WeightTable:
+    """Gaussian noise of standard deviation sigma (in steps of the grid), rounded and clamped.
+
+    Its epsilon is that of the integers: finite, because every weight is at least one. See
+    `gaussian_delta` for the usual (epsilon, delta) reading. Refuses a sigma so small that epsilon
+    is above 12. Source: Dwork and Roth 2014, appendix A.
+
+    >>> round(gaussian(5, 4).epsilon, 1)
+    1.1
+    """
+    check_grid(k)
+    width = float(exact_fraction(sigma, "sigma"))
+    if width <= 0:
+        raise ChannelError(f"sigma = {width:g} must be above 0")
+    upper_tail = np.array([_normal((0.5 - z) / width) for z in range(k)])
+    cells = _cells(np.concatenate([[0.5], upper_tail[1:]]), middle=1 - 2 * upper_tail[1])
+    table = WeightTable(_by_distance(cells), no_answers)
+    if table.epsilon > MAX_EPSILON:
+        raise ChannelError(
+            f"sigma = {width:g} gives epsilon {table.epsilon:.3g}, above {MAX_EPSILON}; "
+            "choose a larger sigma"
+        )
+    return table
+
+
+def gaussian_delta(sigma: float, sensitivity: float, epsilon: float) -> float:
+    """The delta of Gaussian noise at a given epsilon.
+
+    Phi(s/2sigma - eps sigma/s) - e^eps Phi(-s/2sigma - eps sigma/s), s the sensitivity.
+    Source: Balle and Wang 2018, theorem 8.
+
+    >>> round(gaussian_delta(4.0, 1.0, 1.0), 7)
+    2.9e-06
+    """
+    shift, slope = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
+    return _normal(shift - slope) - math.exp(epsilon) * _normal(-shift - slope)
+
+
+def _normal(x: float) -> float:
+    """Phi(x), the standard normal distribution."""
+    return math.erfc(-x / math.sqrt(2)) / 2
+
+
+def _cells(upper_tail: Floats, middle: float) -> Floats:
+    """P(0), P(1), ..., and all that lies beyond the last point in the last."""
+    cells: Floats = upper_tail - np.append(upper_tail[1:], 0.0)
+    cells[0] = middle
+    return cells
+
+
+def _by_distance(noise: Floats) -> ByDistance:
+    """Integer weights of a symmetric noise, none rounded down to nothing."""
+    # A third of the room: two options that are no answer add at most one such sum each.
+    scale = (WORD_TOTAL // 3 - 4 * len(noise)) / (2 * noise.sum() - noise[0])
+    return ByDistance(tuple(max(int(weight), 1) for weight in np.ceil(noise * scale)))
+
+
+def _within(epsilon: Probability, noise: Callable[[float], Floats], no_answers: int) -> WeightTable:
+    return table_within(epsilon, lambda eps: WeightTable(_by_distance(noise(eps)), no_answers))

@@ -9,7 +9,15 @@ import numpy as np
 
 from survey.errors import ChannelError
 from survey.mechanism.arrays import AnyIntegers, Codes, Floats, Integers
-from survey.mechanism.bits import pack_bits
+from survey.mechanism.channel import (
+    MAX_OPTIONS,
+    PureChannel,
+    UniformBelow,
+    check_integers,
+    check_truth,
+    check_truths,
+    check_two_weights,
+)
 from survey.mechanism.codes import (
     count_bits,
     count_indices,
@@ -17,20 +25,12 @@ from survey.mechanism.codes import (
     encode_index,
     index_bytes,
     longest_bits,
-)
-from survey.mechanism.pure import Pure
-from survey.mechanism.weights import (
-    MAX_OPTIONS,
-    UniformBelow,
-    check_integers,
-    check_truth,
-    check_truths,
-    check_two_weights,
+    pack_bits,
 )
 
 
 @dataclass(frozen=True)
-class SubsetSelection(Pure):
+class SubsetSelection(PureChannel):
     """Report a set of d of the k options; sets that hold the truth are likelier by T to L.
 
     d = 1 is generalized randomized response (Kairouz, Oh, Viswanath 2016), k = 2 of it

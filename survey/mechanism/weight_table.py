@@ -1,27 +1,288 @@
-"""Weight tables: any finite channel as an integer matrix, row = truth, column = report."""
+"""Shapes of weight tables: few integers from which Python and the client build the same rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from survey.errors import ChannelError
 from survey.mechanism.accounting import log_rounded_up
 from survey.mechanism.arrays import AnyIntegers, Codes, Floats, Integers
-from survey.mechanism.codes import count_indices, encode_index, index_bytes
-from survey.mechanism.shapes import Shape, shape_from_json
-from survey.mechanism.weights import (
+from survey.mechanism.channel import (
     UniformBelow,
+    check_grid,
     check_integers,
     check_total,
     check_truth,
     check_truths,
+    check_two_weights,
 )
+from survey.mechanism.codes import count_indices, encode_index, index_bytes
+
+MAX_EXPLICIT = 64
+MAX_REPORTS = 4_096
+
+
+class Shape(Protocol):
+    """Parameters that fit in a definition and the rows they stand for."""
+
+    name: ClassVar[str]
+
+    def rows(self) -> Integers: ...
+    def to_json(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Window:
+    """k truths in a row; truth i gives T to the reports of a window, L to all others.
+
+    The window of truth i begins at i * stride and is `width` reports wide, so there are
+    (k-1) stride + width reports. stride 1 and width 2b+1 is the square wave (Li et al. 2020),
+    a wide stride the piecewise mechanism (Wang et al. 2019), both on a grid.
+    """
+
+    name: ClassVar[str] = "window"
+    k: int
+    width: int
+    stride: int
+    T: int
+    L: int
+
+    def __post_init__(self) -> None:
+        check_integers(k=self.k, width=self.width, stride=self.stride, T=self.T, L=self.L)
+        check_grid(self.k)
+        if self.width < 1 or self.stride < 1 or self.reports > MAX_REPORTS:
+            raise ChannelError(
+                f"a window of width {self.width} and stride {self.stride} has {self.reports:,} "
+                f"reports; width and stride are at least 1 and at most {MAX_REPORTS:,} fit"
+            )
+        outside = self.reports - self.width
+        check_two_weights(self.T, self.L, self.width * self.T + outside * self.L)
+
+    @property
+    def reports(self) -> int:
+        """Number of different reports."""
+        return (self.k - 1) * self.stride + self.width
+
+    def rows(self) -> Integers:
+        """T inside the window, L outside."""
+        start = self.stride * np.arange(self.k)[:, None]
+        report = np.arange(self.reports)[None, :]
+        inside = (report >= start) & (report < start + self.width)
+        return np.where(inside, self.T, self.L).astype(np.int64)
+
+    def to_json(self) -> dict[str, Any]:
+        """Name and integers."""
+        return {
+            "name": self.name,
+            "k": self.k,
+            "width": self.width,
+            "stride": self.stride,
+            "T": self.T,
+            "L": self.L,
+        }
+
+
+@dataclass(frozen=True)
+class OneBit:
+    """Truths 0..R; the report is one bit whose chance grows with the truth.
+
+    P(1 | x) = (xT + (R-x)L) / (R(T+L)), so the mean comes back unbiased. Source: Duchi, Jordan,
+    Wainwright 2018.
+    """
+
+    name: ClassVar[str] = "one_bit"
+    R: int
+    T: int
+    L: int
+
+    def __post_init__(self) -> None:
+        check_integers(R=self.R, T=self.T, L=self.L)
+        check_grid(self.R + 1)
+        check_two_weights(self.T, self.L, self.R * (self.T + self.L))
+
+    def rows(self) -> Integers:
+        """Columns: report 0, report 1."""
+        x = np.arange(self.R + 1, dtype=np.int64)
+        one = x * self.T + (self.R - x) * self.L
+        return np.stack([self.R * (self.T + self.L) - one, one], axis=1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Name and integers."""
+        return {"name": self.name, "R": self.R, "T": self.T, "L": self.L}
+
+
+@dataclass(frozen=True)
+class ByDistance:
+    """Truth plus symmetric noise, clamped to the grid; `weights[z]` is that of noise +-z.
+
+    P(truth i is reported as j) is weights[|i-j|] / M inside the grid, and the whole tail beyond
+    at its two ends; M = weights[0] + 2 (weights[1] + ... + weights[R]) for every truth.
+    """
+
+    name: ClassVar[str] = "by_distance"
+    weights: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_integers(**{f"weights[{z}]": weight for z, weight in enumerate(self.weights)})
+        check_grid(len(self.weights))
+        if min(self.weights) < 1:
+            raise ChannelError("every weight must be at least 1: a zero weight gives no privacy")
+        check_total(2 * sum(self.weights) - self.weights[0])
+
+    def rows(self) -> Integers:
+        """Row i is the noise around i; its ends gather what would fall outside."""
+        weights = np.array(self.weights, dtype=np.int64)
+        k = len(weights)
+        grid = np.arange(k)
+        rows: Integers = weights[np.abs(grid[:, None] - grid[None, :])]
+        tails = np.cumsum(weights[::-1])[::-1]
+        rows[:, 0] = tails[grid]
+        rows[:, -1] = tails[k - 1 - grid]
+        return rows
+
+    def to_json(self) -> dict[str, Any]:
+        """Name and integers."""
+        return {"name": self.name, "weights": list(self.weights)}
+
+
+@dataclass(frozen=True)
+class Explicit:
+    """Any integer matrix of up to 64 x 64, rows of equal sum."""
+
+    name: ClassVar[str] = "explicit"
+    table: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        lengths = {len(row) for row in self.table}
+        if (
+            not 2 <= len(self.table) <= MAX_EXPLICIT
+            or len(lengths) != 1
+            or not (2 <= lengths.pop() <= MAX_EXPLICIT)
+        ):
+            raise ChannelError(
+                f"a table has 2 to {MAX_EXPLICIT} rows of the same 2 to {MAX_EXPLICIT} weights"
+            )
+        check_integers(
+            **{
+                f"table[{i}][{j}]": weight
+                for i, row in enumerate(self.table)
+                for j, weight in enumerate(row)
+            }
+        )
+        for i, row in enumerate(self.table):
+            if min(row) < 1:
+                raise ChannelError(
+                    f"row {i} holds a weight below 1: a zero weight gives no "
+                    "privacy (epsilon would be infinite); the nearest is 1"
+                )
+            if sum(row) != sum(self.table[0]):
+                raise ChannelError(
+                    f"row {i} adds up to {sum(row)}, row 0 to "
+                    f"{sum(self.table[0])}; rows have equal sums: {self._nearest_weight(i)}"
+                )
+        check_total(sum(self.table[0]))
+
+    def _nearest_weight(self, row: int) -> str:
+        """The one weight by which a row gets the sum of the first, or else the first gets its."""
+        missing = sum(self.table[0]) - sum(self.table[row])
+        for i, more in ((row, missing), (0, -missing)):
+            weight = max(self.table[i])
+            if weight + more >= 1:
+                break
+        j = self.table[i].index(weight)
+        return f"the nearest allowed value is table[{i}][{j}] = {weight + more}"
+
+    def rows(self) -> Integers:
+        """The table itself."""
+        return np.array(self.table, dtype=np.int64)
+
+    def to_json(self) -> dict[str, Any]:
+        """Name and integers."""
+        return {"name": self.name, "table": [list(row) for row in self.table]}
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """One of two tables by an open coin: reports of the second come after those of the first.
+
+    The weights of `first` are multiplied by `a`, of `second` by `b`. No report belongs to both,
+    so epsilon is the larger of the two.
+    """
+
+    name: ClassVar[str] = "mixture"
+    a: int
+    first: Window | OneBit
+    b: int
+    second: Window | OneBit
+
+    def __post_init__(self) -> None:
+        check_integers(a=self.a, b=self.b)
+        if min(self.a, self.b) < 1:
+            raise ChannelError("both parts of a mixture have a weight of at least 1")
+        rows = [part.rows() for part in (self.first, self.second)]
+        if len(rows[0]) != len(rows[1]):
+            raise ChannelError(
+                f"the parts of a mixture have {len(rows[0])} and {len(rows[1])} "
+                "truths; they must have the same"
+            )
+        reports = rows[0].shape[1] + rows[1].shape[1]
+        if reports > MAX_REPORTS:
+            raise ChannelError(f"{reports:,} reports; at most {MAX_REPORTS:,} fit")
+        check_total(self.a * int(rows[0][0].sum()) + self.b * int(rows[1][0].sum()))
+
+    def rows(self) -> Integers:
+        """Both parts side by side."""
+        return np.concatenate([self.a * self.first.rows(), self.b * self.second.rows()], axis=1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Name, integers, and both parts."""
+        return {
+            "name": self.name,
+            "a": self.a,
+            "first": self.first.to_json(),
+            "b": self.b,
+            "second": self.second.to_json(),
+        }
+
+
+def shape_from_json(form: Mapping[str, Any]) -> Shape:
+    """Build the shape that a definition carries."""
+    parameters = {key: value for key, value in form.items() if key != "name"}
+    try:
+        match form.get("name"):
+            case "window":
+                return Window(**parameters)
+            case "one_bit":
+                return OneBit(**parameters)
+            case "by_distance":
+                return ByDistance(tuple(parameters.pop("weights")), **parameters)
+            case "explicit":
+                rows: Sequence[Sequence[int]] = parameters.pop("table")
+                return Explicit(tuple(tuple(row) for row in rows), **parameters)
+            case "mixture":
+                return _mixture(parameters)
+    except (TypeError, KeyError, AttributeError) as error:
+        name = form.get("name")
+        raise ChannelError(f"the table {name!r} has other parameters: {error}") from None
+    raise ChannelError(f"unknown table {form.get('name')!r}")
+
+
+def _mixture(parameters: dict[str, Any]) -> Mixture:
+    parts = {}
+    for side in ("first", "second"):
+        form = parameters.pop(side)
+        # Looked at before going down: mixtures within mixtures could nest without end.
+        if form.get("name") not in (Window.name, OneBit.name):
+            raise ChannelError(f"the {side} part of a mixture is a window or one bit")
+        parts[side] = shape_from_json(form)
+    return Mixture(**parameters, **parts)  # type: ignore[arg-type]
+
 
 MAX_NO_ANSWERS = 2
 """At most "prefer not to say" and "does not apply"."""
@@ -35,7 +296,7 @@ class WeightTable:
     The last `no_answers` truths and reports stand for "prefer not to say" and "does not apply";
     they are part of the table, and epsilon is not larger for them.
 
-    >>> from survey.mechanism.shapes import Explicit
+    >>> from survey.mechanism.weight_table import Explicit
     >>> WeightTable(Explicit(((3, 1), (1, 3)))).ratio
     Fraction(3, 1)
     """

@@ -19,8 +19,7 @@ import numpy as np
 from survey.errors import CountsError
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection
 from survey.mechanism.arrays import Integers
-from survey.mechanism.bits import packed_bytes
-from survey.mechanism.codes import BITS_OF_BYTE
+from survey.mechanism.codes import BITS_OF_BYTE, packed_bytes
 from survey.parquet.directory import holds_bits
 from survey.parquet.engines import Table, Value
 from survey.questionnaire.published import PublishedQuestion

@@ -25,7 +25,6 @@ from survey.mechanism import (
     from_keep_probability,
     grr,
     multiple_choice,
-    noise,
     numeric,
 )
 from survey.mechanism.design import exact_fraction
@@ -110,7 +109,7 @@ def _one_row_per_option(asked: Asked) -> Sequence[Sequence[float]]:
 
 
 def _exponential(asked: Asked, epsilon: Fraction) -> WeightTable:
-    table = noise.exponential(_one_row_per_option(asked), epsilon, asked.no_answers)
+    table = classical.exponential(_one_row_per_option(asked), epsilon, asked.no_answers)
     if np.linalg.matrix_rank(table.matrix) < table.truths:
         raise ChannelError(
             "parameters.utility: one option's row is a mixture of the others', so that no shares "
@@ -185,13 +184,13 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
             {"epsilon": _exponential},
             others=("utility",),
         ),
-        "geometric": Design(("scale", *GRIDS), {"epsilon": _on_grid(noise.geometric)}),
-        "laplace": Design(("scale", *GRIDS), {"epsilon": _on_grid(noise.laplace)}),
+        "geometric": Design(("scale", *GRIDS), {"epsilon": _on_grid(numeric.geometric)}),
+        "laplace": Design(("scale", *GRIDS), {"epsilon": _on_grid(numeric.laplace)}),
         "gaussian": Design(
             ("scale", *GRIDS),
             {
                 # sigma is written in the answer's own unit, the channel counts in steps.
-                "sigma": lambda asked, sigma: noise.gaussian(
+                "sigma": lambda asked, sigma: numeric.gaussian(
                     asked.ordinary, sigma / asked.step, asked.no_answers
                 )
             },

@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 from survey.errors import ChannelError
-from survey.mechanism.design import shown
-from survey.mechanism.weights import MAX_GRID
+from survey.mechanism.channel import MAX_GRID
+from survey.mechanism.design import format_fraction
 from survey.questionnaire.nearest import Values, refusal
 
 MAX_DECIMALS = 6
@@ -113,24 +113,27 @@ def too_few_dates(low: date, high: date, step: int, points: int) -> ChannelError
 def _number_mistake(low: Fraction, high: Fraction, step: Fraction) -> str:
     """What is wrong with a grid of numbers; empty when nothing is."""
     if step <= 0:
-        return f"step = {shown(step)} must be above 0"
+        return f"step = {format_fraction(step)} must be above 0"
     if high <= low:
-        return f"high = {shown(high)} must be above low = {shown(low)}"
+        return f"high = {format_fraction(high)} must be above low = {format_fraction(low)}"
     for name, value in (("low", low), ("step", step)):
         if _decimals(value) > MAX_DECIMALS:
-            return f"{name} = {shown(value)} has more than {MAX_DECIMALS} decimals"
+            return f"{name} = {format_fraction(value)} has more than {MAX_DECIMALS} decimals"
     decimals = max(_decimals(low), _decimals(step))
     for name, value in (("low", low), ("high", high)):
         if abs(value) * 10**decimals > LARGEST:
             digits = len(str(LARGEST)) - 1
-            return f"{name} = {shown(value)} has more than {digits} digits to {decimals} decimals"
+            return (
+                f"{name} = {format_fraction(value)} has more than {digits} digits "
+                f"to {decimals} decimals"
+            )
     steps = (high - low) / step
     if (points := int(steps) + 1) > MAX_GRID:
         return f"a grid of {points:,} points: at most {MAX_GRID:,} are allowed"
     if steps.denominator != 1:
         return (
-            f"high = {shown(high)} is not a whole number of steps of {shown(step)} above "
-            f"{shown(low)}"
+            f"high = {format_fraction(high)} is not a whole number of steps of "
+            f"{format_fraction(step)} above {format_fraction(low)}"
         )
     return ""
 

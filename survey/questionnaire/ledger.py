@@ -12,15 +12,15 @@ from typing import Any
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.mechanism.accounting import (
     advanced_epsilon,
+    format_epsilon,
     group_ratio,
     log_rounded_up,
     parallel_ratio,
     posterior_interval,
-    shown_epsilon,
     shuffled_epsilon,
     waves_ratio,
 )
-from survey.mechanism.noise import gaussian_delta
+from survey.mechanism.numeric import gaussian_delta
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.label import label, odds_in_words
 from survey.questionnaire.published import PublishedQuestion
@@ -127,7 +127,7 @@ def lines(found: Ledger) -> list[str]:
     return [
         *(f"  {_line(entry)}" for entry in found.entries),
         f"  all together ({found.questions_asked} questions a person): epsilon "
-        f"{shown_epsilon(found.epsilon)}, odds multiplied by at most {found.odds}; a suspicion of "
+        f"{format_epsilon(found.epsilon)}, odds multiplied by at most {found.odds}; a suspicion of "
         "50% ends "
         f"between {_percent(found.half[0])} and {_percent(found.half[1])}",
         *_comparisons(found),
@@ -151,11 +151,11 @@ def _line(entry: Entry) -> str:
     linked = ""
     if entry.linked_epsilon != entry.epsilon:
         linked = (
-            f" (with the questions linked to it: epsilon {shown_epsilon(entry.linked_epsilon)})"
+            f" (with the questions linked to it: epsilon {format_epsilon(entry.linked_epsilon)})"
         )
     return (
         f"{entry.question}: {entry.asks} by {entry.mechanism}, {p}"
-        f"epsilon {shown_epsilon(entry.epsilon)}{linked}; odds about the answer are multiplied by "
+        f"epsilon {format_epsilon(entry.epsilon)}{linked}; odds about the answer are multiplied by "
         f"at most {entry.odds}: a suspicion of 10% {_becomes(entry.from10)}, of 50% "
         f"{_becomes(entry.from50)}"
     )
@@ -167,17 +167,17 @@ def _becomes(percent: int) -> str:
 
 
 def _comparisons(found: Ledger) -> list[str]:
-    waves = ", ".join(f"{n} waves {shown_epsilon(e)}" for n, e in found.waves.items())
-    together = ", ".join(f"{n} people {shown_epsilon(e)}" for n, e in found.together.items())
+    waves = ", ".join(f"{n} waves {format_epsilon(e)}" for n, e in found.waves.items())
+    together = ", ".join(f"{n} people {format_epsilon(e)}" for n, e in found.together.items())
     shuffled = ", ".join(
-        f"{n:,} reports {'no bound' if epsilon is None else shown_epsilon(epsilon)}"
+        f"{n:,} reports {'no bound' if epsilon is None else format_epsilon(epsilon)}"
         for n, epsilon in found.shuffled.items()
     )
     return [
         f"  answered again in later waves: {waves}",
         f"  answers that hang together: {together}",
-        f"  asked of different people instead: {shown_epsilon(found.apart)} at most for each",
-        f"  advanced composition, for comparison: {shown_epsilon(found.advanced)} "
+        f"  asked of different people instead: {format_epsilon(found.apart)} at most for each",
+        f"  advanced composition, for comparison: {format_epsilon(found.advanced)} "
         f"at delta {DELTA:g}",
         f"  only for who trusts the shuffling of releases, at delta {DELTA:g}: {shuffled}",
     ]

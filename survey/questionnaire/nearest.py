@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from survey.errors import ChannelError
-from survey.mechanism.design import GRID, shown
+from survey.mechanism.design import GRID, format_fraction
 
 Values = Mapping[str, Any]
 """What can be changed, by the names that researchers write."""
@@ -69,7 +69,7 @@ def in_a_file(value: Any) -> str:
     """
     if isinstance(value, tuple):
         return f"[{', '.join(map(_entry, value))}]"
-    return shown(value) if isinstance(value, Fraction) else str(value)
+    return format_fraction(value) if isinstance(value, Fraction) else str(value)
 
 
 def _entry(value: Any) -> str:

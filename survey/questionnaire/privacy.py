@@ -15,7 +15,7 @@ import numpy as np
 from survey.errors import ChannelError
 from survey.mechanism import AnyChannel, WeightTable
 from survey.mechanism.accounting import log_rounded_up
-from survey.mechanism.design import GRID, MAX_EPSILON, exact_fraction, shown
+from survey.mechanism.design import GRID, MAX_EPSILON, exact_fraction, format_fraction
 from survey.questionnaire.designs import CHOSEN, DESIGNS, USUAL, Asked, Choose
 from survey.questionnaire.nearest import (
     EVEN,
@@ -159,7 +159,8 @@ def total_mistake(total: Fraction, questions: int, caps: Caps) -> str | None:
         f"total epsilon {epsilon:.4g} of {questions} questions is above the cap of "
         f"{caps.survey}; "
         + (
-            f"the nearest allowed value for equal questions is epsilon = {shown(each)} each"
+            "the nearest allowed value for equal questions is "
+            f"epsilon = {format_fraction(each)} each"
             if each
             else "ask fewer questions"
         )
@@ -210,22 +211,24 @@ def _mistake(stated: Stated, caps: Caps, error: ChannelError | None, changed: Va
     """What is wrong, said of the first value that has to change."""
     way, value = stated.way, stated.value
     if value <= stated.useless:
-        return f"{way} = {shown(value)} must be above {stated.useless} for {stated.subject}"
+        return (
+            f"{way} = {format_fraction(value)} must be above {stated.useless} for {stated.subject}"
+        )
     if error is not None and set(changed) != {way}:
         return mistake_of(error)
     if error is not None and not _is_weaker(stated, value, changed[way]):
         return (
-            f"{way} = {shown(value)} cannot be made exactly for {stated.subject} of integers up to "
-            "2^32"
+            f"{way} = {format_fraction(value)} cannot be made exactly for {stated.subject} "
+            "of integers up to 2^32"
         )
     name = next(iter(changed), way)
-    wrong = f"{way} = {shown(value)} is too weak"
+    wrong = f"{way} = {format_fraction(value)} is too weak"
     if name != way:
         other = in_a_file(stated.others[name])
-        wrong = f"{name} = {other} is too weak with {way} = {shown(value)}"
+        wrong = f"{name} = {other} is too weak with {way} = {format_fraction(value)}"
     return (
         f"{wrong} for {stated.subject}: truth probability is at most "
-        f"{shown(MAX_TRUTH_PROBABILITY)} and epsilon at most {caps.question}"
+        f"{format_fraction(MAX_TRUTH_PROBABILITY)} and epsilon at most {caps.question}"
     )
 
 

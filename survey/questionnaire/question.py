@@ -19,7 +19,7 @@ from pydantic import (
 
 from survey.errors import ChannelError
 from survey.mechanism import AnyChannel
-from survey.mechanism.design import exact_fraction, shown
+from survey.mechanism.design import exact_fraction, format_fraction
 from survey.questionnaire.designs import DESIGNS, PRIVACY, Asked, names_for
 from survey.questionnaire.grid import Grid
 from survey.questionnaire.privacy import build_channel, state
@@ -186,7 +186,7 @@ class BaseQuestion(Frozen):
     @property
     def stated(self) -> dict[str, str]:
         """What was written of the question's privacy, by its way: {"epsilon": "1"}."""
-        return {way: shown(value) for way, value in self._written().items()}
+        return {way: format_fraction(value) for way, value in self._written().items()}
 
     @property
     def design(self) -> str:

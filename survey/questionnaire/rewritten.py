@@ -13,7 +13,7 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import Any
 
-from survey.mechanism.design import shown
+from survey.mechanism.design import format_fraction
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.designs import PRIVACY
 from survey.questionnaire.grid import EPOCH
@@ -131,7 +131,7 @@ def _numbers(form: Mapping[str, Any], unit: Any) -> dict[str, Any]:
     scale = 10 ** grid["decimals"]
     numbers = {"low": low, "high": last, "step": step}
     return {
-        **{name: shown(Fraction(value, scale)) for name, value in numbers.items()},
+        **{name: format_fraction(Fraction(value, scale)) for name, value in numbers.items()},
         "unit": unit(grid["unit"]),
     }
 

@@ -13,7 +13,7 @@ from werkzeug.datastructures import FileStorage
 from survey.collect.publication import publish as publish_survey
 from survey.collect.release import utc_today
 from survey.errors import ConflictError, DefinitionError, NotFoundError
-from survey.mechanism.accounting import shown_epsilon
+from survey.mechanism.accounting import format_epsilon
 from survey.questionnaire.drafts.content import DraftContent
 from survey.questionnaire.native import load
 from survey.research.access import Gate, Route, Section
@@ -64,7 +64,7 @@ def sections(workspace: Workspace) -> list[Section]:
             "percent": percent,
             "in_words": in_words,
             "row_label": row_label,
-            "shown_epsilon": shown_epsilon,
+            "format_epsilon": format_epsilon,
             "moment": moment,
             "gate": workspace.gate,
             "survey_pages": SURVEY_PAGES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from survey.mechanism import BitVector
-from survey.mechanism.simulate import population
+from survey.mechanism.simulation import population
 from survey.questionnaire.published import PublishedQuestion
 from survey.results.estimates.compute import Estimates, estimates, values
 from survey.results.options import Wanted

@@ -21,8 +21,8 @@ from survey.estimator.core.ratio import PseudoRatios
 from survey.estimator.numbers.distribution import Curve
 from survey.estimator.numbers.grid import METHODS, Share, grid_shares, set_ratios
 from survey.mechanism import WeightTable, from_epsilon
-from survey.mechanism.noise import exponential, gaussian, geometric, laplace
-from survey.mechanism.numeric import hybrid, piecewise, square_wave
+from survey.mechanism.classical import exponential
+from survey.mechanism.numeric import gaussian, geometric, hybrid, laplace, piecewise, square_wave
 
 Floats = NDArray[np.float64]
 Covered = tuple[bool, float]

@@ -16,8 +16,16 @@ from numpy.typing import NDArray
 
 from survey.estimator.numbers.mean import _reading
 from survey.mechanism import from_epsilon
-from survey.mechanism.noise import exponential, gaussian, geometric, laplace
-from survey.mechanism.numeric import hybrid, one_bit, piecewise, square_wave
+from survey.mechanism.classical import exponential
+from survey.mechanism.numeric import (
+    gaussian,
+    geometric,
+    hybrid,
+    laplace,
+    one_bit,
+    piecewise,
+    square_wave,
+)
 from tests.benchmarks.distribution import LEAST, hits, simulated
 
 Floats = NDArray[np.float64]

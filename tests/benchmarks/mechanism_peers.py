@@ -17,7 +17,7 @@ import numpy as np
 
 from survey.audit.exact import Truth, distribution, truths_of
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, grr
-from survey.mechanism.bits import pack_bits
+from survey.mechanism.codes import pack_bits
 
 RUNS = 1_000_000
 PLACES = 100_000

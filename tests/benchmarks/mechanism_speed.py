@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from survey import demo
 from survey.audit.proof import Auditor, Check
 from survey.mechanism import SubsetSelection, grr
-from survey.mechanism.simulate import CHUNK, population
+from survey.mechanism.simulation import CHUNK, population
 from survey.respond.client import Client
 from tests.conftest import ROOT, node_path
 
@@ -100,7 +100,7 @@ def in_python() -> None:
     plain = [seconds(lambda: plainly(CHANNEL, SIMULATED, rng)) for _ in range(SIMULATION_ROUNDS)]
     ratio = statistics.median(ours) / statistics.median(plain)
     print(f"(b) {SIMULATED:,} simulated GRR answers, medians of {SIMULATION_ROUNDS}, one core")
-    print(f"    survey.mechanism.simulate {statistics.median(ours):7.2f} s")
+    print(f"    survey.mechanism.simulation {statistics.median(ours):7.2f} s")
     print(f"    plain chunked numpy       {statistics.median(plain):7.2f} s")
     print(f"    ratio {ratio:.2f} (target <= {SLOWER:g}: {verdict(ratio <= SLOWER)})")
     print(f"    peak memory grew by {growth:.1f} MB (target < {GROWTH:.0f}: ", end="")

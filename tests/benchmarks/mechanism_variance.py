@@ -28,7 +28,7 @@ import numpy as np
 
 from survey.estimator.numbers.mean import DESIGNS, smallest_worst_variance, worst_variance
 from survey.mechanism import SubsetSelection, best
-from survey.mechanism.simulate import population
+from survey.mechanism.simulation import population
 
 OPTIONS = (2, 4, 5, 7, 10, 16, 64, 256)
 EPSILONS = ("0.5", "1", "2", "4")

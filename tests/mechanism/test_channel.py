@@ -24,7 +24,7 @@ from survey.mechanism import (
     from_ratio,
     grr,
 )
-from survey.mechanism.design import shown
+from survey.mechanism.design import format_fraction
 from tests.conftest import ROOT
 
 VECTORS = json.loads((ROOT / "tests/vectors/mechanism.json").read_text(encoding="utf-8"))
@@ -211,8 +211,8 @@ def test_a_number_of_reasonable_length_is_read_exactly(value, p):
     | st.integers().map(lambda n: Fraction(10) ** (n % 9000))
     | st.just(Fraction(1, 10**9999))
 )
-def test_every_fraction_can_be_shown(value):
-    text = shown(value)
+def test_every_fraction_can_be_format_fraction(value):
+    text = format_fraction(value)
     assert 0 < len(text) <= 40
     assert "/" not in text or "..." in text or Fraction(text) == value
 

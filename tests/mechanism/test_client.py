@@ -20,9 +20,9 @@ from survey.mechanism import (
     SubsetSelection,
     best,
     channel_from_json,
+    classical,
     from_epsilon,
     grr,
-    noise,
     numeric,
 )
 from survey.respond.client import Client
@@ -49,12 +49,12 @@ LARGE = [
     BitVector(40, 40, 3, 1),
     BitVector(100, 97, 5103, 5000, alone=3),
     BitVector(100, 60, 27182, 10000, alone=3, sampled=60),
-    noise.geometric(40, 2, 2),
+    numeric.geometric(40, 2, 2),
     numeric.square_wave(101, 1, 1),
     numeric.hybrid(11, 4, 2),
     numeric.piecewise(5, 8),
     numeric.one_bit(1000, 1, 1),
-    noise.exponential([[-abs(i - j) for j in range(20)] for i in range(20)], 4, 2),
+    classical.exponential([[-abs(i - j) for j in range(20)] for i in range(20)], 4, 2),
 ]
 
 QUICK = [channel for channel in LARGE if getattr(channel, "m", 0) < 100]

@@ -9,8 +9,17 @@ import pytest
 
 from survey.errors import ChannelError
 from survey.mechanism import channel_from_json
-from survey.mechanism.noise import exponential, gaussian, gaussian_delta, geometric, laplace
-from survey.mechanism.numeric import hybrid, one_bit, piecewise, square_wave
+from survey.mechanism.classical import exponential
+from survey.mechanism.numeric import (
+    gaussian,
+    gaussian_delta,
+    geometric,
+    hybrid,
+    laplace,
+    one_bit,
+    piecewise,
+    square_wave,
+)
 
 MAKERS = [one_bit, square_wave, piecewise, hybrid, geometric, laplace]
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from survey.errors import ChannelError
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, best, from_epsilon, grr
 from survey.mechanism.accounting import advanced_epsilon, total_epsilon
-from survey.mechanism.noise import gaussian_delta
-from survey.mechanism.shapes import OneBit, Window
-from survey.mechanism.simulate import CHUNK, population
+from survey.mechanism.numeric import gaussian_delta
+from survey.mechanism.simulation import CHUNK, population
+from survey.mechanism.weight_table import OneBit, Window
 from tests.benchmarks import mechanism_variance as rivals
 
 ROUNDING = 1e-9

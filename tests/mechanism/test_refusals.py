@@ -28,10 +28,17 @@ from survey.mechanism import (
     from_keep_probability,
     grr,
 )
-from survey.mechanism.classical import from_probabilities
-from survey.mechanism.noise import exponential, gaussian, geometric, laplace
-from survey.mechanism.numeric import hybrid, one_bit, piecewise, square_wave
-from survey.mechanism.shapes import ByDistance, Explicit, Mixture, OneBit, Window
+from survey.mechanism.classical import exponential, from_probabilities
+from survey.mechanism.numeric import (
+    gaussian,
+    geometric,
+    hybrid,
+    laplace,
+    one_bit,
+    piecewise,
+    square_wave,
+)
+from survey.mechanism.weight_table import ByDistance, Explicit, Mixture, OneBit, Window
 
 WORD = 2**32
 ON_A_GRID = [one_bit, square_wave, piecewise, hybrid, geometric, laplace]

@@ -14,9 +14,16 @@ from hypothesis import strategies as st
 
 from survey.errors import ChannelError
 from survey.mechanism import BitVector, WeightTable, channel_from_json
-from survey.mechanism.bits import pack_bits, unpack_bits
-from survey.mechanism.shapes import ByDistance, Explicit, Mixture, OneBit, Window
-from survey.mechanism.weight_table import largest_ratio, with_no_answers
+from survey.mechanism.codes import pack_bits, unpack_bits
+from survey.mechanism.weight_table import (
+    ByDistance,
+    Explicit,
+    Mixture,
+    OneBit,
+    Window,
+    largest_ratio,
+    with_no_answers,
+)
 
 SHAPES = [
     Window(5, 3, 1, 3, 1),

@@ -23,15 +23,23 @@ from survey.mechanism import (
     grr,
 )
 from survey.mechanism.classical import (
+    exponential,
     forced_response,
     from_probabilities,
     two_coins,
     unrelated_question,
     warner,
 )
-from survey.mechanism.noise import exponential, gaussian, geometric, laplace
-from survey.mechanism.numeric import hybrid, one_bit, piecewise, square_wave
-from survey.mechanism.shapes import ByDistance, Explicit, Mixture, OneBit, Shape, Window
+from survey.mechanism.numeric import (
+    gaussian,
+    geometric,
+    hybrid,
+    laplace,
+    one_bit,
+    piecewise,
+    square_wave,
+)
+from survey.mechanism.weight_table import ByDistance, Explicit, Mixture, OneBit, Shape, Window
 
 SLACK = Decimal("1e-9")
 """How far below the claim epsilon must already fail."""

@@ -30,7 +30,7 @@ from survey.estimator import (
 )
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon
 from survey.mechanism.numeric import one_bit
-from survey.mechanism.shapes import Explicit
+from survey.mechanism.weight_table import Explicit
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.native import load

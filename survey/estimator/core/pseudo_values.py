@@ -19,7 +19,7 @@ from scipy.linalg import solve_triangular
 from survey.errors import ChannelError
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.arrays import Floats
-from survey.mechanism.shapes import Mixture, OneBit, Window
+from survey.mechanism.weight_table import Mixture, OneBit, Window
 
 EXACT = 1e-9
 """A bias below this part of the target's size is rounding."""

@@ -25,9 +25,9 @@ from survey.estimator.core.pseudo_values import PseudoValues, expected, pseudo_v
 from survey.estimator.core.ratio import PseudoRatios, pseudo_ratios
 from survey.estimator.core.result import Result
 from survey.mechanism import SubsetSelection, WeightTable
+from survey.mechanism.channel import check_grid
 from survey.mechanism.design import Probability
 from survey.mechanism.numeric import hybrid, one_bit, piecewise
-from survey.mechanism.weights import check_grid
 
 CACHED_QUESTIONS = 64
 """Questions whose way of being read is remembered; one takes at most 100 kB."""

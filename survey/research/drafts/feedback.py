@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import url_for
 
-from survey.mechanism.accounting import shown_epsilon
+from survey.mechanism.accounting import format_epsilon
 from survey.questionnaire.drafts.examined import Examined, Mistake
 from survey.questionnaire.label import odds_in_words
 from survey.research.drafts.forms import SheetForm, fields_of
@@ -79,7 +79,7 @@ def total_words(found: Examined, caps: Caps) -> tuple[str, str]:
     epsilon = found.epsilon
     what = f"All {n} questions that are ready:" if n > 1 else "The one question that is ready:"
     total = (
-        f"{what} total epsilon {shown_epsilon(epsilon)} of at most {caps.survey}; all answers "
+        f"{what} total epsilon {format_epsilon(epsilon)} of at most {caps.survey}; all answers "
         f"together multiply odds by at most {odds_in_words(found.ratio)}."
     )
     if epsilon > caps.survey:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from survey import __version__
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.trust.disclosure import FEWEST_EFFECTIVE, HIDDEN_WIDTH, SHOWN_WIDTH
-from survey.mechanism.accounting import shown_epsilon
+from survey.mechanism.accounting import format_epsilon
 from survey.questionnaire.published import PublishedQuestion
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import MECHANISMS
@@ -93,7 +93,7 @@ def about(survey: PublishedSurvey, n: int) -> list[tuple[str, str]]:
         ("Definition (SHA-256)", survey.sha256),
         ("Released reports", f"{n:,}"),
         ("State", survey.state),
-        ("Total epsilon", shown_epsilon(definition.epsilon)),
+        ("Total epsilon", format_epsilon(definition.epsilon)),
         ("Software", f"survey {__version__}"),
     ]
 

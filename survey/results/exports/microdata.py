@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from survey import __version__
 from survey.disclosure import secure_permutation
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
-from survey.mechanism.accounting import shown_epsilon
+from survey.mechanism.accounting import format_epsilon
 from survey.questionnaire.published import ASKED, PublishedQuestion
 from survey.results.crosstab.compute import answers
 from survey.results.estimates.table import MECHANISMS
@@ -189,7 +189,7 @@ def read_me(survey: PublishedSurvey, n: int, release: int) -> str:
         sha256=survey.sha256,
         n=f"{n:,}",
         release=release,
-        epsilon=shown_epsilon(survey.definition.epsilon),
+        epsilon=format_epsilon(survey.definition.epsilon),
         stratum=STRATUM,
         bucket=BUCKET,
     )
@@ -201,7 +201,7 @@ def _lines(question: PublishedQuestion) -> str:
     listed = [f"  {place}  {label}" for place, (_, label) in enumerate(named)]
     if len(named) > MOST_LISTED:
         listed = [f"  {len(named)} answers: see channels.json"]
-    epsilon = shown_epsilon(question.channel.epsilon)
+    epsilon = format_epsilon(question.channel.epsilon)
     lines = [
         f"{question.id}: {question.text}",
         f"  {MECHANISMS[question.mechanism]}, epsilon {epsilon}",

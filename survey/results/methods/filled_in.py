@@ -9,7 +9,7 @@ from survey import __version__
 from survey.estimator import answered_shares, debias, histogram, mean, median
 from survey.estimator.trust.disclosure import FEWEST_EFFECTIVE, HIDDEN_WIDTH
 from survey.mechanism import SubsetSelection
-from survey.mechanism.accounting import shown_epsilon
+from survey.mechanism.accounting import format_epsilon
 from survey.results.estimates.compute import shares_estimator
 from survey.results.estimates.question import Part, QuestionResult
 from survey.results.estimates.result import SurveyResult
@@ -72,7 +72,7 @@ def _of(result: QuestionResult) -> QuestionMethods:
         n_options=row.n_options,
         p=p,
         q=None if p is None else getattr(question.channel, "q", None),
-        epsilon=shown_epsilon(row.epsilon),
+        epsilon=format_epsilon(row.epsilon),
         n=result.asked,
         ran=tuple(_ran(result)),
         worked=_worked(result),
@@ -124,7 +124,7 @@ def for_a_paper(result: SurveyResult) -> list[str]:
         "Every answer was randomized once on the respondent’s own device before it was sent "
         "(local differential privacy); the server received and stored only the random answers. "
         f"{mechanisms_in_words(found)} Everything that one respondent sent has a total epsilon "
-        f"of {shown_epsilon(survey.definition.epsilon)}.",
+        f"of {format_epsilon(survey.definition.epsilon)}.",
         f"Estimates are those of {result.n:,} released reports (release {result.release}). Shares "
         "are the shares of reports with the randomization inverted, (f − q)/(p − q) where a "
         "mechanism has one p and one q, unbiased and not clipped. "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from survey.mechanism import best, classical, grr, noise
-from survey.mechanism.accounting import shown_epsilon
+from survey.mechanism import best, classical, grr
+from survey.mechanism.accounting import format_epsilon
 from survey.results.estimates.table import MECHANISMS
 from survey.results.methods.section import Chapter, Formula, Section
 
@@ -54,7 +54,7 @@ def _grr_example() -> str:
     channel = grr(3, "3/4")
     return (
         f"Three options at p = 3/4: weights T = {channel.T} and L = {channel.L}, q = "
-        f"{channel.q:g}, epsilon {shown_epsilon(channel.epsilon)}."
+        f"{channel.q:g}, epsilon {format_epsilon(channel.epsilon)}."
     )
 
 
@@ -183,7 +183,7 @@ CHOICES = (
                 "epsilon times u i j over two d.",
             ),
         ),
-        noise.exponential,
+        classical.exponential,
         ("McSherry and Talwar 2007",),
         assumes="Weights are integers; their own epsilon is shown, at most the asked one.",
         cannot=TABLE,

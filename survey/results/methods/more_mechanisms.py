@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from survey.mechanism import multiple_choice, noise, numeric
+from survey.mechanism import multiple_choice, numeric
 from survey.results.methods.mechanisms import explained
 from survey.results.methods.section import Chapter
 
@@ -20,7 +20,7 @@ NUMBERS = (
                 "with a equal to e to the minus epsilon over k minus one.",
             ),
         ),
-        noise.geometric,
+        numeric.geometric,
         ("Ghosh, Roughgarden, Sundararajan 2012",),
         assumes=ON_A_GRID,
         cannot=REACH,
@@ -35,7 +35,7 @@ NUMBERS = (
                 "epsilon lies within one half of z.",
             ),
         ),
-        noise.laplace,
+        numeric.laplace,
         ("Dwork, McSherry, Nissim, Smith 2006",),
         assumes=ON_A_GRID,
         cannot=REACH,
@@ -50,7 +50,7 @@ NUMBERS = (
                 "A step of z has the chance that a normal number lies within one half of z.",
             ),
         ),
-        noise.gaussian,
+        numeric.gaussian,
         ("Dwork and Roth 2014",),
         assumes=ON_A_GRID,
         cannot=REACH,

@@ -8,13 +8,13 @@ from fractions import Fraction
 from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS, merge_small_strata, secure_permutation
 from survey.mechanism import grr
 from survey.mechanism.accounting import (
+    format_epsilon,
     log_rounded_up,
     posterior_bound,
-    shown_epsilon,
     total_epsilon,
     total_ratio,
 )
-from survey.mechanism.pure import Pure
+from survey.mechanism.channel import PureChannel
 from survey.mechanism.weight_table import largest_ratio
 from survey.results.methods.section import Chapter, Formula, Section
 
@@ -25,7 +25,7 @@ def _epsilon_example() -> str:
     channel = grr(2, "3/4")
     return (
         f"Yes or no with p = {channel.p:g}: T/L = {channel.ratio}, epsilon = "
-        f"{shown_epsilon(channel.epsilon)}."
+        f"{format_epsilon(channel.epsilon)}."
     )
 
 
@@ -42,7 +42,7 @@ def _total_example() -> str:
     ratios = [grr(2, "3/4").ratio] * 2
     return (
         f"Two questions of e^epsilon = 3 together: {total_ratio(ratios)}, epsilon = "
-        f"{shown_epsilon(total_epsilon(ratios))} = 2 × {math.log(3):.4f}, rounded up."
+        f"{format_epsilon(total_epsilon(ratios))} = 2 × {math.log(3):.4f}, rounded up."
     )
 
 
@@ -63,7 +63,7 @@ PRIVACY = Chapter(
                 ),
                 Formula("D = p − q", "D is p minus q."),
             ),
-            runs=(Pure,),
+            runs=(PureChannel,),
             assumes="The device ran the published definition, whose hash it checks.",
             cannot="Tables of weights have no single p; their mechanism’s section has the chances.",
         ),
@@ -81,7 +81,7 @@ PRIVACY = Chapter(
                 ),
                 Formula("ε = ln(T/L)", "With two weights: the logarithm of T divided by L."),
             ),
-            runs=(Pure, largest_ratio, log_rounded_up),
+            runs=(PureChannel, largest_ratio, log_rounded_up),
             sources=("Dwork and Roth 2014",),
             assumes="The device’s random numbers are the system’s own cryptographic ones.",
             cannot="That somebody took part, and the network address at the moment of sending, are "

@@ -14,8 +14,8 @@ from survey.estimator import required_epsilon
 from survey.estimator.core.arguments import LARGEST_N
 from survey.estimator.planning.sample_size import rounded
 from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
-from survey.mechanism.accounting import shown_epsilon
-from survey.mechanism.design import shown
+from survey.mechanism.accounting import format_epsilon
+from survey.mechanism.design import format_fraction
 from survey.questionnaire.label import frequencies, label
 from survey.questionnaire.published import PublishedQuestion
 from survey.questionnaire.question import BaseQuestion
@@ -69,8 +69,8 @@ def _p(channel: AnyChannel) -> float | None:
 def _epsilon(channel: AnyChannel) -> str:
     ratio = channel.ratio
     exact = max(ratio.numerator, ratio.denominator) <= LARGEST_RATIO_SAID
-    said = f" = ln({shown(ratio)})" if exact else ""
-    return f"epsilon {shown_epsilon(channel.epsilon)}{said}"
+    said = f" = ln({format_fraction(ratio)})" if exact else ""
+    return f"epsilon {format_epsilon(channel.epsilon)}{said}"
 
 
 def _chance(asked: PublishedQuestion) -> str:

@@ -12,8 +12,7 @@ import pytest
 import survey.estimator as estimator
 from survey.errors import SurveyError
 from survey.mechanism import BitVector, SubsetSelection, grr
-from survey.mechanism.noise import geometric
-from survey.mechanism.numeric import one_bit
+from survey.mechanism.numeric import geometric, one_bit
 
 COIN, THREE = grr(2, "3/4"), grr(3, "3/4")
 BITS = BitVector(2, 2, 3, 1)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from survey.estimator.core.likelihood import GOAL, MOST_TRUTHS, most_likely_mixture
-from survey.mechanism.noise import geometric, laplace
-from survey.mechanism.numeric import hybrid, one_bit, piecewise, square_wave
+from survey.mechanism.numeric import geometric, hybrid, laplace, one_bit, piecewise, square_wave
 
 KINDS = (geometric, laplace, square_wave, hybrid, piecewise, one_bit)
 

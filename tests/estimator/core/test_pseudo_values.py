@@ -10,8 +10,7 @@ import pytest
 from survey.estimator.core.pseudo_values import EXACT, expected, pseudo_values
 from survey.estimator.core.ratio import RATIOS, Moments, lower_hull, ratio_interval
 from survey.mechanism import WeightTable
-from survey.mechanism.noise import gaussian
-from survey.mechanism.numeric import hybrid, one_bit, piecewise, square_wave
+from survey.mechanism.numeric import gaussian, hybrid, one_bit, piecewise, square_wave
 
 K = 11
 X = np.linspace(-1, 1, K)

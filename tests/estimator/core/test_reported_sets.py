@@ -15,7 +15,7 @@ from survey.estimator.core.likelihood import (
 )
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, best, grr
 from survey.mechanism.numeric import square_wave
-from survey.mechanism.shapes import Explicit
+from survey.mechanism.weight_table import Explicit
 
 SETS = [
     SubsetSelection(4, 2, 3, 1),

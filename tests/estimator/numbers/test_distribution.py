@@ -11,8 +11,16 @@ from survey.estimator.core.likelihood import smooth, smoothed_shares
 from survey.estimator.numbers.distribution import NOT_BOUNDED, UNRESOLVED
 from survey.estimator.numbers.grid import NOT_CONVERGED, grid_shares
 from survey.mechanism import SubsetSelection, from_epsilon, from_ratio, grr
-from survey.mechanism.noise import exponential, gaussian, geometric, laplace
-from survey.mechanism.numeric import hybrid, one_bit, piecewise, square_wave
+from survey.mechanism.classical import exponential
+from survey.mechanism.numeric import (
+    gaussian,
+    geometric,
+    hybrid,
+    laplace,
+    one_bit,
+    piecewise,
+    square_wave,
+)
 from tests.benchmarks.distribution import shapes
 
 NEARNESS = [[-abs(i - j) for j in range(7)] for i in range(7)]

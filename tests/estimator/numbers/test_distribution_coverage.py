@@ -8,8 +8,7 @@ import pytest
 from survey.estimator import median
 from survey.estimator.numbers.grid import set_ratios
 from survey.mechanism import from_epsilon
-from survey.mechanism.noise import laplace
-from survey.mechanism.numeric import hybrid, square_wave
+from survey.mechanism.numeric import hybrid, laplace, square_wave
 from tests.benchmarks.distribution import (
     CHANNELS,
     LEAST,

@@ -13,8 +13,16 @@ from survey.errors import ChannelError, CountsError, NoBaseError
 from survey.estimator import Mean, disclosure, mean, reports_needed
 from survey.estimator.core.pseudo_values import pseudo_values
 from survey.mechanism import SubsetSelection, WeightTable, from_epsilon, grr
-from survey.mechanism.noise import exponential, gaussian, geometric, laplace
-from survey.mechanism.numeric import hybrid, one_bit, piecewise, square_wave
+from survey.mechanism.classical import exponential
+from survey.mechanism.numeric import (
+    gaussian,
+    geometric,
+    hybrid,
+    laplace,
+    one_bit,
+    piecewise,
+    square_wave,
+)
 from tests.benchmarks.distribution import LEAST
 from tests.benchmarks.means import CHANNELS, coverage
 from tests.conftest import long_unless

@@ -23,9 +23,9 @@ from survey.mechanism import (
     grr,
     multiple_choice,
 )
-from survey.mechanism.noise import geometric
-from survey.mechanism.shapes import Explicit
-from survey.mechanism.simulate import population
+from survey.mechanism.numeric import geometric
+from survey.mechanism.simulation import population
+from survey.mechanism.weight_table import Explicit
 from tests.conftest import long_unless
 
 Z = float(ndtri(0.975))

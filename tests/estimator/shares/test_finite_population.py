@@ -12,7 +12,7 @@ from survey.errors import DesignError
 from survey.estimator import finite_shares, proportions
 from survey.estimator.core.intervals import continuity
 from survey.mechanism import BitVector, SubsetSelection, from_epsilon, from_ratio, grr
-from survey.mechanism.noise import geometric
+from survey.mechanism.numeric import geometric
 
 
 def all_outcomes(channel: SubsetSelection, n: int, N: int):

@@ -22,7 +22,7 @@ from survey.estimator import (
 )
 from survey.estimator.core.intervals import Chances, confidence_interval
 from survey.mechanism import BitVector, from_epsilon, grr
-from survey.mechanism.noise import geometric
+from survey.mechanism.numeric import geometric
 
 SURE = from_epsilon(2, "6")
 OF_RANDOMIZATION = math.sqrt(SURE.q * (1 - SURE.q) / 200) / (SURE.p - SURE.q)

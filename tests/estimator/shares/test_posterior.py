@@ -9,7 +9,7 @@ from scipy.stats import beta, binom
 from survey.errors import ChannelError, CountsError
 from survey.estimator import dirichlet_mean
 from survey.mechanism import SubsetSelection, WeightTable, from_epsilon, grr
-from survey.mechanism.shapes import Explicit
+from survey.mechanism.weight_table import Explicit
 
 
 @pytest.mark.parametrize("counts", [[700, 1300], [20, 80], [0, 30]])

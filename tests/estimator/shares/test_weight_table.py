@@ -13,10 +13,9 @@ from survey.estimator.core.moments import SecondMoments
 from survey.estimator.core.pseudo_values import left_inverse
 from survey.estimator.shares.weight_table import score_interval
 from survey.mechanism import WeightTable, grr
-from survey.mechanism.classical import forced_response, two_coins, warner
-from survey.mechanism.noise import exponential, geometric, laplace
-from survey.mechanism.numeric import hybrid, one_bit, piecewise, square_wave
-from survey.mechanism.shapes import Explicit
+from survey.mechanism.classical import exponential, forced_response, two_coins, warner
+from survey.mechanism.numeric import geometric, hybrid, laplace, one_bit, piecewise, square_wave
+from survey.mechanism.weight_table import Explicit
 
 WIDE = WeightTable(Explicit(((5, 1, 1, 3), (1, 5, 1, 3), (1, 1, 5, 3))))
 GRR_AS_TABLE = WeightTable(Explicit(((3, 1, 1), (1, 3, 1), (1, 1, 3))))

@@ -10,7 +10,7 @@ import pytest
 from survey.errors import CountsError
 from survey.estimator import conditional, crosstab
 from survey.mechanism import SubsetSelection, WeightTable, from_epsilon, grr
-from survey.mechanism.shapes import Explicit
+from survey.mechanism.weight_table import Explicit
 
 WIDE = WeightTable(Explicit(((5, 1, 1, 3), (1, 5, 1, 3), (1, 1, 5, 3))))
 

@@ -16,7 +16,7 @@ from survey.estimator.tables.crosstab import CHUNK
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon, grr
 from survey.mechanism.classical import forced_response, two_coins
 from survey.mechanism.numeric import one_bit
-from survey.mechanism.shapes import Explicit
+from survey.mechanism.weight_table import Explicit
 
 WIDE = WeightTable(Explicit(((5, 1, 1, 3), (1, 5, 1, 3), (1, 1, 5, 3))))
 SETS = SubsetSelection(k=5, d=2, T=3, L=1)

@@ -13,9 +13,8 @@ from survey.errors import ChannelError, CountsError
 from survey.estimator import Difference, difference, proportions
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon, grr
 from survey.mechanism.classical import two_coins
-from survey.mechanism.noise import geometric
-from survey.mechanism.numeric import one_bit
-from survey.mechanism.shapes import Explicit
+from survey.mechanism.numeric import geometric, one_bit
+from survey.mechanism.weight_table import Explicit
 from tests.estimator.difference_enumeration import enumerated_difference
 
 HALF = grr(2, "3/4")

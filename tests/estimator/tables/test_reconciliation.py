@@ -12,7 +12,7 @@ from scipy.stats import binom
 from survey.errors import ChannelError, CountsError, DesignError
 from survey.estimator import joint_shares, reconciled, reconciled_crosstab
 from survey.mechanism import best, from_epsilon, grr
-from survey.mechanism.noise import geometric
+from survey.mechanism.numeric import geometric
 
 COUNTS = np.array([[410, 260, 130], [300, 480, 220]])
 CHANNELS = [from_epsilon(2, 1), from_epsilon(3, "1.5")]

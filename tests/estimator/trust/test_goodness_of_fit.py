@@ -13,9 +13,8 @@ from survey.estimator import channel_fit, lie_detector
 from survey.estimator.trust.goodness_of_fit import MISFIT, NOT_CONVERGED
 from survey.estimator.trust.lie_detector import NOT_CLEAR, OUTSIDE
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon, grr
-from survey.mechanism.noise import geometric
-from survey.mechanism.numeric import one_bit, square_wave
-from survey.mechanism.shapes import Explicit
+from survey.mechanism.numeric import geometric, one_bit, square_wave
+from survey.mechanism.weight_table import Explicit
 
 TABLES = {
     "generalized randomized response": from_epsilon(5, 1),

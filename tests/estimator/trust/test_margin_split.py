@@ -9,8 +9,7 @@ from survey.errors import NoBaseError
 from survey.estimator import margin_split_of_mean, mean
 from survey.estimator.core.pseudo_values import pseudo_values
 from survey.mechanism import from_epsilon
-from survey.mechanism.noise import geometric
-from survey.mechanism.numeric import one_bit, piecewise, square_wave
+from survey.mechanism.numeric import geometric, one_bit, piecewise, square_wave
 
 X = np.arange(11.0)
 SHARES = np.array([3, 5, 8, 12, 15, 18, 14, 10, 8, 5, 2]) / 100

@@ -11,9 +11,8 @@ from survey.errors import ChannelError, CountsError, DesignError, NoBaseError
 from survey.estimator import Poisoning, mean, poisoning, poisoning_of_mean, proportions
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon, from_ratio, grr
 from survey.mechanism.classical import forced_response, two_coins
-from survey.mechanism.noise import geometric
-from survey.mechanism.numeric import hybrid, one_bit, square_wave
-from survey.mechanism.shapes import Explicit
+from survey.mechanism.numeric import geometric, hybrid, one_bit, square_wave
+from survey.mechanism.weight_table import Explicit
 
 SINGLE = {
     "two options": grr(2, "3/4"),

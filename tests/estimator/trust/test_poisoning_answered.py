@@ -18,10 +18,9 @@ from survey.estimator import (
     subset_shares,
 )
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, grr, multiple_choice
-from survey.mechanism.noise import geometric
-from survey.mechanism.numeric import one_bit
-from survey.mechanism.shapes import Explicit
-from survey.mechanism.simulate import population
+from survey.mechanism.numeric import geometric, one_bit
+from survey.mechanism.simulation import population
+from survey.mechanism.weight_table import Explicit
 
 PATTERNS = multiple_choice.patterns(3, 2, 1)
 BY_PATTERN = grr(len(PATTERNS), "0.5")

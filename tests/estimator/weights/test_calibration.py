@@ -11,7 +11,7 @@ from scipy.stats import binom
 from survey.errors import CountsError, DesignError
 from survey.estimator import poststratified, proportions, raked, raking_weights, weighted_shares
 from survey.mechanism import BitVector, from_epsilon, grr
-from survey.mechanism.noise import geometric
+from survey.mechanism.numeric import geometric
 
 NO = np.array([[31, 22, 9], [12, 18, 40]])
 YES = np.array([[14, 30, 21], [25, 11, 17]])

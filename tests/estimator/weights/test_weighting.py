@@ -13,7 +13,7 @@ from survey.estimator import proportions, weighted_reports, weighted_shares
 from survey.estimator.core.intervals import confidence_interval
 from survey.estimator.shares.tally import reading
 from survey.mechanism import BitVector, WeightTable, best, from_epsilon, from_ratio, grr
-from survey.mechanism.noise import geometric
+from survey.mechanism.numeric import geometric
 
 CLASSES = np.array([[43, 39], [40, 41], [49, 38]])
 """Reports 0 and 1 of three strata."""

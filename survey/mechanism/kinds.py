@@ -1,0 +1,39 @@
+"""The kinds of channel, and how a definition names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from survey.errors import ChannelError
+from survey.mechanism.bit_vector import BitVector
+from survey.mechanism.subset_selection import SubsetSelection
+from survey.mechanism.weight_table import WeightTable, table_from_json
+
+AnyChannel = SubsetSelection | BitVector | WeightTable
+"""The three kinds there are."""
+
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    "subset_selection": ("k", "d", "T", "L"),
+    "bit_vector": ("m", "s", "alone", "sampled", "T", "L"),
+}
+
+
+def channel_from_json(form: Mapping[str, Any]) -> AnyChannel:
+    """Build the channel that a definition carries.
+
+    >>> channel_from_json({"kind": "subset_selection", "k": 2, "d": 1, "T": 3, "L": 1}).ratio
+    Fraction(3, 1)
+    """
+    kind = str(form.get("kind"))[:40] if isinstance(form, Mapping) else "none"
+    if kind == "weight_table":
+        return table_from_json(form)
+    if kind not in PARAMETERS:
+        raise ChannelError(f"unknown kind of channel {kind!r}")
+    names = PARAMETERS[kind]
+    if set(form) != {"kind", *names}:
+        raise ChannelError(f"a {kind} channel has kind, {', '.join(names)}, not {sorted(form)}")
+    integers = {name: form[name] for name in names}
+    if integers.get("sampled") == 0:
+        raise ChannelError("sampled = 0 must be from 1 to m: a channel has one written form")
+    return SubsetSelection(**integers) if kind == "subset_selection" else BitVector(**integers)

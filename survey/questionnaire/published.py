@@ -13,6 +13,7 @@ from survey.errors import DefinitionError
 from survey.mechanism import AnyChannel, SubsetSelection, channel_from_json, multiple_choice
 from survey.mechanism.arrays import Codes, Integers
 from survey.questionnaire.grid import Grid
+from survey.questionnaire.kinds import KINDS, Kind
 from survey.questionnaire.question import AskIf, BaseQuestion
 from survey.questionnaire.texts import Option
 
@@ -45,6 +46,11 @@ class PublishedQuestion:
     stated: Mapping[str, str]
     channel: AnyChannel
     nullable: bool
+
+    @property
+    def kind(self) -> Kind:
+        """The class of the question's type."""
+        return KINDS[self.type]
 
     @property
     def code_bytes(self) -> int:

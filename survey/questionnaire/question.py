@@ -22,6 +22,7 @@ from survey.mechanism import AnyChannel
 from survey.mechanism.design import exact_fraction, format_fraction
 from survey.questionnaire.designs import DESIGNS, PRIVACY, Asked, names_for
 from survey.questionnaire.grid import Grid
+from survey.questionnaire.kinds import KINDS, Kind
 from survey.questionnaire.privacy import build_channel, state
 from survey.questionnaire.texts import Frozen, Identifier, Line, Option, Passage, Text
 from survey.settings import Caps
@@ -132,6 +133,11 @@ class BaseQuestion(Frozen):
                 f"mechanism {name} has "
                 + (f"the parameters {', '.join(sorted(names))}" if names else "no parameters")
             )
+
+    @property
+    def kind(self) -> Kind:
+        """The class of the question's type."""
+        return KINDS[self.type]
 
     @property
     def shuffled(self) -> bool:

@@ -6,7 +6,7 @@ import click
 
 from survey.cli.common import configured_settings, configured_store, refusing
 from survey.errors import SurveyError
-from survey.research.people.passwords import Passwords
+from survey.research.credentials import Passwords
 
 
 @click.group()

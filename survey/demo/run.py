@@ -13,7 +13,7 @@ import click
 from survey import demo, serving
 from survey.collect.links import respondent_link
 from survey.collect.release import ReleaseLoop, release, utc_today
-from survey.research.people.passwords import Passwords
+from survey.research.credentials import Passwords
 from survey.settings import Settings
 from survey.store import PublishedSurvey, Store, open_store
 

@@ -5,10 +5,18 @@ from __future__ import annotations
 from flask import Flask
 from flask_wtf.csrf import CSRFProtect
 
-from survey.research import collecting, drafts, grouping, lifecycle, microdata, reporting, views
+from survey.research import (
+    accounts,
+    collection,
+    drafts,
+    grouping,
+    microdata,
+    reporting,
+    surveys,
+    team,
+)
 from survey.research.explore import comparing, exploring, regressing, weighing
 from survey.research.forms import MAX_UPLOAD_BYTES
-from survey.research.people import account, accounts, team, tokens
 from survey.research.workspace import Workspace
 from survey.results.estimates.result import Results
 from survey.settings import Settings
@@ -23,11 +31,11 @@ def init_app(
     """Add the researchers' addresses to the application, each form guarded against CSRF."""
     csrf = CSRFProtect(app)
     # Reports carry no cookie that could be abused; their origin is checked instead.
-    csrf.exempt("survey.respond.views.reports")
+    csrf.exempt(app.view_functions["respond.reports"])
     workspace = Workspace.over(store, results, settings, client_hash)
-    people = (accounts, account, tokens, team)
-    surveys = (drafts, collecting, lifecycle, microdata, reporting, grouping, views)
-    explore = (exploring, comparing, weighing, regressing)
-    parts = (*people, *surveys, *explore)
+    parts = (
+        *(accounts, team, drafts, collection, microdata, reporting, grouping, surveys),
+        *(exploring, comparing, weighing, regressing),
+    )
     workspace.gate.add(app, [section for part in parts for section in part.sections(workspace)])
     drafts.kept.init_app(app, workspace)

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 from flask import Blueprint, Flask, current_app, redirect, request, url_for
 
 from survey.errors import ForbiddenError, NotFoundError
-from survey.research.people.signed_in import SignedIn
+from survey.research.sessions import Sessions
 from survey.store import ROLES, Researcher, Role, Store, draft_key, team_of
 
 Access = Literal["anybody", "researcher", "viewer", "editor", "owner", "admin"]
@@ -64,9 +64,9 @@ class Section(Blueprint):
 class Gate:
     """Checks who may open a page before its view runs."""
 
-    def __init__(self, store: Store, signed_in: SignedIn) -> None:
+    def __init__(self, store: Store, sessions: Sessions) -> None:
         self._store = store
-        self._signed_in = signed_in
+        self._sessions = sessions
         self._access: dict[str, Access] = {}
         self.return_form: Callable[[str, int], Any] = lambda _reason, _status: None
         """Builds the response that returns a form which cannot be saved, or None for other
@@ -88,11 +88,11 @@ class Gate:
 
     def researcher(self) -> Researcher:
         """Return the researcher who sent this request."""
-        return self._signed_in.known()
+        return self._sessions.known()
 
     def roles(self) -> Mapping[str, Role]:
         """Return the researcher's roles by the slugs of the surveys and drafts they may see."""
-        researcher = self._signed_in.known()
+        researcher = self._sessions.known()
         if not researcher.is_admin:
             return self._store.roles(researcher.key)
         surveys = [survey.slug for survey in self._store.surveys()]
@@ -100,7 +100,7 @@ class Gate:
 
     def role(self, slug: str) -> Role | None:
         """Return the researcher's role in a survey or draft, None if they are no member."""
-        researcher = self._signed_in.known()
+        researcher = self._sessions.known()
         if researcher.is_admin:
             return "owner"
         return self._store.roles(researcher.key).get(team_of(slug))
@@ -123,7 +123,7 @@ class Gate:
         access = self._access.get(request.endpoint or "", "anybody")
         if access == "anybody":
             return None
-        researcher = self._signed_in.researcher()
+        researcher = self._sessions.researcher()
         if researcher is None:
             if response := self.return_form("", 401):
                 return response

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from flask_wtf import FlaskForm
 from flask_wtf.file import FileField, FileRequired
 from wtforms import (
     DateField,
     EmailField,
     HiddenField,
+    IntegerField,
     PasswordField,
     SelectField,
     SelectMultipleField,
@@ -27,10 +30,11 @@ from wtforms.validators import (
 from wtforms.widgets import CheckboxInput
 
 from survey.disclosure import MINIMUM_REPORTS
-from survey.research.people.passwords import MIN_PASSWORD_LENGTH
-from survey.research.whole import WholeField
+from survey.research.credentials import MIN_PASSWORD_LENGTH
 from survey.store import ROLES, SCOPES
 
+LONGEST = 15
+"""Digits that every whole number here fits into; int() refuses thousands of them by an error."""
 MOST_INVITED = 100_000
 MOST_REPORTS = 10**9
 MOST_LETTERS = 60
@@ -46,10 +50,37 @@ MAX_UPLOAD_BYTES = 1_100_000
 """Largest request anywhere but reports: a definition file and the form around it."""
 
 
-def in_steps(_: FlaskForm, field: WholeField) -> None:
+def in_steps(_: FlaskForm, field: WholeNumberField) -> None:
     """Whether somebody who may change a limit learns no more by it than releases tell."""
     if field.data and field.data % MINIMUM_REPORTS:
         raise ValidationError(LIMIT_IN_STEPS)
+
+
+def whole_number(text: str, otherwise: int = 0) -> int:
+    """The number that a text is, or another for a text that is none.
+
+    >>> whole_number("42"), whole_number("4٢"), whole_number("9" * 5_000, -1)
+    (42, 0, -1)
+    """
+    plain = text.strip()
+    is_number = plain.isascii() and plain.isdecimal() and len(plain) <= LONGEST
+    return int(plain) if is_number else otherwise
+
+
+class WholeNumberField(IntegerField):  # type: ignore[misc]
+    """A whole number of a form; one of too many digits is none, and its range says what to enter.
+
+    Such a number is an int, and comparing it as a float, as a range does, fails.
+    """
+
+    data: Any
+
+    def process_formdata(self, valuelist: list[str]) -> None:
+        """Take what was typed; the field still shows it."""
+        if valuelist and len(valuelist[0].strip()) > LONGEST:
+            self.data = None
+            return
+        super().process_formdata(valuelist)
 
 
 class SignInForm(FlaskForm):  # type: ignore[misc]
@@ -213,7 +244,7 @@ class JoinForm(FlaskForm):  # type: ignore[misc]
 class InvitationsForm(FlaskForm):  # type: ignore[misc]
     """How many links for one report each, and of which group."""
 
-    count = WholeField(
+    count = WholeNumberField(
         "How many people",
         [
             InputRequired("Enter how many people are invited"),
@@ -231,7 +262,7 @@ class ScheduleForm(FlaskForm):  # type: ignore[misc]
 
     opens = DateField("First day", [Optional()])
     closes = DateField("Last day", [Optional()])
-    most = WholeField(
+    most = WholeNumberField(
         "At most so many reports",
         [
             Optional(),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from survey.research.access import Gate
-from survey.research.log import Log
-from survey.research.people.passwords import Passwords
-from survey.research.people.signed_in import SignedIn
-from survey.research.people.throttle import Throttle
+from survey.research.credentials import Passwords
+from survey.research.sessions import Sessions, Throttle
 from survey.results.estimates.result import Results
 from survey.settings import Settings
-from survey.store import Store
+from survey.store import Action, Store, team_of
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Workspace:
     client_hash: str
     passwords: Passwords
     throttle: Throttle
-    signed_in: SignedIn
+    sessions: Sessions
     gate: Gate
     log: Log
 
@@ -34,7 +33,7 @@ class Workspace:
     ) -> Workspace:
         """A workspace with nobody signed in yet."""
         passwords = Passwords(settings.password_cost)
-        signed_in = SignedIn(store, passwords)
+        sessions = Sessions(store, passwords)
         return cls(
             store,
             results,
@@ -42,7 +41,30 @@ class Workspace:
             client_hash,
             passwords,
             Throttle(store, settings.secret),
-            signed_in,
-            Gate(store, signed_in),
-            Log(store, signed_in),
+            sessions,
+            Gate(store, sessions),
+            Log(store, sessions),
         )
+
+
+MOST_SHOWN = 500
+
+
+class Log:
+    """Writes down what the researcher behind a request does."""
+
+    def __init__(self, store: Store, sessions: Sessions) -> None:
+        self._store = store
+        self._sessions = sessions
+
+    def write(self, what: str, slug: str = "", detail: str = "") -> None:
+        """Write down that it was done, after it was."""
+        self.write_of(self._sessions.known().email, what, slug, detail)
+
+    def write_of(self, who: str, what: str, slug: str = "", detail: str = "") -> None:
+        """The same of somebody who is just signing in."""
+        self._store.add_action(Action(int(time.time()), who, what, team_of(slug), detail))
+
+    def read(self, slug: str | None = None) -> list[Action]:
+        """The latest actions, of one survey or all."""
+        return self._store.actions(slug, MOST_SHOWN)

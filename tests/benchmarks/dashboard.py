@@ -26,7 +26,7 @@ from survey.collect.publication import publish
 from survey.collect.release import BLOCK_SIZE
 from survey.questionnaire.native import load
 from survey.questionnaire.published import PublishedQuestion
-from survey.research.people.passwords import Passwords
+from survey.research.credentials import Passwords
 from survey.settings import Caps
 from survey.store import ASKED, Store, open_store
 from tests.benchmarks.storage import today

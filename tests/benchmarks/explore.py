@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from survey.app import create_app
-from survey.research.people.passwords import Passwords
+from survey.research.credentials import Passwords
 from survey.settings import Settings
 from survey.store import open_store
 from tests.benchmarks.storage import fill

@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from survey.research.people.passwords import Passwords
+from survey.research.credentials import Passwords
 from survey.settings import Settings
 from survey.store import open_store
 from tests.benchmarks.overload import shipped

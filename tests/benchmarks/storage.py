@@ -29,7 +29,7 @@ from survey.collect.publication import publish
 from survey.collect.release import BLOCK_SIZE, release
 from survey.estimator.tables.crosstab import CHUNK
 from survey.questionnaire.native import load
-from survey.research.people.passwords import Passwords
+from survey.research.credentials import Passwords
 from survey.results.counts import crossed_counts
 from survey.settings import Caps, Settings
 from survey.store import ASKED, PublishedSurvey, Store, StoredReport, open_store

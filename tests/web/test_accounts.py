@@ -15,11 +15,11 @@ from flask import Flask
 
 from survey.app import create_app
 from survey.cli import main
+from survey.research import credentials
 from survey.research.access import Gate, Section
-from survey.research.people import second_factor
-from survey.research.people.team import LINK_SECONDS
-from survey.research.people.throttle import Throttle
-from survey.research.views import moment
+from survey.research.sessions import Throttle
+from survey.research.surveys import moment
+from survey.research.team import LINK_SECONDS
 from tests.conftest import EMAIL, PASSWORD, SECRET, SMALL, hashed_password
 from tests.web.researchers import People, send, sign_in, token
 
@@ -121,7 +121,7 @@ def test_logins_code_opens_once_however_many_try_at_once(signed_in, store, resea
     let_in: list[bool] = []
     threads = [
         threading.Thread(
-            target=lambda: let_in.append(second_factor.is_right(store, known, code, now))
+            target=lambda: let_in.append(credentials.is_right(store, known, code, now))
         )
         for _ in range(8)
     ]
@@ -135,13 +135,13 @@ def test_logins_code_opens_once_however_many_try_at_once(signed_in, store, resea
 @pytest.mark.parametrize(("seconds", "right"), [(-31, True), (0, True), (31, True), (90, False)])
 def test_a_clock_may_be_off_by_half_a_minute(seconds, right):
     secret, now = "JBSWY3DPEHPK3PXP" * 2, 1_000_000_000
-    step = second_factor.step_of(secret, pyotp.TOTP(secret).at(now + seconds), now)
+    step = credentials.step_of(secret, pyotp.TOTP(secret).at(now + seconds), now)
     assert (step is not None) is right
 
 
 @pytest.mark.parametrize("code", ["", "12345", "abcdef", "１２３４５６", "1" * 64])
 def test_what_is_no_code_is_refused(code):
-    assert second_factor.step_of(pyotp.random_base32(), code, 1_000_000_000) is None
+    assert credentials.step_of(pyotp.random_base32(), code, 1_000_000_000) is None
 
 
 def test_logins_recovery_codes_sign_in_once_each(signed_in, app, store):

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from survey.app import create_app
 from survey.cli import main
-from survey.research.people.passwords import Passwords
+from survey.research.credentials import Passwords
 from survey.settings import Settings
 from tests.conftest import EMAIL, PASSWORD, SECRET, hashed_password
 from tests.web.researchers import send, sign_in

@@ -22,8 +22,8 @@ from survey.cli import main
 from survey.collect.publication import publish
 from survey.collect.release import release
 from survey.questionnaire.native import load
-from survey.research.people.passwords import Passwords
-from survey.research.people.throttle import Throttle
+from survey.research.credentials import Passwords
+from survey.research.sessions import Throttle
 from survey.results.estimates.result import MOST_KEPT, Results
 from survey.results.options import Wanted, wanted_from
 from survey.results.wording import row_label

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from survey.research.people.tokens import MOST_TOKENS
+from survey.research.accounts import MOST_TOKENS
 from survey.security import hash_of
 from survey.store import ApiToken
 from tests.conftest import EMAIL, PASSWORD, hashed_password

@@ -31,7 +31,7 @@ from survey.collect.trial import MOST_SIMULATED
 from survey.questionnaire.designs import DESIGNS, PRIVACY, USUAL, names_for
 from survey.questionnaire.drafts.in_forms import FIELD_NAMES, MECHANISM_NAMES, WAY_NAMES
 from survey.questionnaire.drafts.native import OF_TYPE
-from survey.research.whole import WholeField
+from survey.research.forms import WholeNumberField
 
 LINE, PASSAGE = Length(max=1_000), Length(max=12_000)
 """Longer than what may be published, so that what is too long is said and not lost."""
@@ -187,7 +187,7 @@ def name_of(form: type[FlaskForm], field: str) -> str:
 class SimulateForm(FlaskForm):  # type: ignore[misc]
     """How many simulated respondents answer a try-out."""
 
-    n = WholeField(
+    n = WholeNumberField(
         "Simulated respondents",
         [
             InputRequired("Enter how many answer"),

@@ -31,7 +31,7 @@ def init_app(app: Flask, workspace: Workspace) -> None:
             return None
         if not _is_same_origin(workspace.settings.public_url) or (reason and not _written()):
             return None
-        signed_in = workspace.signed_in.researcher() is not None
+        signed_in = workspace.sessions.researcher() is not None
         if request.form.get("do") in ("autosave", "look"):
             return jsonify({"not_saved": reason or SIGNED_OUT}), status
         page = render_template(
@@ -50,7 +50,7 @@ def init_app(app: Flask, workspace: Workspace) -> None:
         return Response(page, status)
 
     def refused(error: CSRFError) -> Any:
-        return kept("", 409 if workspace.signed_in.researcher() else 401) or error.get_response()
+        return kept("", 409 if workspace.sessions.researcher() else 401) or error.get_response()
 
     app.register_error_handler(CSRFError, refused)
     workspace.gate.return_form = kept

@@ -28,8 +28,7 @@ from survey.research.drafts.forms import TYPE_NAMES, DoForm, NewDraftForm, PageF
 from survey.research.drafts.planned import typed_plan
 from survey.research.drafts.rows import plain
 from survey.research.drafts.saving import Drafts
-from survey.research.forms import PublishForm
-from survey.research.whole import whole
+from survey.research.forms import PublishForm, whole_number
 from survey.research.workspace import Workspace
 from survey.store import Draft, Role, find_survey
 
@@ -156,11 +155,11 @@ class _Pages:
         if not DoForm().validate_on_submit():
             return self.outline(slug), 422
         newest = self._drafts.open(slug).draft.revision
-        if what in ADDING and whole(request.form.get("revision", "")) != newest:
+        if what in ADDING and whole_number(request.form.get("revision", "")) != newest:
             # Pressed twice, or on a page that is old: what would be added may be there already.
             flash("The draft has changed since you opened this page. Look at it, then press again.")
             return redirect(url_for("drafts.outline", slug=slug))
-        return self._done(slug, what, whole(key))
+        return self._done(slug, what, whole_number(key))
 
     def _done(self, slug: str, what: str, key: int) -> Any:
         known, made = self._workspace.gate.researcher(), [0]
@@ -196,7 +195,7 @@ class _Pages:
             return self.outline(slug), 422
         who, mine = self._workspace.gate.researcher().email, {"title": plain(form.title.data or "")}
         try:
-            opened_at = whole(form.revision.data or "")
+            opened_at = whole_number(form.revision.data or "")
             saved = self._drafts.save(slug, who, PageSheet(key), mine, opened_at)
         except NotFoundError as error:
             flash(f"Nothing was changed: {error}.")

@@ -14,8 +14,7 @@ from survey.errors import DesignError
 from survey.estimator.core.arguments import LARGEST_N
 from survey.questionnaire.definition import MAX_STRATUM_LENGTH
 from survey.questionnaire.drafts.examined import Mistake
-from survey.research.forms import LIMIT_IN_STEPS
-from survey.research.whole import whole
+from survey.research.forms import LIMIT_IN_STEPS, whole_number
 from survey.store import Plan, Schedule
 
 USUAL_N = 1_000
@@ -79,7 +78,7 @@ class _Reader:
 
 
 def _reports(text: str) -> int:
-    number = whole(text.replace(",", "").replace(" ", ""), -1)
+    number = whole_number(text.replace(",", "").replace(" ", ""), -1)
     if not 0 <= number <= LARGEST_N:
         raise ValueError(f"Enter a whole number up to {LARGEST_N:,}")
     return number
@@ -130,18 +129,18 @@ def _strata(text: str) -> dict[str, int]:
     for line in filter(str.strip, text.splitlines()):
         name, _, people = line.strip().rpartition(" ")
         name = name.strip()
-        if not name or whole(people, -1) < 0:
+        if not name or whole_number(people, -1) < 0:
             raise ValueError(
                 f"“{line.strip()[:60]}” is not a name and a number, such as: North 200"
             )
         if name in found or name == OTHER_GROUPS or len(name) > MAX_STRATUM_LENGTH:
             raise ValueError(f"“{name[:60]}” is given twice, too long, or a name kept for others")
-        if whole(people) < MINIMUM_REPORTS:
+        if whole_number(people) < MINIMUM_REPORTS:
             raise ValueError(
                 f"{name} has {people} people; {MINIMUM_REPORTS} are needed: among fewer, a "
                 "report would be too nearly somebody’s"
             )
-        found[name] = whole(people)
+        found[name] = whole_number(people)
     if len(found) > MOST_STRATA:
         raise ValueError(f"{len(found)} groups; at most {MOST_STRATA} are possible")
     return found

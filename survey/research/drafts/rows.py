@@ -6,7 +6,7 @@ from typing import Any
 
 from survey.questionnaire.drafts.sheets import Values
 from survey.research.drafts.forms import SheetForm, fields_of
-from survey.research.whole import whole
+from survey.research.forms import whole_number
 
 FEWEST_ROWS = 3
 """Rows for options that stand there from the beginning."""
@@ -29,7 +29,7 @@ def options_after(options: tuple[Row, ...], do: str) -> tuple[Row, ...]:
     [2, 1]
     """
     what, _, number = do.partition(" ")
-    rows, i = list(options), whole(number, -1)
+    rows, i = list(options), whole_number(number, -1)
     if what == "option-add":
         rows.append({"key": 0, "id": "", "label": ""})
     if not 0 <= i < len(options):
@@ -53,7 +53,7 @@ def _rows(entries: list[Row]) -> tuple[Row, ...]:
     rows = []
     for entry in entries:
         row = {
-            "key": whole(str(entry["key"] or "")),
+            "key": whole_number(str(entry["key"] or "")),
             "id": _value(entry["id"]),
             "label": _value(entry["label"]),
         }

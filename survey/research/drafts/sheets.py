@@ -27,7 +27,7 @@ from survey.research.drafts.planned import planned_of
 from survey.research.drafts.rows import options_after, padded, values_of
 from survey.research.drafts.saving import Drafts, Saved
 from survey.research.drafts.translating import LanguagePages, translation_of
-from survey.research.whole import whole
+from survey.research.forms import whole_number
 from survey.research.workspace import Workspace
 from survey.results.plan.sentences import QuestionPlan, question_plan
 
@@ -92,7 +92,7 @@ class _Pages:
             form = page.form(opened.content, found, values, None)
             form.revision.data = str(opened.draft.revision)
             return self._shown(slug, page, opened.content, form)
-        revision = whole(request.form.get("revision", ""))
+        revision = whole_number(request.form.get("revision", ""))
         base = self._drafts.sheet_at(slug, sheet, revision) or sheet.read(opened.content)
         form = page.form(opened.content, found, base, request.form)
         if not form.validate_on_submit():

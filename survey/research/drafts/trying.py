@@ -23,7 +23,7 @@ from survey.research.access import Route
 from survey.research.drafts.forms import DoForm, SimulateForm
 from survey.research.drafts.planned import planned_of
 from survey.research.drafts.saving import Drafts
-from survey.research.whole import whole
+from survey.research.forms import whole_number
 from survey.research.workspace import Workspace
 from survey.results.plan.chart import built_chart, chart_svg_of, tradeoff_chart
 from survey.store import Draft, PublishedSurvey, Store
@@ -133,7 +133,7 @@ class _Pages:
         opened, asked = self._drafts.open(slug), request.args
         if "question" in asked:
             found = examined(opened.content, self._settings.caps)
-            question = found.questions.get(whole(asked["question"]))
+            question = found.questions.get(whole_number(asked["question"]))
             if question is None:
                 raise NotFoundError("this question is not ready, or not there")
             n = _between(asked.get("n", ""), 1, LARGEST_N)
@@ -152,7 +152,7 @@ class _Pages:
 
 
 def _between(text: str, low: int, high: int) -> int:
-    number = whole(text, -1)
+    number = whole_number(text, -1)
     if not low <= number <= high:
         raise DesignError(f"{text[:20]!r} must be a whole number from {low:,} to {high:,}")
     return number

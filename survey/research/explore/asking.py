@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from flask import render_template, request
 
 from survey.errors import ChannelError, CountsError, DesignError
-from survey.research.whole import whole
+from survey.research.forms import whole_number
 from survey.results.options import USUAL_LEVELS, Wanted, wanted_from
 from survey.store import PublishedSurvey, Store, find_survey
 
@@ -29,7 +29,7 @@ class Asked(NamedTuple):
 def asked(store: Store, slug: str) -> Asked:
     """Read the link of this request, or its form; NotFoundError for an unknown version."""
     version = request.values.get("version", "")
-    survey = find_survey(store, slug, whole(version) or None)
+    survey = find_survey(store, slug, whole_number(version) or None)
     level = request.values.get("level", "")
     return Asked(survey, wanted_from({"level": level} if level else {}))
 

@@ -1,4 +1,4 @@
-"""A survey while it takes reports: its links, invitations, dates, releases, and its end."""
+"""The collection of reports: links, invitations, dates, releases, closing and deletion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from survey.collect.links import qr_code, respondent_link
 from survey.collect.publication import close as close_survey
 from survey.collect.release import release as release_reports
 from survey.collect.release import utc_today
-from survey.errors import ClosedError, ConflictError, DesignError
+from survey.errors import ClosedError, ConflictError, DesignError, StoreBusyError
 from survey.research.access import Route, Section
 from survey.research.downloads import CSV, download
 from survey.research.drafts.forms import DoForm
@@ -49,7 +49,15 @@ def sections(workspace: Workspace) -> list[Section]:
         Route("POST", "/release", "editor", pages.release),
         Route("POST", "/close", "owner", pages.close),
     ]
-    return [Section("collecting", "/research/surveys/<slug>/collect", routes)]
+    ends = _EndPages(workspace)
+    end_routes = [
+        Route("POST", "/archive", "owner", ends.archive),
+        Route("POST", "/delete", "owner", ends.delete),
+    ]
+    return [
+        Section("collecting", "/research/surveys/<slug>/collect", routes),
+        Section("lifecycle", "/research/surveys/<slug>", end_routes),
+    ]
 
 
 class _Pages:
@@ -208,3 +216,40 @@ def _by_stratum(store: Store, survey: PublishedSurvey) -> Mapping[str, int]:
 def _by_bucket(store: Store, survey: PublishedSurvey) -> Mapping[str, int]:
     """Released reports by the day or week of their release, where the survey keeps it."""
     return {group.bucket: tally.n for group, tally in by_bucket(store.tallies(survey.key)).items()}
+
+
+class _EndPages:
+    def __init__(self, workspace: Workspace) -> None:
+        self._store, self._log = workspace.store, workspace.log
+
+    def archive(self, slug: str) -> Any:
+        """Out of the lists, or back into them."""
+        find_survey(self._store, slug)
+        if ArchiveForm().validate_on_submit():
+            away = slug not in self._store.archived()
+            self._store.set_archived(slug, archived=away)
+            self._log.write("archived" if away else "took out of the archive", slug)
+            flash(f"{slug} is {'in the archive' if away else 'in the list again'}.")
+        return redirect(url_for("collecting.overview", slug=slug))
+
+    def delete(self, slug: str) -> Any:
+        """Every version with every report; the name must be typed."""
+        find_survey(self._store, slug)
+        form = DeleteForm()
+        if not form.validate_on_submit() or form.typed.data.strip() != slug:
+            flash(f"Nothing was deleted: type {slug} to delete it.")
+            return redirect(url_for("collecting.overview", slug=slug, _anchor="delete"))
+        try:
+            self._store.delete_survey(slug, utc_today())
+        except ConflictError as error:
+            flash(f"Nothing was deleted: {error}.")
+            return redirect(url_for("collecting.overview", slug=slug, _anchor="delete"))
+        # Under no name: whoever takes this one next has their own log.
+        self._log.write("deleted a survey", detail=f"{slug}, with all its reports")
+        try:
+            # What was deleted lies in free pages of the file until it is rewritten.
+            self._store.vacuum()
+        except StoreBusyError:
+            flash("Its pages will be overwritten when nobody reads the whole database.")
+        flash(f"{slug} is deleted, with all its reports. Backups made before still hold it.")
+        return redirect(url_for("research.surveys"))

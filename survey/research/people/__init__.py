@@ -1,1 +1,0 @@
-"""Researchers: how they sign in, what proves them, their teams and programs."""

@@ -9,12 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import Any
 
-from survey.audit.check import Check
-from survey.audit.drawn import choose
-from survey.audit.node import Node
-from survey.audit.people import Person, invented, perturbed
-from survey.audit.truths import Form, questions
-from survey.audit.words import below
+from survey.audit.harness import Check, Node
+from survey.audit.respondents import Form, Person, invented, perturbed, questions
+from survey.audit.sampling import below
+from survey.audit.whole_reports import choose
 from survey.mechanism.channel import WORD_TOTAL
 from survey.questionnaire.definition import Definition
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from survey import demo
-from survey.audit.report import as_json_text, as_text, checks_of
+from survey.audit.summary import as_json_text, as_text, checks_of
 from survey.cli.common import configured_store, refusing
 from survey.errors import SurveyError
 from survey.respond.client import Client

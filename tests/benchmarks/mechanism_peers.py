@@ -15,7 +15,7 @@ from importlib import metadata
 
 import numpy as np
 
-from survey.audit.exact import Truth, distribution, truths_of
+from survey.audit.channels import Truth, distribution, truths_of
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, grr
 from survey.mechanism.codes import pack_bits
 

@@ -12,7 +12,7 @@ from itertools import product
 
 import pytest
 
-from survey.audit.exact import Truth, distribution, truths_of
+from survey.audit.channels import Truth, distribution, truths_of
 from survey.mechanism import (
     AnyChannel,
     BitVector,

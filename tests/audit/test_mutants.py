@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from survey.audit.node import Node
-from survey.audit.people import whole_surveys
-from survey.audit.proof import Auditor
-from survey.audit.report import checks_of
+from survey.audit.enumeration import Auditor
+from survey.audit.harness import Node
+from survey.audit.respondents import whole_surveys
+from survey.audit.summary import checks_of
 from survey.respond.client import sources
+from tests.audit import kinds, mutants
+from tests.audit.mutants import BROKEN_CHANNELS, BROKEN_READING, BROKEN_VISITS, Mutant
 from tests.conftest import long_unless
-from tests.mechanism import kinds, mutants
-from tests.mechanism.mutants import BROKEN_CHANNELS, BROKEN_READING, BROKEN_VISITS, Mutant
 
 FILES = sources()
 SAMPLES = 20_000

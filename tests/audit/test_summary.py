@@ -7,13 +7,13 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from survey.audit.check import Check
-from survey.audit.proof import Auditor
-from survey.audit.report import GROUPS, UNSEEN, as_json_text, as_text, checks_of, reports_of
+from survey.audit.enumeration import Auditor
+from survey.audit.harness import Check
+from survey.audit.summary import GROUPS, UNSEEN, as_json_text, as_text, checks_of, reports_of
 from survey.cli import main
 from survey.respond.client import Client, sources
+from tests.audit import kinds
 from tests.conftest import SMALL, long_unless
-from tests.mechanism import kinds
 
 CLIENT = Client.find()
 

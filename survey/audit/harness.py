@@ -1,4 +1,4 @@
-"""The client's files, exactly as they are served, run under Node."""
+"""The client under Node, and the outcome of one check."""
 
 from __future__ import annotations
 
@@ -7,10 +7,22 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from survey.errors import SurveyError
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at: what, whether it holds, and what was seen."""
+
+    group: str
+    name: str
+    ok: bool
+    detail: str
+
 
 SCRIPT = Path(__file__).with_name("run.mjs")
 

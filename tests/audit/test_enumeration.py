@@ -9,12 +9,10 @@ from fractions import Fraction
 import pytest
 
 from survey import demo
-from survey.audit import proof
-from survey.audit.empirical import ALPHA, check_samples, clopper_pearson, epsilon_bound
-from survey.audit.exact import distribution, draws_below, some_truths, truths_of
-from survey.audit.proof import Auditor
-from survey.audit.rows import check_rows
-from survey.audit.siblings import fits, sibling
+from survey.audit import enumeration
+from survey.audit.channels import distribution, draws_below, fits, sibling, some_truths, truths_of
+from survey.audit.enumeration import Auditor, check_rows
+from survey.audit.sampling import ALPHA, check_samples, clopper_pearson, epsilon_bound
 from survey.mechanism import (
     BitVector,
     SubsetSelection,
@@ -179,7 +177,7 @@ def test_half_of_the_chance_of_a_false_alarm_is_shared_by_all_channels(
         alphas.append(alpha)
         return check_samples(channel, seen, n, alpha)
 
-    monkeypatch.setattr(proof, "check_samples", check)
+    monkeypatch.setattr(enumeration, "check_samples", check)
     assert all(check.ok for check in auditor.sampling(channels, 100))
     assert len(alphas) == len(channels)
     assert sum(alphas) == pytest.approx(ALPHA / 2)

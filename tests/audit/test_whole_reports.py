@@ -6,15 +6,13 @@ import json
 
 import pytest
 
-from survey.audit.drawn import drawn_questions
-from survey.audit.node import Node
-from survey.audit.people import whole_surveys
-from survey.audit.report import reports_of
-from survey.audit.small import LIMIT, pairs
-from survey.audit.truths import answers_of, patterns, questions, truths
+from survey.audit.harness import Node
+from survey.audit.respondents import answers_of, patterns, questions, truths, whole_surveys
+from survey.audit.summary import reports_of
+from survey.audit.whole_reports import LIMIT, drawn_questions, pairs
 from survey.questionnaire.definition import canonical_json
 from survey.respond.client import sources
-from tests.mechanism import kinds, mutants
+from tests.audit import kinds, mutants
 
 FILES = sources()
 

@@ -7,16 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 
-from survey.audit.check import Check
-from survey.audit.drawn import drawn_questions
-from survey.audit.node import Node
-from survey.audit.people import whole_surveys
-from survey.audit.proof import Auditor
-from survey.audit.reading import accepted, labelled, refused, refused_draws
-from survey.audit.samples import sampled_reports
+from survey.audit.definition import accepted, labelled, refused, refused_draws
+from survey.audit.enumeration import Auditor
+from survey.audit.harness import Check, Node
+from survey.audit.respondents import whole_surveys
+from survey.audit.sampling import check_ids, sampled_reports
 from survey.audit.visits import NOT_RUN, visits
-from survey.audit.whole import enumerated_pairs
-from survey.audit.words import check_ids
+from survey.audit.whole_reports import drawn_questions, enumerated_pairs
 from survey.questionnaire.definition import Definition
 
 GROUPS: Mapping[str, str] = {

@@ -1,15 +1,19 @@
 """A survey system whose server never learns an answer."""
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from survey.version import __version__
+
+if TYPE_CHECKING:
+    from survey.app import create_app
 
 __all__ = ["__version__", "create_app"]
 
 
 def __getattr__(name: str) -> Any:
-    """Give `create_app` only when asked: a notebook that estimates needs no web server."""
+    """Import the web application on first use: notebooks that only estimate need no web server."""
     if name == "create_app":
-        return importlib.import_module("survey.app").create_app
+        from survey.app import create_app
+
+        return create_app
     raise AttributeError(f"module 'survey' has no attribute {name!r}")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from flask import Flask
 
-from survey.api.access import Gate, guard
-from survey.api.views import blueprint
+from survey.api.views import Gate, blueprint, guard
 from survey.results.estimates.result import Results
 from survey.settings import Settings
 from survey.store import Store

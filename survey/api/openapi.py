@@ -7,10 +7,8 @@ import re
 from functools import cache
 from typing import Any
 
-from survey import __version__
 from survey.api.answers import Problem, schemas
-from survey.api.operations import CSV, JSON, OPERATIONS, PREFIX, Operation
-from survey.api.queries import PARAMETERS
+from survey.api.operations import CSV, JSON, OPERATIONS, PARAMETERS, PREFIX, Operation
 from survey.errors import (
     STATUS,
     ForbiddenError,
@@ -23,6 +21,7 @@ from survey.errors import (
 )
 from survey.results.exports.csv import columns
 from survey.store import SCOPES
+from survey.version import __version__
 
 VERSION = "3.1.1"
 

@@ -1,15 +1,17 @@
-"""The addresses for programs: surveys, definitions, estimates, cross-tabs, files."""
+"""The views of the API: access by token, content negotiation, and the answer of each operation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import time
+from collections.abc import Callable, Container, Iterable, Sequence
 from io import BytesIO
 from itertools import groupby
 from operator import attrgetter
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Flask, Response, g, request
+from werkzeug.datastructures import MIMEAccept
 
-from survey.api.access import Gate
 from survey.api.answers import (
     MOST_LISTED,
     Surveys,
@@ -21,17 +23,164 @@ from survey.api.answers import (
     version_of,
 )
 from survey.api.openapi import document
-from survey.api.operations import CSV, OPERATIONS, PREFIX
-from survey.api.queries import checked_query, questions_of
-from survey.api.representations import chosen, computed, tag_of, whole
-from survey.errors import ChannelError, CountsError, QueryError
+from survey.api.operations import CSV, OPERATIONS, PREFIX, checked_query, questions_of
+from survey.errors import (
+    ChannelError,
+    CountsError,
+    ForbiddenError,
+    NotAcceptableError,
+    NotFoundError,
+    QueryError,
+    UnauthorizedError,
+)
 from survey.results.crosstab.compute import CrossedQuestions, CrossedRow, crossed
 from survey.results.estimates.result import Results
 from survey.results.exports.csv import to_csv
 from survey.results.exports.microdata import write_microdata
 from survey.results.exports.workbook import crossed_workbook, workbook
 from survey.results.options import Wanted, wanted_from
-from survey.store import PublishedSurvey, Store
+from survey.security import API, hash_of
+from survey.store import ROLES, Action, ApiToken, PublishedSurvey, Researcher, Store
+from survey.version import __version__
+
+NO_TOKEN = (
+    "this address wants a token: send the header Authorization: Bearer TOKEN; tokens are made "  # noqa: S105
+    "under Account, Programs, on the researchers' pages"
+)
+"""The same for no token, a wrong one and one that was ended."""
+
+
+class Gate:
+    """Lets through who may, before a view runs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def check(self) -> None:
+        """Refuse a request whose token is not good for its address."""
+        scope = OPERATIONS[(request.endpoint or "").partition(".")[2]].scope
+        if scope is None:
+            return
+        token = self._token()
+        if scope not in token.scopes.split():
+            raise ForbiddenError(
+                f"this address wants a token with the scope {scope}, which yours has not; "
+                "make another one"
+            )
+        g.reader = self._store.researcher_of(token.researcher)
+
+    def surveys(self) -> list[PublishedSurvey]:
+        """Every version of every survey that may be read, by slug, the newest first."""
+        mine = self._readable()
+        return [
+            survey
+            for survey in self._store.surveys()
+            if not survey.is_trial and (mine is None or survey.slug in mine)
+        ]
+
+    def versions(self, slug: str) -> list[PublishedSurvey]:
+        """All versions of a survey, the newest first."""
+        mine = self._readable()
+        found = self._store.versions(slug) if mine is None or slug in mine else []
+        if not found or found[0].is_trial:
+            raise NotFoundError(f'there is no survey "{slug}"')
+        return found
+
+    def version(self, slug: str, version: int) -> PublishedSurvey:
+        """One version of a survey."""
+        for survey in self.versions(slug):
+            if survey.version == version:
+                return survey
+        raise NotFoundError(f'there is no survey "{slug}" version {version}')
+
+    def editable(self, slug: str, version: int) -> PublishedSurvey:
+        """One version of a survey that the researcher edits: whose rows they may give away."""
+        survey = self.version(slug, version)
+        reader: Researcher = g.reader
+        role = "owner" if reader.is_admin else self._store.roles(reader.key)[slug]
+        if ROLES.index(role) < ROLES.index("editor"):
+            raise ForbiddenError(f"this needs the role editor in the survey {slug}")
+        return survey
+
+    def log(self, what: str, slug: str, detail: str) -> None:
+        """Write down what a program did, under its researcher's name."""
+        reader: Researcher = g.reader
+        self._store.add_action(Action(int(time.time()), reader.email, what, slug, detail))
+
+    def _readable(self) -> Container[str] | None:
+        """The slugs of all surveys that may be read; None for every one."""
+        reader: Researcher = g.reader
+        return None if reader.is_admin else self._store.roles(reader.key)
+
+    def _token(self) -> ApiToken:
+        sent = request.authorization
+        bearer = sent.token if sent is not None and sent.type == "bearer" else None
+        token = self._store.api_token(hash_of(bearer)) if bearer else None
+        if token is None:
+            raise UnauthorizedError(NO_TOKEN)
+        return token
+
+
+def guard(app: Flask) -> None:
+    """Stop the start where an address for programs is not in the table, or the table's nowhere."""
+    rules = {rule.rule: rule.endpoint for rule in app.url_map.iter_rules()}
+    ours = {PREFIX + each.path: f"api.{name}" for name, each in OPERATIONS.items()}
+    for rule, endpoint in rules.items():
+        if rule.startswith(API) and ours.get(rule) != endpoint:
+            raise RuntimeError(f"which token opens {rule} ({endpoint}) is not said")
+    for rule in ours:
+        if rule not in rules:
+            raise RuntimeError(f"{rule} is said to be there and is not")
+
+
+def chosen(offered: Sequence[str]) -> str:
+    """The media type that the reader likes best; the first for whoever takes any.
+
+    Raises NotAcceptableError where none will do.
+    """
+    asked = request.accept_mimetypes
+    if not asked:
+        return offered[0]
+    # What stands behind a type, such as a charset, is left to us.
+    plain = MIMEAccept([(kind.partition(";")[0], quality) for kind, quality in asked])
+    if (best := plain.best_match(offered)) is None:
+        raise NotAcceptableError(f"this address answers with {' or '.join(offered)}")
+    return best
+
+
+def tag_of(survey: PublishedSurvey, release: int, *reading: object) -> str:
+    """The tag of what was read of a release; other code may read it otherwise."""
+    parts = (survey.sha256, survey.state, release, __version__, *reading)
+    return hashlib.sha256("\n".join(map(str, parts)).encode("utf-8")).hexdigest()[:32]
+
+
+def whole(body: bytes, media_type: str, tag: str = "") -> Response:
+    """An answer that is at hand, tagged by its bytes unless it has a tag already."""
+    return _answer(tag or hashlib.sha256(body).hexdigest(), media_type, lambda: body)
+
+
+def computed(tag: str, media_type: str, body: Callable[[], bytes | str]) -> Response:
+    """An answer that is computed only for whoever has not got it.
+
+    The tag is a weak one: each process says in every row when it made them, so that two answers
+    say the same of the same release, but not in the same bytes.
+    """
+    return _answer(tag, media_type, body, weak=True)
+
+
+def _answer(
+    tag: str, media_type: str, body: Callable[[], bytes | str], *, weak: bool = False
+) -> Response:
+    if request.if_none_match.contains_weak(tag):
+        response = Response(status=304)
+    else:
+        response = Response(body(), content_type=_with_charset(media_type))
+    response.set_etag(tag, weak=weak)
+    return response
+
+
+def _with_charset(media_type: str) -> str:
+    return f"{media_type}; charset=utf-8" if media_type.startswith("text/") else media_type
 
 
 def blueprint(store: Store, results: Results, gate: Gate, public_url: str) -> Blueprint:

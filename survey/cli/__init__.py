@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import click
 
-from survey import __version__
-from survey.cli.inviting import invite, link
-from survey.cli.operating import config, migrate, release, retention, serve
-from survey.cli.planning import plan
-from survey.cli.proving import audit
-from survey.cli.publishing import check, close, publish
-from survey.cli.reading import estimate, export
+from survey.cli.operation import (
+    audit,
+    backup_store,
+    check_store,
+    config,
+    copy_stores,
+    migrate,
+    release,
+    restore_store,
+    retention,
+    run_demo,
+    serve,
+)
+from survey.cli.planning import plan, simulate_survey
 from survey.cli.researchers import researcher
-from survey.cli.scheduling import schedule_survey
-from survey.cli.simulating import simulate_survey
-from survey.cli.stores import backup_store, check_store, copy_stores, restore_store
-from survey.cli.trying import run_demo
+from survey.cli.results import estimate, export
+from survey.cli.surveys import check, close, invite, link, publish, schedule_survey
+from survey.version import __version__
 
 
 @click.group()

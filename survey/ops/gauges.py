@@ -8,11 +8,11 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 
-from survey import __version__
 from survey.errors import SurveyError
 from survey.ops.readiness import MEGABYTE, OF_STORE, Check, free_megabytes
 from survey.settings import Settings
 from survey.store import Store
+from survey.version import __version__
 
 DISK_STEP = 64
 """Free megabytes are told in steps of so many: reports that arrive take less, for long."""

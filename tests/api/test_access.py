@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from survey.api.access import guard
 from survey.api.operations import OPERATIONS
+from survey.api.views import guard
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
 from survey.settings import Caps

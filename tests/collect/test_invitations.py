@@ -121,7 +121,7 @@ def test_links_that_could_not_be_issued_are_not_left_behind(
     def fail(*_) -> None:
         raise ConflictError("one of these invitations was issued before")
 
-    monkeypatch.setattr("survey.cli.inviting.issue", fail)
+    monkeypatch.setattr("survey.cli.surveys.issue", fail)
     refused = run("invite", "small", "--count", "2", "--csv", "links.csv", "--qr", "codes")
     assert refused.exit_code == 1
     assert not (tmp_path / "links.csv").exists()

@@ -98,7 +98,9 @@ def test_headers_client_path_changes_when_two_files_are_exchanged(
 def test_headers_client_hashes_are_printed_by_the_audit(monkeypatch, altered):
     files = {**SHIPPED, "random.js": flipped(SHIPPED["random.js"])} if altered else SHIPPED
     monkeypatch.setattr(Client, "find", classmethod(lambda cls: cls(files)))
-    monkeypatch.setattr("survey.cli.proving.checks_of", lambda *_: [])  # minutes; proved elsewhere
+    monkeypatch.setattr(
+        "survey.cli.operation.checks_of", lambda *_: []
+    )  # minutes; proved elsewhere
     text = CliRunner().invoke(main, ["audit"]).output.splitlines()
     assert text[0] == f"client {hash_of_all(files)}"
     wanted = [f"  {sha256(content)}  {name}" for name, content in sorted(files.items())]

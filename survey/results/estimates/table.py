@@ -9,7 +9,6 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from survey import __version__
 from survey.estimator import AnsweredShares, Disclosure, Proportions
 from survey.mechanism import WeightTable
 from survey.questionnaire.published import PublishedQuestion
@@ -20,6 +19,7 @@ from survey.results.grouped import Group
 from survey.results.options import Wanted
 from survey.results.suppression import Decisions
 from survey.store import PublishedSurvey
+from survey.version import __version__
 
 ESTIMATED = ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective")
 """Columns that an estimator's result has under the same name, one number per option."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from survey import __version__
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.trust.disclosure import FEWEST_EFFECTIVE, HIDDEN_WIDTH, SHOWN_WIDTH
 from survey.mechanism.accounting import format_epsilon
@@ -18,6 +17,7 @@ from survey.results.methods.filled_in import (
     questions_methods,
 )
 from survey.store import PublishedSurvey
+from survey.version import __version__
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from survey import __version__
 from survey.disclosure import secure_permutation
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.mechanism.accounting import format_epsilon
@@ -32,6 +31,7 @@ from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.csv import neutral
 from survey.store import BlockColumn, PublishedSurvey, Store
 from survey.store.readable import BUCKET, STRATUM, readable_reports
+from survey.version import __version__
 
 ZIP = "application/zip"
 

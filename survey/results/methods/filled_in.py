@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from survey import __version__
 from survey.estimator import answered_shares, debias, histogram, mean, median
 from survey.estimator.trust.disclosure import FEWEST_EFFECTIVE, HIDDEN_WIDTH
 from survey.mechanism import SubsetSelection
@@ -23,6 +22,7 @@ from survey.results.methods import (
 )
 from survey.results.methods.references import REFERENCES
 from survey.results.options import Wanted
+from survey.version import __version__
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from survey.cli.common import PATH, configured_store, refusing
-from survey.cli.printing import form_options, print_result, reading_options
+from survey.cli.output import form_options, print_result, reading_options
 from survey.parquet import ENGINES, export_reports, open_reports
 from survey.results.counts import Integers
 from survey.results.crosstab.compute import CrossedQuestions, CrossedRow, crossed, crossed_by

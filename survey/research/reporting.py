@@ -9,6 +9,7 @@ from typing import Any
 from flask import Response, render_template, request, url_for
 
 from survey.errors import NotFoundError
+from survey.methods import interval_anchor, references, symbols, topics
 from survey.research.access import Route, Section
 from survey.research.downloads import download, file_name
 from survey.research.paper import to_pdf
@@ -18,20 +19,12 @@ from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import Row
 from survey.results.exports.codebook import about
 from survey.results.exports.figures import drawn
-from survey.results.methods import (
-    CHAPTERS,
-    REFERENCES,
-    SYMBOLS,
-    anchor_of_interval,
-    example_of,
-    typeset,
-)
-from survey.results.methods.filled_in import (
-    explained,
-    for_a_paper,
-    method_of,
-    questions_methods,
-    references,
+from survey.results.exports.methods import (
+    method_name,
+    methods_statement,
+    question_methods,
+    sections_used,
+    works_cited,
 )
 from survey.results.options import query_of, wanted_from
 from survey.store import PublishedSurvey, find_survey
@@ -64,8 +57,8 @@ def methods_url(survey: PublishedSurvey, to: str, query: dict[str, str] | None =
 
 def anchor(rows: list[Row]) -> str:
     """What explains the intervals of rows that stand in one table."""
-    method = method_of(rows)
-    return anchor_of_interval(method) if method else "interval"
+    method = method_name(rows)
+    return interval_anchor(method) if method else "interval"
 
 
 class _Pages:
@@ -85,7 +78,7 @@ class _Pages:
         return _methods_page(
             survey=result.survey,
             result=result,
-            ran=questions_methods(result),
+            methods=question_methods(result),
             query=query_of(result.wanted),
         )
 
@@ -119,10 +112,10 @@ class _Pages:
             is_clipped=is_clipped,
             record=record,
             read=_read(result),
-            sentences=for_a_paper(result),
-            ran=questions_methods(result),
-            explained=explained(result),
-            references=references(result),
+            statement=methods_statement(result),
+            methods=question_methods(result),
+            sections=sections_used(result),
+            references=works_cited(result),
         )
 
     def stylesheet(self, version: str) -> Response:
@@ -138,11 +131,9 @@ class _Pages:
 def _methods_page(**of_survey: Any) -> str:
     return render_template(
         "research/methods.html",
-        chapters=CHAPTERS,
-        symbols=SYMBOLS,
-        references=REFERENCES,
-        example_of=example_of,
-        typeset=typeset,
+        topics=topics(),
+        symbols=symbols(),
+        references=references(),
         **of_survey,
     )
 

@@ -12,10 +12,10 @@ from pypdf import PdfReader
 
 from survey.collect.publication import publish
 from survey.errors import MissingPartError
+from survey.methods import sections, topics
 from survey.questionnaire.native import load
 from survey.research import paper
 from survey.results.estimates.result import Results
-from survey.results.methods import CHAPTERS, sections
 from survey.results.wording import percent
 from survey.settings import Caps
 from tests.browser.research import add_released
@@ -68,8 +68,8 @@ def test_the_methods_are_open_to_everybody_who_signs_in_and_have_every_address(r
     assert page.status_code == 200
     assert set(sections()) <= anchors(page)
     assert len(re.findall(r'id="', page.text)) == len(anchors(page))
-    for chapter in CHAPTERS:
-        for section in chapter.sections:
+    for topic in topics():
+        for section in topic.sections:
             assert section.title in text_of(page)
 
 

@@ -11,10 +11,10 @@ from survey.mechanism.accounting import format_epsilon
 from survey.questionnaire.published import PublishedQuestion
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import MECHANISMS
-from survey.results.methods.filled_in import (
-    intervals_in_words,
-    mechanisms_in_words,
-    questions_methods,
+from survey.results.exports.methods import (
+    describe_intervals,
+    describe_mechanisms,
+    question_methods,
 )
 from survey.store import PublishedSurvey
 from survey.version import __version__
@@ -66,14 +66,14 @@ def _rows(question: PublishedQuestion) -> Iterator[CodebookRow]:
 
 def methods(result: SurveyResult) -> list[tuple[str, str]]:
     """How the figures of an export were made, in pairs of what and how."""
-    found = questions_methods(result)
-    intervals = intervals_in_words(found, result.wanted)
+    computed = question_methods(result)
+    intervals = describe_intervals(computed, result.wanted)
     return [
         *about(result.survey, result.n),
         ("Release", f"{result.release}"),
         ("Figures", f"{result.wanted.words}; interval of shares: {_interval(result)}"),
         ("Collection", COLLECTION),
-        ("Mechanisms", mechanisms_in_words(found)),
+        ("Mechanisms", describe_mechanisms(computed)),
         (
             "Estimation",
             "Shares are debiased by inverting the randomization (column estimate, unbiased, may "

@@ -12,8 +12,7 @@ from pathlib import Path
 import click
 
 from survey import demo, serving
-from survey.archive import Checked, backup, check, copy_store, restore
-from survey.archive.copying import Watch
+from survey.archive import Checked, Watch, backup, check, copy_store, restore
 from survey.audit.summary import as_json_text, as_text, checks_of
 from survey.cli.common import PATH, configured_settings, configured_store, opened, refusing
 from survey.collect.release import release as release_reports

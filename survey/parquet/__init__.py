@@ -32,7 +32,7 @@ def export_reports(
     that holds anything but an earlier export of the same version, SettingsError without the extra.
     """
     with _wanting("parquet"):
-        from survey.parquet.writing import write_reports
+        from survey.parquet.export import write_reports
     return write_reports(store, survey, directory, told)
 
 
@@ -47,10 +47,10 @@ def open_reports(directory: Path, engine: str) -> Iterator[Reports]:
         raise SettingsError(f"engine = {engine!r} must be one of {', '.join(ENGINES)}")
     with _wanting("parquet"):
         from survey.parquet.counting import Reports
-        from survey.parquet.engines import engine_named
-        from survey.parquet.reading import read_export
+        from survey.parquet.engines import load_engine
+        from survey.parquet.export import read_export
     with _wanting(ENGINES[engine]):
-        opened = engine_named(engine)
+        opened = load_engine(engine)
     found = read_export(directory)
     with opened(found) as table:
         yield Reports(found.survey, found.manifest, table)

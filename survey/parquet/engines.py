@@ -1,32 +1,91 @@
-"""The engines that count: what each opens, imported only when it is asked for."""
+"""The engines that count: DuckDB in this process, PySpark on this machine or a cluster.
+
+Each engine's packages are imported when the engine is requested, since they belong to extras.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
 
-from survey.parquet.reading import Export
+from survey.errors import SettingsError, StoreError
+
+if TYPE_CHECKING:
+    from survey.parquet.export import Export
 
 Table = Any
 Value = Any
-"""`ibis.Table` and `ibis.Value`: names of an extra, without which there are no such types."""
+"""`ibis.Table` and `ibis.Value`; without the extra these types do not exist."""
 
-Opened = Callable[[Export], AbstractContextManager[Table]]
-"""The reports of an export as a table of an engine, for as long as the context lasts."""
+OpenTable = Callable[["Export"], AbstractContextManager[Table]]
+"""Opens the reports of an export as a table of an engine for as long as the context lasts."""
+
+VIEW = "reports"
 
 
-def engine_named(name: str) -> Opened:
-    """An engine of `ENGINES`; ImportError without its extra."""
-    if name == "duckdb":
-        from survey.parquet.on_duckdb import duckdb_table
-
-        return duckdb_table
-    from survey.parquet.on_pyspark import pyspark_table
-
-    return pyspark_table
+def load_engine(name: str) -> OpenTable:
+    """Return the function that opens an export in an engine; ImportError without its extra."""
+    return _load_duckdb() if name == "duckdb" else _load_pyspark()
 
 
 def first_line(error: Exception) -> str:
-    """What an engine's error says, without what it was doing."""
+    """Return an error's first line, which holds the reason without the engine's context."""
     return str(error).partition("\n")[0]
+
+
+def _load_duckdb() -> OpenTable:
+    """DuckDB runs in this process, on all cores of this machine."""
+    import duckdb
+    import ibis
+
+    @contextmanager
+    def open_table(export: Export) -> Iterator[Table]:
+        connection = ibis.duckdb.connect()
+        try:
+            # With partitioning a folder named like a question would replace its column.
+            yield connection.read_parquet([*map(str, export.parts)], hive_partitioning=False)
+        except duckdb.Error as error:
+            raise StoreError(f"duckdb: {first_line(error)}") from error
+        finally:
+            connection.disconnect()
+
+    return open_table
+
+
+def _load_pyspark() -> OpenTable:
+    """PySpark runs on the cluster that Spark's settings name, else on all cores of this machine.
+
+    Spark's workers must see the files under the same path. A running session is reused and left
+    running.
+    """
+    import ibis
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    def start_session() -> Any:
+        builder = SparkSession.builder.appName("survey").config("spark.ui.enabled", "false")
+        try:
+            return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+        except PySparkException as error:
+            raise SettingsError(
+                f"pyspark did not start; it needs Java 17: {first_line(error)}"
+            ) from error
+
+    @contextmanager
+    def open_table(export: Export) -> Iterator[Table]:
+        running = SparkSession.getActiveSession()
+        session = running or start_session()
+        try:
+            files = [str(part.absolute()) for part in export.parts]
+            # Ibis reads one file only; Spark reads all of them.
+            session.read.parquet(*files).createOrReplaceTempView(VIEW)
+            yield ibis.pyspark.connect(session).table(VIEW)
+        except (PySparkException, Py4JJavaError) as error:
+            raise StoreError(f"pyspark: {first_line(error)}") from error
+        finally:
+            if running is None:
+                session.stop()
+
+    return open_table

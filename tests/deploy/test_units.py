@@ -18,9 +18,9 @@ import pytest
 
 from survey.settings import VARIABLES, Settings
 from survey.store import open_store
+from tests.archive.whole_store import contents
 from tests.conftest import ROOT, SERVE, free_port, wait_until_up
 from tests.faults.reports import new_body, send
-from tests.store.whole import contents
 
 DEPLOY = ROOT / "deploy"
 UNITS = sorted(path.name for path in DEPLOY.glob("*.service"))

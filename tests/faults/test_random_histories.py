@@ -26,10 +26,10 @@ from survey.questionnaire.definition import report_body
 from survey.questionnaire.native import load
 from survey.settings import Caps, Settings
 from survey.store import Store, open_store
+from tests.archive.interruption import ignored
 from tests.conftest import SECRET, TODAY, long_unless
 from tests.faults.reports import JSON, one_number
 from tests.store.databases import KINDS, PostgresqlServer
-from tests.store.killing import ignored
 
 MOST_AT_ONCE = 30
 STEPS = 20

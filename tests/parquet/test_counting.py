@@ -13,8 +13,8 @@ import pytest
 from survey.errors import CountsError, NotFoundError, SettingsError, StoreError, SurveyError
 from survey.estimator import crosstab
 from survey.parquet import export_reports, open_reports
-from survey.parquet.columns import column_of
 from survey.parquet.directory import holds_bits, part_name
+from survey.parquet.export import column_of
 from tests.conftest import long_unless
 from tests.parquet.reports import published
 

@@ -13,11 +13,11 @@ from survey.questionnaire.definition import freeze
 from survey.questionnaire.native import load
 from survey.settings import Caps
 from survey.store import TABLES, Store, StoredReport, open_store
+from tests.archive.interruption import ignored, killed
+from tests.archive.whole_store import all_rows, contents, fill, kept
 from tests.conftest import SMALL, TODAY, long_unless
 from tests.store.databases import KINDS, Outside, PostgresqlServer
-from tests.store.killing import ignored, killed
 from tests.store.reports import add, random_reports, side_by_side
-from tests.store.whole import all_rows, contents, fill, kept
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from survey.archive import backup, check, restore
 from survey.collect.release import release
 from survey.errors import ConflictError, NotFoundError, StoreError
 from survey.store import PublishedSurvey, Store, open_store
+from tests.archive.interruption import ignored, killed
+from tests.archive.whole_store import contents, fill, kept
 from tests.conftest import wait_until
 from tests.store.databases import KINDS, Outside, PostgresqlServer
-from tests.store.killing import ignored, killed
 from tests.store.reports import add, random_reports, report
 from tests.store.test_migrations import fill as fill_m001
 from tests.store.test_migrations import schema_of
-from tests.store.whole import contents, fill, kept
 
 
 @pytest.fixture

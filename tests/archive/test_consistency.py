@@ -13,9 +13,9 @@ from survey.collect.release import release, seal
 from survey.questionnaire.native import load
 from survey.settings import Caps
 from survey.store import StoredReport, open_store
+from tests.archive.whole_store import fill
 from tests.conftest import TODAY
 from tests.store.reports import add, random_reports
-from tests.store.whole import fill
 from tests.vectors.write import EVERY_TYPE
 
 

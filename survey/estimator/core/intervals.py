@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from scipy.special import betaincc, betaincinv, expit, logit, ndtri
 
 from survey.mechanism.arrays import Floats, Integers
 
@@ -60,7 +59,7 @@ def score_ends(
     >>> low.round(4), high.round(4)
     (array([0.1078]), array([0.6032]))
     """
-    z = float(ndtri((1 + level) / 2))
+    z = normal_quantile(level)
     moved = 0.0 if skewness is None else skewness * (z**2 - 1) / (6 * np.sqrt(n))
     # Var = other + slope x - curve x^2
     slope, curve = (own - other - 1, 0) if fixed else (own - other, 1)
@@ -172,7 +171,7 @@ def _first_accepted(c: Integers, n: int, a: Floats, b: Floats, level: float) -> 
     x = np.clip(c / n, a, b)
     deviation = np.sqrt(n * x * (1 - x))
     step = 1 + (deviation / FIRST_STEP).astype(np.int64)
-    m = np.maximum(c - np.ceil(2 * ndtri((1 + level) / 2) * deviation).astype(np.int64), 0)
+    m = np.maximum(c - np.ceil(2 * normal_quantile(level) * deviation).astype(np.int64), 0)
     m = np.minimum(m, last)
     while np.any(first < last):
         accepted = _between(m + 1, c, n, _overtaking(m, c, n, a, b)) < level
@@ -186,6 +185,8 @@ def _first_accepted(c: Integers, n: int, a: Floats, b: Floats, level: float) -> 
 
 def _overtaking(m: Integers, c: Integers, n: int, a: Floats, b: Floats) -> Floats:
     """The lambda at which m < c ranks as high as c: logit(lambda) = (l(c) - l(m)) / (c - m)."""
+    from scipy.special import expit
+
     slope = (_best_log_likelihood(c, n, a, b) - _best_log_likelihood(m, n, a, b)) / (c - m)
     return np.asarray(expit(slope))
 
@@ -201,6 +202,8 @@ def _between(m: Integers, c: Integers, n: int, share: Floats) -> Floats:
 
     P(X < x) = 1 - I_share(x, n - x + 1), the regularized incomplete beta function.
     """
+    from scipy.special import betaincc
+
     below_m = np.where(m > 0, betaincc(np.maximum(m, 1), n - m + 1, share), 0.0)
     return np.asarray(betaincc(c, n - c + 1, share) - below_m)
 
@@ -281,7 +284,7 @@ def wilson(counts: Integers, n: int, level: float) -> Ends:
     (f + z^2/2n -+ z sqrt(f(1-f)/n + z^2/4n^2)) / (1 + z^2/n), f = c/n. Coverage falls to .931
     at .95, and when all of it lies outside the range of lambda the mapped width is zero.
     """
-    z = _quantile(level)
+    z = normal_quantile(level)
     f = counts / n
     centre = f + z**2 / (2 * n)
     half = z * np.sqrt(f * (1 - f) / n + z**2 / (4 * n**2))
@@ -311,6 +314,8 @@ def clopper_pearson(counts: Integers, n: int, level: float) -> Ends:
     Quantiles of Beta(c, n-c+1) at alpha/2 and of Beta(c+1, n-c) at 1 - alpha/2 (Clopper and
     Pearson 1934). Coverage is at least `level`.
     """
+    from scipy.special import betaincinv
+
     tail = (1 - level) / 2
     low = np.where(counts > 0, betaincinv(np.maximum(counts, 1), n - counts + 1, tail), 0.0)
     fails = n - counts
@@ -338,7 +343,7 @@ def continuity(level: float) -> float:
     >>> [round(continuity(level), 3) for level in (.9, .95, .99)]
     [0.5, 0.556, 0.742]
     """
-    return max(0.5, 1 - _quantile(level) * math.sqrt(-math.log(level)))
+    return max(0.5, 1 - normal_quantile(level) * math.sqrt(-math.log(level)))
 
 
 def fixed_population(counts: Integers, n: int, least: float, most: float, level: float) -> Ends:
@@ -354,7 +359,7 @@ def fixed_population(counts: Integers, n: int, least: float, most: float, level:
     It does not cover the population's share: it is narrower by what sampling adds.
     """
     # lambda^2 - (2f + z^2 (1-a-b)/n) lambda + f^2 - z^2 a b/n = 0
-    z2, slope = _quantile(level) ** 2, 1 - least - most
+    z2, slope = normal_quantile(level) ** 2, 1 - least - most
     ends = []
     for side in (-1, 1):
         f = np.clip((counts + side * continuity(level)) / n, least, most)
@@ -398,7 +403,9 @@ def _likelihood_reach(c: Integers, n: int, a: float, level: float) -> Floats:
     Newton's method in theta = logit(lambda), where the log likelihood c theta - n log(1+e^theta)
     is concave: from the far side of the root it approaches monotonically.
     """
-    z, start = _quantile(level), float(logit(a))
+    from scipy.special import expit, logit
+
+    z, start = normal_quantile(level), float(logit(a))
     theta = np.full(c.shape, logit(_score_reach(a, n, z)))
     for _ in range(NEWTON_STEPS):
         rise = np.logaddexp(0, theta) - np.logaddexp(0, start)
@@ -416,6 +423,8 @@ def _score_reach(a: float, n: int, z: float) -> float:
     return float((a + z**2 / (2 * n) + z * spread) / (1 + z**2 / n))
 
 
-def _quantile(level: float) -> float:
+def normal_quantile(level: float) -> float:
     """z with P(|N(0, 1)| <= z) = level."""
+    from scipy.special import ndtri
+
     return float(ndtri((1 + level) / 2))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator.core.arguments import checked_arguments
@@ -142,7 +141,7 @@ def most_likely_mixture(counts: Integers, matrix: Floats) -> Floats:
             break
         try:
             pi, slack = _newton(pi, slack, D, P * (np.sqrt(f) / shares))
-        except LinAlgError:
+        except np.linalg.LinAlgError:
             break
     return found if least <= TOLERANCE else np.full(len(P), np.nan)
 
@@ -156,6 +155,8 @@ def _rounds(P: Floats) -> int:
 
 def _newton(pi: Floats, slack: Floats, D: Floats, Q: Floats) -> tuple[Floats, Floats]:
     """pi and s after one step, H = Q Q'; LinAlgError where rounding leaves nothing to solve."""
+    from scipy.linalg import cho_factor, cho_solve
+
     mu = CENTRING * float(pi @ slack) / pi.size
     H = Q @ Q.T
     factor = cho_factor(H + np.diag(slack / pi), lower=True, check_finite=False)

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from survey.errors import ChannelError
 from survey.mechanism import SubsetSelection, WeightTable
@@ -86,6 +85,8 @@ def left_inverse(channel: WeightTable) -> Floats:
     Its rows are pseudo-values of the truths' indicators, E[g_j | i] = [i = j], with the least
     variance at uniform truth. Raises ChannelError when the rows of P are not independent.
     """
+    from scipy.linalg import solve_triangular
+
     P = channel.matrix
     root = np.sqrt(P.mean(axis=0))
     dependent = P.shape[0] > P.shape[1] or np.linalg.matrix_rank(P / root) < P.shape[0]

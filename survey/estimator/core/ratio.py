@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from survey.errors import NoBaseError
 from survey.estimator.core.pseudo_values import expected
@@ -174,6 +173,8 @@ def ratio_interval(
     >>> ratio_interval(moments, np.ones(65), 0., 400, 0.95).low.round(3)
     np.float64(0.303)
     """
+    from scipy.special import stdtrit
+
     A, B = np.asarray(moments.mean_a), np.asarray(moments.mean_b)
     known = B > 0
     divisor = np.where(known, B, 1.0)

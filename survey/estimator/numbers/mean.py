@@ -10,7 +10,6 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import erfc
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator.core.arguments import (
@@ -205,6 +204,8 @@ def mean_difference(a: Mean, b: Mean) -> MeanDifference:
     >>> round(found.estimate, 3), round(found.std_error, 3)
     (0.4, 0.043)
     """
+    from scipy.special import erfc
+
     if a.level != b.level or (a.low, a.high) != (b.low, b.high):
         raise CountsError("two means are compared at one level, of values with the same ends")
     x, y = (min(max(one.estimate, one.low), one.high) for one in (a, b))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.special import ndtr, ndtri
-
 from survey.errors import DesignError
 from survey.estimator.core.arguments import LARGEST_N, checked_arguments
 from survey.estimator.core.intervals import Chances, ReportChances
@@ -62,6 +60,8 @@ def power(
     >>> round(power(500, 500, .2, .4, epsilon=1).power, 3)
     0.846
     """
+    from scipy.special import ndtr, ndtri
+
     p, q = _chances(epsilon, channel, k)
     _check_significance(significance)
     checked_n(n_a)
@@ -101,6 +101,8 @@ def required_n_difference(
     >>> required_n_difference(.5, .75, channel=Chances(1, 0), target=.9).n_a
     77
     """
+    from scipy.special import ndtri
+
     p, q = _chances(epsilon, channel, k)
     _check_significance(significance)
     if not significance < checked_number("target", target) < 1:

@@ -8,11 +8,10 @@ from decimal import ROUND_CEILING, Decimal
 from numbers import Real
 
 import numpy as np
-from scipy.special import ndtri
 
 from survey.errors import DesignError
 from survey.estimator.core.arguments import LARGEST_N, checked_arguments, checked_level
-from survey.estimator.core.intervals import Chances, ReportChances
+from survey.estimator.core.intervals import Chances, ReportChances, normal_quantile
 from survey.estimator.core.result import Result
 
 LARGEST_EPSILON = 12.0
@@ -47,7 +46,7 @@ class Question:
     @property
     def z(self) -> float:
         """P(|N(0, 1)| <= z) = level."""
-        return float(ndtri((1 + self.level) / 2))
+        return normal_quantile(self.level)
 
     @property
     def sampling(self) -> float:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from survey.errors import DesignError
 from survey.estimator.core.arguments import checked_arguments
+from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.result import Result
 from survey.estimator.planning.sample_size import check_question, checked_n, grr_chances, margin_of
 from survey.mechanism.arrays import Floats, Integers
@@ -104,7 +104,7 @@ def simulated_grid(
     chances = np.array([grr_chances(k, e) for e in epsilons])
     p, q = chances[:, 0], chances[:, 1]
     f = rng.binomial(n, np.broadcast_to(q + (p - q) * share, n.shape)) / n
-    z = float(ndtri((1 + level) / 2))
+    z = normal_quantile(level)
     # One report of a kind more and one less: a survey with all reports alike has a margin too.
     smoothed = (n * f + 1) / (n + 2)
     margin = z * np.sqrt(smoothed * (1 - smoothed) / n) / (p - q)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from survey.estimator.regression.design import Design
 from survey.mechanism.arrays import Floats
@@ -221,6 +220,8 @@ def _log_odds(chances: Floats, weights: Floats) -> Floats:
 
 
 def _searched(start: Floats, design: Design) -> Floats:
+    from scipy.optimize import minimize
+
     found = minimize(
         mean_and_gradient, start, args=(design,), method="BFGS", jac=True, options={"gtol": 1e-8}
     )

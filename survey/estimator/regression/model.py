@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfc, ndtri
 
 from survey.estimator.core.arguments import checked_arguments, checked_level
+from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.result import Result
 from survey.estimator.regression.design import ByGroup, Design, Randomized, Through, make_design
 from survey.estimator.regression.likelihood import PART, Errors, Fit, fit
@@ -146,6 +146,8 @@ def _checked_errors(errors: Errors | None, weighted: bool) -> Errors:
 
 
 def _result(found: Fit, design: Design, level: float, errors: Errors) -> Regression:
+    from scipy.special import erfc
+
     back = _back(design)
     estimate = back @ found.theta
     # A coefficient with a part in a direction without information has no finite error.
@@ -154,7 +156,7 @@ def _result(found: Fit, design: Design, level: float, errors: Errors) -> Regress
     variance = np.maximum(np.einsum("ij,jk,ik->i", back, found.covariance, back), 0.0)
     error = np.where(endless, np.inf, np.sqrt(variance))
     z = estimate / error
-    reach = float(ndtri((1 + level) / 2)) * error
+    reach = normal_quantile(level) * error
     terms = len(design.names)
     return Regression(
         term=np.tile(np.array(design.names), design.outcomes - 1),

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from survey.errors import ChannelError, NoBaseError
 from survey.estimator.core.arguments import checked_arguments, checked_whole
-from survey.estimator.core.intervals import DEFAULT_INTERVAL, FIXED_POPULATION
+from survey.estimator.core.intervals import DEFAULT_INTERVAL, FIXED_POPULATION, normal_quantile
 from survey.estimator.core.likelihood import norm_sub
 from survey.estimator.core.moments import EFFECTIVE_RANGE
 from survey.estimator.core.result import Result
@@ -183,7 +182,7 @@ mle_method='maximum likelihood')
     asked = Asked.of(target, DEFAULT_INTERVAL, level, simultaneous)
     shares = _all_shares(counts, channel, n, patterns, level)
     answers, silent = _divided(shares.estimate.size, no_answers, channel, patterns)
-    z = float(ndtri((1 + asked.each(len(answers))) / 2))
+    z = normal_quantile(asked.each(len(answers)))
     scatter = scatter_of(channel, shares, answers, silent, patterns)
     fixed = scatter._replace(sampled=asked.target == POPULATION)
     # Everybody who did not answer has exactly one of these options.

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from survey.errors import DesignError
 from survey.estimator.core.arguments import (
@@ -15,7 +14,7 @@ from survey.estimator.core.arguments import (
     checked_level,
     checked_whole,
 )
-from survey.estimator.core.intervals import continuity
+from survey.estimator.core.intervals import continuity, normal_quantile
 from survey.estimator.core.moments import SecondMoments
 from survey.estimator.core.result import Result
 from survey.estimator.shares.binomial import Proportions
@@ -152,7 +151,7 @@ def _score_end(
     V(x) = phi x(1-x) + x A + (1-x) B, with phi what is left of the sampling variance and A, B the
     variance of one report's value among people with and without the answer; a quadratic in x.
     """
-    z2 = float(ndtri((1 + level) / 2)) ** 2
+    z2 = normal_quantile(level) ** 2
     A, B = moments.own - 1, moments.other
     slope = left + A - B
     h = n * estimate + z2 * slope / 2

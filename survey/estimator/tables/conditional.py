@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 from survey.errors import NoBaseError
 from survey.estimator.core.arguments import checked_arguments, checked_level, checked_whole
@@ -161,6 +160,8 @@ def clearly_there(share: Floats, square: Floats, n: int, level: float) -> Boolea
 
     `share` is the mean of h_b over the reports and `square` that of h_b^2.
     """
+    from scipy.special import stdtrit
+
     if n < 2:
         return np.zeros(share.shape, dtype=np.bool_)
     variance = np.maximum(square - share**2, 0.0) / (n - 1)

@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import erfc, ndtri
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator.core.arguments import (
@@ -22,7 +21,7 @@ from survey.estimator.core.arguments import (
     reports_from,
     whole_counts,
 )
-from survey.estimator.core.intervals import score_ends
+from survey.estimator.core.intervals import normal_quantile, score_ends
 from survey.estimator.core.likelihood import require_two_options
 from survey.estimator.core.moments import binary_error, binary_moments, seen_variance
 from survey.estimator.core.result import Result
@@ -102,7 +101,7 @@ def score_difference(first: Group, second: Group, level: float) -> Ends:
     (the score of a difference at the shares possible under it); Wallenstein 1997 (without
     iteration).
     """
-    z = float(ndtri((1 + level) / 2))
+    z = normal_quantile(level)
     estimate = np.clip(first.share - second.share, -1.0, 1.0)
     moved = MOVED * np.hypot(first.reach / first.reports, second.reach / second.reports)
 
@@ -248,6 +247,8 @@ def difference(
     >>> difference([500, 500], [30, 70], grr(2, "3/4"), None).estimate.round(4).tolist()
     [0.2, -0.2]
     """
+    from scipy.special import erfc
+
     first = _group(a, channel, n_a, "a")
     second = _group(b, channel if isinstance(channel_b, str) else channel_b, n_b, "b")
     if first.share.shape != second.share.shape:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from survey.errors import DesignError
 from survey.estimator.core.arguments import LARGEST_NUMBER, checked_arguments, checked_level
+from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.likelihood import norm_sub
 from survey.estimator.core.result import Result
 from survey.estimator.shares.tally import reading, tally
@@ -271,7 +271,7 @@ def consistent(
     known = None if populations is None else checked_populations(populations, tree.parent)
     shape, y, s2 = y.shape, y.reshape(len(y), -1), s2.reshape(len(s2), -1)
     x, variance = least_squares(y, s2, tree)
-    error, z = np.sqrt(variance), float(ndtri((1 + level) / 2))
+    error, z = np.sqrt(variance), normal_quantile(level)
     most = np.inf if known is None else known[:, None]
     inside = np.clip(x, 0.0, most)
     arrays = {
@@ -398,7 +398,7 @@ def consistent_proportions(
     >>> found.estimate[:, 0].round(3).tolist(), found.std_error[:, 0].round(3).tolist()
     ([0.538, 0.257, 0.959], [0.051, 0.08, 0.104])
     """
-    z = float(ndtri((1 + checked_level(level)) / 2))
+    z = normal_quantile(checked_level(level))
     read, sorted_reports = reading(channel), tally(counts, channel, n)
     # Reports that bear on each share, shape (strata, options or 1).
     bearing = sorted_reports.reports.sum(axis=1).astype(np.float64)

@@ -7,7 +7,6 @@ from functools import reduce
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtrc
 
 from survey.errors import CountsError
 from survey.estimator.core.arguments import checked_arguments
@@ -73,6 +72,8 @@ def independence(joint_counts: ArrayLike) -> Independence:
     >>> round(test.statistic, 9), test.df, test.small_expected
     (40.0, 1, False)
     """
+    from scipy.special import chdtrc
+
     counts = whole_table(joint_counts, np.shape(joint_counts), "one axis per question")
     if counts.ndim < 2:
         raise CountsError(f"counts of shape {counts.shape}: independence is of two questions")

@@ -9,7 +9,6 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtrc, ndtri
 
 from survey.errors import ChannelError, CountsError, DesignError
 from survey.estimator.core.arguments import (
@@ -18,6 +17,7 @@ from survey.estimator.core.arguments import (
     reports_from,
     whole_counts,
 )
+from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.result import Result
 from survey.estimator.tables.axes import along, axis, reported
 from survey.estimator.tables.proportional_fitting import Margin, Margins, checked_margins, fitted
@@ -91,7 +91,7 @@ def reconciled(
     >>> found.estimate.round(3).tolist(), found.std_error.round(3).tolist()
     ([[0.584, 0.016], [-0.084, 0.484]], [[0.094, 0.094], [0.094, 0.094]])
     """
-    z = float(ndtri((1 + checked_level(level)) / 2))
+    z = normal_quantile(checked_level(level))
     table = np.array(estimate, dtype=np.float64)
     if not np.isfinite(table).all():
         raise DesignError("estimates must be finite numbers: a table that was not estimated")
@@ -135,6 +135,8 @@ class Moved:
 
 def moved_to(known: list[Margin], table: Floats, V: Floats) -> Moved:
     """The table nearest to this one, in the metric of V, that has the known margins."""
+    from scipy.special import chdtrc
+
     A, b = _constraints(known, table.shape)
     missed = A @ table.ravel() - b
     values, vectors = np.linalg.eigh(A @ V @ A.T)
@@ -274,7 +276,7 @@ def reconciled_crosstab(
     >>> found.estimate.round(3).tolist(), found.conf_low.round(3).tolist()
     ([[0.594, 0.006], [-0.094, 0.494]], [[0.305, 0.1], [0.0, 0.205]])
     """
-    z2 = float(ndtri((1 + checked_level(level)) / 2)) ** 2
+    z2 = normal_quantile(checked_level(level)) ** 2
     inverses = [_inverse(channel) for channel in channels]
     counts = _checked_table(joint_counts, inverses)
     n = int(counts.sum())

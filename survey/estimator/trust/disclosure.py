@@ -6,9 +6,9 @@ import math
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from survey.estimator.core.arguments import checked_arguments
+from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.moments import EFFECTIVE_RANGE
 from survey.estimator.numbers.distribution import Histogram, Quantiles
 from survey.estimator.numbers.mean import Mean
@@ -91,7 +91,7 @@ def reports_needed(*results: Proportions | AnsweredShares | Mean | Histogram | Q
 
 def _enough(result: Proportions | AnsweredShares | Mean | Histogram | Quantiles) -> float:
     # 2 z SE = HIDDEN_WIDTH
-    reach = (2 * float(ndtri((1 + result.level) / 2)) / HIDDEN_WIDTH) ** 2
+    reach = (2 * normal_quantile(result.level) / HIDDEN_WIDTH) ** 2
     if isinstance(result, Quantiles):
         # F rises by DENSITY times HIDDEN_WIDTH over so wide a part of the values.
         return result.n * max(reach * float(np.max(result.std_error / DENSITY)) ** 2, 1.0)

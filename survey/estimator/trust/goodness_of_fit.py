@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import bdtr, gammaincc
 
 from survey.estimator.core.arguments import (
     bit_counts,
@@ -184,6 +183,8 @@ def _ends(p: float, q: float, k: int) -> tuple[Floats, Floats]:
 
 def _furthest_outside(seen: _Counted, f: Floats) -> tuple[Floats, float]:
     """z of the nearer end of each count, and the exact p-value of the worst, Bonferroni."""
+    from scipy.special import bdtr
+
     n = np.maximum(seen.n, 1)
     # z = (f - q)/sqrt(q(1-q)/n), and the same towards the upper end
     z = (f - seen.least) / np.sqrt(seen.least * (1 - seen.least) / n)
@@ -200,6 +201,8 @@ def _furthest_outside(seen: _Counted, f: Floats) -> tuple[Floats, float]:
 
 def _likelihood_ratio(seen: _Counted, channel: AnyChannel) -> tuple[float, int, float]:
     """G^2 on pooled reports, its degrees of freedom and its p-value; -1, 0, 1 without any."""
+    from scipy.special import gammaincc
+
     counts, reported = _most_likely_reports(seen, channel)
     if np.isnan(reported).any():
         return -1.0, 0, 1.0

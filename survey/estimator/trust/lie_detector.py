@@ -9,7 +9,6 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from survey.errors import ChannelError
 from survey.estimator.core.arguments import (
@@ -19,6 +18,7 @@ from survey.estimator.core.arguments import (
     checked_n,
     whole_counts,
 )
+from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.result import Result
 from survey.mechanism.arrays import Floats, Integers
 
@@ -93,7 +93,7 @@ def lie_detector(
     for size in groups.tolist():
         checked_n(size, None)
     check_at_most(c, groups, "people said yes (option: group)")
-    z = float(ndtri((1 + level) / 2))
+    z = normal_quantile(level)
     share = c / groups
     # pi = a0 + a'lambda and pi t = b0 + b'lambda, with 1 - pi = (lambda_1 - lambda_2)/gap
     a = np.array([-1.0, 1.0]) / (p_2 - p_1)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from survey.errors import CountsError, DesignError
 from survey.estimator.core.arguments import checked_arguments, checked_level, whole_counts
+from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.moments import seen_variance
 from survey.estimator.shares.tally import Reading, Tally, reading, tally
 from survey.estimator.tables.proportional_fitting import Margin, Margins, checked_margins, fitted
@@ -220,7 +220,7 @@ def _effective(
     Var(x)/V, V = sum_h (w_h/W)^2 n_h [Var(x_h) + (the mean of h - what margins fit)^2], with
     x_h = (n_h pi_h + z^2/2)/(n_h + z^2), and x the same of as many reports as Kish counts.
     """
-    z2 = float(ndtri((1 + level) / 2)) ** 2
+    z2 = normal_quantile(level) ** 2
     n = cells.reports.sum(axis=1)
     sums = (cells.reports * read.values).sum(axis=1)
     smoothed = np.clip((sums + z2 / 2) / (n + z2), 0.0, 1.0)

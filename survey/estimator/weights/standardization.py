@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import erfc
 
 from survey.errors import ChannelError, DesignError, NoBaseError
 from survey.estimator.core.arguments import checked_arguments, checked_level
@@ -47,6 +46,8 @@ def conditional_difference(
     >>> conditional_difference(table, [0, 1]).estimate.round(2).tolist()
     [0.8, -0.8]
     """
+    from scipy.special import erfc
+
     level = result.level if level is None else level
     if len(options) != 2 or options[0] == options[1]:
         raise ValueError(f"options {list(options)}: two different ones are compared")

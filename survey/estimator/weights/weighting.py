@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from survey.errors import CountsError, DesignError
 from survey.estimator.core.arguments import checked_arguments, checked_level
+from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.moments import seen_variance
 from survey.estimator.core.result import Result
 from survey.estimator.shares.tally import Reading, reading, tally
@@ -208,7 +208,7 @@ def _smoothed(read: Reading, sums: _Sums, estimate: Floats, kish: Floats, level:
     (n_g + z^2) and x the same of kish reports: a few heavy reports that are all alike are not
     certain. With one group it is Kish's.
     """
-    z2 = float(ndtri((1 + level) / 2)) ** 2
+    z2 = normal_quantile(level) ** 2
     n, w2 = sums.reports.sum(axis=1), sums.w2.sum(axis=1)
     means = (sums.reports * read.values).sum(axis=1)
     means = np.divide(means, n, out=np.zeros_like(means), where=n > 0)

@@ -22,7 +22,7 @@ from typing import (
 )
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError, CountsError, DesignError, SurveyError
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
@@ -209,6 +209,9 @@ LEVELS = (1e-6, 1 - 1e-9)
 """The levels of intervals: beyond them the double precision of 1 - level runs out."""
 
 
+MAX_LABELS = 6
+"""An error message about labels repeats at most this many."""
+
 LARGEST_NUMBER = 1e150
 """Numbers of a larger size have squares that cannot be computed with."""
 
@@ -260,12 +263,52 @@ def checked_values(values: Sequence[float | None] | ArrayLike, truths: int) -> F
     return x
 
 
+def aligned(counts: ArrayLike, axes: Sequence[int] | None = None) -> NDArray[Any]:
+    """Return counts as an array, with labelled entries in the order of their labels.
+
+    The entries of a pandas Series or DataFrame carry labels: those of `value_counts()` come in
+    order of frequency. Along each of the `axes` (default: all) the labels must be the codes
+    0 to size - 1, each once, in any order. Arrays and lists have no labels and stay as they are.
+
+    Raises CountsError for any other labels, because they do not say which option is meant.
+    """
+    values = np.asarray(counts)
+    for axis, attribute in enumerate(("index", "columns")):
+        labels = getattr(counts, attribute, None)
+        # Lists have a method of this name.
+        if labels is None or callable(labels) or axis >= values.ndim:
+            continue
+        if axes is None or axis in axes or axis - values.ndim in axes:
+            values = np.take(values, _order_of(np.asarray(labels)), axis=axis)
+    return values
+
+
+def _order_of(labels: NDArray[Any]) -> Integers:
+    """Return the places of the labels 0, 1, ... in this order, or raise CountsError."""
+    size = len(labels)
+    try:
+        order = np.argsort(labels, kind="stable")
+        if labels.ndim == 1 and (labels[order] == np.arange(size)).all():
+            return order
+    except TypeError:
+        # Labels of different kinds have no order.
+        pass
+    shown = ", ".join(map(repr, labels.tolist()[:MAX_LABELS]))
+    raise CountsError(
+        f"counts are labelled {shown}{', ...' * (size > MAX_LABELS)}: labels must be the codes 0 "
+        f"to {size - 1}, each once; use reindex(range(k), fill_value=0), or pass an array in the "
+        "order of the options"
+    )
+
+
 def whole_counts(counts: ArrayLike, size: int, what: str) -> Integers:
     """The counts as int64 of shape (size,), or the reason why they are none."""
     try:
         values = np.asarray(counts)
     except ValueError:
         raise CountsError(f"counts must be one row of {size} whole numbers: {what}") from None
+    if values.shape == (size,):
+        values = aligned(counts)
     if values.shape != (size,):
         raise CountsError(f"counts of shape {values.shape} must have shape ({size},): {what}")
     if values.dtype.kind not in "iuf":

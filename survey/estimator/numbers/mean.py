@@ -197,7 +197,7 @@ def mean_difference(a: Mean, b: Mean) -> MeanDifference:
     d + sqrt((u-a)^2 + (b-l')^2), each mean taken at its possible value next to the estimate; both
     must have been asked for at one level. z = d/SE. Source: Zou and Donner 2008.
 
-    >>> from survey.estimator.means import mean
+    >>> from survey.estimator import mean
     >>> from survey.mechanism import grr
     >>> a, b = (mean(counts, grr(2, "3/4"), [0, 1]) for counts in ([300, 700], [500, 500]))
     >>> found = mean_difference(a, b)

@@ -29,7 +29,7 @@ class ByGroup(NamedTuple):
 
     100 of 400 people say yes openly, 150 of 400 by Warner's cards; both mean 1 in 4:
 
-    >>> from survey.estimator.regression import regression
+    >>> from survey.estimator import regression
     >>> from survey.mechanism.classical import warner
     >>> asked = ByGroup([None, warner("3/4")], np.repeat([0, 1], 400))
     >>> reports = np.repeat([0, 1, 0, 1], [300, 100, 250, 150])

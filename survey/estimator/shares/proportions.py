@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator.core.arguments import (
+    aligned,
     bit_counts,
     check_at_most,
     checked_arguments,
@@ -57,7 +58,8 @@ def proportions(
                       `set_shares` reads the sets themselves
     BitVector         ones per option, and `n`; with sampled options first the times each was asked
     WeightTable       one count per report; shares of its truths, "no answer" ones included
-    `n`, the number of reports, is needed only where the counts do not tell it.
+    `n`, the number of reports, is needed only where the counts do not tell it. Labelled counts,
+    such as `value_counts()` of pandas, must be labelled by code; they are put in its order.
 
     `level` is the coverage of each interval, or of all k together when `simultaneous`
     (Bonferroni: each at 1 - (1-level)/k, and Clopper-Pearson in place of the default).
@@ -67,7 +69,8 @@ def proportions(
     `target` is "population", of which the respondents are a sample, or "respondents": the shares
     among these n people, whose uncertainty is that of the randomization alone; std_error and
     interval ("fixed-population") are then the ones for them. Of options that only some were asked
-    about they are those who were asked.
+    about they are those who were asked. An option without reports has the estimate and std_error
+    nan, the interval [0, 1] and n_effective 0; the others are estimated as usual.
 
     Valid when respondents answer truthfully and independently and their devices ran `channel`;
     the data cannot show whether they did. Feldman-Cousins and Clopper-Pearson cover with at
@@ -190,7 +193,7 @@ def debias(report_shares: ArrayLike, channel: ReportChances) -> Floats:
     """
     if channel.p == channel.q:
         raise ChannelError(f"p = q = {channel.p}: the reports tell nothing of the answers")
-    f = np.asarray(report_shares, dtype=np.float64)
+    f = np.asarray(aligned(report_shares, axes=(-1,)), dtype=np.float64)
     if not within_reach(f).all():
         raise CountsError("shares of reports must be finite numbers")
     return np.asarray((f - channel.q) / (channel.p - channel.q))

@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from survey.errors import CountsError
-from survey.estimator.core.arguments import check_at_most, checked_n, reports_from, whole_counts
+from survey.estimator.core.arguments import (
+    aligned,
+    check_at_most,
+    checked_n,
+    reports_from,
+    whole_counts,
+)
 from survey.estimator.core.intervals import Chances, wilson_hull
 from survey.estimator.core.likelihood import require_two_options
 from survey.estimator.core.moments import SecondMoments, binary_moments
@@ -87,7 +93,7 @@ def tally(counts: ArrayLike, channel: AnyChannel, n: ArrayLike | None = None) ->
     `n`, shape (classes,), is needed for bit vectors without sampled options only. A class without
     reports is a row of zeros.
     """
-    table = np.asarray(counts)
+    table = aligned(counts, axes=(-1,)) if np.ndim(counts) == 2 else np.asarray(counts)
     if table.ndim != 2:
         raise CountsError(f"counts of shape {table.shape} must have a row for each class")
     flat = whole_counts(table.ravel(), table.size, "one row per class")

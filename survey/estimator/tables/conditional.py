@@ -68,7 +68,7 @@ def conditional(
     than [0, 1] covers. ValueError for questions or options that are not there.
     Sources: Fieller 1954; Newcombe 1998.
 
-    >>> from survey.estimator.crosstab import crosstab
+    >>> from survey.estimator import crosstab
     >>> from survey.mechanism import grr
     >>> table = crosstab([[3000, 2000], [2000, 3000]], [grr(2, "3/4"), grr(2, "3/4")])
     >>> conditional(table, given=1).estimate.round(2).tolist()

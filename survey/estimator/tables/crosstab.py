@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator.core.arguments import (
+    aligned,
     checked_arguments,
     checked_level,
     checked_whole,
@@ -115,6 +116,7 @@ def whole_table(counts: ArrayLike, shape: tuple[int, ...], what: str) -> Integer
     values = np.asarray(counts)
     if values.shape != shape:
         raise CountsError(f"counts of shape {values.shape} must have shape {shape}: {what}")
+    values = aligned(counts)
     return whole_counts(values.ravel(), values.size, f"{what}, row by row").reshape(shape)
 
 

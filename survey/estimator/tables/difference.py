@@ -301,7 +301,7 @@ def _open_group(counts: ArrayLike, n: int | None, name: str) -> Group:
     values = np.asarray(counts)
     if values.ndim != 1 or values.size < 2:
         raise CountsError(f"group {name}: open answers are counts of at least two options")
-    c = whole_counts(values, values.size, f"one per option, group {name}")
+    c = whole_counts(counts, values.size, f"one per option, group {name}")
     found = _nonempty(int(c.sum()) if n is None else checked_whole(n, f"n_{name}"), name)
     check_at_most(c, np.full(c.size, found), f"people of group {name} chose it")
     return _binary_group(c, np.full(c.size, found), 1.0, 0.0, found)

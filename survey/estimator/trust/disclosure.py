@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from survey.errors import NoBaseError
 from survey.estimator.core.arguments import checked_arguments
 from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.moments import EFFECTIVE_RANGE
@@ -79,6 +80,8 @@ def reports_needed(*results: Proportions | AnsweredShares | Mean | Histogram | Q
     who answered as if as many went on answering. Rounded up to two significant digits. For
     estimates that are hidden the answer is above their n; for any other it says nothing.
 
+    Raises NoBaseError for shares among those who answered of which one has no reports at all.
+
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr
     >>> reports_needed(proportions([50, 50], grr(2, "3/4")))
@@ -96,6 +99,11 @@ def _enough(result: Proportions | AnsweredShares | Mean | Histogram | Quantiles)
         # F rises by DENSITY times HIDDEN_WIDTH over so wide a part of the values.
         return result.n * max(reach * float(np.max(result.std_error / DENSITY)) ** 2, 1.0)
     if isinstance(result, AnsweredShares):
+        if not result.n_effective.all():
+            raise NoBaseError(
+                f"option {result.option[int(np.argmin(result.n_effective))]} has no reports: how "
+                "many more it needs cannot be estimated yet"
+            )
         # Widths fall as 1/sqrt(n) at best, and effective answers grow as n.
         width = (_widest(result) / HIDDEN_WIDTH) ** 2
         return result.n * max(width, FEWEST_EFFECTIVE / _fewest(result), 1.0)

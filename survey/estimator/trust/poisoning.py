@@ -94,7 +94,7 @@ def poisoning(
     Raises ChannelError for shares that are not those of this channel's options, CountsError for
     counts in their place.
 
-    >>> from survey.estimator.proportions import proportions
+    >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr
     >>> channel = grr(2, "3/4")
     >>> bounds = poisoning(proportions([500, 500], channel), channel)
@@ -273,7 +273,11 @@ def poisoning_of_answered(
         moved = _range((1 - one) * pi, (1 - one) * A, -one, kinds)
         bands = [_range(pi, A, part, kinds) for part in FAKES]
     shift = np.maximum(moved[1] - shares.estimate, shares.estimate - moved[0])
-    return poisoned(shares, shares.estimate, shift, np.clip(np.array(bands), 0.0, 1.0))
+    # Of an option without reports nothing is known: one report can move it anywhere.
+    has_reports = shares.reports > 0
+    nothing_known = np.array([0.0, 1.0])[None, :, None]
+    ends = np.where(has_reports, np.clip(np.array(bands), 0.0, 1.0), nothing_known)
+    return poisoned(shares, shares.estimate, np.where(has_reports, shift, 1.0), ends)
 
 
 @checked_arguments
@@ -282,7 +286,7 @@ def poisoning_of_no_answers(found: Proportions, channel: WeightTable) -> Poisoni
 
     ChannelError for shares that are not those of this channel's no answers.
 
-    >>> from survey.estimator.table_shares import no_answer_shares
+    >>> from survey.estimator import no_answer_shares
     >>> from survey.mechanism.numeric import one_bit
     >>> channel = one_bit(11, 1, no_answers=1)
     >>> poisoning_of_no_answers(no_answer_shares([500, 480, 300], channel), channel).low_5.tolist()
@@ -383,7 +387,7 @@ def poisoning_of_pairs(
     Raises ChannelError for another channel than the pairs are of, CountsError where the number of
     reports is not known.
 
-    >>> from survey.estimator.option_pairs import bit_pairs
+    >>> from survey.estimator import bit_pairs
     >>> channel = BitVector(2, 2, 3, 1)
     >>> bounds = poisoning_of_pairs(bit_pairs([[300, 200, 200, 300]], channel, [(0, 1)]), channel)
     >>> bounds.low_5.round(3).tolist(), bounds.high_5.round(3).tolist()

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from survey.errors import CountsError, DesignError
-from survey.estimator.core.arguments import checked_arguments, checked_level, whole_counts
+from survey.estimator.core.arguments import aligned, checked_arguments, checked_level, whole_counts
 from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.moments import seen_variance
 from survey.estimator.shares.tally import Reading, Tally, reading, tally
@@ -95,7 +95,7 @@ def raked(
     ([0.34, 0.66], [0.068, 0.068])
     """
     checked_level(level)
-    table = np.asarray(counts)
+    table = aligned(counts)
     if table.ndim < 2 or not table.size:
         raise CountsError(f"counts of shape {table.shape} must have an axis per margin and a last")
     shape = table.shape[:-1]
@@ -115,7 +115,7 @@ def raking_weights(reports: ArrayLike, margins: Margins) -> Floats:
     >>> raking_weights([[50, 50], [50, 50]], [[60, 40], [50, 50]]).tolist()
     [[0.6, 0.6], [0.4, 0.4]]
     """
-    table = np.asarray(reports)
+    table = aligned(reports)
     cells = whole_counts(table.ravel(), table.size, "one per cell").reshape(table.shape)
     return _weights(cells, checked_margins(margins, cells.shape))
 

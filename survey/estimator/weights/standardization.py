@@ -40,7 +40,7 @@ def conditional_difference(
     sets, ValueError for options that are not two different ones.
     Sources: Fieller 1954; Zou and Donner 2008 (MOVER with correlation).
 
-    >>> from survey.estimator.crosstab import crosstab
+    >>> from survey.estimator import crosstab
     >>> from survey.mechanism import grr
     >>> table = crosstab([[3000, 2000], [2000, 3000]], [grr(2, "3/4"), grr(2, "3/4")])
     >>> conditional_difference(table, [0, 1]).estimate.round(2).tolist()
@@ -102,7 +102,7 @@ def standardized_shares(
     Raises DesignError for a population that is none, NoBaseError where an answer of positive
     weight is not clearly there, ChannelError for reports of sets.
 
-    >>> from survey.estimator.crosstab import crosstab
+    >>> from survey.estimator import crosstab
     >>> from survey.mechanism import grr
     >>> table = crosstab([[3000, 2000], [2000, 3000]], [grr(2, "3/4"), grr(2, "3/4")])
     >>> standardized_shares(table, [20, 80]).estimate.round(2).tolist()

@@ -7,17 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from survey.errors import NoBaseError
 from survey.estimator import (
     Histogram,
     Proportions,
     Quantiles,
+    answered_shares,
     disclosure,
     histogram,
     median,
     proportions,
     reports_needed,
 )
-from survey.mechanism import SubsetSelection, from_epsilon, grr
+from survey.mechanism import BitVector, SubsetSelection, from_epsilon, grr
 
 WARNER = grr(2, "3/4")
 
@@ -122,3 +124,17 @@ def test_the_median_of_two_neighbours_reaches_no_farther_than_it_must() -> None:
     assert found.reach.tolist() == [0.0]
     wide = median(middling(300), LITTLE, VALUES)
     assert wide.reach[0] == pytest.approx((wide.conf_high[0] - wide.conf_low[0] - 1) / 10)
+
+
+def test_an_option_without_reports_hides_its_question_and_leaves_open_how_many_reports_it_needs():
+    channel = BitVector(5, 2, 3, 1, alone=1, sampled=1)
+    counts = [10, 15, 0, 5, 5, 4, 7, 0, 2, 1]
+    shares, answered = proportions(counts, channel), answered_shares(counts, channel, [4])
+    for name, result in (("proportions", shares), ("answered_shares", answered)):
+        assert result.n_effective[2] == 0, name
+        assert np.isnan(result.estimate[2]), name
+        assert np.isnan(result.std_error[2]), name
+        assert (result.conf_low[2], result.conf_high[2]) == (0, 1), name
+        assert disclosure(result) == "hide", name
+    with pytest.raises(NoBaseError, match="option 2 has no reports"):
+        reports_needed(answered)

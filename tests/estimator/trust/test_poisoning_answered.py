@@ -179,3 +179,12 @@ def test_the_margin_of_an_answer_is_half_of_the_interval_asked_for(asked):
     found = poisoning_of_answered([400, 1000, 600], grr(3, "3/4"), [2], **asked)
     np.testing.assert_array_equal(found.margin, (shares.conf_high - shares.conf_low) / 2)
     assert found.method == shares.method
+
+
+def test_an_option_without_reports_may_be_anything_and_its_neighbours_stay_bounded():
+    channel = BitVector(5, 2, 3, 1, alone=1, sampled=1)
+    found = poisoning_of_answered([10, 15, 0, 5, 5, 4, 7, 0, 2, 1], channel, [4])
+    assert np.isnan(found.estimate[2])
+    assert (found.largest_shift[2], found.fakes_per_margin[2]) == (1, 1)
+    assert (found.low_1[2], found.high_1[2]) == (0, 1)
+    assert np.isfinite(np.delete(found.largest_shift, 2)).all()

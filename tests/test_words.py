@@ -80,14 +80,14 @@ def test_no_text_can_steer_the_page_it_stands_in(language):
 
 def test_the_client_lists_the_places_of_its_texts_in_the_order_in_which_it_gets_them():
     (listed,) = re.findall(
-        r"const KEYS = [^\[]*\[(.*?)\]\)", (SOURCE / "words.js").read_text("utf-8"), re.S
+        r"const KEYS = [^\[]*\[(.*?)\]\)", (SOURCE / "keys.js").read_text("utf-8"), re.S
     )
     assert re.findall(r'"([\w.-]+)"', listed) == words.device_keys()
 
 
 def test_the_client_uses_every_text_and_no_other():
     said = "".join(
-        path.read_text("utf-8") for path in SOURCE.glob("*.js") if path.name != "words.js"
+        path.read_text("utf-8") for path in SOURCE.glob("*.js") if path.name != "keys.js"
     )
     known = set(words.device_keys())
     used = set(re.findall(r'"([a-z]+\.[A-Za-z0-9_-]+)"', said)) & known

@@ -1,17 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  CryptoMissingError,
-  DefinitionError,
-  inLanguage,
-  loadDefinition,
-  readDefinition,
-  readLink,
-  reasonFor,
-  slugOf,
-} from "../src/definition.js";
+import { readDefinition } from "../src/definition.js";
+import { DefinitionError } from "../src/demand.js";
+import { parseLink, parseSlug } from "../src/link.js";
+import { CryptoMissingError, loadDefinition, obstacleOf } from "../src/loader.js";
 import { NoRandomnessError } from "../src/random.js";
 import { ReportTooLongError } from "../src/report.js";
+import { translateDefinition } from "../src/translation.js";
 import { UnavailableError } from "../src/transport.js";
 import {
   amount,
@@ -483,7 +478,7 @@ function browser(changes = {}) {
   };
 }
 
-const LINK = readLink(`#d=${sha256(BYTES).slice(0, 16)}`);
+const LINK = parseLink(`#d=${sha256(BYTES).slice(0, 16)}`);
 const TOKEN = "A".repeat(43);
 
 test("a definition that fits its link is loaded", async () => {
@@ -492,7 +487,7 @@ test("a definition that fits its link is loaded", async () => {
 });
 
 test("a link without a hash is served too", async () => {
-  await loadDefinition(browser(), "workplace", readLink(""), fill);
+  await loadDefinition(browser(), "workplace", parseLink(""), fill);
 });
 
 test("without randomness or WebCrypto nothing is even requested", async () => {
@@ -507,7 +502,7 @@ test("without randomness or WebCrypto nothing is even requested", async () => {
 });
 
 test("another definition than the link's is refused", async () => {
-  const link = readLink(`#d=${"0".repeat(16)}`);
+  const link = parseLink(`#d=${"0".repeat(16)}`);
   await assert.rejects(loadDefinition(browser(), "workplace", link, fill), DefinitionError);
 });
 
@@ -519,12 +514,12 @@ test("a definition served under another name is refused: it would get a second r
 });
 
 test("a link carries the definition's hash, an invitation and the stratum it is good for", () => {
-  const link = readLink(`#d=ab&s=K%C3%B6ln%20%26%20Bonn&i=${TOKEN}`);
+  const link = parseLink(`#d=ab&s=K%C3%B6ln%20%26%20Bonn&i=${TOKEN}`);
   const whole = { prefix: "ab", invitation: TOKEN, stratum: "Köln & Bonn", isTaken: false };
   assert.deepEqual(link, whole);
   const none = { prefix: "", invitation: "", stratum: "", isTaken: false };
-  assert.deepEqual(readLink(""), none);
-  assert.deepEqual(readLink("#i="), { ...none, isTaken: true });
+  assert.deepEqual(parseLink(""), none);
+  assert.deepEqual(parseLink("#i="), { ...none, isTaken: true });
 });
 
 for (const hash of [
@@ -541,7 +536,7 @@ for (const hash of [
 ]) {
   test(`a damaged link is told and nothing is requested: ${hash}`, async () => {
     const window = browser({ fetch: () => assert.fail("requested") });
-    const loaded = loadDefinition(window, "workplace", readLink(`#${hash}`), fill);
+    const loaded = loadDefinition(window, "workplace", parseLink(`#${hash}`), fill);
     await assert.rejects(loaded, refused("damaged_link"));
   });
 }
@@ -550,21 +545,21 @@ test("wherever a personal link with a stratum is cut, it is not taken for anothe
   const link = `#s=Night%20shift&i=${TOKEN}&d=${"0".repeat(16)}`;
   const window = browser({ fetch: () => assert.fail("requested") });
   for (let end = "#s=N".length; end < link.length; end += 1) {
-    const loaded = loadDefinition(window, "workplace", readLink(link.slice(0, end)), fill);
+    const loaded = loadDefinition(window, "workplace", parseLink(link.slice(0, end)), fill);
     await assert.rejects(loaded, (error) => error instanceof DefinitionError, `${end}`);
   }
 });
 
 test("a reload after the invitation was taken out asks for the link again", async () => {
   const window = browser({ fetch: () => assert.fail("requested") });
-  const loaded = loadDefinition(window, "workplace", readLink(`#d=${"0".repeat(16)}&i=`), fill);
+  const loaded = loadDefinition(window, "workplace", parseLink(`#d=${"0".repeat(16)}&i=`), fill);
   await assert.rejects(loaded, refused("invitation_needed"));
 });
 
 test("a survey for the invited asks nobody without an invitation", async () => {
   const bytes = bytesOf({ ...GOOD, access: "invitation" });
   const window = browser({ fetch: async () => new Response(bytes) });
-  const open = (hash) => loadDefinition(window, "workplace", readLink(hash), fill);
+  const open = (hash) => loadDefinition(window, "workplace", parseLink(hash), fill);
   await assert.rejects(open(""), refused("invitation_needed"));
   const prefix = sha256(bytes).slice(0, 16);
   assert.equal((await open(`#i=${TOKEN}&d=${prefix}`)).access, "invitation");
@@ -585,7 +580,7 @@ const TRANSLATED = {
 
 test("a survey is read in another of its languages, as far as it is translated", async () => {
   const definition = await read(TRANSLATED);
-  const spanish = inLanguage(definition, "es");
+  const spanish = translateDefinition(definition, "es");
   const [asked] = spanish.pages[0].questions;
   assert.equal(spanish.language, "es");
   assert.equal(spanish.title, "Trabajo");
@@ -598,7 +593,7 @@ test("a survey is read in another of its languages, as far as it is translated",
   assert.equal(spanish.untranslated.get("Nunca"), undefined);
   assert.equal(asked.channel, definition.pages[0].questions[0].channel);
   assert.equal(spanish.id, definition.id);
-  assert.equal(inLanguage(definition, "de"), definition);
+  assert.equal(translateDefinition(definition, "de"), definition);
 });
 
 for (const [what, spanish] of Object.entries({
@@ -642,9 +637,9 @@ for (const changes of [
 
 test("only the one spelling of an address names a survey", () => {
   for (const pathname of ["/s/workplace", "/s/workplace/"]) {
-    assert.equal(slugOf(pathname), "workplace");
+    assert.equal(parseSlug(pathname), "workplace");
   }
-  assert.equal(slugOf("/s/a-1-b"), "a-1-b");
+  assert.equal(parseSlug("/s/a-1-b"), "a-1-b");
 });
 
 for (const pathname of [
@@ -669,7 +664,7 @@ for (const pathname of [
   "/s/workplace/reports",
 ]) {
   test(`${JSON.stringify(pathname)} is not an address`, () => {
-    assert.equal(slugOf(pathname), "");
+    assert.equal(parseSlug(pathname), "");
   });
 }
 
@@ -686,6 +681,6 @@ const REASONS = [
 ];
 for (const [error, reason] of REASONS) {
   test(`${error.name} ${error.status ?? ""} is explained as ${reason}`, () => {
-    assert.equal(reasonFor(error), reason);
+    assert.equal(obstacleOf(error), reason);
   });
 }

@@ -5,13 +5,11 @@ import {
   decodeBase64url,
   encodeBase64url,
   longestCode,
-  perturb,
-  ratio,
   reportedOptions,
-  tableReports,
-  tableRow,
-  tableTruths,
-} from "../src/mechanism.js";
+} from "../src/code.js";
+import { perturb } from "../src/mechanism.js";
+import { ratio } from "../src/privacy-loss.js";
+import { tableReports, tableRow, tableTruths } from "../src/weight-table.js";
 import { bits, channel, everyRun, replay, table } from "./support.js";
 
 const GRR = [

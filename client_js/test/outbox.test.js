@@ -17,49 +17,49 @@ test("a new outbox is empty", () => {
 test("a report is made once and frozen", () => {
   const outbox = createOutbox(deviceStorage(), "workplace");
   const entry = { state: "pending", body: BODY };
-  assert.deepEqual(outbox.freeze(BODY), entry);
-  assert.deepEqual(outbox.freeze(OTHER), entry);
+  assert.deepEqual(outbox.store(BODY), entry);
+  assert.deepEqual(outbox.store(OTHER), entry);
   assert.equal(outbox.durable, true);
 });
 
 test("after a reload the same bytes are waiting", () => {
   const storage = deviceStorage();
-  createOutbox(storage, "workplace").freeze(BODY);
+  createOutbox(storage, "workplace").store(BODY);
   const reloaded = createOutbox(storage, "workplace");
   assert.deepEqual(reloaded.read(), { state: "pending", body: BODY });
-  assert.deepEqual(reloaded.freeze(OTHER).body, BODY);
+  assert.deepEqual(reloaded.store(OTHER).body, BODY);
 });
 
 test("a second tab opened before finds the first tab's report", () => {
   const storage = deviceStorage();
   const [first, second] = [createOutbox(storage, "workplace"), createOutbox(storage, "workplace")];
   assert.equal(second.read().state, "empty");
-  first.freeze(BODY);
-  assert.deepEqual(second.freeze(OTHER), { state: "pending", body: BODY });
+  first.store(BODY);
+  assert.deepEqual(second.store(OTHER), { state: "pending", body: BODY });
   first.accepted(BODY);
-  assert.deepEqual(second.freeze(OTHER), { state: "sent" });
+  assert.deepEqual(second.store(OTHER), { state: "sent" });
 });
 
 test("two surveys have two outboxes", () => {
   const storage = deviceStorage();
-  createOutbox(storage, "workplace").freeze(BODY);
+  createOutbox(storage, "workplace").store(BODY);
   assert.equal(createOutbox(storage, "school").read().state, "empty");
 });
 
 test("after acceptance one mark is left, without body or id", () => {
   const storage = deviceStorage();
   const outbox = createOutbox(storage, "workplace");
-  outbox.freeze(BODY);
+  outbox.store(BODY);
   outbox.accepted(BODY);
   assert.deepEqual([...storage.kept], [[KEY, '{"state":"sent"}']]);
-  assert.deepEqual(outbox.freeze(OTHER), { state: "sent" });
+  assert.deepEqual(outbox.store(OTHER), { state: "sent" });
 });
 
 test("the mark can be removed, a report that may still be sent cannot", () => {
   const storage = deviceStorage();
   const outbox = createOutbox(storage, "workplace");
   assert.deepEqual(outbox.removeTrace(), { state: "empty" });
-  const entry = outbox.freeze(BODY);
+  const entry = outbox.store(BODY);
   assert.deepEqual(outbox.removeTrace(), entry);
   const refused = outbox.refused(BODY, refusal(422, ""));
   assert.deepEqual(outbox.removeTrace(), refused);
@@ -73,18 +73,18 @@ test("the mark can be removed, a report that may still be sent cannot", () => {
 test("a refused report is kept with its reason, and tried again as it is", () => {
   const storage = deviceStorage();
   const outbox = createOutbox(storage, "workplace");
-  outbox.freeze(BODY);
+  outbox.store(BODY);
   const refused = { state: "refused", body: BODY, ...refusal(410, "closed") };
   assert.deepEqual(outbox.refused(BODY, refusal(410, "closed")), refused);
   assert.deepEqual(createOutbox(storage, "workplace").read(), refused);
-  assert.deepEqual(outbox.freeze(OTHER), refused);
+  assert.deepEqual(outbox.store(OTHER), refused);
   assert.deepEqual(outbox.retry(), { state: "pending", body: BODY });
 });
 
 test("a refusal that comes after another tab's acceptance changes nothing", () => {
   const storage = deviceStorage();
   const [first, second] = [createOutbox(storage, "workplace"), createOutbox(storage, "workplace")];
-  first.freeze(BODY);
+  first.store(BODY);
   second.accepted(BODY);
   assert.deepEqual(first.refused(BODY, refusal(410, "")), { state: "sent" });
 });
@@ -93,7 +93,7 @@ test("a refusal that comes after another tab's acceptance changes nothing", () =
 function twoTabs() {
   const storage = deviceStorage();
   const [first, second] = [createOutbox(storage, "workplace"), createOutbox(storage, "workplace")];
-  first.freeze(BODY);
+  first.store(BODY);
   first.refused(BODY, refusal(410, ""));
   assert.equal(second.read().state, "refused");
   return { storage, first, second };
@@ -164,13 +164,13 @@ const DENIALS = {
 for (const [name, storage] of Object.entries(DENIALS)) {
   test(`with ${name} the report is held in memory, said to be not durable, never redrawn`, () => {
     const outbox = createOutbox(storage, "workplace");
-    outbox.freeze(BODY);
+    outbox.store(BODY);
     assert.equal(outbox.durable, false);
-    assert.deepEqual(outbox.freeze(OTHER), { state: "pending", body: BODY });
+    assert.deepEqual(outbox.store(OTHER), { state: "pending", body: BODY });
     outbox.refused(BODY, refusal(422, "x"));
     assert.equal(outbox.retry().body, BODY);
     outbox.accepted(BODY);
-    assert.deepEqual(outbox.freeze(OTHER), { state: "sent" });
+    assert.deepEqual(outbox.store(OTHER), { state: "sent" });
     outbox.removeTrace();
     assert.equal(outbox.read().state, "empty");
   });
@@ -195,7 +195,7 @@ for (const text of DAMAGED) {
     const outbox = createOutbox(storage, "workplace");
     const unknown = { state: "refused", body: "", ...refusal(0, "") };
     assert.deepEqual(outbox.read(), unknown);
-    assert.deepEqual(outbox.freeze(OTHER), unknown);
+    assert.deepEqual(outbox.store(OTHER), unknown);
     assert.deepEqual(outbox.retry(), unknown);
     outbox.removeTrace();
     assert.equal(outbox.read().state, "empty");
@@ -225,9 +225,9 @@ test("twenty failed sends, a reload and a second tab all carry the same bytes", 
   const failures = Array(20).fill(0);
   const { fetch, bodies } = server(...failures, 500, 503, 429, 408, 425, 200, 201);
   const outbox = createOutbox(storage, "workplace");
-  const entry = outbox.freeze(BODY);
+  const entry = outbox.store(BODY);
   assert.deepEqual(await send(fetch, entry.body), { outcome: "accepted" });
-  await send(fetch, createOutbox(storage, "workplace").freeze(OTHER).body);
+  await send(fetch, createOutbox(storage, "workplace").store(OTHER).body);
   assert.equal(bodies.length, 28);
   assert.deepEqual(new Set(bodies), new Set([BODY]));
 });
@@ -237,10 +237,10 @@ for (const status of [400, 403, 404, 409, 410, 413, 415, 422]) {
     const storage = deviceStorage();
     const { fetch, bodies } = server(status);
     const outbox = createOutbox(storage, "workplace");
-    outbox.freeze(BODY);
+    outbox.store(BODY);
     for (let attempt = 0; attempt < 5; attempt += 1) {
       const tab = createOutbox(storage, "workplace");
-      const entry = tab.freeze(OTHER);
+      const entry = tab.store(OTHER);
       const { outcome, detail } = await send(fetch, entry.body);
       assert.equal(outcome, "refused");
       tab.refused(BODY, refusal(status, detail));

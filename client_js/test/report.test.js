@@ -1,29 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { perturb, ratio } from "../src/mechanism.js";
-import { createUniformBelow } from "../src/random.js";
+import { isOpen, shownPages, stoppingGaps, UnansweredError } from "../src/answers.js";
+import { frequencies } from "../src/frequencies.js";
+import { perturb } from "../src/mechanism.js";
 import {
   bounds,
-  checkRoom,
-  drawQuestions,
-  frequencies,
-  isOpen,
   isProtectedLittle,
   leastProtected,
-  makeReport,
   oddsFactor,
-  patterns,
   posteriorBounds,
-  ReportTooLongError,
-  readCode,
-  reportCodes,
-  sampledCounts,
-  saysAnswers,
-  shownPages,
-  stoppingGaps,
+  ratio,
   totalOddsFactor,
-  UnansweredError,
-} from "../src/report.js";
+} from "../src/privacy-loss.js";
+import { createUniformBelow } from "../src/random.js";
+import { checkRoom, drawQuestions, makeReport, ReportTooLongError } from "../src/report.js";
+import { readCode, reportCodes, saysAnswers } from "../src/report-reader.js";
+import { sampledCounts } from "../src/sampling.js";
+import { patterns } from "../src/truth.js";
 import {
   amount,
   bits,

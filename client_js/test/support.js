@@ -1,7 +1,7 @@
 /** What the tests share: channels, definitions, storage and generators that do as they are told. */
 
 import { createHash } from "node:crypto";
-import { tableTruths } from "../src/mechanism.js";
+import { tableTruths } from "../src/weight-table.js";
 
 /** A subset-selection channel; d = 1 is generalized randomized response. */
 export function channel(k, T, L, d = 1) {

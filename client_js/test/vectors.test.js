@@ -4,8 +4,10 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { readDefinition } from "../src/definition.js";
+import { frequencies } from "../src/frequencies.js";
 import { perturb } from "../src/mechanism.js";
-import { bounds, frequencies, makeReport, oddsFactor, posteriorBounds } from "../src/report.js";
+import { bounds, oddsFactor, posteriorBounds } from "../src/privacy-loss.js";
+import { makeReport } from "../src/report.js";
 import { digest, replay } from "./support.js";
 
 /** The vectors of one file; a missing or empty file fails, it is never skipped. */

@@ -1,9 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { count, figure, pieces, preferred, say, sayIn, sayOf, speak } from "../src/words.js";
+import {
+  count,
+  figure,
+  pieces,
+  preferredLanguage,
+  say,
+  sayIn,
+  sayOf,
+  speak,
+} from "../src/words.js";
 
 const SOURCE = await import("node:fs").then(({ readFileSync }) =>
-  readFileSync(new URL("../src/words.js", import.meta.url), "utf8"),
+  readFileSync(new URL("../src/keys.js", import.meta.url), "utf8"),
 );
 const KEYS = SOURCE.match(/const KEYS = [^[]*\[([\s\S]*?)\]\)/)[1]
   .match(/"[^"]+"/g)
@@ -83,11 +92,11 @@ test("numbers are written as the language writes them", () => {
 });
 
 test("the language wanted first is taken, whatever its region, else the first there is", () => {
-  assert.equal(preferred(["en", "es"], ["es-MX", "en"]), "es");
-  assert.equal(preferred(["en", "pt-BR"], ["pt"]), "pt-BR");
-  assert.equal(preferred(["en", "pt", "pt-BR"], ["pt-BR"]), "pt-BR");
-  assert.equal(preferred(["es", "en"], ["de", "fr"]), "es");
-  assert.equal(preferred(["es"], []), "es");
+  assert.equal(preferredLanguage(["en", "es"], ["es-MX", "en"]), "es");
+  assert.equal(preferredLanguage(["en", "pt-BR"], ["pt"]), "pt-BR");
+  assert.equal(preferredLanguage(["en", "pt", "pt-BR"], ["pt-BR"]), "pt-BR");
+  assert.equal(preferredLanguage(["es", "en"], ["de", "fr"]), "es");
+  assert.equal(preferredLanguage(["es"], []), "es");
 });
 
 test("everything is said in the language chosen, or in the first whose words the page has", () => {

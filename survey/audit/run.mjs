@@ -9,11 +9,13 @@ import { prepareVisits } from "./visit.mjs";
 
 const { client, definition, ...question } = JSON.parse(readFileSync(0, "utf8"));
 const load = (name) => import(pathToFileURL(`${client}/${name}`).href);
-const { perturb, ratio, tableRow } = await load("mechanism.js");
+const { perturb } = await load("mechanism.js");
+const { tableRow } = await load("weight-table.js");
 const { createUniformBelow, drawBytes } = await load("random.js");
 const { readDefinition } = await load("definition.js");
-const report = await load("report.js");
-const { makeReport, drawQuestions } = report;
+const { drawQuestions, makeReport } = await load("report.js");
+const loss = await load("privacy-loss.js");
+const { frequencies } = await load("frequencies.js");
 
 const digest = (bytes) => webcrypto.subtle.digest("SHA-256", bytes);
 const read = (canonical, expectedPrefix = "") =>
@@ -93,7 +95,7 @@ function alone({ truth, draws, at, values, ...named }) {
 
 /** {channel} -> e^epsilon as the pages show it and the ceilings check it. */
 function ratios(named) {
-  const { most, least } = ratio(channelOf(named));
+  const { most, least } = loss.ratio(channelOf(named));
   return [String(most), String(least)];
 }
 
@@ -264,17 +266,17 @@ function sortedKeys(_, value) {
 
 /** {} -> the label's figures, question by question, and of all questions together. */
 function label() {
-  const bounds = report.bounds(asked);
+  const bounds = loss.bounds(asked);
   const figures = asked.map((each) => [
     each.id,
     {
-      ...report.frequencies(each),
-      odds: report.oddsFactor(bounds.get(each.id)),
-      ...report.posteriorBounds(bounds.get(each.id)),
+      ...frequencies(each),
+      odds: loss.oddsFactor(bounds.get(each.id)),
+      ...loss.posteriorBounds(bounds.get(each.id)),
     },
   ]);
-  const { most, least } = report.totalRatio(survey);
-  const total = { odds: report.totalOddsFactor(survey), ratio: [String(most), String(least)] };
+  const { most, least } = loss.totalRatio(survey);
+  const total = { odds: loss.totalOddsFactor(survey), ratio: [String(most), String(least)] };
   return { questions: Object.fromEntries(figures), total };
 }
 

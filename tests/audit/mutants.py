@@ -118,7 +118,7 @@ BROKEN_CHANNELS = {
         "ticks",
     ),
     "patterns in another order for some": Mutant(
-        "report.js",
+        "truth.js",
         "pattern.join() === answer.join()",
         "pattern.join() === (answer.length > 1 ? '0' : answer.join())",
         "ticks",
@@ -128,22 +128,22 @@ BROKEN_CHANNELS = {
         "mechanism.js", "Number(u >= reached)", "Number(u > reached)", "tables"
     ),
     "a window one too wide": Mutant(
-        "mechanism.js", "start, start + width)", "start, start + width + 1)", "tables"
+        "weight-table.js", "start, start + width)", "start, start + width + 1)", "tables"
     ),
     "one bit turned round": Mutant(
-        "mechanism.js",
+        "weight-table.js",
         "const one = truth * T + (R - truth) * L;",
         "const one = truth * L + (R - truth) * T;",
         "tables",
     ),
     "an end of the grid that gathers nothing": Mutant(
-        "mechanism.js", "row[last] = tail(last - truth);", "row[0] += 0;", "tables"
+        "weight-table.js", "row[last] = tail(last - truth);", "row[0] += 0;", "tables"
     ),
     "both answers that are none make the same report": Mutant(
-        "mechanism.js", "truth === truths + i ? own", "truths === truths + i ? own", "tables"
+        "weight-table.js", "truth === truths + i ? own", "truths === truths + i ? own", "tables"
     ),
     "no answer is a row of its own with other weights": Mutant(
-        "mechanism.js", "const raise = Math.min(missing,", "const raise = Math.min(0,", "tables"
+        "weight-table.js", "const raise = Math.min(missing,", "const raise = Math.min(0,", "tables"
     ),
     "partial sums as floats, exact in small tables": Mutant(
         "mechanism.js",
@@ -153,10 +153,10 @@ BROKEN_CHANNELS = {
     ),
     # What the pages show
     "the bit that stands alone forgotten in the sensitivity": Mutant(
-        "mechanism.js", "alone >= 1 ? s + 1 : 0", "alone >= 1 ? s : 0", "alone"
+        "privacy-loss.js", "alone >= 1 ? s + 1 : 0", "alone >= 1 ? s : 0", "alone"
     ),
     "epsilon of one bit for all": Mutant(
-        "mechanism.js", "return BigInt(Math.min(sampled, D));", "return 1n;", "ticks"
+        "privacy-loss.js", "return BigInt(Math.min(sampled, D));", "return 1n;", "ticks"
     ),
     # The generator
     "modulo bias": Mutant("random.js", "while (word >= limit) word = nextWord();", "", "choices"),
@@ -237,26 +237,26 @@ BROKEN_READING = {
         "two",
     ),
     "zero weights taken": Mutant(
-        "definition.js", "demand(T > L && L >= 1,", "demand(T > L,", "two"
+        "channel-schema.js", "demand(T > L && L >= 1,", "demand(T > L,", "two"
     ),
     "T = L taken": Mutant(
-        "definition.js", "demand(T > L && L >= 1,", "demand(T >= L && L >= 1,", "two"
+        "channel-schema.js", "demand(T > L && L >= 1,", "demand(T >= L && L >= 1,", "two"
     ),
     "rows of unequal sum taken": Mutant(
-        "definition.js", "demand(BigInt(total) === sum,", "demand(true,", "two"
+        "channel-schema.js", "demand(BigInt(total) === sum,", "demand(true,", "two"
     ),
     "totals above a word taken": Mutant(
-        "definition.js", "demand(total <= WORD_VALUES,", "demand(true,", "two"
+        "channel-schema.js", "demand(total <= WORD_VALUES,", "demand(true,", "two"
     ),
     "unknown keys taken": Mutant(
-        "definition.js", "demand(unknown === undefined,", "demand(true,", "two"
+        "schema.js", "demand(unknown === undefined,", "demand(true,", "two"
     ),
     "the hash not compared with the link's": Mutant(
         "definition.js", 'if (prefix === "") return;', "return;", "two"
     ),
     "a link of one digit": Mutant("definition.js", "{16,64}$/i", "{1,64}$/i", "two"),
     "the link's hash not looked at": Mutant(
-        "definition.js", "expectedPrefix: link.prefix,", 'expectedPrefix: "",', "two"
+        "loader.js", "expectedPrefix: link.prefix,", 'expectedPrefix: "",', "two"
     ),
     "all questions asked of everybody": Mutant(
         "report.js", "checkDrawn(definition, circumstances.drawn);", "", "ten"
@@ -275,13 +275,16 @@ BROKEN_READING = {
         "twelve",
     ),
     "linked questions forgotten in the label": Mutant(
-        "report.js", OWN, "groups.set(root, { ...own, linked: group !== undefined });", "routed"
+        "privacy-loss.js",
+        OWN,
+        "groups.set(root, { ...own, linked: group !== undefined });",
+        "routed",
     ),
     "posteriors rounded down in the label": Mutant(
-        "report.js", "(dividend + divisor - 1n) / divisor", "dividend / divisor", "two"
+        "privacy-loss.js", "(dividend + divisor - 1n) / divisor", "dividend / divisor", "two"
     ),
     "frequencies of the truth for every answer": Mutant(
-        "report.js", "other: perHundred(other, of)", "other: perHundred(own, of)", "two"
+        "frequencies.js", "other: perHundred(other, of)", "other: perHundred(own, of)", "two"
     ),
 }
 
@@ -292,26 +295,29 @@ BROKEN_VISITS = {
         "main.js", LINK, "{ ...link, drawn, stratum: JSON.stringify(answers) }", "two"
     ),
     "everybody asked everything": Mutant(
-        "main.js", "({ drawn, orders } = drawOnce(reading.definition))", "drawn = null", "ten"
+        "visit.js",
+        "({ drawn, orders } = drawQuestionsAndOrders(survey.definition, getRandomValues))",
+        "drawn = null",
+        "ten",
     ),
     "a report id that is the same for all": Mutant(
         "main.js", "drawBytes(getRandomValues, 16)", "new Uint8Array(16)", "two"
     ),
     "answers kept on the device": Mutant(
-        "main.js",
+        "visit.js",
         "function send() {",
         "function send() { localStorage.setItem('a', answers.q0);",
         "two",
     ),
-    "answers remembered after sending": Mutant("main.js", "forget();\n    }", "}", "two"),
+    "answers remembered after sending": Mutant("visit.js", "forget();\n    }", "}", "two"),
     "words not wiped after sending": Mutant(
         "main.js",
-        "uniformBelow.wipe();\n  }\n}\n\n/**\n * The way",
-        "}\n}\n\n/**\n * The way",
+        "uniformBelow.wipe();\n  }\n}\n\n// A page",
+        "}\n}\n\n// A page",
         "two",
     ),
     "another report after each failure": Mutant(
-        "main.js",
+        "delivery.js",
         "sendUntilAnswered(() => send(body), waiter(earlier))",
         "sendUntilAnswered(() => send(body.replace('pad', 'Pad')), waiter(earlier))",
         "two",
@@ -332,7 +338,7 @@ BROKEN_VISITS = {
         "two",
     ),
     "a survey under a second name": Mutant(
-        "definition.js", "demand(definition.slug === slug,", "demand(true,", "two"
+        "loader.js", "demand(definition.slug === slug,", "demand(true,", "two"
     ),
     "the report kept after it arrived": Mutant(
         "outbox.js",

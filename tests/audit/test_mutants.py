@@ -128,10 +128,10 @@ BROKEN_REPORTS = {
         "routed",
     ),
     "a hidden question keeps what was answered before": Mutant(
-        "report.js", CHOSEN, CHOSEN.removeprefix("isShown && "), "routed"
+        "answers.js", CHOSEN, CHOSEN.removeprefix("isShown && "), "routed"
     ),
     "a hidden question counts as left out": Mutant(
-        "report.js", "isShown ? optOut : notApplicable", "optOut", "routed"
+        "answers.js", "isShown ? optOut : notApplicable", "optOut", "routed"
     ),
     "a question that was not drawn has a code": Mutant(
         "report.js", CODE, CODE.replace("? null", "? 0"), "drawn"

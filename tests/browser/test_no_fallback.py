@@ -23,7 +23,8 @@ NEEDED = [
     "report.js",
     "outbox.js",
     "dom.js",
-    "fields.js",
+    "field-choice.js",
+    "visit.js",
     "words.js",
 ]
 FRAGMENTS = ["0" * 16, "0" * 64, "abc", "", "g" * 16]

@@ -89,7 +89,7 @@ def test_headers_client_path_changes_with_one_bit_of_any_file(
 def test_headers_client_path_changes_when_two_files_are_exchanged(
     monkeypatch, store, settings, small
 ):
-    exchanged = {**SHIPPED, "dom.js": SHIPPED["form.js"], "form.js": SHIPPED["dom.js"]}
+    exchanged = {**SHIPPED, "dom.js": SHIPPED["stage.js"], "stage.js": SHIPPED["dom.js"]}
     page = page_of(with_client(monkeypatch, store, settings, exchanged))
     assert FOOTER.search(page)[1] == hash_of_all(exchanged) != hash_of_all(SHIPPED)
 

@@ -1,40 +1,34 @@
 /**
- * The views of a visit: start page, pages of questions, review; they show and ask, and keep nothing.
+ * A page of questions: native fieldsets, and what is missing on them.
  */
 
 import {
-  boundSentence,
   button,
   disclosure,
   element,
-  frequencyParagraph,
   heading,
-  leastProtectedExample,
-  listed,
-  littleWarning,
-  openSides,
-  paragraphs,
   passage,
-  protectionTable,
   quoted,
-  randomStep,
   surveyElement,
   surveyText,
-  togetherNote,
 } from "./dom.js";
-import { answerTexts, createField } from "./fields.js";
-import { boundIn, bounds, optOutLabel, questions, sampledCounts } from "./report.js";
-import { count, pieces, say } from "./words.js";
+import { createField } from "./field.js";
+import { boundSentence, frequencyParagraph } from "./label.js";
+import { boundIn, bounds } from "./privacy-loss.js";
+import { questions } from "./sampling.js";
+import { pieces, say } from "./words.js";
 
 /**
- * @typedef {import("./definition.js").Definition} Definition
- * @typedef {import("./definition.js").Question} Question
+ * @typedef {import("./answers.js").Answer} Answer
+ * @typedef {import("./dom.js").Attributes} Attributes
+ * @typedef {import("./privacy-loss.js").Bound} Bound
  * @typedef {import("./dom.js").Child} Child
- * @typedef {import("./dom.js").View} View
+ * @typedef {import("./definition.js").Definition} Definition
+ * @typedef {import("./field.js").Field} Field
+ * @typedef {import("./answers.js").Gap} Gap
  * @typedef {import("./definition.js").Page} Page
- * @typedef {import("./report.js").Answer} Answer
- * @typedef {import("./report.js").Bound} Bound
- * @typedef {import("./report.js").Gap} Gap
+ * @typedef {import("./definition.js").Question} Question
+ * @typedef {import("./dom.js").View} View
  * @typedef {object} Asked
  * @property {Definition} definition
  * @property {Page[]} pages  of this person, with the questions that are asked now
@@ -49,138 +43,13 @@ import { count, pieces, say } from "./words.js";
  * @property {(wrong: Set<string>) => Gap[]} onContinue  goes on, or says which gaps stop it; `wrong`:
  *   ids of questions whose entry is no answer
  * @property {() => void} onBack
+ * @typedef {object} Fieldset
+ * @property {Question} question
+ * @property {HTMLElement} group
+ * @property {HTMLElement} heading
+ * @property {Field} field
+ * @property {(text: Child[], isWrong: boolean) => void} showError  none removes it
  */
-
-/**
- * What the survey is and, before any question, who could learn what.
- *
- * @param {object} of
- * @param {Definition} of.definition
- * @param {string} of.clientHash
- * @param {import("./definition.js").Link} of.link
- * @param {boolean} of.durable  whether this browser lets the page keep anything
- * @param {() => void} of.onStart
- * @returns {View}
- */
-export function startView({ definition, clientHash, link, durable, onStart }) {
-  const { title, introduction } = definition;
-  const content = element(
-    "div",
-    { class: "view start" },
-    heading(title, surveyText(definition, title)),
-    element(
-      "div",
-      { class: "lead" },
-      ...paragraphs(introduction, surveyText(definition, introduction)),
-    ),
-    element("p", { class: "quiet" }, extent(definition)),
-    ...(skips(definition) ? [element("p", { class: "quiet" }, say("start.skips"))] : []),
-    privacyLabel(definition, clientHash),
-    quickCheck(),
-    element("p", {}, say("start.sendOnce")),
-    ...(definition.bucket ? [element("p", {}, bucketSentence(definition.bucket))] : []),
-    element("p", {}, say("start.forgotten")),
-    element("p", {}, element("b", {}, say("exit.button")), ": ", say("exit.hint")),
-    element("p", {}, ...admission(link)),
-    ...keepingNotice(definition, durable),
-    ...passage(definition, "ethics"),
-    ...passage(definition, "helpline"),
-    ...passage(definition, "consent"),
-    button(say(definition.consent ? "start.agree" : "start.button"), onStart),
-    ...passage(definition, "contact"),
-  );
-  return { content, title };
-}
-
-/** @param {Definition} definition */
-function extent(definition) {
-  const upTo = skips(definition);
-  if (definition.sampling) return sampledExtent(sampledCounts(definition), upTo);
-  return say(upTo ? "start.extentUpTo" : "start.extent", {
-    questions: count("count.questions", questions(definition).length),
-    pages: count("count.pages", definition.pages.length),
-  });
-}
-
-/** @param {{fewest: number, most: number, all: number}} counts @param {boolean} upTo */
-function sampledExtent({ fewest, most, all }, upTo) {
-  const exactly = fewest === most ? `${most}` : say("start.range", { fewest, most });
-  return say("start.sampled", {
-    asked: upTo ? say("start.upTo", { most }) : exactly,
-    questions: count("count.questions", all),
-  });
-}
-
-/** @param {"day" | "week"} bucket */
-function bucketSentence(bucket) {
-  return say(bucket === "day" ? "start.bucketDay" : "start.bucketWeek");
-}
-
-/**
- * Who can answer how often by this link, and what else the link tells.
- *
- * @param {import("./definition.js").Link} link
- */
-function admission({ invitation, stratum }) {
-  const by = say(invitation ? "start.invited" : "start.openLink");
-  return stratum ? [by, " ", say("start.stratum", { stratum })] : [by];
-}
-
-/** @param {Definition} definition @param {boolean} durable */
-function keepingNotice({ kiosk }, durable) {
-  if (kiosk) return [element("p", { class: "notice" }, say("start.kiosk"))];
-  return durable ? [] : [element("p", { class: "notice" }, say("start.keepsNothing"))];
-}
-
-/** One question on what was read, with an answer to each answer; it opens and closes nothing. */
-function quickCheck() {
-  const feedback = element("p", { role: "status", class: "feedback" });
-  const choices = /** @type {const} */ ([
-    ["check.all", "check.wrong"],
-    ["check.nothing", "check.right"],
-  ]).map(([choice, answer]) =>
-    button(
-      say(choice),
-      ({ currentTarget }) => {
-        for (const one of choices) one.setAttribute("aria-pressed", String(one === currentTarget));
-        feedback.textContent = say(answer);
-      },
-      { class: "button second", "aria-pressed": "false" },
-    ),
-  );
-  return element(
-    "section",
-    { class: "check", "aria-labelledby": "check-heading" },
-    element("h2", { id: "check-heading" }, say("check.heading")),
-    element("p", {}, say("check.question")),
-    element("div", { class: "pair" }, ...choices),
-    feedback,
-    element("p", { class: "quiet" }, say("check.kept")),
-  );
-}
-
-/** Whether answers decide what is asked. @param {Definition} definition */
-function skips(definition) {
-  return questions(definition).some((question) => question.ask_if !== null);
-}
-
-/** @param {Definition} definition @param {string} clientHash */
-function privacyLabel(definition, clientHash) {
-  return element(
-    "section",
-    { class: "privacy", "aria-labelledby": "privacy-heading" },
-    element("h2", { id: "privacy-heading" }, say("start.heading")),
-    ...randomStep(definition),
-    leastProtectedExample(definition),
-    ...littleWarning(definition),
-    disclosure(
-      say("start.inNumbers"),
-      protectionTable(definition),
-      togetherNote(definition),
-      openSides(definition, clientHash),
-    ),
-  );
-}
 
 /**
  * One page of questions as native fieldsets.
@@ -246,15 +115,6 @@ function isHeadedByQuestion({ pages, at }) {
 }
 
 /**
- * @typedef {object} Fieldset
- * @property {Question} question
- * @property {HTMLElement} group
- * @property {HTMLElement} heading
- * @property {import("./fields.js").Field} field
- * @property {(text: Child[], isWrong: boolean) => void} showError  none removes it
- */
-
-/**
  * @param {Asked} asked
  * @param {Question} question
  * @param {Bound} bound
@@ -301,7 +161,7 @@ function filledField({ definition, nameOf, orderOf, answerTo, onAnswer }, questi
   });
 }
 
-/** @param {Child[]} text @param {import("./dom.js").Attributes} spoken */
+/** @param {Child[]} text @param {Attributes} spoken */
 function hint(text, spoken) {
   return text.length === 0 ? [] : [element("p", { class: "hint", ...spoken }, ...text)];
 }
@@ -410,70 +270,4 @@ function errorSummary(gaps, items) {
     element("h2", { id: "error-title" }, title),
     element("ul", {}, ...items),
   );
-}
-
-/**
- * @typedef {object} Reviewed
- * @property {Definition} definition
- * @property {Page[]} pages  of this person, with the questions that are asked
- * @property {(question: string) => Answer | undefined} answerTo
- * @property {(question: string) => boolean} isRounded  whether its answer is not what was typed
- * @property {(question: string) => void} onChange
- * @property {() => void} onBack
- * @property {() => void} onSend
- */
-
-/**
- * All answers once more, each with a way to change it, before the one report is made.
- *
- * @param {Reviewed} reviewed
- * @returns {View}
- */
-export function reviewView(reviewed) {
-  const { definition, pages, onBack, onSend } = reviewed;
-  const asked = pages.flatMap((page) => page.questions);
-  const content = element(
-    "div",
-    { class: "view review" },
-    element("div", { class: "top" }, button(say("question.back"), onBack, { class: "link back" })),
-    heading(say("review.heading")),
-    element("p", {}, say("review.intro")),
-    element("dl", { class: "answers" }, ...asked.map((one) => row(reviewed, one))),
-    element("p", {}, say("review.once")),
-    button(say("review.send"), onSend),
-  );
-  return { content, title: definition.title };
-}
-
-/** @param {Reviewed} reviewed @param {Question} question */
-function row(reviewed, question) {
-  const { definition, onChange } = reviewed;
-  return element(
-    "div",
-    { "data-question": question.id },
-    surveyElement("dt", definition, question.text),
-    element("dd", {}, ...answer(reviewed, question)),
-    element(
-      "dd",
-      { class: "change" },
-      button(say("review.change"), () => onChange(question.id), {
-        class: "link",
-        "aria-label": say("review.changeOf", { question: question.text }),
-      }),
-    ),
-  );
-}
-
-/** @param {Reviewed} reviewed @param {Question} question */
-function answer({ definition, answerTo, isRounded }, question) {
-  const given = answerTo(question.id);
-  if (given !== undefined) {
-    const texts = answerTexts(question, given, definition.language);
-    const rounded = isRounded(question.id) ? [`${say("review.rounded")} `] : [];
-    return [...rounded, ...listed(definition, texts)];
-  }
-  return [
-    surveyElement("b", definition, optOutLabel(question)),
-    element("span", { class: "quiet" }, ` ${say("review.notAnswered")}`),
-  ];
 }

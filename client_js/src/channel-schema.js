@@ -1,0 +1,232 @@
+/**
+ * The form of a channel: integers that fit in a draw, rows of one sum, a truth for every answer.
+ */
+
+import { CEILINGS, refuseAbove } from "./definition.js";
+import { DefinitionError, demand, isInteger } from "./demand.js";
+import { ratio } from "./privacy-loss.js";
+import { isEntered } from "./truth.js";
+import { columnMaxima, tableReports, tableRow, tableTruths } from "./weight-table.js";
+
+/**
+ * @typedef {import("./mechanism.js").Channel} Channel
+ * @typedef {import("./definition.js").Question} Question
+ */
+
+const WORD_VALUES = 2n ** 32n;
+
+export const MAX_OPTIONS = 10_000;
+
+const MAX_BITS = 1000;
+
+export const MAX_ALONE = 3;
+
+const MAX_PATTERNS = 1024n;
+
+export const MAX_GRID = 1000;
+
+const MAX_REPORTS = 4096;
+
+const MAX_EXPLICIT = 64;
+
+export const MAX_NO_ANSWERS = 2;
+
+/** Channels that were looked at already. @type {WeakSet<Channel>} */
+const sound = new WeakSet();
+
+/**
+ * A channel is one of the three kinds and made of integers that fit in a draw.
+ *
+ * @param {any} channel
+ * @param {string} id
+ */
+export function checkChannel(channel, id) {
+  if (sound.has(channel)) return;
+  const check = { subset_selection: checkSet, bit_vector: checkBits, weight_table: checkTable };
+  const kind = /** @type {keyof typeof check} */ (String(channel?.kind));
+  demand(Object.keys(check).includes(kind), `${id}: unknown kind of channel`);
+  check[kind](channel, id);
+  sound.add(channel);
+}
+
+/** @param {any} channel @param {string} id */
+function checkSet({ k, d, T, L }, id) {
+  demand(isInteger(k, 2, MAX_OPTIONS), `${id}: k = ${k}`);
+  demand(isInteger(d, 1, k - 1), `${id}: d = ${d} is not from 1 to k - 1`);
+  checkWeights(T, L, id);
+  demandDrawable(BigInt(d) * BigInt(T) + BigInt(k - d) * BigInt(L), id);
+}
+
+/** @param {any} channel @param {string} id */
+function checkBits({ m, s, alone, sampled, T, L }, id) {
+  demand(isInteger(m, 1, MAX_BITS), `${id}: m = ${m} bits`);
+  demand(isInteger(alone, 0, Math.min(MAX_ALONE, m - 1)), `${id}: ${alone} bits stand alone`);
+  demand(isInteger(s, 1, m - alone), `${id}: s = ${s} ticks`);
+  demand(isInteger(sampled, 1, m), `${id}: ${sampled} of ${m} bits are reported`);
+  checkWeights(T, L, id);
+  demandDrawable(BigInt(T) + BigInt(L), id);
+}
+
+/** @param {any} channel @param {string} id */
+function checkTable(channel, id) {
+  const { table, no_answers: silent } = channel;
+  demand(isInteger(silent, 0, MAX_NO_ANSWERS), `${id}: ${silent} rows of no answer`);
+  demandDrawable(shapeTotal(table, id), id);
+  const { most, least } = ratio(channel);
+  demand(most > least, `${id}: all rows of its table are alike`);
+  const truths = tableTruths(table) + silent;
+  const sum = listTotal(tableRow(channel, 0));
+  demandDrawable(sum, id);
+  const maxima = columnMaxima(channel);
+  // One pass over what may be four million weights.
+  for (let truth = 0; truth < truths; truth += 1) {
+    checkRow(tableRow(channel, truth), maxima, sum, id);
+  }
+}
+
+/**
+ * Many reports that say the same are worth one: p is the chance of all reports that are likeliest
+ * under this truth, the chance that the best guess is right.
+ *
+ * @param {number[]} row
+ * @param {number[]} maxima  of all columns
+ * @param {bigint} sum
+ * @param {string} id
+ */
+function checkRow(row, maxima, sum, id) {
+  let [least, total, likeliest] = [row[0], 0, 0];
+  for (let report = 0; report < row.length; report += 1) {
+    const weight = row[report];
+    total += weight;
+    if (weight < least) least = weight;
+    if (weight === maxima[report]) likeliest += weight;
+  }
+  demand(least >= 1, `${id}: a weight of its table is below 1`);
+  demand(BigInt(total) === sum, `${id}: the rows of its table have different sums`);
+  refuseAbove(100n * BigInt(likeliest), CEILINGS.percent * sum, `${id}: p is above .99`);
+}
+
+/**
+ * The sum of a shape's rows, once its integers are known to be integers: nothing is built before.
+ *
+ * @param {any} table
+ * @param {string} id
+ * @returns {bigint}
+ */
+function shapeTotal(table, id) {
+  switch (table?.name) {
+    case "window":
+      return windowTotal(table, id);
+    case "one_bit":
+      demand(isInteger(table.R, 1, MAX_GRID - 1), `${id}: R = ${table.R}`);
+      checkWeights(table.T, table.L, id);
+      return BigInt(table.R) * BigInt(table.T + table.L);
+    case "by_distance":
+      checkList(table.weights, MAX_GRID, id);
+      return 2n * listTotal(table.weights) - BigInt(table.weights[0]);
+    case "explicit":
+      return explicitTotal(table.table, id);
+    case "mixture":
+      return mixtureTotal(table, id);
+    default:
+      throw new DefinitionError("malformed", `${id}: unknown table`);
+  }
+}
+
+/** @param {any} table @param {string} id */
+function windowTotal({ k, width, stride, T, L }, id) {
+  demand(isInteger(k, 2, MAX_GRID), `${id}: a window over ${k} grid points`);
+  demand(isInteger(width, 1) && isInteger(stride, 1), `${id}: a window without width or stride`);
+  const reports = (k - 1) * stride + width;
+  demand(reports <= MAX_REPORTS, `${id}: a window with ${reports} reports`);
+  checkWeights(T, L, id);
+  return BigInt(width) * BigInt(T) + BigInt(reports - width) * BigInt(L);
+}
+
+/** @param {any} rows @param {string} id */
+function explicitTotal(rows, id) {
+  const isTable = Array.isArray(rows) && isInteger(rows.length, 2, MAX_EXPLICIT);
+  demand(isTable, `${id}: a table has 2 to ${MAX_EXPLICIT} rows`);
+  for (const row of rows) {
+    checkList(row, MAX_EXPLICIT, id);
+    demand(row.length === rows[0].length, `${id}: the rows of its table differ in length`);
+    demandDrawable(listTotal(row), id);
+  }
+  return listTotal(rows[0]);
+}
+
+/** @param {any} table @param {string} id */
+function mixtureTotal({ a, first, b, second }, id) {
+  demand(isInteger(a, 1) && isInteger(b, 1), `${id}: a mixture without weights`);
+  for (const part of [first, second]) {
+    demand(["window", "one_bit"].includes(part?.name), `${id}: a mixture of other tables`);
+  }
+  const total = BigInt(a) * shapeTotal(first, id) + BigInt(b) * shapeTotal(second, id);
+  demand(tableTruths(first) === tableTruths(second), `${id}: the parts of a mixture differ`);
+  const reports = tableReports(first) + tableReports(second);
+  demand(reports <= MAX_REPORTS, `${id}: a mixture with ${reports} reports`);
+  return total;
+}
+
+/** @param {any} list @param {number} most @param {string} id */
+function checkList(list, most, id) {
+  const isList = Array.isArray(list) && isInteger(list.length, 2, most);
+  demand(isList, `${id}: its table has no 2 to ${most} weights`);
+  demand(
+    list.every((weight) => isInteger(weight, 1)),
+    `${id}: a weight of its table is no integer from 1`,
+  );
+}
+
+/** @param {number[]} list */
+function listTotal(list) {
+  return list.reduce((sum, weight) => sum + BigInt(weight), 0n);
+}
+
+/** @param {any} T @param {any} L @param {string} id */
+function checkWeights(T, L, id) {
+  demand([T, L].every(Number.isSafeInteger), `${id}: a channel is made of integers`);
+  demand(T > L && L >= 1, `${id}: T = ${T}, L = ${L} is not T > L >= 1`);
+}
+
+/** @param {bigint} total @param {string} id */
+function demandDrawable(total, id) {
+  demand(total <= WORD_VALUES, `${id}: the weights add up to more than 2^32`);
+}
+
+/** @param {Question} question */
+export function checkSize(question) {
+  const { id, type } = question;
+  demand(fits(question), `${id}: its channel does not fit the type ${type} and its options`);
+}
+
+/** Whether the channel has a truth for every answer, and no other. @param {Question} question */
+function fits({ type, options, grid, alone, max_ticks: s, channel }) {
+  const several = type === "multiple_choice";
+  if (channel.kind === "bit_vector") {
+    return several && channel.m === options.length && channel.alone === alone && channel.s === s;
+  }
+  if (channel.kind === "weight_table") {
+    const [truths, silent] = [tableTruths(channel.table), channel.no_answers];
+    if (isEntered(type)) return truths === grid?.points && silent === options.length;
+    return !several && truths + silent === options.length;
+  }
+  if (!several) return !isEntered(type) && channel.k === options.length;
+  const count = patternCount(options.length - alone, s) + BigInt(alone);
+  return channel.d === 1 && count <= MAX_PATTERNS && BigInt(channel.k) === count;
+}
+
+/**
+ * How many sets of 1 to s of n options there are, counted no further than needed.
+ *
+ * @param {number} n
+ * @param {number} s
+ */
+function patternCount(n, s) {
+  let [ofSize, count] = [1n, 0n];
+  for (let size = 1; size <= s && count <= MAX_PATTERNS; size += 1) {
+    ofSize = (ofSize * BigInt(n - size + 1)) / BigInt(size);
+    count += ofSize;
+  }
+  return count;
+}

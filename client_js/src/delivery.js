@@ -1,0 +1,133 @@
+/**
+ * Takes one report to its acknowledgment and shows the view of each state on that way.
+ */
+
+import { createPause, forgetFiles, sendReport, sendUntilAnswered } from "./transport.js";
+import {
+  damagedView,
+  markView,
+  refusedView,
+  removedView,
+  sendingView,
+  sentView,
+  waitingView,
+} from "./view-delivery.js";
+
+/**
+ * @typedef {import("./outbox.js").Entry} Entry
+ * @typedef {import("./outbox.js").Outbox} Outbox
+ * @typedef {import("./stage.js").Stage} Stage
+ * @typedef {import("./transport.js").Later} Later
+ * @typedef {import("./view-delivery.js").Attempt} Attempt
+ * @typedef {import("./visit.js").Survey} Survey
+ */
+
+/** Milliseconds until all tabs see what one of them has stored. */
+const STORAGE_DELAY = 100;
+
+/**
+ * Create the delivery of one survey's report.
+ *
+ * In the views, `earlier` says whether the report was made before this visit's answers.
+ *
+ * @param {object} parts
+ * @param {string} parts.slug
+ * @param {Stage} parts.stage
+ * @param {Outbox} parts.outbox
+ * @param {Survey | null} parts.survey  null when the definition did not load
+ * @param {() => void} parts.reload
+ */
+export function createDelivery({ slug, stage, outbox, survey, reload }) {
+  const definition = () => survey?.definition ?? null;
+  const pause = createPause(window);
+  const send = (/** @type {string} */ body) => sendReport(fetch, `/s/${slug}/reports`, body);
+  let isSending = false;
+
+  /** @param {string} body @param {boolean} earlier */
+  async function deliver(body, earlier) {
+    stage.show(() => sendingView(definition(), earlier));
+    isSending = true;
+    const outcome = await sendUntilAnswered(() => send(body), waiter(earlier));
+    isSending = false;
+    if (outcome.outcome === "refused") return resume(outbox.refused(body, outcome), earlier);
+    outbox.accepted(body);
+    forgetFiles(fetch, `/s/${slug}/sent`);
+    const { durable } = outbox;
+    const actions = { onRemove: remove, onNext: reload };
+    stage.show(() => sentView({ definition: definition(), body, durable, earlier, ...actions }));
+  }
+
+  /** Show the waiting view after the first failure; later failures only change its status line. */
+  function waiter(/** @type {boolean} */ earlier) {
+    const { durable } = outbox;
+    /** @type {ReturnType<typeof waitingView> | undefined} */
+    let view;
+    /** @type {Attempt} */
+    let attempt;
+    const build = () => {
+      view = waitingView({ definition: definition(), durable, earlier, onTryNow: pause.end });
+      view.announce(attempt);
+      return view;
+    };
+    return (/** @type {number} */ seconds, /** @type {Later} */ later) => {
+      attempt = { seconds, reason: later.reason };
+      if (view) view.announce(attempt);
+      else stage.show(build);
+      return pause.begin(seconds);
+    };
+  }
+
+  /** Another tab may have removed the trace, or made a report since; then that report is resumed. */
+  const remove = () => resume(outbox.removeTrace(), false);
+
+  /** @param {Extract<Entry, {state: "refused"}>} entry @param {boolean} earlier */
+  function showRefused(entry, earlier) {
+    if (entry.body === "") return stage.show(() => damagedView(definition(), remove));
+    const onTryAgain = () => resume(outbox.retry(), earlier);
+    const { durable } = outbox;
+    const onRemove = () => resume(outbox.giveUp(), earlier);
+    stage.show(() =>
+      refusedView({ definition: definition(), entry, durable, earlier, onTryAgain, onRemove }),
+    );
+  }
+
+  /**
+   * Store a new report and send the one that is then stored. Two tabs may make a report in the same
+   * moment: with browser locks they take turns; without, the later report is sent from both.
+   *
+   * @param {string} body  made from the answers of this visit
+   */
+  async function begin(body) {
+    stage.show(() => sendingView(definition(), false));
+    const storeInTurn = async () => {
+      outbox.store(body);
+      isSending = true;
+      await new Promise((resolve) => window.setTimeout(resolve, STORAGE_DELAY));
+      isSending = false;
+    };
+    const { locks } = navigator;
+    await (locks?.request(slug, storeInTurn) ?? storeInTurn());
+    const entry = outbox.read();
+    resume(entry, !("body" in entry && entry.body === body));
+  }
+
+  /**
+   * Continue from the entry in the outbox.
+   *
+   * @param {Entry} entry
+   * @param {boolean} earlier
+   */
+  function resume(entry, earlier) {
+    if (entry.state === "pending") deliver(entry.body, earlier);
+    if (entry.state === "refused") showRefused(entry, earlier);
+    if (entry.state === "empty") stage.show(() => removedView(definition()));
+    if (entry.state === "sent") {
+      const { durable } = outbox;
+      stage.show(() => markView({ definition: definition(), durable, earlier, onRemove: remove }));
+    }
+  }
+
+  return { begin, resume, isSending: () => isSending };
+}
+
+/** @typedef {ReturnType<typeof createDelivery>} Delivery */

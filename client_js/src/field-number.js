@@ -1,0 +1,47 @@
+/**
+ * A number: typed as text, kept as a point of its grid.
+ */
+
+import { decimalAt, locate } from "./decimal.js";
+import { element, quoted } from "./dom.js";
+import { entryField } from "./field-entry.js";
+import { figure, pieces, say } from "./words.js";
+
+/**
+ * @typedef {import("./field.js").Field} Field
+ * @typedef {import("./field.js").Filled} Filled
+ * @typedef {import("./definition.js").Grid} Grid
+ */
+
+/** @param {Filled} filled @param {Grid} grid @returns {Field} */
+export function numberField(filled, grid) {
+  const { definition } = filled;
+  const at = (/** @type {number} */ index) => figure(decimalAt(grid, index));
+  const [low, high] = [at(0), at(grid.points - 1)];
+  const step = decimalAt({ ...grid, low: 0 }, 1);
+  const isWhole = step === "1" && !decimalAt(grid, 0).includes(".");
+  // Phones' number pads have no minus sign, and only some have a decimal mark.
+  const whole = grid.decimals === 0 ? "numeric" : "decimal";
+  const attributes = {
+    type: "text",
+    inputmode: grid.low < 0 ? "text" : whole,
+    spellcheck: "false",
+  };
+  const withUnit = element("bdi", {}, high, " ", quoted(definition, grid.unit));
+  const hint = [
+    ...pieces(isWhole ? "field.wholeNumber" : "field.number", {
+      low,
+      high: grid.unit ? withUnit : high,
+    }),
+    ...(step === "1" ? [] : [" ", say("field.rounded", { step: figure(step) })]),
+    ...([low, high].some((bound) => /^\D?\d{4}/.test(bound)) ? [" ", say("field.thousands")] : []),
+  ];
+  return entryField(filled, grid, {
+    attributes: { ...attributes, class: "entry" },
+    hint,
+    write: at,
+    read: (input) => locate(grid, input.value),
+    isEmpty: (input) => input.value.trim() === "",
+    problem: say("field.numberWrong", { low, high }),
+  });
+}

@@ -1,0 +1,62 @@
+/**
+ * The field of a question, by its type, and its answer in words.
+ */
+
+import { decimalAt } from "./decimal.js";
+import { radios } from "./field-choice.js";
+import { dateField, dayText } from "./field-date.js";
+import { checkboxes } from "./field-multiple-choice.js";
+import { numberField } from "./field-number.js";
+import { isEntered } from "./truth.js";
+import { figure } from "./words.js";
+
+/**
+ * @typedef {import("./answers.js").Answer} Answer
+ * @typedef {import("./dom.js").Child} Child
+ * @typedef {import("./definition.js").Definition} Definition
+ * @typedef {import("./definition.js").Question} Question
+ * @typedef {object} Filled
+ * @property {Definition} definition
+ * @property {Question} question
+ * @property {string} name  of its inputs, made for this load
+ * @property {readonly number[]} order  in which its options are shown
+ * @property {Answer | undefined} answer
+ * @property {(answer: Answer | undefined, rounded?: boolean) => void} onAnswer  undefined: it has
+ *   none any more; `rounded`: it is not quite what was typed
+ * @property {(text: string) => void} onProblem  what is wrong at this moment, "" when nothing is
+ * @typedef {object} Field
+ * @property {HTMLElement[]} content
+ * @property {Child[]} hint  how to fill it in, none when that needs no words
+ * @property {HTMLElement} first
+ * @property {HTMLElement | null} entry  an input that its question must label
+ * @property {() => string} problem  why what stands there is no answer, "" when it is one or empty
+ */
+
+/**
+ * The field of a question.
+ *
+ * @param {Filled} filled
+ * @returns {Field}
+ */
+export function createField(filled) {
+  const { type, grid } = filled.question;
+  if (type === "multiple_choice") return checkboxes(filled);
+  if (grid === null || !isEntered(type)) return radios(filled);
+  return type === "date" ? dateField(filled, grid) : numberField(filled, grid);
+}
+
+/**
+ * An answer in words, one text per option.
+ *
+ * @param {Question} question
+ * @param {Answer} answer
+ * @param {string} language
+ * @returns {string[]}
+ */
+export function answerTexts({ type, options, grid }, answer, language) {
+  if (typeof answer !== "number") return answer.map((option) => options[option].label);
+  if (grid === null || !isEntered(type)) return [options[answer].label];
+  if (answer >= grid.points) return [options[answer - grid.points].label];
+  if (type === "date") return [dayText(grid, answer, language)];
+  return [`${figure(decimalAt(grid, answer))} ${grid.unit}`.trim()];
+}

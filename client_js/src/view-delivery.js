@@ -1,0 +1,246 @@
+/**
+ * The views of a report on its way, one for each state.
+ */
+
+import {
+  button,
+  disclosure,
+  element,
+  heading,
+  paragraph,
+  paragraphs,
+  passage,
+  surveyElement,
+  surveyText,
+} from "./dom.js";
+import { isoDayText } from "./field-date.js";
+import { isReplaced, whatWasSent } from "./view-report.js";
+import { count, say, sayOf } from "./words.js";
+
+/**
+ * @typedef {import("./definition.js").Definition} Definition
+ * @typedef {import("./loader.js").Obstacle} Obstacle
+ * @typedef {import("./transport.js").Refusal} Refusal
+ * @typedef {import("./dom.js").View} View
+ * @typedef {Definition | null} Known  null when only a kept report is left of the survey
+ */
+
+/**
+ * @param {string} name
+ * @param {string} title
+ * @param {Known} definition
+ * @param {...Node} children
+ * @returns {View}
+ */
+function view(name, title, definition, ...children) {
+  const survey = definition
+    ? [surveyElement("p", definition, definition.title, { class: "quiet" })]
+    : [];
+  const content = element("div", { class: `view ${name}` }, ...survey, heading(title), ...children);
+  // Browsers keep titles in their history: one that told the state would tell who took part.
+  return { content, title: definition?.title ?? document.title };
+}
+
+/** @param {boolean} earlier  whether the report was made before this visit's answers */
+function earlierNotice(earlier) {
+  return earlier ? [paragraph(say("earlier"), "notice")] : [];
+}
+
+/** @param {Known} definition @param {boolean} earlier */
+export function sendingView(definition, earlier) {
+  const content = [...earlierNotice(earlier), paragraph(say("sending.text"))];
+  return view("sending", say("sending.heading"), definition, ...content);
+}
+
+/**
+ * @typedef {{seconds: number, reason: "network" | "busy" | "many"}} Attempt  the next one, and why the last one failed
+ *
+ * @param {object} of
+ * @param {Known} of.definition
+ * @param {boolean} of.durable
+ * @param {boolean} of.earlier
+ * @param {() => void} of.onTryNow
+ * @returns {View & {announce: (attempt: Attempt) => void}}
+ */
+export function waitingView({ definition, durable, earlier, onTryNow }) {
+  const status = element("p", { role: "status" });
+  const tryNow = button(say("waiting.now"), () => {
+    status.textContent = say("waiting.trying");
+    onTryNow();
+  });
+  const unkept = definition?.kiosk ? "waiting.keepOpenKiosk" : "waiting.keepOpen";
+  const shown = view(
+    "waiting",
+    say("waiting.heading"),
+    definition,
+    ...earlierNotice(earlier),
+    status,
+    paragraph(say(durable ? "waiting.safe" : unkept), durable ? "" : "notice"),
+    paragraph(say("waiting.same")),
+    tryNow,
+  );
+  return {
+    ...shown,
+    announce({ seconds, reason }) {
+      const isLong = seconds >= 120;
+      const time = isLong
+        ? count("count.minutes", Math.ceil(seconds / 60))
+        : count("count.seconds", seconds);
+      status.textContent = `${say(`waiting.${reason}`)} ${say("waiting.next", { time })}`;
+    },
+  };
+}
+
+/**
+ * @param {object} of
+ * @param {Known} of.definition
+ * @param {string} of.body
+ * @param {boolean} of.durable  whether the mark outlives this page
+ * @param {boolean} of.earlier
+ * @param {() => void} of.onRemove
+ * @param {() => void} of.onNext  begin for the next person on a shared device
+ */
+export function sentView({ definition, body, durable, earlier, onRemove, onNext }) {
+  const { thanks } = definition ?? { thanks: "" };
+  const written = paragraphs(thanks, surveyText(definition, thanks));
+  const left = definition?.kiosk ? handOver(onNext) : markNotice(durable, onRemove);
+  return view(
+    "sent",
+    say("sent.heading"),
+    definition,
+    ...earlierNotice(earlier),
+    ...(written.length > 0 ? written : [paragraph(say("sent.thanks"))]),
+    disclosure(say("sent.what"), ...whatWasSent(definition, body, say("sent.warning"))),
+    ...left,
+    ...around(definition),
+  );
+}
+
+/** Where to turn to afterwards. @param {Known} definition */
+function around(definition) {
+  return definition ? [...passage(definition, "helpline"), ...passage(definition, "contact")] : [];
+}
+
+/** @param {() => void} onNext */
+function handOver(onNext) {
+  return [
+    paragraph(say("sent.nextText")),
+    paragraph(say("mark.kiosk")),
+    button(say("sent.next"), onNext),
+  ];
+}
+
+/**
+ * What is said of the mark, and the way to remove it: only where there is one that stays.
+ *
+ * @param {boolean} durable
+ * @param {() => void} onRemove
+ */
+function markNotice(durable, onRemove) {
+  if (!durable) return [paragraph(say("mark.keepsNothing"), "notice")];
+  return [
+    paragraph(say("mark.text")),
+    button(say("mark.remove"), onRemove, { class: "button second" }),
+  ];
+}
+
+/**
+ * @param {object} of
+ * @param {Known} of.definition
+ * @param {boolean} of.durable
+ * @param {boolean} of.earlier
+ * @param {() => void} of.onRemove
+ */
+export function markView({ definition, durable, earlier, onRemove }) {
+  return view(
+    "mark",
+    say("mark.heading"),
+    definition,
+    ...earlierNotice(earlier),
+    ...markNotice(durable, onRemove),
+  );
+}
+
+/** @param {Known} definition */
+export function removedView(definition) {
+  return view("removed", say("mark.removedHeading"), definition, paragraph(say("mark.removed")));
+}
+
+/**
+ * @param {object} of
+ * @param {Known} of.definition
+ * @param {{body: string} & Refusal} of.entry
+ * @param {boolean} of.durable
+ * @param {boolean} of.earlier
+ * @param {() => void} of.onTryAgain
+ * @param {() => void} of.onRemove
+ */
+export function refusedView({ definition, entry, durable, earlier, onTryAgain, onRemove }) {
+  const { body, status, name, detail } = entry;
+  const own = element("q", { dir: "auto", lang: "en" }, detail);
+  const warning = isReplaced(definition) ? "refused.warning" : "refused.warningByChance";
+  return view(
+    "refused",
+    say("refused.heading"),
+    definition,
+    ...earlierNotice(earlier),
+    paragraph(because(status, name), "notice"),
+    ...(detail ? [element("p", {}, `${say("refused.detail")} `, own)] : []),
+    paragraph(`${say(durable ? "refused.kept" : "refused.keptHere")} ${say("waiting.same")}`),
+    button(say("refused.again"), onTryAgain),
+    ...(durable ? [button(say("mark.remove"), onRemove, { class: "button second" })] : []),
+    disclosure(say("refused.what"), ...whatWasSent(definition, body, say(warning))),
+    ...around(definition),
+  );
+}
+
+/** What a status means when the answer does not say more: it need not come from the survey. */
+const USUAL = /** @type {Readonly<Record<number, string>>} */ ({
+  400: "malformed-report",
+  404: "not-found",
+  409: "conflict",
+  410: "closed",
+  413: "report-too-large",
+  415: "unsupported-media",
+  422: "report",
+});
+
+/** @param {number} status @param {string} name */
+function because(status, name) {
+  const usual = sayOf("refusal", USUAL[status] ?? "") ?? say("refusal.other", { status });
+  return sayOf("refusal", name) ?? usual;
+}
+
+/** @param {Known} definition @param {() => void} onRemove */
+export function damagedView(definition, onRemove) {
+  return view(
+    "refused damaged",
+    say("damaged.heading"),
+    definition,
+    paragraph(say("damaged.text")),
+    button(say("mark.remove"), onRemove, { class: "button second" }),
+  );
+}
+
+/** What stays so: a button to try again would promise otherwise. */
+const FINAL = ["closed", "full"];
+
+/**
+ * @param {object} of
+ * @param {Obstacle} of.reason
+ * @param {string} [of.opens]  the day on which it will be none, as in 2026-01-31, "" for no such day
+ * @param {() => void} of.onTryAgain
+ * @param {boolean} [of.hasAnswers]  whether answers had been given
+ */
+export function obstacleView({ reason, opens, onTryAgain, hasAnswers = false }) {
+  const isFinal = FINAL.includes(reason);
+  const day = opens ? isoDayText(opens, document.documentElement.lang) : "";
+  return view(
+    "cannot",
+    say(isFinal ? "cannot.headingClosed" : "cannot.heading"),
+    null,
+    paragraph(say(`cannot.${reason}`, { day }), "notice"),
+    paragraph(say(hasAnswers ? "cannot.nothingSent" : "cannot.nothing")),
+    ...(isFinal ? [] : [button(say("refused.again"), onTryAgain)]),
+  );
+}

@@ -1,0 +1,152 @@
+/**
+ * The start page: what the survey is and, before any question, who could learn what.
+ */
+
+import { button, disclosure, element, heading, paragraphs, passage, surveyText } from "./dom.js";
+import { randomStep } from "./drawing.js";
+import {
+  leastProtectedExample,
+  littleWarning,
+  openSides,
+  protectionTable,
+  togetherNote,
+} from "./label.js";
+import { questions, sampledCounts } from "./sampling.js";
+import { count, say } from "./words.js";
+
+/**
+ * @typedef {import("./definition.js").Definition} Definition
+ * @typedef {import("./link.js").Link} Link
+ * @typedef {import("./dom.js").View} View
+ */
+
+/**
+ * What the survey is and, before any question, who could learn what.
+ *
+ * @param {object} of
+ * @param {Definition} of.definition
+ * @param {string} of.clientHash
+ * @param {Link} of.link
+ * @param {boolean} of.durable  whether this browser lets the page keep anything
+ * @param {() => void} of.onStart
+ * @returns {View}
+ */
+export function startView({ definition, clientHash, link, durable, onStart }) {
+  const { title, introduction } = definition;
+  const content = element(
+    "div",
+    { class: "view start" },
+    heading(title, surveyText(definition, title)),
+    element(
+      "div",
+      { class: "lead" },
+      ...paragraphs(introduction, surveyText(definition, introduction)),
+    ),
+    element("p", { class: "quiet" }, extent(definition)),
+    ...(skips(definition) ? [element("p", { class: "quiet" }, say("start.skips"))] : []),
+    privacyLabel(definition, clientHash),
+    quickCheck(),
+    element("p", {}, say("start.sendOnce")),
+    ...(definition.bucket ? [element("p", {}, bucketSentence(definition.bucket))] : []),
+    element("p", {}, say("start.forgotten")),
+    element("p", {}, element("b", {}, say("exit.button")), ": ", say("exit.hint")),
+    element("p", {}, ...admission(link)),
+    ...keepingNotice(definition, durable),
+    ...passage(definition, "ethics"),
+    ...passage(definition, "helpline"),
+    ...passage(definition, "consent"),
+    button(say(definition.consent ? "start.agree" : "start.button"), onStart),
+    ...passage(definition, "contact"),
+  );
+  return { content, title };
+}
+
+/** @param {Definition} definition */
+function extent(definition) {
+  const upTo = skips(definition);
+  if (definition.sampling) return sampledExtent(sampledCounts(definition), upTo);
+  return say(upTo ? "start.extentUpTo" : "start.extent", {
+    questions: count("count.questions", questions(definition).length),
+    pages: count("count.pages", definition.pages.length),
+  });
+}
+
+/** @param {{fewest: number, most: number, all: number}} counts @param {boolean} upTo */
+function sampledExtent({ fewest, most, all }, upTo) {
+  const exactly = fewest === most ? `${most}` : say("start.range", { fewest, most });
+  return say("start.sampled", {
+    asked: upTo ? say("start.upTo", { most }) : exactly,
+    questions: count("count.questions", all),
+  });
+}
+
+/** @param {"day" | "week"} bucket */
+function bucketSentence(bucket) {
+  return say(bucket === "day" ? "start.bucketDay" : "start.bucketWeek");
+}
+
+/**
+ * Who can answer how often by this link, and what else the link tells.
+ *
+ * @param {Link} link
+ */
+function admission({ invitation, stratum }) {
+  const by = say(invitation ? "start.invited" : "start.openLink");
+  return stratum ? [by, " ", say("start.stratum", { stratum })] : [by];
+}
+
+/** @param {Definition} definition @param {boolean} durable */
+function keepingNotice({ kiosk }, durable) {
+  if (kiosk) return [element("p", { class: "notice" }, say("start.kiosk"))];
+  return durable ? [] : [element("p", { class: "notice" }, say("start.keepsNothing"))];
+}
+
+/** One question on what was read, with an answer to each answer; it opens and closes nothing. */
+function quickCheck() {
+  const feedback = element("p", { role: "status", class: "feedback" });
+  const choices = /** @type {const} */ ([
+    ["check.all", "check.wrong"],
+    ["check.nothing", "check.right"],
+  ]).map(([choice, answer]) =>
+    button(
+      say(choice),
+      ({ currentTarget }) => {
+        for (const one of choices) one.setAttribute("aria-pressed", String(one === currentTarget));
+        feedback.textContent = say(answer);
+      },
+      { class: "button second", "aria-pressed": "false" },
+    ),
+  );
+  return element(
+    "section",
+    { class: "check", "aria-labelledby": "check-heading" },
+    element("h2", { id: "check-heading" }, say("check.heading")),
+    element("p", {}, say("check.question")),
+    element("div", { class: "pair" }, ...choices),
+    feedback,
+    element("p", { class: "quiet" }, say("check.kept")),
+  );
+}
+
+/** Whether answers decide what is asked. @param {Definition} definition */
+function skips(definition) {
+  return questions(definition).some((question) => question.ask_if !== null);
+}
+
+/** @param {Definition} definition @param {string} clientHash */
+function privacyLabel(definition, clientHash) {
+  return element(
+    "section",
+    { class: "privacy", "aria-labelledby": "privacy-heading" },
+    element("h2", { id: "privacy-heading" }, say("start.heading")),
+    ...randomStep(definition),
+    leastProtectedExample(definition),
+    ...littleWarning(definition),
+    disclosure(
+      say("start.inNumbers"),
+      protectionTable(definition),
+      togetherNote(definition),
+      openSides(definition, clientHash),
+    ),
+  );
+}

@@ -14,9 +14,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from survey.cli import main
-from survey.ops.gauges import Gauges
-from survey.ops.metrics import Metrics
-from survey.ops.readiness import Check
+from survey.ops.health import Check
+from survey.ops.metrics import Gauges, Metrics
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.questions import TYPES
 from survey.settings import VARIABLES, Settings

@@ -144,7 +144,7 @@ def version_of(survey: PublishedSurvey, release: Release, *, archived: bool) -> 
         changed=survey.changed,
         opens=schedule.opens,
         closes=schedule.closes,
-        most=schedule.most,
+        most=schedule.maximum,
         sha256=survey.sha256,
         epsilon=definition.epsilon,
         languages=definition.languages,

@@ -67,7 +67,7 @@ class Gate:
                 f"this address wants a token with the scope {scope}, which yours has not; "
                 "make another one"
             )
-        g.reader = self._store.researcher_of(token.researcher)
+        g.reader = self._store.researcher_by_key(token.researcher)
 
     def surveys(self) -> list[PublishedSurvey]:
         """Every version of every survey that may be read, by slug, the newest first."""
@@ -75,14 +75,14 @@ class Gate:
         return [
             survey
             for survey in self._store.surveys()
-            if not survey.is_trial and (mine is None or survey.slug in mine)
+            if not survey.is_test_run and (mine is None or survey.slug in mine)
         ]
 
     def versions(self, slug: str) -> list[PublishedSurvey]:
         """All versions of a survey, the newest first."""
         mine = self._readable()
         found = self._store.versions(slug) if mine is None or slug in mine else []
-        if not found or found[0].is_trial:
+        if not found or found[0].is_test_run:
             raise NotFoundError(f'there is no survey "{slug}"')
         return found
 
@@ -291,7 +291,7 @@ class _Pages:
         return computed(self._tag(survey, kind), kind, body)
 
     def _described(self, surveys: Iterable[PublishedSurvey]) -> tuple[Version, ...]:
-        archived = self._store.archived()
+        archived = self._store.archived_slugs()
         return tuple(
             version_of(
                 survey, self._store.newest_release(survey.key), archived=survey.slug in archived

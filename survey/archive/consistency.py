@@ -20,7 +20,7 @@ from survey.archive.pages import pages, rows
 from survey.errors import StoreError
 from survey.questionnaire.definition import read_definition
 from survey.questionnaire.published import PublishedQuestion
-from survey.store import ASKED, Row, Snapshot
+from survey.store import N_ASKED, Row, Snapshot
 from survey.store.schema import HALF_COPIED
 
 
@@ -151,7 +151,7 @@ def _read_block(row: Row, question: PublishedQuestion | None, column: Column) ->
         return
     stored = np.frombuffer(codes, dtype=np.uint8).reshape(n, question.code_bytes)
     asked, supports = question.count(stored)
-    column.rebuilt[ASKED] += asked
+    column.rebuilt[N_ASKED] += asked
     if len(supports) > question.channel.counted:
         column.mistakes.append(f"block {block} holds a code that its question does not have")
     for place in np.flatnonzero(supports).tolist():
@@ -294,7 +294,7 @@ def _count_mistakes(
 ) -> Iterator[str]:
     for option in sorted(rebuilt.keys() | counted.keys()):
         if rebuilt[option] != counted[option]:
-            counts = "reports asked" if option == ASKED else f"place {option}"
+            counts = "reports asked" if option == N_ASKED else f"place {option}"
             yield (
                 f"{_named(place, surveys)}, {counts}: the blocks hold {rebuilt[option]:,}, "
                 f"the counts say {counted[option]:,}"

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import click
 
-from survey import demo, serving
+from survey import demo, server
 from survey.archive import Checked, Watch, backup, check, copy_store, restore
 from survey.audit.summary import as_json_text, as_text, checks_of
 from survey.cli.common import PATH, configured_settings, configured_store, opened, refusing
+from survey.collect.publication import delete_overdue
 from survey.collect.release import release as release_reports
 from survey.collect.release import utc_today
-from survey.collect.retention import delete_overdue
 from survey.demo import run
 from survey.errors import SettingsError, SurveyError
 from survey.ops.safety import SetUp, findings, unusable
@@ -64,7 +64,7 @@ def migrate() -> None:
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
 @click.option(
     "--workers",
-    default=serving.usual_workers,
+    default=server.usual_workers,
     show_default="one for each core, at most 4",
     type=click.IntRange(1, 64),
 )
@@ -74,7 +74,7 @@ def serve(address: str, port: int, workers: int) -> None:
     # Until there are workers to renew: otherwise it would end a server that only just starts.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     settings = configured_settings()
-    serving.serve(
+    server.serve(
         settings,
         address,
         port,

@@ -150,7 +150,7 @@ def _export_reports(
 
 def _export_parquet(store: Store, survey: PublishedSurvey, directory: Path) -> None:
     with click.progressbar(
-        length=store.released(survey.key),
+        length=store.n_released(survey.key),
         label="writing",
         file=sys.stderr,
         hidden=not sys.stderr.isatty(),

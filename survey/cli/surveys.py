@@ -15,9 +15,14 @@ from typing import Any
 import click
 
 from survey.cli.common import PATH, configured_settings, configured_store, refusing
-from survey.collect.admission import checked_schedule
-from survey.collect.invitations import checked_stratum, issue, new_tokens
-from survey.collect.links import qr_code, respondent_link
+from survey.collect.admission import validate_schedule
+from survey.collect.invitations import (
+    issue_invitations,
+    new_tokens,
+    qr_code,
+    respondent_link,
+    validate_stratum,
+)
 from survey.collect.publication import close as close_survey
 from survey.collect.publication import publish as publish_survey
 from survey.collect.release import utc_today
@@ -52,7 +57,7 @@ def rescheduled(
         schedule = replace(schedule, opens=opens.date())
     if closes:
         schedule = replace(schedule, closes=closes.date())
-    return schedule if most is None else replace(schedule, most=most)
+    return schedule if most is None else replace(schedule, maximum=most)
 
 
 @click.command("schedule")
@@ -67,7 +72,7 @@ def schedule_survey(
     survey = find_survey(store, slug)
     if survey.state == "closed":
         raise ClosedError(f"{slug} is closed; what is closed stays closed")
-    schedule = checked_schedule(rescheduled(survey.schedule, opens, closes, most))
+    schedule = validate_schedule(rescheduled(survey.schedule, opens, closes, most))
     if schedule != survey.schedule:
         store.set_schedule(survey.key, schedule)
     click.echo(f"{slug} takes {schedule_in_words(schedule)}")
@@ -76,10 +81,12 @@ def schedule_survey(
 def schedule_in_words(schedule: Schedule) -> str:
     """A schedule as the end of a sentence.
 
-    >>> schedule_in_words(Schedule(most=500))
+    >>> schedule_in_words(Schedule(maximum=500))
     'at most 500 reports, from now until it is closed'
     """
-    number = f"at most {schedule.most:,} reports" if schedule.most else "any number of reports"
+    number = (
+        f"at most {schedule.maximum:,} reports" if schedule.maximum else "any number of reports"
+    )
     begin = f"from {schedule.opens}" if schedule.opens else "from now"
     end = f"to {schedule.closes}" if schedule.closes else "until it is closed"
     return f"{number}, {begin} {end}"
@@ -183,13 +190,13 @@ def invite(slug: str, count: int, stratum: str, csv_file: Path | None, qr: Path 
     """Make links to SLUG that are good for one report each; they are not kept here."""
     store = configured_store()
     survey = _taking_reports(store, slug)
-    stratum = checked_stratum(store, survey, stratum, count)
+    stratum = validate_stratum(store, survey, stratum, count)
     tokens = new_tokens(count)
     public_url = _public_url()
     links = [respondent_link(survey, public_url, token=token, stratum=stratum) for token in tokens]
     # On the disk before they are good for anything: no invitation is issued that nobody has.
     with _written(links, stratum, csv_file, qr):
-        issue(store, survey, stratum, tokens)
+        issue_invitations(store, survey, stratum, tokens)
     if csv_file is None:
         click.echo("\n".join(links))
     else:

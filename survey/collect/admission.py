@@ -22,14 +22,14 @@ def refusal(store: Store, survey: PublishedSurvey, today: date) -> SurveyError |
         return ClosedError("this survey is closed and takes no more reports")
     if schedule.opens and today < schedule.opens:
         return NotOpenError(schedule.opens)
-    if schedule.most and taken(store, survey) >= schedule.most:
-        return FullError(f"this survey has the {schedule.most:,} reports that it takes")
+    if schedule.maximum and taken(store, survey) >= schedule.maximum:
+        return FullError(f"this survey has the {schedule.maximum:,} reports that it takes")
     return None
 
 
 def taken(store: Store, survey: PublishedSurvey) -> int:
     """Reports that a version has, released or waiting; for its limit alone, never for readers."""
-    return store.released(survey.key) + store.waiting(survey.key)
+    return store.n_released(survey.key) + store.n_pending(survey.key)
 
 
 def is_over(survey: PublishedSurvey, today: date) -> bool:
@@ -38,11 +38,11 @@ def is_over(survey: PublishedSurvey, today: date) -> bool:
     return survey.state == "open" and closes is not None and today > closes
 
 
-def checked_schedule(schedule: Schedule) -> Schedule:
+def validate_schedule(schedule: Schedule) -> Schedule:
     """A schedule that can be kept; DesignError says why another cannot."""
     opens, closes = schedule.opens, schedule.closes
     if opens and closes and closes < opens:
         raise DesignError(f"the survey would close on {closes}, before it opens on {opens}")
-    if schedule.most < 0:
-        raise DesignError(f"a survey takes at most {schedule.most} reports; 0 means any number")
+    if schedule.maximum < 0:
+        raise DesignError(f"a survey takes at most {schedule.maximum} reports; 0 means any number")
     return schedule

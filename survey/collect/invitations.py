@@ -1,13 +1,16 @@
-"""Invitations: a link's token lets one report in, and only its SHA-256 is ever kept."""
+"""Links to a survey, and single-use invitations: only the SHA-256 of an invitation is stored."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 import secrets
 from collections.abc import Sequence
 from typing import Annotated
+from urllib.parse import quote
 
+import segno
 from pydantic import StringConstraints, TypeAdapter, ValidationError
 
 from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS
@@ -48,7 +51,7 @@ def new_tokens(count: int) -> list[str]:
     return [secrets.token_urlsafe(TOKEN_BYTES) for _ in range(count)]
 
 
-def checked_stratum(store: Store, survey: PublishedSurvey, stratum: str, count: int) -> str:
+def validate_stratum(store: Store, survey: PublishedSurvey, stratum: str, count: int) -> str:
     """The name of a stratum of which so many more people are to be invited.
 
     Raises DesignError for a name that cannot be shown, and when too few would be invited of it.
@@ -60,7 +63,7 @@ def checked_stratum(store: Store, survey: PublishedSurvey, stratum: str, count: 
         raise DesignError(f"stratum {stratum[:MAX_STRATUM_LENGTH]!a}: {reason}") from None
     if name == OTHER_GROUPS:
         raise DesignError(f'"{name}" is what small strata are called together; choose another name')
-    planned = store.invited(survey.key, name) + count
+    planned = store.n_invited(survey.key, name) + count
     if name and planned < MINIMUM_REPORTS:
         raise DesignError(
             f'stratum "{name}" would have {planned} people; {MINIMUM_REPORTS} are needed: '
@@ -70,7 +73,7 @@ def checked_stratum(store: Store, survey: PublishedSurvey, stratum: str, count: 
     return name
 
 
-def issue(
+def issue_invitations(
     store: Store,
     survey: PublishedSurvey,
     stratum: str,
@@ -83,3 +86,27 @@ def issue(
     """
     hashes = [token_hash(token) for token in tokens]
     store.add_invitations(survey.key, stratum, hashes, before)
+
+
+HASH_IN_LINK = 16
+"""Digits of the definition id in a link's fragment; the client refuses another definition."""
+
+
+def respondent_link(
+    survey: PublishedSurvey, public_url: str, *, token: str = "", stratum: str = ""
+) -> str:
+    """The link to send: the start of the definition's hash, by which the page checks the survey.
+
+    With a token it is good for one report, of the stratum for which the token was issued.
+    """
+    parts = {"s": quote(stratum, safe=""), "i": token, "d": survey.sha256[:HASH_IN_LINK]}
+    # The hash comes last: wherever the end of a personal link is cut off, its page sees that.
+    carried = "&".join(f"{name}={value}" for name, value in parts.items() if value)
+    return f"{public_url.rstrip('/')}/s/{survey.slug}#{carried}"
+
+
+def qr_code(link: str) -> bytes:
+    """The link as a picture (SVG), for paper and screens; a quarter of it may be damaged."""
+    drawn = io.BytesIO()
+    segno.make(link, error="q", micro=False).save(drawn, kind="svg", scale=4, border=4)
+    return drawn.getvalue()

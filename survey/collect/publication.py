@@ -1,16 +1,17 @@
-"""Publish a survey, which freezes it, and close it."""
+"""Publish surveys, close them, and delete closed ones when their retention period is over."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, timedelta
 
-from survey.collect.admission import checked_schedule
+from survey.collect.admission import validate_schedule
 from survey.collect.release import release
 from survey.errors import ConflictError, StoreBusyError
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.model import Survey
-from survey.store import PublishedSurvey, Role, Schedule, Store, find_survey
+from survey.store import Action, PublishedSurvey, Role, Schedule, Store, find_survey
 
 
 def publish(
@@ -29,8 +30,8 @@ def publish(
     """
     newest = next(iter(store.versions(survey.slug)), None)
     kept = newest.schedule if newest else Schedule()
-    schedule = checked_schedule(kept if schedule is None else schedule)
-    if newest and says_the_same(survey, newest):
+    schedule = validate_schedule(kept if schedule is None else schedule)
+    if newest and has_same_content(survey, newest):
         raise ConflictError(
             f"{survey.slug} is published already, with the same content, as version "
             f"{newest.version}"
@@ -41,7 +42,7 @@ def publish(
     return store.publish(freeze(survey, following), today, schedule, team)
 
 
-def says_the_same(survey: Survey, newest: PublishedSurvey) -> bool:
+def has_same_content(survey: Survey, newest: PublishedSurvey) -> bool:
     """Whether the newest version is open and is what the survey would be published as."""
     return newest.state == "open" and freeze(survey, newest.version).canonical == newest.canonical
 
@@ -67,3 +68,38 @@ def close(store: Store, slug: str, today: date) -> bool:
             f"perhaps. The server does so by itself; or close it again when that is over ({error})"
         ) from None
     return bool(closed or released)
+
+
+WHO = "retention"
+"""Who did it, in the log."""
+
+
+def over_since(versions: list[PublishedSurvey]) -> date | None:
+    """The day on which the last version was closed; None while one still takes reports."""
+    if any(survey.state == "open" for survey in versions):
+        return None
+    return max(survey.changed for survey in versions)
+
+
+def overdue(store: Store, days: int, today: date) -> list[str]:
+    """Names of the surveys that were closed more than `days` days ago."""
+    slugs = dict.fromkeys(survey.slug for survey in store.surveys() if not survey.is_test_run)
+    last = today - timedelta(days=days)
+    return [
+        slug
+        for slug in slugs
+        if (over := over_since(store.versions(slug))) is not None and over < last
+    ]
+
+
+def delete_overdue(store: Store, days: int, today: date) -> list[str]:
+    """Delete them with every report, and rewrite the file they lay in; returns their names."""
+    slugs = overdue(store, days, today)
+    for slug in slugs:
+        store.delete_survey(slug, today)
+        said = f"{slug}, with all its reports, {days} days after its close"
+        store.add_action(Action(int(time.time()), WHO, "deleted a survey", "", said))
+    if slugs:
+        # What was deleted lies in free pages of the file until it is rewritten.
+        store.vacuum()
+    return slugs

@@ -22,7 +22,15 @@ from survey.disclosure import secure_permutation
 from survey.errors import StoreBusyError, SurveyError
 from survey.questionnaire.published import PublishedQuestion
 from survey.settings import Settings
-from survey.store import ASKED, BlockColumn, LastBlock, PublishedSurvey, Sealed, Store, Waiting
+from survey.store import (
+    N_ASKED,
+    BlockColumn,
+    LastBlock,
+    PendingReports,
+    PublishedSurvey,
+    ReleaseContent,
+    Store,
+)
 
 BLOCK_SIZE = 65_536
 """Reports per block; a stratum's last block grows to this before the next one begins."""
@@ -66,7 +74,9 @@ def bucket_of(survey: PublishedSurvey, released: date) -> str:
             return ""
 
 
-def seal(questions: Sequence[PublishedQuestion], groups: Sequence[Waiting]) -> Sealed:
+def compose_release(
+    questions: Sequence[PublishedQuestion], groups: Sequence[PendingReports]
+) -> ReleaseContent:
     """Shuffle each stratum's waiting reports together with its newest block.
 
     One permutation moves all codes of a report together: cross-tabs stay possible.
@@ -78,11 +88,11 @@ def seal(questions: Sequence[PublishedQuestion], groups: Sequence[Waiting]) -> S
         waiting = np.frombuffer(b"".join(group.codes), dtype=np.uint8).reshape(-1, sum(widths))
         for number, column in enumerate(_columns(waiting, widths)):
             asked, supports = questions[number].count(column)
-            counts[group.stratum, group.bucket, number, ASKED] += asked
+            counts[group.stratum, group.bucket, number, N_ASKED] += asked
             for option in np.flatnonzero(supports).tolist():
                 counts[group.stratum, group.bucket, number, option] += int(supports[option])
         columns.extend(_blocks(group, waiting, widths))
-    return Sealed(columns=columns, counts=counts)
+    return ReleaseContent(columns=columns, counts=counts)
 
 
 def _columns(rows: Codes, widths: Sequence[int]) -> list[Codes]:
@@ -90,7 +100,7 @@ def _columns(rows: Codes, widths: Sequence[int]) -> list[Codes]:
     return np.split(rows, np.cumsum(widths)[:-1], axis=1)
 
 
-def _blocks(group: Waiting, waiting: Codes, widths: Sequence[int]) -> Iterator[BlockColumn]:
+def _blocks(group: PendingReports, waiting: Codes, widths: Sequence[int]) -> Iterator[BlockColumn]:
     """The newest block with the waiting reports, shuffled, cut into blocks again."""
     number, rows = 0, waiting
     if group.last is not None:
@@ -127,15 +137,15 @@ def release(
     It goes in portions, between which senders are served, and ends with what waited at its
     beginning: under load there is always more.
     """
-    n, waiting = 0, store.waiting(survey.key)
-    sealed = partial(seal, survey.definition.questions)
+    n, waiting = 0, store.n_pending(survey.key)
+    sealed = partial(compose_release, survey.definition.questions)
     while n < waiting:
         portion = store.release(survey.key, minimum, sealed, bucket=bucket_of(survey, clock()))
         if not portion:
             break
         n += portion
     if n:
-        store.tidy_after_release(survey.key)
+        store.clean_up_after_release(survey.key)
     return n
 
 
@@ -200,10 +210,10 @@ class ReleaseLoop:
     def _release_if_due(self, survey: PublishedSurvey, now: float) -> int:
         if is_over(survey, self._clock()):
             self._store.close_survey(survey.slug, self._clock())
-        waiting = self._store.waiting(survey.key)
+        waiting = self._store.n_pending(survey.key)
         if survey.state == "closed":
             return self._finish_close(survey) if waiting else 0
-        released = self._store.released(survey.key)
+        released = self._store.n_released(survey.key)
         if self._last.get(survey.key, (-1, now))[0] != released:
             # Also when another server released it: those who wait came after that.
             self._last[survey.key] = (released, now)
@@ -226,7 +236,7 @@ class ReleaseLoop:
         What somebody's reading, or an end, kept a release from tidying is tidied whenever it can
         be, and what it kept a close from rewriting is rewritten.
         """
-        self._store.finish_tidying()
+        self._store.retry_clean_up()
         closed = [survey for survey in self._store.surveys() if survey.state == "closed"]
         self._rewrite({survey.key for survey in closed if today - survey.changed <= GRACE})
         if today == self._tidied:
@@ -234,7 +244,7 @@ class ReleaseLoop:
         old = [survey for survey in closed if today - survey.changed > GRACE]
         for survey in old:
             self._store.forget_ids(survey.key)
-            self._store.tidy_after_release(survey.key)
+            self._store.clean_up_after_release(survey.key)
         if old and self._store.has_free_pages():
             self._store.vacuum()
         self._tidied = today

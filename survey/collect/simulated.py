@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from survey.collect.submission import accept
+from survey.collect.intake import accept
 from survey.collect.wire import parse
 from survey.mechanism import Channel, secure_uniform_below
 from survey.questionnaire.definition import report_body

@@ -45,7 +45,7 @@ def _tried(survey: Survey, slug: str) -> Survey:
 
 def remove_trial(store: Store, draft: Draft, today: date) -> None:
     """Delete a draft's try-out with all its reports, if there is one."""
-    for trial in store.trials(draft.slug):
+    for trial in store.test_runs(draft.slug):
         store.close_survey(trial.slug, today)
         store.delete_survey(trial.slug, today)
 
@@ -58,7 +58,7 @@ def simulate(
     Raises DesignError for a survey that is no try-out or a closed one, or too many people at a
     time.
     """
-    if not survey.is_trial:
+    if not survey.is_test_run:
         raise DesignError(f"{survey.slug} is no try-out: nobody is simulated in a real survey")
     if survey.state != "open":
         raise DesignError("The try-out is closed and takes no more reports: make it anew")

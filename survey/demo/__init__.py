@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from survey.collect.intake import Intake
 from survey.collect.publication import publish
 from survey.collect.simulated import Answer, simulated_report
-from survey.collect.submission import Intake
 from survey.errors import ConflictError, NotFoundError
 from survey.mechanism.simulation import truths
 from survey.questionnaire.definition import Definition, freeze

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from survey import demo, serving
-from survey.collect.links import respondent_link
+from survey import demo, server
+from survey.collect.invitations import respondent_link
 from survey.collect.release import ReleaseLoop, release, utc_today
 from survey.research.credentials import Passwords
 from survey.settings import Settings
@@ -28,7 +28,7 @@ def usual_directory() -> Path:
 
 def start(directory: Path, port: int, respondents: int, *, fresh: bool, open_browser: bool) -> None:
     """Run the demo in its own directory until interrupted."""
-    serving.check_port("127.0.0.1", port)
+    server.check_port("127.0.0.1", port)
     with demo.alone_in(directory):
         if fresh:
             for name in DATABASE_FILES:
@@ -47,7 +47,7 @@ def start(directory: Path, port: int, respondents: int, *, fresh: bool, open_bro
             if open_browser:
                 webbrowser.open(respondent_link(survey, settings.public_url))
 
-        serving.serve(settings, "127.0.0.1", port, 1, tell)
+        server.serve(settings, "127.0.0.1", port, 1, tell)
 
 
 def _settings(directory: Path, port: int) -> Settings:
@@ -62,7 +62,7 @@ def _settings(directory: Path, port: int) -> Settings:
 
 def _simulate(store: Store, survey: PublishedSurvey, settings: Settings, respondents: int) -> None:
     """Bring the demo up to its number of respondents, releasing as the server would."""
-    there = store.released(survey.key) + store.waiting(survey.key)
+    there = store.n_released(survey.key) + store.n_pending(survey.key)
     if respondents <= there:
         return
     if not demo.is_untouched(survey):

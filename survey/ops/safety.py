@@ -11,10 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from survey.addresses import is_loopback
 from survey.errors import SettingsError, SurveyError
-from survey.ops.internal import internal_address
-from survey.ops.readiness import free_megabytes
+from survey.ops.health import free_megabytes, internal_address
 from survey.settings import SECRET_FILE, Settings
-from survey.store import file_of, open_store
+from survey.store import database_file, open_store
 
 OFF = ("", "0", "false", "no")
 """What Flask takes for no in FLASK_DEBUG; Python takes any text for yes in its own two."""
@@ -53,7 +52,7 @@ def unusable(settings: Settings) -> list[Finding]:
     try:
         store = open_store(settings.database)
         try:
-            store.check_whole()
+            store.check_complete()
         finally:
             store.close_connections()
     except SurveyError as error:
@@ -104,7 +103,7 @@ def _plain_http(set_up: SetUp) -> Iterable[Finding]:
 
 def _readable_files(set_up: SetUp) -> Iterable[Finding]:
     """The files of an SQLite database must be its owner's alone."""
-    if (named := file_of(set_up.settings.database)) is None:
+    if (named := database_file(set_up.settings.database)) is None:
         return
     # The database writes beside the file itself, wherever a link to it stands.
     file = named.resolve()
@@ -146,7 +145,7 @@ def _secret_file(set_up: SetUp) -> Iterable[Finding]:
 
 def _folders(set_up: SetUp) -> Iterable[Finding]:
     """Who may write a folder may put another file, link or folder in the place of any in it."""
-    file, secret = file_of(set_up.settings.database), set_up.environment.get(SECRET_FILE)
+    file, secret = database_file(set_up.settings.database), set_up.environment.get(SECRET_FILE)
     named = [path.absolute() for path in (file, secret and Path(secret)) if path]
     for folder in sorted({above for path in named for above in _above(path)}):
         mode = _mode(folder)

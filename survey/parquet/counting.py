@@ -252,7 +252,7 @@ class Reports:
             group: Tally(
                 release=self.manifest.release,
                 n=n,
-                asked=[int(asked[row]) for asked, _ in told],
+                n_asked=[int(asked[row]) for asked, _ in told],
                 counts=[counts[row].tolist() for _, counts in told],
             )
             for row, (group, n) in enumerate(sizes.items())

@@ -13,7 +13,7 @@ from flask import Blueprint, Flask, current_app, redirect, request, url_for
 
 from survey.errors import ForbiddenError, NotFoundError
 from survey.research.sessions import Sessions
-from survey.store import ROLES, Researcher, Role, Store, draft_key, team_of
+from survey.store import ROLES, Researcher, Role, Store, draft_key, team_slug
 
 Access = Literal["anybody", "researcher", "viewer", "editor", "owner", "admin"]
 """Who may open a page: `researcher` is anybody who is signed in; `viewer`, `editor` and `owner` are
@@ -103,7 +103,7 @@ class Gate:
         researcher = self._sessions.known()
         if researcher.is_admin:
             return "owner"
-        return self._store.roles(researcher.key).get(team_of(slug))
+        return self._store.roles(researcher.key).get(team_slug(slug))
 
     def allows(self, slug: str, required: Role) -> bool:
         """Return whether the researcher has at least the required role."""
@@ -139,7 +139,7 @@ class Gate:
             return self._missing(slug)
         # A test run is managed on its draft's pages, under the draft's slug.
         unavailable = PUBLISHED_ONLY if draft_key(slug) else (*PUBLISHED_ONLY, "team")
-        if draft_key(team_of(slug)) and (request.blueprint or "") in unavailable:
+        if draft_key(team_slug(slug)) and (request.blueprint or "") in unavailable:
             raise NotFoundError("a test run is managed on the pages of its draft")
         if not self.allows(slug, required):
             reason = f"this requires the role {required} in the survey {slug}; ask an owner for it"
@@ -152,7 +152,7 @@ class Gate:
 
     def _missing(self, slug: str) -> Any:
         """Answer a request for a survey or draft that does not exist for this researcher."""
-        survey = self._store.became(key) if (key := draft_key(team_of(slug))) else ""
+        survey = self._store.published_slug(key) if (key := draft_key(team_slug(slug))) else ""
         if survey and self.role(survey):
             # Unsaved text is returned; a second press of Publish leads to the published survey.
             reason = f"This draft was published as {survey} in the meantime and cannot be changed."

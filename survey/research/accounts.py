@@ -216,7 +216,7 @@ class _AccountPages:
             own=self._sessions.token_hash(),
             form=SessionForm(formdata=None),
             factor=self._store.second_factor(known.key),
-            codes_left=self._store.recovery_codes_left(known.key),
+            codes_left=self._store.n_recovery_codes(known.key),
         )
 
     def password(self) -> Any:

@@ -9,9 +9,14 @@ from typing import Any
 
 from flask import Response, flash, redirect, render_template, url_for
 
-from survey.collect.admission import checked_schedule
-from survey.collect.invitations import checked_stratum, issue, new_tokens
-from survey.collect.links import qr_code, respondent_link
+from survey.collect.admission import validate_schedule
+from survey.collect.invitations import (
+    issue_invitations,
+    new_tokens,
+    qr_code,
+    respondent_link,
+    validate_stratum,
+)
 from survey.collect.publication import close as close_survey
 from survey.collect.release import release as release_reports
 from survey.collect.release import utc_today
@@ -76,12 +81,12 @@ class _Pages:
         usual = {
             "invite": InvitationsForm(formdata=None),
             "schedule": ScheduleForm(
-                formdata=None, opens=dates.opens, closes=dates.closes, most=dates.most
+                formdata=None, opens=dates.opens, closes=dates.closes, most=dates.maximum
             ),
             "release": ReleaseForm(formdata=None),
             "close": CloseForm(formdata=None),
         }
-        forms, made = {**usual, **wrong}, self._store.invited_by_stratum(survey.key)
+        forms, made = {**usual, **wrong}, self._store.n_invited_by_stratum(survey.key)
         forms["invite"].made.data = json.dumps(made)
         return render_template(
             "research/collect.html",
@@ -93,7 +98,7 @@ class _Pages:
             by_bucket=_by_bucket(self._store, survey),
             minimum=self._minimum,
             plan=self._store.plan(survey.key),
-            archived=slug in self._store.archived(),
+            archived=slug in self._store.archived_slugs(),
             lifecycle={"archive": ArchiveForm(formdata=None), "delete": DeleteForm(formdata=None)},
             draft_form=DoForm(formdata=None),
         )
@@ -111,7 +116,7 @@ class _Pages:
             return self._page(slug, invite=form), 422
         count = form.count.data
         try:
-            stratum = checked_stratum(self._store, survey, form.stratum.data or "", count)
+            stratum = validate_stratum(self._store, survey, form.stratum.data or "", count)
         except DesignError as error:
             form.stratum.errors = [str(error)]
             return self._page(slug, invite=form), 422
@@ -121,7 +126,7 @@ class _Pages:
             for token in tokens
         ]
         try:
-            issue(self._store, survey, stratum, tokens, _known_of(form, stratum))
+            issue_invitations(self._store, survey, stratum, tokens, _known_of(form, stratum))
         except ConflictError:
             form.count.errors = [MADE_MEANWHILE]
             return self._page(slug, invite=form), 409
@@ -186,7 +191,7 @@ def _is_to_come(form: ScheduleForm, wanted: Schedule, before: Schedule) -> bool:
         form.opens.errors = [f"{wanted.opens} has passed; leave it empty to open at once"]
         return False
     try:
-        checked_schedule(wanted)
+        validate_schedule(wanted)
     except DesignError as error:
         form.closes.errors = [str(error)]
         return False
@@ -203,7 +208,7 @@ def _has_passed(day: date | None, before: date | None) -> bool:
 
 
 def _in_words(schedule: Schedule) -> str:
-    most = f", at most {schedule.most:,}" if schedule.most else ""
+    most = f", at most {schedule.maximum:,}" if schedule.maximum else ""
     return f"{schedule.opens or 'now'} to {schedule.closes or 'closed by hand'}{most}"
 
 
@@ -226,7 +231,7 @@ class _EndPages:
         """Out of the lists, or back into them."""
         find_survey(self._store, slug)
         if ArchiveForm().validate_on_submit():
-            away = slug not in self._store.archived()
+            away = slug not in self._store.archived_slugs()
             self._store.set_archived(slug, archived=away)
             self._log.write("archived" if away else "took out of the archive", slug)
             flash(f"{slug} is {'in the archive' if away else 'in the list again'}.")

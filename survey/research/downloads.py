@@ -11,7 +11,7 @@ CSV = "text/csv; charset=utf-8"
 
 def file_name(survey: PublishedSurvey, about: str) -> str:
     """What a file of a version is called; on its own it must say when it is of a try-out."""
-    test = "TEST-" if survey.is_trial else ""
+    test = "TEST-" if survey.is_test_run else ""
     return f"{test}{survey.slug}-{survey.version}-{about}"
 
 

@@ -60,7 +60,7 @@ class _Pages:
         survey, form = find_survey(self._store, slug, version), MicrodataForm()
         if not form.validate_on_submit():
             return self._page(survey, form), 422
-        if not self._store.released(survey.key):
+        if not self._store.n_released(survey.key):
             form.form.errors = ["No report is released yet: there is nothing to download"]
             return self._page(survey, form), 422
         # Without a name on the disk: it is gone when it is sent, whatever happens.
@@ -85,7 +85,7 @@ class _Pages:
             definition=survey.definition,
             little_protected=survey.definition.epsilon > self._caps.warning,
             release_minimum=self._minimum,
-            released=self._store.released(survey.key),
+            released=self._store.n_released(survey.key),
             form=form,
         )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Response, redirect, render_template, request, url_for
 
-from survey.collect.links import respondent_link
+from survey.collect.invitations import respondent_link
 from survey.collect.truths import truths_of
 from survey.questionnaire.drafts.content import DraftContent
 from survey.questionnaire.label import labels, linked, odds_in_words
@@ -22,7 +22,7 @@ from survey.results.exports.figures import figure as figure_of
 from survey.results.exports.workbook import XLSX, workbook
 from survey.results.options import query_of, wanted_from
 from survey.results.wording import exact
-from survey.store import PublishedSurvey, draft_key, find_survey, team_of
+from survey.store import PublishedSurvey, draft_key, find_survey, team_slug
 
 
 def result_routes(workspace: Workspace) -> list[Route]:
@@ -128,7 +128,7 @@ class _Pages:
 
     def _truths(self, survey: PublishedSurvey) -> dict[str, Any]:
         """What is true among the simulated respondents of a try-out, and whether that is known."""
-        draft = self._store.draft(draft_key(team_of(survey.slug))) if survey.is_trial else None
+        draft = self._store.draft(draft_key(team_slug(survey.slug))) if survey.is_test_run else None
         if draft is None:
             return {"truths": {}, "truths_differed": False}
         tried = DraftContent.from_json(draft.content).tried

@@ -139,16 +139,16 @@ class Throttle:
 
     def succeeded(self, address: str, email: str) -> None:
         """The password was right: earlier tries of this pair no longer count."""
-        self._store.forget_tries(self._hash(_pair(network_of(address), email)))
+        self._store.forget_attempts(self._hash(_pair(network_of(address), email)))
 
     def succeeded_with_code(self, address: str, email: str) -> None:
         """The code was right: earlier ones no longer count, wherever they came from."""
         for network in (network_of(address), ""):
-            self._store.forget_tries(self._hash(_pair(network, f"code\n{email}")))
+            self._store.forget_attempts(self._hash(_pair(network, f"code\n{email}")))
 
     def _count_attempt(self, limits: Sequence[tuple[str, int]], now: float) -> bool:
         hashed = [(self._hash(text), limit) for text, limit in limits]
-        return self._store.count_try(hashed, int(now), TRY_SECONDS)
+        return self._store.count_attempt(hashed, int(now), TRY_SECONDS)
 
     def _hash(self, text: str) -> bytes:
         return hmac.digest(self._key, text.encode(), "sha256")

@@ -81,18 +81,18 @@ class _Pages:
 
     def surveys(self) -> str:
         """List the researcher's surveys and drafts."""
-        store, roles, archived = self._store, self._gate.roles(), self._store.archived()
+        store, roles, archived = self._store, self._gate.roles(), self._store.archived_slugs()
         surveys = [survey for survey in store.surveys() if survey.slug in roles]
         away = "archived" in request.args
         listed = [
             survey
             for survey in surveys
-            if not survey.is_trial and (survey.slug in archived) == away
+            if not survey.is_test_run and (survey.slug in archived) == away
         ]
         drafts = [draft for draft in store.drafts() if draft.slug in roles]
         return render_template(
             "research/surveys.html",
-            surveys=[(survey, store.released(survey.key)) for survey in listed],
+            surveys=[(survey, store.n_released(survey.key)) for survey in listed],
             drafts=[(draft, DraftContent.from_json(draft.content)) for draft in drafts],
             away=away,
             archived=len({survey.slug for survey in surveys} & archived),

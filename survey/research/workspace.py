@@ -10,7 +10,7 @@ from survey.research.credentials import Passwords
 from survey.research.sessions import Sessions, Throttle
 from survey.results.estimates.result import Results
 from survey.settings import Settings
-from survey.store import Action, Store, team_of
+from survey.store import Action, Store, team_slug
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Log:
 
     def write_of(self, who: str, what: str, slug: str = "", detail: str = "") -> None:
         """The same of somebody who is just signing in."""
-        self._store.add_action(Action(int(time.time()), who, what, team_of(slug), detail))
+        self._store.add_action(Action(int(time.time()), who, what, team_slug(slug), detail))
 
     def read(self, slug: str | None = None) -> list[Action]:
         """The latest actions, of one survey or all."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Flask
 
-from survey.collect.figures import Figures
+from survey.collect.intake import IntakeMetrics
 from survey.respond.client import Client
 from survey.respond.views import blueprint
 from survey.settings import Settings
@@ -14,7 +14,7 @@ __all__ = ["Client", "init_app"]
 
 
 def init_app(
-    app: Flask, store: Store, settings: Settings, client: Client, figures: Figures
+    app: Flask, store: Store, settings: Settings, client: Client, figures: IntakeMetrics
 ) -> None:
     """Add the respondents' addresses to the application."""
     app.register_blueprint(blueprint(store, client, settings, figures))

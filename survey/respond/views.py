@@ -7,9 +7,8 @@ from pathlib import PurePath
 from flask import Blueprint, Response, render_template, request
 
 from survey.collect.admission import refusal
-from survey.collect.figures import Figures
+from survey.collect.intake import Intake, IntakeMetrics
 from survey.collect.release import utc_today
-from survey.collect.submission import Intake
 from survey.errors import (
     STATUS,
     NotFoundError,
@@ -29,7 +28,9 @@ from survey.words import SOURCE, closest, say
 HTML = "text/html; charset=utf-8"
 
 
-def blueprint(store: Store, client: Client, settings: Settings, figures: Figures) -> Blueprint:
+def blueprint(
+    store: Store, client: Client, settings: Settings, figures: IntakeMetrics
+) -> Blueprint:
     """The respondents' routes over one store and one client."""
     routes = Blueprint("respond", __name__)
     intake = Intake(store, figures)

@@ -123,7 +123,7 @@ def total(tallies: Iterable[Tally]) -> Tally:
     return Tally(
         release=parts[0].release,
         n=sum(part.n for part in parts),
-        asked=np.sum([part.asked for part in parts], axis=0).tolist(),
+        n_asked=np.sum([part.n_asked for part in parts], axis=0).tolist(),
         counts=[
             np.sum(counts, axis=0).tolist()
             for counts in zip(*(part.counts for part in parts), strict=True)

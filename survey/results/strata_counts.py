@@ -32,7 +32,7 @@ def counts_by_link(store: Store, survey: PublishedSurvey) -> list[StratumCounts]
         one = StratumCounts(
             names[stratum],
             tally.n,
-            tuple(tally.asked),
+            tuple(tally.n_asked),
             tuple(np.asarray(counts, dtype=np.int64) for counts in tally.counts),
         )
         before = found.get(one.name)

@@ -13,38 +13,38 @@ from survey.store.people import (
     Draft,
     LoginSession,
     Member,
-    OpenLink,
     People,
     Researcher,
     Role,
     SecondFactor,
+    UnusedLink,
     draft_key,
-    team_of,
+    team_slug,
 )
 from survey.store.protocol import (
-    ASKED,
-    MOST_RELEASED,
+    MAX_RELEASED,
+    N_ASKED,
     BlockColumn,
+    Compose,
     LastBlock,
+    PendingReports,
     Plan,
     PublishedSurvey,
     Release,
+    ReleaseContent,
     Row,
     Schedule,
-    Seal,
-    Sealed,
     Snapshot,
     Store,
     StoredReport,
     Tally,
-    Waiting,
 )
 from survey.store.sqlite import SqliteStore
 from survey.store.tables import TABLES, Table
 
 __all__ = [
-    "ASKED",
-    "MOST_RELEASED",
+    "MAX_RELEASED",
+    "N_ASKED",
     "ROLES",
     "SCOPES",
     "TABLES",
@@ -52,33 +52,33 @@ __all__ = [
     "ApiToken",
     "BlockColumn",
     "ColleagueLink",
+    "Compose",
     "Draft",
     "LastBlock",
     "LoginSession",
     "Member",
-    "OpenLink",
+    "PendingReports",
     "People",
     "Plan",
     "PublishedSurvey",
     "Release",
+    "ReleaseContent",
     "Researcher",
     "Role",
     "Row",
     "Schedule",
-    "Seal",
-    "Sealed",
     "SecondFactor",
     "Snapshot",
     "Store",
     "StoredReport",
     "Table",
     "Tally",
-    "Waiting",
+    "UnusedLink",
+    "database_file",
     "draft_key",
-    "file_of",
     "find_survey",
     "open_store",
-    "team_of",
+    "team_slug",
 ]
 
 
@@ -99,11 +99,11 @@ def open_store(url: str) -> Store:
     outdated database is refused at its first use.
     """
     check_database(url)
-    file = file_of(url)
+    file = database_file(url)
     return _open_postgres(url) if file is None else SqliteStore(str(file))
 
 
-def file_of(url: str) -> Path | None:
+def database_file(url: str) -> Path | None:
     """The file of a SURVEY_DATABASE url; None where the database is another server."""
     scheme, _, rest = url.partition("://")
     return Path(rest[1:]) if scheme == "sqlite" else None

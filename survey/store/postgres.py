@@ -50,7 +50,7 @@ class PostgresStore(PostgresConnections, SqlStore):
 
     # -- what a release leaves behind
 
-    def tidy_after_release(self, survey: int) -> None:
+    def clean_up_after_release(self, survey: int) -> None:
         """Take the order of arrival out of what the database keeps.
 
         A heap keeps rows, also deleted ones, in the order in which they came; and a spent
@@ -58,7 +58,7 @@ class PostgresStore(PostgresConnections, SqlStore):
         rewritten in the order of its random ids, and all spent invitations by one transaction.
 
         It hardly waits: a reader would hold up every writer. What could not be done just now is
-        left to `finish_tidying`, of this process or of another.
+        left to `retry_clean_up`, of this process or of another.
         """
         released = self._release_numbers().get(survey, 0)
         with suppress(StoreBusyError), self._impatient() as connection:
@@ -84,7 +84,7 @@ class PostgresStore(PostgresConnections, SqlStore):
         _rewrite(connection, ["invitation"])
         self._spent[survey] = spent
 
-    def finish_tidying(self) -> None:
+    def retry_clean_up(self) -> None:
         """Tidy after releases that this process has not seen tidied, whoever made them.
 
         A reader may have kept it from tidying, or a command, or a server that was killed; at its
@@ -92,7 +92,7 @@ class PostgresStore(PostgresConnections, SqlStore):
         """
         for survey, number in self._release_numbers().items():
             if self._tidied.get(survey) != number:
-                self.tidy_after_release(survey)
+                self.clean_up_after_release(survey)
 
     def has_free_pages(self) -> bool:
         """Whether tables that have been emptied still hold pages."""

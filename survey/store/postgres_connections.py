@@ -85,7 +85,7 @@ class PostgresConnections(SqlTransactions):
         with self._alone() as connection:
             check_schema(applied_steps(connection), list(STEPS))
 
-    def close_mine(self) -> None:
+    def close_thread_connection(self) -> None:
         """Close what this thread alone holds: nothing, for the pool is everybody's."""
 
     def close_connections(self) -> None:

@@ -11,14 +11,14 @@ from typing import Literal, Protocol
 from survey.errors import ReportError, SurveyError
 from survey.questionnaire.definition import Definition, read_definition
 from survey.questionnaire.texts import TRIAL
-from survey.store.people import People, Role, team_of
+from survey.store.people import People, Role, team_slug
 
 State = Literal["open", "superseded", "closed"]
 
-ASKED = -1
+N_ASKED = -1
 """The place of a question's counts that says how many reports hold an answer to it."""
 
-MOST_RELEASED = 8_192
+MAX_RELEASED = 8_192
 """Reports per transaction of a release: so few hold the write lock only for moments."""
 
 Value = int | str | bytes
@@ -34,7 +34,7 @@ class Schedule:
 
     opens: date | None = None
     closes: date | None = None
-    most: int = 0
+    maximum: int = 0
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ class PublishedSurvey:
         return read_definition(self.canonical)
 
     @property
-    def is_trial(self) -> bool:
+    def is_test_run(self) -> bool:
         """Whether it is the try-out of a draft, of which nothing stays."""
         return self.slug.startswith(TRIAL)
 
     @property
     def team(self) -> str:
         """The slug of its team: of a try-out, that of its draft."""
-        return team_of(self.slug)
+        return team_slug(self.slug)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class LastBlock:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class PendingReports:
     """What is released of one stratum into a bucket, in no meaningful order, with its newest
     block."""
 
@@ -130,32 +130,32 @@ class BlockColumn:
 
 
 @dataclass(frozen=True)
-class Sealed:
+class ReleaseContent:
     """What a release writes: whole blocks, and what to add to the counts.
 
     `counts` maps (stratum, bucket, question, place) to the number of newly released reports: the
-    places of its channel's counts, and `ASKED`.
+    places of its channel's counts, and `N_ASKED`.
     """
 
     columns: Sequence[BlockColumn]
     counts: Mapping[tuple[str, str, int, int], int]
 
 
-Seal = Callable[[Sequence[Waiting]], Sealed]
+Compose = Callable[[Sequence[PendingReports]], ReleaseContent]
 
 
 @dataclass(frozen=True)
 class Tally:
     """Released counts of one survey, over all strata or of one.
 
-    `n` reports; `asked[question]` of them hold an answer to a question (all, unless the survey
+    `n` reports; `n_asked[question]` of them hold an answer to a question (all, unless the survey
     draws its questions); `counts[question]` are those of its channel. `release` numbers the
     state: equal numbers mean equal counts.
     """
 
     release: int
     n: int
-    asked: Sequence[int]
+    n_asked: Sequence[int]
     counts: Sequence[Sequence[int]]
 
 
@@ -182,9 +182,9 @@ class Store(People, Protocol):
     def pending_migrations(self) -> list[str]: ...
 
     def check_writable(self) -> None: ...
-    def check_whole(self) -> None: ...
+    def check_complete(self) -> None: ...
     def close_connections(self) -> None: ...
-    def close_mine(self) -> None: ...
+    def close_thread_connection(self) -> None: ...
 
     def publish(
         self,
@@ -195,11 +195,11 @@ class Store(People, Protocol):
     ) -> PublishedSurvey: ...
     def surveys(self) -> list[PublishedSurvey]: ...
     def versions(self, slug: str) -> list[PublishedSurvey]: ...
-    def trials(self, draft: str) -> list[PublishedSurvey]: ...
+    def test_runs(self, draft: str) -> list[PublishedSurvey]: ...
     def set_schedule(self, survey: int, schedule: Schedule) -> None: ...
     def close_survey(self, slug: str, today: date) -> list[PublishedSurvey]: ...
     def delete_survey(self, slug: str, today: date) -> None: ...
-    def archived(self) -> set[str]: ...
+    def archived_slugs(self) -> set[str]: ...
     def set_archived(self, slug: str, *, archived: bool) -> None: ...
     def plan(self, survey: int) -> Plan: ...
     def set_plan(self, survey: int, plan: Plan) -> None: ...
@@ -210,23 +210,23 @@ class Store(People, Protocol):
     def add_invitations(
         self, survey: int, stratum: str, token_hashes: Sequence[bytes], before: int | None = None
     ) -> None: ...
-    def invited(self, survey: int, stratum: str) -> int: ...
-    def invited_by_stratum(self, survey: int) -> dict[str, int]: ...
-    def knows_report(self, survey: int, report: StoredReport) -> bool: ...
-    def waiting(self, survey: int) -> int: ...
-    def released(self, survey: int) -> int: ...
+    def n_invited(self, survey: int, stratum: str) -> int: ...
+    def n_invited_by_stratum(self, survey: int) -> dict[str, int]: ...
+    def has_report(self, survey: int, report: StoredReport) -> bool: ...
+    def n_pending(self, survey: int) -> int: ...
+    def n_released(self, survey: int) -> int: ...
     def release(
         self,
         survey: int,
         minimum: int,
-        seal: Seal,
+        compose_release: Compose,
         *,
         bucket: str = "",
-        most: int = MOST_RELEASED,
+        maximum: int = MAX_RELEASED,
     ) -> int: ...
     def forget_ids(self, survey: int) -> None: ...
-    def tidy_after_release(self, survey: int) -> None: ...
-    def finish_tidying(self) -> None: ...
+    def clean_up_after_release(self, survey: int) -> None: ...
+    def retry_clean_up(self) -> None: ...
     def has_free_pages(self) -> bool: ...
     def vacuum(self) -> None: ...
 

@@ -66,11 +66,11 @@ class SqliteStore(SqliteConnections, SqlStore):
 
     # -- what a release leaves behind
 
-    def tidy_after_release(self, survey: int) -> None:  # noqa: ARG002  the protocol's
+    def clean_up_after_release(self, survey: int) -> None:  # noqa: ARG002  the protocol's
         """Empty the log, which would go on holding single reports in the order of arrival.
 
         It never waits: a reader would hold up every writer. What could not be done just now is
-        left to `finish_tidying`, of this process or of another. The log is one for all surveys.
+        left to `retry_clean_up`, of this process or of another. The log is one for all surveys.
         """
         released = self._release_numbers()
         if self._truncate_log():
@@ -86,14 +86,14 @@ class SqliteStore(SqliteConnections, SqlStore):
                 transaction.change(BUSY_TIMEOUT)
         return not row[0]
 
-    def finish_tidying(self) -> None:
+    def retry_clean_up(self) -> None:
         """Tidy after releases that this process has not seen tidied, whoever made them.
 
         A reader may have kept it from tidying, or a command, or a server that was killed; at its
         start it has seen nothing.
         """
         if self._release_numbers() != self._tidied:
-            self.tidy_after_release(survey=0)
+            self.clean_up_after_release(survey=0)
 
     def has_free_pages(self) -> bool:
         """Whether something was deleted since the file was last rewritten."""

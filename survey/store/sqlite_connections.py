@@ -64,7 +64,7 @@ class SqliteConnections(SqlTransactions):
         with named_file_errors():
             return self.path.exists()
 
-    def close_mine(self) -> None:
+    def close_thread_connection(self) -> None:
         """Close what this thread alone holds."""
         self.close_connections()
 

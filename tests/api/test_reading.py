@@ -335,7 +335,7 @@ def test_only_editors_take_the_reports_and_each_time_is_in_the_log(program, stor
         assert set(packed.namelist()) >= {"README.txt", "channels.json", "reports.csv"}
         assert len(packed.read("reports.csv").splitlines()) == 1 + 3000
     (action,) = store.actions("small", 5)
-    assert (action.who, action.what) == ("reader@example.org", "downloaded reports")
+    assert (action.actor, action.event) == ("reader@example.org", "downloaded reports")
     store.set_role("small", reader, "viewer")
     refused = program.get(path)
     assert refused.status_code == 403

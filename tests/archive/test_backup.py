@@ -89,7 +89,7 @@ def test_a_restored_store_is_the_one_that_was_backed_up_and_knows_its_reports(
     assert store.tallies(small.key) == filled.tallies(small.key)
     for number in range(4):
         again = report(number, stratum="north", invitation=number.to_bytes(32, "big"))
-        assert store.knows_report(small.key, again)
+        assert store.has_report(small.key, again)
     add(store, small, random_reports(30))
     assert release(store, small, 25) == 45
     assert (file.read_bytes(), files_beside(file)) == (before, ["backup.db"])
@@ -162,8 +162,8 @@ def _check_holds(file, survey: PublishedSurvey, reports: list[object]) -> None:
     copy = open_store(f"sqlite:///{file}")
     with copy.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()
-    assert all(copy.knows_report(survey.key, each) for each in reports)
-    total = copy.released(survey.key) + copy.waiting(survey.key)
+    assert all(copy.has_report(survey.key, each) for each in reports)
+    total = copy.n_released(survey.key) + copy.n_pending(survey.key)
     assert total >= len(reports)
     assert total % 10 == 0
     copy.close_connections()

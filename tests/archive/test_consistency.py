@@ -9,7 +9,7 @@ import pytest
 
 from survey.archive import check
 from survey.collect.publication import publish
-from survey.collect.release import release, seal
+from survey.collect.release import compose_release, release
 from survey.questionnaire.native import load
 from survey.settings import Caps
 from survey.store import StoredReport, open_store
@@ -67,7 +67,7 @@ def test_every_type_of_question_agrees_over_many_releases(store, sampled):
 
 def test_ids_that_were_forgotten_after_closing_are_not_missed(filled, small):
     filled.close_survey("small", TODAY)
-    filled.release(small.key, 1, lambda groups: seal(small.definition.questions, groups))
+    filled.release(small.key, 1, lambda groups: compose_release(small.definition.questions, groups))
     filled.forget_ids(small.key)
     assert checked(filled).mistakes == ()
 

@@ -124,7 +124,7 @@ def test_a_copied_store_has_every_row_but_sessions_and_goes_on_where_the_other_e
     assert seen[-1][0] == seen[-1][1] == sum(len(rows) for rows in kept(filled).values())
     resent = random_reports(1) + [StoredReport(*row[1:]) for row in contents(copy)["inbox"]]
     add(copy, small, resent)
-    assert copy.waiting(small.key) == filled.waiting(small.key) + 1
+    assert copy.n_pending(small.key) == filled.n_pending(small.key) + 1
     assert copy.release(small.key, 1, side_by_side)
     assert copy.tally(small.key).n == 44 + 16
 
@@ -157,14 +157,14 @@ def test_a_copy_that_was_interrupted_does_not_pass_for_a_store(filled, settings,
     with pytest.raises(StoreError, match="interrupted"):
         copy_store(copy, filled, ignored)
     with pytest.raises(StoreError, match="interrupted"):
-        copy.check_whole()
+        copy.check_complete()
     refused = CliRunner().invoke(
         main, ["serve"], env={"SURVEY_DATABASE": url, "SURVEY_SECRET": settings.secret}
     )
     assert refused.exit_code == 1
     assert "the database is not whole" in refused.stderr
     copy_store(filled, copy, ignored)
-    copy.check_whole()
+    copy.check_complete()
 
 
 def test_a_database_without_tables_is_migrated_first(filled, tmp_path, postgresql):
@@ -232,7 +232,7 @@ def test_reports_that_come_while_a_store_is_copied_make_the_copy_refused(filled,
         copy_store(filled, copy, watch)
     # Whatever was acknowledged before the beginning is there, and the source has lost nothing.
     assert contents(copy) == before
-    assert all(filled.knows_report(small.key, each) for each in late)
+    assert all(filled.has_report(small.key, each) for each in late)
     # Once nobody serves from the source, the rest follows.
     copy_store(filled, copy, ignored)
     assert contents(copy) == kept(filled)

@@ -25,13 +25,13 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     store.add_invitations(survey.key, "north", tokens)
     invited = [report(n, stratum="north", invitation=tokens[n]) for n in range(4)]
     add(store, survey, [*random_reports(40), *invited])
-    store.release(survey.key, 20, side_by_side, bucket="2026-W47", most=22)
-    store.release(survey.key, 20, side_by_side, bucket="2026-W48", most=22)
+    store.release(survey.key, 20, side_by_side, bucket="2026-W47", maximum=22)
+    store.release(survey.key, 20, side_by_side, bucket="2026-W48", maximum=22)
     store.release(survey.key, 1, side_by_side, bucket="2026-W48")
     add(store, survey, random_reports(15))
-    store.set_schedule(survey.key, Schedule(opens=date(2026, 11, 1), most=500))
+    store.set_schedule(survey.key, Schedule(opens=date(2026, 11, 1), maximum=500))
     store.add_researcher("ada@example.org", "hash")
-    store.count_try([(b"hash", 10)], 5, 900)
+    store.count_attempt([(b"hash", 10)], 5, 900)
     ada = store.researcher("ada@example.org").key
     store.start_session(b"token", ada, 5, 100)
     store.set_second_factor(ada, "SECRET", [bytes([n]) * 32 for n in range(10)])

@@ -85,7 +85,7 @@ def test_the_text_has_the_hashes_each_group_under_its_title_and_one_summary():
     assert as_text("c0de", {}, CHECKS[:2]).splitlines()[-1].startswith("all 2 checks hold")
 
 
-def test_the_json_says_the_same():
+def test_the_json_has_same_content():
     form = json.loads(as_json_text("c0de", {"mechanism.js": "f11e"}, CHECKS))
     assert not form["ok"]
     assert form["summary"].startswith("1 of 3 checks failed")

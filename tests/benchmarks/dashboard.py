@@ -28,7 +28,7 @@ from survey.questionnaire.native import load
 from survey.questionnaire.published import PublishedQuestion
 from survey.research.credentials import Passwords
 from survey.settings import Caps
-from survey.store import ASKED, Store, open_store
+from survey.store import N_ASKED, Store, open_store
 from tests.benchmarks.storage import today
 from tests.browser.research import stored
 from tests.conftest import EMAIL, PASSWORD, SECRET, SERVE, free_port, wait_until_up
@@ -80,7 +80,7 @@ def fill(store: Store, url: str, n: int) -> None:
     def counts() -> Cells:
         for number, (question, column) in enumerate(zip(questions, columns, strict=True)):
             asked, supports = question.count(column)
-            yield survey.key, "", "", number, ASKED, asked
+            yield survey.key, "", "", number, N_ASKED, asked
             for place, count in enumerate(supports.tolist()):
                 yield survey.key, "", "", number, place, count
 

@@ -27,7 +27,7 @@ from typing import Any
 from flask import Flask
 
 from survey.app import create_app
-from survey.collect import submission
+from survey.collect import intake
 from survey.collect.publication import publish
 from survey.collect.release import ReleaseLoop
 from survey.questionnaire.native import load
@@ -95,13 +95,13 @@ def grouping() -> Flask:
 
 def one_by_one() -> Flask:
     """The application with a commit per report."""
-    submission.Committer = OneByOne  # type: ignore[assignment,misc]
+    intake.Committer = OneByOne  # type: ignore[assignment,misc]
     return create_app()
 
 
 def plainly() -> Flask:
     """The application with a commit per report as one would write it."""
-    submission.Committer = Plainly  # type: ignore[assignment,misc]
+    intake.Committer = Plainly  # type: ignore[assignment,misc]
     return create_app()
 
 
@@ -215,7 +215,7 @@ def running(case: Case, database: str) -> Iterator[Running]:
     finally:
         server.terminate()
         server.wait(30)
-    stored = store.released(survey.key) + store.waiting(survey.key)
+    stored = store.n_released(survey.key) + store.n_pending(survey.key)
     acknowledged = sum(each["statuses"].get("201", 0) for each in found.rounds)
     if case.what != NOOP and not acknowledged <= stored:
         raise SystemExit(f"{case.name}: {acknowledged:,} acknowledged, {stored:,} stored")

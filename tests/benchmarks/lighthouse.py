@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from survey.collect.links import respondent_link
+from survey.collect.invitations import respondent_link
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
 from survey.settings import Caps

@@ -84,7 +84,7 @@ def overloaded(kind: str, database: str, seconds: int) -> None:
 
 def all_there(store: Store, survey: PublishedSurvey, acknowledged: int) -> int:
     """How many reports are stored; an error if an acknowledged one is not, or one is wrong."""
-    stored = store.released(survey.key) + store.waiting(survey.key)
+    stored = store.n_released(survey.key) + store.n_pending(survey.key)
     with store.snapshot() as snapshot:
         mistakes = check(snapshot).mistakes
     store.close_connections()

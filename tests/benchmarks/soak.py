@@ -27,7 +27,7 @@ from typing import NamedTuple
 from survey.collect.publication import publish
 from survey.questionnaire.definition import report_body
 from survey.questionnaire.native import load
-from survey.serving import THREADS
+from survey.server import THREADS
 from survey.settings import Caps
 from survey.store import PublishedSurvey, open_store
 from tests.benchmarks.ingestion import DEFINITION

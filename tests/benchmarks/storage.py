@@ -32,7 +32,7 @@ from survey.questionnaire.native import load
 from survey.research.credentials import Passwords
 from survey.results.counts import crossed_counts
 from survey.settings import Caps, Settings
-from survey.store import ASKED, PublishedSurvey, Store, StoredReport, open_store
+from survey.store import N_ASKED, PublishedSurvey, Store, StoredReport, open_store
 from tests.benchmarks.ingestion import postgresql
 from tests.conftest import EMAIL, PASSWORD, SECRET
 from tests.store.databases import Outside
@@ -69,7 +69,7 @@ def fill(store: Store, n: int, url: str) -> tuple[PublishedSurvey, list[Column]]
 
     def counts() -> Iterator[tuple[int | str | bytes, ...]]:
         for question, column in enumerate(columns):
-            yield survey.key, "", "", question, ASKED, n
+            yield survey.key, "", "", question, N_ASKED, n
             for option, count in enumerate(np.bincount(column, minlength=OPTIONS).tolist()):
                 yield survey.key, "", "", question, option, count
 

@@ -54,7 +54,7 @@ def test_sixty_questions_are_answered_reviewed_and_sent_in_one_report(site, devi
     (body,) = device.bodies
     assert len(json.loads(body)["codes"]) == MANY
     assert len(body) == survey.definition.report_bytes
-    assert site.store.waiting(survey.key) == 1
+    assert site.store.n_pending(survey.key) == 1
 
 
 def test_a_label_of_10_000_characters_is_refused_by_name_before_anybody_sees_it(site):
@@ -116,7 +116,7 @@ def test_a_device_whose_clock_is_wrong_sends_like_any_other(site, device, clock)
     assert page.evaluate("Date.now()") == 1000 * CLOCKS[clock]
     answer_and_send(page)
     wait_sent(page)
-    assert site.store.waiting(survey.key) == 1
+    assert site.store.n_pending(survey.key) == 1
 
 
 def test_a_survey_s_text_within_a_sentence_of_the_page_says_its_own_language(site, new_device):

@@ -42,7 +42,7 @@ def test_nothing_is_kept_and_the_next_person_starts_afresh(site, survey, device)
         assert page.locator("pre").count() == 0
     first, second = (json.loads(body)["report_id"] for body in device.bodies)
     assert first != second
-    assert site.store.waiting(survey.key) == 2
+    assert site.store.n_pending(survey.key) == 2
 
 
 def test_a_report_that_waits_is_kept_on_the_page_alone_and_it_says_so(site, survey, device):

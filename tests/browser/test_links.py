@@ -7,8 +7,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from survey.collect.invitations import issue, new_tokens
-from survey.collect.links import respondent_link
+from survey.collect.invitations import issue_invitations, new_tokens, respondent_link
 from tests.browser.respondent import answer_and_send, heading, kept, press, wait_sent
 from tests.conftest import SMALL, long_unless
 
@@ -27,7 +26,7 @@ INVITED = f'access = "invitation"\n{SMALL}'
 def invited(site, survey, stratum: str = "") -> str:
     """A personal link to a survey."""
     (token,) = new_tokens(1)
-    issue(site.store, survey, stratum, [token])
+    issue_invitations(site.store, survey, stratum, [token])
     return respondent_link(survey, site.url, token=token, stratum=stratum)
 
 
@@ -43,7 +42,7 @@ def test_a_personal_link_lets_one_report_in_with_its_stratum(site, device):
     assert body["stratum"] == "Köln & Bonn"
     assert len(body["invitation"]) == 43
     assert len(device.bodies[0]) == survey.definition.report_bytes
-    assert site.store.waiting(survey.key) == 1
+    assert site.store.n_pending(survey.key) == 1
 
 
 def test_the_token_leaves_the_address_and_the_history_and_is_in_no_url(site, device):
@@ -83,7 +82,7 @@ def test_a_link_that_was_used_is_refused_by_name_and_the_report_kept(site, new_d
     expect(page.locator(".notice").first).to_have_text(
         "The link of this report was already used, or is not one of this survey."
     )
-    assert site.store.waiting(survey.key) == 1
+    assert site.store.n_pending(survey.key) == 1
 
 
 @pytest.mark.parametrize("damage", long_unless(["cut", "script"], DAMAGES))
@@ -116,7 +115,7 @@ def test_a_link_that_could_not_be_opened_offline_can_be_tried_again(site, device
     press(page, "Try again")
     answer_and_send(page)
     wait_sent(page)
-    assert site.store.waiting(survey.key) == 1
+    assert site.store.n_pending(survey.key) == 1
 
 
 def test_another_link_pasted_over_a_damaged_one_opens(site, device):
@@ -165,4 +164,4 @@ def test_a_report_that_waits_keeps_its_invitation_over_a_reload(site, device):
     page.reload()
     wait_sent(page)
     assert len(set(device.bodies)) == 1
-    assert site.store.waiting(survey.key) == 1
+    assert site.store.n_pending(survey.key) == 1

@@ -64,12 +64,12 @@ def test_a_survey_answered_by_tapping_offline_arrives_exactly_once(site, device)
         press(page, "Try now")
     wait_waiting(page)
     assert len(device.bodies) == 3
-    assert site.store.waiting(survey.key) == 0
+    assert site.store.n_pending(survey.key) == 0
     device.context.set_offline(False)
     wait_sent(page)
     assert len(device.bodies) == 4
     assert len(set(device.bodies)) == 1
-    assert site.store.waiting(survey.key) == 1
+    assert site.store.n_pending(survey.key) == 1
     close(site.store, survey.slug, TODAY)
     tally = site.store.tally(survey.key)
     assert tally.n == 1
@@ -98,7 +98,7 @@ def test_a_lost_acknowledgment_leads_to_the_same_bytes_and_one_report(site, devi
     wait_sent(page)
     assert len(device.bodies) == 3
     assert len(set(device.bodies)) == 1
-    assert site.store.waiting(survey.key) == 1
+    assert site.store.n_pending(survey.key) == 1
 
 
 def test_perturbed_once_twenty_failed_sends_reloads_a_tab_and_the_back_button_repeat_the_bytes(
@@ -142,7 +142,7 @@ def test_perturbed_once_twenty_failed_sends_reloads_a_tab_and_the_back_button_re
     wait_sent(second)
     assert len(device.bodies) == 22
     assert len(set(device.bodies)) == 1
-    assert site.store.waiting(survey.key) == 1
+    assert site.store.n_pending(survey.key) == 1
 
 
 STEP = 10
@@ -232,7 +232,7 @@ def test_two_tabs_that_send_in_the_same_moment_send_one_report(site, device):
         tab.bring_to_front()
         wait_sent_or_marked(tab)
     assert len(set(device.bodies)) == 1
-    assert site.store.waiting(survey.key) == 1
+    assert site.store.n_pending(survey.key) == 1
 
 
 def test_a_browser_that_cannot_take_turns_sends_all_the_same(site, device):
@@ -242,7 +242,7 @@ def test_a_browser_that_cannot_take_turns_sends_all_the_same(site, device):
     assert page.evaluate("navigator.locks === undefined")
     answer_and_send(page)
     wait_sent(page)
-    assert site.store.waiting(survey.key) == 1
+    assert site.store.n_pending(survey.key) == 1
 
 
 def wait_sent_or_marked(page: Page) -> None:
@@ -287,7 +287,7 @@ def test_a_refused_report_is_kept_shown_and_sent_again_identical(site, device, s
     wait_sent(second)
     assert len(device.bodies) == 4
     assert len(set(device.bodies)) == 1
-    assert site.store.waiting(survey.key) == 1
+    assert site.store.n_pending(survey.key) == 1
 
 
 def test_a_closed_survey_still_shows_the_report_that_is_kept(site, device):
@@ -425,7 +425,7 @@ def test_trying_again_after_another_tab_got_it_through_says_so(site, device, min
     heading(tabs[mine], "A report was already sent from this device")
     assert len(device.bodies) == 2
     assert len(set(device.bodies)) == 1
-    assert site.store.waiting(survey.key) == 1
+    assert site.store.n_pending(survey.key) == 1
     assert kept(tabs[mine]) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
     assert device.said == []
 
@@ -452,7 +452,7 @@ def test_trying_now_after_another_tab_got_it_accepted_leaves_the_mark(site, devi
     )
     assert kept(first) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
     assert len(set(device.bodies)) == 1
-    assert site.store.waiting(survey.key) == 1
+    assert site.store.n_pending(survey.key) == 1
 
 
 def test_a_trace_that_another_tab_removed_first_is_removed_too(site, device):
@@ -575,7 +575,7 @@ def test_constant_shape_every_pattern_of_answers_has_the_same_keys_length_and_re
         person.context.close()
     assert len(shapes) == 1
     assert next(iter(shapes))[0] == survey.definition.report_bytes
-    assert site.store.waiting(survey.key) == len(patterns)
+    assert site.store.n_pending(survey.key) == len(patterns)
 
 
 def test_pressing_send_twice_makes_one_report(site, device):

@@ -138,7 +138,7 @@ def test_before_its_first_day_and_after_its_last_a_survey_says_so(
 
 def test_a_survey_that_fills_up_meanwhile_says_so_and_the_report_is_kept(site, new_device):
     survey = site.publish()
-    site.store.set_schedule(survey.key, Schedule(most=1))
+    site.store.set_schedule(survey.key, Schedule(maximum=1))
     device, other = new_device(), new_device()
     page = device.open(site.link(survey))
     answer(page, ["Yes", "Never"])

@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from survey.cli import main
-from survey.collect.admission import checked_schedule
+from survey.collect.admission import validate_schedule
+from survey.collect.intake import Intake
 from survey.collect.publication import publish
 from survey.collect.release import ReleaseLoop
-from survey.collect.submission import Intake
 from survey.errors import ClosedError, DesignError, FullError, NotOpenError
 from survey.questionnaire.native import load
 from survey.settings import Caps
@@ -29,23 +29,23 @@ DAY = timedelta(days=1)
         (Schedule(opens=TODAY), TODAY, None),
         (Schedule(closes=TODAY), TODAY, None),
         (Schedule(closes=TODAY), TODAY + DAY, ClosedError),
-        (Schedule(opens=TODAY, closes=TODAY, most=1), TODAY, None),
-        (Schedule(most=3), TODAY, None),
+        (Schedule(opens=TODAY, closes=TODAY, maximum=1), TODAY, None),
+        (Schedule(maximum=3), TODAY, None),
     ],
 )
 def test_reports_are_taken_from_the_first_day_to_the_last(store, small, schedule, today, error):
     store.set_schedule(small.key, schedule)
     if error is None:
         Intake(store).receive("small", body(small), today)
-        assert store.waiting(small.key) == 1
+        assert store.n_pending(small.key) == 1
         return
     with pytest.raises(error):
         Intake(store).receive("small", body(small), today)
-    assert store.waiting(small.key) == 0
+    assert store.n_pending(small.key) == 0
 
 
 def test_a_full_survey_refuses_new_reports_and_acknowledges_those_it_has(store, small):
-    store.set_schedule(small.key, Schedule(most=2))
+    store.set_schedule(small.key, Schedule(maximum=2))
     intake = Intake(store)
     first = body(small)
     for report in (first, body(small)):
@@ -53,9 +53,9 @@ def test_a_full_survey_refuses_new_reports_and_acknowledges_those_it_has(store, 
     with pytest.raises(FullError, match="the 2 reports that it takes"):
         intake.receive("small", body(small), TODAY)
     intake.receive("small", first, TODAY)
-    store.set_schedule(small.key, Schedule(most=3))
+    store.set_schedule(small.key, Schedule(maximum=3))
     intake.receive("small", body(small), TODAY)
-    assert store.waiting(small.key) == 3
+    assert store.n_pending(small.key) == 3
 
 
 def test_a_report_that_arrived_before_the_last_day_passed_is_acknowledged_after_it(store, small):
@@ -64,7 +64,7 @@ def test_a_report_that_arrived_before_the_last_day_passed_is_acknowledged_after_
     report = body(small)
     intake.receive("small", report, TODAY)
     intake.receive("small", report, TODAY + DAY)
-    assert store.waiting(small.key) == 1
+    assert store.n_pending(small.key) == 1
 
 
 def test_a_survey_whose_last_day_has_passed_is_closed_by_the_server(store, small, settings):
@@ -73,23 +73,23 @@ def test_a_survey_whose_last_day_has_passed_is_closed_by_the_server(store, small
     for today, state, waiting in ((TODAY, "open", 1), (TODAY + DAY, "closed", 1)):
         ReleaseLoop(store, settings, clock=lambda today=today: today).look(0)
         assert find_survey(store, "small").state == state
-        assert store.waiting(small.key) == waiting
+        assert store.n_pending(small.key) == waiting
     ReleaseLoop(store, settings, clock=lambda: TODAY + DAY).look(0)
-    assert store.waiting(small.key) == 0
-    assert store.released(small.key) == 1
+    assert store.n_pending(small.key) == 0
+    assert store.n_released(small.key) == 1
 
 
 def test_a_new_version_goes_on_with_the_schedule_of_the_one_before(store, small):
-    store.set_schedule(small.key, Schedule(closes=TODAY, most=70))
+    store.set_schedule(small.key, Schedule(closes=TODAY, maximum=70))
     changed = SMALL.replace("Two questions.", "Two other questions.")
     survey = publish(store, load(changed.encode(), "s.toml", Caps()), TODAY)
     assert find_survey(store, "small").schedule == survey.schedule
-    assert survey.schedule == Schedule(closes=TODAY, most=70)
+    assert survey.schedule == Schedule(closes=TODAY, maximum=70)
 
 
 def test_a_schedule_that_ends_before_it_begins_is_refused():
     with pytest.raises(DesignError, match="before it opens"):
-        checked_schedule(Schedule(opens=TODAY, closes=TODAY - DAY))
+        validate_schedule(Schedule(opens=TODAY, closes=TODAY - DAY))
 
 
 def test_a_schedule_is_said_and_changed_by_command(store, small, sqlite_settings, monkeypatch):

@@ -8,9 +8,9 @@ import secrets
 import numpy as np
 import pytest
 
+from survey.collect.intake import Intake
 from survey.collect.publication import publish
 from survey.collect.release import release
-from survey.collect.submission import Intake
 from survey.errors import ReportError
 from survey.mechanism import secure_uniform_below
 from survey.questionnaire.definition import report_body
@@ -68,7 +68,7 @@ def test_released_counts_are_those_of_the_reports_for_every_type(store, every_ty
         send(store, every_type, codes)
     assert release(store, every_type, 25) == N
     tally = store.tally(every_type.key)
-    assert tally.asked == [N] * len(every_type.definition.questions)
+    assert tally.n_asked == [N] * len(every_type.definition.questions)
     for i, question in enumerate(every_type.definition.questions):
         stored = np.frombuffer(b"".join(question.encode(codes[i]) for codes in sent), np.uint8)
         _, expected = question.count(stored.reshape(N, -1))
@@ -107,7 +107,7 @@ def test_questions_that_were_not_drawn_are_null_and_counted_apart(store, sampled
         send(store, sampled, codes_of(sampled, drawn))
     release(store, sampled, 25)
     tally = store.tally(sampled.key)
-    asked = dict(zip((q.id for q in sampled.definition.questions), tally.asked, strict=True))
+    asked = dict(zip((q.id for q in sampled.definition.questions), tally.n_asked, strict=True))
     assert asked == {
         "works": N, "coins": 0, "places": 0, "hours": N, "why": N // 2, "which": 0,
         "since": 0, "mood": N, "group": N // 2,
@@ -130,7 +130,7 @@ def test_questions_that_were_not_drawn_are_null_and_counted_apart(store, sampled
 def test_a_report_about_other_questions_than_a_draw_can_give_is_refused(store, sampled, drawn):
     with pytest.raises(ReportError, match="null for all but 3 of the 8 questions"):
         send(store, sampled, codes_of(sampled, drawn))
-    assert store.waiting(sampled.key) == 0
+    assert store.n_pending(sampled.key) == 0
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_code_that_its_channel_never_gives_is_refused_by_name(
     codes[number] = code
     with pytest.raises(ReportError, match=rf"code {number + 1} \({question}\).*({words})"):
         send(store, every_type, codes)
-    assert store.waiting(every_type.key) == 0
+    assert store.n_pending(every_type.key) == 0
 
 
 def test_every_survey_of_the_definition_stays_below_the_largest_report(every_type, sampled):

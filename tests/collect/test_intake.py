@@ -11,9 +11,9 @@ from datetime import timedelta
 
 import pytest
 
+from survey.collect.intake import Intake
 from survey.collect.invitations import token_hash
 from survey.collect.publication import close, publish
-from survey.collect.submission import Intake
 from survey.errors import (
     ClosedError,
     ConflictError,
@@ -81,7 +81,7 @@ def test_reports_that_wait_share_a_commit_and_all_are_stored(threads, store, sma
     for each in sent:
         each.result(WAIT)
     assert held.groups == [1, 29]
-    assert store.waiting(small.key) == 30
+    assert store.n_pending(small.key) == 30
 
 
 def test_one_bad_report_leaves_its_neighbours_in_the_same_commit_alone(threads, store, small):
@@ -99,7 +99,7 @@ def test_one_bad_report_leaves_its_neighbours_in_the_same_commit_alone(threads, 
     errors = [type(each.exception(WAIT)) for each in sent]
     nothing = type(None)
     assert errors == [nothing, nothing, ConflictError, nothing, InvitationError, nothing]
-    assert store.waiting(small.key) == 3
+    assert store.n_pending(small.key) == 3
 
 
 def test_a_survey_closed_between_request_and_commit_takes_nothing_more(threads, store, small):
@@ -119,7 +119,7 @@ def test_a_survey_closed_between_request_and_commit_takes_nothing_more(threads, 
     with pytest.raises(ClosedError):
         intake.receive("small", body(small), TODAY)
     intake.receive("small", known, TODAY)
-    assert store.waiting(small.key) + store.released(small.key) == 1
+    assert store.n_pending(small.key) + store.n_released(small.key) == 1
 
 
 def test_a_version_superseded_twice_takes_nothing_more_from_a_process_that_knows_it(store, small):
@@ -133,7 +133,7 @@ def test_a_version_superseded_twice_takes_nothing_more_from_a_process_that_knows
     with pytest.raises(OutdatedError, match="another definition"):
         intake.receive("small", body(small), TODAY)
     intake.receive("small", known, TODAY)
-    assert store.waiting(small.key) == 1
+    assert store.n_pending(small.key) == 1
 
 
 def test_a_version_superseded_long_ago_is_refused_by_the_day_of_the_request(store, small):
@@ -183,7 +183,7 @@ def test_exactly_once_also_from_64_threads_at_once(threads, store, small):
 
         for each in [threads.submit(send) for _ in range(64)]:
             each.result(WAIT)
-    assert store.waiting(small.key) == 20
+    assert store.n_pending(small.key) == 20
 
 
 def test_a_store_that_cannot_be_used_is_busy_for_all_and_works_again_afterwards(
@@ -198,7 +198,7 @@ def test_a_store_that_cannot_be_used_is_busy_for_all_and_works_again_afterwards(
         sent = [threads.submit(intake.receive, "small", body(small), TODAY) for _ in range(20)]
         assert all(isinstance(each.exception(WAIT), StoreBusyError) for each in sent)
     intake.receive("small", body(small), TODAY)
-    assert store.waiting(small.key) == 1
+    assert store.n_pending(small.key) == 1
 
 
 # -- invitations
@@ -217,7 +217,7 @@ def test_an_invitation_lets_one_report_in_and_its_resending(store, invited):
     report = body(invited, stratum="north", invitation=TOKENS[0])
     intake.receive("small", report, TODAY)
     intake.receive("small", report, TODAY)
-    assert store.waiting(invited.key) == 1
+    assert store.n_pending(invited.key) == 1
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_a_link_that_is_not_this_report_s_is_refused_and_spends_nothing(
     with pytest.raises(error):
         intake.receive("small", body(invited, **link), TODAY)
     intake.receive("small", body(invited, stratum="north", invitation=TOKENS[1]), TODAY)
-    assert store.waiting(invited.key) == 2
+    assert store.n_pending(invited.key) == 2
 
 
 @pytest.mark.security
@@ -257,7 +257,7 @@ def test_invitations_one_that_is_sent_by_32_devices_at_once_lets_one_in(threads,
     ]
     refused = [each for each in sent if isinstance(each.exception(WAIT), ConflictError)]
     assert len(refused) == 31
-    assert store.waiting(invited.key) == 1
+    assert store.n_pending(invited.key) == 1
 
 
 def test_no_refusal_of_an_invitation_repeats_it(store, invited):

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from survey.cli import main
-from survey.collect.invitations import TOKEN, checked_stratum, issue, new_tokens
+from survey.collect.intake import Intake
+from survey.collect.invitations import TOKEN, issue_invitations, new_tokens, validate_stratum
 from survey.collect.publication import publish
-from survey.collect.submission import Intake
 from survey.errors import ConflictError, DesignError, InvitationError, InvitationNeededError
 from survey.questionnaire.native import load
 from survey.settings import Caps
@@ -42,7 +42,7 @@ def test_a_token_has_256_random_bits_and_only_its_hash_is_kept(store, small):
     tokens = new_tokens(50)
     assert len(set(tokens)) == 50
     assert all(TOKEN.fullmatch(token) for token in tokens)
-    issue(store, small, "", tokens)
+    issue_invitations(store, small, "", tokens)
     with store.snapshot() as snapshot:
         kept = snapshot.rows("invitation", None, 100)
     hashes = {hashlib.sha256(token.encode()).digest() for token in tokens}
@@ -60,7 +60,7 @@ def test_each_link_lets_one_report_in(store, small, run):
         intake.receive("small", body(small, invitation=carried["i"]), TODAY)
         with pytest.raises(InvitationError):
             intake.receive("small", body(small, invitation=carried["i"]), TODAY)
-    assert store.waiting(small.key) == 3
+    assert store.n_pending(small.key) == 3
 
 
 def test_links_are_in_a_new_file_for_its_owner_alone_and_as_qr_codes(store, small, run, tmp_path):
@@ -77,7 +77,7 @@ def test_links_are_in_a_new_file_for_its_owner_alone_and_as_qr_codes(store, smal
     assert [row["number"] for row in rows] == [str(n) for n in range(1, 26)]
     assert {row["stratum"] for row in rows} == {"Köln & Bonn"}
     assert {parts(row["link"])["s"] for row in rows} == {"Köln & Bonn"}
-    assert store.invited(small.key, "Köln & Bonn") == 25
+    assert store.n_invited(small.key, "Köln & Bonn") == 25
     pictures = sorted(path.name for path in (tmp_path / "codes").iterdir())
     assert pictures == [f"{n:02}.svg" for n in range(1, 26)]
     assert "<svg" in (tmp_path / "codes/01.svg").read_text()
@@ -94,16 +94,16 @@ def test_strata_planned_below_25_are_refused_and_joined_ones_count_together(stor
     refused = run("invite", "small", "--count", "24", "--stratum", "north")
     assert refused.exit_code == 1
     assert 'stratum "north" would have 24 people; 25 are needed' in refused.stderr
-    assert store.invited(small.key, "north") == 0
+    assert store.n_invited(small.key, "north") == 0
     assert run("invite", "small", "--count", "25", "--stratum", "north").exit_code == 0
     assert run("invite", "small", "--count", "1", "--stratum", "north").exit_code == 0
-    assert store.invited(small.key, "north") == 26
+    assert store.n_invited(small.key, "north") == 26
 
 
 @pytest.mark.parametrize("name", ["other links", "a\nb", "a\x00b", "\u202eabc", "n" * 61])
 def test_a_stratum_that_cannot_be_shown_is_refused(store, small, name):
     with pytest.raises(DesignError, match=r"stratum|other links"):
-        checked_stratum(store, small, name, 30)
+        validate_stratum(store, small, name, 30)
 
 
 def test_files_that_are_there_are_never_replaced_and_nothing_is_issued(store, small, run, tmp_path):
@@ -112,7 +112,7 @@ def test_files_that_are_there_are_never_replaced_and_nothing_is_issued(store, sm
     assert refused.exit_code == 1
     assert (tmp_path / "links.csv").read_text() == "mine"
     assert run("invite", "small", "--count", "2", "--csv", "no/links.csv").exit_code == 1
-    assert store.invited(small.key, "") == 0
+    assert store.n_invited(small.key, "") == 0
 
 
 def test_links_that_could_not_be_issued_are_not_left_behind(
@@ -121,7 +121,7 @@ def test_links_that_could_not_be_issued_are_not_left_behind(
     def fail(*_) -> None:
         raise ConflictError("one of these invitations was issued before")
 
-    monkeypatch.setattr("survey.cli.surveys.issue", fail)
+    monkeypatch.setattr("survey.cli.surveys.issue_invitations", fail)
     refused = run("invite", "small", "--count", "2", "--csv", "links.csv", "--qr", "codes")
     assert refused.exit_code == 1
     assert not (tmp_path / "links.csv").exists()
@@ -172,9 +172,9 @@ def test_a_survey_for_the_invited_takes_no_report_without_an_invitation(store):
     with pytest.raises(InvitationNeededError):
         intake.receive("small", body(survey), TODAY)
     (token,) = new_tokens(1)
-    issue(store, survey, "", [token])
+    issue_invitations(store, survey, "", [token])
     intake.receive("small", body(survey, invitation=token), TODAY)
-    assert store.waiting(survey.key) == 1
+    assert store.n_pending(survey.key) == 1
 
 
 def test_a_link_of_another_survey_is_good_for_nothing_here(store, small):
@@ -184,6 +184,6 @@ def test_a_link_of_another_survey_is_good_for_nothing_here(store, small):
         TODAY,
     )
     (token,) = new_tokens(1)
-    issue(store, other, "", [token])
+    issue_invitations(store, other, "", [token])
     with pytest.raises(InvitationError):
         Intake(store).receive("small", body(small, invitation=token), TODAY)

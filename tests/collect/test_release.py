@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from survey.collect.publication import publish
-from survey.collect.release import BLOCK_SIZE, ReleaseLoop, release, seal
+from survey.collect.release import BLOCK_SIZE, ReleaseLoop, compose_release, release
 from survey.errors import DefinitionError, StoreBusyError
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.native import load
 from survey.settings import Caps
-from survey.store import ASKED, LastBlock, StoredReport, Waiting, open_store
+from survey.store import N_ASKED, LastBlock, PendingReports, StoredReport, open_store
 from tests.conftest import SMALL, TODAY
 
 SUNDAY, MONDAY = date(2027, 1, 3), date(2027, 1, 4)
@@ -46,8 +46,8 @@ def blocks(store, survey) -> dict[str, list[int]]:
 # -- sealing
 
 
-def waiting_of(codes: np.ndarray, last: LastBlock | None = None) -> Waiting:
-    return Waiting("north", "2026-W47", [row.tobytes() for row in codes], last)
+def waiting_of(codes: np.ndarray, last: LastBlock | None = None) -> PendingReports:
+    return PendingReports("north", "2026-W47", [row.tobytes() for row in codes], last)
 
 
 def test_a_block_grows_to_its_size_before_the_next_begins(small):
@@ -55,7 +55,9 @@ def test_a_block_grows_to_its_size_before_the_next_begins(small):
     rng = np.random.default_rng(7)
     last, columns = None, {}
     for n in (30, 40_000, 40_000, 60_000):
-        sealed = seal(questions, [waiting_of(rng.integers(0, 3, (n, 2), np.uint8), last)])
+        sealed = compose_release(
+            questions, [waiting_of(rng.integers(0, 3, (n, 2), np.uint8), last)]
+        )
         columns |= {(c.block, c.question): c for c in sealed.columns}
         newest = max(block for block, _ in columns)
         last = LastBlock(newest, [columns[newest, question].data for question in (0, 1)])
@@ -68,12 +70,12 @@ def test_a_release_keeps_each_report_s_codes_together_and_counts_only_the_new(sm
     rng = np.random.default_rng(8)
     old, new = (rng.integers(0, 3, (n, 2), np.uint8) for n in (1000, 500))
     last = LastBlock(4, [old[:, question].tobytes() for question in (0, 1)])
-    sealed = seal(small.definition.questions, [waiting_of(new, last)])
+    sealed = compose_release(small.definition.questions, [waiting_of(new, last)])
     first, second = (np.frombuffer(c.data, np.uint8) for c in sealed.columns)
     assert {c.block for c in sealed.columns} == {4}
     expected = Counter(map(tuple, np.concatenate([old, new]).tolist()))
     assert Counter(zip(first.tolist(), second.tolist(), strict=True)) == expected
-    assert sealed.counts["north", "2026-W47", 0, ASKED] == 500
+    assert sealed.counts["north", "2026-W47", 0, N_ASKED] == 500
     for option in range(3):
         assert sealed.counts["north", "2026-W47", 1, option] == (new[:, 1] == option).sum()
 
@@ -83,21 +85,23 @@ def test_a_release_keeps_each_report_s_codes_together_and_counts_only_the_new(sm
 
 def test_what_waits_is_released_in_portions_and_tidied_once(store, small, monkeypatch):
     portions, tidied = [], []
-    whole, tidy = store.release, store.tidy_after_release
+    whole, tidy = store.release, store.clean_up_after_release
 
     def counted(*args, **kwargs):
-        portions.append(whole(*args, **kwargs, most=100))
+        portions.append(whole(*args, **kwargs, maximum=100))
         return portions[-1]
 
     monkeypatch.setattr(store, "release", counted)
-    monkeypatch.setattr(store, "tidy_after_release", lambda key: tidied.append(key) or tidy(key))
+    monkeypatch.setattr(
+        store, "clean_up_after_release", lambda key: tidied.append(key) or tidy(key)
+    )
     fill(store, small, 330)
     assert release(store, small, 25) == 330
     assert len(portions) >= 3
     assert sum(portions) == 330
     assert min(portions) >= 25
     assert tidied == [small.key]
-    assert (store.waiting(small.key), store.tally(small.key).n) == (0, 330)
+    assert (store.n_pending(small.key), store.tally(small.key).n) == (0, 330)
     assert blocks(store, small) == {"": [330]}
 
 
@@ -106,7 +110,7 @@ def test_a_release_ends_although_reports_keep_arriving(store, small, monkeypatch
 
     def while_more_arrive(*args, **kwargs):
         fill(store, small, 50)
-        return whole(*args, **kwargs, most=50)
+        return whole(*args, **kwargs, maximum=50)
 
     monkeypatch.setattr(store, "release", while_more_arrive)
     fill(store, small, 100)
@@ -214,7 +218,7 @@ def test_two_loops_at_once_release_every_report_once(settings, store, small):
     with ThreadPoolExecutor(2) as pool:
         released = sum(pool.map(run, stores))
     released += release(store, small, 1)
-    assert released == store.released(small.key) == store.tally(small.key).n == 1600
+    assert released == store.n_released(small.key) == store.tally(small.key).n == 1600
     assert sum(blocks(store, small)[""]) == 1600
 
 
@@ -236,7 +240,7 @@ def test_one_survey_s_failing_release_keeps_no_other_from_its_own(
         fill(store, survey, 30)
     with pytest.raises(StoreBusyError, match="locked"):
         ReleaseLoop(store, settings).look(0.0)
-    assert (store.released(small.key), store.released(other.key)) == (30, 0)
+    assert (store.n_released(small.key), store.n_released(other.key)) == (30, 0)
 
 
 @pytest.mark.parametrize("error", [StoreBusyError("disk full"), ZeroDivisionError("a mistake")])
@@ -270,9 +274,9 @@ def test_a_seal_that_fails_leaves_what_waits_untouched(store, settings, small):
 
     with pytest.raises(ZeroDivisionError):
         store.release(small.key, 25, broken)
-    assert (store.waiting(small.key), store.released(small.key)) == (30, 0)
+    assert (store.n_pending(small.key), store.n_released(small.key)) == (30, 0)
     questions = small.definition.questions
-    assert store.release(small.key, 25, partial(seal, questions)) == 30
+    assert store.release(small.key, 25, partial(compose_release, questions)) == 30
 
 
 def test_a_setting_for_more_together_is_kept(store, settings, small):

@@ -16,7 +16,7 @@ import pytest
 
 from survey.collect.wire import parse
 from survey.questionnaire.definition import report_body
-from survey.serving import _is_killed
+from survey.server import _is_killed
 from survey.store import StoredReport
 from tests.conftest import wait_until
 from tests.faults.processes import workers_of
@@ -55,7 +55,7 @@ class Sender(threading.Thread):
 def stored(store, survey, body: bytes) -> bool:
     submission = parse(body)
     report = StoredReport(submission.report_id, "", bytes(submission.codes))
-    return store.knows_report(survey.key, report)
+    return store.has_report(survey.key, report)
 
 
 @pytest.mark.security
@@ -81,7 +81,7 @@ def test_a_server_that_stops_under_load_answers_what_it_stored(serve, store, sma
     for sender in senders:
         assert all(stored(store, small, body) for body in sender.answered)
         assert not any(stored(store, small, body) for body in sender.unanswered)
-    there = store.waiting(small.key) + store.released(small.key)
+    there = store.n_pending(small.key) + store.n_released(small.key)
     ids = {json.loads(body)["report_id"] for sender in senders for body in sender.answered}
     assert there == len(ids)
 

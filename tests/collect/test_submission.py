@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as run
 from hypothesis import strategies as st
 
-from survey.collect.submission import Intake, parse
+from survey.collect.intake import Intake, parse
 from survey.errors import MalformedReportError, ReportError, ReportTooLargeError, SurveyError
 from tests.conftest import TODAY
 
@@ -31,7 +31,7 @@ def good(small, **changes) -> dict:
 
 def test_a_good_report_is_stored(store, small):
     Intake(store).receive("small", json.dumps(good(small)).encode(), TODAY)
-    assert store.waiting(small.key) == 1
+    assert store.n_pending(small.key) == 1
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_report_that_does_not_fit_is_refused_naming_the_first_mistake(
     with pytest.raises(SurveyError, match=words) as refused:
         Intake(store).receive("small", json.dumps(good(small, **changes)).encode(), TODAY)
     assert isinstance(refused.value, ReportError | MalformedReportError)
-    assert store.waiting(small.key) == 0
+    assert store.n_pending(small.key) == 0
 
 
 @pytest.mark.parametrize(
@@ -143,13 +143,13 @@ def test_strict_payloads_whatever_is_sent_is_stored_whole_or_refused_by_name(sto
         if key in data.draw(st.sets(st.sampled_from(keys), min_size=5))
     }
     form.update(report_id=base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("="))
-    before = store.waiting(small.key)
+    before = store.n_pending(small.key)
     try:
         Intake(store).receive("small", json.dumps(form).encode(), TODAY)
     except SurveyError:
-        assert store.waiting(small.key) == before
+        assert store.n_pending(small.key) == before
     else:
-        assert store.waiting(small.key) == before + 1
+        assert store.n_pending(small.key) == before + 1
 
 
 @given(st.binary(max_size=300))

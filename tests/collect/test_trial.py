@@ -54,7 +54,7 @@ def test_every_type_skip_logic_and_drawn_questions_can_be_simulated(store, draft
     assert simulate(store, survey, 300, {}, rng) == 300
     tally = store.tally(survey.key)
     assert tally.n == 300
-    assert all(asked <= 300 for asked in tally.asked)
+    assert all(asked <= 300 for asked in tally.n_asked)
 
 
 def test_a_number_is_estimated_near_the_mean_it_was_given(store, draft, rng):
@@ -70,10 +70,10 @@ def test_a_try_out_never_touches_a_published_survey(store, draft, rng):
     real = publish(store, written(SMALL), TODAY)
     trial = make_trial(store, written(SMALL), draft, TODAY)
     assert trial.team == draft.slug
-    assert trial.is_trial
-    assert not real.is_trial
+    assert trial.is_test_run
+    assert not real.is_test_run
     simulate(store, trial, 50, {}, rng)
-    assert store.released(real.key) == store.waiting(real.key) == 0
+    assert store.n_released(real.key) == store.n_pending(real.key) == 0
     with pytest.raises(DesignError, match="no try-out"):
         simulate(store, real, 50, {}, rng)
 
@@ -83,7 +83,7 @@ def test_a_try_out_made_anew_begins_without_reports_and_keeps_the_draft_s_team(s
     simulate(store, first, 30, {}, rng)
     second = make_trial(store, written(SMALL), draft, TODAY)
     assert second.key > first.key
-    assert store.released(second.key) == 0
+    assert store.n_released(second.key) == 0
     assert [member.role for member in store.members(draft.slug)] == ["owner"]
     remove_trial(store, draft, TODAY)
     remove_trial(store, draft, TODAY)
@@ -97,7 +97,7 @@ def test_the_address_of_a_try_out_cannot_be_guessed_and_is_new_each_time(store, 
     for trial in (first, second):
         assert re.fullmatch(rf"{draft.slug}-[0-9a-f]{{32}}", trial.slug)
     assert first.slug != second.slug
-    assert store.trials(draft.slug) == [second]
+    assert store.test_runs(draft.slug) == [second]
     assert store.versions(draft.slug) == store.versions(first.slug) == []
 
 
@@ -105,8 +105,8 @@ def test_a_draft_s_try_outs_are_not_those_of_another_number(store, draft):
     others = [store.add_draft("{}", "ada@example.org", 1, {}) for _ in range(10)]
     trial = make_trial(store, written(SMALL), others[-1], TODAY)
     assert others[-1].slug.startswith(draft.slug)
-    assert store.trials(draft.slug) == []
-    assert store.trials(others[-1].slug) == [trial]
+    assert store.test_runs(draft.slug) == []
+    assert store.test_runs(others[-1].slug) == [trial]
 
 
 def test_a_try_out_is_open_to_all_and_translated_as_the_survey_is(store, draft):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from survey.archive import backup
-from survey.collect.invitations import issue, new_tokens
+from survey.collect.invitations import issue_invitations, new_tokens
 from survey.collect.publication import close, publish
 from survey.questionnaire.native import load
 from survey.settings import Caps
@@ -104,7 +104,7 @@ def everybody(store, request):
     invited = f'access = "invitation"\n{SMALL}'
     survey = publish(store, load(invited.encode(), "s.toml", Caps()), TODAY)
     tokens = new_tokens(request.param)
-    issue(store, survey, "", tokens)
+    issue_invitations(store, survey, "", tokens)
     return survey, visitors(tokens)
 
 
@@ -144,7 +144,7 @@ def test_no_trace_of_visitors_is_in_any_log_database_temporary_file_or_backup(
     visit(proxy, survey, people[0])
     backup(store, tmp_path / "before.backup", lambda *_: None)
     close(store, survey.slug, TODAY)
-    assert store.released(survey.key) == len(people)
+    assert store.n_released(survey.key) == len(people)
     backup(store, tmp_path / "after.backup", lambda *_: None)
     serve.processes[1].terminate()
     outputs.append(serve.processes[1].communicate(timeout=60)[0])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from survey.collect.invitations import issue, new_tokens
+from survey.collect.invitations import issue_invitations, new_tokens
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
 from survey.settings import Caps
@@ -33,7 +33,7 @@ def known_in(directory: Path) -> list[str]:
     return [
         # The database, its log of changes, what its users share, and their places in the queue.
         rf"{here}/survey\.db(-wal|-shm|-journal|\.door|\.lock)?",
-        # Figures that workers add up, in memory where there is a directory of it.
+        # IntakeMetrics that workers add up, in memory where there is a directory of it.
         rf"({here}|/dev/shm)/survey-figures-\w+/\w+\.db",
         # The visitors, the proxy and the servers, all of this machine.
         r"TCP:\[127(\.\d+){3}:\d+->127(\.\d+){3}:\d+\]",
@@ -50,7 +50,7 @@ def strange(store, serve, tmp_path: Path) -> Callable[[Proxy], set[str]]:
     invited = f'access = "invitation"\n{SMALL}'
     survey = publish(store, load(invited.encode(), "s.toml", Caps()), TODAY)
     tokens = new_tokens(3)
-    issue(store, survey, "", tokens)
+    issue_invitations(store, survey, "", tokens)
     known = known_in(tmp_path)
 
     def look(proxy: Proxy) -> set[str]:
@@ -71,7 +71,7 @@ def test_no_trace_is_written_or_sent_anywhere_else(behind, strange, tmp_path):
 
 
 KEEPING = """
-from survey.collect.submission import Intake
+from survey.collect.intake import Intake
 taken = Intake.receive
 def receive(self, slug, body, today):
     with open({kept!r}, "ab") as file:

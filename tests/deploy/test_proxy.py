@@ -49,7 +49,7 @@ def test_one_server_that_is_gone_costs_no_report(proxy, serve, store, small):
     serve.processes[0].communicate()
     sent = [proxy.ask("POST", "/s/small/reports", new_body(small), JSON)[0] for _ in range(20)]
     assert set(sent) == {201}
-    assert store.waiting(small.key) == 20
+    assert store.n_pending(small.key) == 20
 
 
 def test_plain_http_leads_to_https_and_other_hosts_get_nothing(proxy):

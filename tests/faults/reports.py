@@ -7,7 +7,7 @@ import json
 import secrets
 from typing import NamedTuple
 
-from survey.collect.submission import parse
+from survey.collect.intake import parse
 from survey.questionnaire.definition import report_body
 from survey.store import PublishedSurvey, Store, StoredReport
 
@@ -62,6 +62,6 @@ def check_each_is_there_once(
     """Every acknowledged report is stored; beside them at most as many as had no answer."""
     assert len({json.loads(body)["report_id"] for body in acknowledged}) == len(acknowledged)
     for body in acknowledged:
-        assert store.knows_report(survey.key, stored(body))
-    there = store.waiting(survey.key) + store.released(survey.key)
+        assert store.has_report(survey.key, stored(body))
+    there = store.n_pending(survey.key) + store.n_released(survey.key)
     assert len(acknowledged) <= there <= len(acknowledged) + unsure

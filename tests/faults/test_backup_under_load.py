@@ -40,8 +40,8 @@ def test_a_backup_during_load_holds_every_report_acknowledged_before_it_began(
     restored = open_store(elsewhere)
     restored.migrate()
     command("restore", str(file), SURVEY_DATABASE=elsewhere)
-    assert all(restored.knows_report(small.key, stored(body)) for body in before)
-    there = restored.waiting(small.key) + restored.released(small.key)
+    assert all(restored.has_report(small.key, stored(body)) for body in before)
+    there = restored.n_pending(small.key) + restored.n_released(small.key)
     assert len(before) <= there <= during + load.unsure
     with restored.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()

@@ -54,7 +54,7 @@ def test_locked_by_another_process_is_503_and_taken_up_again(serve, store, small
             other.execute("ROLLBACK")
         assert refused.status == 503
         assert int(refused.retry_after or 0) > 0
-        assert store.waiting(small.key) == 1
+        assert store.n_pending(small.key) == 1
         # For a moment longer everybody is refused at once: who waited has waited long enough.
         wait_until(lambda: send(connection, small, body).status == 201)
     check_each_is_there_once(store, small, [body], 1)

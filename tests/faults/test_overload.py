@@ -87,7 +87,7 @@ def test_locked_a_store_that_is_held_refuses_everybody_with_a_time_to_come_again
         answers = in_a_loop_of_its_own(everybody())
         other.execute("ROLLBACK")
     assert set(answers) == {(503, True)}
-    assert store.waiting(small.key) == 0
+    assert store.n_pending(small.key) == 0
 
 
 @pytest.mark.security

@@ -83,7 +83,7 @@ class History(RuleBasedStateMachine):
 
     @rule(minimum=st.sampled_from([1, 25]))
     def release(self, minimum: int) -> None:
-        waiting = self.store.waiting(self.survey.key)
+        waiting = self.store.n_pending(self.survey.key)
         released = release(self.store, self.survey, minimum, clock=lambda: TODAY)
         assert released == (waiting if waiting >= minimum else 0)
 
@@ -92,7 +92,7 @@ class History(RuleBasedStateMachine):
     def close(self) -> None:
         close(self.store, self.survey.slug, TODAY)
         self.is_open = False
-        assert self.store.waiting(self.survey.key) == 0
+        assert self.store.n_pending(self.survey.key) == 0
 
     @rule()
     def vacuum(self) -> None:
@@ -121,7 +121,7 @@ class History(RuleBasedStateMachine):
     @invariant()
     def every_report_is_there_once(self) -> None:
         key = self.survey.key
-        waiting, tally = self.store.waiting(key), self.store.tally(key)
+        waiting, tally = self.store.n_pending(key), self.store.tally(key)
         assert waiting + tally.n == len(self.accepted)
         # A two would be a report that was counted twice.
         counts = tally.counts[0] if tally.n else []

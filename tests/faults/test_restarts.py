@@ -18,12 +18,12 @@ ROUNDS = 10
 
 RENEWED_AS_IT_STARTS = """
 import os, signal
-from survey import cli, serving
-check = serving.check_port
+from survey import cli, server
+check = server.check_port
 def told(*where):
     os.kill(os.getpid(), signal.SIGHUP)
     check(*where)
-serving.check_port = told
+server.check_port = told
 if __name__ == "__main__":
     cli.main()
 """

@@ -66,7 +66,7 @@ def estimates(visit: Visit) -> list[dict[str, str]]:
 
 
 def reports_in(store: Store, survey: PublishedSurvey) -> int:
-    return store.released(survey.key) + store.waiting(survey.key)
+    return store.n_released(survey.key) + store.n_pending(survey.key)
 
 
 @pytest.fixture
@@ -117,6 +117,6 @@ def test_after_the_restore_drill_pages_say_the_same_and_no_report_counts_twice(
         assert {send(again, small, body).status for body in load.acknowledged} == {201}
     restored = open_store(another)
     for body in load.acknowledged:
-        assert restored.knows_report(small.key, stored(body))
+        assert restored.has_report(small.key, stored(body))
     assert reports_in(restored, small) == reports_in(store, small)
     restored.close_connections()

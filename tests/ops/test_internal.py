@@ -13,11 +13,10 @@ from datetime import date, timedelta
 
 import pytest
 
-from survey.collect.publication import close, publish
-from survey.collect.retention import delete_overdue, overdue
+from survey.collect.publication import close, delete_overdue, overdue, publish
 from survey.errors import StoreError
-from survey.ops import readiness
-from survey.ops.readiness import checks
+from survey.ops import health
+from survey.ops.health import checks
 from survey.questionnaire.native import load
 from survey.settings import Caps, Settings
 from survey.store import open_store
@@ -215,15 +214,15 @@ def test_a_question_for_readiness_waits_once_for_workers_and_database_together(
         def join(self, seconds: float) -> None:
             now[0] += seconds
 
-    def silent(_: str) -> readiness.Check:
-        now[0] += readiness.ANSWER_SECONDS
-        return readiness.OK
+    def silent(_: str) -> health.Check:
+        now[0] += health.ANSWER_SECONDS
+        return health.OK
 
-    monkeypatch.setattr(readiness, "monotonic", lambda: now[0])
-    monkeypatch.setattr(readiness, "Thread", Silent)
-    monkeypatch.setattr(readiness, "_workers", silent)
-    assert checks(store, settings, "")["writable"].why == readiness.LATE
-    assert now[0] == 1_000 + readiness.STORE_SECONDS
+    monkeypatch.setattr(health, "monotonic", lambda: now[0])
+    monkeypatch.setattr(health, "Thread", Silent)
+    monkeypatch.setattr(health, "_workers", silent)
+    assert checks(store, settings, "")["writable"].why == health.LATE
+    assert now[0] == 1_000 + health.STORE_SECONDS
 
 
 def test_closed_surveys_go_whole_when_their_time_is_over_and_no_others(store, small):
@@ -235,7 +234,7 @@ def test_closed_surveys_go_whole_when_their_time_is_over_and_no_others(store, sm
     assert delete_overdue(store, 30, TODAY + timedelta(days=31)) == ["small"]
     assert [survey.slug for survey in store.surveys()] == ["other"]
     (action,) = store.actions(None, 1)
-    assert (action.who, action.what) == ("retention", "deleted a survey")
+    assert (action.actor, action.event) == ("retention", "deleted a survey")
 
 
 def test_a_new_version_after_a_close_keeps_the_survey(store, small):

@@ -92,7 +92,7 @@ def test_what_the_server_says_of_its_workers_is_told(text):
 
 
 def test_numbers_of_our_own_are_told_and_texts_are_not():
-    found = line(record_of("survey.serving", "after %d seconds of %s", 30, "x"))
+    found = line(record_of("survey.server", "after %d seconds of %s", 30, "x"))
     assert (found["event"], found["numbers"]) == ("after %d seconds of %s", [30])
     assert line(record_of("other", "%d", 30))["numbers"] == []
     assert line(record_of("other", "%d", 30))["event"] == UNTOLD

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from survey.errors import SettingsError
-from survey.ops.internal import internal_address
+from survey.ops.health import internal_address
 from survey.ops.safety import SetUp, findings, refuse_unsafe
 from survey.settings import Settings
 from tests.conftest import SECRET

@@ -39,7 +39,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 def result_of(small, counts):
     n = sum(counts[0])
-    tally = Tally(release=1, n=n, asked=[n] * len(counts), counts=counts)
+    tally = Tally(release=1, n=n, n_asked=[n] * len(counts), counts=counts)
     return survey_result(small, tally, NOW)
 
 

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 
-from survey.store import ASKED, BlockColumn, Sealed, StoredReport, Waiting
+from survey.store import N_ASKED, BlockColumn, PendingReports, ReleaseContent, StoredReport
 
 
 def report(number: int, codes: bytes = b"\x00\x01", **others: object) -> StoredReport:
@@ -24,13 +24,13 @@ def add(store, survey, reports: Sequence[StoredReport]) -> None:
             raise verdict
 
 
-def side_by_side(groups: Sequence[Waiting]) -> Sealed:
+def side_by_side(groups: Sequence[PendingReports]) -> ReleaseContent:
     """Blocks in the order of the store, one code per byte; the newest block is prolonged."""
     columns: list[BlockColumn] = []
     counts: Counter[tuple[str, str, int, int]] = Counter()
     for group in groups:
         for question, codes in enumerate(zip(*group.codes, strict=True)):
-            counts[group.stratum, group.bucket, question, ASKED] += len(codes)
+            counts[group.stratum, group.bucket, question, N_ASKED] += len(codes)
             for code in codes:
                 counts[group.stratum, group.bucket, question, code] += 1
             old = group.last.columns[question] if group.last else b""
@@ -39,4 +39,4 @@ def side_by_side(groups: Sequence[Waiting]) -> Sealed:
             columns.append(
                 BlockColumn(group.stratum, group.bucket, question, number, len(data), data)
             )
-    return Sealed(columns, counts)
+    return ReleaseContent(columns, counts)

@@ -12,9 +12,9 @@ import pytest
 
 from survey.collect import release as releasing
 from survey.collect.publication import close
-from survey.collect.release import release, seal
+from survey.collect.release import compose_release, release
 from survey.disclosure import secure_permutation
-from survey.store import LastBlock, StoredReport, Waiting, file_of
+from survey.store import LastBlock, PendingReports, StoredReport, database_file
 from tests.conftest import TODAY
 from tests.order import told
 from tests.store.reports import add
@@ -45,7 +45,7 @@ def riffled(n):
 def sealed(n=N) -> np.ndarray:
     """The order of arrival of reports, as a sealed block has them."""
     waiting = [(256 * i // n).to_bytes(1, "big") for i in range(n)]
-    columns = list(seal([OCTET], [Waiting("", "", waiting, None)]).columns)
+    columns = list(compose_release([OCTET], [PendingReports("", "", waiting, None)]).columns)
     return np.frombuffer(b"".join(column.data for column in columns), np.uint8).astype(int)
 
 
@@ -80,8 +80,12 @@ def test_no_arrival_order_can_be_computed_for_no_order_is_used_twice(monkeypatch
 
 def test_no_arrival_order_is_between_new_reports_and_the_block_they_join():
     n = 20_000
-    old = seal([OCTET], [Waiting("", "", [b"\x00"] * n, None)]).columns[0].data
-    joined = seal([OCTET], [Waiting("", "", [b"\x01"] * n, LastBlock(0, [old]))]).columns[0].data
+    old = compose_release([OCTET], [PendingReports("", "", [b"\x00"] * n, None)]).columns[0].data
+    joined = (
+        compose_release([OCTET], [PendingReports("", "", [b"\x01"] * n, LastBlock(0, [old]))])
+        .columns[0]
+        .data
+    )
     assert abs(np.frombuffer(joined, np.uint8)[:n].mean() - 0.5) < 0.02
 
 
@@ -109,7 +113,7 @@ def found(content: bytes, ids: list[bytes]) -> dict[bytes, int]:
 def places(settings, ids, outside) -> dict[str, tuple[list[int], list[int]]]:
     """For each kind of place: where the ids are that are there, and when each arrived."""
     arrival = {id_: number for number, id_ in enumerate(ids)}
-    if file := file_of(settings.database):
+    if file := database_file(settings.database):
         files = sorted(file.parent.glob(f"{file.name}*"))
         content = b"".join(each.read_bytes() for each in files)
         there = found(content, ids)

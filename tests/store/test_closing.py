@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 
 from survey.collect.publication import close
-from survey.collect.release import BLOCK_SIZE, ReleaseLoop, release, seal
+from survey.collect.release import BLOCK_SIZE, ReleaseLoop, compose_release, release
 from survey.errors import ClosedError, NotFoundError, StoreBusyError
 from survey.mechanism import grr
 from survey.questionnaire.published import PublishedQuestion
-from survey.store import ASKED, LastBlock, Waiting
+from survey.store import N_ASKED, LastBlock, PendingReports
 from tests.conftest import TODAY
 from tests.store.reports import add, random_reports, report
 
@@ -69,7 +69,7 @@ def test_a_close_whose_rewriting_failed_is_finished_by_closing_again(store, smal
             raise StoreBusyError("full")
 
         patch.setattr(store, "vacuum", fails)
-        patch.setattr(store, "tidy_after_release", lambda survey: None)
+        patch.setattr(store, "clean_up_after_release", lambda survey: None)
         with pytest.raises(StoreBusyError):
             close(store, "small", TODAY)
     assert store.has_free_pages()
@@ -89,7 +89,7 @@ def test_a_close_while_somebody_reads_everything_releases_all_and_can_be_finishe
             close(store, "small", TODAY)
         assert store.tally(small.key).n == 40
     close(store, "small", TODAY)
-    assert store.waiting(small.key) == 0
+    assert store.n_pending(small.key) == 0
     assert not store.has_free_pages()
 
 
@@ -98,9 +98,9 @@ def test_ids_are_forgotten_when_nobody_will_send_them_again(store, small, settin
     close(store, "small", TODAY)
     loop = ReleaseLoop(store, settings)
     loop.tidy(TODAY + timedelta(days=7))
-    assert store.knows_report(small.key, report(1))
+    assert store.has_report(small.key, report(1))
     loop.tidy(TODAY + timedelta(days=8))
-    assert not store.knows_report(small.key, report(1))
+    assert not store.has_report(small.key, report(1))
 
 
 def test_real_seals_and_the_store_agree_after_many_releases(store, small):
@@ -122,9 +122,11 @@ def test_real_seals_and_the_store_agree_after_many_releases(store, small):
 
 def test_blocks_grow_to_their_size_and_then_a_new_one_begins():
     full = [bytes([1]) * (BLOCK_SIZE - 10)]
-    sealed = seal([OCTET], [Waiting("", "", [b"\x02"] * 30, LastBlock(4, full))])
+    sealed = compose_release([OCTET], [PendingReports("", "", [b"\x02"] * 30, LastBlock(4, full))])
     assert [(c.block, c.n) for c in sealed.columns] == [(4, BLOCK_SIZE), (5, 20)]
-    assert sealed.counts == {("", "", 0, ASKED): 30, ("", "", 0, 2): 30}
+    assert sealed.counts == {("", "", 0, N_ASKED): 30, ("", "", 0, 2): 30}
     exact = [bytes([1]) * BLOCK_SIZE]
-    (column,) = seal([OCTET], [Waiting("", "", [b"\x02"], LastBlock(4, exact))]).columns
+    (column,) = compose_release(
+        [OCTET], [PendingReports("", "", [b"\x02"], LastBlock(4, exact))]
+    ).columns
     assert column.block == 5

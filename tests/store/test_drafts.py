@@ -30,7 +30,7 @@ def draft(store, ada):
 def test_a_draft_has_a_team_and_every_save_is_a_revision(store, ada, draft):
     assert store.roles(ada) == {draft.slug: "owner"}
     after = store.save_draft(draft, '{"a": 1}', "ben@example.org", 20)
-    assert (after.revision, after.who, after.at) == (2, "ben@example.org", 20)
+    assert (after.revision, after.author, after.at) == (2, "ben@example.org", 20)
     assert store.draft(draft.key) == after
     assert store.draft(draft.key, 1) == draft
     assert store.draft(draft.key, 3) is None
@@ -82,7 +82,7 @@ def test_a_deleted_draft_is_gone_with_its_team_and_its_number_is_not_given_again
     other = store.add_draft("{}", "ada@example.org", 40, {})
     assert other.key == draft.key + 1
     store.delete_draft(other.key, TODAY, "small")
-    assert [store.became(key) for key in (draft.key, other.key, 99)] == ["", "small", ""]
+    assert [store.published_slug(key) for key in (draft.key, other.key, 99)] == ["", "small", ""]
 
 
 def test_a_plan_is_kept_beside_a_published_version(store, small):
@@ -95,9 +95,9 @@ def test_a_plan_is_kept_beside_a_published_version(store, small):
 def test_lists_leave_out_what_is_archived_until_it_is_put_back(store, small):
     store.set_archived(small.slug, archived=True)
     store.set_archived(small.slug, archived=True)
-    assert store.archived() == {small.slug}
+    assert store.archived_slugs() == {small.slug}
     store.set_archived(small.slug, archived=False)
-    assert store.archived() == set()
+    assert store.archived_slugs() == set()
 
 
 def test_a_program_is_let_in_until_its_token_is_ended_by_its_researcher(store, ada):
@@ -121,8 +121,8 @@ def test_a_new_password_ends_all_that_was_opened_with_the_old_one(store, ada):
     store.set_password("ben@example.org", "another hash")
     assert (store.sessions(ben), store.api_tokens(ben)) == ([], [])
     assert (len(store.sessions(ada)), len(store.api_tokens(ada))) == (1, 1)
-    assert store.researcher_of(ben).password_hash == "another hash"
-    assert store.researcher_of(99) is None
+    assert store.researcher_by_key(ben).password_hash == "another hash"
+    assert store.researcher_by_key(99) is None
 
 
 def test_a_survey_that_takes_reports_is_not_deleted(store, small):
@@ -137,7 +137,8 @@ def test_a_deleted_survey_leaves_no_row_of_its_reports_and_no_other_survey_s_goe
     written = load(SMALL.encode(), "s.toml", Caps())
     kept = store.publish(freeze(written.model_copy(update={"slug": "kept"}), 1), TODAY)
     gone = [
-        store.publish(freeze(written, n), TODAY, Schedule(most=9), {ada: "owner"}) for n in (1, 2)
+        store.publish(freeze(written, n), TODAY, Schedule(maximum=9), {ada: "owner"})
+        for n in (1, 2)
     ]
     for survey in (kept, *gone):
         store.add_invitations(survey.key, "north", [bytes(32)])

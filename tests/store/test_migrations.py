@@ -128,8 +128,8 @@ def killed_migration(url: str, statement: str) -> None:
 def check_it_works(url: str) -> None:
     store = open_store(url)
     survey = store.versions("small")[0]
-    assert store.knows_report(survey.key, report(3))
-    assert store.knows_report(survey.key, report(31))
+    assert store.has_report(survey.key, report(3))
+    assert store.has_report(survey.key, report(31))
     store.add_invitations(survey.key, "north", [bytes(32)])
     add(store, survey, [*random_reports(20), report(99, stratum="north", invitation=bytes(32))])
     assert store.release(survey.key, 25, side_by_side) == 27
@@ -167,7 +167,7 @@ def test_a_database_of_a_newer_schema_is_refused_by_name(empty):
         Outside(empty).run("INSERT INTO _sqlite_migrations VALUES (9, 'survey', 'm999_new', '')")
     else:
         Outside(empty).run("INSERT INTO applied_migration (name) VALUES ('m999_new')")
-    for use in (store.surveys, store.check_whole):
+    for use in (store.surveys, store.check_complete):
         with pytest.raises(StoreError, match="newer version: it has m999_new"):
             use()
     store.close_connections()

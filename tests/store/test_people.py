@@ -85,7 +85,7 @@ def test_a_recovery_code_is_good_once_and_for_its_owner(store, ada, ben):
     assert not store.use_recovery_code(ben, codes[0])
     assert store.use_recovery_code(ada, codes[0])
     assert not store.use_recovery_code(ada, codes[0])
-    assert store.recovery_codes_left(ada) == 2
+    assert store.n_recovery_codes(ada) == 2
     store.set_second_factor(ada, "", [])
     assert store.second_factor(ada) is None
     assert not store.use_recovery_code(ada, codes[1])

@@ -100,7 +100,7 @@ def test_connections_that_the_server_cut_are_replaced(store, small, settings, po
             "WHERE application_name = 'survey'"
         )
     add(store, small, [report(2)])
-    assert store.waiting(small.key) == 2
+    assert store.n_pending(small.key) == 2
 
 
 @pytest.mark.long
@@ -115,7 +115,7 @@ def test_a_restarted_server_is_found_again_and_nothing_acknowledged_is_lost():
             store.add_reports([(small.key, report(2))])
         own.start_again()
         add(store, small, [report(1), report(2)])
-        assert store.waiting(small.key) == 2
+        assert store.n_pending(small.key) == 2
         store.close_connections()
         own.server.cleanup()
 
@@ -134,7 +134,7 @@ def test_a_connection_that_breaks_in_a_transaction_is_busy_and_nothing_is_stored
     add(store, small, random_reports(30))
     with pytest.raises(StoreBusyError):
         store.release(small.key, 25, breaks)
-    assert (store.waiting(small.key), store.released(small.key)) == (30, 0)
+    assert (store.n_pending(small.key), store.n_released(small.key)) == (30, 0)
     assert store.release(small.key, 25, side_by_side) == 30
 
 
@@ -154,7 +154,7 @@ def test_locked_tables_are_busy_and_nothing_is_stored(impatient, store, small, o
         with pytest.raises(StoreBusyError, match="lock timeout"):
             store.add_reports([(small.key, report(1))])
         blocker.execute("ROLLBACK")
-    assert store.waiting(small.key) == 0
+    assert store.n_pending(small.key) == 0
     add(store, small, [report(1)])
 
 
@@ -243,8 +243,8 @@ def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, outsid
     before = outside.run("SELECT id FROM inbox ORDER BY ctid")
     afraid = told(range(n), [arrival[id_] for (id_,) in before])
     assert afraid > 0.4
-    assert store.release(small.key, 25, side_by_side, most=n // 2) == n // 2
-    store.tidy_after_release(small.key)
+    assert store.release(small.key, 25, side_by_side, maximum=n // 2) == n // 2
+    store.clean_up_after_release(small.key)
     for table in ("inbox", "seen"):
         rows = outside.run(f"SELECT id FROM {table} ORDER BY ctid")
         assert len(rows) == n // 2
@@ -268,8 +268,8 @@ def test_after_a_release_no_invitation_leads_to_its_report_or_tells_when_it_was_
         add(store, small, reports)
     linked = "SELECT count(*) FROM invitation JOIN inbox ON invitation.xmin = inbox.xmin"
     assert outside.run(linked) == [(n * together,)]  # what there is to be afraid of
-    assert store.release(small.key, 25, side_by_side, most=n // 2) == n // 2
-    store.tidy_after_release(small.key)
+    assert store.release(small.key, 25, side_by_side, maximum=n // 2) == n // 2
+    store.clean_up_after_release(small.key)
     assert outside.run(linked) == [(0,)]
     spent = outside.run(
         "SELECT token_hash, xmin::text FROM invitation WHERE spent = 1 ORDER BY ctid"
@@ -280,7 +280,7 @@ def test_after_a_release_no_invitation_leads_to_its_report_or_tells_when_it_was_
     # One more, and again: all of them move together.
     add(store, small, [report(n, stratum="north", invitation=tokens[n])])
     store.release(small.key, 25, side_by_side)
-    store.tidy_after_release(small.key)
+    store.clean_up_after_release(small.key)
     spent = outside.run("SELECT DISTINCT xmin::text FROM invitation WHERE spent = 1")
     assert len(spent) == 1
 
@@ -327,10 +327,10 @@ def test_a_reader_does_not_hold_up_what_tidies_and_it_is_done_afterwards(store, 
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM inbox").fetchone()
         assert store.release(small.key, 25, side_by_side) == 30
-        store.tidy_after_release(small.key)
+        store.clean_up_after_release(small.key)
         reader.execute("ROLLBACK")
     assert store.has_free_pages()
-    store.finish_tidying()
+    store.retry_clean_up()
     assert not store.has_free_pages()
     assert outside.run("SELECT pg_relation_size('inbox')") == [(0,)]
 

@@ -10,7 +10,7 @@ from survey.errors import NotFoundError
 from survey.questionnaire.definition import freeze
 from survey.questionnaire.native import load
 from survey.settings import Caps
-from survey.store import ASKED, Release, Sealed, StoredReport
+from survey.store import N_ASKED, Release, ReleaseContent, StoredReport
 from survey.store.sql.releasing import portion
 from tests.conftest import SMALL
 from tests.store.reports import add, random_reports, report, side_by_side
@@ -19,13 +19,13 @@ from tests.store.reports import add, random_reports, report, side_by_side
 def test_nothing_is_readable_before_25_reports_are_released_together(store, small):
     add(store, small, [report(number) for number in range(24)])
     assert store.release(small.key, 25, side_by_side) == 0
-    assert (store.tally(small.key).n, store.released(small.key)) == (0, 0)
+    assert (store.tally(small.key).n, store.n_released(small.key)) == (0, 0)
     assert list(store.blocks(small.key, 0)) == []
     assert store.tallies(small.key) == {}
     add(store, small, [report(24)])
     assert store.release(small.key, 25, side_by_side) == 25
     assert store.tally(small.key).counts == [[25, 0, 0], [0, 25, 0]]
-    assert store.waiting(small.key) == 0
+    assert store.n_pending(small.key) == 0
 
 
 def test_a_release_without_anything_to_release_does_nothing(store, small):
@@ -44,10 +44,10 @@ def test_the_newest_release_is_told_without_its_counts(store, small):
 def test_a_portion_is_the_first_ids_and_what_is_left_is_enough_for_another(store, small):
     add(store, small, [report(number) for number in range(101)])
     portions = []
-    while n := store.release(small.key, 25, side_by_side, most=40):
+    while n := store.release(small.key, 25, side_by_side, maximum=40):
         portions.append(n)
-        assert store.waiting(small.key) == 101 - sum(portions)
-        left = [store.knows_report(small.key, report(number)) for number in range(101)]
+        assert store.n_pending(small.key) == 101 - sum(portions)
+        left = [store.has_report(small.key, report(number)) for number in range(101)]
         assert all(left)
     assert portions == [34, 34, 33]
     assert (store.tally(small.key).n, store.tally(small.key).release) == (101, 3)
@@ -68,7 +68,7 @@ def test_what_is_sealed_is_what_waited_by_stratum_with_the_newest_block(store, s
     store.add_invitations(small.key, "north", [bytes(31) + b"\x01"])
     given = []
 
-    def look(groups) -> Sealed:
+    def look(groups) -> ReleaseContent:
         given.append(list(groups))
         return side_by_side(groups)
 
@@ -111,7 +111,7 @@ def test_tallies_by_stratum_and_bucket_add_up_to_the_tally(store, small):
     }
     whole = store.tally(small.key)
     for question in (0, 1):
-        assert whole.asked[question] == sum(t.asked[question] for t in tallies.values()) == 110
+        assert whole.n_asked[question] == sum(t.n_asked[question] for t in tallies.values()) == 110
         for option in range(3):
             parts = sum(t.counts[question][option] for t in tallies.values())
             assert whole.counts[question][option] == parts
@@ -191,7 +191,7 @@ def test_a_release_whose_sealing_fails_leaves_everything_waiting(store, small):
 
     with pytest.raises(MemoryError):
         store.release(small.key, 25, fails)
-    assert store.waiting(small.key) == 30
+    assert store.n_pending(small.key) == 30
     assert store.tally(small.key).release == 0
     assert store.release(small.key, 25, side_by_side) == 30
 
@@ -201,11 +201,11 @@ def test_surveys_are_released_apart(store, small):
     add(store, small, [report(number) for number in range(30)])
     add(store, other, [report(number, b"\x02\x02") for number in range(26)])
     assert store.release(small.key, 25, side_by_side) == 30
-    assert (store.waiting(other.key), store.tally(other.key).n) == (26, 0)
+    assert (store.n_pending(other.key), store.tally(other.key).n) == (26, 0)
     assert store.release(other.key, 25, side_by_side) == 26
     assert store.tally(other.key).counts[0] == [0, 0, 26]
     store.forget_ids(small.key)
-    assert store.knows_report(other.key, report(1, b"\x02\x02"))
+    assert store.has_report(other.key, report(1, b"\x02\x02"))
 
 
 def small_of_another_slug():
@@ -215,18 +215,18 @@ def small_of_another_slug():
 
 def test_tidying_and_rewriting_lose_nothing(store, small):
     add(store, small, [report(number) for number in range(60)])
-    assert store.release(small.key, 25, side_by_side, most=30) == 30
-    store.tidy_after_release(small.key)
-    store.finish_tidying()
+    assert store.release(small.key, 25, side_by_side, maximum=30) == 30
+    store.clean_up_after_release(small.key)
+    store.retry_clean_up()
     store.vacuum()
-    assert (store.waiting(small.key), store.tally(small.key).n) == (30, 30)
-    assert store.tally(small.key).asked == [30, 30]
+    assert (store.n_pending(small.key), store.tally(small.key).n) == (30, 30)
+    assert store.tally(small.key).n_asked == [30, 30]
     assert [block.n for block in store.blocks(small.key, 1)] == [30]
-    assert all(store.knows_report(small.key, report(number)) for number in range(60))
+    assert all(store.has_report(small.key, report(number)) for number in range(60))
 
 
 def test_the_places_of_counts_are_those_of_the_channel_and_asked(store, small, outside):
     add(store, small, [StoredReport(bytes(16), "", b"\x02\x01")])
     store.release(small.key, 1, side_by_side)
     rows = outside.run("SELECT question, option, n FROM counts ORDER BY question, option")
-    assert rows == [(0, ASKED, 1), (0, 2, 1), (1, ASKED, 1), (1, 1, 1)]
+    assert rows == [(0, N_ASKED, 1), (0, 2, 1), (1, N_ASKED, 1), (1, 1, 1)]

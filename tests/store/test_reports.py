@@ -38,12 +38,12 @@ def hashes(*numbers: int) -> list[bytes]:
 def test_a_resent_report_is_stored_once(store, small):
     for _ in range(3):
         assert verdicts(store, small, [report(1), report(2)]) == ["", ""]
-    assert store.waiting(small.key) == 2
+    assert store.n_pending(small.key) == 2
 
 
 def test_the_same_report_several_times_in_a_batch_is_stored_once(store, small):
     assert verdicts(store, small, [report(1), report(2), report(1)]) == ["", "", ""]
-    assert store.waiting(small.key) == 2
+    assert store.n_pending(small.key) == 2
 
 
 def test_nothing_is_added_by_an_empty_batch(store, small):
@@ -54,31 +54,31 @@ def test_nothing_is_added_by_an_empty_batch(store, small):
 def test_the_same_id_with_other_codes_is_a_conflict_and_changes_nothing(store, small, other):
     add(store, small, [report(1)])
     assert verdicts(store, small, [report(1, other), report(2)]) == ["ConflictError", ""]
-    assert store.waiting(small.key) == 2
-    assert store.knows_report(small.key, report(1))
+    assert store.n_pending(small.key) == 2
+    assert store.has_report(small.key, report(1))
     with pytest.raises(ConflictError):
-        store.knows_report(small.key, report(1, other))
+        store.has_report(small.key, report(1, other))
 
 
 def test_of_two_reports_with_one_id_in_a_batch_the_first_is_stored(store, small):
     sent = [report(1), report(1, b"\x01\x01"), report(1)]
     assert verdicts(store, small, sent) == ["", "ConflictError", ""]
-    assert store.waiting(small.key) == 1
+    assert store.n_pending(small.key) == 1
 
 
 def test_a_released_report_is_still_known_by_its_id(store, small):
     add(store, small, [report(number) for number in range(30)])
     assert store.release(small.key, 25, side_by_side) == 30
     assert verdicts(store, small, [report(3), report(30)]) == ["", ""]
-    assert (store.waiting(small.key), store.tally(small.key).n) == (1, 30)
-    assert store.knows_report(small.key, report(3))
+    assert (store.n_pending(small.key), store.tally(small.key).n) == (1, 30)
+    assert store.has_report(small.key, report(3))
 
 
 def test_a_forgotten_id_is_not_known_any_more(store, small):
     add(store, small, [report(1)])
     store.release(small.key, 1, side_by_side)
     store.forget_ids(small.key)
-    assert not store.knows_report(small.key, report(1))
+    assert not store.has_report(small.key, report(1))
 
 
 def test_a_closed_survey_takes_nothing_new_and_its_neighbour_everything(store, small):
@@ -89,7 +89,7 @@ def test_a_closed_survey_takes_nothing_new_and_its_neighbour_everything(store, s
         "ClosedError",
         "ConflictError",
     ]
-    assert store.waiting(small.key) == 1
+    assert store.n_pending(small.key) == 1
 
 
 def test_a_survey_that_is_not_there_takes_nothing(store, small):
@@ -104,10 +104,10 @@ def test_a_report_that_the_database_refuses_fails_alone(store, small, settings, 
     bad = report(2, b"\xee\xee")
     sent = [report(1), bad, report(3), report(1, b"\x01\x01"), bad]
     assert verdicts(store, small, sent) == ["", "StoreError", "", "ConflictError", "StoreError"]
-    assert store.waiting(small.key) == 2
+    assert store.n_pending(small.key) == 2
     (_, refusal) = store.add_reports([(small.key, report(4)), (small.key, bad)])
     assert "a page is damaged" in str(refusal)
-    assert store.waiting(small.key) == 3
+    assert store.n_pending(small.key) == 3
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_invitation_is_spent_with_its_report_and_a_resent_report_is_known(sto
     second = report(2, stratum="north", invitation=hashes(1)[0])
     assert verdicts(store, small, [first]) == [""]
     assert verdicts(store, small, [first, second]) == ["", "InvitationError"]
-    assert not store.knows_report(small.key, second)
+    assert not store.has_report(small.key, second)
     store.release(small.key, 1, side_by_side)
     assert verdicts(store, small, [first, second]) == ["", "InvitationError"]
 
@@ -141,7 +141,7 @@ def test_an_invitation_is_spent_once_in_a_batch_too(store, small):
     store.add_invitations(small.key, "north", hashes(1, 2))
     sent = [report(n, stratum="north", invitation=hashes(1 + n // 2)[0]) for n in range(4)]
     assert verdicts(store, small, sent) == ["", "InvitationError", "", "InvitationError"]
-    assert store.waiting(small.key) == 2
+    assert store.n_pending(small.key) == 2
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_of_many_who_issue_what_follows_the_same_number_one_does(store, small):
     for thread in threads:
         thread.join()
     assert sorted(outcomes) == ["issued", *["refused"] * 5]
-    assert store.invited_by_stratum(small.key) == {"north": 20}
+    assert store.n_invited_by_stratum(small.key) == {"north": 20}
 
 
 def test_an_invitation_is_issued_once_for_a_survey_that_is_there(store, small):
@@ -222,7 +222,7 @@ def test_the_same_reports_from_many_stores_at_once_are_stored_once(store, settin
         lambda own, order=order: own.add_reports(sent[::order]) for order in (1, -1) for _ in "1234"
     ]
     assert at_once(settings, works) == [[None] * 20] * 8
-    assert store.waiting(small.key) == 20
+    assert store.n_pending(small.key) == 20
 
 
 def test_an_invitation_sent_by_many_at_once_lets_one_in(store, settings, small):
@@ -239,7 +239,7 @@ def test_an_invitation_sent_by_many_at_once_lets_one_in(store, settings, small):
 
     outcomes = at_once(settings, [lambda own, p=p: send(own, p) for p in range(1, 7)])
     taken = [verdict for outcome in outcomes for verdict in outcome]
-    assert taken.count(None) == store.waiting(small.key) == 10
+    assert taken.count(None) == store.n_pending(small.key) == 10
     assert sum(isinstance(verdict, ConflictError) for verdict in taken) == 50
 
 
@@ -251,7 +251,7 @@ def test_no_report_is_doubled_or_lost_between_senders_and_two_that_release(store
     def keep_releasing(own):
         n = 0
         while not done.is_set():
-            n += own.release(small.key, 25, side_by_side, most=50)
+            n += own.release(small.key, 25, side_by_side, maximum=50)
         return n
 
     def send(own):
@@ -262,7 +262,7 @@ def test_no_report_is_doubled_or_lost_between_senders_and_two_that_release(store
 
     released = at_once(settings, [keep_releasing, keep_releasing, send, send])
     assert released[2:] == [None, None]
-    released += [store.release(small.key, 1, side_by_side, most=10_000)]
+    released += [store.release(small.key, 1, side_by_side, maximum=10_000)]
     assert sum(filter(None, released)) == store.tally(small.key).n == 600
     assert [column.n for column in store.blocks(small.key, 0)] == [600]
 
@@ -273,7 +273,7 @@ def test_nothing_comes_into_a_survey_after_it_was_closed(store, settings, small)
 
     def close(own):
         own.close_survey("small", TODAY)
-        counted.append(own.waiting(small.key))
+        counted.append(own.n_pending(small.key))
 
     def send(own, person):
         sent = [
@@ -285,7 +285,7 @@ def test_nothing_comes_into_a_survey_after_it_was_closed(store, settings, small)
     works = [lambda own, p=p: send(own, p) for p in range(1, 4)]
     outcomes = at_once(settings, [close, *works])
     assert outcomes[0] is None
-    assert counted == [sum(outcomes[1:])] == [store.waiting(small.key)]
+    assert counted == [sum(outcomes[1:])] == [store.n_pending(small.key)]
 
 
 def test_a_store_error_names_no_code_of_a_report(store, small, settings, outside):

@@ -49,10 +49,10 @@ one, other = StoredReport(bytes(16), "", bytes(2)), StoredReport(b"\\1" * 16, ""
 assert store.add_reports([(key, one)]) == [None]
 child = os.fork()
 if child == 0:
-    ended = store.add_reports([(key, other)]) == [None] and store.knows_report(key, one)
+    ended = store.add_reports([(key, other)]) == [None] and store.has_report(key, one)
     os._exit(0 if ended else 1)
 assert os.waitpid(child, 0)[1] == 0
-assert store.knows_report(key, other) and store.waiting(key) == 2
+assert store.has_report(key, other) and store.n_pending(key) == 2
 store.close_connections()
 """
 
@@ -167,7 +167,7 @@ def test_a_reader_never_holds_up_a_release_and_the_log_is_cut_afterwards(
         reader.execute("SELECT count(*) FROM inbox").fetchone()
         assert release(store, small, 25) == 30
         assert log.stat().st_size > 0
-    store.finish_tidying()
+    store.retry_clean_up()
     assert log.stat().st_size == 0
 
 
@@ -185,7 +185,7 @@ def test_the_log_of_a_release_that_another_process_left_is_cut_by_the_server(
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM inbox").fetchone()
         if ended == "killed":
-            other.tidy_after_release = lambda survey: None
+            other.clean_up_after_release = lambda survey: None
         assert release(other, small, 25) == 30
         # A command's process ends here, and with it what it knew.
         other.close_connections()
@@ -204,7 +204,7 @@ def test_a_database_locked_from_outside_is_busy_and_nothing_is_stored(
         blocker.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreBusyError, match="locked"):
             store.add_reports([(small.key, report(1))])
-    assert store.waiting(small.key) == 0
+    assert store.n_pending(small.key) == 0
     add(store, small, [report(1)])
 
 
@@ -221,12 +221,12 @@ def test_a_writer_that_keeps_its_turn_makes_others_busy_until_it_is_killed(
         for _ in range(2):
             with pytest.raises(StoreBusyError, match="another process"):
                 store.add_reports([(small.key, report(1))])
-        assert store.waiting(small.key) == 0  # reading goes on
+        assert store.n_pending(small.key) == 0  # reading goes on
         os.kill(holder.pid, signal.SIGKILL)
         holder.wait()
     for number in range(3):
         add(store, small, [report(number)])
-    assert store.waiting(small.key) == 3
+    assert store.n_pending(small.key) == 3
 
 
 def test_a_turn_that_comes_after_its_waiter_gave_up_is_given_on(store, path):

@@ -161,6 +161,6 @@ def test_a_database_url_of_another_kind_is_refused_without_repeating_it(url):
 def test_a_version_and_its_schedule_are_published_together_or_not_at_all(store):
     definition = freeze(load(SMALL.encode(), "s.toml", Caps()), 1)
     with pytest.raises((StoreError, StoreBusyError)):
-        store.publish(definition, TODAY, Schedule(most=-1))
+        store.publish(definition, TODAY, Schedule(maximum=-1))
     assert store.surveys() == []
-    assert store.publish(definition, TODAY, Schedule(most=9)) == find_survey(store, "small")
+    assert store.publish(definition, TODAY, Schedule(maximum=9)) == find_survey(store, "small")

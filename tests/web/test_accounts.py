@@ -160,7 +160,7 @@ def test_logins_recovery_codes_sign_in_once_each(signed_in, app, store):
         half = sign_in(client)
         typed = codes[0].upper().replace("-", " ")
         assert send(client, half.location, code=typed).status_code == expected_status
-    assert store.recovery_codes_left(store.researcher(EMAIL).key) == 9
+    assert store.n_recovery_codes(store.researcher(EMAIL).key) == 9
 
 
 def test_logins_codes_are_throttled_within_10_tries(signed_in, app):

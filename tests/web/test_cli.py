@@ -309,7 +309,7 @@ def reports_in(path) -> int:
     """How many reports a demo's database holds; 0 while there is none."""
     store = open_store(f"sqlite:///{path}")
     try:
-        return sum(store.released(s.key) + store.waiting(s.key) for s in store.surveys())
+        return sum(store.n_released(s.key) + store.n_pending(s.key) for s in store.surveys())
     except (StoreError, StoreBusyError):
         return 0
     finally:

@@ -55,7 +55,7 @@ def test_nothing_simulated_reaches_the_survey_or_stays(run, store, monkeypatch, 
     kept.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(kept))
     assert run("simulate", "small", "--n", "60").exit_code == 0
-    assert store.released(survey.key) == store.waiting(survey.key) == 0
+    assert store.n_released(survey.key) == store.n_pending(survey.key) == 0
     assert list(kept.iterdir()) == []
 
 

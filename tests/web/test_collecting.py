@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from survey.collect.intake import Intake
 from survey.collect.publication import close, publish
-from survey.collect.submission import Intake
 from survey.questionnaire.native import load
 from survey.settings import Caps
 from survey.store import Plan, Schedule, find_survey
@@ -53,7 +53,7 @@ def test_invitations_are_downloaded_once_and_each_lets_one_report_in(owner, stor
     carried = parse_qs(urlsplit(rows[0]["link"]).fragment)
     sent = body(small, stratum="Köln", invitation=carried["i"][0])
     Intake(store).receive("small", sent, TODAY)
-    assert store.waiting(small.key) == 1
+    assert store.n_pending(small.key) == 1
     assert carried["i"][0] not in owner.get(PAGE).text
 
 
@@ -74,7 +74,7 @@ def test_what_cannot_be_invited_is_said_beside_its_field(owner, store, small, da
     refused = do(owner, "invite", **data)
     assert refused.status_code == 422
     assert words in refused.text
-    assert store.invited(small.key, data.get("stratum", "")) == 0
+    assert store.n_invited(small.key, data.get("stratum", "")) == 0
 
 
 def opened(client) -> dict[str, str]:
@@ -91,12 +91,12 @@ def test_the_same_form_sent_twice_makes_its_links_once_and_says_so(owner, store,
     again = owner.post(f"{PAGE}/invite", data=sent)
     assert again.status_code == 409
     assert "No links were made this time" in again.text
-    assert store.invited(small.key, "Köln") == 55
+    assert store.n_invited(small.key, "Köln") == 55
     other = {**sent, "stratum": "Bonn"}
     assert owner.post(f"{PAGE}/invite", data=other).status_code == 200
     more = {**opened(owner), "count": "30", "stratum": "Köln"}
     assert owner.post(f"{PAGE}/invite", data=more).status_code == 200
-    assert store.invited(small.key, "Köln") == 85
+    assert store.n_invited(small.key, "Köln") == 85
 
 
 def test_a_planned_group_s_button_pressed_twice_makes_its_links_once(owner, store, small):
@@ -108,7 +108,7 @@ def test_a_planned_group_s_button_pressed_twice_makes_its_links_once(owner, stor
         sent = {name: html.unescape(value) for name, value in sent.items()}
         assert sent["count"] == "30"
         assert owner.post(f"{PAGE}/invite", data=sent).status_code == status
-    assert store.invited_by_stratum(small.key) == {"Köln": 30, "Bonn": 30}
+    assert store.n_invited_by_stratum(small.key) == {"Köln": 30, "Bonn": 30}
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_what_was_typed_comes_back_when_the_session_ended_meanwhile(
     done = owner.post(f"{PAGE}/{what}", data={**again, "csrf_token": token(owner.get(PAGE))})
     assert done.status_code == (302 if what == "schedule" else 200)
     if what == "schedule":
-        assert find_survey(store, "small").schedule.most == 500
+        assert find_survey(store, "small").schedule.maximum == 500
     else:
-        assert store.invited(small.key, "Köln & Bonn") == 30
+        assert store.n_invited(small.key, "Köln & Bonn") == 30
 
 
 def test_dates_and_a_limit_are_saved_shown_and_taken_away(owner, store):
@@ -188,7 +188,7 @@ def test_what_waits_is_released_when_it_is_enough_and_never_counted_on_the_page(
     add(store, small, random_reports(1))
     do(owner, "release")
     assert "25 reports were released" in owner.get(PAGE).text
-    assert store.released(small.key) == 25
+    assert store.n_released(small.key) == 25
 
 
 def test_released_reports_are_counted_by_link_and_small_groups_together(owner, store, small):
@@ -223,7 +223,7 @@ def test_a_survey_is_closed_by_typing_its_name(owner, store, small):
     assert find_survey(store, "small").state == "open"
     assert do(owner, "close", name="small").status_code == 302
     assert find_survey(store, "small").state == "closed"
-    assert store.released(small.key) == 3
+    assert store.n_released(small.key) == 3
     page = owner.get(PAGE).text
     assert "takes no more reports" in page
     assert "Make the links" not in page

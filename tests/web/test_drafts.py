@@ -461,7 +461,7 @@ def test_a_plan_is_read_and_every_mistake_in_it_told(ada, store):
     (survey,) = store.versions("night-work")
     assert store.plan(survey.key) == Plan(2_000, {"North": 40, "Süd Ost": 25})
     assert str(survey.schedule.opens) == "2030-02-01"
-    assert survey.schedule.most == 500
+    assert survey.schedule.maximum == 500
     collect = ada.get("/research/surveys/night-work/collect").text
     assert "Süd Ost</th>" in collect
 
@@ -507,8 +507,8 @@ def test_a_draft_is_tried_by_simulated_respondents_and_the_dashboard_says_test(a
         **{"share-night-0": "30", "share-night-1": "70", "share-night-2": "0"},
     )
     assert answer.status_code == 302
-    (trial,) = store.trials(slug)
-    assert store.released(trial.key) == 800
+    (trial,) = store.test_runs(slug)
+    assert store.n_released(trial.key) == 800
     page = ada.get(f"/research/surveys/{trial.slug}/1").text
     assert f'href="{path}"' in page
     assert f"/research/surveys/{trial.slug}" in ada.get(path).text
@@ -531,7 +531,7 @@ def test_what_was_typed_as_true_stays_and_stands_beside_the_estimates(ada, store
     shown = ada.get(path).text
     for name, value in first.items():
         assert f'name="{name}" value="{value}"' in shown
-    (trial,) = store.trials(slug)
+    (trial,) = store.test_runs(slug)
     page = ada.get(f"/research/surveys/{trial.slug}/1").text
     assert page.count(">Typed as true</th>") == 2
     typed = re.findall(r'<td class="number">(\d+%)</td>\s*<td class="number answered">', page)
@@ -542,7 +542,7 @@ def test_what_was_typed_as_true_stays_and_stands_beside_the_estimates(ada, store
 
 def dashboard(client, store, slug: str) -> str:
     """The dashboard of a draft's try-out, at the address it has just now."""
-    (trial,) = store.trials(slug)
+    (trial,) = store.test_runs(slug)
     return client.get(f"/research/surveys/{trial.slug}/1").text
 
 
@@ -570,7 +570,7 @@ def test_every_file_of_a_try_out_says_test_in_its_name_and_on_its_figures(ada, s
     send(ada, f"{path}/make", page=path)
     # So many that no answer is hidden, however they come out.
     send(ada, f"{path}/simulate", page=path, n="5000")
-    (trial,) = store.trials(slug)
+    (trial,) = store.test_runs(slug)
     of = f"/research/surveys/{trial.slug}"
     files = ["1/estimates.csv", "1/estimates.xlsx", "explore/crosstab.csv?first=night&second=often"]
     files += [f"1/figures/night-shares.{kind}" for kind in ("svg", "png", "pdf", "json")]
@@ -613,7 +613,7 @@ def test_nothing_of_a_try_out_is_left_when_its_draft_is_published(ada, store):
     send(ada, f"{DRAFTS}/{slug}/publish", agreed="y", revision=revision)
     (survey,) = store.surveys()
     assert survey.slug == "night-work"
-    assert store.released(survey.key) == store.waiting(survey.key) == 0
+    assert store.n_released(survey.key) == store.n_pending(survey.key) == 0
 
 
 def test_a_try_out_that_was_closed_takes_nobody_and_is_made_anew(ada, store):
@@ -621,14 +621,14 @@ def test_a_try_out_that_was_closed_takes_nobody_and_is_made_anew(ada, store):
     written(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
-    close(store, store.trials(slug)[0].slug, TODAY)
+    close(store, store.test_runs(slug)[0].slug, TODAY)
     refused = send(ada, f"{path}/simulate", page=path, n="50")
     assert refused.status_code == 422
     assert "The try-out is closed" in refused.text
     send(ada, f"{path}/make", page=path)
     send(ada, f"{path}/simulate", page=path, n="50")
-    (trial,) = store.trials(slug)
-    assert (trial.state, store.released(trial.key)) == ("open", 50)
+    (trial,) = store.test_runs(slug)
+    assert (trial.state, store.n_released(trial.key)) == ("open", 50)
 
 
 def test_a_draft_begins_with_a_file_or_all_its_mistakes_are_listed(ada, store):
@@ -703,7 +703,7 @@ def test_a_closed_survey_is_deleted_whole_by_typing_its_name(ada, store, small):
     assert store.versions("small") == []
     assert ada.get(collect).status_code == 404
     assert store.actions("small", 9) == []
-    assert store.actions(None, 1)[0].what == "deleted a survey"
+    assert store.actions(None, 1)[0].event == "deleted a survey"
 
 
 def test_a_viewer_reads_a_draft_and_changes_nothing(ada, ben, store):
@@ -1003,7 +1003,7 @@ def test_nothing_of_a_real_survey_s_collecting_is_there_for_a_try_out(ada, store
     slug = begin(ada)
     written(ada, slug)
     send(ada, f"{DRAFTS}/{slug}/try/make", page=f"{DRAFTS}/{slug}/try")
-    (trial,) = store.trials(slug)
+    (trial,) = store.test_runs(slug)
     for name in (slug, trial.slug):
         assert ada.get(f"/research/surveys/{name}/collect").status_code == 404
     page = ada.get(f"/research/surveys/{trial.slug}/1").text

@@ -69,7 +69,7 @@ def test_each_download_is_in_the_log_of_the_survey(editor, store, small):
     add_released(store, small, 100)
     opened(send(editor, PAGE, form="csv"))
     last = store.actions("small", 1)[0]
-    assert (last.who, last.what) == (EMAIL, "downloaded reports")
+    assert (last.actor, last.event) == (EMAIL, "downloaded reports")
     assert last.detail == "version 1, 100 as csv"
 
 

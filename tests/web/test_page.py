@@ -150,13 +150,13 @@ def test_an_address_without_a_survey_says_so_in_the_reader_s_language(client, sm
     [
         (Schedule(opens=TODAY.replace(year=2090)), 403, "not-open"),
         (Schedule(closes=TODAY.replace(year=2020)), 410, "closed"),
-        (Schedule(most=1), 410, "full"),
+        (Schedule(maximum=1), 410, "full"),
     ],
 )
 def test_page_and_definition_say_by_name_why_nothing_is_taken(
     client, store, small, schedule, status, name
 ):
-    if schedule.most:
+    if schedule.maximum:
         body = {"definition": small.sha256, "report_id": "A" * 22, "stratum": ""}
         body |= {"codes": [0, 2], "invitation": "", "pad": ""}
         assert client.post("/s/small/reports", json=body).status_code == 201

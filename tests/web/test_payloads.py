@@ -88,11 +88,11 @@ class Sender:
         }
 
     def send(self, body: bytes) -> int:
-        waiting = self._store.waiting(self._survey.key)
+        waiting = self._store.n_pending(self._survey.key)
         answer = self._client.post(
             f"/s/{self._survey.slug}/reports", data=body, content_type="application/json"
         )
-        stored = self._store.waiting(self._survey.key) - waiting
+        stored = self._store.n_pending(self._survey.key) - waiting
         assert answer.status_code in {201, *REFUSED}, (answer.status_code, body[:200])
         assert stored == (answer.status_code == 201), body[:200]
         self.statuses[answer.status_code] += 1

@@ -45,7 +45,7 @@ def test_a_new_report_and_the_same_again_get_the_same_empty_201(client, store, s
     assert first.status_code == again.status_code == 201
     assert first.data == again.data == b""
     assert dict(first.headers) == dict(again.headers)
-    assert store.waiting(small.key) == 1
+    assert store.n_pending(small.key) == 1
 
 
 def test_the_same_id_with_other_bytes_is_409(client, store, small):
@@ -53,7 +53,7 @@ def test_the_same_id_with_other_bytes_is_409(client, store, small):
     refused = client.post("/s/small/reports", json=body(small, codes=[1, 2]))
     assert refused.status_code == 409
     assert problem(refused)["type"] == "urn:survey:conflict"
-    assert store.waiting(small.key) == 1
+    assert store.n_pending(small.key) == 1
 
 
 def test_an_unknown_survey_is_404(client, small):
@@ -71,7 +71,7 @@ def test_the_version_before_is_accepted_for_7_days(client, store, small):
     today = datetime.now(UTC).date()
     publish(store, changed, today - timedelta(days=7))
     assert client.post("/s/small/reports", json=body(small)).status_code == 201
-    assert store.waiting(small.key) == 1
+    assert store.n_pending(small.key) == 1
 
 
 def test_the_version_before_is_refused_after_8_days(client, store, small):
@@ -129,7 +129,7 @@ def test_a_body_over_8_kb_is_413(client, small):
 def test_anything_but_json_is_415_and_is_not_parsed(client, store, small, kind):
     refused = client.post("/s/small/reports", data=json.dumps(body(small)), content_type=kind)
     assert refused.status_code == 415
-    assert store.waiting(small.key) == 0
+    assert store.n_pending(small.key) == 0
 
 
 def test_what_is_not_json_is_400(client, small):
@@ -151,7 +151,7 @@ def test_what_is_not_json_is_400(client, small):
 )
 def test_another_site_s_page_cannot_send_reports(client, store, small, headers):
     assert client.post("/s/small/reports", json=body(small), headers=headers).status_code == 403
-    assert store.waiting(small.key) == 0
+    assert store.n_pending(small.key) == 0
 
 
 def test_a_proxy_that_hides_the_host_does_not_make_a_report_foreign(store, settings, small):

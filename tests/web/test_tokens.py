@@ -119,8 +119,8 @@ def test_the_log_has_name_and_scopes_and_never_the_token(reader, store):
     token = token_in(make(reader))
     send(reader, f"{PAGE}/end", page=PAGE, token=hash_of(token).hex())
     ended, made, *_ = store.actions(None, 10)
-    assert (made.what, made.detail) == ("made a token", "R at home: surveys estimates")
-    assert (ended.what, ended.detail) == ("ended a token", "R at home")
+    assert (made.event, made.detail) == ("made a token", "R at home: surveys estimates")
+    assert (ended.event, ended.detail) == ("ended a token", "R at home")
     for action in store.actions(None, 10):
         assert token not in repr(action)
         assert hash_of(token).hex() not in repr(action)

@@ -119,7 +119,7 @@ class _Pages:
         known = self._workspace.gate.researcher()
         members: dict[int, Role] = {**(team or {}), known.key: "owner"}
         for draft in self._store.drafts():
-            is_mine = (draft.who, draft.content) == (known.email, content.to_json())
+            is_mine = (draft.author, draft.content) == (known.email, content.to_json())
             if is_mine and time.time() - draft.at < TWICE_SECONDS:
                 return redirect(url_for("drafts.outline", slug=draft.slug))
         draft = self._store.add_draft(content.to_json(), known.email, int(time.time()), members)
@@ -201,7 +201,7 @@ class _Pages:
             flash(f"Nothing was changed: {error}.")
             return redirect(url_for("drafts.outline", slug=slug))
         for theirs in saved.merged.clashes.values():
-            other = saved.opened.draft.who
+            other = saved.opened.draft.author
             flash(f"Not saved: {other} has called this page “{theirs}” meanwhile.")
         return redirect(url_for("drafts.outline", slug=slug, _anchor=f"page-{key}"))
 

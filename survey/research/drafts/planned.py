@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TypeVar
 
-from survey.collect.admission import checked_schedule
+from survey.collect.admission import validate_schedule
 from survey.collect.release import utc_today
 from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS
 from survey.errors import DesignError
@@ -50,10 +50,10 @@ def planned_of(typed: Mapping[str, str]) -> Planned:
     strata: dict[str, int] = reader.read("strata", _strata, {})
     schedule = Schedule(opens, closes, most)
     try:
-        checked_schedule(schedule)
+        validate_schedule(schedule)
     except DesignError as error:
         reader.mistakes.append(Mistake(f"{error}", "closes"))
-        schedule = Schedule(most=most)
+        schedule = Schedule(maximum=most)
     return Planned(Plan(n, strata), points / 100, schedule, tuple(reader.mistakes))
 
 

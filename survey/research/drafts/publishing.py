@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import flash, redirect, render_template, url_for
 
-from survey.collect.publication import publish, says_the_same
+from survey.collect.publication import has_same_content, publish
 from survey.collect.release import utc_today
 from survey.errors import ConflictError, DefinitionError
 from survey.questionnaire.definition import freeze
@@ -60,14 +60,14 @@ class _Pages:
         if form.validate_on_submit():
             if form.revision.data != str(opened.draft.revision):
                 form.agreed.errors = [
-                    f"{opened.draft.who} has changed the draft since you opened this page; look "
+                    f"{opened.draft.author} has changed the draft since you opened this page; look "
                     "at it once more"
                 ]
             elif found.survey is not None and not wrong:
                 try:
                     return self._published(opened, found.survey, planned, version)
                 except ConflictError as error:
-                    if self._store.became(opened.draft.key):
+                    if self._store.published_slug(opened.draft.key):
                         return redirect(url_for("research.newest", slug=found.survey.slug))
                     form.agreed.errors = [f"Nothing was published: {error}; look once more"]
         form.revision.data = str(opened.draft.revision)
@@ -122,7 +122,7 @@ class _Pages:
                 where = url_for("drafts.translation", slug=slug, language=language)
                 left = f"{of - done} of {of} texts are not translated into {language}"
                 points.append(Point(f"{left}; they are shown in {content.own}", where))
-        if not self._store.trials(slug):
+        if not self._store.test_runs(slug):
             points.append(Point("Nobody has tried it yet", url_for("drafts.trial", slug=slug)))
         return points
 
@@ -132,7 +132,7 @@ class _Pages:
 
     def _published(self, opened: Opened, survey: Survey, planned: Planned, version: int) -> Any:
         newest = next(iter(self._store.versions(survey.slug)), None)
-        if newest and says_the_same(survey, newest):
+        if newest and has_same_content(survey, newest):
             # Interrupted between publishing and what follows, pressing again finishes it.
             flash(f"Version {newest.version} says the same and is published; the draft is gone.")
             return self._handed_over(opened, newest, planned)

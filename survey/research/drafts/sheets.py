@@ -151,7 +151,7 @@ class _Pages:
             found=found,
             elsewhere=elsewhere,
             clashes=saved.merged.clashes if saved and not saved.is_kept else {},
-            who=opened.draft.who,
+            who=opened.draft.author,
             feedback=self._feedback(slug, page, content, found),
             plans=_plans(found, content) if isinstance(form, PlanForm) else [],
             **page.more,
@@ -176,7 +176,7 @@ class _Pages:
         if saved is not None:
             told["revision"] = saved.opened.draft.revision if saved.is_kept else 0
             told["clashes"] = [_label(form, name) for name in saved.merged.clashes]
-            told["who"] = saved.opened.draft.who
+            told["who"] = saved.opened.draft.author
         return jsonify(told)
 
     def _feedback(

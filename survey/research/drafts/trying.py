@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from flask import Response, flash, redirect, render_template, request, url_for
 
-from survey.collect.links import respondent_link
+from survey.collect.invitations import respondent_link
 from survey.collect.release import utc_today
 from survey.collect.simulated_people import usual_shares
 from survey.collect.trial import MOST_SIMULATED, make_trial, remove_trial, simulate
@@ -57,7 +57,7 @@ class _Pages:
 
     def _page(self, slug: str, form: SimulateForm, wrong: str = "") -> str:
         opened = self._drafts.open(slug)
-        made = next(iter(self._store.trials(slug)), None)
+        made = next(iter(self._store.test_runs(slug)), None)
         if form.n.data is None:
             form.n.data = min(planned_of(opened.content.plan).n, MOST_SIMULATED)
         return render_template(
@@ -67,7 +67,7 @@ class _Pages:
             found=examined(opened.content, self._settings.caps),
             made=made,
             link=respondent_link(made, self._settings.public_url) if made else "",
-            released=self._store.released(made.key) if made else 0,
+            released=self._store.n_released(made.key) if made else 0,
             form=form,
             make=DoForm(formdata=None),
             shares=_shown_shares(made, {**opened.content.tried.typed, **request.form.to_dict()}),
@@ -103,7 +103,7 @@ class _Pages:
     def simulate(self, slug: str) -> Any:
         """Simulated respondents answer, and their reports are released."""
         form = SimulateForm()
-        made = next(iter(self._store.trials(slug)), None)
+        made = next(iter(self._store.test_runs(slug)), None)
         if made is None:
             flash("Make the try-out first.")
             return redirect(url_for("drafts.trial", slug=slug))

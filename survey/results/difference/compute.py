@@ -110,7 +110,7 @@ def _of_version(
             "options are not compared"
         )
     tally = store.tally(other.key)
-    return _Reports(theirs, tally.asked[place], np.asarray(tally.counts[place], dtype=np.int64))
+    return _Reports(theirs, tally.n_asked[place], np.asarray(tally.counts[place], dtype=np.int64))
 
 
 def _form(question: PublishedQuestion) -> tuple[object, ...]:

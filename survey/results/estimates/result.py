@@ -65,7 +65,7 @@ class SurveyResult:
                 self.survey,
                 self.survey.definition.questions[place],
                 self.tally.n,
-                self.tally.asked[place],
+                self.tally.n_asked[place],
                 self.tally.counts[place],
                 self.now,
                 self.wanted,

@@ -108,7 +108,7 @@ def _standing_alone(survey: PublishedSurvey, specification: dict[str, Any]) -> d
     """With its title in it, and on white: nobody knows on what it will be laid."""
     lines = textwrap.wrap(specification["description"], TITLE_LETTERS)
     title = {"text": lines, "anchor": "start", "frame": "group", "fontSize": 14, "offset": 12}
-    if survey.is_trial:
+    if survey.is_test_run:
         title |= {"subtitle": TEST, "subtitleFontSize": 13, "subtitleFontWeight": "bold"}
     return {**specification, "background": "#ffffff", "padding": 16, "title": title}
 

@@ -70,23 +70,25 @@ class SqlDrafts(SqlTransactions):
             )
             return draft
 
-    def delete_draft(self, key: int, today: date, became: str = "") -> None:
-        """Delete a draft with its revisions and its team; `became` is what it is published as."""
+    def delete_draft(self, key: int, today: date, published_as: str = "") -> None:
+        """Delete a draft with its revisions and team; `published_as` is the survey made from it."""
         with self._writing() as transaction:
             transaction.hold(PUBLISHING)
             transaction.change("DELETE FROM draft WHERE key = ?", [key])
             slug = Draft(key, 0, "", 0, "").slug
             forget_team(transaction, slug)
-            if became:
+            if published_as:
                 # What was done with the draft was done with what came of it.
-                transaction.change("UPDATE action SET slug = ? WHERE slug = ?", [became, slug])
+                transaction.change(
+                    "UPDATE action SET slug = ? WHERE slug = ?", [published_as, slug]
+                )
             transaction.change(
                 "INSERT INTO deleted (kind, key, slug, version, sha256, day) "
                 "VALUES ('draft', ?, ?, 0, '', ?) ON CONFLICT DO NOTHING",
-                [key, became, today.isoformat()],
+                [key, published_as, today.isoformat()],
             )
 
-    def became(self, key: int) -> str:
+    def published_slug(self, key: int) -> str:
         """The slug of the survey that a draft was published as, empty when it was not."""
         with self._looking() as transaction:
             row = transaction.one(
@@ -98,7 +100,7 @@ class SqlDrafts(SqlTransactions):
 def _insert(transaction: Transaction, draft: Draft) -> None:
     transaction.change(
         "INSERT INTO draft (key, revision, who, at, content) VALUES (?, ?, ?, ?, ?)",
-        [draft.key, draft.revision, draft.who, draft.at, draft.content],
+        [draft.key, draft.revision, draft.author, draft.at, draft.content],
     )
 
 

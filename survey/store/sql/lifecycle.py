@@ -54,7 +54,7 @@ class SqlLifecycle(SqlTransactions):
                     [slug, slug],
                 )
 
-    def archived(self) -> set[str]:
+    def archived_slugs(self) -> set[str]:
         """The slugs of surveys that lists leave out."""
         with self._looking() as transaction:
             return {cast("str", slug) for (slug,) in transaction.all("SELECT slug FROM archived")}

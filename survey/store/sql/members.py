@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from survey.errors import ConflictError, ForbiddenError
-from survey.store.people import ROLES, Action, ColleagueLink, Member, OpenLink, Role
+from survey.store.people import ROLES, Action, ColleagueLink, Member, Role, UnusedLink
 from survey.store.sql.surveys import PUBLISHING
 from survey.store.sql.transaction import SqlTransactions, Transaction, whole_number
 
@@ -66,7 +66,7 @@ class SqlMembers(SqlTransactions):
                 [token_hash, link.slug, link.role, link.expires, link.maker],
             )
 
-    def colleague_links(self, slug: str, now: int) -> list[OpenLink]:
+    def colleague_links(self, slug: str, now: int) -> list[UnusedLink]:
         """The links into a team that are still good, the newest last; an empty slug is none."""
         with self._looking() as transaction:
             rows = transaction.all(
@@ -75,7 +75,7 @@ class SqlMembers(SqlTransactions):
                 "WHERE slug = ? AND expires >= ? ORDER BY expires, token_hash",
                 [slug, now],
             )
-        return [OpenLink(*cast("tuple[bytes, Role, int, str]", row)) for row in rows]
+        return [UnusedLink(*cast("tuple[bytes, Role, int, str]", row)) for row in rows]
 
     def end_colleague_link(self, slug: str, token_hash: bytes) -> bool:
         """Let nobody join a survey by a link any more; False when there is none such."""
@@ -121,17 +121,17 @@ class SqlMembers(SqlTransactions):
             transaction.change(
                 "INSERT INTO action (number, at, who, what, slug, detail) "
                 "SELECT coalesce(max(number), 0) + 1, ?, ?, ?, ?, ? FROM action",
-                [action.at, action.who, action.what, action.slug, action.detail],
+                [action.at, action.actor, action.event, action.slug, action.detail],
             )
 
-    def actions(self, slug: str | None, most: int) -> list[Action]:
+    def actions(self, slug: str | None, limit: int) -> list[Action]:
         """What was done with a survey, or by everybody, the latest first."""
         where, values = ("WHERE slug = ? ", [slug]) if slug is not None else ("", [])
         with self._looking() as transaction:
             rows = transaction.all(
                 "SELECT at, who, what, slug, detail FROM action "  # noqa: S608  constant parts
                 f"{where}ORDER BY number DESC LIMIT ?",
-                [*values, most],
+                [*values, limit],
             )
         return [Action(*cast("tuple[int, str, str, str, str]", row)) for row in rows]
 

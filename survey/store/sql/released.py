@@ -9,7 +9,7 @@ from typing import cast
 
 from survey.errors import NotFoundError
 from survey.questionnaire.definition import read_definition
-from survey.store.protocol import ASKED, BlockColumn, Release, Tally
+from survey.store.protocol import N_ASKED, BlockColumn, Release, Tally
 from survey.store.sql.transaction import SqlTransactions, Transaction, whole_number
 
 Group = tuple[str, str]
@@ -22,7 +22,7 @@ Counted = dict[tuple[int, int], int]
 class SqlReleased(SqlTransactions):
     """The part of a `Store` that everything a person can see is read from."""
 
-    def released(self, survey: int) -> int:
+    def n_released(self, survey: int) -> int:
         """How many reports have been released; NotFoundError when there is no such survey."""
         return self.newest_release(survey).n
 
@@ -154,7 +154,7 @@ def _tally(release: int, n: int, places: Sequence[int], counted: Counted) -> Tal
     return Tally(
         release=release,
         n=n,
-        asked=[counted.get((question, ASKED), 0) for question in range(len(places))],
+        n_asked=[counted.get((question, N_ASKED), 0) for question in range(len(places))],
         counts=[
             [counted.get((question, place), 0) for place in range(k)]
             for question, k in enumerate(places)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from survey.store.protocol import MOST_RELEASED, LastBlock, Seal, Sealed, Waiting
+from survey.store.protocol import MAX_RELEASED, Compose, LastBlock, PendingReports, ReleaseContent
 from survey.store.sql.transaction import SqlTransactions, Transaction
 
 
@@ -19,25 +19,25 @@ class SqlReleasing(SqlTransactions):
         self,
         survey: int,
         minimum: int,
-        seal: Seal,
+        compose_release: Compose,
         *,
         bucket: str = "",
-        most: int = MOST_RELEASED,
+        maximum: int = MAX_RELEASED,
     ) -> int:
-        """Move a portion of what waits of one stratum through `seal` into blocks and counts.
+        """Move a portion of the pending reports of one stratum into blocks and counts.
 
         The stratum of which most wait. Released together with others, few of a stratum would be
         singled out by what was readable of it before and after. Returns how many reports were
-        released: 0 when fewer than `minimum` of every stratum wait, else about `most` at most;
+        released: 0 when fewer than `minimum` of every stratum wait, else about `maximum` at most;
         what is left of the stratum is nothing, or at least `minimum` again.
         """
         with self._writing() as transaction:
             transaction.hold(survey)
             stratum, waiting = _fullest(transaction, survey)
-            n = portion(waiting, minimum, most)
+            n = portion(waiting, minimum, maximum)
             if n:
                 end, group = _take(transaction, survey, stratum, bucket, n)
-                _write(transaction, survey, seal([group]))
+                _write(transaction, survey, compose_release([group]))
                 _move(transaction, survey, stratum, end, n)
         return n
 
@@ -53,7 +53,7 @@ class SqlReleasing(SqlTransactions):
             transaction.change("DELETE FROM seen WHERE survey = ?", [survey])
 
 
-def portion(waiting: int, minimum: int, most: int) -> int:
+def portion(waiting: int, minimum: int, maximum: int) -> int:
     """How many of those that wait are released at once, so that equal portions follow.
 
     >>> [portion(n, 25, 16_384) for n in (24, 25, 16_384, 16_385, 65_536)]
@@ -62,7 +62,7 @@ def portion(waiting: int, minimum: int, most: int) -> int:
     minimum = max(minimum, 1)
     if waiting < minimum:
         return 0
-    portions = min(-(-waiting // most), waiting // minimum)
+    portions = min(-(-waiting // maximum), waiting // minimum)
     return -(-waiting // portions)
 
 
@@ -78,7 +78,7 @@ def _fullest(transaction: Transaction, survey: int) -> tuple[str, int]:
 
 def _take(
     transaction: Transaction, survey: int, stratum: str, bucket: str, n: int
-) -> tuple[bytes, Waiting]:
+) -> tuple[bytes, PendingReports]:
     """The first `n` of a stratum in order of their random ids, and the last id of them."""
     rows = transaction.all(
         "SELECT id, codes FROM inbox WHERE survey = ? AND stratum = ? ORDER BY id LIMIT ?",
@@ -86,7 +86,7 @@ def _take(
     )
     codes = [cast("bytes", each) for _, each in rows]
     last = _last_block(transaction, survey, stratum, bucket)
-    return cast("bytes", rows[-1][0]), Waiting(stratum, bucket, codes, last)
+    return cast("bytes", rows[-1][0]), PendingReports(stratum, bucket, codes, last)
 
 
 def _last_block(
@@ -108,7 +108,7 @@ def _last_block(
     return LastBlock(int(newest[0]), [cast("bytes", data) for (data,) in columns])
 
 
-def _write(transaction: Transaction, survey: int, sealed: Sealed) -> None:
+def _write(transaction: Transaction, survey: int, sealed: ReleaseContent) -> None:
     transaction.change_each(
         "INSERT INTO block (survey, stratum, bucket, question, block, n, data) "
         "VALUES (?, ?, ?, ?, ?, ?, ?) "

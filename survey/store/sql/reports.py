@@ -47,24 +47,24 @@ class SqlReports(SqlTransactions):
                 verdicts = _add_one_by_one(transaction, reports)
         return [verdicts[each] for each in reports]
 
-    def knows_report(self, survey: int, report: StoredReport) -> bool:
+    def has_report(self, survey: int, report: StoredReport) -> bool:
         """Whether a report was stored before; ConflictError when its id has other codes."""
         with self._reading() as transaction:
             return _is_known(transaction, survey, report)
 
-    def waiting(self, survey: int) -> int:
+    def n_pending(self, survey: int) -> int:
         """How many reports wait for a release; for the release alone, never for readers."""
         with self._looking() as transaction:
             return whole_number(
                 transaction.one("SELECT count(*) FROM inbox WHERE survey = ?", [survey])
             )
 
-    def invited(self, survey: int, stratum: str) -> int:
+    def n_invited(self, survey: int, stratum: str) -> int:
         """How many invitations were issued for a stratum, spent or not."""
         with self._reading() as transaction:
             return _invited(transaction, survey, stratum)
 
-    def invited_by_stratum(self, survey: int) -> dict[str, int]:
+    def n_invited_by_stratum(self, survey: int) -> dict[str, int]:
         """How many invitations were issued for each stratum, spent or not."""
         with self._looking() as transaction:
             rows = transaction.all(

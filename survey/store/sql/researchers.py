@@ -67,7 +67,7 @@ class SqlResearchers(SqlTransactions):
             row = transaction.one(RESEARCHERS + "WHERE lower(email) = lower(?)", [email])
         return _researcher(row) if row else None
 
-    def researcher_of(self, key: int) -> Researcher | None:
+    def researcher_by_key(self, key: int) -> Researcher | None:
         """The researcher of a key."""
         with self._looking() as transaction:
             row = transaction.one(RESEARCHERS + "WHERE researcher.key = ?", [key])
@@ -169,7 +169,7 @@ class SqlResearchers(SqlTransactions):
                 )
             )
 
-    def recovery_codes_left(self, researcher: int) -> int:
+    def n_recovery_codes(self, researcher: int) -> int:
         """How many recovery codes somebody has not used."""
         with self._looking() as transaction:
             return whole_number(

@@ -67,7 +67,7 @@ class SqlSurveys(SqlTransactions):
                 )
             return published
 
-    def check_whole(self) -> None:
+    def check_complete(self) -> None:
         """Refuse a database of another version, or into which a copy or restore did not end."""
         with self._looking() as transaction:
             unsaid = transaction.all("SELECT key FROM survey EXCEPT SELECT survey FROM release")
@@ -97,7 +97,7 @@ class SqlSurveys(SqlTransactions):
             rows = transaction.all(ALL_SURVEYS + "WHERE slug = ? ORDER BY version DESC", [slug])
         return [_survey(row) for row in rows]
 
-    def trials(self, draft: str) -> list[PublishedSurvey]:
+    def test_runs(self, draft: str) -> list[PublishedSurvey]:
         """The try-outs of the draft of a slug, newest first: one, or a moment more."""
         with self._looking() as transaction:
             rows = transaction.all(
@@ -178,7 +178,7 @@ def _schedule(transaction: Transaction, survey: int, schedule: Schedule) -> None
     days = [day.isoformat() if day else "" for day in (schedule.opens, schedule.closes)]
     transaction.change(
         "INSERT INTO schedule (survey, opens, closes, most) VALUES (?, ?, ?, ?)",
-        [survey, *days, schedule.most],
+        [survey, *days, schedule.maximum],
     )
 
 

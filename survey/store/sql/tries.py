@@ -14,7 +14,7 @@ MOST_REMEMBERED = 10_000
 class SqlTries(SqlTransactions):
     """The part of a `Store` that slows guessing down."""
 
-    def count_try(self, limits: Sequence[tuple[bytes, int]], now: int, seconds: int) -> bool:
+    def count_attempt(self, limits: Sequence[tuple[bytes, int]], now: int, seconds: int) -> bool:
         """Count a try for each of these hashes, until one has had more than its limit.
 
         Returns whether none has. What is refused by the first adds no row of the others: nobody
@@ -29,7 +29,7 @@ class SqlTries(SqlTransactions):
                 transaction.change("DELETE FROM sign_in_try")
             return all(_counted(transaction, hashed, now) <= limit for hashed, limit in limits)
 
-    def forget_tries(self, hashed: bytes) -> None:
+    def forget_attempts(self, hashed: bytes) -> None:
         """Tries of this hash no longer count."""
         with self._writing() as transaction:
             transaction.change("DELETE FROM sign_in_try WHERE hash = ?", [hashed])

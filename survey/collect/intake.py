@@ -1,7 +1,7 @@
-"""Accept a report: hold it against its survey and answer only after its group is on the disk.
+"""Accept a report: check it against its survey and answer once its group is on the disk.
 
-A request parses no definition and asks the database nothing by itself: definitions never change
-and are kept by their hash, and what does change, a survey's state, is asked once for each group.
+Requests neither parse definitions nor query the database themselves. Definitions never change and
+are cached by their hash; the state of a survey, which can change, is read once for each group.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from time import monotonic
+from typing import Protocol
 
 from survey.collect.admission import GRACE, refusal
 from survey.collect.committer import Committer, Outcome
-from survey.collect.figures import UNTOLD, Figures
 from survey.collect.wire import Submission, parse
 from survey.errors import (
     ChannelError,
@@ -25,6 +25,32 @@ from survey.errors import (
 )
 from survey.questionnaire.definition import Definition
 from survey.store import PublishedSurvey, Store, StoredReport
+
+
+class IntakeMetrics(Protocol):
+    """Is told of every commit and refusal; whoever implements it tells nothing finer than steps."""
+
+    def committed(self, accepted: int, seconds: float, left: int) -> None:
+        """A group was committed: reports accepted, how long it took, how many wait behind it."""
+        ...
+
+    def refused(self, error: SurveyError) -> None:
+        """A report was refused."""
+        ...
+
+
+class _NoMetrics:
+    """IntakeMetrics that nobody reads."""
+
+    def committed(self, accepted: int, seconds: float, left: int) -> None:
+        """Forget it."""
+
+    def refused(self, error: SurveyError) -> None:
+        """Forget it."""
+
+
+NO_METRICS = _NoMetrics()
+
 
 MOST_DEFINITIONS = 256
 """Definitions that are kept parsed; more are parsed again."""
@@ -43,7 +69,7 @@ class Arrival:
 class Intake:
     """Takes the reports of all threads of a process into one store, group by group."""
 
-    def __init__(self, store: Store, figures: Figures = UNTOLD) -> None:
+    def __init__(self, store: Store, figures: IntakeMetrics = NO_METRICS) -> None:
         self._store = store
         self._figures = figures
         self._definitions: dict[str, Definition] = {}
@@ -112,7 +138,7 @@ class Intake:
         )
         if refused is None:
             return False
-        if not self._store.knows_report(survey.key, arrival.report):
+        if not self._store.has_report(survey.key, arrival.report):
             raise refused
         return True
 

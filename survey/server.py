@@ -1,25 +1,29 @@
 """The production server (granian) around the application, with the release loop beside it.
 
-Stopped by SIGTERM it takes no more connections, commits and answers what it has taken, and ends.
+On SIGTERM it accepts no more connections, commits and answers the requests it has accepted, and
+ends. On SIGHUP it replaces its workers, if new ones can start.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
 import multiprocessing
 import os
 import re
+import signal
 import socket
 import sys
 import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask
 from granian import Granian
@@ -33,16 +37,19 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from survey.app import create_app
 from survey.collect.release import ReleaseLoop
 from survey.errors import SurveyError
-from survey.ops.gauges import Gauges
-from survey.ops.internal import Internal, internal_address, serve_inside
+from survey.ops.health import Internal, checks, internal_address, serve_inside
 from survey.ops.logs import catch_all, configuration
-from survey.ops.readiness import checks
+from survey.ops.metrics import Gauges
 from survey.ops.safety import SetUp, refuse_unsafe
-from survey.renewing import Renewal
 from survey.respond.client import Client
 from survey.settings import Settings
-from survey.stopping import end_with_parent, hear_signals, parting
 from survey.store import Store, open_store
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+
+import subprocess
 
 THREADS = 64
 """Requests that a worker answers at once: so many reports can share a commit."""
@@ -79,7 +86,7 @@ def serve(
     check_port(address, port)
     refuse_unsafe(SetUp(settings, os.environ, address))
     store = open_store(settings.database)
-    store.check_whole()
+    store.check_complete()
     store.close_connections()
     server = _server(address, port, workers)
     # These threads wait for a commit most of the time; they do not compete for the cores.
@@ -127,7 +134,7 @@ def _inside(
     look = partial(checks, store, settings, _local_url(address, port))
     gauges = Gauges(store, settings, Client.find().sha256, look)
     counted = MultiProcessCollector(None, directory)  # type: ignore[no-untyped-call]
-    application = Internal(look, [gauges, counted], store.close_mine)
+    application = Internal(look, [gauges, counted], store.close_thread_connection)
     stop = serve_inside(application, internal_address(settings.internal))
     try:
         yield
@@ -148,7 +155,7 @@ def _server(address: str, port: int, workers: int) -> AbstractServer[Any]:
     # A forked worker would inherit the release loop's connection in an unknown state.
     multiprocessing.set_start_method("spawn", force=True)
     return Granian(
-        "survey.serving:worker",
+        "survey.server:worker",
         factory=True,
         interface=Interfaces.WSGI,
         address=address,
@@ -228,3 +235,122 @@ def _local_url(address: str, port: int) -> str:
     everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, never bound
     host = everywhere.get(address, address)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+STOPPING = {signal.SIGTERM, signal.SIGINT}
+
+NUDGE = signal.SIGURG
+"""A signal that means nothing to us, and is ignored where nobody listens to it."""
+
+
+def hear_signals(heard: Callable[[int], None] = lambda _: None) -> None:
+    """Let the main thread run its handlers at once, whichever thread takes a signal.
+
+    The system may hand a signal to any thread, but Python runs its handlers in the main thread
+    alone, and while that waits for a lock only a signal of its own wakes it: on a busy machine
+    10 of 129 servers that were stopped went on until they were killed. So a thread is told of
+    every signal and wakes the main thread. `heard` is called with its number, in that thread.
+
+    To be called by the main thread; handlers may be set before and later.
+    """
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    signal.signal(NUDGE, lambda *_: None)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    threading.Thread(target=_listen, args=[read, heard], daemon=True).start()
+
+
+def _listen(read: int, heard: Callable[[int], None]) -> None:
+    waiting = threading.main_thread().ident
+    while numbers := os.read(read, 16):
+        # What wakes the main thread is told here too.
+        for number in set(numbers) - {NUDGE}:
+            heard(number)
+            if waiting is not None:
+                signal.pthread_kill(waiting, NUDGE)
+
+
+def parting(app: WSGIApplication) -> WSGIApplication:
+    """The application of a worker: once told to stop, its next answer on a connection is the last.
+
+    The server asks its connections to end, but one that is never idle may miss that on a busy
+    machine, and would hold the worker until it is killed.
+    """
+    stops = threading.Event()
+    # The server's own handlers come later and replace any other.
+    hear_signals(lambda number: stops.set() if number in STOPPING else None)
+
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+            last = [("Connection", "close")] if stops.is_set() else []
+            return start_response(status, [*headers, *last], *rest)
+
+        return app(environ, start)
+
+    return answer
+
+
+def end_with_parent() -> None:
+    """End this worker when the server that started it is gone.
+
+    Orphaned workers would hold the port and take reports that nobody releases.
+    """
+    if (parent := multiprocessing.parent_process()) is not None:
+        threading.Thread(target=_end_with, args=[parent], daemon=True).start()
+        atexit.register(_end_now)
+
+
+def _end_now() -> None:
+    """End without taking the interpreter apart, once all that was taken is answered.
+
+    The server's threads outlive it, and the first that looks for it then aborts the process.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _end_with(parent: BaseProcess) -> None:
+    # At once when it is gone, be it before this line: what is acknowledged is on the disk, what
+    # is not will be sent again.
+    parent.join()
+    os._exit(1)
+
+
+TRIAL = "from survey.server import check_start; check_start({address!r})"
+
+
+class Renewal:
+    """What SIGHUP does: new workers take the place of old ones, if they would start at all.
+
+    Whether they would is tried in a process of its own, with the files as they are now. If not,
+    the old ones go on: renewed, they would be gone, and with the last of them the server.
+    """
+
+    def __init__(self, server: AbstractServer[Any], address: str) -> None:
+        self._renew: Callable[[], None] = server.signal_handler_reload
+        # -P: nothing that lies in the folder it was started in is taken for a module.
+        self._command = [sys.executable, "-P", "-c", TRIAL.format(address=address)]
+        self._alone = threading.Lock()
+
+    def __call__(self, *_: object) -> None:
+        threading.Thread(target=self._try, daemon=True).start()
+
+    def _try(self) -> None:
+        with self._alone:
+            # Words of ours alone, and quoted.
+            tried = subprocess.run(  # noqa: S603
+                self._command, stdin=subprocess.DEVNULL, capture_output=True
+            )
+        if tried.returncode:
+            logger.error("not renewed: new workers would not start; see: survey config check")
+        else:
+            self._renew()
+
+
+def check_start(address: str) -> None:
+    """Do all that a server does before it serves, with the settings and the code of now."""
+    settings = Settings.from_environment(os.environ)
+    refuse_unsafe(SetUp(settings, os.environ, address))
+    create_app(settings)

@@ -88,7 +88,7 @@ def test_a_name_that_no_database_can_hold_is_no_survey_s(store, small):
 
 
 def test_a_survey_that_is_not_there_is_named(store):
-    for ask in (store.tally, store.tallies, store.released, store.newest_release):
+    for ask in (store.tally, store.tallies, store.n_released, store.newest_release):
         with pytest.raises(NotFoundError, match="99"):
             ask(99)
     with pytest.raises(NotFoundError, match=r'^there is no survey "nothing"$'):

@@ -41,7 +41,7 @@ from survey.questionnaire.definition import Definition, unpublished
 from survey.results.estimates.result import Results
 from survey.results.options import Wanted
 from survey.results.plan.chart import (
-    check_ending,
+    check_suffix,
     grid_specification,
     tradeoff_specification,
     write_chart,
@@ -105,7 +105,7 @@ def plan(
     asked: dict[str, Any] = {"k": k, "share": share, "level": level, "population": population}
     for file in (chart, grid):
         if file is not None:
-            check_ending(file)
+            check_suffix(file)
     check_question(**asked)
     if n is not None:
         checked_n(n, population)

@@ -16,7 +16,7 @@ from survey.research.workspace import Workspace
 from survey.results.charts import LOOKS, has_numbers
 from survey.results.estimates.result import Split, SurveyResult, asks
 from survey.results.exports.csv import to_csv
-from survey.results.exports.figures import KINDS, as_file
+from survey.results.exports.figures import FORMATS, chart_file
 from survey.results.grouped import KEPT, MONTH, WEEK, by_bucket, by_month, by_stratum, by_week
 from survey.results.options import Wanted, query_of, wanted_from
 from survey.results.trend.chart import compared_specification, compared_svg
@@ -116,16 +116,16 @@ class _Pages:
         if look not in LOOKS:
             raise NotFoundError(f"there is no chart in {look}")
         found = _charted(self._asked(slug, version, over))
-        return Response(compared_svg(found, look), content_type=KINDS["svg"])
+        return Response(compared_svg(found, look), content_type=FORMATS["svg"])
 
     def figure(self, slug: str, version: int, over: str, kind: str) -> Response:
         """The chart as a file."""
-        if kind not in KINDS:
+        if kind not in FORMATS:
             raise NotFoundError(f"there is no figure as {kind}")
         asked = self._asked(slug, version, over)
-        drawn = as_file(asked.survey, compared_specification(_charted(asked)), kind)
+        drawn = chart_file(asked.survey, compared_specification(_charted(asked)), kind)
         name = file_name(asked.survey, f"{asked.question}-{over}.{kind}")
-        return download(drawn, KINDS[kind], name)
+        return download(drawn, FORMATS[kind], name)
 
     def _page(self, slug: str, version: int, over: str) -> str:
         asked = self._asked(slug, version, over)

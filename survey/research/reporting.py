@@ -18,7 +18,7 @@ from survey.results.charts import is_clipped
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import Row
 from survey.results.exports.codebook import about
-from survey.results.exports.figures import drawn
+from survey.results.exports.figures import page_charts
 from survey.results.exports.methods import (
     method_name,
     methods_statement,
@@ -108,7 +108,7 @@ class _Pages:
             result=result,
             query=query_of(result.wanted),
             closed=result.survey.state != "open",
-            charts={one.question.id: drawn(one) for one in result.questions},
+            charts={one.question.id: page_charts(one) for one in result.questions},
             is_clipped=is_clipped,
             record=record,
             read=_read(result),

@@ -17,8 +17,7 @@ from survey.research.workspace import Workspace
 from survey.results.charts import has_numbers, is_clipped, size
 from survey.results.estimates.result import SurveyResult, asks, place_of
 from survey.results.exports.csv import to_csv
-from survey.results.exports.figures import KINDS, picture
-from survey.results.exports.figures import figure as figure_of
+from survey.results.exports.figures import FORMATS, figure_file, page_chart_svg
 from survey.results.exports.workbook import XLSX, workbook
 from survey.results.options import query_of, wanted_from
 from survey.results.wording import exact
@@ -80,8 +79,8 @@ class _Pages:
 
     def chart(self, slug: str, version: int, question: str, part: str, look: str) -> Response:
         """One chart as the page shows it."""
-        drawn = picture(self._of(slug, version).question(question), part, look)
-        return Response(drawn, content_type=KINDS["svg"])
+        drawn = page_chart_svg(self._of(slug, version).question(question), part, look)
+        return Response(drawn, content_type=FORMATS["svg"])
 
     def estimates(self, slug: str, version: int) -> Response:
         """The rows of the dashboard as CSV."""
@@ -96,9 +95,9 @@ class _Pages:
     def figure(self, slug: str, version: int, question: str, part: str, kind: str) -> Response:
         """One chart of the dashboard as a file."""
         result = self._of(slug, version)
-        drawn = figure_of(result.survey, result.question(question), part, kind)
+        drawn = figure_file(result.survey, result.question(question), part, kind)
         name = file_name(result.survey, f"{question}-{part}.{kind}")
-        return download(drawn, KINDS[kind], name)
+        return download(drawn, FORMATS[kind], name)
 
     def _of(self, slug: str, version: int) -> SurveyResult:
         return self._results.of(find_survey(self._store, slug, version), wanted_from(request.args))

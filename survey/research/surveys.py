@@ -20,7 +20,7 @@ from survey.research.access import Gate, Route, Section
 from survey.research.forms import PublishForm
 from survey.research.results_pages import result_routes
 from survey.research.workspace import Workspace
-from survey.results.exports.figures import KINDS
+from survey.results.exports.figures import FORMATS
 from survey.results.wording import in_words, percent, row_label
 from survey.settings import Settings
 from survey.store import PublishedSurvey, Store
@@ -68,7 +68,7 @@ def sections(workspace: Workspace) -> list[Section]:
             "moment": moment,
             "gate": workspace.gate,
             "survey_pages": SURVEY_PAGES,
-            "figure_kinds": list(KINDS),
+            "figure_kinds": list(FORMATS),
         }
 
     return [section]

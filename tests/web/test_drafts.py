@@ -203,10 +203,10 @@ def test_feedback_says_margin_privacy_and_total_without_saving(ada, store):
     assert told["errors"] == {}
     live = told["live"]
     assert "epsilon 1.792 = ln(6), truth probability 0.750" in live["epsilon"]
-    assert "about 75 reports say so; of 100 who do not, about 12.5" in live["chance"]
+    assert "about 75 of their responses state it. Of 100 people with" in live["chance"]
     assert "10% becomes at most 40%" in live["bounds"]
-    assert "With 1,000 reports a share near 50% is known to ±" in live["margins"]
-    assert "For ±5.0 points about" in live["reports"]
+    assert "With 1,000 responses, the margin of error is ±" in live["margins"]
+    assert "For ±5.0 points, about" in live["reports"]
     assert "total epsilon 1.792 of at most 20" in live["total"]
     assert live["chart"].startswith(f"{DRAFTS}/{slug}/tradeoff.svg?")
     assert next(content_of(store, slug).questions)["value"] == ""
@@ -579,7 +579,7 @@ def test_every_file_of_a_try_out_says_test_in_its_name_and_on_its_figures(ada, s
         assert answer.status_code == 200, file
         assert 'filename="TEST-' in answer.headers["Content-Disposition"]
         if file.endswith(("svg", "json")):
-            assert "TEST: reports of a try-out" in answer.text
+            assert "TEST: reports of a test run" in answer.text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
 from survey.results.estimates.result import Results
-from survey.results.exports.figures import KINDS
+from survey.results.exports.figures import FORMATS
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.browser.surveys import EVERY_TYPE
@@ -31,12 +31,12 @@ def address(question, kind: str, part: str = "shares") -> str:
     return f"/research/surveys/small/1/figures/{question.id}-{part}.{kind}"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FORMATS)
 def test_a_chart_is_downloaded_in_every_form(reader, small, kind):
     question = small.definition.questions[0]
     answer = reader.get(address(question, kind))
     assert answer.status_code == 200
-    assert answer.content_type == KINDS[kind]
+    assert answer.content_type == FORMATS[kind]
     assert answer.data.startswith(BEGINNINGS[kind])
     assert f"small-1-{question.id}-shares.{kind}" in answer.headers["Content-Disposition"]
 
@@ -64,7 +64,7 @@ def test_a_figure_has_the_intervals_that_its_page_has(reader, small):
 
 def test_what_the_page_hides_has_no_figure(client, researcher, store, small):
     sign_in(client)
-    for kind in KINDS:
+    for kind in FORMATS:
         assert client.get(address(small.definition.questions[0], kind)).status_code == 404
 
 

@@ -16,7 +16,7 @@ from survey.collect.publication import publish
 from survey.collect.release import release
 from survey.disclosure import OTHER_GROUPS
 from survey.questionnaire.native import load
-from survey.results.exports.figures import KINDS
+from survey.results.exports.figures import FORMATS
 from survey.results.grouped import OPEN_LINK
 from survey.results.wording import percent
 from survey.settings import Caps
@@ -163,7 +163,7 @@ def test_a_chart_is_on_the_page_in_both_looks_and_downloaded_in_every_form(reade
     assert light.text.startswith("<svg")
     assert light.text != dark.text
     offered = [html.unescape(link) for link in re.findall(r'href="([^"]+-figure\.[^"]+)"', page)]
-    assert len(offered) == len(KINDS)
+    assert len(offered) == len(FORMATS)
     assert {reader.get(address).status_code for address in offered} == {200}
 
 

@@ -12,7 +12,7 @@ from survey.questionnaire.drafts.examined import Examined, Mistake
 from survey.questionnaire.label import odds_in_words
 from survey.research.drafts.forms import SheetForm, fields_of
 from survey.research.drafts.planned import Planned
-from survey.results.plan.chart import has_chart, is_grr
+from survey.results.plan.chart import has_chart, uses_grr
 from survey.results.plan.sentences import question_plan
 from survey.settings import Caps
 
@@ -51,7 +51,7 @@ def question_feedback(
     told = question_plan(question, planned.n, planned.margin)
     epsilon = f"{question.channel.epsilon:.4f}"
     chart = ""
-    if is_grr(question):
+    if uses_grr(question):
         k = question.channel.options
         chart = url_for("drafts.tradeoff", slug=slug, options=k, epsilon=epsilon, n=planned.n)
     elif has_chart(question):

@@ -25,7 +25,8 @@ from survey.research.drafts.planned import planned_of
 from survey.research.drafts.saving import Drafts
 from survey.research.forms import whole_number
 from survey.research.workspace import Workspace
-from survey.results.plan.chart import built_chart, chart_svg_of, tradeoff_chart
+from survey.results.exports.figures import convert
+from survey.results.plan.chart import design_chart, tradeoff_chart
 from survey.store import Draft, PublishedSurvey, Store
 
 SVG = "image/svg+xml"
@@ -137,7 +138,7 @@ class _Pages:
             if question is None:
                 raise NotFoundError("this question is not ready, or not there")
             n = _between(asked.get("n", ""), 1, LARGEST_N)
-            drawn = chart_svg_of(built_chart(question, n))
+            drawn = convert(design_chart(question, n), "svg")
             return Response(drawn, content_type=SVG)
         options = _between(asked.get("options", ""), 2, 200)
         n = _between(asked.get("n", ""), 1, LARGEST_N)
@@ -147,7 +148,7 @@ class _Pages:
             raise DesignError("epsilon must be a number, such as 1.1") from None
         if not 0 < epsilon < 50:  # also nan
             raise DesignError("epsilon must be above 0, such as 1.1")
-        drawn = chart_svg_of(tradeoff_chart(options, epsilon, n))
+        drawn = convert(tradeoff_chart(options, epsilon, n), "svg")
         return Response(drawn, content_type=SVG)
 
 

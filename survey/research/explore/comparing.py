@@ -16,7 +16,7 @@ from survey.results.difference.compute import compared
 from survey.results.difference.sentences import caveats, mean_points, measured, people_of, to_write
 from survey.results.difference.table import Compared, DifferenceRow, is_number
 from survey.results.exports.csv import to_csv
-from survey.results.exports.figures import KINDS, as_file
+from survey.results.exports.figures import FORMATS, chart_file
 from survey.results.groups import group_named, groups
 from survey.results.wording import amounts, p_value, points
 
@@ -68,10 +68,10 @@ class _Pages:
         of = asked(self._store, slug)
         with refusing():
             found = self._compared(of)
-        if kind not in KINDS or not has_numbers(found.share_rows):
+        if kind not in FORMATS or not has_numbers(found.share_rows):
             raise NotFoundError("there is no such figure, or it is hidden on its page")
         drawn = difference_specification(_title(found), found.share_rows)
-        return download(as_file(of.survey, drawn, kind), KINDS[kind], f"{_file(of)}.{kind}")
+        return download(chart_file(of.survey, drawn, kind), FORMATS[kind], f"{_file(of)}.{kind}")
 
     def _compared(self, of: Asked) -> Compared:
         chosen = _chosen()

@@ -1,4 +1,4 @@
-"""The charts of a dashboard: as a page shows them, and as files of their own."""
+"""The charts of a question: as SVG for the results page, and as files to download."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import json
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
-
-import vl_convert
 
 from survey.errors import NotFoundError
 from survey.results.charts import (
@@ -25,99 +23,106 @@ from survey.results.estimates.question import QuestionResult
 from survey.results.estimates.table import Row
 from survey.store import PublishedSurvey
 
+FORMATS: Mapping[str, str] = {
+    "json": "application/json",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "pdf": "application/pdf",
+}
+"""File formats of a figure, with their media types; json is the Vega-Lite specification."""
 
-class Drawn(NamedTuple):
-    """The charts of a question as SVG for a page; each empty where there is none."""
+PNG_SCALE = 3.0
+TITLE_CHARACTERS = 62
+
+TEST_SUBTITLE = "TEST: reports of a test run"
+
+
+class PageCharts(NamedTuple):
+    """A question's charts as SVG for the results page; each is empty if there is none."""
 
     shares: str = ""
     middle: str = ""
     spread: str = ""
 
 
-def drawn(result: QuestionResult) -> Drawn:
-    """What may be seen of a question, drawn."""
+class _Part(NamedTuple):
+    """One kind of chart: its rows, its specification for files, and its SVG for the page."""
+
+    rows: Callable[[QuestionResult], Sequence[Row]]
+    specification: Callable[[QuestionResult], dict[str, Any]]
+    svg: Callable[[QuestionResult, str], str]
+
+
+_PARTS: Mapping[str, _Part] = {
+    "shares": _Part(lambda result: result.shares, chart_specification, chart_svg),
+    "middle": _Part(lambda result: result.middles, middle_specification, middle_svg),
+    "spread": _Part(lambda result: result.spread, spread_specification, spread_svg),
+}
+
+
+def page_charts(result: QuestionResult) -> PageCharts:
+    """Return the charts of a question; none while it is suppressed."""
     if result.disclosure == "hide":
-        return Drawn()
-    return Drawn(chart_svg(result), middle_svg(result), spread_svg(result))
+        return PageCharts()
+    return PageCharts(chart_svg(result), middle_svg(result), spread_svg(result))
 
 
-KINDS: Mapping[str, str] = {
-    "json": "application/json",
-    "svg": "image/svg+xml",
-    "png": "image/png",
-    "pdf": "application/pdf",
-}
-"""The forms of a figure, and the media type of each."""
+def page_chart_svg(result: QuestionResult, part: str, look: str) -> str:
+    """Return one chart as its page shows it; `part` as in `figure_file`, `look` light or dark.
 
-PNG_SCALE = 3.0
-TITLE_LETTERS = 62
-
-TEST = "TEST: reports of a try-out"
-
-_Rows = Callable[[QuestionResult], Sequence[Row]]
-_Draw = Callable[[QuestionResult], dict[str, Any]]
-_OnPage = Callable[[QuestionResult, str], str]
-_PARTS: Mapping[str, tuple[_Rows, _Draw, _OnPage]] = {
-    "shares": (lambda result: result.shares, chart_specification, chart_svg),
-    "middle": (lambda result: result.middles, middle_specification, middle_svg),
-    "spread": (lambda result: result.spread, spread_specification, spread_svg),
-}
-
-
-def picture(result: QuestionResult, part: str, look: str) -> str:
-    """One chart of a question as its page shows it, as SVG text; `look` is light or dark.
-
-    Raises NotFoundError as `figure` does.
+    Raises NotFoundError for an unknown part or look, and while the part is suppressed.
     """
-    if part not in _PARTS or look not in LOOKS:
+    if look not in LOOKS:
         raise NotFoundError(f"there is no chart {part}-{look}")
-    rows, _, on_page = _PARTS[part]
-    _check_shown(result, part, rows)
-    return on_page(result, look)
+    return _shown_part(result, part).svg(result, look)
 
 
-def figure(survey: PublishedSurvey, result: QuestionResult, part: str, kind: str) -> bytes:
-    """One chart of a question: `part` shares, middle or spread; `kind` one of `KINDS`.
+def figure_file(
+    survey: PublishedSurvey, result: QuestionResult, part: str, file_format: str
+) -> bytes:
+    """Return one chart as a file in one of `FORMATS`; `part` is shares, middle or spread.
 
-    Raises NotFoundError for a figure that there is not, or that is hidden on the page.
+    Raises NotFoundError for an unknown part or format, and while the part is suppressed.
     """
-    if part not in _PARTS or kind not in KINDS:
-        raise NotFoundError(f"there is no figure {part}.{kind}")
-    rows, draw, _ = _PARTS[part]
-    _check_shown(result, part, rows)
-    return as_file(survey, draw(result), kind)
+    return chart_file(survey, _shown_part(result, part).specification(result), file_format)
 
 
-def as_file(survey: PublishedSurvey, specification: dict[str, Any], kind: str) -> bytes:
-    """A chart as a file of its own, with its description as its title, and TEST of a try-out.
+def chart_file(survey: PublishedSurvey, specification: dict[str, Any], file_format: str) -> bytes:
+    """Return a chart as a file: with a title and a white background, and TEST for a test run.
 
-    Raises NotFoundError for a `kind` that is none of `KINDS`.
+    Raises NotFoundError for an unknown format.
     """
-    if kind not in KINDS:
-        raise NotFoundError(f"there is no figure .{kind}")
-    written = json.dumps(_standing_alone(survey, specification), ensure_ascii=False, indent=2)
-    return _CONVERTED[kind](written)
-
-
-def _check_shown(result: QuestionResult, part: str, rows: _Rows) -> None:
-    if result.disclosure == "hide" or not has_numbers(rows(result)):
-        raise NotFoundError(f"the question {result.question.id} shows no figure of its {part}")
-
-
-def _standing_alone(survey: PublishedSurvey, specification: dict[str, Any]) -> dict[str, Any]:
-    """With its title in it, and on white: nobody knows on what it will be laid."""
-    lines = textwrap.wrap(specification["description"], TITLE_LETTERS)
+    if file_format not in FORMATS:
+        raise NotFoundError(
+            f"there is no figure .{file_format}; the formats are {', '.join(FORMATS)}"
+        )
+    lines = textwrap.wrap(specification["description"], TITLE_CHARACTERS)
     title = {"text": lines, "anchor": "start", "frame": "group", "fontSize": 14, "offset": 12}
-    if survey.is_test_run:
-        title |= {"subtitle": TEST, "subtitleFontSize": 13, "subtitleFontWeight": "bold"}
-    return {**specification, "background": "#ffffff", "padding": 16, "title": title}
+    if survey.is_trial:
+        title |= {"subtitle": TEST_SUBTITLE, "subtitleFontSize": 13, "subtitleFontWeight": "bold"}
+    titled = {**specification, "background": "#ffffff", "padding": 16, "title": title}
+    return convert(titled, file_format)
 
 
-_CONVERTED: Mapping[str, Callable[[str], bytes]] = {
-    "json": lambda written: written.encode("utf-8"),
-    "svg": lambda written: vl_convert.vegalite_to_svg(written, vl_version=VEGA_LITE).encode(),
-    "png": lambda written: vl_convert.vegalite_to_png(
-        written, vl_version=VEGA_LITE, scale=PNG_SCALE
-    ),
-    "pdf": lambda written: vl_convert.vegalite_to_pdf(written, vl_version=VEGA_LITE),
-}
+def convert(specification: dict[str, Any], file_format: str, png_scale: float = PNG_SCALE) -> bytes:
+    """Return a Vega-Lite specification in one of `FORMATS`."""
+    text = json.dumps(specification, ensure_ascii=False, indent=2)
+    if file_format == "json":
+        return text.encode("utf-8")
+    import vl_convert
+
+    if file_format == "svg":
+        svg: str = vl_convert.vegalite_to_svg(text, vl_version=VEGA_LITE)
+        return svg.encode("utf-8")
+    if file_format == "png":
+        png: bytes = vl_convert.vegalite_to_png(text, vl_version=VEGA_LITE, scale=png_scale)
+        return png
+    pdf: bytes = vl_convert.vegalite_to_pdf(text, vl_version=VEGA_LITE)
+    return pdf
+
+
+def _shown_part(result: QuestionResult, name: str) -> _Part:
+    part = _PARTS.get(name)
+    if part is None or result.disclosure == "hide" or not has_numbers(part.rows(result)):
+        raise NotFoundError(f"the question {result.question.id} shows no figure of its {name}")
+    return part

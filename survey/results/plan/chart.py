@@ -1,9 +1,8 @@
-"""Charts of a plan: margin against epsilon for several n, and simulated surveys side by side."""
+"""Charts of a plan as Vega-Lite specifications: margin against epsilon, and simulated surveys."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
@@ -18,34 +17,36 @@ from survey.estimator.planning.sample_size import LARGEST_EPSILON, rounded
 from survey.mechanism import SubsetSelection
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.question import BaseQuestion
-from survey.results.charts import ACCENT, FONT, INK, RULE, VEGA_LITE
+from survey.results.charts import ACCENT, FONT, INK, RULE
+from survey.results.exports.figures import convert
 from survey.results.plan.compute import (
     LEVEL,
     SHARES,
-    asked_so,
-    has_mean_alone,
-    relative,
+    plans_mean,
+    relative_margin,
+    to_published,
     with_channel,
 )
 
-KINDS = (".svg", ".png")
+FORMATS = ("svg", "png")
 PNG_SCALE = 2
 """Pixels per unit, so that a PNG is sharp on paper and on dense screens."""
 
 SHADES = ("#6fb7d2", "#3d93b4", "#1c7596", ACCENT, "#0a4a63", "#06303f")
-"""From few reports to many: darker is surer, and readable in grey."""
+"""Colours from few reports to many; they can be told apart in grey."""
 
-WIDEST = 0.5
-"""Margins above this say nothing about a share; the axis ends here."""
+LARGEST_MARGIN = 0.5
+"""The axis ends here: larger margins say nothing about a share."""
 
-SHOWN = (-0.5, 1.5)
-"""Estimates beyond are drawn at the edge as triangles."""
+ESTIMATE_RANGE = (-0.5, 1.5)
+"""Estimates outside this range are drawn at its ends as triangles."""
 
-DRAWN_FROM, DRAWN_TO, DRAWN = 0.1, 8.0, 60
-"""The epsilons that the trade-off is drawn over."""
+LEAST_EPSILON, MOST_EPSILON = 0.1, 8.0
+"""Range of the epsilon axis of a question's chart."""
 
-BUILT = 20
-"""Channels that are built for a chart without a formula."""
+FORMULA_POINTS = 60
+CHANNEL_POINTS = 20
+"""Points of a line, where margins come from a formula and where channels have to be built."""
 
 CONFIG = {
     "font": FONT,
@@ -66,138 +67,175 @@ CONFIG = {
     "header": {"labelFontSize": 13, "labelColor": INK, "title": None},
 }  # fmt: skip
 
-
-def tradeoff_chart(options: int, epsilon: float, n: int) -> dict[str, Any]:
-    """Margin against epsilon for about n reports, with this epsilon as a dot: a specification."""
-    sizes = sorted({max(n // 4, 10), n, min(4 * n, LARGEST_N)})
-    dot = min(max(epsilon, DRAWN_FROM), LARGEST_EPSILON)
-    epsilons = np.geomspace(DRAWN_FROM, max(DRAWN_TO, dot), DRAWN).tolist()
-    epsilons[-1] = max(DRAWN_TO, dot)
-    found = tradeoff(epsilons, sizes, k=options)
-    return tradeoff_specification(found, margin_of(n, epsilon=dot, k=options))
+Specification = dict[str, Any]
+"""A Vega-Lite specification, or a part of one."""
 
 
-def built_chart(question: BaseQuestion, n: int) -> dict[str, Any]:
-    """The same for any design that is stated by epsilon: its channels are built, not a formula.
+def tradeoff_chart(options: int, epsilon: float, n: int) -> Specification:
+    """Return the margin against epsilon for about n reports, with a dot at this epsilon."""
+    dot = min(max(epsilon, LEAST_EPSILON), LARGEST_EPSILON)
+    most = max(MOST_EPSILON, dot)
+    epsilons = np.geomspace(LEAST_EPSILON, most, FORMULA_POINTS).tolist()
+    epsilons[-1] = most
+    margins = tradeoff(epsilons, _sizes_around(n), k=options)
+    return tradeoff_specification(margins, margin_of(n, epsilon=dot, k=options))
 
-    Of a number or a date the margin of the mean, as a part of the range. Raises DesignError for a
-    design that no epsilon states.
+
+def design_chart(question: BaseQuestion, n: int) -> Specification:
+    """Return the margin against epsilon for a design without a formula, by building its channels.
+
+    For numbers and dates, it is the margin of the mean as a fraction of the range. Raises
+    DesignError if the design is not stated by an epsilon.
     """
     build = DESIGNS[question.design].ways.get("epsilon")
     if build is None:
-        raise DesignError(
-            f"{question.design} is not stated by an epsilon: there is nothing to draw"
-        )
-    asked = asked_so(question)
-    sizes = sorted({max(n // 4, 10), n, min(4 * n, LARGEST_N)})
-    found = []
-    for epsilon in np.geomspace(DRAWN_FROM, DRAWN_TO, BUILT).tolist():
-        # Not every epsilon can be made of integers.
+        raise DesignError(f"{question.design} has no parameter epsilon, so there is no chart")
+    published = to_published(question)
+    points = []
+    for epsilon in np.geomspace(LEAST_EPSILON, MOST_EPSILON, CHANNEL_POINTS).tolist():
+        # Some values of epsilon have no channel of integers.
         with suppress(ChannelError):
             channel = build(question.asked, Fraction(round(1000 * epsilon), 1000))
-            at = with_channel(asked, channel)
-            found += [(size, channel.epsilon, relative(at, size)) for size in sizes]
-    about = (
-        "The mean, as a part of the range"
-        if has_mean_alone(asked)
+            variant = with_channel(published, channel)
+            points += [
+                (size, channel.epsilon, relative_margin(variant, size)) for size in _sizes_around(n)
+            ]
+    quantity = (
+        "The mean, as a fraction of the range"
+        if plans_mean(published)
         else f"A share of {100 * SHARES[0]:g}%"
     )
-    return built_specification(
-        found, (asked.channel.epsilon, relative(asked, n)), f"{about}, {100 * LEVEL:g}% intervals"
-    )
+    margin = relative_margin(published, n)
+    dot = [_dot(published.channel.epsilon, margin)] if margin <= LARGEST_MARGIN else []
+    return _margin_specification(points, [f"{quantity}, {100 * LEVEL:g}% intervals"], dot)
 
 
 def has_chart(question: BaseQuestion) -> bool:
-    """Whether there is anything to draw: a design that an epsilon states."""
-    return is_grr(question) or "epsilon" in DESIGNS[question.design].ways
+    """Return whether the question's design has a chart: whether it is stated by an epsilon."""
+    return uses_grr(question) or "epsilon" in DESIGNS[question.design].ways
 
 
-def is_grr(question: BaseQuestion) -> bool:
-    """Whether the question is asked by generalized randomized response, which plans are for."""
+def uses_grr(question: BaseQuestion) -> bool:
+    """Return whether the question uses generalized randomized response, which has a formula."""
     channel = question.channel
     return isinstance(channel, SubsetSelection) and channel.d == 1 and question.ticks == 0
 
 
-def tradeoff_specification(found: TradeOff, plan: Plan | None = None) -> dict[str, Any]:
-    """Margin of error over epsilon, one line for each number of reports, both axes logarithmic.
+def tradeoff_specification(margins: TradeOff, plan: Plan | None = None) -> Specification:
+    """Return the margin against epsilon, with one line per number of reports and log axes.
 
-    A plan is drawn as a dot, its margin as a dashed line across, and said in words above.
+    A plan is drawn as a dot with a dashed line at its margin, and described in the subtitle.
     """
-    lines = [
-        {"epsilon": e, "margin": m, "reports": _reports(n)}
-        for n, e, m in zip(*(a.ravel().tolist() for a in (found.n, found.epsilon, found.margin)),
-                           strict=True)
-        if m <= WIDEST
-    ]  # fmt: skip
-    names = [_reports(n) for n in found.n[:, 0].tolist()]
-    last = {row["reports"]: row for row in lines}
-    about = _about(found.options, found.share, found.level)
-    layers = [_lines(lines, names), _names_at_the_end(list(last.values()))]
+    arrays = (margins.n, margins.epsilon, margins.margin)
+    points = list(zip(*(array.ravel().tolist() for array in arrays), strict=True))
+    subtitle = [_describe_share(margins.options, margins.share, margins.level)]
+    layers = []
     if plan is not None:
-        layers += _planned(plan)
+        subtitle.append(_describe_plan(plan))
+        dot = _dot(plan.epsilon, plan.margin)
+        rule = {
+            "data": dot["data"],
+            "mark": {"type": "rule", "strokeDash": [4, 4], "color": INK, "opacity": 0.6},
+            "encoding": {"y": _margin_axis()},
+        }
+        layers = [rule, dot]
+    return _margin_specification(points, subtitle, layers)
+
+
+def grid_specification(grid: SimulatedGrid) -> Specification:
+    """Return the estimate and margin of one simulated survey per epsilon, one panel per n."""
+    arrays = (grid.n, grid.epsilon, grid.estimate, grid.margin)
+    surveys = zip(*(array.ravel().tolist() for array in arrays), strict=True)
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "title": {
-            "text": "What privacy costs: the margin of error against epsilon",
-            "subtitle": [about, *([] if plan is None else [_in_words(plan)])],
+            "text": "Simulated surveys: estimate and margin of error",
+            "subtitle": [
+                _describe_share(grid.options, grid.share, grid.level),
+                "Each dot is one survey. Dashed line: true share. Triangles: beyond the axis.",
+            ],
         },
-        "width": 560,
-        "height": 340,
+        "data": {"values": [_simulated_survey(*survey) for survey in surveys]},
         "padding": 16,
         "background": "white",
-        "layer": layers,
-        "resolve": {"scale": {"color": "shared"}},
+        "facet": {
+            "column": {
+                "field": "reports",
+                "type": "nominal",
+                "sort": [_reports(n) for n in grid.n[:, 0].tolist()],
+            }
+        },
+        "spec": {"width": 220, "height": 260, "layer": _panel(grid)},
         "config": CONFIG,
     }
 
 
-def built_specification(
-    found: Sequence[tuple[int, float, float]], dot: tuple[float, float], about: str
-) -> dict[str, Any]:
-    """The same of channels that were built one by one: (n, epsilon, margin), and a design's dot."""
+def write_chart(specification: Specification, file: Path) -> None:
+    """Write a chart as SVG or PNG, by the file's suffix; raise DesignError for any other."""
+    file.write_bytes(convert(specification, check_suffix(file), PNG_SCALE))
+
+
+def check_suffix(file: Path) -> str:
+    """Return the format that the file's suffix names; raise DesignError unless .svg or .png."""
+    suffix = file.suffix.lower().removeprefix(".")
+    if suffix not in FORMATS:
+        raise DesignError(f"{file.name} must end in .svg or .png; write {file.stem}.svg")
+    return suffix
+
+
+def _sizes_around(n: int) -> list[int]:
+    return sorted({max(n // 4, 10), n, min(4 * n, LARGEST_N)})
+
+
+def _margin_specification(
+    points: Iterable[tuple[int, float, float]],
+    subtitle: Sequence[str],
+    layers: Sequence[Specification],
+) -> Specification:
+    """Return lines of (n, epsilon, margin) with further layers above them."""
+    points = list(points)
     lines = [
-        {"epsilon": e, "margin": m, "reports": _reports(n)} for n, e, m in found if m <= WIDEST
+        {"epsilon": epsilon, "margin": margin, "reports": _reports(n)}
+        for n, epsilon, margin in points
+        if margin <= LARGEST_MARGIN
     ]
-    names = [_reports(n) for n in sorted({n for n, _, _ in found})]
-    last = {row["reports"]: row for row in lines}
-    point = {"data": {"values": [{"epsilon": dot[0], "margin": dot[1]}]}}
-    drawn = {
-        **point,
-        "mark": {"type": "point", "filled": True, "size": 90, "color": INK, "opacity": 1},
-        "encoding": {"x": _epsilon_axis(), "y": _margin_axis()},
-    }
+    ends = {point["reports"]: point for point in lines}
+    names = [_reports(n) for n in sorted({n for n, _, _ in points})]
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "title": {
             "text": "What privacy costs: the margin of error against epsilon",
-            "subtitle": [about],
+            "subtitle": list(subtitle),
         },
         "width": 560,
         "height": 340,
         "padding": 16,
         "background": "white",
-        "layer": [
-            _lines(lines, names),
-            _names_at_the_end(list(last.values())),
-            *([drawn] if dot[1] <= WIDEST else []),
-        ],
+        "layer": [_lines(lines, names), _line_labels(list(ends.values())), *layers],
         "resolve": {"scale": {"color": "shared"}},
         "config": CONFIG,
     }
 
 
-def _lines(values: list[dict[str, Any]], names: list[str]) -> dict[str, Any]:
+def _lines(points: list[dict[str, Any]], names: list[str]) -> Specification:
+    shades = np.linspace(0, len(SHADES) - 1, len(names)).round().astype(int)
+    colour = {
+        "field": "reports",
+        "type": "nominal",
+        "legend": None,
+        "scale": {"domain": names, "range": [SHADES[shade] for shade in shades]},
+    }
     return {
-        "data": {"values": values},
+        "data": {"values": points},
         "mark": {"type": "line", "strokeWidth": 2},
-        "encoding": {"x": _epsilon_axis(), "y": _margin_axis(), "color": _shades(names)},
+        "encoding": {"x": _epsilon_axis(), "y": _margin_axis(), "color": colour},
     }
 
 
-def _names_at_the_end(values: list[dict[str, Any]]) -> dict[str, Any]:
-    """Each line is named where it ends, which is quicker to read than a legend."""
+def _line_labels(ends: list[dict[str, Any]]) -> Specification:
+    """Label each line at its end, which is quicker to read than a legend."""
     return {
-        "data": {"values": values},
+        "data": {"values": ends},
         "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 12, "color": INK},
         "encoding": {
             "x": _epsilon_axis(),
@@ -207,52 +245,21 @@ def _names_at_the_end(values: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _planned(plan: Plan) -> list[dict[str, Any]]:
-    point = {"data": {"values": [{"epsilon": plan.epsilon, "margin": plan.margin}]}}
-    return [
-        {
-            **point,
-            "mark": {"type": "rule", "strokeDash": [4, 4], "color": INK, "opacity": 0.6},
-            "encoding": {"y": _margin_axis()},
-        },
-        {
-            **point,
-            "mark": {"type": "point", "filled": True, "size": 90, "color": INK, "opacity": 1},
-            "encoding": {"x": _epsilon_axis(), "y": _margin_axis()},
-        },
-    ]
-
-
-def grid_specification(found: SimulatedGrid) -> dict[str, Any]:
-    """Estimate and margin of one simulated survey per epsilon, a panel for each n."""
-    columns = (found.n, found.epsilon, found.estimate, found.margin)
-    points = [_simulated(*row) for row in zip(*(c.ravel().tolist() for c in columns), strict=True)]
-    names = [_reports(n) for n in found.n[:, 0].tolist()]
+def _dot(epsilon: float, margin: float) -> Specification:
     return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "title": {
-            "text": "Simulated surveys: estimate and margin of error",
-            "subtitle": [
-                _about(found.options, found.share, found.level),
-                "Each dot is one survey; the dashed line is the truth; triangles lie beyond.",
-            ],
-        },
-        "data": {"values": points},
-        "padding": 16,
-        "background": "white",
-        "facet": {"column": {"field": "reports", "type": "nominal", "sort": names}},
-        "spec": {"width": 220, "height": 260, "layer": _panel(found)},
-        "config": CONFIG,
+        "data": {"values": [{"epsilon": epsilon, "margin": margin}]},
+        "mark": {"type": "point", "filled": True, "size": 90, "color": INK, "opacity": 1},
+        "encoding": {"x": _epsilon_axis(), "y": _margin_axis()},
     }
 
 
-def _panel(found: SimulatedGrid) -> list[dict[str, Any]]:
-    epsilons = found.epsilon[0]
+def _panel(grid: SimulatedGrid) -> list[Specification]:
+    epsilons = grid.epsilon[0]
     x = _epsilon_axis([float(epsilons.min()) / 1.5, float(epsilons.max()) * 1.5])
     x["axis"]["values"] = [0.001, 0.01, 0.1, 1, 10]
     y = {
         "type": "quantitative",
-        "scale": {"domain": list(SHOWN), "nice": False},
+        "scale": {"domain": list(ESTIMATE_RANGE), "nice": False},
         "axis": {"format": "%", "title": "Estimated share", "values": [-0.5, 0, 0.5, 1, 1.5]},
     }
     shapes = {
@@ -262,7 +269,7 @@ def _panel(found: SimulatedGrid) -> list[dict[str, Any]]:
     return [
         {
             "mark": {"type": "rule", "strokeDash": [4, 4], "color": INK, "opacity": 0.7},
-            "encoding": {"y": {"datum": found.share, **y}},
+            "encoding": {"y": {"datum": grid.share, **y}},
         },
         {
             "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.4, "color": ACCENT},
@@ -279,8 +286,8 @@ def _panel(found: SimulatedGrid) -> list[dict[str, Any]]:
     ]
 
 
-def _simulated(n: int, epsilon: float, estimate: float, margin: float) -> dict[str, Any]:
-    low, high = SHOWN
+def _simulated_survey(n: int, epsilon: float, estimate: float, margin: float) -> dict[str, Any]:
+    low, high = ESTIMATE_RANGE
     return {
         "reports": _reports(n),
         "epsilon": epsilon,
@@ -291,33 +298,8 @@ def _simulated(n: int, epsilon: float, estimate: float, margin: float) -> dict[s
     }
 
 
-def write_chart(specification: dict[str, Any], file: Path) -> None:
-    """Write a chart as SVG or PNG, by the file's ending; DesignError for any other."""
-    check_ending(file)
-    if file.suffix.lower() == ".svg":
-        file.write_text(chart_svg_of(specification), encoding="utf-8", newline="")
-    else:
-        import vl_convert
-
-        text = json.dumps(specification)
-        file.write_bytes(vl_convert.vegalite_to_png(text, vl_version=VEGA_LITE, scale=PNG_SCALE))
-
-
-def chart_svg_of(specification: dict[str, Any]) -> str:
-    """A chart as SVG."""
-    import vl_convert
-
-    return str(vl_convert.vegalite_to_svg(json.dumps(specification), vl_version=VEGA_LITE))
-
-
-def check_ending(file: Path) -> None:
-    """Refuse a file that is neither .svg nor .png, before anything is computed."""
-    if file.suffix.lower() not in KINDS:
-        raise DesignError(f"{file.name} must end in .svg or .png; write {file.stem}.svg")
-
-
-def _epsilon_axis(domain: list[float] | None = None) -> dict[str, Any]:
-    scale: dict[str, Any] = {"type": "log", "nice": False}
+def _epsilon_axis(domain: list[float] | None = None) -> Specification:
+    scale: Specification = {"type": "log", "nice": False}
     return {
         "field": "epsilon",
         "type": "quantitative",
@@ -332,7 +314,7 @@ def _epsilon_axis(domain: list[float] | None = None) -> dict[str, Any]:
     }
 
 
-def _margin_axis() -> dict[str, Any]:
+def _margin_axis() -> Specification:
     return {
         "field": "margin",
         "type": "quantitative",
@@ -345,21 +327,11 @@ def _margin_axis() -> dict[str, Any]:
     }
 
 
-def _shades(names: list[str]) -> dict[str, Any]:
-    places = np.linspace(0, len(SHADES) - 1, len(names)).round().astype(int)
-    return {
-        "field": "reports",
-        "type": "nominal",
-        "legend": None,
-        "scale": {"domain": names, "range": [SHADES[place] for place in places]},
-    }
-
-
-def _about(options: int, share: float, level: float) -> str:
+def _describe_share(options: int, share: float, level: float) -> str:
     return f"A share of {100 * share:.3g}%, {options} options, {100 * level:.3g}% intervals"
 
 
-def _in_words(plan: Plan) -> str:
+def _describe_plan(plan: Plan) -> str:
     points = f"±{rounded(100 * plan.margin, decimals=1, digits=1)} points"
     return f"The dot: {_reports(plan.n)}, {points} at epsilon {plan.epsilon:.3g}"
 

@@ -1,4 +1,7 @@
-"""The margins a question will have, computed from the channel that would run."""
+"""The margins that a question will have, and the privacy that a given margin requires.
+
+Both are computed from the channel that the question would run.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from survey.errors import ChannelError
-from survey.estimator import Plan, margin_of
+from survey.estimator import margin_of
 from survey.estimator.core.intervals import Chances
 from survey.estimator.numbers.mean import worst_variance
 from survey.mechanism import AnyChannel, WeightTable
@@ -24,49 +26,131 @@ from survey.questionnaire.question import BaseQuestion
 
 LEVEL = 0.95
 SHARES = (0.5, 0.1)
-"""True shares that margins are told for: the middle, and something rare."""
+"""True shares whose margins are stated: the middle, and a rare answer."""
+
+EPSILONS = tuple(Fraction(i, 100) for i in range(10, 100)) + tuple(
+    Fraction(i, 10) for i in range(10, 81)
+)
+"""From 0.1 to 8 with two significant digits; a plan cannot be more precise than that."""
+
+TRUTH_PROBABILITIES = tuple(Fraction(i, 100) for i in range(1, 100))
+
+SIGMAS = tuple(Fraction(i, 50) for i in range(500, 4, -1))
+"""Standard deviations as fractions of the range, from ten times the range to a tenth of it."""
+
+MAX_GRID_POINTS = 25
+"""Finer grids are planned with this many points; the margin of the mean is nearly the same."""
+
+BASE_REPORTS = 10_000
+"""Number of reports for which margins are cached; others follow from 1/sqrt(n)."""
+
+CACHED_CHANNELS = 2_048
+"""Channels whose margins are cached: a draft is planned again after every change."""
 
 
-def asked_so(question: BaseQuestion) -> PublishedQuestion:
-    """The question as it would be published, which holds the channel that runs."""
+class RequiredDesign(NamedTuple):
+    """The value of a design's parameter that gives a margin with the least privacy loss.
+
+    If no value suffices, `value` is the one with the smallest margin and `possible` is False.
+    """
+
+    parameter: str
+    value: Fraction
+    epsilon: float
+    margin: float
+    possible: bool
+
+
+@dataclass(frozen=True)
+class _Family:
+    """The channels of one question's design; `key` holds everything that they depend on."""
+
+    question: PublishedQuestion = field(compare=False)
+    inputs: Asked = field(compare=False)
+    parameter: str
+    design: str
+    key: tuple[object, ...]
+
+
+def to_published(question: BaseQuestion) -> PublishedQuestion:
+    """Return the question as it would be published, with the channel that would run."""
     return published(question_form(question), nullable=False)
 
 
-def with_channel(asked: PublishedQuestion, channel: AnyChannel) -> PublishedQuestion:
-    """The same question through another channel."""
-    return replace(asked, channel=channel)
+def with_channel(question: PublishedQuestion, channel: AnyChannel) -> PublishedQuestion:
+    """Return the same question with another channel."""
+    return replace(question, channel=channel)
 
 
-def has_mean_alone(asked: PublishedQuestion) -> bool:
-    """Whether the margin to plan for is that of the mean: of numbers and dates."""
-    return asked.grid is not None and asked.type in ("number", "date")
+def plans_mean(question: PublishedQuestion) -> bool:
+    """Return whether the plan is for the mean (numbers and dates) rather than for shares."""
+    return question.grid is not None and question.kind.is_numeric
 
 
-def length(asked: PublishedQuestion) -> float:
-    """From the least to the largest answer of a grid, in the answer's unit."""
-    return asked.grid.values[-1] - asked.grid.values[0] if asked.grid else math.nan
+def value_range(question: PublishedQuestion) -> float:
+    """Return the largest minus the smallest value of the grid, in the answer's unit."""
+    return question.grid.values[-1] - question.grid.values[0] if question.grid else math.nan
 
 
-def relative(asked: PublishedQuestion, n: int) -> float:
-    """The margin of a share, or of a mean as a part of the range."""
-    return of_mean(asked, n) / length(asked) if has_mean_alone(asked) else of_share(asked, n)
+def relative_margin(question: PublishedQuestion, n: int) -> float:
+    """Return the margin of a share, or of a mean as a fraction of the range."""
+    if plans_mean(question):
+        return mean_margin(question, n) / value_range(question)
+    return share_margin(question, n)
 
 
-def of_share(asked: PublishedQuestion, n: int, share: float = SHARES[0]) -> float:
-    """The margin of an option's share among n reports, in shares."""
-    channel = asked.channel
+def share_margin(question: PublishedQuestion, n: int, share: float = SHARES[0]) -> float:
+    """Return the margin of an option's share with n reports, as a fraction."""
+    channel = question.channel
     if isinstance(channel, WeightTable):
-        return _of_table(channel, n, share)
-    p, q = frequencies(asked) or (channel.p, channel.q)
-    plan: Plan = margin_of(n, channel=Chances(float(p), float(q)), share=share, level=LEVEL)
-    return plan.margin
+        return _table_margin(channel, n, share)
+    p, q = frequencies(question) or (channel.p, channel.q)
+    return margin_of(n, channel=Chances(float(p), float(q)), share=share, level=LEVEL).margin
 
 
-def _of_table(channel: WeightTable, n: int, share: float) -> float:
-    """z sqrt(Var/n), Var = sum_y lambda_y B_1y^2 - pi_1^2.
+def mean_margin(question: PublishedQuestion, n: int) -> float:
+    """Return the margin of the mean in the answer's unit, for the answers of largest variance.
 
-    B is the pseudo-inverse of P(report | truth), lambda = P pi, and pi has `share` for the first
-    truth and the rest evenly.
+    margin = z range/2 sqrt(Var/n), Var on the scale from -1 to 1
+    """
+    channel = question.channel
+    if not isinstance(channel, WeightTable):
+        return math.nan
+    return _z() * value_range(question) / 2 * math.sqrt(_worst_variance(channel) / n)
+
+
+def required_design(
+    question: BaseQuestion, published_question: PublishedQuestion, n: int, margin: float
+) -> RequiredDesign | None:
+    """Return what n reports require for a margin, as `relative_margin` measures it.
+
+    The search bisects over channels that are built, from the most private one on. Returns None if
+    no channel of the design can be built.
+    """
+    family = _family(question, published_question)
+    values = _parameter_values(family)
+    low, high = 0, len(values) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if _margin_at(family, values[middle], n) <= margin:
+            high = middle
+        else:
+            low = middle + 1
+    # The last values may have no channel of integers: use the nearest one that has.
+    while low and math.isinf(_margin_at(family, values[low], n)):
+        low -= 1
+    epsilon, _ = _epsilon_and_scaled_margin(family, values[low])
+    smallest = _margin_at(family, values[low], n)
+    if math.isinf(smallest):
+        return None
+    return RequiredDesign(family.parameter, values[low], epsilon, smallest, smallest <= margin)
+
+
+def _table_margin(channel: WeightTable, n: int, share: float) -> float:
+    """Return z sqrt(Var/n), Var = sum_y lambda_y B_1y^2 - pi_1^2.
+
+    B is the pseudo-inverse of P(report | truth), lambda = P pi, and pi is `share` for the first
+    answer and equal for the others.
     """
     P = channel.matrix
     shares = np.full(channel.truths, (1 - share) / (channel.truths - 1))
@@ -76,125 +160,55 @@ def _of_table(channel: WeightTable, n: int, share: float) -> float:
     return _z() * math.sqrt(max(variance, 0.0) / n)
 
 
-def of_mean(asked: PublishedQuestion, n: int) -> float:
-    """z sqrt(Var/n) in the answer's unit, where everybody had the answer with the largest Var."""
-    channel = asked.channel
-    if not isinstance(channel, WeightTable):
-        return math.nan
-    return _z() * length(asked) / 2 * math.sqrt(_worst(channel) / n)
-
-
-# A sentence about margins and one about reports are both made of it, with every word typed.
-_worst = lru_cache(maxsize=64)(worst_variance)
+# Two sentences of each plan use it, and a plan is made after every change of a draft.
+_worst_variance = lru_cache(maxsize=64)(worst_variance)
 
 
 def _z() -> float:
+    from scipy.special import ndtri
+
     return float(ndtri((1 + LEVEL) / 2))
 
 
-EPSILONS = tuple(Fraction(i, 100) for i in range(10, 100)) + tuple(
-    Fraction(i, 10) for i in range(10, 81)
-)
-"""From 0.1 to 8 in steps of two digits: finer ones would promise more than is known beforehand."""
-
-CHANCES = tuple(Fraction(i, 100) for i in range(1, 100))
-"""Of designs that are stated by the chance of the truth."""
-
-SIGMAS = tuple(Fraction(i, 50) for i in range(500, 4, -1))
-"""From ten times the range to a tenth of it, as parts of the range: the widest hides the most."""
-
-FINEST = 25
-"""Finer grids are planned for at this many points, where a mean's margin is nearly the same."""
-
-BASE = 10_000
-"""Reports that margins are computed for."""
-
-REMEMBERED = 2_048
-"""Channels whose margins are kept: a draft is looked at again with every word of it."""
-
-
-class Needed(NamedTuple):
-    """What the design is stated by, the least value that suffices, its epsilon; and the margin.
-
-    Where none suffices the value is the one with the smallest margin, and `possible` False.
-    """
-
-    way: str
-    value: Fraction
-    epsilon: float
-    margin: float
-    possible: bool
-
-
-@dataclass(frozen=True)
-class _Search:
-    """A question whose design is stated by other values; `key` is all its channels depend on."""
-
-    asked: PublishedQuestion = field(compare=False)
-    offered: Asked = field(compare=False)
-    way: str
-    design: str
-    key: tuple[object, ...]
-
-
-def needed(question: BaseQuestion, asked: PublishedQuestion, n: int, goal: float) -> Needed | None:
-    """What n reports need for a margin, of a share or of a mean as a part of the range.
-
-    None where no channel of the design can be built.
-    """
-    search = _search(question, asked)
-    values = _values(search)
-    low, high = 0, len(values) - 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (
-            (low, middle) if _margin(search, values, middle, n) <= goal else (middle + 1, high)
-        )
-    # At the far end there may be no channel any more: the last one before it is meant.
-    while low and math.isinf(_margin(search, values, low, n)):
-        low -= 1
-    epsilon, margin = _measured(search, values[low])
-    margin /= math.sqrt(n)
-    if math.isinf(margin):
-        return None
-    return Needed(search.way, values[low], epsilon, margin, margin <= goal)
-
-
-def _search(question: BaseQuestion, asked: PublishedQuestion) -> _Search:
-    ways = DESIGNS[question.design].ways
-    way = "epsilon" if "epsilon" in ways else next(iter(ways))
-    offered = question.asked
-    if has_mean_alone(asked) and offered.ordinary > FINEST:
-        step = offered.step * (offered.ordinary - 1) / (FINEST - 1)
-        offered = replace(offered, ordinary=FINEST, step=step)
+def _family(question: BaseQuestion, published_question: PublishedQuestion) -> _Family:
+    parameters = DESIGNS[question.design].ways
+    parameter = "epsilon" if "epsilon" in parameters else next(iter(parameters))
+    inputs = question.asked
+    if plans_mean(published_question) and inputs.ordinary > MAX_GRID_POINTS:
+        step = inputs.step * (inputs.ordinary - 1) / (MAX_GRID_POINTS - 1)
+        inputs = replace(inputs, ordinary=MAX_GRID_POINTS, step=step)
+    fixed = sorted(item for item in inputs.parameters.items() if item[0] != parameter)
     key = (
-        asked.type,
-        *(offered.ordinary, offered.no_answers, offered.ticks, offered.alone, offered.step),
-        repr(sorted((name, value) for name, value in offered.parameters.items() if name != way)),
+        published_question.type,
+        *(inputs.ordinary, inputs.no_answers, inputs.ticks, inputs.alone, inputs.step),
+        repr(fixed),
     )
-    return _Search(asked, offered, way, question.design, key)
+    return _Family(published_question, inputs, parameter, question.design, key)
 
 
-def _values(search: _Search) -> Sequence[Fraction]:
-    """From the most private on."""
-    if search.way in PRIVACY:
+def _parameter_values(family: _Family) -> Sequence[Fraction]:
+    """Return the values to search, the most private first."""
+    if family.parameter in PRIVACY:
         return EPSILONS
-    if search.way == "sigma":
-        length = search.offered.step * (search.offered.ordinary - 1)
-        return [part * length for part in SIGMAS]
-    # Warner's design says nothing at 1/2, and below it the opposite.
-    return [each for each in CHANCES if search.way != "p" or 2 * each > 1]
+    if family.parameter == "sigma":
+        length = family.inputs.step * (family.inputs.ordinary - 1)
+        return [fraction * length for fraction in SIGMAS]
+    if family.parameter == "p":
+        # Warner's design reveals nothing at 1/2; below it, reports state the opposite.
+        return [p for p in TRUTH_PROBABILITIES if 2 * p > 1]
+    return TRUTH_PROBABILITIES
 
 
-def _margin(search: _Search, values: Sequence[Fraction], place: int, n: int) -> float:
-    return _measured(search, values[place])[1] / math.sqrt(n)
+def _margin_at(family: _Family, value: Fraction, n: int) -> float:
+    return _epsilon_and_scaled_margin(family, value)[1] / math.sqrt(n)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _measured(search: _Search, value: Fraction) -> tuple[float, float]:
-    """Epsilon, and sqrt(n) times the margin; infinite where integers cannot make the channel."""
+@lru_cache(maxsize=CACHED_CHANNELS)
+def _epsilon_and_scaled_margin(family: _Family, value: Fraction) -> tuple[float, float]:
+    """Return epsilon and sqrt(n) times the margin; infinite if integers cannot make the channel."""
     try:
-        channel: AnyChannel = DESIGNS[search.design].ways[search.way](search.offered, value)
+        channel: AnyChannel = DESIGNS[family.design].ways[family.parameter](family.inputs, value)
     except ChannelError:
         return math.inf, math.inf
-    return channel.epsilon, relative(with_channel(search.asked, channel), BASE) * math.sqrt(BASE)
+    margin = relative_margin(with_channel(family.question, channel), BASE_REPORTS)
+    return channel.epsilon, margin * math.sqrt(BASE_REPORTS)

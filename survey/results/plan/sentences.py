@@ -1,4 +1,4 @@
-"""What a question that is being written will cost and give: its privacy and margins in words."""
+"""The plan of a question in sentences: its privacy and its margins before anyone answers."""
 
 from __future__ import annotations
 
@@ -21,22 +21,25 @@ from survey.questionnaire.published import PublishedQuestion
 from survey.questionnaire.question import BaseQuestion
 from survey.results.plan.compute import (
     SHARES,
-    asked_so,
-    has_mean_alone,
-    length,
-    needed,
-    of_mean,
-    of_share,
-    relative,
+    mean_margin,
+    plans_mean,
+    relative_margin,
+    required_design,
+    share_margin,
+    to_published,
+    value_range,
 )
 
-LARGEST_RATIO_SAID = 1_000
-"""Up to this numerator an epsilon is also written as the logarithm of a fraction."""
+LARGEST_NUMERATOR = 1_000
+"""Up to this numerator, epsilon is also given as the logarithm of a fraction."""
+
+BASE_REPORTS = 10_000
+"""Number of reports from whose margin the required number is computed."""
 
 
 @dataclass(frozen=True)
 class QuestionPlan:
-    """A question in words, each a sentence; `p` is the truth probability, None without one."""
+    """A question's plan, one sentence each; `p` is the truth probability if there is only one."""
 
     p: float | None
     epsilon: str
@@ -47,143 +50,168 @@ class QuestionPlan:
     needed_epsilon: str
 
 
-def question_plan(question: BaseQuestion, n: int, goal: float) -> QuestionPlan:
-    """What to expect of n reports, and what a margin of `goal` (a share of the range) needs."""
-    asked = asked_so(question)
-    ratio = asked.channel.ratio
+def question_plan(question: BaseQuestion, n: int, margin: float) -> QuestionPlan:
+    """Return the plan for n responses and a desired margin, a fraction of one or of the range."""
+    published = to_published(question)
     return QuestionPlan(
-        p=_p(asked.channel),
-        epsilon=_epsilon(asked.channel),
-        chance=_chance(asked),
-        bounds=_bounds(asked, ratio),
-        margins=_margins(asked, n),
-        reports=_reports(asked, goal),
-        needed_epsilon=_needed_epsilon(question, asked, n, goal),
+        p=_truth_probability(published.channel),
+        epsilon=_epsilon(published.channel),
+        chance=_chance(published),
+        bounds=_bounds(published),
+        margins=_margins(published, n),
+        reports=_required_reports(published, margin),
+        needed_epsilon=_required_epsilon(question, published, n, margin),
     )
 
 
-def _p(channel: AnyChannel) -> float | None:
+def _truth_probability(channel: AnyChannel) -> float | None:
     return None if isinstance(channel, WeightTable) else float(channel.p)
 
 
 def _epsilon(channel: AnyChannel) -> str:
     ratio = channel.ratio
-    exact = max(ratio.numerator, ratio.denominator) <= LARGEST_RATIO_SAID
-    said = f" = ln({format_fraction(ratio)})" if exact else ""
-    return f"epsilon {format_epsilon(channel.epsilon)}{said}"
+    is_short = max(ratio.numerator, ratio.denominator) <= LARGEST_NUMERATOR
+    logarithm = f" = ln({format_fraction(ratio)})" if is_short else ""
+    return f"epsilon {format_epsilon(channel.epsilon)}{logarithm}"
 
 
-def _chance(asked: PublishedQuestion) -> str:
-    found = _frequencies(asked)
-    if found is None and asked.type == "scale":
-        return "A report says a point near the answer or far from it; every one can come of any."
-    if found is None:
-        return "A report says a number near the answer or far from it; every one can come of any."
-    own, other = map(_of_100, found)
-    what = "tick it" if asked.type == "multiple_choice" else "have an answer"
-    which = ", by which one it is" if found[0][0] != found[0][1] else ""
-    return f"Of 100 people who {what}, {own} reports say so{which}; of 100 who do not, {other}."
+def _chance(question: PublishedQuestion) -> str:
+    """Return how often responses state an option, for people with and without that answer."""
+    ranges = _support_ranges(question)
+    if ranges is None:
+        unit = "point" if question.kind.is_ordered else "number"
+        return (
+            f"A response states a {unit} near the true answer or far from it. Every {unit} can "
+            "result from every answer."
+        )
+    (least, most), others = ranges
+    share, share_of_others = _per_100(least, most), _per_100(*others)
+    if question.kind.is_multiple:
+        return (
+            f"If 100 people select an option, {share} of their responses include it; if 100 "
+            f"people do not select it, {share_of_others} do."
+        )
+    which = "" if least == most else ", depending on the answer"
+    return (
+        f"If 100 people have the same true answer, {share} of their responses state "
+        f"it{which}. Of 100 people with another answer, {share_of_others} do."
+    )
 
 
 Range = tuple[Fraction, Fraction]
 
 
-def _frequencies(asked: PublishedQuestion) -> tuple[Range, Range] | None:
-    """P(a report says an answer | it is the true one), and if it is not, over all answers.
+def _support_ranges(question: PublishedQuestion) -> tuple[Range, Range] | None:
+    """Return the range over all answers of P(report states it | true) and of P(... | not true).
 
-    None where a report does not say one answer.
+    Returns None if a report does not state a single answer.
     """
-    channel = asked.channel
-    if not isinstance(channel, WeightTable) or asked.type in ("number", "date"):
-        found = frequencies(asked)
-        return found and ((found[0], found[0]), (found[1], found[1]))
+    channel = question.channel
+    if not isinstance(channel, WeightTable) or question.kind.is_numeric:
+        chances = frequencies(question)
+        return chances and ((chances[0], chances[0]), (chances[1], chances[1]))
     if channel.reports != channel.truths:
         return None
-    own = np.diag(channel.weights)
-    others = channel.weights[~np.eye(channel.truths, dtype=bool)]
+    diagonal = np.diag(channel.weights)
+    off_diagonal = channel.weights[~np.eye(channel.truths, dtype=bool)]
 
-    def share(weight: np.integer[Any]) -> Fraction:
+    def chance(weight: np.integer[Any]) -> Fraction:
         return Fraction(int(weight), channel.total)
 
-    return (share(own.min()), share(own.max())), (share(others.min()), share(others.max()))
+    return (
+        (chance(diagonal.min()), chance(diagonal.max())),
+        (chance(off_diagonal.min()), chance(off_diagonal.max())),
+    )
 
 
-def _of_100(ends: Range) -> str:
-    low, high = (f"{100 * float(end):.3g}" for end in ends)
+def _per_100(least: Fraction, most: Fraction) -> str:
+    low, high = (f"{100 * float(chance):.3g}" for chance in (least, most))
     return f"about {low}" if low == high else f"between {low} and {high}"
 
 
-def _bounds(asked: PublishedQuestion, ratio: Fraction) -> str:
-    told = label(asked, ratio)
+def _bounds(question: PublishedQuestion) -> str:
+    bounds = label(question, question.channel.ratio)
     return (
-        f"One report multiplies anyone’s odds by at most {told.odds}: a suspicion of 10% becomes "
-        f"at most {told.from10}%, one of 50% at most {told.from50}%."
+        "One response changes the odds of a guess about someone by a factor of at most "
+        f"{bounds.odds}: a suspicion of 10% becomes at most {bounds.from10}%, one of 50% at most "
+        f"{bounds.from50}%."
     )
 
 
-def _margins(asked: PublishedQuestion, n: int) -> str:
-    if has_mean_alone(asked):
-        return f"With {n:,} reports the mean is known to ±{_amount(asked, of_mean(asked, n))}."
-    first, second = (of_share(asked, n, share) for share in SHARES)
+def _margins(question: PublishedQuestion, n: int) -> str:
+    if plans_mean(question):
+        margin = _in_unit(question, mean_margin(question, n))
+        return f"With {n:,} responses, the margin of error of the mean is ±{margin}."
+    middle, rare = (_points(share_margin(question, n, share)) for share in SHARES)
     return (
-        f"With {n:,} reports a share near 50% is known to ±{_points(first)} points, one near 10% "
-        f"to ±{_points(second)}."
+        f"With {n:,} responses, the margin of error is ±{middle} points for a share near 50% and "
+        f"±{rare} points for one near 10%."
     )
 
 
-def _reports(asked: PublishedQuestion, goal: float) -> str:
-    """n grows with the square: n = n0 (margin of n0 / goal)^2."""
-    base = 10_000
-    margin, what = relative(asked, base), _goal(asked, goal)
-    reports = math.ceil(base * (margin / goal) ** 2)
-    if reports > LARGEST_N:
-        return f"No survey is large enough for {what} at this epsilon."
-    return f"For {what} about {reports:,} reports are needed."
+def _required_reports(question: PublishedQuestion, margin: float) -> str:
+    # The margin falls with the square root: n = n0 (margin(n0) / margin)^2.
+    n = math.ceil(BASE_REPORTS * (relative_margin(question, BASE_REPORTS) / margin) ** 2)
+    goal = _describe_margin(question, margin)
+    if n > LARGEST_N:
+        return f"At this epsilon, no number of responses gives {goal}."
+    return f"For {goal}, about {n:,} responses are needed."
 
 
-def _needed_epsilon(question: BaseQuestion, asked: PublishedQuestion, n: int, goal: float) -> str:
-    """Of generalized randomized response by its formula, of all others by channels as they run."""
-    channel = asked.channel
-    what = _goal(asked, goal)
+def _required_epsilon(
+    question: BaseQuestion, published: PublishedQuestion, n: int, margin: float
+) -> str:
+    """Return the setting that gives the margin; empty if the design has none.
+
+    Generalized randomized response has a formula; other designs are searched.
+    """
+    channel = published.channel
     if question.design != "grr" or not isinstance(channel, SubsetSelection):
-        return _needed_of_built(question, asked, n, goal)
+        return _required_setting(question, published, n, margin)
     try:
-        found = required_epsilon(n, goal, k=channel.k)
+        plan = required_epsilon(n, margin, k=channel.k)
     except DesignError:
         return ""
-    if not found.possible:
-        least = _goal(asked, found.margin)
-        return f"With {n:,} reports {what} cannot be reached: {least} is the least."
+    if not plan.possible:
+        return _out_of_reach(published, n, margin, plan.margin)
     return (
-        f"With {n:,} reports {what} need epsilon {found.epsilon:.2f}, a truth probability of "
-        f"{found.p:.3f}."
+        f"For {_describe_margin(published, margin)} with {n:,} responses, set epsilon to "
+        f"{plan.epsilon:.2f} (truth probability {plan.p:.3f})."
     )
 
 
-def _needed_of_built(question: BaseQuestion, asked: PublishedQuestion, n: int, goal: float) -> str:
-    found = needed(question, asked, n, goal)
-    if found is None:
+def _required_setting(
+    question: BaseQuestion, published: PublishedQuestion, n: int, margin: float
+) -> str:
+    design = required_design(question, published, n, margin)
+    if design is None:
         return ""
-    what = _goal(asked, goal)
-    if not found.possible:
-        least = _goal(asked, found.margin)
-        return f"With {n:,} reports {what} cannot be reached: about {least} is the least."
-    if found.way == "epsilon":
-        return f"With {n:,} reports {what} need about epsilon {float(found.value):g}."
-    stated = f"{found.way} = {float(found.value):.3g}"
-    return f"With {n:,} reports {what} need about {stated}, which is epsilon {found.epsilon:.2g}."
+    if not design.possible:
+        return _out_of_reach(published, n, margin, design.margin)
+    setting = f"epsilon to about {float(design.value):g}"
+    if design.parameter != "epsilon":
+        value = f"{float(design.value):.3g}"
+        setting = f"{design.parameter} to about {value} (epsilon {design.epsilon:.2g})"
+    return f"For {_describe_margin(published, margin)} with {n:,} responses, set {setting}."
 
 
-def _goal(asked: PublishedQuestion, goal: float) -> str:
-    """A margin in points, or of a mean, of whose range it is a part, in the answer's unit."""
-    if has_mean_alone(asked):
-        return f"±{_amount(asked, goal * length(asked))}"
-    return f"±{_points(goal)} points"
+def _out_of_reach(question: PublishedQuestion, n: int, margin: float, smallest: float) -> str:
+    return (
+        f"With {n:,} responses, {_describe_margin(question, margin)} is not possible; the smallest "
+        f"margin is about {_describe_margin(question, smallest)}."
+    )
 
 
-def _amount(asked: PublishedQuestion, value: float) -> str:
-    unit = asked.grid.unit if asked.grid else ""
-    name = unit or ("days" if asked.type == "date" else "")
+def _describe_margin(question: PublishedQuestion, margin: float) -> str:
+    """Return a margin in points, or a mean's margin (a fraction of the range) in its unit."""
+    if plans_mean(question):
+        return f"±{_in_unit(question, margin * value_range(question))}"
+    return f"±{_points(margin)} points"
+
+
+def _in_unit(question: PublishedQuestion, value: float) -> str:
+    unit = question.grid.unit if question.grid else ""
+    name = unit or ("days" if question.kind.is_date else "")
     return f"{rounded(value, decimals=1, digits=2)} {name}".strip()
 
 

@@ -1,4 +1,4 @@
-"""What the builder says of a question: true of every answer, and of every way of asking."""
+"""The planner's sentences about a question hold for every answer and for every mechanism."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.questions import Question
-from survey.results.plan.compute import asked_so, relative, with_channel
+from survey.results.plan.compute import relative_margin, to_published, with_channel
 from survey.results.plan.sentences import question_plan
 from survey.settings import Caps
 
@@ -33,7 +33,7 @@ TYPES = {
         "parameters": {"utility": [[1, 0.4, 0], [0.5, 1, 0], [0, 0.1, 1]]},
     },
 }
-STATED = {
+WITH_PARAMETERS = {
     "warner": {"type": "yes_no", "mechanism": "warner", "parameters": {"p": "0.7"}},
     "two coins": {
         "type": "yes_no",
@@ -50,69 +50,79 @@ STATED = {
 }
 
 
-def question(**said):
-    form = {"id": "q", "text": "How?", **LABELS, **said}
+def question(**fields):
+    form = {"id": "q", "text": "How?", **LABELS, **fields}
     return TypeAdapter(Question).validate_python(form, context=Caps())
 
 
-def test_how_many_reports_say_an_answer_is_true_of_every_answer():
-    asked = question(**TYPES["geometric"], epsilon="1.098", prefer_not_to_say=False)
-    told = question_plan(asked, 1_000, 0.05)
-    matrix = asked.channel.matrix
-    own, others = matrix.diagonal(), matrix[~(matrix == matrix.diagonal()[:, None])]
-    low, high = 100 * own.min(), 100 * own.max()
+def test_the_chance_of_a_report_is_given_as_a_range_over_all_answers():
+    scale = question(**TYPES["geometric"], epsilon="1.098", prefer_not_to_say=False)
+    plan = question_plan(scale, 1_000, 0.05)
+    matrix = scale.channel.matrix
+    diagonal, others = matrix.diagonal(), matrix[~(matrix == matrix.diagonal()[:, None])]
+    low, high = 100 * diagonal.min(), 100 * diagonal.max()
     assert high > 4 * low
     assert (
-        f"Of 100 people who have an answer, between {low:.3g} and {high:.3g} reports" in told.chance
+        f"the same true answer, between {low:.3g} and {high:.3g} of their responses" in plan.chance
     )
-    ends = f"{100 * others.min():.3g} and {100 * others.max():.3g}."
-    assert told.chance.endswith(f"of 100 who do not, between {ends}")
+    ends = f"between {100 * others.min():.3g} and {100 * others.max():.3g} do."
+    assert plan.chance.endswith(f"Of 100 people with another answer, {ends}")
 
 
-def test_a_table_whose_rows_differ_says_the_range_over_its_answers():
-    asked = question(**TYPES["exponential"], epsilon=1)
-    own = 100 * asked.channel.matrix.diagonal()
-    told = question_plan(asked, 1_000, 0.05).chance
-    assert f"between {own.min():.3g} and {own.max():.3g} reports say so, by which one" in told
+def test_a_channel_with_different_rows_states_the_range_over_its_answers():
+    choice = question(**TYPES["exponential"], epsilon=1)
+    diagonal = 100 * choice.channel.matrix.diagonal()
+    chance = question_plan(choice, 1_000, 0.05).chance
+    share = f"between {diagonal.min():.3g} and {diagonal.max():.3g} of their responses state it"
+    assert f"{share}, depending on the answer." in chance
 
 
-def test_the_reports_of_a_square_wave_are_not_said_to_be_answers():
-    told = question_plan(question(**TYPES["square wave"], epsilon=1), 1_000, 0.05)
-    assert told.chance.startswith("A report says a point near the answer or far from it")
+def test_the_reports_of_a_square_wave_are_not_described_as_answers():
+    plan = question_plan(question(**TYPES["square wave"], epsilon=1), 1_000, 0.05)
+    assert plan.chance.startswith("A response states a point near the true answer or far from it")
 
 
-def test_designs_that_are_alike_for_every_answer_have_one_number():
-    told = question_plan(question(type="yes_no", truth_probability="3/4"), 1_000, 0.05)
-    assert "about 75 reports say so; of 100 who do not, about 12.5." in told.chance
+def test_a_mechanism_that_treats_all_answers_alike_states_one_number():
+    plan = question_plan(question(type="yes_no", truth_probability="3/4"), 1_000, 0.05)
+    assert "about 75 of their responses state it. " in plan.chance
+    assert plan.chance.endswith("Of 100 people with another answer, about 12.5 do.")
+
+
+def test_a_multiple_choice_question_speaks_of_selected_options():
+    plan = question_plan(question(**TYPES["multiple choice"], epsilon="1.5"), 1_000, 0.05)
+    assert plan.chance.startswith("If 100 people select an option, about ")
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_the_epsilon_a_goal_needs_is_told_of_every_type_and_suffices(kind):
-    asked = question(**TYPES[kind], epsilon="1.5")
+def test_the_required_epsilon_is_stated_for_every_type_and_suffices(kind):
+    planned = question(**TYPES[kind], epsilon="1.5")
     goal = 0.12
-    told = question_plan(asked, 1_000, goal).needed_epsilon
-    found = re.search(r"need about epsilon ([\d.]+)\.", told)
-    assert found, told
-    form, build = asked_so(asked), DESIGNS[asked.design].ways["epsilon"]
+    sentence = question_plan(planned, 1_000, goal).needed_epsilon
+    match = re.search(r"set epsilon to about ([\d.]+)\.$", sentence)
+    assert match, sentence
+    published, build = to_published(planned), DESIGNS[planned.design].ways["epsilon"]
 
     def margin(epsilon: Fraction) -> float:
-        return relative(with_channel(form, build(asked.asked, epsilon)), 1_000)
+        return relative_margin(with_channel(published, build(planned.asked, epsilon)), 1_000)
 
-    needed = Fraction(found[1])
-    # Grids of many points are planned for at fewer, which changes a margin by some per mille.
-    assert margin(needed) <= goal * 1.005
-    assert margin(needed * Fraction(9, 10)) > goal * 0.995
-
-
-@pytest.mark.parametrize("kind", STATED)
-def test_what_is_stated_by_a_parameter_is_told_by_it_and_by_its_epsilon(kind):
-    told = question_plan(question(**STATED[kind]), 1_000, 0.08).needed_epsilon
-    way = next(iter(DESIGNS[STATED[kind]["mechanism"]].ways))
-    assert re.search(rf"need about {way} = [\d.]+, which is epsilon [\d.]+\.$", told), told
+    required = Fraction(match[1])
+    # Fine grids are planned with fewer points, which changes a margin by a few per mille.
+    assert margin(required) <= goal * 1.005
+    assert margin(required * Fraction(9, 10)) > goal * 0.995
 
 
-def test_a_goal_that_no_epsilon_reaches_is_told_with_the_least_margin():
-    told = question_plan(question(**TYPES["number"], epsilon=1), 20, 0.001).needed_epsilon
+@pytest.mark.parametrize("kind", WITH_PARAMETERS)
+def test_a_design_with_a_parameter_is_planned_by_it_and_shows_its_epsilon(kind):
+    sentence = question_plan(question(**WITH_PARAMETERS[kind]), 1_000, 0.08).needed_epsilon
+    parameter = next(iter(DESIGNS[WITH_PARAMETERS[kind]["mechanism"]].ways))
+    pattern = rf"set {parameter} to about [\d.]+ \(epsilon [\d.]+\)\.$"
+    assert re.search(pattern, sentence), sentence
+
+
+def test_a_margin_that_no_epsilon_gives_is_answered_with_the_smallest_margin():
+    sentence = question_plan(question(**TYPES["number"], epsilon=1), 20, 0.001).needed_epsilon
     assert re.fullmatch(
-        r"With 20 reports ±0.040 hours cannot be reached: about ±[\d.]+ hours is the least.", told
+        r"With 20 responses, ±0.040 hours is not possible; the smallest margin is about "
+        r"±[\d.]+ hours\.",
+        sentence,
     )

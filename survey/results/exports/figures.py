@@ -98,7 +98,7 @@ def chart_file(survey: PublishedSurvey, specification: dict[str, Any], file_form
         )
     lines = textwrap.wrap(specification["description"], TITLE_CHARACTERS)
     title = {"text": lines, "anchor": "start", "frame": "group", "fontSize": 14, "offset": 12}
-    if survey.is_trial:
+    if survey.is_test_run:
         title |= {"subtitle": TEST_SUBTITLE, "subtitleFontSize": 13, "subtitleFontWeight": "bold"}
     titled = {**specification, "background": "#ffffff", "padding": 16, "title": title}
     return convert(titled, file_format)

@@ -17,7 +17,7 @@ from typing import cast
 import numpy as np
 
 from survey.archive.pages import pages, rows
-from survey.errors import StoreError
+from survey.errors import ChannelError, StoreError
 from survey.questionnaire.definition import read_definition
 from survey.questionnaire.published import PublishedQuestion
 from survey.store import N_ASKED, Row, Snapshot
@@ -150,10 +150,12 @@ def _read_block(row: Row, question: PublishedQuestion | None, column: Column) ->
         )
         return
     stored = np.frombuffer(codes, dtype=np.uint8).reshape(n, question.code_bytes)
-    asked, supports = question.count(stored)
-    column.rebuilt[N_ASKED] += asked
-    if len(supports) > question.channel.counted:
+    try:
+        asked, supports = question.count(stored)
+    except ChannelError:
         column.mistakes.append(f"block {block} holds a code that its question does not have")
+        return
+    column.rebuilt[N_ASKED] += asked
     for place in np.flatnonzero(supports).tolist():
         column.rebuilt[place] += int(supports[place])
 

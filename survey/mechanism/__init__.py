@@ -1,4 +1,4 @@
-"""What happens to an answer: exact integer channels and how to choose them."""
+"""Mechanisms: exact integer channels that randomize answers on the device, and their design."""
 
 from survey.mechanism.bit_vector import BitVector
 from survey.mechanism.channel import Channel, UniformBelow, secure_uniform_below

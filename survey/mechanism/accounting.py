@@ -1,4 +1,4 @@
-"""Composition: what all reports of one person together can give away, as exact fractions."""
+"""Composition: the privacy loss of all reports of one person, as exact fractions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fractions import Fraction
 
 
 def log_rounded_up(ratio: Fraction) -> float:
-    """ln(ratio) as the smallest float that is not below the exact value.
+    """Return ln(ratio) as the smallest float that is not below the exact value.
 
     >>> log_rounded_up(Fraction(3))
     1.0986122886681098
@@ -22,7 +22,7 @@ def log_rounded_up(ratio: Fraction) -> float:
 
 
 def format_epsilon(epsilon: float) -> str:
-    """An epsilon with at most three decimals, rounded up: what is shown is never too small.
+    """Return an epsilon with at most three decimals, rounded up so that it is never too small.
 
     >>> format_epsilon(0.6931471805599454), format_epsilon(2.0)
     ('0.694', '2')
@@ -32,10 +32,10 @@ def format_epsilon(epsilon: float) -> str:
 
 
 def total_ratio(ratios: Iterable[Fraction]) -> Fraction:
-    """e^epsilon of everything one respondent sends: the product over the questions.
+    """Return e^epsilon of all reports of one respondent: the product over the questions.
 
-    Basic sequential composition (Dwork and Roth 2014, theorem 3.14), exact because each
-    channel's ratio is a fraction.
+    Basic sequential composition (Dwork and Roth 2014, theorem 3.14); exact, because the ratio of
+    each channel is a fraction.
 
     >>> total_ratio([Fraction(3), Fraction(3)])
     Fraction(9, 1)
@@ -44,14 +44,15 @@ def total_ratio(ratios: Iterable[Fraction]) -> Fraction:
 
 
 def total_epsilon(ratios: Iterable[Fraction]) -> float:
-    """ln of `total_ratio`, rounded up."""
+    """Return ln of `total_ratio`, rounded up."""
     return log_rounded_up(total_ratio(ratios))
 
 
 def posterior_bound(prior: Fraction, ratio: Fraction) -> Fraction:
-    """Largest posterior that one report can give to a suspicion of `prior`.
+    """Return the largest posterior probability after one report, for a prior probability.
 
-    prior odds move by at most e^epsilon: posterior = prior r / (prior r + 1 - prior).
+    One report changes the odds by a factor of at most r = e^epsilon:
+    posterior = prior r / (prior r + 1 - prior).
 
     >>> posterior_bound(Fraction(1, 10), Fraction(3))
     Fraction(1, 4)
@@ -60,7 +61,9 @@ def posterior_bound(prior: Fraction, ratio: Fraction) -> Fraction:
 
 
 def posterior_interval(ratio: Fraction) -> tuple[Fraction, Fraction]:
-    """Where a suspicion of one half can end after one report: [1/(1+r), r/(1+r)], r = e^epsilon.
+    """Return the range of the posterior after one report for a prior of 1/2.
+
+    [1/(1+r), r/(1+r)], r = e^epsilon.
 
     >>> posterior_interval(Fraction(3))
     (Fraction(1, 4), Fraction(3, 4))
@@ -69,7 +72,7 @@ def posterior_interval(ratio: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def parallel_ratio(ratios: Iterable[Fraction]) -> Fraction:
-    """e^epsilon over disjoint groups of people, each asked its own questions: the largest.
+    """Return e^epsilon over disjoint groups of people with questions of their own: the maximum.
 
     Parallel composition (McSherry 2009).
 
@@ -79,19 +82,19 @@ def parallel_ratio(ratios: Iterable[Fraction]) -> Fraction:
     return max(ratios, default=Fraction(1))
 
 
-def group_ratio(ratio: Fraction, people: int) -> Fraction:
-    """e^epsilon for a group whose answers hang together: k people have k epsilon.
+def group_ratio(ratio: Fraction, size: int) -> Fraction:
+    """Return e^epsilon for a group of people whose answers depend on each other.
 
-    Group privacy (Dwork and Roth 2014, theorem 2.2).
+    A group of k people has k epsilon: group privacy (Dwork and Roth 2014, theorem 2.2).
 
     >>> group_ratio(Fraction(3), 2)
     Fraction(9, 1)
     """
-    return ratio**people
+    return ratio**size
 
 
 def waves_ratio(ratio: Fraction, waves: int) -> Fraction:
-    """e^epsilon of one person who answers a survey `waves` times: fresh randomness adds up.
+    """Return e^epsilon of a person who answers a survey `waves` times with new randomness.
 
     >>> waves_ratio(Fraction(3), 4)
     Fraction(81, 1)
@@ -100,11 +103,12 @@ def waves_ratio(ratio: Fraction, waves: int) -> Fraction:
 
 
 def advanced_epsilon(epsilons: Sequence[float], delta: float) -> float:
-    """Advanced composition, for comparison only: at a survey's size it is worse than the sum.
+    """Return epsilon by advanced composition, for comparison only.
 
-    sqrt(2 ln(1/delta) sum eps^2) + sum eps (e^eps - 1). Source: Dwork, Rothblum, Vadhan 2010,
-    in the form for unequal epsilons of Kairouz, Oh, Viswanath 2015, eq. 3. The guarantee is
-    (epsilon, delta), so it is also of a weaker kind. Raises ValueError for delta outside (0, 1).
+    sqrt(2 ln(1/delta) sum eps^2) + sum eps (e^eps - 1). For the number of questions of a survey
+    this exceeds the sum, and an (epsilon, delta) guarantee is weaker. Source: Dwork, Rothblum,
+    Vadhan 2010, in the form for unequal epsilons of Kairouz, Oh, Viswanath 2015, eq. 3. Raises
+    ValueError for delta outside (0, 1).
 
     >>> round(advanced_epsilon([math.log(3)] * 10, 1e-6), 1)
     40.2
@@ -115,11 +119,12 @@ def advanced_epsilon(epsilons: Sequence[float], delta: float) -> float:
 
 
 def shuffled_epsilon(ratio: Fraction, n: int, delta: float) -> float | None:
-    """Central epsilon of n shuffled reports for who trusts the shuffler; None where not proved.
+    """Return the central epsilon of n shuffled reports, or None where no proof exists.
 
-    ln(1 + (r-1)/(r+1) (8 sqrt(r ln(4/delta)) / sqrt(n) + 8 r / n)), r = e^epsilon of all that one
-    person sends, valid for epsilon <= ln(n / (16 ln(2/delta))). Source: Feldman, McMillan,
-    Talwar 2021, theorem 3.1. Never the guarantee: it is conditional on the server.
+    ln(1 + (r-1)/(r+1) (8 sqrt(r ln(4/delta)) / sqrt(n) + 8 r / n)), r = e^epsilon of all reports
+    of one person, valid for epsilon <= ln(n / (16 ln(2/delta))). Source: Feldman, McMillan,
+    Talwar 2021, theorem 3.1. It assumes a trusted shuffler, so the project never states it as
+    its guarantee.
 
     >>> round(shuffled_epsilon(Fraction(3), 1000, 1e-6), 2)
     0.62

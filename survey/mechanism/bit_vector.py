@@ -1,4 +1,4 @@
-"""Bit vectors: one Warner bit per option, for questions that allow several ticks."""
+"""Bit vectors: one randomized bit per option, for questions that allow several ticks."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from survey.mechanism.channel import (
     check_integers,
     check_two_weights,
 )
-from survey.mechanism.codes import count_bits, encode_bits, longest_bits, pack_bits
+from survey.mechanism.codes import count_bits, encode_bits, longest_bits, pack_bits, packed_bytes
 
 MAX_ALONE = 3
-"""At most "none of these", "does not apply", "prefer not to say"."""
+"""Exclusive options: "none of these", "does not apply" and "prefer not to say"."""
 
 
 @dataclass(frozen=True)
 class BitVector(PureChannel):
-    """m options; every reported bit is kept with weight T, flipped with weight L.
+    """m bits, each reported unchanged with weight T and flipped with weight L.
 
-    P(bit = truth) = T/(T+L) independently per bit. A truth has at most `s` ticks among the first
-    m - alone options, or one tick among the last `alone` ("none of these", "prefer not to say").
-    Two truths differ in at most
+    P(bit = truth) = T/(T+L), independently for each bit. A truth has at most `s` ticks among the
+    first m - alone options, or one tick among the last `alone`, which are exclusive ("none of
+    these", "prefer not to say"). Two truths differ in at most
     D = max(min(m - alone, 2s), s + 1 if alone >= 1, 2 if alone >= 2) bits.
-    `sampled` of the m options, drawn at random by the device whatever the truth is, are reported;
-    which ones is open. Hence epsilon = min(sampled, D) ln(T/L).
+    The device draws `sampled` of the m options at random, independently of the truth, reports
+    only these, and names them in the report. Hence epsilon = min(sampled, D) ln(T/L).
 
     Source: Warner 1965 per bit; composition as in Erlingsson, Pihur, Korolova 2014.
 
@@ -50,7 +50,7 @@ class BitVector(PureChannel):
     L: int
     alone: int = 0
     sampled: int = 0
-    """How many options are reported; written 0, all of them."""
+    """How many options a report covers; 0 stands for all of them."""
 
     def __post_init__(self) -> None:
         check_integers(m=self.m, s=self.s, T=self.T, L=self.L, alone=self.alone)
@@ -75,17 +75,17 @@ class BitVector(PureChannel):
 
     @property
     def kind(self) -> str:
-        """The name of this kind of channel in a definition."""
+        """Name of this kind of channel in a definition."""
         return "bit_vector"
 
     @property
     def options(self) -> int:
-        """What one number each is estimated for: the m options."""
+        """Number of shares that the reports estimate: m."""
         return self.m
 
     @property
     def truths(self) -> int:
-        """Different true answers that the channel takes: up to s ticks, or one that is alone."""
+        """Number of different true answers: up to s ticks, or one exclusive option."""
         free = self.m - self.alone
         return sum(comb(free, ticks) for ticks in range(self.s + 1)) + self.alone
 
@@ -101,13 +101,13 @@ class BitVector(PureChannel):
 
     @property
     def distance(self) -> int:
-        """D, the largest number of bits in which two truths differ."""
-        between = [min(self.m - self.alone, 2 * self.s)]
+        """D, the maximum number of bits in which two truths differ."""
+        distances = [min(self.m - self.alone, 2 * self.s)]
         if self.alone >= 1:
-            between.append(self.s + 1)
+            distances.append(self.s + 1)
         if self.alone >= 2:
-            between.append(2)
-        return max(between)
+            distances.append(2)
+        return max(distances)
 
     @property
     def ratio(self) -> Fraction:
@@ -117,22 +117,27 @@ class BitVector(PureChannel):
 
     @property
     def is_sampled(self) -> bool:
-        """Whether a report holds only some of the options, and says which."""
+        """Whether a report covers only some of the options and names them."""
         return self.sampled < self.m
 
     @property
     def bits(self) -> int:
-        """Bits of a code: the options asked (when only some are), then their reported bits."""
+        """Number of bits of a code: the mask of a sampled channel, then the m reported bits."""
         return 2 * self.m if self.is_sampled else self.m
 
     @property
+    def report_bits(self) -> int:
+        """Number of bits of a report, which is `bits`."""
+        return self.bits
+
+    @property
     def code_bytes(self) -> int:
-        """Bytes of one stored code."""
-        return (self.bits + 7) // 8
+        """Number of bytes of a stored code."""
+        return packed_bytes(self.bits)
 
     @property
     def longest_code(self) -> str:
-        """A code of the greatest length on the wire: all have the same."""
+        """A code of the greatest length in a report; all codes have the same length."""
         return longest_bits(self.bits)
 
     @property
@@ -141,25 +146,31 @@ class BitVector(PureChannel):
         return self.bits
 
     def encode(self, code: object) -> bytes:
-        """The stored bytes of a code of the wire, or ChannelError saying what it must be."""
+        """Return the stored bytes of a code; ChannelError if it is not one of this channel's."""
         octets = encode_bits(code, self.bits)
         if self.is_sampled:
             bits = int.from_bytes(octets, "big") >> (8 * len(octets) - self.bits)
-            asked, ones = bits >> self.m, bits & ((1 << self.m) - 1)
-            if asked.bit_count() != self.sampled or ones & ~asked:
+            mask, ones = bits >> self.m, bits & ((1 << self.m) - 1)
+            if mask.bit_count() != self.sampled or ones & ~mask:
                 raise ChannelError(
                     f"must name {self.sampled} of {self.m} options and report only those"
                 )
         return octets
 
     def count(self, codes: Codes) -> Integers:
-        """How often each bit is 1: the ones; when sampled, first how often each was asked."""
+        """Count how often each bit is 1, shape (bits,).
+
+        For a sampled channel the first m counts say how often each option was sampled. `codes`
+        has dtype uint8 and shape (n, code_bytes); ChannelError for any other array, such as rows
+        of microdata.
+        """
         return count_bits(codes, self.bits)
 
     def perturb(self, truths: AnyIntegers, rng: np.random.Generator) -> AnyIntegers:
-        """Perturb many tick patterns at once, shape (n, m), values 0 or 1.
+        """Randomize many tick patterns at once, shape (n, m), values 0 or 1, for simulation.
 
-        Returns the reported bits, shape (n, m); when sampled, shape (n, 2m): asked, then reported.
+        Returns the reported bits, shape (n, m); for a sampled channel shape (n, 2m): the mask of
+        sampled options, then the reported bits.
         """
         truths = np.asarray(truths)
         if truths.ndim != 2 or truths.shape[1] != self.m or not np.isin(truths, (0, 1)).all():
@@ -168,27 +179,29 @@ class BitVector(PureChannel):
         reported: NDArray[np.uint8] = truths.astype(np.uint8) ^ flips
         if not self.is_sampled:
             return reported
-        # The options with the smallest of m random keys are a uniform sample.
+        # The options with the smallest random keys are a uniform sample.
         order = np.argsort(rng.random(truths.shape), axis=1)[:, : self.sampled]
-        asked = np.zeros(truths.shape, dtype=np.uint8)
-        np.put_along_axis(asked, order, 1, axis=1)
-        return np.concatenate([asked, reported & asked], axis=1)
+        mask = np.zeros(truths.shape, dtype=np.uint8)
+        np.put_along_axis(mask, order, 1, axis=1)
+        return np.concatenate([mask, reported & mask], axis=1)
 
     def perturb_one(self, truth: Sequence[int], uniform_below: UniformBelow) -> str:
-        """Perturb one pattern as the client does; the draws depend on nothing that was ticked."""
+        """Randomize one pattern as the client does; the draws do not depend on the ticks."""
         self._check_truth(truth)
         if self.T <= self.L:
             raise ChannelError(f"a device never runs a channel with T = {self.T} <= L = {self.L}")
-        asked = self._asked(uniform_below) if self.is_sampled else range(self.m)
+        options = self._sample_options(uniform_below) if self.is_sampled else range(self.m)
         reported = [
-            option for option in asked if truth[option] ^ (uniform_below(self.T + self.L) >= self.T)
+            option
+            for option in options
+            if truth[option] ^ (uniform_below(self.T + self.L) >= self.T)
         ]
         if not self.is_sampled:
             return pack_bits(reported, self.m)
-        return pack_bits([*asked, *(self.m + option for option in reported)], 2 * self.m)
+        return pack_bits([*options, *(self.m + option for option in reported)], 2 * self.m)
 
-    def _asked(self, uniform_below: UniformBelow) -> list[int]:
-        """The first `sampled` of a partial Fisher-Yates shuffle."""
+    def _sample_options(self, uniform_below: UniformBelow) -> list[int]:
+        """Return the first `sampled` options of a partial Fisher-Yates shuffle."""
         deck = list(range(self.m))
         for i in range(self.sampled):
             j = i + uniform_below(self.m - i)
@@ -199,14 +212,16 @@ class BitVector(PureChannel):
         is_list = isinstance(truth, Sequence) and not isinstance(truth, str)
         if not is_list or len(truth) != self.m or any(tick not in (0, 1) for tick in truth):
             raise ChannelError(f"truth must be {self.m} ticks, each 0 or 1")
-        among, apart = sum(truth[: self.m - self.alone]), sum(truth[self.m - self.alone :])
-        if among > self.s:
-            raise ChannelError(f"truth has {among} ticks; at most {self.s} are allowed")
-        if apart > 1 or (apart and among):
-            raise ChannelError(f"a tick among the last {self.alone} options stands alone")
+        ordinary, exclusive = sum(truth[: self.m - self.alone]), sum(truth[self.m - self.alone :])
+        if ordinary > self.s:
+            raise ChannelError(f"truth has {ordinary} ticks; at most {self.s} are allowed")
+        if exclusive > 1 or (exclusive and ordinary):
+            raise ChannelError(
+                f"a tick among the last {self.alone} options excludes all other ticks"
+            )
 
     def to_json(self) -> dict[str, int | str]:
-        """The form a definition carries and the client runs."""
+        """Return the form that a definition holds and the client runs."""
         return {
             "kind": self.kind,
             "m": self.m,

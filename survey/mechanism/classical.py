@@ -1,4 +1,4 @@
-"""The field's classical designs as exact tables: coins, cards, dice, unrelated questions."""
+"""Classical designs as exact tables: coins, cards, dice, unrelated questions, exponential."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from survey.mechanism.weight_table import MAX_EXPLICIT, Explicit, WeightTable
 
 
 def from_probabilities(rows: Sequence[Sequence[Fraction]], no_answers: int = 0) -> WeightTable:
-    """The table whose weights are these probabilities, exactly.
+    """Return the weight table with exactly these probabilities.
 
-    `rows` has shape (truths, reports), each adding up to 1; the common denominator becomes the
-    total. epsilon is the largest log ratio within a column.
+    `rows` has shape (truths, reports) and row sums of 1; the common denominator becomes the
+    total. epsilon is the largest log ratio within a column. Raises ChannelError for floats, other
+    sums, or a total above 2^32.
 
     >>> p = Fraction(3, 4)
     >>> from_probabilities([[p, 1 - p], [1 - p, p]]).ratio
@@ -27,21 +28,21 @@ def from_probabilities(rows: Sequence[Sequence[Fraction]], no_answers: int = 0) 
     """
     for number, row in enumerate(rows):
         if not all(isinstance(share, Fraction) for share in row):
-            raise ChannelError(f"row {number} must hold fractions: floats are not exact")
+            raise ChannelError(f"row {number} must consist of fractions: floats are not exact")
         if sum(row) != 1:
             raise ChannelError(f"row {number} adds up to {sum(row)}; it must be 1")
     total = math.lcm(*(share.denominator for row in rows for share in row))
     if total > WORD_TOTAL:
         raise ChannelError(
-            "these chances need weights above 2^32; the nearest allowed ones have fewer digits: "
-            "three decimals of each always fit"
+            "these probabilities need weights above 2^32; state them with fewer digits: "
+            "three decimals always fit"
         )
     weights = tuple(tuple(int(share * total) for share in row) for row in rows)
     return WeightTable(Explicit(weights), no_answers)
 
 
 def warner(p: Probability, no_answers: int = 0) -> WeightTable:
-    """Warner's cards: with chance p the question, otherwise its opposite; yes and no.
+    """Warner's cards: answer the question with probability p, otherwise its opposite.
 
     P(yes | yes) = P(no | no) = p. epsilon = |ln(p/(1-p))|. Source: Warner 1965.
 
@@ -53,9 +54,9 @@ def warner(p: Probability, no_answers: int = 0) -> WeightTable:
 
 
 def two_coins(truth: Probability, yes: Probability, no_answers: int = 0) -> WeightTable:
-    """The classical demonstration: heads (chance `truth`), answer truthfully; tails, throw again
-    and say yes on heads (chance `yes`), whatever is true.
+    """Two coins: on heads (probability `truth`) answer truthfully, on tails toss again.
 
+    The second toss says yes on heads (probability `yes`), whatever the truth is.
     P(yes | yes) = t + (1-t) y, P(yes | no) = (1-t) y. Two fair coins give p = 3/4 and ln 3: a
     share of .2001 is reported as .35005.
     Source: Boruch 1971 (forced response); Dwork and Roth 2014, section 3.2.
@@ -71,9 +72,9 @@ def two_coins(truth: Probability, yes: Probability, no_answers: int = 0) -> Weig
 def forced_response(
     truth: Probability, forced: Sequence[Probability], no_answers: int = 0
 ) -> WeightTable:
-    """A die: with chance t the truth, otherwise option j with chance f_j, whatever is true.
+    """A die: report the truth with probability t, otherwise option j with probability f_j.
 
-    P(j | i) = t [i = j] + (1-t) f_j; `forced` adds up to 1 over the k options, and may be unequal.
+    P(j | i) = t [i = j] + (1-t) f_j; the k values of `forced` may differ and add up to 1.
     epsilon = ln max_j (1 + t / ((1-t) f_j)). Source: Boruch 1971; Fox and Tracy 1986.
 
     >>> forced_response("2/3", ["1/2", "1/2"]).matrix.round(4).tolist()  # Nigeria's die
@@ -81,9 +82,11 @@ def forced_response(
     """
     t = _share(truth, "truth")
     if isinstance(forced, str) or not isinstance(forced, Sequence):
-        raise ChannelError("forced must be a list with one chance per option")
+        raise ChannelError("forced must be a list with one probability per option")
     if len(forced) > MAX_EXPLICIT:
-        raise ChannelError(f"forced has {len(forced):,} chances; at most {MAX_EXPLICIT} fit")
+        raise ChannelError(
+            f"forced has {len(forced):,} probabilities; the maximum is {MAX_EXPLICIT}"
+        )
     shares = [_share(f, f"forced[{j}]") for j, f in enumerate(forced)]
     if sum(shares) != 1:
         raise ChannelError(f"forced adds up to {sum(shares)}, not to 1")
@@ -95,9 +98,10 @@ def forced_response(
 def unrelated_question(
     asked: Probability, prevalence: Probability, no_answers: int = 0
 ) -> WeightTable:
-    """With chance p the question, otherwise a harmless one of known share u ("born in May?").
+    """Answer with probability p the question, otherwise a harmless one ("Were you born in May?").
 
-    P(yes | yes) = p + (1-p) u, P(yes | no) = (1-p) u: as a channel the forced response with u.
+    The share u of yes to the harmless question is known. P(yes | yes) = p + (1-p) u and
+    P(yes | no) = (1-p) u, which is the channel of a forced response with u.
     Source: Greenberg, Abul-Ela, Simmons, Horvitz 1969.
 
     >>> unrelated_question("3/4", "1/12").matrix.round(4).tolist()
@@ -134,7 +138,9 @@ def exponential(
     u = _utility_table(utility)
     difference = float(np.ptp(u, axis=0).max())
     if difference == 0:
-        raise ChannelError("all rows of the utility table are alike: reports would say nothing")
+        raise ChannelError(
+            "all rows of the utility table are equal: the reports would carry no information"
+        )
 
     def table(eps: float) -> WeightTable:
         scores = np.exp(eps * (u - u.max(axis=1, keepdims=True)) / (2 * difference))
@@ -151,15 +157,15 @@ def _utility_table(utility: Sequence[Sequence[float]]) -> Floats:
         u = np.empty(0)
     if u.ndim != 2 or not u.size or not (np.abs(u) <= LARGEST_UTILITY).all():
         raise ChannelError(
-            "a utility table has one row per truth, of equal lengths, of finite numbers up to "
-            f"{LARGEST_UTILITY:,}"
+            "a utility table has one row per truth, all of the same length, with finite numbers "
+            f"up to {LARGEST_UTILITY:,}"
         )
     return u
 
 
 def _equal_rows(rows: Floats) -> tuple[tuple[int, ...], ...]:
-    """Integer rows of one sum: rounded up, then each row's peak is shaved to the common sum."""
-    # A third of the room: two options that are no answer add at most one such sum each.
+    """Round rows up to integers, then lower each row's largest weight to reach a common sum."""
+    # One third of 2^32, because each of two truths that are not an answer adds at most as much.
     total = WORD_TOTAL // 3
     weights = np.maximum(np.ceil(rows * total), 1).astype(np.int64)
     target = int(weights.sum(axis=1).min())

@@ -1,4 +1,4 @@
-"""From what a researcher says (truth probability, keep probability, epsilon) to a channel."""
+"""Channels for a stated truth probability, keep probability or epsilon."""
 
 from __future__ import annotations
 
@@ -16,27 +16,26 @@ from survey.mechanism.subset_selection import SubsetSelection
 from survey.mechanism.weight_table import WeightTable
 
 Probability = Fraction | Decimal | str | float | int
-"""How a probability may be written: "3/4", "0.85", Fraction, Decimal, or a float."""
+"""Accepted forms of a probability: "3/4", "0.85", Fraction, Decimal, or a float."""
 
 MAX_EPSILON = 12
-"""Largest epsilon of one question, anywhere."""
+"""Maximum epsilon of one question in every instance."""
 
 GRID = 1000
-"""Values suggested in errors lie on a grid of 1/GRID."""
+"""Error messages suggest multiples of 1/GRID."""
 
-
-SHRINKING = (0.0, *(2.0**power for power in range(-40, -1)))
-"""How much lower than asked an epsilon is aimed at, so that its integers stay within it."""
+REDUCTIONS = (0.0, *(2.0**power for power in range(-40, -1)))
+"""Fractions by which `table_within` lowers epsilon until the rounded integers stay within it."""
 
 MAX_DIGITS = 40
 MAX_EXPONENT = 30
-"""Numbers longer or further from 1 than this are refused: 1e9999999 takes 20 s to make exact."""
+"""Limits of a number's digits and exponent: 1e9999999 would take 20 s to convert."""
 
 
 def exact_fraction(value: Probability, name: str) -> Fraction:
-    """Read a number exactly; a float is read as its shortest decimal.
+    """Convert a number exactly; a float stands for its shortest decimal.
 
-    Raises ChannelError, in no time, for what is no number or has too many digits.
+    Raises ChannelError at once for anything that is not a number or has too many digits.
 
     >>> exact_fraction(0.85, "truth_probability")
     Fraction(17, 20)
@@ -46,10 +45,10 @@ def exact_fraction(value: Probability, name: str) -> Fraction:
     if not isinstance(value, str | float | Decimal | Rational):
         raise ChannelError(f"{name} must be a number, not a {type(value).__name__}")
     try:
-        # repr of a float is its shortest decimal: .1 means 1/10, not the binary fraction.
-        written = repr(float(value)) if isinstance(value, float) else value
-        if _is_short(written):
-            return Fraction(written)
+        # The repr of a float is its shortest decimal: .1 means 1/10, not the binary fraction.
+        exact = repr(float(value)) if isinstance(value, float) else value
+        if _is_short(exact):
+            return Fraction(exact)
     except (ValueError, ArithmeticError):
         pass
     raise ChannelError(
@@ -59,7 +58,7 @@ def exact_fraction(value: Probability, name: str) -> Fraction:
 
 
 def _is_short(value: Fraction | Decimal | str | int) -> bool:
-    """Whether a number can be made a fraction at once; raises ArithmeticError for a non-number."""
+    """Return whether a number converts to a fraction quickly; ArithmeticError for a non-number."""
     if isinstance(value, str):
         return len(value) <= MAX_DIGITS and ("/" in value or _is_short(Decimal(value)))
     if isinstance(value, Decimal):
@@ -73,12 +72,12 @@ def _is_short(value: Fraction | Decimal | str | int) -> bool:
 
 
 def smallest_truth_probability(k: int) -> Fraction:
-    """The first p on the grid above 1/k, where a report begins to say anything."""
+    """Return the first p on the grid above 1/k; at 1/k a report carries no information."""
     return Fraction(GRID // k + 1, GRID)
 
 
 def nearest_truth_probability(k: int, p: Fraction) -> Fraction:
-    """The allowed truth probability on the grid that lies nearest to p."""
+    """Return the allowed truth probability on the grid that is nearest to p."""
     highest = Fraction(GRID - 1, GRID)
     on_grid = Fraction(round(p * GRID), GRID)
     return min(max(on_grid, smallest_truth_probability(k)), highest)
@@ -122,7 +121,7 @@ def grr(k: int, truth_probability: Probability) -> SubsetSelection:
 
 
 def from_keep_probability(k: int, keep_probability: Probability) -> SubsetSelection:
-    """The coin form: with probability t the truth, otherwise any option uniformly at random.
+    """Report the truth with probability t, otherwise a uniformly random option (the coin form).
 
     p = t + (1-t)/k. Two fair coins are t = 1/2, hence p = 3/4 at k = 2.
 
@@ -141,11 +140,11 @@ def from_keep_probability(k: int, keep_probability: Probability) -> SubsetSelect
 
 
 def from_epsilon(k: int, epsilon: Probability) -> SubsetSelection:
-    """Generalized randomized response whose epsilon is as near below the asked one as fits.
+    """Generalized randomized response with the largest representable epsilon up to a maximum.
 
     L is the largest power of ten up to 10^4 whose total fits in 2^32, T = floor(L e^epsilon),
     in exact decimal arithmetic: floats would give 19,999 for ln 2 at L = 10^4. The channel's
-    epsilon is never above the asked one by more than the rounding of a float, 10^-15.
+    epsilon exceeds the argument at most by the rounding of a float, 10^-15.
 
     >>> from_epsilon(2, 1)
     SubsetSelection(k=2, d=1, T=13591, L=5000)
@@ -158,16 +157,18 @@ def from_epsilon(k: int, epsilon: Probability) -> SubsetSelection:
 
 
 def best(k: int, epsilon: Probability) -> SubsetSelection:
-    """Subset selection with the d of smallest variance at equal shares: the best known channel.
+    """Subset selection with the d that has the smallest variance at equal shares.
 
-    n Var at pi = 1/k is (d/k)(1-d/k)/(p-q)^2, smallest near d = k/(e^epsilon + 1). GRR (d = 1)
-    for few options. Source: Ye and Barg 2018, theorem V.
+    n Var at pi = 1/k is (d/k)(1-d/k)/(p-q)^2, smallest near d = k/(e^epsilon + 1); for few
+    options this is d = 1, generalized randomized response. No channel with a smaller variance is
+    known. Source: Ye and Barg 2018, theorem V.
 
     >>> best(5, 1).d, best(64, 1).d
     (1, 17)
     """
     _check_options(k)
-    two_weights(epsilon, lambda T, L: T + (k - 1) * L)  # refuses what is too small for integers
+    # Raises ChannelError for an epsilon that is too small for integers.
+    two_weights(epsilon, lambda T, L: T + (k - 1) * L)
     ratio = math.exp(float(parse_epsilon(epsilon)))
     d = min(range(1, k), key=lambda d: _relative_variance(k, d, ratio))
     T, L = two_weights(epsilon, lambda T, L: d * T + (k - d) * L)
@@ -176,31 +177,33 @@ def best(k: int, epsilon: Probability) -> SubsetSelection:
 
 
 def _relative_variance(k: int, d: int, ratio: float) -> float:
-    # p = d r/(d r + k - d); q as in `SubsetSelection.exact_q`; reported share at pi = 1/k is d/k.
+    # p = d r/(d r + k - d); q as in `SubsetSelection.exact_q`; at pi = 1/k an option is in a share
+    # d/k of the reports.
     p = d * ratio / (d * ratio + k - d)
     q = (p * (d - 1) + (1 - p) * d) / (k - 1)
     return (d / k) * (1 - d / k) / (p - q) ** 2
 
 
 def two_weights(epsilon: Probability, total: Callable[[int, int], int]) -> tuple[int, int]:
-    """Integers T > L with T/L as near below e^epsilon as fits: `total(T, L)` stays within 2^32.
+    """Return integers T > L with the largest T/L up to e^epsilon and `total(T, L)` up to 2^32.
 
-    L is the largest power of ten up to 10^4 that fits, T = floor(L e^epsilon).
+    L is the largest power of ten up to 10^4 that fits, T = floor(L e^epsilon). Raises
+    ChannelError if no integers fit.
     """
-    asked = parse_epsilon(epsilon)
+    exact = parse_epsilon(epsilon)
     for L in (10**4, 10**3, 10**2, 10, 1):
-        T = _floor_times_exp(L, asked)
+        T = _floor_times_exp(L, exact)
         if L < T and total(T, L) <= WORD_TOTAL:
             return T, L
     raise ChannelError(
-        f"epsilon = {format_fraction(asked)} does not fit in exact integers here; "
-        f"the nearest allowed value is {format_fraction(_nearest_that_fits(asked, total))}"
+        f"epsilon = {format_fraction(exact)} does not fit in exact integers here; "
+        f"the nearest allowed value is {format_fraction(_nearest_that_fits(exact, total))}"
     )
 
 
-def _nearest_that_fits(asked: Fraction, total: Callable[[int, int], int]) -> Fraction:
-    """The smallest epsilon on the grid, or for a large one the largest whose total fits."""
-    if asked < 1:
+def _nearest_that_fits(epsilon: Fraction, total: Callable[[int, int], int]) -> Fraction:
+    """Return the smallest epsilon on the grid, or above 1 the largest whose total fits."""
+    if epsilon < 1:
         return Fraction(math.floor(math.log1p(1e-4) * GRID) + 1, GRID)
     steps = range(1, MAX_EPSILON * GRID + 1)
     fitting = bisect_left(
@@ -210,37 +213,40 @@ def _nearest_that_fits(asked: Fraction, total: Callable[[int, int], int]) -> Fra
 
 
 def parse_epsilon(epsilon: Probability) -> Fraction:
-    """An epsilon as it was asked for, exactly; ChannelError outside (0, 12]."""
-    asked = exact_fraction(epsilon, "epsilon")
-    if not 0 < asked <= MAX_EPSILON:
-        nearest = Fraction(1, GRID) if asked <= 0 else Fraction(MAX_EPSILON)
+    """Convert an epsilon exactly; ChannelError outside (0, 12]."""
+    exact = exact_fraction(epsilon, "epsilon")
+    if not 0 < exact <= MAX_EPSILON:
+        nearest = Fraction(1, GRID) if exact <= 0 else Fraction(MAX_EPSILON)
         raise ChannelError(
-            f"epsilon = {format_fraction(asked)} must be above 0 and at most {MAX_EPSILON}; "
+            f"epsilon = {format_fraction(exact)} must be above 0 and at most {MAX_EPSILON}; "
             f"the nearest allowed value is {format_fraction(nearest)}"
         )
-    return asked
+    return exact
 
 
 def _floor_times_exp(factor: int, exponent: Fraction) -> int:
-    """floor(factor * e^exponent), exactly, by decimal arithmetic of 60 digits."""
+    """Return floor(factor * e^exponent), computed with 60 decimal digits."""
     with decimal.localcontext(prec=60):
         power = (Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
-        # A float such as ln 2 rounds below the real number; one part in 10^15 restores T = 2L.
+        # A float such as ln 2 is below the real number; one part in 10^15 restores T = 2L.
         return int(factor * power * (1 + Decimal("1e-15")))
 
 
 def table_within(epsilon: Probability, table: Callable[[float], WeightTable]) -> WeightTable:
-    """The table for an epsilon so little below the asked one that its integers stay within it."""
-    asked = float(parse_epsilon(epsilon))
-    for less in SHRINKING:
-        made = table(asked * (1 - less))
-        if made.epsilon <= asked:
-            return made
-    raise ChannelError(f"epsilon = {asked:g} does not fit in exact integers on this grid")
+    """Return the first table whose epsilon, after rounding to integers, is within the argument.
+
+    `table(eps)` builds a weight table; it is called with slightly smaller values of epsilon.
+    """
+    maximum = float(parse_epsilon(epsilon))
+    for reduction in REDUCTIONS:
+        candidate = table(maximum * (1 - reduction))
+        if candidate.epsilon <= maximum:
+            return candidate
+    raise ChannelError(f"epsilon = {maximum:g} does not fit in exact integers on this grid")
 
 
 def from_ratio(k: int, T: int, L: int) -> SubsetSelection:
-    """Generalized randomized response with exact weights, T for the truth and L for each other.
+    """Generalized randomized response with weight T for the truth and L for every other option.
 
     >>> from_ratio(3, 3, 1).exact_p
     Fraction(3, 5)
@@ -251,7 +257,7 @@ def from_ratio(k: int, T: int, L: int) -> SubsetSelection:
 
 
 def format_fraction(value: Fraction) -> str:
-    """A fraction as people type it: a decimal where a short one is exact; never raises.
+    """Format a fraction: as a decimal if a short one is exact, otherwise as a/b; never raises.
 
     >>> format_fraction(Fraction(3, 4)), format_fraction(Fraction(1, 3))
     ('0.75', '1/3')
@@ -266,7 +272,7 @@ def format_fraction(value: Fraction) -> str:
 
 
 def _brief(value: object) -> str:
-    """Any value in at most `MAX_DIGITS` characters."""
+    """Format any value with at most `MAX_DIGITS` characters."""
     try:
         text = repr(value) if isinstance(value, str | float) else str(value)
     except ValueError:  # Python refuses to print integers of thousands of digits

@@ -11,16 +11,19 @@ from survey.mechanism.subset_selection import SubsetSelection
 from survey.mechanism.weight_table import WeightTable, table_from_json
 
 AnyChannel = SubsetSelection | BitVector | WeightTable
-"""The three kinds there are."""
+"""A channel of any kind."""
 
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "subset_selection": ("k", "d", "T", "L"),
     "bit_vector": ("m", "s", "alone", "sampled", "T", "L"),
 }
+"""The integers of each kind except the weight table, whose shape has parameters of its own."""
 
 
 def channel_from_json(form: Mapping[str, Any]) -> AnyChannel:
-    """Build the channel that a definition carries.
+    """Build a channel from its JSON form in a definition.
+
+    Raises ChannelError for an unknown kind, other parameters, or values that a channel refuses.
 
     >>> channel_from_json({"kind": "subset_selection", "k": 2, "d": 1, "T": 3, "L": 1}).ratio
     Fraction(3, 1)
@@ -35,5 +38,5 @@ def channel_from_json(form: Mapping[str, Any]) -> AnyChannel:
         raise ChannelError(f"a {kind} channel has kind, {', '.join(names)}, not {sorted(form)}")
     integers = {name: form[name] for name in names}
     if integers.get("sampled") == 0:
-        raise ChannelError("sampled = 0 must be from 1 to m: a channel has one written form")
+        raise ChannelError("sampled = 0 must be from 1 to m: a channel has one JSON form")
     return SubsetSelection(**integers) if kind == "subset_selection" else BitVector(**integers)

@@ -1,7 +1,7 @@
 """Three designs for questions with several ticks, and the one with the smallest variance.
 
-Truths are sets of at most `ticks` of the ordinary options, or one of the options that stand
-alone ("none of these", "does not apply", "prefer not to say"); these come last.
+A truth is a set of 1 to `ticks` ordinary options, or one exclusive option ("none of these",
+"does not apply", "prefer not to say"). The `alone` exclusive options come last.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from survey.mechanism.design import Probability, exact_fraction, from_epsilon, g
 from survey.mechanism.subset_selection import SubsetSelection
 
 Pattern = tuple[int, ...]
-"""A set of options that may be ticked together, as ascending indices."""
+"""A set of options that can be ticked together, as ascending indices."""
 
 MultipleChoice = BitVector | SubsetSelection
 
@@ -27,7 +27,7 @@ MAX_PATTERNS = 1_024
 
 
 def patterns(ordinary: int, ticks: int, alone: int) -> tuple[Pattern, ...]:
-    """Every answer there is: sets in ascending order of their bits, then the ones that stand alone.
+    """Return every possible answer: sets in ascending order of their bits, then exclusive options.
 
     >>> patterns(2, 2, 1)
     ((0,), (1,), (0, 1), (2,))
@@ -42,14 +42,14 @@ def patterns(ordinary: int, ticks: int, alone: int) -> tuple[Pattern, ...]:
             + (f"the nearest allowed number of ticks is {allowed}" if allowed else "ask fewer")
         )
     sets = (
-        chosen for size in range(1, ticks + 1) for chosen in combinations(range(ordinary), size)
+        pattern for size in range(1, ticks + 1) for pattern in combinations(range(ordinary), size)
     )
-    in_order = sorted(sets, key=lambda chosen: sum(1 << option for option in chosen))
-    return (*in_order, *((ordinary + i,) for i in range(alone)))
+    ascending = sorted(sets, key=lambda pattern: sum(1 << option for option in pattern))
+    return (*ascending, *((ordinary + i,) for i in range(alone)))
 
 
 def number_of_patterns(ordinary: int, ticks: int, alone: int) -> int:
-    """How many answers there are.
+    """Return the number of possible answers.
 
     >>> number_of_patterns(5, 5, 2)
     33
@@ -58,7 +58,7 @@ def number_of_patterns(ordinary: int, ticks: int, alone: int) -> int:
 
 
 def bits(ordinary: int, ticks: int, alone: int, epsilon: Probability) -> BitVector:
-    """Every option's bit, each with its part of epsilon: (T/L)^D = e^epsilon.
+    """Report the bit of every option, each with a part of epsilon: (T/L)^D = e^epsilon.
 
     D as in `BitVector.distance`. Source: Warner 1965 per bit, basic composition.
 
@@ -70,9 +70,9 @@ def bits(ordinary: int, ticks: int, alone: int, epsilon: Probability) -> BitVect
 
 
 def sampled_options(ordinary: int, ticks: int, alone: int, epsilon: Probability) -> BitVector:
-    """Only some options' bits, drawn at random whatever the answer is, each with more of epsilon.
+    """Report the bits of some options, drawn at random, each with a larger part of epsilon.
 
-    How many: the number with the smallest variance. (T/L)^min(sampled, D) = e^epsilon.
+    The number of options is the one with the smallest variance. (T/L)^min(sampled, D) = e^epsilon.
     Source: Nguyen, Xiao, Yang, Hui, Shin, Shin 2016 (one of m); Wang et al. 2019 (several).
 
     >>> sampled_options(5, 5, 0, 1).sampled
@@ -80,7 +80,7 @@ def sampled_options(ordinary: int, ticks: int, alone: int, epsilon: Probability)
     """
     m = ordinary + alone
     if m < 2:
-        raise ChannelError("one option alone cannot be sampled")
+        raise ChannelError("a question with one option cannot sample its options")
     distance = BitVector(m, ticks, 2, 1, alone).distance
     candidates = (
         _split(m, ticks, alone, sampled, epsilon) for sampled in range(1, min(m - 1, distance) + 1)
@@ -89,7 +89,7 @@ def sampled_options(ordinary: int, ticks: int, alone: int, epsilon: Probability)
 
 
 def subsets(ordinary: int, ticks: int, alone: int, epsilon: Probability) -> SubsetSelection:
-    """Generalized randomized response over all answers there are, for few options.
+    """Generalized randomized response over all possible answers, for few options.
 
     Source: Kairouz, Oh, Viswanath 2016, on the sets as categories.
 
@@ -101,51 +101,52 @@ def subsets(ordinary: int, ticks: int, alone: int, epsilon: Probability) -> Subs
 
 
 def per_option(ordinary: int, ticks: int, alone: int, truth_probability: Probability) -> BitVector:
-    """Every option's bit, kept with the stated probability. epsilon = D ln(p/(1-p)).
+    """Report every option's bit unchanged with the stated probability: epsilon = D ln(p/(1-p)).
 
     >>> per_option(3, 1, 0, "3/4").ratio
     Fraction(9, 1)
     """
-    one = grr(2, truth_probability)
-    return BitVector(ordinary + alone, ticks, one.T, one.L, alone)
+    bit = grr(2, truth_probability)
+    return BitVector(ordinary + alone, ticks, bit.T, bit.L, alone)
 
 
 DESIGNS: Mapping[str, Callable[[int, int, int, Probability], MultipleChoice]] = MappingProxyType(
     {"bits": bits, "sampled_options": sampled_options, "subsets": subsets}
 )
-"""Each design: (ordinary options, most ticks, options that stand alone, epsilon) to its channel."""
+"""Each design maps (ordinary options, maximum ticks, exclusive options, epsilon) to a channel."""
+
+CACHE_SIZE = 512
+"""Enough for every question of a file, which is checked again and again."""
 
 
-REMEMBERED = 512
-"""Choices that are remembered: every question of a file that is checked again and again."""
-
-
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHE_SIZE)
 def smallest_variance(
     ordinary: int, ticks: int, alone: int, epsilon: Probability
 ) -> tuple[str, MultipleChoice]:
-    """The design whose estimates vary least at the same epsilon, with its name.
+    """Return the name and the channel of the design with the smallest variance at this epsilon.
+
+    Raises ChannelError if no design fits.
 
     >>> smallest_variance(5, 5, 0, 1)[0], smallest_variance(5, 5, 1, 4)[0]
     ('sampled_options', 'subsets')
     """
-    made = {}
+    channels = {}
     for name, design in DESIGNS.items():
         try:
-            made[name] = design(ordinary, ticks, alone, epsilon)
+            channels[name] = design(ordinary, ticks, alone, epsilon)
         except ChannelError:
             continue  # too many sets, or too small an epsilon for its integers
-    if not made:
-        bits(ordinary, ticks, alone, epsilon)  # says what is wrong
-    name = min(made, key=lambda name: variance(made[name], ordinary, ticks, alone))
-    return name, made[name]
+    if not channels:
+        bits(ordinary, ticks, alone, epsilon)  # raises the specific error
+    name = min(channels, key=lambda name: variance(channels[name], ordinary, ticks, alone))
+    return name, channels[name]
 
 
 def variance(channel: MultipleChoice, ordinary: int, ticks: int, alone: int) -> float:
-    """n Var of the estimated share of an ordinary option, when half of all people tick it.
+    """Return n Var of the estimated share of an ordinary option that half of all people tick.
 
-    lambda (1 - lambda)/(p - q)^2, lambda = (p+q)/2; m/sampled times that when only some of the m
-    options are reported.
+    lambda (1 - lambda)/(p - q)^2, lambda = (p+q)/2; times m/sampled if a report covers only
+    `sampled` of the m options.
 
     >>> round(variance(bits(5, 5, 0, 1), 5, 5, 0), 1)
     25.2
@@ -153,29 +154,29 @@ def variance(channel: MultipleChoice, ordinary: int, ticks: int, alone: int) -> 
     0.64
     """
     if isinstance(channel, BitVector):
-        return _at_half(channel.exact_p, channel.exact_q) * channel.m / channel.sampled
-    with_it = sum(0 in pattern for pattern in patterns(ordinary, ticks, alone))
-    return _at_half(*support(channel, with_it))
+        return _variance_at_half(channel.exact_p, channel.exact_q) * channel.m / channel.sampled
+    containing = sum(0 in pattern for pattern in patterns(ordinary, ticks, alone))
+    return _variance_at_half(*support(channel, containing))
 
 
-def support(channel: SubsetSelection, holding: int) -> tuple[Fraction, Fraction]:
-    """P(the reported set holds an option | it is ticked), and if it is not.
+def support(channel: SubsetSelection, containing: int) -> tuple[Fraction, Fraction]:
+    """Return P(the reported set contains an option | it is ticked), and the same if it is not.
 
-    p + (N-1) q and N q, when N = `holding` of the k sets hold the option.
+    p + (N-1) q and N q, where N = `containing` of the k sets contain the option.
     """
-    return channel.exact_p + (holding - 1) * channel.exact_q, holding * channel.exact_q
+    return channel.exact_p + (containing - 1) * channel.exact_q, containing * channel.exact_q
 
 
-def _at_half(p: Fraction, q: Fraction) -> float:
+def _variance_at_half(p: Fraction, q: Fraction) -> float:
     share = (p + q) / 2
     return float(share * (1 - share) / (p - q) ** 2)
 
 
 def _split(m: int, ticks: int, alone: int, sampled: int, epsilon: Probability) -> BitVector:
-    asked = exact_fraction(epsilon, "epsilon")
+    exact = exact_fraction(epsilon, "epsilon")
     parts = min(sampled, BitVector(m, ticks, 2, 1, alone).distance)
-    # Asked as a whole first, so that a wrong epsilon is named as it was written.
-    two_weights(asked, lambda _T, _L: 1)
-    T, L = two_weights(asked / parts, lambda T, L: T + L)
+    # Checked as a whole first, so that an error names the epsilon as it was stated.
+    two_weights(exact, lambda _T, _L: 1)
+    T, L = two_weights(exact / parts, lambda T, L: T + L)
     divisor = math.gcd(T, L)
     return BitVector(m, ticks, T // divisor, L // divisor, alone, sampled)

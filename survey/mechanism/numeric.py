@@ -1,7 +1,8 @@
-"""Channels for bounded numbers on a grid of k points: for a mean, or for a distribution.
+"""Channels for bounded numbers on a grid of k points, for a mean or for a distribution.
 
-Truth i stands for low + i (high - low)/(k - 1). Neighbours of the local model are any two answers,
-so the sensitivity is high - low, k - 1 steps of the grid. Every epsilon is that of the integers.
+Truth i stands for low + i (high - low)/(k - 1). In the local model any two answers are neighbours,
+so the sensitivity is high - low, which is k - 1 steps of the grid. Every epsilon is computed from
+the integer weights.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ from survey.mechanism.weight_table import (
 )
 
 HYBRID_FROM = 0.61
-"""Above this epsilon the hybrid has less variance than one bit (Wang et al. 2019)."""
+"""Above this epsilon the hybrid has a smaller variance than one bit (Wang et al. 2019)."""
 
 PART_TOTAL = 2**14
-"""T + L of each part of a hybrid, so that both fit in a word with room for their own weights."""
+"""Maximum T + L of each part of a hybrid: both parts and their own weights must fit in a word."""
 
 COIN_TOLERANCE = 0.01
-"""How far a hybrid's chance of one bit may be from the best one."""
+"""Maximum difference between a hybrid's probability of one bit and the best probability."""
 
 LARGEST_PART_TOTAL = 2**18
-"""The same for an epsilon up to 12, whose T alone is above 2^17."""
+"""Replaces PART_TOTAL for an epsilon up to 12, whose T alone exceeds 2^17."""
 
 
 def one_bit(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
@@ -60,9 +61,9 @@ def one_bit(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
 
 
 def square_wave(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
-    """A window around the truth for the distribution, estimated by EM.
+    """A window around the truth, for the distribution, which is estimated by EM.
 
-    On [0, 1] the half width that carries most information is
+    On [0, 1] the half width that carries the most information is
     b = (eps e^eps - e^eps + 1) / (2 e^eps (e^eps - 1 - eps)); on the grid round(b k).
     Guarantee: epsilon = ln(T/L). Source: Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric 2020.
 
@@ -71,7 +72,7 @@ def square_wave(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTabl
     """
     check_grid(k)
     eps = float(parse_epsilon(epsilon))
-    two_weights(epsilon, lambda T, L: k * (T + L))  # refuses what is too small for integers
+    two_weights(epsilon, lambda T, L: k * (T + L))  # raises for a too small epsilon
     growth = math.exp(eps)
     half = round(k * (eps * growth - growth + 1) / (2 * growth * (growth - 1 - eps)))
     return WeightTable(_window(k, 2 * half + 1, 1, epsilon), no_answers)
@@ -80,8 +81,8 @@ def square_wave(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTabl
 def piecewise(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
     """A wide window that moves with the truth, for the mean.
 
-    The window is e^(-eps/2) times as wide as it moves between the two ends of the grid. Its
-    centre is linear in the truth, so the mean comes back exactly unbiased.
+    The width of the window is e^(-eps/2) times its movement from one end of the grid to the
+    other. Its centre is linear in the truth, so the estimated mean is exactly unbiased.
     Guarantee: epsilon = ln(T/L). Source: Wang, Xiao, Yang, Zhao, Hui, Shin, Shin, Yu 2019.
 
     >>> piecewise(11, 1).ratio <= Fraction(math.exp(1))
@@ -91,9 +92,10 @@ def piecewise(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
 
 
 def hybrid(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
-    """One bit up to epsilon .61, above it piecewise with chance 1 - e^(-eps/2), else one bit.
+    """One bit up to epsilon .61; above it piecewise with probability 1 - e^(-eps/2), else one bit.
 
-    Which of the two was used is open and says nothing about the answer. Source: Wang et al. 2019.
+    The report shows which of the two was used, independently of the answer. Source: Wang et al.
+    2019.
 
     >>> hybrid(11, "0.5") == one_bit(11, "0.5")
     True
@@ -109,12 +111,12 @@ def hybrid(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
     M1, M2 = (int(part.rows()[0].sum()) for part in (bit, window))
     # a M1 : b M2 = e^(-eps/2) : 1 - e^(-eps/2)
     one_bit_share = math.exp(-eps / 2)
-    wanted = one_bit_share * M2 / ((1 - one_bit_share) * M1)
-    # A quarter of the room: two options that are no answer add at most one such sum each.
+    quotient = one_bit_share * M2 / ((1 - one_bit_share) * M1)
+    # One quarter of 2^32, because each of two truths that are not an answer adds at most as much.
     room = WORD_TOTAL // 4
-    weights = Fraction(wanted).limit_denominator(max(int(room / (wanted * M1 + M2)), 1))
+    weights = Fraction(quotient).limit_denominator(max(int(room / (quotient * M1 + M2)), 1))
     a, b = weights.numerator, weights.denominator
-    # On fine grids at a large epsilon the coin would need more than a word: one bit is rare there.
+    # On fine grids at a large epsilon the coin needs more than a word; one bit is rare there.
     if abs(a * M1 / (a * M1 + b * M2) - one_bit_share) > COIN_TOLERANCE or not a:
         return piecewise(k, epsilon, no_answers)
     return WeightTable(Mixture(a, bit, b, window), no_answers)
@@ -128,7 +130,7 @@ def _reduced(T: int, L: int) -> tuple[int, int]:
 def _small_weights(
     epsilon: Probability, total: Callable[[int, int], int], largest: int
 ) -> tuple[int, int]:
-    """Like `two_weights`, with T + L at most `largest`, so that a second table fits beside."""
+    """Like `two_weights`, with T + L at most `largest`, so that a second table also fits."""
     return _reduced(
         *two_weights(epsilon, lambda T, L: WORD_TOTAL + 1 if largest < T + L else total(T, L))
     )
@@ -137,9 +139,9 @@ def _small_weights(
 def _window(
     k: int, width: int, stride: int, epsilon: Probability, largest: int = WORD_TOTAL
 ) -> Window:
-    # With room for two options that are no answer, which add width L each.
-    others = (k - 1) * stride + 2 * width
-    T, L = _small_weights(epsilon, lambda T, L: width * T + others * L, largest)
+    # Leaves room for two truths that are not an answer, which add width L each.
+    outside = (k - 1) * stride + 2 * width
+    T, L = _small_weights(epsilon, lambda T, L: width * T + outside * L, largest)
     return Window(k, width, stride, T, L)
 
 
@@ -163,11 +165,11 @@ def geometric(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
 
     def noise(eps: float) -> Floats:
         a = math.exp(-eps / steps)
-        inside: Floats = (1 - a) / (1 + a) * a ** np.arange(k, dtype=np.float64)
-        inside[-1] = a**steps / (1 + a)  # with the tail beyond the grid
-        return inside
+        cells: Floats = (1 - a) / (1 + a) * a ** np.arange(k, dtype=np.float64)
+        cells[-1] = a**steps / (1 + a)  # includes the tail beyond the grid
+        return cells
 
-    return _within(epsilon, noise, no_answers)
+    return _noise_within(epsilon, noise, no_answers)
 
 
 def laplace(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
@@ -185,15 +187,15 @@ def laplace(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
         upper_tail = np.exp(-(np.arange(k) - 0.5) * eps / steps) / 2
         return _cells(np.concatenate([[0.5], upper_tail[1:]]), middle=1 - 2 * upper_tail[1])
 
-    return _within(epsilon, noise, no_answers)
+    return _noise_within(epsilon, noise, no_answers)
 
 
 def gaussian(k: int, sigma: Probability, no_answers: int = 0) -> WeightTable:
     """Gaussian noise of standard deviation sigma (in steps of the grid), rounded and clamped.
 
-    Its epsilon is that of the integers: finite, because every weight is at least one. See
-    `gaussian_delta` for the usual (epsilon, delta) reading. Refuses a sigma so small that epsilon
-    is above 12. Source: Dwork and Roth 2014, appendix A.
+    Its epsilon is computed from the integers and is finite, because every weight is at least one;
+    `gaussian_delta` gives the usual (epsilon, delta) guarantee. Raises ChannelError for a sigma
+    whose epsilon exceeds 12. Source: Dwork and Roth 2014, appendix A.
 
     >>> round(gaussian(5, 4).epsilon, 1)
     1.1
@@ -214,9 +216,9 @@ def gaussian(k: int, sigma: Probability, no_answers: int = 0) -> WeightTable:
 
 
 def gaussian_delta(sigma: float, sensitivity: float, epsilon: float) -> float:
-    """The delta of Gaussian noise at a given epsilon.
+    """Return the delta of Gaussian noise at a given epsilon.
 
-    Phi(s/2sigma - eps sigma/s) - e^eps Phi(-s/2sigma - eps sigma/s), s the sensitivity.
+    Phi(s/2sigma - eps sigma/s) - e^eps Phi(-s/2sigma - eps sigma/s), where s is the sensitivity.
     Source: Balle and Wang 2018, theorem 8.
 
     >>> round(gaussian_delta(4.0, 1.0, 1.0), 7)
@@ -227,23 +229,25 @@ def gaussian_delta(sigma: float, sensitivity: float, epsilon: float) -> float:
 
 
 def _normal(x: float) -> float:
-    """Phi(x), the standard normal distribution."""
+    """Return Phi(x), the standard normal distribution function."""
     return math.erfc(-x / math.sqrt(2)) / 2
 
 
 def _cells(upper_tail: Floats, middle: float) -> Floats:
-    """P(0), P(1), ..., and all that lies beyond the last point in the last."""
+    """Return P(0), P(1), ...; the last cell includes the tail beyond the grid."""
     cells: Floats = upper_tail - np.append(upper_tail[1:], 0.0)
     cells[0] = middle
     return cells
 
 
 def _by_distance(noise: Floats) -> ByDistance:
-    """Integer weights of a symmetric noise, none rounded down to nothing."""
-    # A third of the room: two options that are no answer add at most one such sum each.
+    """Return integer weights of symmetric noise, each at least 1."""
+    # One third of 2^32, because each of two truths that are not an answer adds at most as much.
     scale = (WORD_TOTAL // 3 - 4 * len(noise)) / (2 * noise.sum() - noise[0])
     return ByDistance(tuple(max(int(weight), 1) for weight in np.ceil(noise * scale)))
 
 
-def _within(epsilon: Probability, noise: Callable[[float], Floats], no_answers: int) -> WeightTable:
+def _noise_within(
+    epsilon: Probability, noise: Callable[[float], Floats], no_answers: int
+) -> WeightTable:
     return table_within(epsilon, lambda eps: WeightTable(_by_distance(noise(eps)), no_answers))

@@ -14,7 +14,7 @@ from survey.mechanism.channel import Channel
 CHUNK = 65_536
 
 CELLS = 16 * CHUNK
-"""Most bits of reports held at once: wide reports come in smaller chunks."""
+"""Maximum number of report bits in memory at once; wide reports come in smaller chunks."""
 
 
 def truths(shares: Sequence[float], n: int, rng: np.random.Generator) -> Iterator[Integers]:
@@ -23,7 +23,7 @@ def truths(shares: Sequence[float], n: int, rng: np.random.Generator) -> Iterato
     >>> sum(len(chunk) for chunk in truths([0.2, 0.8], 100_000, np.random.default_rng(1)))
     100000
     """
-    weights = _checked(shares)
+    weights = _normalize(shares)
     for start in range(0, n, CHUNK):
         yield rng.choice(len(weights), size=min(CHUNK, n - start), p=weights)
 
@@ -35,46 +35,46 @@ def population(
     rng: np.random.Generator,
     answers: ArrayLike | None = None,
 ) -> Integers:
-    """Let n people answer through a channel; the counts are those of `channel.count`.
+    """Simulate n respondents and return the counts of their reports, as `channel.count` does.
 
-    A share `shares[i]` of the population has the truth `answers[i]`: the option i unless given,
-    for a bit vector a row of ticks. Takes the same memory whatever n is.
+    A share `shares[i]` of the population has the truth `answers[i]`, by default option i; for a
+    bit vector a truth is a row of ticks. Memory does not grow with n.
 
     >>> from survey.mechanism import grr
     >>> population(grr(2, "3/4"), [0.2, 0.8], 1_000_000, np.random.default_rng(1)).sum()
     np.int64(1000000)
     """
-    weights = _checked(shares)
-    known = np.arange(len(weights)) if answers is None else np.asarray(answers)
-    if len(known) != len(weights):
-        raise ChannelError(f"{len(weights)} shares need as many answers, not {len(known)}")
+    weights = _normalize(shares)
+    truths = np.arange(len(weights)) if answers is None else np.asarray(answers)
+    if len(truths) != len(weights):
+        raise ChannelError(f"{len(weights)} shares need as many answers, not {len(truths)}")
     counts = np.zeros(channel.counted, dtype=np.int64)
-    size = _chunk_of(channel)
+    size = _chunk_size(channel)
     for start in range(0, n, size):
-        # Counts do not depend on the order of people: how many hold each truth is enough, and has
-        # the same law as a truth drawn for each.
-        held = rng.multinomial(min(size, n - start), weights)
-        counts += _counted(channel.perturb(np.repeat(known, held, axis=0), rng), channel.counted)
+        # Counts do not depend on the order of people, so the number of people with each truth is
+        # enough; it has the same distribution as one truth drawn per person.
+        people = rng.multinomial(min(size, n - start), weights)
+        reports = channel.perturb(np.repeat(truths, people, axis=0), rng)
+        counts += _count_reports(reports, channel.counted)
     return counts
 
 
-def _checked(shares: Sequence[float]) -> Floats:
+def _normalize(shares: Sequence[float]) -> Floats:
     weights = np.asarray(shares, dtype=np.float64)
     if weights.min() < 0 or abs(weights.sum() - 1) > 1e-9:
         raise ChannelError(f"shares must be at least 0 and add up to 1, not {weights.sum():g}")
-    # numpy's multinomial wants a sum of 1 to the last digits.
+    # numpy's multinomial needs a sum of 1 to the last digits.
     normalized: Floats = weights / weights.sum()
     return normalized
 
 
-def _chunk_of(channel: Channel) -> int:
-    """People per chunk: as many as an index each takes, fewer where a report is a row of bits."""
-    width = 1 if isinstance(channel.longest_code, int) else channel.counted
-    return max(1, min(CHUNK, CELLS // width))
+def _chunk_size(channel: Channel) -> int:
+    """Return the number of people per chunk: fewer if a report is a row of bits."""
+    return max(1, min(CHUNK, CELLS // max(channel.report_bits, 1)))
 
 
-def _counted(reports: AnyIntegers, counted: int) -> Integers:
-    """Indices, shape (n,), or bits, shape (n, counted), as counts."""
+def _count_reports(reports: AnyIntegers, counted: int) -> Integers:
+    """Count reports given as indices, shape (n,), or as bits, shape (n, counted)."""
     if reports.ndim == 1:
         return np.bincount(reports, minlength=counted).astype(np.int64)
     supported: Integers = np.sum(reports, axis=0, dtype=np.int64)

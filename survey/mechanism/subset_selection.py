@@ -1,4 +1,4 @@
-"""Subset selection, of which generalized randomized response is the case d = 1."""
+"""Subset selection; generalized randomized response is its case d = 1."""
 
 from __future__ import annotations
 
@@ -26,18 +26,17 @@ from survey.mechanism.codes import (
     index_bytes,
     longest_bits,
     pack_bits,
+    packed_bytes,
 )
 
 
 @dataclass(frozen=True)
 class SubsetSelection(PureChannel):
-    """Report a set of d of the k options; sets that hold the truth are likelier by T to L.
+    """Report a set of d of the k options.
 
-    d = 1 is generalized randomized response (Kairouz, Oh, Viswanath 2016), k = 2 of it
-    Warner's (1965); d > 1 is the subset selection of Ye and Barg (2018).
-
-    P(report | truth) is proportional to T when the set holds the truth and to L otherwise,
-    hence epsilon = ln(T/L) exactly.
+    P(report | truth) is proportional to T if the set contains the truth and to L otherwise, hence
+    epsilon = ln(T/L) exactly. d = 1 is generalized randomized response (Kairouz, Oh, Viswanath
+    2016), with k = 2 Warner's design (1965); d > 1 is the subset selection of Ye and Barg (2018).
 
     >>> SubsetSelection(k=3, d=1, T=6, L=1).exact_p
     Fraction(3, 4)
@@ -61,17 +60,17 @@ class SubsetSelection(PureChannel):
 
     @property
     def kind(self) -> str:
-        """The name of this kind of channel in a definition."""
+        """Name of this kind of channel in a definition."""
         return "subset_selection"
 
     @property
     def options(self) -> int:
-        """What one number each is estimated for: the k options."""
+        """Number of shares that the reports estimate: k."""
         return self.k
 
     @property
     def truths(self) -> int:
-        """Different true answers that the channel takes."""
+        """Number of different true answers: k."""
         return self.k
 
     @property
@@ -92,27 +91,37 @@ class SubsetSelection(PureChannel):
 
     @property
     def ratio(self) -> Fraction:
-        """e^epsilon: the largest factor by which one report can move anyone's odds."""
+        """e^epsilon = max(T/L, L/T)."""
         larger, smaller = max(self.T, self.L), min(self.T, self.L)
         return Fraction(larger, smaller)
 
     @property
+    def is_sampled(self) -> bool:
+        """False: every report covers all options."""
+        return False
+
+    @property
+    def report_bits(self) -> int:
+        """Number of bits of a report: k for d > 1, or 0 for d = 1, whose report is an index."""
+        return 0 if self.d == 1 else self.k
+
+    @property
     def code_bytes(self) -> int:
-        """Bytes of one stored code: an option index for d = 1, else k bits."""
-        return index_bytes(self.k) if self.d == 1 else (self.k + 7) // 8
+        """Number of bytes of a stored code: an option index for d = 1, otherwise k bits."""
+        return index_bytes(self.k) if self.d == 1 else packed_bytes(self.k)
 
     @property
     def longest_code(self) -> int | str:
-        """A code of the greatest length on the wire."""
+        """A code of the greatest length in a report."""
         return self.k - 1 if self.d == 1 else longest_bits(self.k)
 
     @property
     def counted(self) -> int:
-        """Length of the vector of counts: one support per option."""
+        """Length of the vector of counts: k."""
         return self.k
 
     def encode(self, code: object) -> bytes:
-        """The stored bytes of a code of the wire, or ChannelError saying what it must be."""
+        """Return the stored bytes of a code; ChannelError if it is not one of this channel's."""
         if self.d == 1:
             return encode_index(code, self.k)
         octets = encode_bits(code, self.k)
@@ -121,7 +130,11 @@ class SubsetSelection(PureChannel):
         return octets
 
     def count(self, codes: Codes) -> Integers:
-        """How many reports support each option, shape (k,)."""
+        """Count how many reports support each option, shape (k,).
+
+        `codes` has dtype uint8 and shape (n, code_bytes); ChannelError for any other array, such
+        as rows of microdata.
+        """
         return count_indices(codes, self.k) if self.d == 1 else count_bits(codes, self.k)
 
     @property
@@ -132,7 +145,7 @@ class SubsetSelection(PureChannel):
         return matrix
 
     def perturb(self, truths: AnyIntegers, rng: np.random.Generator) -> AnyIntegers:
-        """Perturb many truths at once, for simulation; devices run `perturb_one`.
+        """Randomize many truths at once, for simulation; devices run `perturb_one`.
 
         `truths` has shape (n,) with option indices. Returns option indices of shape (n,) for
         d = 1, and for d > 1 membership (0 or 1) of shape (n, k).
@@ -158,16 +171,16 @@ class SubsetSelection(PureChannel):
         return members
 
     def perturb_one(self, truth: int, uniform_below: UniformBelow) -> int | str:
-        """Perturb one truth, draw by draw as the client does; returns the code of the wire.
+        """Randomize one truth as the client does, draw by draw, and return the code.
 
-        The offsets are drawn without looking at the truth, and the number of draws depends on
-        nothing, so neither time nor a recorded stream of draws tells what was answered.
+        The draws and their number do not depend on the truth, so neither the time that this takes
+        nor a recorded stream of draws reveals the answer.
         """
         truth = check_truth(truth, self.k)
         if self.T <= self.L:
             raise ChannelError(f"a device never runs a channel with T = {self.T} <= L = {self.L}")
         if self.d == 1:
-            # offset 0 for u in [0, T), then each other offset for L values of u.
+            # Offset 0 for u in [0, T), then every other offset for L values of u.
             u = uniform_below(self.total)
             offset = 0 if u < self.T else 1 + (u - self.T) // self.L
             return (truth + offset) % self.k
@@ -175,7 +188,7 @@ class SubsetSelection(PureChannel):
         return pack_bits(members, self.k)
 
     def _offsets(self, uniform_below: UniformBelow) -> list[int]:
-        """d other offsets by a partial Fisher-Yates shuffle; the last may yield to offset 0."""
+        """Return d offsets of a partial Fisher-Yates shuffle; offset 0 may replace the last one."""
         deck = list(range(1, self.k))
         for i in range(self.d):
             j = i + uniform_below(self.k - 1 - i)
@@ -185,5 +198,5 @@ class SubsetSelection(PureChannel):
         return deck[: self.d]
 
     def to_json(self) -> dict[str, int | str]:
-        """The form a definition carries and the client runs: kind and integers only."""
+        """Return the form that a definition holds and the client runs: kind and integers only."""
         return {"kind": self.kind, "k": self.k, "d": self.d, "T": self.T, "L": self.L}

@@ -1,4 +1,7 @@
-"""Shapes of weight tables: few integers from which Python and the client build the same rows."""
+"""Weight tables: any finite channel as an integer matrix, row = truth, column = report.
+
+A shape describes a table by a few integers, from which Python and the client build the same rows.
+"""
 
 from __future__ import annotations
 
@@ -29,21 +32,24 @@ MAX_REPORTS = 4_096
 
 
 class Shape(Protocol):
-    """Parameters that fit in a definition and the rows they stand for."""
+    """A few parameters, which a definition holds, and the table that they describe."""
 
     name: ClassVar[str]
 
-    def rows(self) -> Integers: ...
-    def to_json(self) -> dict[str, Any]: ...
+    def rows(self) -> Integers:
+        """Return the weights, shape (truths, reports); all rows have the same sum."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the name and the parameters."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """k truths in a row; truth i gives T to the reports of a window, L to all others.
+    """k ordered truths; truth i gives weight T to the reports of a window and L to all others.
 
-    The window of truth i begins at i * stride and is `width` reports wide, so there are
-    (k-1) stride + width reports. stride 1 and width 2b+1 is the square wave (Li et al. 2020),
-    a wide stride the piecewise mechanism (Wang et al. 2019), both on a grid.
+    The window of truth i begins at report i * stride and has `width` reports, so there are
+    (k-1) stride + width reports. Stride 1 and width 2b+1 give the square wave (Li et al. 2020) on
+    a grid, a larger stride the piecewise mechanism (Wang et al. 2019).
     """
 
     name: ClassVar[str] = "window"
@@ -70,14 +76,14 @@ class Window:
         return (self.k - 1) * self.stride + self.width
 
     def rows(self) -> Integers:
-        """T inside the window, L outside."""
+        """Return T inside the window and L outside."""
         start = self.stride * np.arange(self.k)[:, None]
         report = np.arange(self.reports)[None, :]
         inside = (report >= start) & (report < start + self.width)
         return np.where(inside, self.T, self.L).astype(np.int64)
 
     def to_json(self) -> dict[str, Any]:
-        """Name and integers."""
+        """Return the name and the integers."""
         return {
             "name": self.name,
             "k": self.k,
@@ -90,10 +96,10 @@ class Window:
 
 @dataclass(frozen=True)
 class OneBit:
-    """Truths 0..R; the report is one bit whose chance grows with the truth.
+    """Truths 0..R; the report is one bit, whose probability grows with the truth.
 
-    P(1 | x) = (xT + (R-x)L) / (R(T+L)), so the mean comes back unbiased. Source: Duchi, Jordan,
-    Wainwright 2018.
+    P(1 | x) = (xT + (R-x)L) / (R(T+L)), so the estimated mean is unbiased. Source: Duchi,
+    Jordan, Wainwright 2018.
     """
 
     name: ClassVar[str] = "one_bit"
@@ -107,22 +113,22 @@ class OneBit:
         check_two_weights(self.T, self.L, self.R * (self.T + self.L))
 
     def rows(self) -> Integers:
-        """Columns: report 0, report 1."""
+        """Return the columns of report 0 and report 1."""
         x = np.arange(self.R + 1, dtype=np.int64)
         one = x * self.T + (self.R - x) * self.L
         return np.stack([self.R * (self.T + self.L) - one, one], axis=1)
 
     def to_json(self) -> dict[str, Any]:
-        """Name and integers."""
+        """Return the name and the integers."""
         return {"name": self.name, "R": self.R, "T": self.T, "L": self.L}
 
 
 @dataclass(frozen=True)
 class ByDistance:
-    """Truth plus symmetric noise, clamped to the grid; `weights[z]` is that of noise +-z.
+    """The truth plus symmetric noise, clamped to the grid; noise of +-z has weight `weights[z]`.
 
-    P(truth i is reported as j) is weights[|i-j|] / M inside the grid, and the whole tail beyond
-    at its two ends; M = weights[0] + 2 (weights[1] + ... + weights[R]) for every truth.
+    P(truth i is reported as j) = weights[|i-j|] / M inside the grid; each end of the grid has the
+    whole tail beyond it. M = weights[0] + 2 (weights[1] + ... + weights[R]) for every truth.
     """
 
     name: ClassVar[str] = "by_distance"
@@ -136,7 +142,7 @@ class ByDistance:
         check_total(2 * sum(self.weights) - self.weights[0])
 
     def rows(self) -> Integers:
-        """Row i is the noise around i; its ends gather what would fall outside."""
+        """Return the noise around each truth; the ends collect the noise outside the grid."""
         weights = np.array(self.weights, dtype=np.int64)
         k = len(weights)
         grid = np.arange(k)
@@ -147,13 +153,13 @@ class ByDistance:
         return rows
 
     def to_json(self) -> dict[str, Any]:
-        """Name and integers."""
+        """Return the name and the integers."""
         return {"name": self.name, "weights": list(self.weights)}
 
 
 @dataclass(frozen=True)
 class Explicit:
-    """Any integer matrix of up to 64 x 64, rows of equal sum."""
+    """Any integer matrix of up to 64 x 64 whose rows have the same sum."""
 
     name: ClassVar[str] = "explicit"
     table: tuple[tuple[int, ...], ...]
@@ -189,30 +195,30 @@ class Explicit:
         check_total(sum(self.table[0]))
 
     def _nearest_weight(self, row: int) -> str:
-        """The one weight by which a row gets the sum of the first, or else the first gets its."""
+        """Name one weight of this row, or of row 0, that would make both sums equal."""
         missing = sum(self.table[0]) - sum(self.table[row])
-        for i, more in ((row, missing), (0, -missing)):
+        for i, change in ((row, missing), (0, -missing)):
             weight = max(self.table[i])
-            if weight + more >= 1:
+            if weight + change >= 1:
                 break
         j = self.table[i].index(weight)
-        return f"the nearest allowed value is table[{i}][{j}] = {weight + more}"
+        return f"the nearest allowed value is table[{i}][{j}] = {weight + change}"
 
     def rows(self) -> Integers:
-        """The table itself."""
+        """Return the table itself."""
         return np.array(self.table, dtype=np.int64)
 
     def to_json(self) -> dict[str, Any]:
-        """Name and integers."""
+        """Return the name and the integers."""
         return {"name": self.name, "table": [list(row) for row in self.table]}
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """One of two tables by an open coin: reports of the second come after those of the first.
+    """One of two tables, chosen at random; the report shows which table was used.
 
-    The weights of `first` are multiplied by `a`, of `second` by `b`. No report belongs to both,
-    so epsilon is the larger of the two.
+    Reports of `second` come after those of `first`. The weights of `first` are multiplied by `a`,
+    those of `second` by `b`. No report belongs to both, so epsilon is the larger of the two.
     """
 
     name: ClassVar[str] = "mixture"
@@ -224,12 +230,12 @@ class Mixture:
     def __post_init__(self) -> None:
         check_integers(a=self.a, b=self.b)
         if min(self.a, self.b) < 1:
-            raise ChannelError("both parts of a mixture have a weight of at least 1")
+            raise ChannelError("both parts of a mixture need a weight of at least 1")
         rows = [part.rows() for part in (self.first, self.second)]
         if len(rows[0]) != len(rows[1]):
             raise ChannelError(
                 f"the parts of a mixture have {len(rows[0])} and {len(rows[1])} "
-                "truths; they must have the same"
+                "truths; both numbers must be equal"
             )
         reports = rows[0].shape[1] + rows[1].shape[1]
         if reports > MAX_REPORTS:
@@ -237,11 +243,11 @@ class Mixture:
         check_total(self.a * int(rows[0][0].sum()) + self.b * int(rows[1][0].sum()))
 
     def rows(self) -> Integers:
-        """Both parts side by side."""
+        """Return both parts side by side."""
         return np.concatenate([self.a * self.first.rows(), self.b * self.second.rows()], axis=1)
 
     def to_json(self) -> dict[str, Any]:
-        """Name, integers, and both parts."""
+        """Return the name, the integers and both parts."""
         return {
             "name": self.name,
             "a": self.a,
@@ -252,7 +258,7 @@ class Mixture:
 
 
 def shape_from_json(form: Mapping[str, Any]) -> Shape:
-    """Build the shape that a definition carries."""
+    """Build a shape from its JSON form in a definition; ChannelError for any other form."""
     parameters = {key: value for key, value in form.items() if key != "name"}
     try:
         match form.get("name"):
@@ -277,7 +283,7 @@ def _mixture(parameters: dict[str, Any]) -> Mixture:
     parts = {}
     for side in ("first", "second"):
         form = parameters.pop(side)
-        # Looked at before going down: mixtures within mixtures could nest without end.
+        # Checked before the recursion, because mixtures within mixtures could nest without end.
         if form.get("name") not in (Window.name, OneBit.name):
             raise ChannelError(f"the {side} part of a mixture is a window or one bit")
         parts[side] = shape_from_json(form)
@@ -285,18 +291,17 @@ def _mixture(parameters: dict[str, Any]) -> Mixture:
 
 
 MAX_NO_ANSWERS = 2
-"""At most "prefer not to say" and "does not apply"."""
+"""The answers "prefer not to say" and "does not apply"."""
 
 
 @dataclass(frozen=True)
 class WeightTable:
-    """P(j | i) = W[i][j] / M, with M the sum that all rows share.
+    """P(j | i) = W[i][j] / M, where M is the sum of every row.
 
-    epsilon = ln max_j (max_i W[i][j] / min_i W[i][j]), from the integers that run.
+    epsilon = ln max_j (max_i W[i][j] / min_i W[i][j]), computed from the integers that run.
     The last `no_answers` truths and reports stand for "prefer not to say" and "does not apply";
-    they are part of the table, and epsilon is not larger for them.
+    they are part of the table and do not increase epsilon.
 
-    >>> from survey.mechanism.weight_table import Explicit
     >>> WeightTable(Explicit(((3, 1), (1, 3)))).ratio
     Fraction(3, 1)
     """
@@ -312,27 +317,27 @@ class WeightTable:
 
     @property
     def kind(self) -> str:
-        """The name of this kind of channel in a definition."""
+        """Name of this kind of channel in a definition."""
         return "weight_table"
 
     @cached_property
     def weights(self) -> Integers:
-        """The integers that run, shape (truths, reports); rows have equal sums."""
+        """The integers that run, shape (truths, reports); all rows have the same sum."""
         plain = self.shape.rows()
         if (plain == plain[0]).all():
-            raise ChannelError("all rows are alike: the reports would say nothing")
+            raise ChannelError("all rows are equal: the reports would carry no information")
         rows = with_no_answers(plain, self.no_answers)
         rows.flags.writeable = False
         return rows
 
     @property
     def truths(self) -> int:
-        """Different true answers that the channel takes."""
+        """Number of different true answers."""
         return len(self.weights)
 
     @property
     def options(self) -> int:
-        """What one number each is estimated for: the truths."""
+        """Number of shares that the reports estimate: the truths."""
         return self.truths
 
     @property
@@ -342,7 +347,7 @@ class WeightTable:
 
     @cached_property
     def total(self) -> int:
-        """M, the range of the one draw."""
+        """M, the range of the single draw."""
         return int(self.weights[0].sum())
 
     @cached_property
@@ -361,91 +366,111 @@ class WeightTable:
         return self.weights / self.total
 
     @property
+    def truth_probability(self) -> float | None:
+        """None: P(report = truth) differs between truths."""
+        return None
+
+    @property
+    def is_sampled(self) -> bool:
+        """False: every report covers all options."""
+        return False
+
+    @property
+    def report_bits(self) -> int:
+        """0: a report is the index of a column."""
+        return 0
+
+    @property
     def code_bytes(self) -> int:
-        """Bytes of one stored code, the index of a report."""
+        """Number of bytes of a stored code, which is the index of a report."""
         return index_bytes(self.reports)
 
     @property
     def longest_code(self) -> int:
-        """A code of the greatest length on the wire."""
+        """A code of the greatest length in a report."""
         return self.reports - 1
 
     @property
     def counted(self) -> int:
-        """Length of the vector of counts: one per report."""
+        """Length of the vector of counts: the number of different reports."""
         return self.reports
 
     def encode(self, code: object) -> bytes:
-        """The stored bytes of a code of the wire, or ChannelError saying what it must be."""
+        """Return the stored bytes of a code; ChannelError if it is not one of this channel's."""
         return encode_index(code, self.reports)
 
     def count(self, codes: Codes) -> Integers:
-        """How often each report came, shape (reports,)."""
+        """Count how often each report occurs, shape (reports,).
+
+        `codes` has dtype uint8 and shape (n, code_bytes); ChannelError for any other array, such
+        as rows of microdata.
+        """
         return count_indices(codes, self.reports)
 
     def perturb(self, truths: AnyIntegers, rng: np.random.Generator) -> Integers:
-        """Perturb many truths at once, shape (n,), for simulation."""
+        """Randomize many truths at once, shape (n,), for simulation."""
         truths = check_truths(truths, self.truths)
         u = rng.integers(0, self.total, size=truths.shape, dtype=np.int64)
         reports = np.empty(truths.shape, dtype=np.int64)
         for truth in np.unique(truths):
-            here = truths == truth
-            reports[here] = np.searchsorted(np.cumsum(self.weights[truth]), u[here], side="right")
+            rows = truths == truth
+            reports[rows] = np.searchsorted(np.cumsum(self.weights[truth]), u[rows], side="right")
         return reports
 
     def perturb_one(self, truth: int, uniform_below: UniformBelow) -> int:
-        """Perturb one truth with one draw; the whole row is scanned whatever comes out."""
+        """Randomize one truth with one draw; the scan covers the whole row for every report."""
         truth = check_truth(truth, self.truths)
         u = uniform_below(self.total)
-        # report = number of partial sums of the row that u has reached.
+        # report = the number of partial sums of the row that are at most u.
         return int((u >= np.cumsum(self.weights[truth])).sum())
 
     def to_json(self) -> dict[str, Any]:
-        """The form a definition carries: the shape's integers, never the matrix."""
+        """Return the form that a definition holds: the integers of the shape, never the matrix."""
         return {"kind": self.kind, "table": self.shape.to_json(), "no_answers": self.no_answers}
 
 
 def table_from_json(form: Mapping[str, Any]) -> WeightTable:
-    """Build the weight table that a definition carries."""
+    """Build a weight table from its JSON form; ChannelError for any other form."""
     if set(form) != {"kind", "table", "no_answers"} or not isinstance(form["table"], Mapping):
         raise ChannelError("a weight_table channel has kind, table, no_answers")
     return WeightTable(shape_from_json(form["table"]), form["no_answers"])
 
 
 def largest_ratio(weights: Integers) -> Fraction:
-    """max_j (max_i W[i][j] / min_i W[i][j]) as an exact fraction."""
+    """Return max_j (max_i W[i][j] / min_i W[i][j]) as an exact fraction."""
     pairs = np.unique(np.stack([weights.max(axis=0), weights.min(axis=0)], axis=1), axis=0)
-    return max(Fraction(int(most), int(least)) for most, least in pairs)
+    return max(Fraction(int(high), int(low)) for high, low in pairs)
 
 
 def with_no_answers(rows: Integers, no_answers: int) -> Integers:
-    """Add truths that are no answer, each with a report of its own, at no cost in epsilon.
+    """Add truths that are not an answer, each with a report of its own, without more epsilon.
 
-    With rho the largest ratio, M the row sum, m_j the column minima: every other row gives the
-    new report A = floor((M - sum m_j) / (rho - 1)), the new row gives it floor(rho A) and m_j to
-    the reports there were; what rounding leaves goes to the first columns that have room below
-    their maximum. Sums stay equal, no column's ratio exceeds rho.
+    Let rho be the largest ratio, M the row sum, and m_j the column minima. Every other row gives
+    the new report the weight A = floor((M - sum m_j) / (rho - 1)). The new row gives it
+    floor(rho A), and m_j to the earlier reports; the remainder of the rounding goes to the first
+    columns whose weight is below their maximum. All row sums stay equal, and the ratio of no
+    column exceeds rho.
     """
     if no_answers == 0:
         return rows.copy()
-    least, most = rows.min(axis=0), rows.max(axis=0)
+    low, high = rows.min(axis=0), rows.max(axis=0)
     row_sum, rho = int(rows[0].sum()), largest_ratio(rows)
-    others = int((row_sum - int(least.sum())) / (rho - 1))
-    own = int(rho * others)
-    if others < 1:
+    shared = int((row_sum - int(low.sum())) / (rho - 1))
+    own_weight = int(rho * shared)
+    if shared < 1:
         raise ChannelError('this table has no room for an answer like "prefer not to say"')
-    silent = _filled(least, most, row_sum + others - own)
-    extended = np.full((len(rows) + no_answers, rows.shape[1] + no_answers), others, np.int64)
+    silent = _raise_from_left(low, high, row_sum + shared - own_weight)
+    extended = np.full((len(rows) + no_answers, rows.shape[1] + no_answers), shared, np.int64)
     extended[: len(rows), : rows.shape[1]] = rows
     for i in range(no_answers):
         extended[len(rows) + i, : rows.shape[1]] = silent
-        extended[len(rows) + i, rows.shape[1] + i] = own
+        extended[len(rows) + i, rows.shape[1] + i] = own_weight
     return extended
 
 
-def _filled(least: Integers, most: Integers, row_sum: int) -> Integers:
-    """Column minima, raised from the left until they add up to `row_sum`."""
-    room = np.cumsum(most - least)
-    missing = row_sum - int(least.sum())
+def _raise_from_left(low: Integers, high: Integers, row_sum: int) -> Integers:
+    """Raise column minima, at most to the maxima, from the left until they add up to `row_sum`."""
+    room = np.cumsum(high - low)
+    missing = row_sum - int(low.sum())
     raised = np.minimum(room, missing)
-    return least + np.diff(raised, prepend=0)
+    return low + np.diff(raised, prepend=0)

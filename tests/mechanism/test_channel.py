@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 
 from survey.errors import ChannelError
 from survey.mechanism import (
+    BitVector,
     SubsetSelection,
+    WeightTable,
     channel_from_json,
     from_epsilon,
     from_keep_probability,
@@ -25,6 +27,7 @@ from survey.mechanism import (
     grr,
 )
 from survey.mechanism.design import format_fraction
+from survey.mechanism.weight_table import Explicit
 from tests.conftest import ROOT
 
 VECTORS = json.loads((ROOT / "tests/vectors/mechanism.json").read_text(encoding="utf-8"))
@@ -211,7 +214,7 @@ def test_a_number_of_reasonable_length_is_read_exactly(value, p):
     | st.integers().map(lambda n: Fraction(10) ** (n % 9000))
     | st.just(Fraction(1, 10**9999))
 )
-def test_every_fraction_can_be_format_fraction(value):
+def test_every_fraction_can_be_formatted(value):
     text = format_fraction(value)
     assert 0 < len(text) <= 40
     assert "/" not in text or "..." in text or Fraction(text) == value
@@ -239,3 +242,59 @@ def test_truths_outside_the_options_are_refused():
         grr(2, 0.7).perturb(np.array([2]), np.random.default_rng(1))
     with pytest.raises(ChannelError, match="not an option index"):
         grr(2, 0.7).perturb_one(2, lambda n: 0)
+
+
+COUNTED = [
+    grr(2, "3/4"),
+    grr(300, "3/4"),
+    SubsetSelection(k=20, d=3, T=3, L=1),
+    BitVector(m=1, s=1, T=3, L=1),
+    BitVector(m=9, s=2, T=3, L=1),
+    BitVector(m=9, s=2, T=3, L=1, sampled=2),
+    WeightTable(Explicit(((3, 1), (1, 3)))),
+]
+"""One channel of every form of code: one or two bytes, sets, bits, sampled bits, tables."""
+
+
+def test_counting_stored_codes_gives_the_supports_of_simulated_reports():
+    for channel in COUNTED:
+        codes = [channel.perturb_one(truth_of(channel), lambda n: n // 2) for _ in range(5)]
+        stored = np.array([list(channel.encode(code)) for code in codes], dtype=np.uint8)
+        counts = channel.count(stored)
+        assert counts.shape == (channel.counted,), channel
+        assert counts.max() == 5, channel
+        assert channel.count(stored[:0]).sum() == 0, channel
+
+
+def truth_of(channel):
+    return [1] + [0] * (channel.m - 1) if isinstance(channel, BitVector) else 0
+
+
+def test_counting_anything_but_stored_codes_is_refused_with_the_expected_form():
+    for channel in COUNTED:
+        truths = np.array([truth_of(channel)] * 5)
+        bits = np.ones((5, channel.counted + 1), dtype=np.uint8)
+        for codes in (
+            bits,  # microdata: one column per option
+            bits.astype(np.int64),
+            channel.perturb(truths, np.random.default_rng(1)),  # simulated reports
+            np.zeros((5, channel.code_bytes)),
+            np.zeros((5, channel.code_bytes), dtype=np.int64),
+            np.zeros(5, dtype=np.uint8),
+            np.zeros((5, channel.code_bytes, 1), dtype=np.uint8),
+            [[0] * channel.code_bytes],
+        ):
+            if np.array_equal(codes, channel.perturb(truths, np.random.default_rng(1))):
+                # Bits of a single option have the shape of a stored code, but not its values.
+                expected = "uint8 of shape|after its last bit"
+            else:
+                expected = f"uint8 of shape \\(n, {channel.code_bytes}\\), as `encode` returns them"
+            with pytest.raises(ChannelError, match=expected):
+                channel.count(codes)
+
+
+def test_counting_a_code_that_the_channel_does_not_have_is_refused():
+    with pytest.raises(ChannelError, match="code 2 must be an integer from 0 to 1"):
+        grr(2, "3/4").count(np.array([[0], [2]], dtype=np.uint8))
+    with pytest.raises(ChannelError, match="a code of 9 bits has a 1 after its last bit"):
+        BitVector(m=9, s=2, T=3, L=1).count(np.array([[0, 1]], dtype=np.uint8))

@@ -67,7 +67,7 @@ def test_nigerias_die_gives_the_published_share():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: warner("1/2"), "all rows are alike"),
+        (lambda: warner("1/2"), "all rows are equal"),
         (lambda: warner(0), "above 0"),
         (lambda: two_coins(1, "1/2"), "below 1"),
         (lambda: two_coins("1/2", 0), "above 0"),

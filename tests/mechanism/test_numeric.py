@@ -140,7 +140,7 @@ def test_the_exponential_mechanism_follows_its_utilities():
     (lambda: piecewise(5, -1), "0.001"),
     (lambda: gaussian(11, 0), "above 0"),
     (lambda: gaussian(11, 0.1), "larger sigma"),
-    (lambda: exponential([[1, 1], [1, 1]], 1), "alike"),
+    (lambda: exponential([[1, 1], [1, 1]], 1), "are equal"),
     (lambda: exponential([[1, math.inf], [1, 1]], 1), "finite"),
     (lambda: exponential([[1, 0], [0, 1]], 12.5), "12"),
 ])  # fmt: skip

@@ -183,7 +183,7 @@ def test_spare_bits_must_be_zero():
         (lambda: Explicit(((1, 2),)), "2 to 64 rows"),
         (lambda: Explicit(((1, 2), (1, 2, 3))), "2 to 64 rows"),
         (lambda: Explicit(tuple((1,) * 65 for _ in range(65))), "2 to 64"),
-        (lambda: WeightTable(Explicit(((2, 2), (2, 2)))), "all rows are alike"),
+        (lambda: WeightTable(Explicit(((2, 2), (2, 2)))), "all rows are equal"),
         (lambda: Explicit(((2**32, 1), (1, 2**32))), "2\\^32"),
         (lambda: Window(1001, 1, 1, 2, 1), "nearest is 1,000"),
         (lambda: Window(10, 0, 1, 2, 1), "at least 1"),

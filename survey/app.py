@@ -15,13 +15,13 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from survey import api, errors, research, respond
+from survey.catalogue import SOURCE, say
 from survey.ops.metrics import Metrics
-from survey.respond.languages import spoken
+from survey.respond.views import request_language
 from survey.results.estimates.result import Results
 from survey.security import API, headers
 from survey.settings import Settings
 from survey.store import Store, open_store
-from survey.words import SOURCE, say
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
         n = settings.trusted_proxies
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=n, x_proto=n, x_host=n)  # type: ignore[method-assign]
     store = store or open_store(settings.database)
-    client = respond.Client.find()
+    client = respond.Client.load()
     respond.init_app(app, store, settings, client, Metrics(settings.release_minimum))
     results = Results(store)
     research.init_app(app, store, results, settings, client.sha256)
@@ -144,7 +144,7 @@ def _error_response(
 
 def _page(status: HTTPStatus, detail: str) -> str:
     researcher_side = request.path.startswith("/research")
-    language = SOURCE if researcher_side else spoken()
+    language = SOURCE if researcher_side else request_language()
     explanation = say(language, EXPLANATIONS.get(status, "error.other"))
     return render_template(
         "error.html",

@@ -132,7 +132,7 @@ def _inside(
         yield
         return
     look = partial(checks, store, settings, _local_url(address, port))
-    gauges = Gauges(store, settings, Client.find().sha256, look)
+    gauges = Gauges(store, settings, Client.load().sha256, look)
     counted = MultiProcessCollector(None, directory)  # type: ignore[no-untyped-call]
     application = Internal(look, [gauges, counted], store.close_thread_connection)
     stop = serve_inside(application, internal_address(settings.internal))

@@ -213,7 +213,7 @@ def _surveys(found: Checked) -> str:
 @refusing
 def audit(slug: str | None, samples: int, as_json: bool) -> None:
     """Prove that the shipped client runs the promised integers, for the demo's or SLUG's."""
-    client = Client.find()
+    client = Client.load()
     definition = find_survey(configured_store(), slug).definition if slug else demo.definition()
     checks = list(checks_of(client.files, definition, samples))
     write = as_json_text if as_json else as_text

@@ -133,7 +133,7 @@ def publish(file: Path, opens: datetime | None, closes: datetime | None, most: i
     schedule = rescheduled(newest.schedule if newest else Schedule(), opens, closes, most)
     survey = publish_survey(store, written, utc_today(), schedule)
     click.echo(f"published {survey.slug} version {survey.version}")
-    click.echo(f"definition {survey.sha256}\npage code  {Client.find().sha256}")
+    click.echo(f"definition {survey.sha256}\npage code  {Client.load().sha256}")
     if survey.definition.access == "invitation":
         click.echo(f"make its personal links with survey invite {survey.slug}")
     else:

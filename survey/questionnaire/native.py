@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from survey.catalogue import SOURCE, closest_language
 from survey.questionnaire.across import repeated_ids, repeated_labels, unfit_together
 from survey.questionnaire.designs import DESIGNS, PRIVACY
 from survey.questionnaire.languages import in_language, languages_in, mistakes_in_tables
@@ -20,7 +21,6 @@ from survey.questionnaire.questions import TYPES
 from survey.questionnaire.raw import questions_in
 from survey.questionnaire.usual import with_usual_labels
 from survey.settings import Caps
-from survey.words import SOURCE, closest
 
 INHERITED = tuple(SPECIAL)[1:]
 """Options that are there by themselves in every type of question: a survey may state them once."""
@@ -86,7 +86,7 @@ def _in_other_language(
 
 def with_usual_texts(raw: Mapping[str, Any], language: str) -> dict[str, Any]:
     """Spell out the short forms, with the labels that are usual in a language."""
-    usual = closest(language) or SOURCE
+    usual = closest_language(language) or SOURCE
     return _each_question(spelled_out(raw), lambda one: with_usual_labels(one, usual))
 
 

@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from survey.catalogue import SOURCE, say
 from survey.errors import ChannelError
 from survey.mechanism import AnyChannel
 from survey.mechanism.design import exact_fraction, format_fraction
@@ -26,7 +27,6 @@ from survey.questionnaire.kinds import KINDS, Kind
 from survey.questionnaire.privacy import build_channel, state
 from survey.questionnaire.texts import Frozen, Identifier, Line, Option, Passage, Text
 from survey.settings import Caps
-from survey.words import SOURCE, say
 
 MAX_OPTIONS = 100
 """Most options of a question, the ones that are there by themselves among them."""

@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from survey.catalogue import SOURCE, say
 from survey.errors import ChannelError
 from survey.questionnaire.designs import Asked
 from survey.questionnaire.grid import (
@@ -33,7 +34,6 @@ from survey.questionnaire.grid import (
 from survey.questionnaire.nearest import refusal
 from survey.questionnaire.question import MAX_OPTIONS, BaseQuestion, Number
 from survey.questionnaire.texts import Line, Option, Text
-from survey.words import SOURCE, say
 
 YES_NO = tuple({"id": name, "label": say(SOURCE, f"option.{name}")} for name in ("yes", "no"))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from survey.catalogue import SOURCE, say
 from survey.questionnaire.designs import CHOICES, DESIGNS, PRIVACY
 from survey.questionnaire.question import NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
 from survey.questionnaire.raw import special_in
-from survey.words import SOURCE, say
 
 USUAL = {
     NONE_ID: "option.noneOfThese",

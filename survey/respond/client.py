@@ -1,46 +1,54 @@
-"""The shipped client: its files in memory, under one hash of them all."""
+"""The files that a respondent's browser loads, their hash, and their compressed forms."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePath
 
+import brotli
 import minify
+from flask import Response, request
 
-from survey.words import LANGUAGES, device_texts
+from survey.catalogue import LANGUAGES, device_texts
 
 PACKAGE = Path(__file__).resolve().parent.parent
 
-TYPES: Mapping[str, str] = {
+CONTENT_TYPES: Mapping[str, str] = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
     ".json": "application/json",
 }
+"""Content type of each kind of file, by suffix."""
 
 MINIFIED = ("text/javascript", "text/css")
+
+CODINGS = ("br", "gzip")
+"""Content codings, best first."""
 
 
 @dataclass(frozen=True)
 class Client:
-    """Name and bytes of every file that a respondent's browser loads."""
+    """The content of every file that a respondent's browser loads, by name."""
 
     files: Mapping[str, bytes]
 
     @classmethod
-    def find(cls) -> Client:
-        """The client of this installation as it is served: without comments, local names short.
+    def load(cls) -> Client:
+        """Load this installation's client as it is served, without comments and long local names.
 
-        They are half of the bytes that a phone in a train would wait for. Everybody can make the
-        same bytes of the same sources: the project depends on one version of the minifier.
+        They make up half of the bytes that a phone on a train would wait for. Everybody can make
+        the same bytes from the same sources: the project pins one version of the minifier.
         """
-        return cls({name: _served(name, content) for name, content in sources().items()})
+        return cls({name: _minified(name, content) for name, content in source_files().items()})
 
     @property
     def file_hashes(self) -> dict[str, str]:
-        """SHA-256 of each file, by name, in the order of the names."""
+        """SHA-256 of each file, sorted by name."""
         return {
             name: hashlib.sha256(content).hexdigest()
             for name, content in sorted(self.files.items())
@@ -48,32 +56,70 @@ class Client:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 over the lines `<sha256 of file>  <name>`, names in order."""
+        """SHA-256 over the lines `<sha256 of file>  <name>`, sorted by name."""
         lines = (f"{digest}  {name}\n" for name, digest in self.file_hashes.items())
         return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
 
 
-def sources() -> dict[str, bytes]:
-    """The client as it is written, the checkout's, else the package's copy, and its words."""
+def source_files() -> dict[str, bytes]:
+    """Return the client's source files and texts, from the checkout or else from the package."""
     checkout = PACKAGE.parent / "client_js" / "src"
     folder = (
         checkout
         if (PACKAGE.parent / "pyproject.toml").exists() and checkout.is_dir()
         else PACKAGE / "static" / "client"
     )
-    written = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in TYPES}
-    words = {words_file(language): device_texts(language) for language in LANGUAGES}
-    return dict(sorted({**written, **words}.items()))
+    sources = {
+        path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in CONTENT_TYPES
+    }
+    texts = {texts_file(language): device_texts(language) for language in LANGUAGES}
+    return dict(sorted({**sources, **texts}.items()))
 
 
-def words_file(language: str) -> str:
-    """The file of the interface's words in a language, which stand in the page itself too."""
+def texts_file(language: str) -> str:
+    """Return the name of the file with a language's texts; the page contains the same bytes."""
     return f"words.{language}.json"
 
 
-def _served(name: str, content: bytes) -> bytes:
-    """A file without what only its authors read."""
-    kind = TYPES[PurePath(name).suffix].partition(";")[0]
+def _minified(name: str, content: bytes) -> bytes:
+    kind = CONTENT_TYPES[PurePath(name).suffix].partition(";")[0]
     if kind not in MINIFIED:
         return content
     return str(minify.string(kind, content.decode("utf-8"))).encode("utf-8")
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """A content, plain and in each of `CODINGS`."""
+
+    plain: bytes
+    coded: dict[str, bytes]
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Compressed:
+        """Compress a content as small as possible: once here, sent many times."""
+        return cls(
+            content,
+            {
+                "br": brotli.compress(content, quality=11),
+                # Without a modification time, equal contents have equal bytes.
+                "gzip": gzip.compress(content, 9, mtime=0),
+            },
+        )
+
+    def response(self, content_type: str, status: int = 200, *, vary: str = "") -> Response:
+        """Answer the current request in the best coding that it accepts.
+
+        `vary` names other request headers on which the content depends.
+        """
+        coding = next((coding for coding in CODINGS if request.accept_encodings[coding] > 0), None)
+        body = self.coded[coding] if coding else self.plain
+        response = Response(body, status, content_type=content_type)
+        response.headers["Vary"] = f"Accept-Encoding, {vary}" if vary else "Accept-Encoding"
+        if coding:
+            response.headers["Content-Encoding"] = coding
+        return response
+
+
+compress = lru_cache(maxsize=64)(Compressed.from_bytes)
+"""Compress a content that many requests share, and remember the result."""

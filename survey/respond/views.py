@@ -1,11 +1,12 @@
-"""Respondents' addresses. Nothing here reads a cookie, an address or a clock time."""
+"""The respondents' routes. They read no cookie, no network address and no time of day."""
 
 from __future__ import annotations
 
 from pathlib import PurePath
 
-from flask import Blueprint, Response, render_template, request
+from flask import Blueprint, Flask, Response, render_template, request
 
+from survey.catalogue import LANGUAGES, SOURCE, closest_language, say
 from survey.collect.admission import refusal
 from survey.collect.intake import Intake, IntakeMetrics
 from survey.collect.release import utc_today
@@ -17,97 +18,120 @@ from survey.errors import (
     UnsupportedMediaError,
 )
 from survey.questionnaire.definition import MAX_REPORT_BYTES
-from survey.respond.client import TYPES, Client, words_file
-from survey.respond.compressed import Compressed, compressed
-from survey.respond.languages import spoken
+from survey.respond.client import CONTENT_TYPES, Client, Compressed, compress, texts_file
 from survey.security import check_same_origin
 from survey.settings import Settings
 from survey.store import Store, find_survey
-from survey.words import SOURCE, closest, say
 
 HTML = "text/html; charset=utf-8"
 
 
-def blueprint(
-    store: Store, client: Client, settings: Settings, figures: IntakeMetrics
-) -> Blueprint:
-    """The respondents' routes over one store and one client."""
+def init_app(
+    app: Flask, store: Store, settings: Settings, client: Client, metrics: IntakeMetrics
+) -> None:
+    """Register the respondents' routes with the application."""
     routes = Blueprint("respond", __name__)
-    intake = Intake(store, figures)
-    pages = Pages(client)
+    _add_survey_routes(routes, store, settings, Pages(client), metrics)
+    _add_file_routes(routes, client)
+    app.register_blueprint(routes)
+
+
+def _add_survey_routes(
+    routes: Blueprint, store: Store, settings: Settings, pages: Pages, metrics: IntakeMetrics
+) -> None:
+    intake = Intake(store, metrics)
 
     @routes.get("/s/<slug>")
     def page(slug: str) -> Response:
-        # Also for a closed survey: someone may come back to learn whether a report arrived.
+        # A closed survey's page still opens: a person may return to see whether a report arrived.
         survey = find_survey(store, slug)
-        refused = refusal(store, survey, utc_today())
-        status = STATUS[type(refused)] if refused else 200
-        return pages.of(survey.definition.languages, spoken()).response(
+        error = refusal(store, survey, utc_today())
+        status = STATUS[type(error)] if error else 200
+        return pages.page(survey.definition.languages, request_language()).response(
             HTML, status, vary="Accept-Language"
         )
 
     @routes.get("/s/<slug>/definition.json")
     def definition(slug: str) -> Response:
         survey = find_survey(store, slug)
-        if refused := refusal(store, survey, utc_today()):
-            raise refused
-        return compressed(survey.canonical).response("application/json")
+        if error := refusal(store, survey, utc_today()):
+            raise error
+        return compress(survey.canonical).response("application/json")
 
     @routes.post("/s/<slug>/reports")
     def reports(slug: str) -> Response:
         try:
             _check_origin(settings)
-            intake.receive(slug, _body(), utc_today())
+            intake.receive(slug, _report_body(), utc_today())
         except SurveyError as error:
-            figures.refused(error)
+            metrics.refused(error)
             raise
-        # The same answer for a new report and for one that was here before.
+        # A repeated report gets the same answer as a new one.
         return Response(status=201)
 
     @routes.get("/s/<slug>/sent")
     def sent(slug: str) -> Response:
-        # The page's files need not stay on the device. What else it keeps is the whole site's.
+        # Clear only the cached files: cookies and storage belong to the whole site.
         find_survey(store, slug)
         answer = Response(status=204, headers={"Clear-Site-Data": '"cache"'})
-        # Of nothing there is no kind; over HTTP 2 the proxy leaves it out by itself.
+        # An empty answer has no content type; the proxy drops it over HTTP/2 as well.
         del answer.headers["Content-Type"]
         return answer
 
-    _add_files(routes, client)
-    return routes
+
+def _add_file_routes(routes: Blueprint, client: Client) -> None:
+    client_hash = client.sha256
+    files = {name: compress(content) for name, content in client.files.items()}
+
+    @routes.get("/client/<version>/<name>")
+    def client_file(version: str, name: str) -> Response:
+        if version != client_hash or name not in files:
+            raise NotFoundError("this file belongs to another version of the page; reload the page")
+        return files[name].response(CONTENT_TYPES[PurePath(name).suffix])
+
+    @routes.get("/favicon.ico")
+    def favicon() -> Response:
+        return files["favicon.svg"].response(CONTENT_TYPES[".svg"])
 
 
 class Pages:
-    """The page that every survey opens with, made once for each choice of languages."""
+    """The page that opens every survey, rendered once per choice of languages."""
 
     def __init__(self, client: Client) -> None:
         self._files = client.files
         self._hash = client.sha256
-        self._made: dict[tuple[str, ...], Compressed] = {}
+        self._rendered: dict[tuple[str, ...], Compressed] = {}
 
-    def of(self, languages: tuple[str, ...], preferred: str) -> Compressed:
-        """The page with the words of these languages, opening in the one its reader prefers.
+    def page(self, languages: tuple[str, ...], preferred: str) -> Compressed:
+        """Return the page with the texts of these languages, opening in the preferred one.
 
-        All words come with it: a device that fetched those of a language would tell its choice.
+        The page contains all texts: a device that fetched one language would reveal its choice.
         """
-        known = dict.fromkeys(closest(language) or SOURCE for language in languages)
-        shown = preferred if preferred in known else next(iter(known))
-        if (key := (shown, *known)) not in self._made:
-            self._made[key] = Compressed.of(self._render(shown, list(known)).encode("utf-8"))
-        return self._made[key]
+        available = dict.fromkeys(closest_language(language) or SOURCE for language in languages)
+        language = preferred if preferred in available else next(iter(available))
+        if (key := (language, *available)) not in self._rendered:
+            content = self._render(language, list(available)).encode("utf-8")
+            self._rendered[key] = Compressed.from_bytes(content)
+        return self._rendered[key]
 
-    def _render(self, shown: str, languages: list[str]) -> str:
+    def _render(self, language: str, languages: list[str]) -> str:
         return render_template(
             "respond/page.html",
             client_base=f"/client/{self._hash}",
             client_hash=self._hash,
-            # In the page itself: every further file is one more that a slow connection waits for.
+            # Inline, because every further file is one more request on a slow connection.
             icon=self._files["favicon.svg"].decode("utf-8"),
+            # Listed in the page, or the browser would find imports one level at a time.
             modules=[name for name in self._files if name.endswith(".js") and name != "main.js"],
-            words={each: self._files[words_file(each)].decode("utf-8") for each in languages},
-            language=shown,
-            say=lambda key: say(shown, key),
+            texts={tag: self._files[texts_file(tag)].decode("utf-8") for tag in languages},
+            language=language,
+            say=lambda key: say(language, key),
         )
+
+
+def request_language() -> str:
+    """Return the interface language that the browser prefers, or else the source language."""
+    return request.accept_languages.best_match(LANGUAGES, SOURCE) or SOURCE
 
 
 def _check_origin(settings: Settings) -> None:
@@ -120,25 +144,10 @@ def _check_origin(settings: Settings) -> None:
     )
 
 
-def _add_files(routes: Blueprint, client: Client) -> None:
-    client_hash = client.sha256
-    files = {name: compressed(content) for name, content in client.files.items()}
-
-    @routes.get("/client/<version>/<name>")
-    def client_file(version: str, name: str) -> Response:
-        if version != client_hash or name not in files:
-            raise NotFoundError("this file belongs to another version of the page; load it again")
-        return files[name].response(TYPES[PurePath(name).suffix])
-
-    @routes.get("/favicon.ico")
-    def favicon() -> Response:
-        return files["favicon.svg"].response(TYPES[".svg"])
-
-
-def _body() -> bytes:
-    """The body of a report request; forms are never parsed, large ones never read."""
+def _report_body() -> bytes:
+    """Return the body of a report; never parse a form or read more than the maximum."""
     if request.mimetype != "application/json":
-        raise UnsupportedMediaError("a report is sent as application/json, never as a form")
+        raise UnsupportedMediaError("send a report as application/json, not as a form")
     if (request.content_length or 0) > MAX_REPORT_BYTES:
         raise ReportTooLargeError(f"a report has at most {MAX_REPORT_BYTES:,} bytes")
     body = request.stream.read(MAX_REPORT_BYTES + 1)

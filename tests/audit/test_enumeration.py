@@ -27,7 +27,7 @@ from survey.respond.client import Client
 from tests.conftest import ROOT, long_unless
 from tests.mechanism.test_tables import TABLES
 
-FILES = Client.find().files
+FILES = Client.load().files
 
 SETS = [SubsetSelection(3, 2, 3, 1), SubsetSelection(5, 3, 7, 2), SubsetSelection(9, 2, 2, 1)]
 BITS = [

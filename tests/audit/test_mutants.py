@@ -8,12 +8,12 @@ from survey.audit.enumeration import Auditor
 from survey.audit.harness import Node
 from survey.audit.respondents import whole_surveys
 from survey.audit.summary import checks_of
-from survey.respond.client import sources
+from survey.respond.client import source_files
 from tests.audit import kinds, mutants
 from tests.audit.mutants import BROKEN_CHANNELS, BROKEN_READING, BROKEN_VISITS, Mutant
 from tests.conftest import long_unless
 
-FILES = sources()
+FILES = source_files()
 SAMPLES = 20_000
 
 CODE = "truth === undefined ? null : perturb(channel, truth, uniformBelow)"

@@ -12,11 +12,11 @@ from survey.audit.harness import Check
 from survey.audit.summary import GROUPS, UNSEEN, as_json_text, as_text, checks_of, reports_of
 from survey.audit.visits import NOT_RUN
 from survey.cli import main
-from survey.respond.client import Client, sources
+from survey.respond.client import Client, source_files
 from tests.audit import kinds
 from tests.conftest import SMALL, long_unless
 
-CLIENT = Client.find()
+CLIENT = Client.load()
 
 QUICK = ["--samples", "1000"]
 
@@ -59,9 +59,9 @@ def test_the_audit_of_a_published_survey_has_json(published):
 
 @pytest.mark.security
 def test_an_audit_that_finds_a_broken_client_exits_with_1(published, monkeypatch):
-    broken = sources()["mechanism.js"].replace(b"u < T ? 0", b"u <= T ? 0")
-    files = {**sources(), "mechanism.js": broken}
-    monkeypatch.setattr(Client, "find", lambda: Client(files))
+    broken = source_files()["mechanism.js"].replace(b"u < T ? 0", b"u <= T ? 0")
+    files = {**source_files(), "mechanism.js": broken}
+    monkeypatch.setattr(Client, "load", lambda: Client(files))
     refused = CliRunner().invoke(main, ["audit", "small", *QUICK])
     assert refused.exit_code == 1
     assert "BAD  enumeration of" in refused.stdout

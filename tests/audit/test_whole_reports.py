@@ -11,10 +11,10 @@ from survey.audit.respondents import answers_of, patterns, questions, truths, wh
 from survey.audit.summary import reports_of
 from survey.audit.whole_reports import LIMIT, drawn_questions, pairs
 from survey.questionnaire.definition import canonical_json
-from survey.respond.client import sources
+from survey.respond.client import source_files
 from tests.audit import kinds, mutants
 
-FILES = sources()
+FILES = source_files()
 
 
 def form(name):

@@ -118,7 +118,7 @@ def audited(title: str, work: Callable[[], list[Check]], target: float) -> None:
 
 
 def main() -> None:
-    auditor = Auditor(Client.find().files, node_path())
+    auditor = Auditor(Client.load().files, node_path())
     asked = [question.channel for question in demo.definition().questions]
     coin = grr(2, "3/4")
     in_node()

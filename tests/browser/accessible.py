@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 from playwright.sync_api import Page, Route, expect
 
+from survey.catalogue import say
 from survey.collect.publication import close
 from survey.store import PublishedSurvey, Schedule
-from survey.words import say
 from tests.browser.conftest import Device, Site
 from tests.browser.respondent import heading, press
 from tests.browser.surveys import EVERY_TYPE

@@ -7,11 +7,11 @@ import json
 import pytest
 from playwright.sync_api import Page, expect
 
+from survey.catalogue import say
 from survey.collect.publication import publish
 from survey.errors import DefinitionError
 from survey.questionnaire.native import load
 from survey.settings import Caps
-from survey.words import say
 from tests.browser.respondent import answer_and_send, choose, heading, press, review, wait_sent
 from tests.conftest import SMALL, TODAY, long_unless
 

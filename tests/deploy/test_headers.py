@@ -77,7 +77,7 @@ def test_headers_are_exact_and_never_doubled_on_every_route_and_status(proxy, se
 
 
 REPORTS = "/s/small/reports"
-CLIENT = f"/client/{Client.find().sha256}/main.js"
+CLIENT = f"/client/{Client.load().sha256}/main.js"
 ESTIMATES = "/research/surveys/small/1/estimates.csv"
 
 

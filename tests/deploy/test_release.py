@@ -104,7 +104,7 @@ def test_a_release_has_hashes_a_list_of_all_that_runs_and_the_page_code(tmp_path
     assert parts - {"ldp-survey"} == set(pinned("requirements.txt"))
     assert str(tmp_path) not in bom.read_text()
     notes = (tmp_path / "NOTES.md").read_text()
-    client = Client.find()
+    client = Client.load()
     assert client.sha256 in notes
     assert all(sha256 in notes for sha256 in client.file_hashes.values())
     assert "randomized on the respondent" in notes

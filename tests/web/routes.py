@@ -104,4 +104,4 @@ class Routes:
     def _version(self, endpoint: str) -> int | str:
         if endpoint in FILES:
             return hashlib.sha256((ROOT / FILES[endpoint]).read_bytes()).hexdigest()
-        return Client.find().sha256 if endpoint == "respond.client_file" else 1
+        return Client.load().sha256 if endpoint == "respond.client_file" else 1

@@ -12,14 +12,14 @@ from click.testing import CliRunner
 from flask import Flask
 
 from survey.app import create_app
+from survey.catalogue import LANGUAGES
 from survey.cli import main
 from survey.respond import Client
-from survey.words import LANGUAGES
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.security
 
-SHIPPED = Client.find().files
+SHIPPED = Client.load().files
 FOOTER = re.compile(r'<footer id="fingerprints">\s*<p>[^<]*<code>([0-9a-f]{64})</code>')
 
 
@@ -41,7 +41,7 @@ def flipped(content: bytes) -> bytes:
 
 def with_client(monkeypatch, store, settings, files: Mapping[str, bytes]) -> Flask:
     """An application that ships these files."""
-    monkeypatch.setattr(Client, "find", classmethod(lambda cls: cls(files)))
+    monkeypatch.setattr(Client, "load", classmethod(lambda cls: cls(files)))
     return create_app(settings, store)
 
 
@@ -97,7 +97,7 @@ def test_headers_client_path_changes_when_two_files_are_exchanged(
 @pytest.mark.parametrize("altered", [False, True])
 def test_headers_client_hashes_are_printed_by_the_audit(monkeypatch, altered):
     files = {**SHIPPED, "random.js": flipped(SHIPPED["random.js"])} if altered else SHIPPED
-    monkeypatch.setattr(Client, "find", classmethod(lambda cls: cls(files)))
+    monkeypatch.setattr(Client, "load", classmethod(lambda cls: cls(files)))
     monkeypatch.setattr(
         "survey.cli.operation.checks_of", lambda *_: []
     )  # minutes; proved elsewhere

@@ -299,7 +299,7 @@ def test_headers_are_exact_on_an_internal_error_of_a_real_page_which_tells_no_de
 
 
 @pytest.mark.security
-@pytest.mark.parametrize("name", sorted(Client.find().files))
+@pytest.mark.parametrize("name", sorted(Client.load().files))
 def test_headers_of_client_files_let_them_be_kept_forever_and_nothing_more(client, small, name):
     page = client.get("/s/small").text
     base = page.split('src="')[1].split("/main.js")[0]

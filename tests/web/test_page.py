@@ -9,10 +9,10 @@ import re
 import brotli
 import pytest
 
-from survey import words
+from survey import catalogue
 from survey.collect.publication import publish
 from survey.questionnaire.native import load
-from survey.respond.client import Client, sources
+from survey.respond.client import Client, source_files
 from survey.settings import Caps
 from survey.store import Schedule
 from tests.conftest import SMALL, TODAY
@@ -59,7 +59,7 @@ def test_the_page_weighs_at_most_60_kb_in_four_languages(client, four):
 def test_the_page_preloads_every_module_so_that_no_import_waits_for_another(client, small):
     page = client.get("/s/small").get_data(as_text=True)
     preloaded = re.findall(r'<link rel="modulepreload" href="/client/[0-9a-f]+/([^"]+)"', page)
-    modules = {name for name in Client.find().files if name.endswith(".js")}
+    modules = {name for name in Client.load().files if name.endswith(".js")}
     assert {*preloaded, "main.js"} == modules
 
 
@@ -84,7 +84,7 @@ def test_every_coding_is_the_same_content(client, small, accepted, coding, undo)
 
 
 def test_the_served_client_is_the_written_one_without_comments_the_same_every_time():
-    served, written = Client.find().files, sources()
+    served, written = Client.load().files, source_files()
     assert served.keys() == written.keys()
     for name, content in written.items():
         text = served[name].decode("utf-8")
@@ -93,7 +93,7 @@ def test_the_served_client_is_the_written_one_without_comments_the_same_every_ti
             exports = r"export (?:async )?(?:function|const|class) (\w+)"
             declared = re.findall(f"^{exports}", content.decode("utf-8"), re.M)
             assert sorted(re.findall(exports, text)) == sorted(declared)
-    assert Client.find().sha256 == Client.find().sha256
+    assert Client.load().sha256 == Client.load().sha256
 
 
 @pytest.mark.security
@@ -102,8 +102,8 @@ def test_the_words_in_the_page_are_the_hashed_files_byte_for_byte(client, four):
     found = re.findall(r'<script type="application/json" data-words="(\w+)">(.*?)</script>', page)
     assert [language for language, _ in found] == ["en", "ar", "es", "pt"]
     for language, text in found:
-        assert text.encode("utf-8") == Client.find().files[f"words.{language}.json"]
-        assert len(json.loads(text)) == len(words.device_keys())
+        assert text.encode("utf-8") == Client.load().files[f"words.{language}.json"]
+        assert len(json.loads(text)) == len(catalogue.device_keys())
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from survey.catalogue import SOURCE
 from survey.errors import NotFoundError
 from survey.questionnaire.drafts.tried import NOTHING, Tried
 from survey.questionnaire.languages import SURVEY_TEXTS
-from survey.words import SOURCE
 
 Texts = Mapping[str, str]
 """One text in several languages."""

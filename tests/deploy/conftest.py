@@ -1,4 +1,4 @@
-"""Real servers behind a real nginx with the shipped configuration."""
+"""Real servers start_proxy a real nginx with the shipped configuration."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pytest
 
 from survey.store import PublishedSurvey
 from tests.deploy.proxy import HOST, Proxy, nginx
-from tests.deploy.stand_in import StandIn, standing_in
+from tests.deploy.stub_server import StubServer, stub_server
 
 
 @pytest.fixture
-def stood_in(tmp_path: Path) -> Iterator[Callable[..., tuple[Proxy, StandIn]]]:
-    """Start nginx before a server that stands in."""
+def stub_proxy(tmp_path: Path) -> Iterator[Callable[..., tuple[Proxy, StubServer]]]:
+    """Start nginx in front of a stub server."""
     with ExitStack() as stack:
 
-        def start(*changes: tuple[str, str], body: bytes = b"ok") -> tuple[Proxy, StandIn]:
-            server = stack.enter_context(standing_in(body))
+        def start(*changes: tuple[str, str], body: bytes = b"ok") -> tuple[Proxy, StubServer]:
+            server = stack.enter_context(stub_server(body))
             directory = tmp_path / f"nginx-{server.server_port}"
             directory.mkdir()
             return stack.enter_context(nginx(directory, [server.server_port], *changes)), server
@@ -30,8 +30,8 @@ def stood_in(tmp_path: Path) -> Iterator[Callable[..., tuple[Proxy, StandIn]]]:
 
 
 @pytest.fixture
-def behind(serve: Callable[..., str], tmp_path: Path) -> Iterator[Callable[..., Proxy]]:
-    """Start servers and nginx before them."""
+def start_proxy(serve: Callable[..., str], tmp_path: Path) -> Iterator[Callable[..., Proxy]]:
+    """Start survey servers and nginx in front of them."""
     if shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/bin") is None:
         pytest.skip("no nginx on the path (apt-get install nginx-light)")
     with ExitStack() as stack:
@@ -46,7 +46,7 @@ def behind(serve: Callable[..., str], tmp_path: Path) -> Iterator[Callable[..., 
             ports = [int(url.rpartition(":")[2]) for url in urls]
             directory = tmp_path / "nginx"
             directory.mkdir()
-            # nginx's workers, another user, must reach their files.
+            # nginx's workers run as another user and must reach their files.
             for folder in directory.parents:
                 if folder.stat().st_mode & 0o001 == 0 and tmp_path in (folder, *folder.parents):
                     folder.chmod(0o711)
@@ -56,6 +56,6 @@ def behind(serve: Callable[..., str], tmp_path: Path) -> Iterator[Callable[..., 
 
 
 @pytest.fixture
-def proxy(behind: Callable[..., Proxy], small: PublishedSurvey) -> Proxy:
-    """Two servers with the small survey behind it."""
-    return behind()
+def proxy(start_proxy: Callable[..., Proxy], small: PublishedSurvey) -> Proxy:
+    """Two servers with the small survey start_proxy nginx."""
+    return start_proxy()

@@ -1,4 +1,4 @@
-"""The shipped nginx configuration before real servers, with every file that either writes."""
+"""Run nginx with the shipped configuration in front of real servers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Answer = tuple[int, list[tuple[str, str]], bytes]
 
 @dataclass
 class Proxy:
-    """A running nginx: where it listens, what it trusts, where it writes."""
+    """A running nginx: its ports, its directory and its host name."""
 
     port: int
     plain_port: int
@@ -42,15 +42,15 @@ class Proxy:
     host: str = HOST
 
     def context(self) -> ssl.SSLContext:
-        """Trusts the certificate of this test alone."""
+        """Return a context that trusts only this test's certificate."""
         return ssl.create_default_context(cafile=str(self.directory / "tls/fullchain.pem"))
 
     def connect(self, source: str = "127.0.0.1") -> http.client.HTTPSConnection:
-        """A connection from an address of this machine, under the name of the certificate."""
+        """Return an HTTPS connection from a loopback address to the certificate's host name."""
         return _Connection(self, source)
 
     def tcp(self, source: str = "127.0.0.1", port: int = 0) -> socket.socket:
-        """A connection on which nothing was said."""
+        """Open a plain TCP connection."""
         return socket.create_connection(
             ("127.0.0.1", port or self.port), timeout=30, source_address=(source, 0)
         )
@@ -58,7 +58,7 @@ class Proxy:
     def tls(
         self, source: str = "127.0.0.1", newest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
     ) -> ssl.SSLSocket:
-        """A connection on which nothing was asked."""
+        """Open a TLS connection."""
         context = self.context()
         context.maximum_version = newest
         return context.wrap_socket(self.tcp(source), server_hostname=self.host)
@@ -71,7 +71,7 @@ class Proxy:
         headers: Mapping[str, str] | None = None,
         source: str = "127.0.0.1",
     ) -> Answer:
-        """One request over a connection of its own."""
+        """Send one request over a new connection."""
         connection = self.connect(source)
         with contextlib.closing(connection):
             connection.request(method, path, body, dict(headers or {}))
@@ -88,55 +88,55 @@ class _Connection(http.client.HTTPSConnection):
         self.sock = self._proxy.tls(self._source)
 
 
-OVER_HTTP2 = """
+HTTP2_CLIENT = """
 import { readFileSync } from "node:fs";
 import { connect } from "node:http2";
 import tls from "node:tls";
 
-const { port, host, ca, asked } = JSON.parse(readFileSync(0));
+const { port, host, ca, requests } = JSON.parse(readFileSync(0));
 const session = connect(`https://${host}:${port}`, {
   createConnection: () => tls.connect({
     host: "127.0.0.1", port, servername: host, ca: readFileSync(ca), ALPNProtocols: ["h2"],
   }),
 });
-const one = ({ method, path, body = "", headers = {} }) => new Promise((resolve, reject) => {
+const send = ({ method, path, body = "", headers = {} }) => new Promise((resolve, reject) => {
   const stream = session.request({
     ":method": method, ":path": path, ":authority": host, "accept-encoding": "br", ...headers,
   });
-  let answer, said = "";
+  let answer, text = "";
   stream.setEncoding("latin1");
-  stream.on("response", (found) => { answer = found; });
-  stream.on("data", (piece) => { said += piece; });
-  stream.on("end", () => resolve([answer, said]));
-  stream.on("error", (error) => answer ? resolve([answer, said]) : reject(error));
+  stream.on("response", (headers) => { answer = headers; });
+  stream.on("data", (chunk) => { text += chunk; });
+  stream.on("end", () => resolve([answer, text]));
+  stream.on("error", (error) => answer ? resolve([answer, text]) : reject(error));
   if (!stream.writableEnded) stream.end(body);
 });
 const answers = [];
-for (const each of asked) answers.push(await one(each));
+for (const request of requests) answers.push(await send(request));
 session.close();
 console.log(JSON.stringify(answers));
 """
 
 
-def over_http2(proxy: Proxy, node: str, asked: Sequence[Mapping[str, Any]]) -> list[Answer]:
-    """Requests one after the other over one connection, by the browsers' own protocol."""
+def ask_over_http2(proxy: Proxy, node: str, requests: Sequence[Mapping[str, Any]]) -> list[Answer]:
+    """Send requests one after another over a single HTTP/2 connection, as browsers do."""
     ca = str(proxy.directory / "tls/fullchain.pem")
-    given = {"port": proxy.port, "host": proxy.host, "ca": ca, "asked": asked}
-    done = subprocess.run(
-        [node, "--input-type=module", "-e", OVER_HTTP2],
-        input=json.dumps(given),
+    arguments = {"port": proxy.port, "host": proxy.host, "ca": ca, "requests": requests}
+    process = subprocess.run(
+        [node, "--input-type=module", "-e", HTTP2_CLIENT],
+        input=json.dumps(arguments),
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     answers = []
-    for headers, body in json.loads(done.stdout):
+    for headers, body in json.loads(process.stdout):
         pairs = [
-            (name, one)
+            (name, item)
             for name, value in headers.items()
             if not name.startswith(":")
-            for one in (value if isinstance(value, list) else [value])
+            for item in (value if isinstance(value, list) else [value])
         ]
         answers.append((headers[":status"], pairs, body.encode("latin1")))
     return answers
@@ -144,12 +144,15 @@ def over_http2(proxy: Proxy, node: str, asked: Sequence[Mapping[str, Any]]) -> l
 
 @contextlib.contextmanager
 def nginx(directory: Path, ports: Sequence[int], *changes: tuple[str, str]) -> Iterator[Proxy]:
-    """The shipped files on ports that are free, before servers on these ports; then stopped."""
+    """Run the shipped configuration on free ports in front of servers on `ports`.
+
+    Each change (old, new) replaces text in nginx.conf.
+    """
     executable = shutil.which("nginx") or "/usr/sbin/nginx"
     proxy_port, plain_port = free_port(), free_port()
     directory.chmod(0o755)
     for name in FILES:
-        (directory / name).write_text(_moved(name, proxy_port, plain_port, directory, changes))
+        (directory / name).write_text(_adapted(name, proxy_port, plain_port, directory, changes))
     servers = "".join(f"server 127.0.0.1:{port} max_fails=1 fail_timeout=2s;\n" for port in ports)
     (directory / "upstream.conf").write_text(f"upstream survey {{\n{servers}keepalive 64;\n}}\n")
     host = dict(changes).get(HOST, HOST)
@@ -164,7 +167,7 @@ def nginx(directory: Path, ports: Sequence[int], *changes: tuple[str, str]) -> I
     conf.write_text(conf.read_text().replace("http {", f"http {{ {temporary}", 1))
     process = subprocess.Popen(
         [
-            # As many open files as a machine gives a service that asks for no more.
+            # The default limit of open files of a service.
             *("prlimit", "--nofile=1024:", executable),
             *("-p", str(directory), "-c", str(conf)),
             *("-g", f"daemon off; pid {directory}/nginx.pid;"),
@@ -181,10 +184,10 @@ def nginx(directory: Path, ports: Sequence[int], *changes: tuple[str, str]) -> I
         process.communicate(timeout=90)
 
 
-def _moved(
+def _adapted(
     name: str, port: int, plain_port: int, directory: Path, changes: Sequence[tuple[str, str]]
 ) -> str:
-    """A shipped file with its ports and its own log's place changed, and nothing else."""
+    """Return a shipped file with other ports, another log directory and the changes applied."""
     text = (DEPLOY / name).read_text(encoding="utf-8")
     if os.geteuid() != 0:
         text = text.replace("user www-data;", "")

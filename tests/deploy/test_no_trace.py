@@ -1,4 +1,4 @@
-"""No trace (security 10): what visitors brought is in no file that anything here writes."""
+"""No trace (security 10): no file contains anything that identifies a visitor."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JSON = {"Content-Type": "application/json"}
 
 @dataclass(frozen=True)
 class Visitor:
-    """Somebody with marks that must be found nowhere afterwards."""
+    """A respondent with unique values that no file may contain afterwards."""
 
     address: str
     agent: str
@@ -37,7 +37,7 @@ class Visitor:
 
     @property
     def marks(self) -> list[bytes]:
-        """All that is searched for: texts, and the token's own bytes."""
+        """The values to search for: all texts, and the token's decoded bytes."""
         texts = [self.address, self.agent, self.token, self.answer]
         return [*(text.encode() for text in texts), base64.urlsafe_b64decode(self.token + "=")]
 
@@ -55,8 +55,8 @@ def visitors(tokens: list[str]) -> list[Visitor]:
 
 
 def visit(proxy: Proxy, survey, visitor: Visitor) -> list[int]:
-    """A whole visit, and everything that goes wrong on the way."""
-    telling = {
+    """Make a complete visit that also causes every kind of error, and return the statuses."""
+    headers = {
         "User-Agent": visitor.agent,
         "Cookie": f"mark={visitor.answer}",
         "Referer": f"https://{visitor.answer}.example/",
@@ -65,14 +65,14 @@ def visit(proxy: Proxy, survey, visitor: Visitor) -> list[int]:
     }
     form = json.loads(new_body(survey))
     report = json.dumps({**form, "invitation": visitor.token}).encode()
-    strange = json.dumps({**form, "codes": [visitor.answer]}).encode()
+    invalid = json.dumps({**form, "codes": [visitor.answer]}).encode()
     reports = f"/s/{survey.slug}/reports"
-    asked = [
+    requests = [
         ("GET", f"/s/{survey.slug}", None),
         ("GET", f"/s/{survey.slug}/definition.json?{visitor.answer}", None),
         ("POST", reports, report),
         ("POST", reports, report),
-        ("POST", reports, strange),
+        ("POST", reports, invalid),
         ("POST", reports, visitor.answer.encode()),
         ("POST", f"/s/{visitor.answer}/reports", report),
         ("POST", reports, visitor.answer.encode() * 1000),
@@ -80,29 +80,29 @@ def visit(proxy: Proxy, survey, visitor: Visitor) -> list[int]:
         ("GET", f"/s/{survey.slug}/sent", None),
     ]
     return [
-        proxy.ask(method, path, body, {**telling, **(JSON if body else {})}, visitor.address)[0]
-        for method, path, body in asked
+        proxy.ask(method, path, body, {**headers, **(JSON if body else {})}, visitor.address)[0]
+        for method, path, body in requests
     ]
 
 
 def files(*directories: Path) -> Iterator[tuple[Path, bytes]]:
     for directory in directories:
         for path in directory.rglob("*"):
-            # A database server deletes files while they are looked at.
+            # A database server deletes files during the search.
             with contextlib.suppress(FileNotFoundError):
                 if path.is_file():
                     yield path, path.read_bytes()
 
 
-def found(marks: list[bytes], contents: Iterator[tuple[Path, bytes]]) -> list[tuple[Path, bytes]]:
+def matches(marks: list[bytes], contents: Iterator[tuple[Path, bytes]]) -> list[tuple[Path, bytes]]:
     return [(path, mark) for path, content in contents for mark in marks if mark in content]
 
 
 @pytest.fixture
-def everybody(store, request):
-    """An invited survey and people with their links."""
-    invited = f'access = "invitation"\n{SMALL}'
-    survey = publish(store, load(invited.encode(), "s.toml", Caps()), TODAY)
+def invited(store, request):
+    """Publish a survey with invitations, and return it with its visitors."""
+    definition = f'access = "invitation"\n{SMALL}'
+    survey = publish(store, load(definition.encode(), "s.toml", Caps()), TODAY)
     tokens = new_tokens(request.param)
     issue_invitations(store, survey, "", tokens)
     return survey, visitors(tokens)
@@ -110,14 +110,14 @@ def everybody(store, request):
 
 @pytest.fixture
 def databases(request: pytest.FixtureRequest, settings) -> list[Path]:
-    """Where a database server writes: tables, what it is about to write, its own log."""
+    """Return the directories of the database server: its tables and logs."""
     if settings.database.startswith("sqlite"):
         return []
     return [Path(request.getfixturevalue("postgresql").server.pgdata)]
 
 
 @pytest.mark.parametrize(
-    ("everybody", "settings"),
+    ("invited", "settings"),
     [
         (30, "sqlite"),
         pytest.param(200, "sqlite", marks=pytest.mark.web),
@@ -126,19 +126,19 @@ def databases(request: pytest.FixtureRequest, settings) -> list[Path]:
     indirect=True,
 )
 def test_no_trace_of_visitors_is_in_any_log_database_temporary_file_or_backup(
-    behind, serve, everybody, store, databases, tmp_path
+    start_proxy, serve, invited, store, databases, tmp_path
 ):
-    survey, people = everybody
+    survey, people = invited
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    proxy = behind(TMPDIR=str(temporary))
+    proxy = start_proxy(TMPDIR=str(temporary))
     statuses = [visit(proxy, survey, person) for person in people]
-    assert {tuple(each) for each in statuses} == {
+    assert {tuple(visit_statuses) for visit_statuses in statuses} == {
         (200, 200, 201, 201, 422, 400, 404, 413, 404, 204)
     }
     marks = [mark for person in people for mark in person.marks]
-    # While reports wait, with a server killed in between, after the release and the close.
-    assert found(marks, files(tmp_path, *databases)) == []
+    # Search while reports are pending, after a server was killed, and after release and closing.
+    assert matches(marks, files(tmp_path, *databases)) == []
     serve.processes[0].kill()
     outputs = [serve.processes[0].communicate()[0]]
     visit(proxy, survey, people[0])
@@ -150,31 +150,31 @@ def test_no_trace_of_visitors_is_in_any_log_database_temporary_file_or_backup(
     outputs.append(serve.processes[1].communicate(timeout=60)[0])
     proxy.process.terminate()
     outputs.append(proxy.process.communicate(timeout=90)[0].decode())
-    nginx_s_own = [Path("/var/log/nginx"), Path("/var/lib/nginx")]
-    assert found(marks, files(tmp_path, *databases, *nginx_s_own)) == []
+    nginx_defaults = [Path("/var/log/nginx"), Path("/var/lib/nginx")]
+    assert matches(marks, files(tmp_path, *databases, *nginx_defaults)) == []
     assert [mark for mark in marks if mark in "".join(outputs).encode()] == []
 
 
 @pytest.mark.web
-@pytest.mark.parametrize("everybody", [1], indirect=True)
-def test_a_proxy_that_logs_is_caught(behind, everybody, tmp_path):
-    survey, people = everybody
+@pytest.mark.parametrize("invited", [1], indirect=True)
+def test_the_search_detects_a_proxy_that_logs_requests(start_proxy, invited, tmp_path):
+    survey, people = invited
     logging = ("access_log off;", f"access_log {tmp_path}/nginx/logs/access.log combined;")
-    proxy = behind(logging, servers=1)
+    proxy = start_proxy(logging, servers=1)
     visit(proxy, survey, people[0])
     proxy.process.terminate()
     proxy.process.wait(timeout=30)
-    traces = {mark for _, mark in found(people[0].marks, files(tmp_path))}
+    traces = {mark for _, mark in matches(people[0].marks, files(tmp_path))}
     assert {people[0].address.encode(), people[0].agent.encode()} <= traces
 
 
 @pytest.mark.web
-@pytest.mark.parametrize("everybody", [1], indirect=True)
-def test_a_proxy_that_tells_of_errors_is_caught(behind, serve, everybody, tmp_path):
-    survey, people = everybody
-    telling = ("error_log /dev/null emerg;", f"error_log {tmp_path}/nginx/logs/request.log error;")
-    proxy = behind(telling, servers=1)
+@pytest.mark.parametrize("invited", [1], indirect=True)
+def test_the_search_detects_a_proxy_that_logs_errors(start_proxy, serve, invited, tmp_path):
+    survey, people = invited
+    headers = ("error_log /dev/null emerg;", f"error_log {tmp_path}/nginx/logs/request.log error;")
+    proxy = start_proxy(headers, servers=1)
     serve.processes[0].kill()
     serve.processes[0].communicate()
     visit(proxy, survey, people[0])
-    assert found(people[0].marks, files(tmp_path)) != []
+    assert matches(people[0].marks, files(tmp_path)) != []

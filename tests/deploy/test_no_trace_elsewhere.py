@@ -1,4 +1,4 @@
-"""No trace (security 10): servers and proxy write to known files, and speak to nobody else."""
+"""No trace (security 10): servers and proxy write only to known files and addresses."""
 
 from __future__ import annotations
 
@@ -14,81 +14,92 @@ from survey.questionnaire.native import load
 from survey.settings import Caps
 from tests.conftest import ROOT, SMALL, TODAY
 from tests.deploy.proxy import Proxy
-from tests.deploy.reached import LEAVING, reached
 from tests.deploy.test_no_trace import visit, visitors
 from tests.faults.processes import children_of
-from tests.traced import watched
+from tests.system_calls import OUTPUT_CALLS, output_targets, trace
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
 
 
-def all_of(*pids: int) -> list[int]:
-    """These processes and all that they have started."""
-    return [one for pid in pids for one in (pid, *all_of(*children_of(pid)))]
+def process_trees(*pids: int) -> list[int]:
+    """Return these processes and all their descendants."""
+    return [member for pid in pids for member in (pid, *process_trees(*children_of(pid)))]
 
 
-def known_in(directory: Path) -> list[str]:
-    """All that may be reached, as patterns."""
-    here = re.escape(str(directory))
+def allowed_targets(directory: Path) -> list[str]:
+    """Return patterns of all permitted targets."""
+    root = re.escape(str(directory))
     return [
-        # The database, its log of changes, what its users share, and their places in the queue.
-        rf"{here}/survey\.db(-wal|-shm|-journal|\.door|\.lock)?",
-        # IntakeMetrics that workers add up, in memory where there is a directory of it.
-        rf"({here}|/dev/shm)/survey-figures-\w+/\w+\.db",
-        # The visitors, the proxy and the servers, all of this machine.
+        # The database, its write-ahead log, its shared memory and its lock files.
+        rf"{root}/survey\.db(-wal|-shm|-journal|\.door|\.lock)?",
+        # Metrics that workers share, in memory if /dev/shm exists.
+        rf"({root}|/dev/shm)/survey-figures-\w+/\w+\.db",
+        # Visitors, proxy and servers on this machine.
         r"TCP:\[127(\.\d+){3}:\d+->127(\.\d+){3}:\d+\]",
         r'connect sin_addr=inet_addr\("127\.0\.0\.1"\)',
-        # What threads of one process wake each other with, and the servers' own output.
+        # Wake-ups between threads, and the servers' output.
         r"anon_inode:\[eventfd\]",
         r"pipe:\[\d+\]",
     ]
 
 
 @pytest.fixture
-def strange(store, serve, tmp_path: Path) -> Callable[[Proxy], set[str]]:
-    """What servers and proxy reach while people answer, and should not."""
-    invited = f'access = "invitation"\n{SMALL}'
-    survey = publish(store, load(invited.encode(), "s.toml", Caps()), TODAY)
+def forbidden_targets(store, serve, tmp_path: Path) -> Callable[[Proxy], set[str]]:
+    """Return a function that lists the targets which servers and proxy must not write to."""
+    definition = f'access = "invitation"\n{SMALL}'
+    survey = publish(store, load(definition.encode(), "s.toml", Caps()), TODAY)
     tokens = new_tokens(3)
     issue_invitations(store, survey, "", tokens)
-    known = known_in(tmp_path)
+    allowed = allowed_targets(tmp_path)
 
-    def look(proxy: Proxy) -> set[str]:
-        seen = tmp_path / "seen"
-        processes = all_of(proxy.process.pid, *(one.pid for one in serve.processes))
-        with watched(processes, seen, LEAVING):
+    def watch(proxy: Proxy) -> set[str]:
+        calls = tmp_path / "calls"
+        processes = process_trees(proxy.process.pid, *(server.pid for server in serve.processes))
+        with trace(processes, calls, OUTPUT_CALLS):
             for person in visitors(tokens):
                 assert visit(proxy, survey, person)[2] == 201
-        found = reached(seen)
-        assert str(tmp_path / "survey.db-wal") in found, "no report was stored: this showed nothing"
-        return {name for name in found if not any(re.fullmatch(one, name) for one in known)}
+        targets = output_targets(calls)
+        assert str(tmp_path / "survey.db-wal") in targets, (
+            "no report was stored, so the test is void"
+        )
+        return {
+            target
+            for target in targets
+            if not any(re.fullmatch(pattern, target) for pattern in allowed)
+        }
 
-    return look
+    return watch
 
 
-def test_no_trace_is_written_or_sent_anywhere_else(behind, strange, tmp_path):
-    assert strange(behind(TMPDIR=str(tmp_path))) == set()
+def test_no_trace_is_written_or_sent_anywhere_else(start_proxy, forbidden_targets, tmp_path):
+    assert forbidden_targets(start_proxy(TMPDIR=str(tmp_path))) == set()
 
 
-KEEPING = """
+BODY_LOGGER = """
 from survey.collect.intake import Intake
-taken = Intake.receive
+original = Intake.receive
 def receive(self, slug, body, today):
-    with open({kept!r}, "ab") as file:
+    with open({target!r}, "ab") as file:
         file.write(body)
-    return taken(self, slug, body, today)
+    return original(self, slug, body, today)
 Intake.receive = receive
 """
 
 
-def test_a_server_that_keeps_bodies_beside_the_database_is_caught(behind, strange, tmp_path):
-    kept = str(tmp_path / "kept")
+def test_the_trace_detects_a_server_that_stores_bodies_in_a_file(
+    start_proxy, forbidden_targets, tmp_path
+):
+    target = str(tmp_path / "bodies")
     (planted := tmp_path / "planted").mkdir()
-    (planted / "sitecustomize.py").write_text(KEEPING.format(kept=kept))
-    assert strange(behind(servers=1, PYTHONPATH=f"{planted}:{ROOT}")) == {kept}
+    (planted / "sitecustomize.py").write_text(BODY_LOGGER.format(target=target))
+    assert forbidden_targets(start_proxy(servers=1, PYTHONPATH=f"{planted}:{ROOT}")) == {target}
 
 
-@pytest.mark.parametrize("to", ["127.0.0.1:5140", "unix:/dev/log"])
-def test_a_proxy_that_logs_to_another_program_is_caught(behind, strange, to):
-    found = strange(behind(("access_log off;", f"access_log syslog:server={to};"), servers=1))
-    assert any("UDP" in one or "/dev/log" in one for one in found)
+@pytest.mark.parametrize("address", ["127.0.0.1:5140", "unix:/dev/log"])
+def test_the_trace_detects_a_proxy_that_logs_to_another_program(
+    start_proxy, forbidden_targets, address
+):
+    targets = forbidden_targets(
+        start_proxy(("access_log off;", f"access_log syslog:server={address};"), servers=1)
+    )
+    assert any("UDP" in target or "/dev/log" in target for target in targets)

@@ -1,4 +1,4 @@
-"""One network cannot hold all places of the shipped nginx: who is silent or slow is sent away."""
+"""One network cannot use up nginx's connections: idle and slow clients are disconnected."""
 
 from __future__ import annotations
 
@@ -12,113 +12,123 @@ from contextlib import ExitStack
 import pytest
 
 from tests.conftest import wait_until
-from tests.deploy.headers import check_own, read
+from tests.deploy.headers import check_nginx, read_answer
 from tests.deploy.proxy import HOST
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
 
-SILENT = 3_000
-"""Connections of one address that say nothing; each of two workers may open 1,024 files."""
+IDLE = 3_000
+"""Idle connections from one address; each of two nginx workers may open 1,024 files."""
 
-UNHURRIED = (
+PATIENT = (
     ("client_header_timeout 10s", "client_header_timeout 1h"),
     ("client_body_timeout 10s", "client_body_timeout 1h"),
 )
-"""Long enough for none to be sent away while the others come."""
+"""Time-outs long enough that no client is disconnected while others connect."""
 
-LASTING = (("worker_processes auto", "worker_processes 2"), *UNHURRIED)
-"""As on two cores, too."""
+PATIENT_TWO_WORKERS = (("worker_processes auto", "worker_processes 2"), *PATIENT)
+"""The same with two workers, as on two cores."""
 
-AT_ONCE = 200
-"""Requests of one network that may be under way."""
+MAX_SIMULTANEOUS = 200
+"""Maximum number of simultaneous requests from one network."""
 
-QUIET = ssl.TLSVersion.TLSv1_2
-"""In it nothing comes but answers: what arrives is one, or the end."""
+TLS_1_2 = ssl.TLSVersion.TLSv1_2
+"""This version sends no session tickets: readable data are a response or the end."""
 
-OTHER = "127.0.0.2"
+OTHER_NETWORK = "127.0.0.2"
 HEAD = f"POST /s/small/reports HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 999\r\n\r\n".encode()
-BIG = 30_000_000
-"""Bytes of an answer that fit into no buffer on the way."""
+LARGE = 30_000_000
+"""Size in bytes of a response that exceeds all buffers."""
 
-SENT_AWAY = {
-    "says nothing": (10, b"", 0),
-    "has not said all it asks": (10, HEAD[:40], 0),
-    "has not sent all": (10, HEAD + b"x", 0),
-    "asks no more": (15, f"GET /s/small HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode(), 1),
-    "does not read": (10, f"GET /s/big HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode(), 0),
+TIMEOUTS = {
+    "sends nothing": (10, b"", 0),
+    "sends part of a head": (10, HEAD[:40], 0),
+    "sends part of a body": (10, HEAD + b"x", 0),
+    "stays idle after a response": (
+        15,
+        f"GET /s/small HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode(),
+        1,
+    ),
+    "does not read the response": (
+        10,
+        f"GET /s/big HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode(),
+        0,
+    ),
 }
-"""Seconds after which nginx closes, what was said before, and how many answers are read."""
+"""For each client: seconds until nginx disconnects it, bytes it sends, responses it reads."""
 
 
 @pytest.fixture
 def many_files() -> Iterator[None]:
-    """This process may hold as many connections as a test needs."""
+    """Raise this process's limit of open files to what the test needs."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, SILENT + 2_000), hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, IDLE + 2_000), hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-# With nothing said nginx may close the oldest for a new one; with one byte it must have the room.
-@pytest.mark.parametrize("said", [b"", b"\x16"])
-def test_thousands_of_silent_connections_of_one_address_shut_nobody_out(stood_in, many_files, said):
-    proxy, _ = stood_in(*LASTING)
+# nginx may replace the oldest connection that sent nothing; one that sent a byte keeps its slot.
+@pytest.mark.parametrize("greeting", [b"", b"\x16"])
+def test_thousands_of_idle_connections_from_one_address_shut_nobody_out(
+    stub_proxy, many_files, greeting
+):
+    proxy, _ = stub_proxy(*PATIENT_TWO_WORKERS)
     with ExitStack() as stack:
-        for _ in range(SILENT):
+        for _ in range(IDLE):
             connection = stack.enter_context(proxy.tcp())
-            connection.sendall(said)
+            connection.sendall(greeting)
         for _ in range(20):
-            assert proxy.ask("GET", "/s/small", source=OTHER)[0] == 200
+            assert proxy.ask("GET", "/s/small", source=OTHER_NETWORK)[0] == 200
 
 
-def test_slow_bodies_of_one_network_are_few_at_once_and_others_are_heard(stood_in):
-    often = ("rate=50r/s", "rate=5000r/s"), ("burst=200", "burst=5000")
-    proxy, server = stood_in(*UNHURRIED, *often)
+def test_one_network_may_send_few_slow_bodies_and_others_are_served(stub_proxy):
+    high_rates = ("rate=50r/s", "rate=5000r/s"), ("burst=200", "burst=5000")
+    proxy, server = stub_proxy(*PATIENT, *high_rates)
     with ExitStack() as stack:
-        slow = [stack.enter_context(proxy.tls(newest=QUIET)) for _ in range(AT_ONCE + 50)]
+        slow = [
+            stack.enter_context(proxy.tls(newest=TLS_1_2)) for _ in range(MAX_SIMULTANEOUS + 50)
+        ]
         for connection in slow:
             connection.sendall(HEAD + b"x")
-        wait_until(lambda: len(answered(slow)) >= 50)
-        refused = [check_too_many(connection) for connection in answered(slow)]
-        assert len(refused) == 50
+        wait_until(lambda: len(readable(slow)) >= 50)
+        rejected = readable(slow)
+        for connection in rejected:
+            check_nginx(read_answer(connection), 429)
+        assert len(rejected) == 50
         assert proxy.ask("GET", "/s/small")[0] == 429
-        assert proxy.ask("GET", "/s/small", source=OTHER)[0] == 200
-    assert {request.method for request in server.heard} == {"GET"}
-    # Their places are free again as soon as they are gone.
+        assert proxy.ask("GET", "/s/small", source=OTHER_NETWORK)[0] == 200
+    assert {request.method for request in server.requests} == {"GET"}
+    # Their slots are free again once they disconnect.
     wait_until(lambda: proxy.ask("GET", "/s/small")[0] == 200)
 
 
-def answered(connections: list[ssl.SSLSocket]) -> list[ssl.SSLSocket]:
-    """Those on which something arrived."""
+def readable(connections: list[ssl.SSLSocket]) -> list[ssl.SSLSocket]:
+    """Return the connections that have data to read_answer."""
     return select.select(connections, [], [], 0)[0]
 
 
-def check_too_many(connection: ssl.SSLSocket) -> None:
-    check_own(read(connection), 429)
-
-
-def test_whoever_is_slow_is_sent_away_after_the_stated_seconds_and_no_sooner(stood_in):
-    proxy, server = stood_in(body=b"x" * BIG)
+def test_slow_clients_are_disconnected_after_the_stated_seconds_and_no_sooner(stub_proxy):
+    proxy, server = stub_proxy(body=b"x" * LARGE)
     with ExitStack() as stack:
-        began, left = {}, {}
+        open_connections, durations = {}, {}
         poll = select.poll()
-        for who, (_, said, answers) in SENT_AWAY.items():
-            # Before nginx begins to count, however late this process is heard again.
-            came = time.monotonic()
-            connection = stack.enter_context(proxy.tls(newest=QUIET) if said else proxy.tcp())
-            connection.sendall(said)
+        for client, (_, request, answers) in TIMEOUTS.items():
+            # Start the clock before nginx does, in case this process is suspended.
+            start = time.monotonic()
+            connection = stack.enter_context(proxy.tls(newest=TLS_1_2) if request else proxy.tcp())
+            connection.sendall(request)
             for _ in range(answers):
-                assert read(connection)[0] == 200
-            began[connection.fileno()] = who, came
-            # Of one that does not read it is seen alone that the connection was broken.
-            poll.register(connection, 0 if "/big" in str(said) else select.POLLIN)
+                assert read_answer(connection)[0] == 200
+            open_connections[connection.fileno()] = client, start
+            # A client that does not read can only notice that the connection broke.
+            poll.register(connection, 0 if "/big" in str(request) else select.POLLIN)
         deadline = time.monotonic() + 90
-        while began and time.monotonic() < deadline:
+        while open_connections and time.monotonic() < deadline:
             for descriptor, _ in poll.poll(100):
-                who, since = began.pop(descriptor)
-                left[who] = time.monotonic() - since
+                client, start = open_connections.pop(descriptor)
+                durations[client] = time.monotonic() - start
                 poll.unregister(descriptor)
-    assert left.keys() == SENT_AWAY.keys()
-    for who, (seconds, _, _) in SENT_AWAY.items():
-        assert seconds - 1 < left[who] < seconds + 10, who
-    assert {request.path for request in server.heard} == {"/s/small", "/s/big"}
+    assert durations.keys() == TIMEOUTS.keys()
+    for client, (seconds, _, _) in TIMEOUTS.items():
+        assert seconds - 1 < durations[client] < seconds + 10, client
+    assert {request.path for request in server.requests} == {"/s/small", "/s/big"}

@@ -1,4 +1,4 @@
-"""A release is the same bytes wherever it is built, and says what is in it."""
+"""Releases are reproducible and list their contents."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SOURCES = ("pyproject.toml", "README.md", "LICENSE", "survey", "client_js", "dep
 WITHOUT = shutil.ignore_patterns("node_modules", "__pycache__")
 
 
-def built(directory: Path, when: int) -> Path:
-    """A wheel from a copy of the sources whose files are of that moment."""
+def build_wheel(directory: Path, timestamp: int) -> Path:
+    """Build a wheel from a copy of the sources whose files have this modification time."""
     for name in SOURCES:
         source = ROOT / name
         if source.is_dir():
@@ -35,7 +35,7 @@ def built(directory: Path, when: int) -> Path:
             directory.mkdir(exist_ok=True)
             shutil.copy(source, directory)
     for path in directory.rglob("*"):
-        os.utime(path, (when, when))
+        os.utime(path, (timestamp, timestamp))
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "out"],
         cwd=directory,
@@ -47,9 +47,9 @@ def built(directory: Path, when: int) -> Path:
     return wheel
 
 
-def test_two_wheels_of_the_same_sources_are_the_same_bytes(tmp_path):
-    first = built(tmp_path / "first", 1_600_000_000)
-    second = built(tmp_path / "elsewhere", 1_700_000_000)
+def test_two_wheels_of_the_same_sources_are_identical(tmp_path):
+    first = build_wheel(tmp_path / "first", 1_600_000_000)
+    second = build_wheel(tmp_path / "elsewhere", 1_700_000_000)
     assert first.name == second.name == f"ldp_survey-{__version__}-py3-none-any.whl"
     assert first.read_bytes() == second.read_bytes()
     with ZipFile(first) as wheel:
@@ -58,7 +58,7 @@ def test_two_wheels_of_the_same_sources_are_the_same_bytes(tmp_path):
     assert not any("test" in name.split("/")[0] for name in names)
 
 
-def test_the_readme_ends_with_what_changed_in_each_version():
+def test_the_readme_lists_the_changes_of_the_current_version_first():
     changes = README.split("\n## Changes\n")[1]
     versions = re.findall(r"^### (\S+)$", changes, re.M)
     assert versions[0] == __version__
@@ -67,41 +67,41 @@ def test_the_readme_ends_with_what_changed_in_each_version():
 AUDIT = "pip-audit --require-hashes -r deploy/requirements.txt"
 RUN = "bash .ci/run"
 WORKFLOWS = {"ci": [RUN, AUDIT], "release": [RUN, AUDIT, "bash .ci/release dist"]}
-"""What each runs, and a release in this order: nothing is released that did not pass."""
+"""Commands of each workflow in this order: a release must pass all checks first."""
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_the_workflows_run_the_projects_own_scripts_and_the_audit_with_pinned_actions(name):
+def test_the_workflows_run_the_project_s_scripts_and_the_audit_with_pinned_actions(name):
     text = (ROOT / f".github/workflows/{name}.yml").read_text(encoding="utf-8")
     steps = [step for job in yaml.safe_load(text)["jobs"].values() for step in job["steps"]]
     commands = [step.get("run", "") for step in steps]
     places = [
-        [place for place, command in enumerate(commands) if wanted in command]
-        for wanted in WORKFLOWS[name]
+        [place for place, command in enumerate(commands) if expected in command]
+        for expected in WORKFLOWS[name]
     ]
-    assert [len(each) for each in places] == [1] * len(places)
+    assert [len(matches) for matches in places] == [1] * len(places)
     assert places == sorted(places)
     assert not any("continue-on-error" in step or "if" in step for step in steps)
-    used = [step["uses"] for step in steps if "uses" in step]
-    assert all(re.search(r"@[0-9a-f]{40}$", each) for each in used)
-    for script in re.findall(r"\.ci/\w+", text.partition("jobs:")[2]):
+    actions = [step["uses"] for step in steps if "uses" in step]
+    assert all(re.search(r"@[0-9a-f]{40}$", action) for action in actions)
+    for script in re.findall(r"\.ci/[\w.]+\w", text.partition("jobs:")[2]):
         assert (ROOT / script).exists()
 
 
 @pytest.mark.web
-def test_a_release_has_hashes_a_list_of_all_that_runs_and_the_page_code(tmp_path):
-    done = subprocess.run(
+def test_a_release_has_hashes_a_bill_of_materials_and_the_hashes_of_the_client(tmp_path):
+    process = subprocess.run(
         ["bash", ROOT / ".ci/release", tmp_path], capture_output=True, text=True, cwd=tmp_path
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     for line in (tmp_path / "SHA256SUMS").read_text().splitlines():
         sha256, name = line.split()
         assert hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() == sha256
     (bom,) = tmp_path.glob("*.cdx.json")
-    told = json.loads(bom.read_text())
-    parts = {part["name"].lower().replace("_", "-") for part in told["components"]}
-    assert told["metadata"]["component"]["name"] == "ldp-survey"
-    assert parts - {"ldp-survey"} == set(pinned("requirements.txt"))
+    contents = json.loads(bom.read_text())
+    names = {component["name"].lower().replace("_", "-") for component in contents["components"]}
+    assert contents["metadata"]["component"]["name"] == "ldp-survey"
+    assert names - {"ldp-survey"} == set(pinned("requirements.txt"))
     assert str(tmp_path) not in bom.read_text()
     notes = (tmp_path / "NOTES.md").read_text()
     client = Client.load()

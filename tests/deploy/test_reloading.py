@@ -1,4 +1,4 @@
-"""Servers are reloaded and restarted behind the proxy, and nobody who sends a report notices."""
+"""Reloading or restarting servers start_proxy the proxy loses no report."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ JSON = {"Content-Type": "application/json"}
 
 
 class Senders:
-    """Devices behind the proxy that send each report once, and count what they hear."""
+    """Threads that send each report once through the proxy and count the statuses."""
 
     def __init__(self, proxy: Proxy, survey) -> None:
         self.statuses: Counter[int] = Counter()
         self.acknowledged: list[bytes] = []
-        self.refusals: list[bytes] = []
+        self.errors: list[bytes] = []
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._send, args=[proxy, survey]) for _ in range(SENDERS)
@@ -48,45 +48,46 @@ class Senders:
                 body = new_body(survey)
                 connection.request("POST", "/s/small/reports", body, JSON)
                 response = connection.getresponse()
-                said = response.read()
+                text = response.read()
                 self.statuses[response.status] += 1
                 if response.status == 201:
                     self.acknowledged.append(body)
                 else:
-                    self.refusals.append(said)
+                    self.errors.append(text)
 
-    def wait_for(self, more: int) -> None:
-        wanted = self.statuses.total() + more
+    def wait_for(self, count: int) -> None:
+        target = self.statuses.total() + count
         deadline = time.monotonic() + 60
-        while self.statuses.total() < wanted:
+        while self.statuses.total() < target:
             assert time.monotonic() < deadline
             time.sleep(0.02)
 
 
-def renewed(pid: int, before: set[int]) -> bool:
-    now = workers_of(pid)
-    return bool(now) and not now & before
+def has_new_workers(pid: int, before: set[int]) -> bool:
+    """Tell whether none of the earlier workers is left."""
+    workers = workers_of(pid)
+    return bool(workers) and not workers & before
 
 
-def test_a_reload_of_every_server_loses_no_request(behind, serve, store, small):
+def test_a_reload_of_every_server_loses_no_request(start_proxy, serve, store, small):
     wide = ("rate=50r/s", "rate=5000r/s")
-    proxy = behind(wide)
+    proxy = start_proxy(wide)
     with Senders(proxy, small) as senders:
         senders.wait_for(100)
         for server in serve.processes:
             before = workers_of(server.pid)
             server.send_signal(signal.SIGHUP)
             deadline = time.monotonic() + 60
-            while not renewed(server.pid, before):
+            while not has_new_workers(server.pid, before):
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
             senders.wait_for(100)
-    assert senders.refusals == []
+    assert senders.errors == []
     check_each_is_there_once(store, small, senders.acknowledged, 0)
 
 
-def test_a_server_that_is_stopped_for_an_upgrade_costs_no_request(behind, serve, store, small):
-    proxy = behind(("rate=50r/s", "rate=5000r/s"))
+def test_stopping_a_server_for_an_upgrade_loses_no_request(start_proxy, serve, store, small):
+    proxy = start_proxy(("rate=50r/s", "rate=5000r/s"))
     first = serve.processes[0]
     with Senders(proxy, small) as senders:
         senders.wait_for(100)
@@ -94,5 +95,5 @@ def test_a_server_that_is_stopped_for_an_upgrade_costs_no_request(behind, serve,
         first.communicate(timeout=60)
         senders.wait_for(200)
     assert first.returncode == 0
-    assert senders.refusals == []
+    assert senders.errors == []
     check_each_is_there_once(store, small, senders.acknowledged, 0)

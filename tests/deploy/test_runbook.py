@@ -1,4 +1,4 @@
-"""What the runbook says is so: what is stored, and what its commands do."""
+"""The runbook's lists are complete and its commands work."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ SECTIONS = [
     "What is and is not stored",
     "Data protection",
 ]
-"""What whoever runs an instance has to find."""
+"""Sections that an operator needs."""
 
 
-def test_the_runbook_has_a_part_for_everything_that_whoever_runs_it_must_do():
+def test_the_runbook_has_a_section_for_every_task_of_the_operator():
     text = (ROOT / "deploy/README.md").read_text(encoding="utf-8")
-    parts = dict(re.findall(r"^## ([^,\n]+).*\n((?:(?!## ).*\n)+)", text, re.M))
-    assert [name for name in parts if name in SECTIONS] == SECTIONS
-    assert all(len(parts[name].split()) > 50 for name in SECTIONS)
+    sections = dict(re.findall(r"^## ([^,\n]+).*\n((?:(?!## ).*\n)+)", text, re.M))
+    assert [name for name in sections if name in SECTIONS] == SECTIONS
+    assert all(len(sections[name].split()) > 50 for name in SECTIONS)
 
 
 def test_the_runbook_lists_every_table_and_column_of_the_database(store, settings):
     text = (ROOT / "deploy/README.md").read_text(encoding="utf-8")
-    told = {table: re.findall(r"`(\w+)`", columns) for table, columns in ROW.findall(text)}
+    documented = {table: re.findall(r"`(\w+)`", columns) for table, columns in ROW.findall(text)}
     outside = Outside(settings.database)
     tables = outside.run("SELECT name FROM sqlite_master WHERE type = 'table'")
-    there = {
+    actual = {
         name: [row[1] for row in outside.run(f"PRAGMA table_info('{name}')")] for (name,) in tables
     }
-    assert told == there
+    assert documented == actual
 
 
 @pytest.fixture
 def shell(tmp_path: Path):
-    """`survey.sh` with other paths, and a runuser that only says as whom and what would run."""
+    """Return a function that runs survey.sh with other paths and a runuser that only prints."""
     etc, bin_ = tmp_path / "etc", tmp_path / "bin"
     etc.mkdir()
     bin_.mkdir()
@@ -60,7 +60,7 @@ def shell(tmp_path: Path):
     runuser.write_text('#!/bin/sh\necho "$@ in $SURVEY_DATABASE with ${SURVEY_SECRET-none}"\n')
     runuser.chmod(0o755)
 
-    def ran(*arguments: str, **variables: str) -> str:
+    def run(*arguments: str, **variables: str) -> str:
         return subprocess.run(
             ["sh", str(tmp_path / "survey"), *arguments],
             env={"PATH": f"{bin_}:{os.environ['PATH']}", **variables},
@@ -69,10 +69,10 @@ def shell(tmp_path: Path):
             text=True,
         ).stdout.strip()
 
-    return ran
+    return run
 
 
-def test_the_runbook_s_commands_run_as_the_server_does_and_on_another_database_for_a_drill(shell):
+def test_survey_sh_runs_commands_as_the_server_and_on_another_database_for_a_drill(shell):
     as_server = "-u survey -- /opt/survey/bin/survey"
     assert shell("migrate") == f"{as_server} migrate in sqlite:////x/y.db with none"
     drill = shell("restore", "a b", SURVEY_DATABASE="sqlite:////drill.db")

@@ -1,6 +1,6 @@
-"""The shipped nginx speaks no old TLS, and knows no device that comes again.
+"""The shipped nginx rejects old TLS versions and cannot recognize a returning device.
 
-Each is shown on the same nginx with one setting changed, too: this client could have been heard.
+Each test also changes one setting, to show that the client would otherwise succeed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.deploy.headers import asked_for, read
+from tests.deploy.headers import read_answer, request_head
 from tests.deploy.proxy import HOST, Proxy
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
@@ -26,15 +26,15 @@ system_default = old
 MinProtocol = TLSv1
 CipherString = ALL:@SECLEVEL=0
 """
-"""Of a system that forbids nothing: what is refused is refused by the shipped file."""
+"""A system configuration without restrictions, so that only the shipped file rejects anything."""
 
-OLD = [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1]
-GOOD = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
+OLD_VERSIONS = [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1]
+CURRENT_VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 ALL_VERSIONS = ("ssl_protocols TLSv1.2", "ssl_protocols TLSv1 TLSv1.1 TLSv1.2")
 
 
-def speaking(proxy: Proxy, version: ssl.TLSVersion) -> ssl.SSLContext:
-    """What speaks one version alone."""
+def context_for(proxy: Proxy, version: ssl.TLSVersion) -> ssl.SSLContext:
+    """Return a context that supports a single version."""
     context = proxy.context()
     context.set_ciphers("ALL:@SECLEVEL=0")
     with warnings.catch_warnings():
@@ -43,16 +43,16 @@ def speaking(proxy: Proxy, version: ssl.TLSVersion) -> ssl.SSLContext:
     return context
 
 
-def shaken(proxy: Proxy, context: ssl.SSLContext, session: ssl.SSLSession | None = None):
-    """A connection on which an answer was read: by then all that a server gives has come."""
+def handshake(proxy: Proxy, context: ssl.SSLContext, session: ssl.SSLSession | None = None):
+    """Connect and read one response; by then the server has sent all session data."""
     plain = proxy.tcp()
     try:
         connection = context.wrap_socket(plain, server_hostname=HOST, session=session)
     except BaseException:
         plain.close()
         raise
-    connection.sendall(asked_for(b"/s/small"))
-    assert read(connection)[0] == 200
+    connection.sendall(request_head(b"/s/small"))
+    assert read_answer(connection)[0] == 200
     return connection
 
 
@@ -63,38 +63,38 @@ def _permissive(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("_permissive")
-@pytest.mark.parametrize("version", [*OLD, *GOOD])
-def test_old_versions_of_tls_are_refused(stood_in, version):
-    shipped, _ = stood_in()
-    if version in OLD:
+@pytest.mark.parametrize("version", [*OLD_VERSIONS, *CURRENT_VERSIONS])
+def test_nginx_rejects_old_versions_of_tls(stub_proxy, version):
+    shipped, _ = stub_proxy()
+    if version in OLD_VERSIONS:
         with pytest.raises(ssl.SSLError, match="PROTOCOL_VERSION"):
-            shaken(shipped, speaking(shipped, version))
+            handshake(shipped, context_for(shipped, version))
     else:
-        with closing(shaken(shipped, speaking(shipped, version))) as connection:
+        with closing(handshake(shipped, context_for(shipped, version))) as connection:
             assert connection.version() == version.name.replace("_", ".")
-    permissive, _ = stood_in(ALL_VERSIONS)
-    shaken(permissive, speaking(permissive, version)).close()
+    permissive, _ = stub_proxy(ALL_VERSIONS)
+    handshake(permissive, context_for(permissive, version)).close()
 
 
-REMEMBERING = [
+RESUMPTION = [
     ("ssl_session_tickets off", "ssl_session_tickets on"),
     ("ssl_session_cache off", "ssl_session_cache shared:known:1m"),
 ]
 
 
-@pytest.mark.parametrize("remembering", REMEMBERING, ids=["tickets", "cache"])
-@pytest.mark.parametrize("version", GOOD)
-def test_no_device_that_comes_again_is_known_by_its_session(stood_in, version, remembering):
-    shipped, _ = stood_in()
-    assert not comes_again(shipped, version)
-    control, _ = stood_in(remembering)
-    assert comes_again(control, version)
+@pytest.mark.parametrize("resumption", RESUMPTION, ids=["tickets", "cache"])
+@pytest.mark.parametrize("version", CURRENT_VERSIONS)
+def test_nginx_does_not_resume_the_session_of_a_returning_device(stub_proxy, version, resumption):
+    shipped, _ = stub_proxy()
+    assert not resumes_session(shipped, version)
+    control, _ = stub_proxy(resumption)
+    assert resumes_session(control, version)
 
 
-def comes_again(proxy: Proxy, version: ssl.TLSVersion) -> bool:
-    """Whether a second connection goes on with the session of the first."""
-    context = speaking(proxy, version)
-    with closing(shaken(proxy, context)) as first:
+def resumes_session(proxy: Proxy, version: ssl.TLSVersion) -> bool:
+    """Tell whether a second connection resumes the session of the first."""
+    context = context_for(proxy, version)
+    with closing(handshake(proxy, context)) as first:
         session = first.session
-    with closing(shaken(proxy, context, session)) as second:
+    with closing(handshake(proxy, context, session)) as second:
         return bool(second.session_reused)

@@ -1,4 +1,4 @@
-"""The units that systemd runs are right, and may do little; the backup script does what it says."""
+"""The systemd units are valid and sandboxed; the backup script works."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from tests.faults.reports import new_body, send
 DEPLOY = ROOT / "deploy"
 UNITS = sorted(path.name for path in DEPLOY.glob("*.service"))
 TIMERS = sorted(path.name for path in DEPLOY.glob("*.timer"))
-MOST_EXPOSED = 2.0
-JOBS_EXPOSED = 1.1
+MAX_EXPOSURE = 2.0
+MAX_JOB_EXPOSURE = 1.1
 
-HARDENED = """
+HARDENING = """
 User=survey
 Group=survey
 UMask=0077
@@ -63,9 +63,9 @@ RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
 IPAddressDeny=any
 IPAddressAllow=localhost
 """
-"""What every service says of its rights. Several of these together weigh little in the score."""
+"""Restrictions of every service. systemd's score alone would not notice if several were missing."""
 
-MORE_HARDENED = {
+UNIT_HARDENING = {
     "survey.service": "AmbientCapabilities=\nPrivateMounts=yes",
     "survey-backup.service": "MemoryDenyWriteExecute=yes",
     "survey-release.service": "MemoryDenyWriteExecute=yes",
@@ -75,7 +75,7 @@ MORE_HARDENED = {
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Path:
-    """A root directory with the units where the runbook puts them."""
+    """Return a root directory with the units installed as in the runbook."""
     if shutil.which("systemd-analyze") is None:
         pytest.skip("no systemd-analyze on the path (apt-get install systemd)")
     root = tmp_path_factory.mktemp("root")
@@ -92,7 +92,7 @@ def installed(tmp_path_factory) -> Path:
     return root
 
 
-def analyzed(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def analyze(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["systemd-analyze", f"--root={root}", "--no-pager", *arguments],
         capture_output=True,
@@ -101,46 +101,48 @@ def analyzed(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("unit", [*UNITS, *TIMERS])
-def test_every_unit_and_timer_is_verified(installed, unit):
-    done = analyzed(installed, "verify", unit)
-    ours = [line for line in (done.stdout + done.stderr).splitlines() if "survey" in line]
-    assert ours == []
-    assert done.returncode == 0, done.stderr
+def test_systemd_accepts_every_unit_and_timer(installed, unit):
+    process = analyze(installed, "verify", unit)
+    messages = [line for line in (process.stdout + process.stderr).splitlines() if "survey" in line]
+    assert messages == []
+    assert process.returncode == 0, process.stderr
 
 
 @pytest.mark.security
 @pytest.mark.parametrize("unit", UNITS)
-def test_every_service_is_exposed_little(installed, unit):
-    done = analyzed(installed, "security", "--offline=true", unit)
-    exposed = re.search(r"exposure level for \S+: ([\d.]+)", done.stdout)
-    assert exposed, done.stdout + done.stderr
+def test_every_service_has_a_low_exposure_score(installed, unit):
+    process = analyze(installed, "security", "--offline=true", unit)
+    exposure = re.search(r"exposure level for \S+: ([\d.]+)", process.stdout)
+    assert exposure, process.stdout + process.stderr
     runbook = (DEPLOY / "README.md").read_text(encoding="utf-8")
     stated = re.search(r"`survey\.service`.*systemd-analyze security` ([\d.]+)", runbook)
     assert stated
-    most = float(stated[1]) if unit == "survey.service" else JOBS_EXPOSED
-    assert float(exposed[1]) <= most <= MOST_EXPOSED
+    maximum = float(stated[1]) if unit == "survey.service" else MAX_JOB_EXPOSURE
+    assert float(exposure[1]) <= maximum <= MAX_EXPOSURE
 
 
 @pytest.mark.security
 @pytest.mark.parametrize("unit", UNITS)
-def test_every_service_gives_up_each_right_by_name(unit):
-    said = lines_of(unit)
-    wanted = f"{HARDENED.strip()}\n{MORE_HARDENED[unit]}".splitlines()
-    assert [line for line in wanted if line not in said] == []
-    # And nothing that comes later gives one back.
-    names = {line.partition("=")[0] for line in wanted}
-    assert [line for line in said if line.partition("=")[0] in names and line not in wanted] == []
+def test_every_service_names_each_restriction(unit):
+    lines = lines_of(unit)
+    required = f"{HARDENING.strip()}\n{UNIT_HARDENING[unit]}".splitlines()
+    assert [line for line in required if line not in lines] == []
+    # No other line may lift a restriction.
+    names = {line.partition("=")[0] for line in required}
+    assert [
+        line for line in lines if line.partition("=")[0] in names and line not in required
+    ] == []
 
 
 def lines_of(unit: str) -> list[str]:
-    """All that is said of a service, in its own file and in the one that all jobs share."""
+    """Return the lines of a service's own file and of the file that all jobs share."""
     files = [DEPLOY / unit]
     if unit != "survey.service":
         files.append(DEPLOY / "survey-.service.d/hardened.conf")
     return [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
 
 
-def test_every_job_has_its_timer_and_every_timer_its_job():
+def test_every_job_has_a_timer_and_every_timer_a_job():
     assert {name.removesuffix(".timer") for name in TIMERS} == {
         name.removesuffix(".service") for name in UNITS if name != "survey.service"
     }
@@ -148,20 +150,20 @@ def test_every_job_has_its_timer_and_every_timer_its_job():
 
 def test_the_example_documents_every_setting_with_its_default_and_only_those():
     text = (DEPLOY / "environment.example").read_text(encoding="utf-8")
-    said = dict(re.findall(r"^#?(SURVEY_\w+)=(.*)$", text, re.M))
-    assert set(said) == set(VARIABLES)
+    documented = dict(re.findall(r"^#?(SURVEY_\w+)=(.*)$", text, re.M))
+    assert set(documented) == set(VARIABLES)
     defaults = Settings()
     for name, value in re.findall(r"^#(SURVEY_\w+)=(.*)$", text, re.M):
         variable = VARIABLES[name]
         holder = defaults.caps if variable.of_caps else defaults
         assert value == str(getattr(holder, variable.field))
-    given = dict(re.findall(r'^(SURVEY_\w+)="?([^"\n]*)"?$', text, re.M))
-    assert Settings.from_environment(given).trusted_proxies == 1
+    environment = dict(re.findall(r'^(SURVEY_\w+)="?([^"\n]*)"?$', text, re.M))
+    assert Settings.from_environment(environment).trusted_proxies == 1
 
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """The folder that the units start from, with the server's program under test."""
+    """Return a directory with the programs that the units run."""
     folder = tmp_path / "bin"
     folder.mkdir()
     shutil.copy(DEPLOY / "backup.sh", folder / "survey-backup")
@@ -171,7 +173,7 @@ def programs(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_backup_script_makes_one_that_restores_and_deletes_what_is_too_old(
+def test_the_backup_script_writes_a_restorable_backup_and_deletes_old_ones(
     programs, store, settings, small, tmp_path
 ):
     program, survey = programs / "survey-backup", programs / "survey"
@@ -184,19 +186,19 @@ def test_the_backup_script_makes_one_that_restores_and_deletes_what_is_too_old(
     }
     for name, days in {**ages, "notes.txt": 400}.items():
         (directory / name).touch()
-        then = (date.today() - timedelta(days=days)).strftime("%s")
-        os.utime(directory / name, (int(then), int(then)))
+        timestamp = (date.today() - timedelta(days=days)).strftime("%s")
+        os.utime(directory / name, (int(timestamp), int(timestamp)))
     environment = {**os.environ, "SURVEY_DATABASE": settings.database, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([program, directory], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run([program, directory], env=environment, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
     names = {path.name for path in directory.iterdir()}
-    made, written = sorted(names - {"survey-2026-01-01T0200Z.backup", "notes.txt"})
-    assert written == f"{made}.sha256"
-    whole = ["sha256sum", "--check", "--quiet", written]
-    assert subprocess.run(whole, cwd=directory).returncode == 0
-    assert (directory / made).stat().st_mode & 0o777 == 0o600
+    backup, checksum = sorted(names - {"survey-2026-01-01T0200Z.backup", "notes.txt"})
+    assert checksum == f"{backup}.sha256"
+    verification = ["sha256sum", "--check", "--quiet", checksum]
+    assert subprocess.run(verification, cwd=directory).returncode == 0
+    assert (directory / backup).stat().st_mode & 0o777 == 0o600
     fresh = f"sqlite:///{tmp_path / 'fresh.db'}"
-    for command in (["migrate"], ["restore", str(directory / made)], ["check-store"]):
+    for command in (["migrate"], ["restore", str(directory / backup)], ["check-store"]):
         run = subprocess.run(
             [survey, *command],
             env={**environment, "SURVEY_DATABASE": fresh},
@@ -210,8 +212,8 @@ def test_the_backup_script_makes_one_that_restores_and_deletes_what_is_too_old(
 
 
 def calls_of(*sets: str) -> set[str]:
-    """System calls of systemd's sets, all sets in them taken apart."""
-    found, pending = set(), list(sets)
+    """Return the system calls in systemd's sets, including nested sets."""
+    calls, pending = set(), list(sets)
     while pending:
         lines = subprocess.run(
             ["systemd-analyze", "syscall-filter", pending.pop()], capture_output=True, text=True
@@ -220,33 +222,33 @@ def calls_of(*sets: str) -> set[str]:
             if name.startswith("@"):
                 pending.append(name)
             elif name and not name.startswith("#"):
-                found.add(name)
-    return found
+                calls.add(name)
+    return calls
 
 
-def refusing(unit: str, log: Path) -> list[str]:
-    """What runs a command as the unit lets it: calls outside its filter do what it says they do."""
-    said = "\n".join(lines_of(unit))
-    filters = re.findall(r"^SystemCallFilter=(~?)(.*)$", said, re.M)
+def sandbox(unit: str, log: Path) -> list[str]:
+    """Return an strace command that fails the system calls which the unit's filter denies."""
+    text = "\n".join(lines_of(unit))
+    filters = re.findall(r"^SystemCallFilter=(~?)(.*)$", text, re.M)
     allowed = [name for sign, sets in filters if not sign for name in sets.split()]
-    refused = [name for sign, sets in filters if sign for name in sets.split()]
+    denied = [name for sign, sets in filters if sign for name in sets.split()]
     assert allowed
-    assert refused
-    calls = calls_of("@known") - calls_of(*allowed) | calls_of(*refused)
-    # Only root's files are given to whom the database belongs; the unit's user is another.
+    assert denied
+    calls = calls_of("@known") - calls_of(*allowed) | calls_of(*denied)
+    # As root, SQLite changes the owner of its files; as the unit's user it does not.
     calls -= {"chown", "fchown", "fchownat", "lchown"} if os.geteuid() == 0 else set()
-    error = re.search(r"^SystemCallErrorNumber=(\w+)$", said, re.M)
-    does = f"error={error[1]}" if error else "signal=SIGSYS"
-    named = ",".join(f"?{name}" for name in sorted(calls))
-    return ["strace", "-f", "-o", str(log), "-e", f"inject={named}:{does}"]
+    error = re.search(r"^SystemCallErrorNumber=(\w+)$", text, re.M)
+    effect = f"error={error[1]}" if error else "signal=SIGSYS"
+    names = ",".join(f"?{name}" for name in sorted(calls))
+    return ["strace", "-f", "-o", str(log), "-e", f"inject={names}:{effect}"]
 
 
 @pytest.mark.web
-def test_the_server_and_its_charts_work_without_the_calls_that_the_unit_refuses(
+def test_the_server_and_its_charts_work_without_the_system_calls_that_the_unit_denies(
     installed, settings, small, tmp_path
 ):
-    port, log = free_port(), tmp_path / "refused"
-    run = refusing("survey.service", log)
+    port, log = free_port(), tmp_path / "calls"
+    run = sandbox("survey.service", log)
     url = f"http://127.0.0.1:{port}"
     environment = {
         **os.environ,
@@ -272,27 +274,27 @@ def test_the_server_and_its_charts_work_without_the_calls_that_the_unit_refuses(
     plan = ["plan", "--epsilon", "1", "--margin", "0.03", "--chart", str(tmp_path / "plan.svg")]
     subprocess.run([*run, *SERVE[:3], *plan], check=True)
     assert (tmp_path / "plan.svg").stat().st_size > 1_000
-    assert "(INJECTED)" in log.read_text(), "no call was refused: this showed nothing"
+    assert "(INJECTED)" in log.read_text(), "no call was denied, so the test is void"
 
 
 @pytest.mark.web
 @pytest.mark.parametrize("unit", [unit for unit in UNITS if unit != "survey.service"])
-def test_every_job_does_its_work_without_the_calls_that_its_unit_refuses(
+def test_every_job_works_without_the_system_calls_that_its_unit_denies(
     installed, programs, settings, small, tmp_path, unit
 ):
-    said = re.search(r"^ExecStart=(.*)$", (DEPLOY / unit).read_text(encoding="utf-8"), re.M)
-    assert said
-    log, directory = tmp_path / "refused", tmp_path / "backups"
-    command = said[1].replace("/opt/survey/bin", str(programs))
+    start = re.search(r"^ExecStart=(.*)$", (DEPLOY / unit).read_text(encoding="utf-8"), re.M)
+    assert start
+    log, directory = tmp_path / "calls", tmp_path / "backups"
+    command = start[1].replace("/opt/survey/bin", str(programs))
     command = command.replace("/var/lib/survey/backups", str(directory))
-    done = subprocess.run(
-        [*refusing(unit, log), *shlex.split(command)],
+    process = subprocess.run(
+        [*sandbox(unit, log), *shlex.split(command)],
         env={**os.environ, "SURVEY_DATABASE": settings.database, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr
-    assert "(INJECTED)" in log.read_text(), "no call was refused: this showed nothing"
+    assert process.returncode == 0, process.stderr
+    assert "(INJECTED)" in log.read_text(), "no call was denied, so the test is void"
     if "backup" in unit:
-        made = sorted(path.name for path in directory.iterdir())
-        assert made == [made[0], f"{made[0]}.sha256"]
+        names = sorted(path.name for path in directory.iterdir())
+        assert names == [names[0], f"{names[0]}.sha256"]

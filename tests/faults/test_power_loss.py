@@ -10,7 +10,7 @@ import pytest
 
 from tests.faults.processes import children_of, is_worker
 from tests.faults.reports import new_body, send
-from tests.traced import watched
+from tests.system_calls import trace
 
 SYNCING = ("fsync", "fdatasync")
 ANSWERING = ("sendto", "sendmsg", "write", "writev")
@@ -30,7 +30,7 @@ def test_acknowledged_means_on_disk_before_any_answer_leaves(
     (worker,) = (pid for pid in children_of(serve.processes[0].pid) if is_worker(pid))
     seen = tmp_path / "seen"
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    with closing(connection), watched([worker], seen, SYNCING + ANSWERING):
+    with closing(connection), trace([worker], seen, SYNCING + ANSWERING):
         for _ in range(reports):
             # One after the other: between two answers there is one report to be written.
             assert send(connection, small, new_body(small)).status == 201

@@ -1,4 +1,4 @@
-"""A server in the survey's place, that tells what arrives."""
+"""A stub that replaces the survey server start_proxy nginx and records the requests it receives."""
 
 from __future__ import annotations
 
@@ -9,46 +9,48 @@ from threading import Thread
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 
-HOLE = b"<!doctype html><title>x</title><p>%s</p><form><input name=q><button>Go</button></form>"
-"""A page that says back what was typed, as it is: whatever looks for holes must find this one."""
+VULNERABLE_PAGE = (
+    b"<!doctype html><title>x</title><p>%s</p><form><input name=q><button>Go</button></form>"
+)
+"""A page that echoes its input unescaped, which every vulnerability scanner must detect."""
 
 
-class Heard(NamedTuple):
-    """A request that arrived."""
+class ReceivedRequest(NamedTuple):
+    """A request that reached the stub."""
 
     method: str
     path: str
     headers: dict[str, str]
 
 
-class StandIn(ThreadingHTTPServer):
-    """Takes every request in whole and answers it with a body, or leaves before the answer."""
+class StubServer(ThreadingHTTPServer):
+    """Read every request completely, then respond with `body` or, if `drops`, close instead."""
 
     daemon_threads = True
 
-    def __init__(self, body: bytes, *, leaves: bool, says_back: bool) -> None:
+    def __init__(self, body: bytes, *, drops: bool, echoes: bool) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.body, self.leaves, self.says_back = body, leaves, says_back
-        self.heard: list[Heard] = []
+        self.body, self.drops, self.echoes = body, drops, echoes
+        self.requests: list[ReceivedRequest] = []
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: StandIn
+    server: StubServer
 
     def do_GET(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.rfile.read(int(headers.get("content-length", 0)))
-        self.server.heard.append(Heard(self.command, self.path, headers))
+        self.server.requests.append(ReceivedRequest(self.command, self.path, headers))
         self.close_connection = True
-        if not self.server.leaves:
+        if not self.server.drops:
             body = self.server.body
             self.send_response(200)
-            if self.server.says_back:
-                body = HOLE % unquote_plus(self.path.rpartition("q=")[2]).encode()
+            if self.server.echoes:
+                body = VULNERABLE_PAGE % unquote_plus(self.path.rpartition("q=")[2]).encode()
                 self.send_header("Content-Type", "text/html; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            # Whoever is sent away does not take it.
+            # nginx may already have closed the connection.
             with suppress(ConnectionError):
                 self.wfile.write(body)
 
@@ -59,11 +61,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def standing_in(
-    body: bytes = b"", *, leaves: bool = False, says_back: bool = False
-) -> Iterator[StandIn]:
-    """While it stands there, on a port of its own."""
-    server = StandIn(body, leaves=leaves, says_back=says_back)
+def stub_server(
+    body: bytes = b"", *, drops: bool = False, echoes: bool = False
+) -> Iterator[StubServer]:
+    """Run a stub on its own port for the duration of the context."""
+    server = StubServer(body, drops=drops, echoes=echoes)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

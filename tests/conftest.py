@@ -30,7 +30,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from survey.app import create_app
 from survey.collect.publication import publish
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import PublishedSurvey, Store, open_store
 from tests.security_items import told

@@ -17,7 +17,7 @@ from survey.cli import main
 from survey.ops.health import Check
 from survey.ops.metrics import Gauges, Metrics
 from survey.questionnaire.designs import DESIGNS
-from survey.questionnaire.questions import TYPES
+from survey.questionnaire.kinds import KINDS
 from survey.settings import VARIABLES, Settings
 from tests.conftest import ROOT
 from tests.vectors import write
@@ -74,7 +74,7 @@ def test_the_readmes_definitions_can_be_published(text, tmp_path):
 
 
 def test_the_readme_names_every_type_and_every_mechanism_and_only_those():
-    for heading, known in (("### Types of question", set(TYPES)), ("### Mechanisms", set(DESIGNS))):
+    for heading, known in (("### Types of question", set(KINDS)), ("### Mechanisms", set(DESIGNS))):
         section = README.split(heading)[1].split("\n#")[0]
         rows = re.findall(r"^\| (`[^|]+) \|", section, re.M)
         named = {name for row in rows[1:] for name in re.findall(r"`(\w+)`", row)}

@@ -18,8 +18,8 @@ import numpy as np
 
 from survey.archive.pages import pages, rows
 from survey.errors import ChannelError, StoreError
-from survey.questionnaire.definition import read_definition
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.canonical import read_definition
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import N_ASKED, Row, Snapshot
 from survey.store.schema import HALF_COPIED
 

@@ -11,7 +11,8 @@ from typing import Any, Literal
 from survey.audit.channels import spread
 from survey.audit.harness import Check, Node
 from survey.audit.respondents import Form, questions, random_answer
-from survey.questionnaire.definition import MAX_REPORT_BYTES, Definition, canonical_json
+from survey.questionnaire.canonical import canonical_json
+from survey.questionnaire.definition import MAX_REPORT_BYTES, Definition
 from survey.questionnaire.label import labels, odds_in_words
 
 Reason = Literal["", "too_weak", "malformed", "other_definition"]

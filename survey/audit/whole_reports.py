@@ -31,7 +31,8 @@ from survey.audit.respondents import (
     truths,
 )
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable, channel_from_json
-from survey.questionnaire.definition import canonical_json, report_body
+from survey.questionnaire.canonical import canonical_json
+from survey.questionnaire.definition import report_body
 
 LIMIT = 120_000
 """Most reports that one pair of questions is enumerated with."""

@@ -37,7 +37,8 @@ from survey.estimator.planning.sample_size import (
     grr_chances,
     rounded,
 )
-from survey.questionnaire.definition import Definition, unpublished
+from survey.questionnaire.canonical import unpublished
+from survey.questionnaire.definition import Definition
 from survey.results.estimates.result import Results
 from survey.results.options import Wanted
 from survey.results.plan.chart import (

@@ -28,9 +28,9 @@ from survey.collect.publication import publish as publish_survey
 from survey.collect.release import utc_today
 from survey.errors import ClosedError, DefinitionError, SurveyError
 from survey.mechanism.accounting import format_epsilon
-from survey.questionnaire.definition import freeze
+from survey.questionnaire.canonical import freeze
 from survey.questionnaire.ledger import ledger, lines
-from survey.questionnaire.native import load_file
+from survey.questionnaire.loading import load_file
 from survey.respond.client import Client
 from survey.results.exports.csv import links_csv
 from survey.store import PublishedSurvey, Schedule, Store, find_survey

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from survey.collect.admission import GRACE, is_over
 from survey.disclosure import secure_permutation
 from survey.errors import StoreBusyError, SurveyError
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.settings import Settings
 from survey.store import (
     N_ASKED,

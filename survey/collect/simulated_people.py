@@ -10,7 +10,7 @@ from survey.collect.simulated import Answer
 from survey.errors import DesignError
 from survey.mechanism.simulation import truths
 from survey.questionnaire.definition import Definition
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 
 Shares = Mapping[str, Sequence[float]]
 """Per question, by its id: the true share of each option (of a multiple choice: how many tick

@@ -15,7 +15,7 @@ from survey.collect.release import release
 from survey.collect.simulated import collected
 from survey.collect.simulated_people import Shares, simulated_people
 from survey.errors import DesignError
-from survey.questionnaire.definition import freeze
+from survey.questionnaire.canonical import freeze
 from survey.questionnaire.model import Survey
 from survey.store import Draft, PublishedSurvey, Store
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from survey.collect.simulated_people import Shares
 from survey.questionnaire.definition import Definition
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 
 
 @dataclass(frozen=True)

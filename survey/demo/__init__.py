@@ -15,9 +15,10 @@ from survey.collect.publication import publish
 from survey.collect.simulated import Answer, simulated_report
 from survey.errors import ConflictError, NotFoundError
 from survey.mechanism.simulation import truths
-from survey.questionnaire.definition import Definition, freeze
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.definition import Definition
+from survey.questionnaire.loading import load_file
 from survey.questionnaire.model import Survey
-from survey.questionnaire.native import load_file
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store
 

@@ -23,7 +23,7 @@ from survey.mechanism.arrays import Integers
 from survey.mechanism.codes import BITS_OF_BYTE, packed_bytes
 from survey.parquet.directory import Manifest, holds_bits
 from survey.parquet.engines import Table, Value
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import PublishedSurvey, Tally
 from survey.store.readable import BUCKET, STRATUM
 

@@ -31,7 +31,8 @@ from survey.parquet.directory import (
 )
 from survey.parquet.engines import first_line
 from survey.questionnaire.definition import Definition
-from survey.questionnaire.published import ASKED, PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
+from survey.questionnaire.kinds.base import ASKED
 from survey.store import BlockColumn, PublishedSurvey, Store
 from survey.store.readable import BUCKET, STRATUM, readable_reports
 

@@ -1,6 +1,6 @@
-"""The ways of asking by their names: for which questions, and how their privacy is stated.
+"""Designs by name: how each turns a stated privacy into a channel.
 
-Each entry turns what a researcher writes into a channel; the mathematics is `survey.mechanism`'s.
+The mathematics is in `survey.mechanism`; `kinds` says which type of question may use which design.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from survey.errors import ChannelError
-from survey.estimator.numbers.mean import smallest_worst_variance
 from survey.mechanism import (
     AnyChannel,
     WeightTable,
@@ -29,23 +28,24 @@ from survey.mechanism import (
 )
 from survey.mechanism.design import exact_fraction
 
-SHORTEST_WAVE = 7
-"""Fewest points of a scale whose distribution is asked for by square wave."""
+MIN_WAVE_POINTS = 7
+"""Minimum of points of a scale that uses the square wave."""
 
-REMEMBERED = 512
-"""Channels of one way of asking that are kept: a draft is checked again with every word of it."""
+CACHE_SIZE = 512
+"""Channels that are cached per constructor: each keystroke in a draft checks it again."""
 
 PRIVACY = ("truth_probability", "keep_probability", "epsilon")
-"""The three ways to state a question's privacy; other designs state it by a parameter."""
+"""The usual ways to state a question's privacy; other designs use a parameter of their own."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a question offers to its channel.
+class AnswerSpace:
+    """The size of what can be answered, as a channel needs it.
 
-    `ordinary` options, or points of a grid, and `no_answers` ("does not apply", "prefer not to
-    say"); for multiple choice at most `ticks` ordinary ones, and `alone` that stand alone. `step`
-    is the distance of two points in the answer's own unit.
+    `ordinary` counts options, or points of a grid; `no_answers` the opt-outs ("does not apply",
+    "prefer not to say"). In a multiple choice at most `ticks` ordinary options may be ticked, and
+    `alone` options exclude all others. `step` is the distance of two points in the answer's unit.
+    `parameters` are those of the design.
     """
 
     ordinary: int
@@ -57,190 +57,143 @@ class Asked:
 
     @property
     def options(self) -> int:
-        """Options of a single choice, the ones that are no answer among them."""
+        """Number of options of a single choice, with the opt-outs."""
         return self.ordinary + self.no_answers
 
 
-Build = Callable[[Asked, Fraction], AnyChannel]
+Build = Callable[[AnswerSpace, Fraction], AnyChannel]
 
 
 @dataclass(frozen=True)
 class Design:
-    """One way of asking: the types of question it is for, and a constructor per way to state it.
+    """One randomizing design: a constructor per way to state its privacy.
 
-    `ways` maps what is stated ("epsilon", "truth", ...) to the constructor that takes its value;
-    a way that is not in `PRIVACY` stands among the question's parameters. `others` are the
-    parameters there are beside it.
+    `ways` maps what is stated ("epsilon", "truth", ...) to the constructor that takes its value; a
+    way outside `PRIVACY` is one of the question's parameters. `parameters` are the others.
+    `minimum` is the smallest number of ordinary options or points.
     """
 
-    types: tuple[str, ...]
     ways: Mapping[str, Build]
-    others: tuple[str, ...] = ()
-    fewest: int = 2
+    parameters: tuple[str, ...] = ()
+    minimum: int = 2
+    is_on_grid: bool = False
 
     @property
-    def states_itself(self) -> bool:
-        """Whether the privacy is stated by a parameter of the design's own."""
+    def has_own_statement(self) -> bool:
+        """Whether a parameter of the design states the privacy."""
         return not set(self.ways) & set(PRIVACY)
 
 
-def _one_per_option(asked: Asked, name: str) -> Sequence[Any]:
-    """A parameter that has one entry per option; looked at before anything is computed with it."""
-    entries = asked.parameters[name]
-    if not isinstance(entries, list | tuple) or len(entries) != asked.ordinary:
-        there = len(entries) if isinstance(entries, list | tuple) else "no list of"
+def _list_per_option(space: AnswerSpace, name: str) -> Sequence[Any]:
+    """Return a parameter that has one entry per option; check it before any computation."""
+    entries = space.parameters[name]
+    if not isinstance(entries, list | tuple) or len(entries) != space.ordinary:
+        number = len(entries) if isinstance(entries, list | tuple) else "no list of"
         raise ChannelError(
-            f"parameters.{name} has {there} entries; the nearest allowed number is "
-            f"{asked.ordinary}, one per option"
+            f"parameters.{name} has {number} entries; the nearest allowed number is "
+            f"{space.ordinary}, one per option"
         )
     return entries
 
 
-def _one_row_per_option(asked: Asked) -> Sequence[Sequence[float]]:
-    """A square utility table whose rows differ enough for shares to be estimated."""
-    rows = _one_per_option(asked, "utility")
+def _row_per_option(space: AnswerSpace) -> Sequence[Sequence[float]]:
+    """Return the square table of utilities."""
+    rows = _list_per_option(space, "utility")
     for number, row in enumerate(rows):
-        if not isinstance(row, list | tuple) or len(row) != asked.ordinary:
+        if not isinstance(row, list | tuple) or len(row) != space.ordinary:
             raise ChannelError(
-                f"parameters.utility, row {number + 1} must have {asked.ordinary} numbers, "
+                f"parameters.utility, row {number + 1} must have {space.ordinary} numbers, "
                 "one per option"
             )
     return [[float(exact_fraction(value, "utility")) for value in row] for row in rows]
 
 
-def _exponential(asked: Asked, epsilon: Fraction) -> WeightTable:
-    table = classical.exponential(_one_row_per_option(asked), epsilon, asked.no_answers)
+def _exponential(space: AnswerSpace, epsilon: Fraction) -> WeightTable:
+    table = classical.exponential(_row_per_option(space), epsilon, space.no_answers)
     if np.linalg.matrix_rank(table.matrix) < table.truths:
         raise ChannelError(
-            "parameters.utility: one option's row is a mixture of the others', so that no shares "
-            "could be estimated from the reports"
+            "parameters.utility: the row of one option is a mixture of the others, so that "
+            "shares could not be estimated from the reports"
         )
     return table
 
 
-CHOICES = ("yes_no", "single_choice", "scale")
-GRIDS = ("number", "date")
-
-
 def _on_grid(constructor: Callable[..., WeightTable]) -> Build:
-    # Many questions of a survey may have the same grid and epsilon; a fine one takes a while.
-    made = lru_cache(maxsize=64)(constructor)
-    return lambda asked, value: made(asked.ordinary, value, asked.no_answers)
+    # Many questions of a survey may have the same grid and epsilon, and a fine one takes a while.
+    build = lru_cache(maxsize=64)(constructor)
+    return lambda space, value: build(space.ordinary, value, space.no_answers)
 
 
-def _of_ticks(constructor: Callable[..., multiple_choice.MultipleChoice]) -> Build:
-    made = lru_cache(maxsize=REMEMBERED)(constructor)
-    return lambda asked, value: made(asked.ordinary, asked.ticks, asked.alone, value)
+def _for_ticks(constructor: Callable[..., multiple_choice.MultipleChoice]) -> Build:
+    build = lru_cache(maxsize=CACHE_SIZE)(constructor)
+    return lambda space, value: build(space.ordinary, space.ticks, space.alone, value)
 
 
-def _of_options(constructor: Callable[..., AnyChannel]) -> Build:
-    made = lru_cache(maxsize=REMEMBERED)(constructor)
-    return lambda asked, value: made(asked.options, value)
+def _for_options(constructor: Callable[..., AnyChannel]) -> Build:
+    build = lru_cache(maxsize=CACHE_SIZE)(constructor)
+    return lambda space, value: build(space.options, value)
 
 
 DESIGNS: Mapping[str, Design] = MappingProxyType(
     {
         "grr": Design(
-            CHOICES,
             {
-                "truth_probability": _of_options(grr),
-                "keep_probability": _of_options(from_keep_probability),
-                "epsilon": _of_options(from_epsilon),
+                "truth_probability": _for_options(grr),
+                "keep_probability": _for_options(from_keep_probability),
+                "epsilon": _for_options(from_epsilon),
             },
         ),
-        "best": Design(CHOICES, {"epsilon": _of_options(best)}),
-        "warner": Design(
-            ("yes_no",), {"p": lambda asked, p: classical.warner(p, asked.no_answers)}
-        ),
+        "best": Design({"epsilon": _for_options(best)}),
+        "warner": Design({"p": lambda space, p: classical.warner(p, space.no_answers)}),
         "two_coins": Design(
-            ("yes_no",),
             {
-                "truth": lambda asked, t: classical.two_coins(
-                    t, asked.parameters["yes"], asked.no_answers
+                "truth": lambda space, t: classical.two_coins(
+                    t, space.parameters["yes"], space.no_answers
                 )
             },
-            others=("yes",),
+            parameters=("yes",),
         ),
         "unrelated_question": Design(
-            ("yes_no",),
             {
-                "asked": lambda asked, p: classical.unrelated_question(
-                    p, asked.parameters["prevalence"], asked.no_answers
+                "asked": lambda space, p: classical.unrelated_question(
+                    p, space.parameters["prevalence"], space.no_answers
                 )
             },
-            others=("prevalence",),
+            parameters=("prevalence",),
         ),
         "forced_response": Design(
-            CHOICES,
             {
-                "truth": lambda asked, t: classical.forced_response(
-                    t, _one_per_option(asked, "forced"), asked.no_answers
+                "truth": lambda space, t: classical.forced_response(
+                    t, _list_per_option(space, "forced"), space.no_answers
                 )
             },
-            others=("forced",),
+            parameters=("forced",),
         ),
-        "exponential": Design(
-            ("single_choice", "scale"),
-            {"epsilon": _exponential},
-            others=("utility",),
-        ),
-        "geometric": Design(("scale", *GRIDS), {"epsilon": _on_grid(numeric.geometric)}),
-        "laplace": Design(("scale", *GRIDS), {"epsilon": _on_grid(numeric.laplace)}),
+        "exponential": Design({"epsilon": _exponential}, parameters=("utility",)),
+        "geometric": Design({"epsilon": _on_grid(numeric.geometric)}, is_on_grid=True),
+        "laplace": Design({"epsilon": _on_grid(numeric.laplace)}, is_on_grid=True),
         "gaussian": Design(
-            ("scale", *GRIDS),
             {
                 # sigma is written in the answer's own unit, the channel counts in steps.
-                "sigma": lambda asked, sigma: numeric.gaussian(
-                    asked.ordinary, sigma / asked.step, asked.no_answers
+                "sigma": lambda space, sigma: numeric.gaussian(
+                    space.ordinary, sigma / space.step, space.no_answers
                 )
             },
+            is_on_grid=True,
         ),
         "square_wave": Design(
-            ("scale", *GRIDS), {"epsilon": _on_grid(numeric.square_wave)}, fewest=SHORTEST_WAVE
+            {"epsilon": _on_grid(numeric.square_wave)}, minimum=MIN_WAVE_POINTS, is_on_grid=True
         ),
-        "one_bit": Design(GRIDS, {"epsilon": _on_grid(numeric.one_bit)}),
-        "piecewise": Design(GRIDS, {"epsilon": _on_grid(numeric.piecewise)}),
-        "hybrid": Design(GRIDS, {"epsilon": _on_grid(numeric.hybrid)}),
+        "one_bit": Design({"epsilon": _on_grid(numeric.one_bit)}, is_on_grid=True),
+        "piecewise": Design({"epsilon": _on_grid(numeric.piecewise)}, is_on_grid=True),
+        "hybrid": Design({"epsilon": _on_grid(numeric.hybrid)}, is_on_grid=True),
         "bits": Design(
-            ("multiple_choice",),
             {
-                "epsilon": _of_ticks(multiple_choice.bits),
-                "truth_probability": _of_ticks(multiple_choice.per_option),
+                "epsilon": _for_ticks(multiple_choice.bits),
+                "truth_probability": _for_ticks(multiple_choice.per_option),
             },
         ),
-        "sampled_options": Design(
-            ("multiple_choice",), {"epsilon": _of_ticks(multiple_choice.sampled_options)}
-        ),
-        "subsets": Design(("multiple_choice",), {"epsilon": _of_ticks(multiple_choice.subsets)}),
+        "sampled_options": Design({"epsilon": _for_ticks(multiple_choice.sampled_options)}),
+        "subsets": Design({"epsilon": _for_ticks(multiple_choice.subsets)}),
     }
 )
-
-USUAL: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(CHOICES, "grr"),
-        **dict.fromkeys(GRIDS, "hybrid"),
-        "multiple_choice": "bits",
-    }
-)
-"""The design of a question that names none, where `CHOSEN` has no better one."""
-
-Choose = Callable[[Asked, Fraction], str]
-
-
-def _of_multiple_choice(asked: Asked, epsilon: Fraction) -> str:
-    return multiple_choice.smallest_variance(asked.ordinary, asked.ticks, asked.alone, epsilon)[0]
-
-
-def _of_numbers(asked: Asked, epsilon: Fraction) -> str:
-    return smallest_worst_variance(asked.ordinary, epsilon, asked.no_answers)
-
-
-CHOSEN: Mapping[str, Choose] = MappingProxyType(
-    {"multiple_choice": _of_multiple_choice, **dict.fromkeys(GRIDS, _of_numbers)}
-)
-"""The best design of those that name none, by type of question, at an epsilon."""
-
-
-def names_for(kind: str) -> list[str]:
-    """The designs that a type of question may have."""
-    return [name for name, design in DESIGNS.items() if kind in design.types]

@@ -11,7 +11,7 @@ from typing import Any
 from survey.errors import ChannelError
 from survey.mechanism.channel import MAX_GRID
 from survey.mechanism.design import format_fraction
-from survey.questionnaire.nearest import Values, refusal
+from survey.questionnaire.suggestion import Values, refusal
 
 MAX_DECIMALS = 6
 LARGEST = 10**12

@@ -12,7 +12,7 @@ from fractions import Fraction
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, multiple_choice
 from survey.mechanism.accounting import posterior_bound
 from survey.questionnaire.definition import Definition
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def frequencies(question: PublishedQuestion) -> tuple[Fraction, Fraction] | None
     Where it differs between the other answers, the smallest: never more cover than there is.
     """
     channel = question.channel
-    if question.type in ("number", "date"):
+    if question.kind.is_numeric:
         return None
     match channel:
         case SubsetSelection() if question.by_patterns:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from survey.mechanism import BitVector, SubsetSelection, WeightTable
+from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.accounting import (
     advanced_epsilon,
     format_epsilon,
@@ -22,8 +22,8 @@ from survey.mechanism.accounting import (
 )
 from survey.mechanism.numeric import gaussian_delta
 from survey.questionnaire.definition import Definition
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.label import label, odds_in_words
-from survey.questionnaire.published import PublishedQuestion
 
 LONGEST_FRACTION = 10_000
 """Bits of a numerator above which a fraction is not written in full."""
@@ -189,7 +189,7 @@ def _entry(question: PublishedQuestion, linked: Fraction) -> Entry:
         question=question.id,
         type=question.type,
         mechanism=question.mechanism,
-        asks=_asks(question),
+        asks=question.kind.describe(question),
         truth_probability=None if isinstance(channel, WeightTable) else channel.p,
         keep_probability=_keep_probability(question),
         delta=_delta(question),
@@ -229,15 +229,3 @@ def in_digits(ratio: Fraction) -> str:
         return str(ratio)
     with decimal.localcontext(prec=12, rounding=decimal.ROUND_CEILING):
         return f"{Decimal(ratio.numerator) / Decimal(ratio.denominator):e}"
-
-
-def _asks(question: PublishedQuestion) -> str:
-    """What there is to answer, in words."""
-    channel = question.channel
-    if question.type in ("number", "date") and question.grid:
-        return f"a grid of {question.grid.points:,} points"
-    if isinstance(channel, BitVector) and channel.is_sampled:
-        return f"{channel.sampled} of {channel.m} options"
-    if isinstance(channel, SubsetSelection) and channel.d > 1:
-        return f"{channel.k} options, {channel.d} in a report,"
-    return f"{len(question.options)} options"

@@ -1,21 +1,37 @@
-"""Texts as a survey may hold them: trimmed, visible, nothing that steers a screen."""
+"""The texts of a survey: which characters they may hold, and texts in several languages.
+
+A text is a string, or a table of language = text. A file with such tables is read once for each of
+its languages, as if it were written in that language alone; a text that is not translated falls
+back to the survey's own language.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
+
+from survey.questionnaire.mistakes import Mistake, Place, shortened
 
 BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
-"""Characters that show nothing although Unicode calls them letters, marks or symbols."""
+"""Characters that are invisible although Unicode calls them letters, marks or symbols."""
 
 
-def _without_controls(text: str) -> str:
+def _refuse_controls(text: str) -> str:
     if re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]", text):
         raise ValueError("must not contain control characters")
-    # They reorder what follows: a label could read as the opposite of what is counted.
+    # These reorder the following text: a label could read as the opposite of what is counted.
     if re.search(r"[\u202a-\u202e\u2066-\u2069]", text):
         raise ValueError(
             "must not contain direction control characters (U+202A to U+202E, U+2066 to U+2069)"
@@ -23,7 +39,7 @@ def _without_controls(text: str) -> str:
     return text
 
 
-def _empty_if_invisible(text: str) -> str:
+def _blank_if_invisible(text: str) -> str:
     return text if any(_is_visible(character) for character in text) else ""
 
 
@@ -35,43 +51,43 @@ def _is_visible(character: str) -> bool:
     )
 
 
-def _trimmed(value: Any) -> Any:
+def _trim(value: Any) -> Any:
     return value.replace("\r\n", "\n").strip() if isinstance(value, str) else value
 
 
 Text = Annotated[
     str,
-    BeforeValidator(_trimmed),
-    AfterValidator(_without_controls),
-    AfterValidator(_empty_if_invisible),
+    BeforeValidator(_trim),
+    AfterValidator(_refuse_controls),
+    AfterValidator(_blank_if_invisible),
 ]
 Line = Annotated[Text, StringConstraints(min_length=1, max_length=300, pattern=r"^[^\n]*$")]
 Passage = Annotated[Text, StringConstraints(max_length=10_000)]
 TRIAL = "trial-"
-"""How the slugs of try-outs begin, and those of no survey."""
+"""Prefix of the slugs of test runs, and of no survey."""
 
 
-def _not_a_trial(slug: str) -> str:
+def _refuse_test_run(slug: str) -> str:
     if slug.startswith(TRIAL):
-        raise ValueError(f'short names that begin with "{TRIAL}" are those of try-outs')
+        raise ValueError(f'short names that begin with "{TRIAL}" are reserved for test runs')
     return slug
 
 
 Slug = Annotated[
     str,
     StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60),
-    AfterValidator(_not_a_trial),
+    AfterValidator(_refuse_test_run),
 ]
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=60)]
 Language = Annotated[
-    # Language, script, region: a browser refuses a tag that is not well-formed.
+    # Language, script, region: a browser rejects a tag that is not well-formed.
     str,
     StringConstraints(pattern=r"^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?$"),
 ]
 
 
 class Frozen(BaseModel):
-    """Base of all parts of a survey: immutable, unknown keys refused."""
+    """Base of all parts of a survey: immutable, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
@@ -81,3 +97,89 @@ class Option(Frozen):
 
     id: Identifier
     label: Line
+
+
+SURVEY_TEXTS = ("title", "introduction", "consent", "ethics", "helpline", "contact", "thanks")
+"""The texts of a whole survey, under the same names in its definition."""
+
+TEXTS = frozenset(
+    (
+        *SURVEY_TEXTS,
+        *("text", "help", "unit", "label", "low_label", "high_label"),
+        *("prefer_not_to_say", "does_not_apply", "none_of_these"),
+    )
+)
+"""Keys whose value respondents read; only these may be tables of languages."""
+
+MAX_LANGUAGES = 50
+
+MAX_DEPTH = 7
+"""Steps to the innermost text: pages, 1, questions, 1, options, 1, label."""
+
+_LANGUAGE: TypeAdapter[str] = TypeAdapter(Language)
+
+
+def languages_in(raw: Mapping[str, Any], own: str) -> list[str]:
+    """Return the languages of a file's texts: its own, then the others sorted by tag."""
+    languages = {language for _, table in _tables(raw) for language in table}
+    return [own, *sorted(languages - {own})]
+
+
+def in_language(value: Any, language: str, own: str, depth: int = MAX_DEPTH) -> Any:
+    """Return the file as if it were written in one of its languages alone."""
+    if depth and isinstance(value, Mapping):
+        return {
+            key: entry.get(language, entry.get(own))
+            if _is_table(key, entry)
+            else in_language(entry, language, own, depth - 1)
+            for key, entry in value.items()
+        }
+    if depth and _is_list(value):
+        return [in_language(entry, language, own, depth - 1) for entry in value]
+    return value
+
+
+def mistakes_in_tables(raw: Mapping[str, Any], own: str) -> Iterator[Mistake]:
+    """Yield the tables of texts that lack the survey's own language or have an unknown one."""
+    for place, table in _tables(raw):
+        for language in table:
+            if not _is_language(language):
+                yield (
+                    (*place, language),
+                    f'"{shortened(str(language))}" is not a language tag; '
+                    'write a tag such as "es" or "pt-BR"',
+                )
+        if own not in table:
+            yield place, f'lacks the text in the survey\'s own language, "{own}"'
+    if (number := len(languages_in(raw, own))) > MAX_LANGUAGES:
+        yield ("language",), f"{number} languages; the nearest allowed number is {MAX_LANGUAGES}"
+
+
+def _tables(value: Any, place: Place = ()) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    if len(place) == MAX_DEPTH:
+        return
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            if _is_table(key, entry):
+                yield (*place, key), entry
+            else:
+                yield from _tables(entry, (*place, key))
+    elif _is_list(value):
+        for i, entry in enumerate(value):
+            yield from _tables(entry, (*place, i))
+
+
+def _is_table(key: str, value: Any) -> bool:
+    return key in TEXTS and isinstance(value, Mapping)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
+
+
+def _is_language(tag: Any) -> bool:
+    try:
+        _LANGUAGE.validate_python(tag)
+    except ValidationError:
+        return False
+    return True

@@ -8,7 +8,7 @@ from flask import Response, redirect, render_template, request, url_for
 
 from survey.collect.invitations import respondent_link
 from survey.collect.truths import truths_of
-from survey.questionnaire.drafts.content import DraftContent
+from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.label import labels, linked, odds_in_words
 from survey.research.access import Route
 from survey.research.downloads import CSV, download, file_name

@@ -14,8 +14,8 @@ from survey.collect.publication import publish as publish_survey
 from survey.collect.release import utc_today
 from survey.errors import ConflictError, DefinitionError, NotFoundError
 from survey.mechanism.accounting import format_epsilon
-from survey.questionnaire.drafts.content import DraftContent
-from survey.questionnaire.native import load
+from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.loading import load
 from survey.research.access import Gate, Route, Section
 from survey.research.forms import PublishForm
 from survey.research.results_pages import result_routes

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import vl_convert
 
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.difference.table import DifferenceRow
 from survey.results.estimates.question import QuestionResult
 from survey.results.estimates.table import Row

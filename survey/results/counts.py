@@ -12,7 +12,7 @@ from survey.errors import CountsError
 from survey.estimator.tables.axes import Crossed
 from survey.mechanism import SubsetSelection
 from survey.mechanism.arrays import Codes
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.variables import Item
 from survey.store import PublishedSurvey, Store
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from survey.mechanism import BitVector
 from survey.mechanism.simulation import population
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.compute import Estimates, estimates, values
 from survey.results.options import Wanted
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from survey.errors import NotFoundError
 from survey.mechanism import BitVector, SubsetSelection
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.compute import answers
 from survey.results.strata_counts import counts_by_link
 from survey.store import PublishedSurvey, Store

@@ -16,7 +16,7 @@ from survey.estimator import (
     reports_needed,
     rounded_up,
 )
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.compute import Estimates
 from survey.results.from_nothing import imagined
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from survey.errors import NotFoundError
 from survey.mechanism import BitVector, SubsetSelection
 from survey.mechanism.arrays import Codes
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.texts import Option
 from survey.store import PublishedSurvey
 

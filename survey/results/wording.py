@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from survey.questionnaire.grid import EPOCH
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.table import Row
 from survey.store import PublishedSurvey
 

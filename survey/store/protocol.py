@@ -9,7 +9,8 @@ from datetime import date
 from typing import Literal, Protocol
 
 from survey.errors import ReportError, SurveyError
-from survey.questionnaire.definition import Definition, read_definition
+from survey.questionnaire.canonical import read_definition
+from survey.questionnaire.definition import Definition
 from survey.questionnaire.texts import TRIAL
 from survey.store.people import People, Role, team_slug
 

@@ -15,7 +15,7 @@ from survey.disclosure import (
     merge_small_groups,
     secure_permutation,
 )
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.store.protocol import BlockColumn, PublishedSurvey, Store, Tally
 
 Block = list[BlockColumn]

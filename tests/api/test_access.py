@@ -7,7 +7,7 @@ import pytest
 from survey.api.operations import OPERATIONS
 from survey.api.views import guard
 from survey.collect.publication import publish
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import SCOPES
 from tests.api.conftest import LATEST, PATHS, Program, make_token

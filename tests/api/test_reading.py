@@ -12,8 +12,8 @@ from openpyxl import load_workbook
 from survey.app import create_app
 from survey.collect.publication import close, publish
 from survey.errors import StoreBusyError
-from survey.questionnaire.definition import freeze
-from survey.questionnaire.native import load
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.loading import load
 from survey.results.crosstab.compute import CrossedRow
 from survey.results.exports.csv import columns
 from survey.settings import Caps

@@ -10,7 +10,7 @@ import pytest
 from survey.archive import check
 from survey.collect.publication import publish
 from survey.collect.release import compose_release, release
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import StoredReport, open_store
 from tests.archive.whole_store import fill

@@ -9,8 +9,8 @@ from survey.archive import check, copy_store
 from survey.archive.pages import COPIED, LEFT_OUT
 from survey.cli import main
 from survey.errors import ConflictError, NotFoundError, StoreError
-from survey.questionnaire.definition import freeze
-from survey.questionnaire.native import load
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import TABLES, Store, StoredReport, open_store
 from tests.archive.interruption import ignored, killed

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from survey.questionnaire.definition import Definition, freeze
-from survey.questionnaire.native import load
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.definition import Definition
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 
 CHOICES = """

@@ -10,7 +10,7 @@ from survey.audit.harness import Node
 from survey.audit.respondents import answers_of, patterns, questions, truths, whole_surveys
 from survey.audit.summary import reports_of
 from survey.audit.whole_reports import LIMIT, drawn_questions, pairs
-from survey.questionnaire.definition import canonical_json
+from survey.questionnaire.canonical import canonical_json
 from survey.respond.client import source_files
 from tests.audit import kinds, mutants
 

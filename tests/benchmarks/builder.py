@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.builder
 
-Each answer is the whole request: the form is read, the draft examined, the words made. The
-baseline is the same draft read and checked once, as publishing would.
+Each answer is the whole request: the form is check, the draft examined, the words made. The
+baseline is the same draft check and checked once, as publishing would.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from flask.testing import FlaskClient
 
 from survey.app import create_app
 from survey.questionnaire.drafts import edits
-from survey.questionnaire.drafts.content import DraftContent
-from survey.questionnaire.drafts.native import definition_of
-from survey.questionnaire.native import read
+from survey.questionnaire.drafts.conversion import definition_of
+from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.loading import check
 from survey.settings import Caps, Settings
 from survey.store import Store, open_store
 from tests.conftest import EMAIL, SECRET, hashed_password
@@ -71,7 +71,7 @@ def measure(store: Store, client: FlaskClient, ada: int, n: int) -> None:
     content = large(n)
     draft = store.add_draft(content.to_json(), EMAIL, 1, {ada: "owner"})
     definition = definition_of(content)
-    checked = median(lambda: read(definition, Caps()))
+    checked = median(lambda: check(definition, Caps()))
     print(f"{f'{n} questions, 4 languages: checked once':<44}{checked:>8.1f}")
     path = f"/research/drafts/{draft.slug}/questions/{next(content.questions)['key']}"
     page = client.get(path).text

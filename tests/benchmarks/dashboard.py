@@ -24,8 +24,8 @@ import numpy as np
 
 from survey.collect.publication import publish
 from survey.collect.release import BLOCK_SIZE
-from survey.questionnaire.native import load
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
+from survey.questionnaire.loading import load
 from survey.research.credentials import Passwords
 from survey.settings import Caps
 from survey.store import N_ASKED, Store, open_store

@@ -30,7 +30,7 @@ from survey.app import create_app
 from survey.collect import intake
 from survey.collect.publication import publish
 from survey.collect.release import ReleaseLoop
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import open_store
 from tests.conftest import ROOT, SECRET, free_port, wait_until_up

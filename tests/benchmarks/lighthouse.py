@@ -20,7 +20,7 @@ from typing import Any
 
 from survey.collect.invitations import respondent_link
 from survey.collect.publication import publish
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import open_store
 from tests.conftest import ROOT, SECRET, SERVE, TODAY, free_port, wait_until_up

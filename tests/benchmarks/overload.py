@@ -22,7 +22,7 @@ from pathlib import Path
 
 from survey.archive import check
 from survey.collect.publication import publish
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store, open_store
 from tests.benchmarks.ingestion import DEFINITION, postgresql, wrk

@@ -23,8 +23,8 @@ import numpy as np
 from survey.collect.release import BLOCK_SIZE
 from survey.parquet import export_reports, open_reports
 from survey.parquet.counting import Reports
-from survey.questionnaire.definition import freeze
-from survey.questionnaire.native import load
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import BlockColumn, PublishedSurvey
 from survey.store.readable import BUCKET, STRATUM

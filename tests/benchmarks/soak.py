@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from survey.collect.publication import publish
 from survey.questionnaire.definition import report_body
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.server import THREADS
 from survey.settings import Caps
 from survey.store import PublishedSurvey, open_store

@@ -28,7 +28,7 @@ from survey.archive import backup, check
 from survey.collect.publication import publish
 from survey.collect.release import BLOCK_SIZE, release
 from survey.estimator.tables.crosstab import CHUNK
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.research.credentials import Passwords
 from survey.results.counts import crossed_counts
 from survey.settings import Caps, Settings

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Request, expect
 
 from survey.collect.publication import publish
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store, open_store
 from tests.conftest import (

@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 
 from survey.collect.release import release
 from survey.mechanism import BitVector
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import PublishedSurvey, Store, StoredReport
 from tests.browser.conftest import Device
 from tests.conftest import EMAIL, PASSWORD, TODAY

@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
-from survey.questionnaire.drafts.content import DraftContent
+from survey.questionnaire.drafts.draft import DraftContent
 from tests.browser import test_looks
 from tests.browser.research import sign_in
 from tests.conftest import EMAIL, PASSWORD, long_unless, wait_until

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from survey.collect import publication
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.browser.research import add_released, sign_in
 from tests.browser.respondent import answer_and_send, entry, heading, press, wait_sent

@@ -16,7 +16,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
 from survey.collect.publication import close, publish
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import Store
 from tests.browser.accessible import RULES, VIOLATIONS

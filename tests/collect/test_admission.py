@@ -13,7 +13,7 @@ from survey.collect.intake import Intake
 from survey.collect.publication import publish
 from survey.collect.release import ReleaseLoop
 from survey.errors import ClosedError, DesignError, FullError, NotOpenError
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import Schedule, find_survey
 from tests.collect.test_intake import body

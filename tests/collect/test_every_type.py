@@ -14,7 +14,7 @@ from survey.collect.release import release
 from survey.errors import ReportError
 from survey.mechanism import secure_uniform_below
 from survey.questionnaire.definition import report_body
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store
 from tests.conftest import TODAY

@@ -23,8 +23,9 @@ from survey.errors import (
     ReportError,
     StoreBusyError,
 )
-from survey.questionnaire.definition import read_definition, report_body
-from survey.questionnaire.native import load
+from survey.questionnaire.canonical import read_definition
+from survey.questionnaire.definition import report_body
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.conftest import SMALL, TODAY
 

@@ -16,7 +16,7 @@ from survey.collect.intake import Intake
 from survey.collect.invitations import TOKEN, issue_invitations, new_tokens, validate_stratum
 from survey.collect.publication import publish
 from survey.errors import ConflictError, DesignError, InvitationError, InvitationNeededError
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.collect.test_intake import body
 from tests.conftest import SECRET, SMALL, TODAY

@@ -16,8 +16,8 @@ import pytest
 from survey.collect.publication import publish
 from survey.collect.release import BLOCK_SIZE, ReleaseLoop, compose_release, release
 from survey.errors import DefinitionError, StoreBusyError
-from survey.questionnaire.definition import freeze
-from survey.questionnaire.native import load
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import N_ASKED, LastBlock, PendingReports, StoredReport, open_store
 from tests.conftest import SMALL, TODAY

@@ -13,7 +13,7 @@ from survey.collect.simulated_people import usual_shares
 from survey.collect.trial import MOST_SIMULATED, make_trial, remove_trial, simulate
 from survey.errors import DefinitionError, DesignError
 from survey.estimator import mean
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.results.estimates.compute import values
 from survey.results.estimates.result import Results
 from survey.settings import Caps
@@ -129,7 +129,7 @@ def test_too_many_at_a_time_are_refused(store, draft, rng):
 
 
 def test_no_survey_may_take_the_name_of_a_try_out():
-    with pytest.raises(DefinitionError, match="those of try-outs"):
+    with pytest.raises(DefinitionError, match="reserved for test runs"):
         written(SMALL.replace('slug = "small"', 'slug = "trial-1"'))
 
 
@@ -152,5 +152,5 @@ def test_people_who_do_not_answer_a_number_are_simulated_too(store, draft, rng):
     for name, share in (("does_not_apply", 0.4), ("prefer_not_to_say", 0.1)):
         row = found[name]
         assert abs(row.estimate - share) < 5 * row.std_error
-    with pytest.raises(DesignError, match="somebody must answer"):
+    with pytest.raises(DesignError, match="must add up to less than 100%"):
         simulate(store, survey, 50, {"hours": [0.25, 0.5, 0.5]}, rng)

@@ -7,8 +7,8 @@ import pytest
 
 from survey.collect.simulated_people import simulated_people, usual_shares
 from survey.collect.truths import truths_of
-from survey.questionnaire.definition import freeze
-from survey.questionnaire.native import load
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.browser import surveys
 

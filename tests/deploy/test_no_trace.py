@@ -15,7 +15,7 @@ import pytest
 from survey.archive import backup
 from survey.collect.invitations import issue_invitations, new_tokens
 from survey.collect.publication import close, publish
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.conftest import SMALL, TODAY
 from tests.deploy.proxy import Proxy

@@ -10,7 +10,7 @@ import pytest
 
 from survey.collect.invitations import issue_invitations, new_tokens
 from survey.collect.publication import publish
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.conftest import ROOT, SMALL, TODAY
 from tests.deploy.proxy import Proxy

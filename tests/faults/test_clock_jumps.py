@@ -11,7 +11,7 @@ import pytest
 
 from survey.archive import check
 from survey.collect.publication import publish
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store
 from tests.conftest import SMALL, TODAY, wait_until

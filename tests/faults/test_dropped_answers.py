@@ -13,7 +13,7 @@ import pytest
 
 from survey.collect.publication import close, publish
 from survey.questionnaire.definition import report_body
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.conftest import TODAY
 from tests.faults.reports import one_number, send

@@ -23,7 +23,7 @@ from survey.archive import backup, check, copy_store, restore
 from survey.collect.publication import close, publish
 from survey.collect.release import release
 from survey.questionnaire.definition import report_body
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import Store, open_store
 from tests.archive.interruption import ignored

@@ -17,7 +17,7 @@ from survey.collect.publication import close, delete_overdue, overdue, publish
 from survey.errors import StoreError
 from survey.ops import health
 from survey.ops.health import checks
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import open_store
 from tests.conftest import SECRET, SMALL, TODAY, free_port, wait_until

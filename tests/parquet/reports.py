@@ -9,8 +9,9 @@ from survey.collect.publication import publish
 from survey.collect.release import release
 from survey.mechanism import BitVector
 from survey.parquet.directory import holds_bits
-from survey.questionnaire.native import load
-from survey.questionnaire.published import ASKED, PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
+from survey.questionnaire.kinds.base import ASKED
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store, StoredReport
 from tests.conftest import TODAY

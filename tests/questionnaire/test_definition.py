@@ -1,4 +1,4 @@
-"""Definitions: every mistake with its place, and a published one frozen for good."""
+"""Definitions: every mistake with its place, and a read_question one frozen for good."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 
 from survey.errors import DefinitionError
 from survey.mechanism import grr
-from survey.questionnaire.definition import freeze, read_definition
-from survey.questionnaire.groups import groups_of, linked_ratios
+from survey.questionnaire.canonical import freeze, read_definition, read_question
 from survey.questionnaire.label import label, odds_in_words
-from survey.questionnaire.native import load, load_file
+from survey.questionnaire.loading import load, load_file
+from survey.questionnaire.model import groups_of, linked_ratios
 from survey.questionnaire.privacy import MAX_TRUTH_PROBABILITY
-from survey.questionnaire.published import published
 from survey.settings import Caps
 from tests.conftest import ROOT, SMALL
 
@@ -143,7 +142,7 @@ def test_a_survey_s_privacy_holds_for_questions_that_state_none():
             'type = "single_choice"\nepsilon = 1\noptions = [{id = "a", label = "A"}, '
             '{id = "prefer_not_to_say", label = "B"}]',
             "page 1, question 1 (q), option 2 (prefer_not_to_say), id",
-            "by itself",
+            "added automatically",
         ),
         (
             'type = "single_choice"\nepsilon = 1\noptions = [{id = "A", label = "A"}, '
@@ -215,7 +214,7 @@ def test_an_instance_can_cap_one_question():
         (b"\xff\xfe", "x.toml", "UTF-8"),
         (b"", "x.yaml", ".toml or .json"),
         (b" " * 1_000_001, "x.toml", "larger"),
-        (b'{"slug": "\\ud800"}', "x.json", "unicode"),
+        (b'{"slug": "\\ud800"}', "x.json", "Unicode"),
         (b'{"pages": {"a": 1}}', "x.json", "valid tuple"),
         (b'{"pages": [[], 3, {"questions": [4, null]}]}', "x.json", "valid dictionary"),
     ],
@@ -295,7 +294,7 @@ LABELS = json.loads((ROOT / "tests/vectors/label.json").read_text(encoding="utf-
 
 @pytest.mark.parametrize("vector", LABELS)
 def test_the_privacy_label_agrees_with_the_clients(vector):
-    questions = [published(form, nullable=False) for form in vector["questions"]]
+    questions = [read_question(form, nullable=False) for form in vector["questions"]]
     ratios = {question.id: question.channel.ratio for question in questions}
     linked = linked_ratios(groups_of(questions), ratios)
     assert {

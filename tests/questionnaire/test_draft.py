@@ -6,21 +6,19 @@ import pytest
 
 from survey.demo import definition as demo
 from survey.errors import DefinitionError, DesignError, NotFoundError
-from survey.questionnaire.definition import freeze
+from survey.questionnaire.canonical import freeze
 from survey.questionnaire.drafts import edits
-from survey.questionnaire.drafts.content import DraftContent
-from survey.questionnaire.drafts.native import asked, definition_of, option_ids
-from survey.questionnaire.drafts.reading import drafted
-from survey.questionnaire.native import load, read
-from survey.questionnaire.parse import parse
-from survey.questionnaire.questions import TYPES
-from survey.questionnaire.rewritten import rewritten
+from survey.questionnaire.drafts.conversion import asked, definition_of, drafted, option_ids
+from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.kinds import KINDS
+from survey.questionnaire.loading import check, load, parse
+from survey.questionnaire.source import source_of
 from survey.settings import Caps
 from tests.questionnaire.test_rewritten import WRITTEN
 
 
 def published(content: DraftContent) -> bytes:
-    return freeze(read(definition_of(content), Caps()), 1).canonical
+    return freeze(check(definition_of(content), Caps()), 1).canonical
 
 
 def outline(content: DraftContent) -> list[list[str]]:
@@ -37,7 +35,7 @@ def test_a_draft_of_a_definition_publishes_as_the_same_definition(name):
     written = WRITTEN[name].encode()
     frozen = freeze(load(written, "x.toml", Caps()), 1)
     assert published(drafted(parse(written, "x.toml"))) == frozen.canonical
-    assert published(drafted(rewritten(frozen))) == frozen.canonical
+    assert published(drafted(source_of(frozen))) == frozen.canonical
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -47,10 +45,10 @@ def test_a_draft_that_was_stored_is_read_back_as_it_was(name):
 
 
 def test_the_demo_s_survey_becomes_a_draft_and_itself_again():
-    assert published(drafted(rewritten(demo()))) == demo().canonical
+    assert published(drafted(source_of(demo()))) == demo().canonical
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_new_question_multiplies_odds_by_at_most_3_until_somebody_chooses(kind):
     content, key = edits.add_question(DraftContent.new("T", "t"), 1, kind)
     question = {
@@ -60,7 +58,7 @@ def test_a_new_question_multiplies_odds_by_at_most_3_until_somebody_chooses(kind
         **({"low": "0", "high": "10"} if kind == "number" else {}),
         **({"low": "2020-01-01", "high": "2020-01-31"} if kind == "date" else {}),
     }
-    survey = read(definition_of(content.with_question(key, question)), Caps())
+    survey = check(definition_of(content.with_question(key, question)), Caps())
     (only,) = survey.questions
     assert 2.98 < only.channel.ratio <= 3
 
@@ -152,6 +150,6 @@ def test_a_language_goes_with_all_its_texts_and_no_key_is_taken_for_one(small):
 def test_the_mistakes_of_a_draft_have_their_places(small):
     content, _ = edits.add_question(small, small.pages[1].key, "single_choice")
     with pytest.raises(DefinitionError) as caught:
-        read(definition_of(content), Caps())
+        check(definition_of(content), Caps())
     assert ("pages", 1, "questions", 1, "text") in caught.value.places
     assert len(caught.value.places) == len(caught.value.mistakes)

@@ -6,9 +6,10 @@ import json
 from fractions import Fraction
 from itertools import product
 
-from survey.questionnaire.definition import Definition, freeze
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.definition import Definition
 from survey.questionnaire.label import labels
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 
 

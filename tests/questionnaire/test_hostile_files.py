@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from survey.errors import DefinitionError
+from survey.questionnaire.loading import load, load_file
 from survey.questionnaire.mistakes import MAX_LISTED, printable
-from survey.questionnaire.native import load, load_file
 from survey.settings import Caps
 
 pytestmark = pytest.mark.security
@@ -97,7 +97,7 @@ def test_two_hundred_questions_full_of_mistakes_are_listed_up_to_a_hundred():
 def test_half_a_surrogate_pair_anywhere_is_a_mistake_with_the_files_name(form):
     ((place, text),) = mistakes(form)
     assert place == "x.json"
-    assert "is half of a unicode character" in text
+    assert "is half of a Unicode character" in text
     str(mistakes(form)).encode()
 
 
@@ -112,7 +112,7 @@ def test_numbers_that_json_does_not_know_are_refused_by_name(constant):
     ((place, text),) = mistakes(f'{{"slug": {constant}}}'.encode())
     assert (place, text) == (
         "x.json",
-        f"cannot be parsed: {constant} is not a number that JSON knows",
+        f"cannot be parsed: {constant} is not a number in JSON",
     )
 
 

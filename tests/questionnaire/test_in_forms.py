@@ -8,9 +8,10 @@ import pytest
 
 from survey.questionnaire.designs import DESIGNS, PRIVACY
 from survey.questionnaire.drafts import edits
-from survey.questionnaire.drafts.content import EMPTY_QUESTION, EMPTY_SURVEY, DraftContent
-from survey.questionnaire.drafts.examined import examined
-from survey.questionnaire.drafts.in_forms import MECHANISM_NAMES, WAY_NAMES, in_form_words
+from survey.questionnaire.drafts.check import examined
+from survey.questionnaire.drafts.draft import EMPTY_QUESTION, EMPTY_SURVEY, DraftContent
+from survey.questionnaire.drafts.messages import MECHANISM_NAMES, WAY_NAMES, in_form_words
+from survey.questionnaire.kinds import KINDS
 from survey.settings import Caps
 
 KEYS = {name for name in (*EMPTY_QUESTION, *EMPTY_SURVEY, *PRIVACY) if "_" in name}
@@ -37,7 +38,7 @@ def said_of(kind: str, survey: dict | None = None, **changed) -> list[str]:
     return [mistake.text for mistake in examined(content, Caps()).mistakes]
 
 
-MECHANISMS = [(kind, name) for name, design in DESIGNS.items() for kind in design.types]
+MECHANISMS = [(kind.type, name) for kind in KINDS.values() for name in kind.mechanisms]
 
 WRONG = [
     ("yes_no", {"ask_question": "first", "ask_options": ("yes",)}),

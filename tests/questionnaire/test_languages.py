@@ -7,8 +7,8 @@ import json
 import pytest
 
 from survey.errors import DefinitionError
-from survey.questionnaire.definition import freeze
-from survey.questionnaire.native import load
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 
 NIGHTS = """
@@ -118,7 +118,7 @@ def test_a_definition_without_tables_is_what_it_was_before_there_were_any():
     ("old", "new", "place", "said"),
     [
         ('{ en = "Nights", es', '{ de = "Nächte", es', "title", 'own language, "en"'),
-        ('es = "Noches"', 'es_ES = "Noches"', "title, es_ES", "is no language"),
+        ('es = "Noches"', 'es_ES = "Noches"', "title, es_ES", "is not a language tag"),
         ('es = "Noches"', 'es = ""', "title, es", "is empty"),
         ('es = "Sueño"', "es = 3", "page 1, title, es", "valid string"),
         (

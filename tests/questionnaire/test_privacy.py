@@ -15,10 +15,10 @@ from pydantic import ValidationError
 from survey.errors import ChannelError
 from survey.mechanism import from_epsilon
 from survey.mechanism.accounting import total_epsilon, total_ratio
-from survey.questionnaire.designs import DESIGNS, PRIVACY, Asked
+from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace
+from survey.questionnaire.kinds.choice import ChoiceQuestion
 from survey.questionnaire.model import Survey
-from survey.questionnaire.privacy import Stated, build_channel, is_too_weak, total_mistake
-from survey.questionnaire.questions import ChoiceQuestion
+from survey.questionnaire.privacy import Statement, build_channel, is_too_weak, total_mistake
 from survey.settings import Caps
 
 WAYS = st.sampled_from(sorted(PRIVACY))
@@ -56,18 +56,18 @@ CAPS = st.decimals("0.1", "12", places=3).map(lambda cap: Caps(question=cap)) | 
 GRID = Fraction(1, 1000)
 
 
-def of_choice(way: str, value: Fraction, k: int) -> Stated:
-    return Stated("grr", way, value, Asked(k, 0))
+def of_choice(way: str, value: Fraction, k: int) -> Statement:
+    return Statement("grr", way, value, AnswerSpace(k, 0))
 
 
-def publishes(stated: Stated, value: Fraction, caps: Caps) -> bool:
+def publishes(stated: Statement, value: Fraction, caps: Caps) -> bool:
     try:
         return value > stated.useless and not is_too_weak(stated.build(value), caps)
     except ChannelError:
         return False
 
 
-def assert_channel_or_nearest(stated: Stated, caps: Caps, grid: Fraction = GRID) -> None:
+def assert_channel_or_nearest(stated: Statement, caps: Caps, grid: Fraction = GRID) -> None:
     way, value = stated.way, stated.value
     if publishes(stated, value, caps):
         assert build_channel(stated, caps) == stated.build(value)
@@ -95,27 +95,27 @@ def test_for_every_number_of_options_the_suggested_value_publishes(way, value):
 
 
 OTHERS = [
-    ("best", "epsilon", Asked(8, 1)),
-    ("warner", "p", Asked(2, 1)),
-    ("two_coins", "truth", Asked(2, 0, parameters={"yes": "1/3"})),
-    ("unrelated_question", "asked", Asked(2, 1, parameters={"prevalence": "1/12"})),
-    ("forced_response", "truth", Asked(3, 0, parameters={"forced": ["1/2", "1/3", "1/6"]})),
+    ("best", "epsilon", AnswerSpace(8, 1)),
+    ("warner", "p", AnswerSpace(2, 1)),
+    ("two_coins", "truth", AnswerSpace(2, 0, parameters={"yes": "1/3"})),
+    ("unrelated_question", "asked", AnswerSpace(2, 1, parameters={"prevalence": "1/12"})),
+    ("forced_response", "truth", AnswerSpace(3, 0, parameters={"forced": ["1/2", "1/3", "1/6"]})),
     (
         "exponential",
         "epsilon",
-        Asked(3, 1, parameters={"utility": [[2, 1, 0], [1, 2, 1], [0, 1, 2]]}),
+        AnswerSpace(3, 1, parameters={"utility": [[2, 1, 0], [1, 2, 1], [0, 1, 2]]}),
     ),
-    ("geometric", "epsilon", Asked(11, 1)),
-    ("laplace", "epsilon", Asked(11, 0)),
-    ("gaussian", "sigma", Asked(11, 1, step=Fraction(1, 2))),
-    ("square_wave", "epsilon", Asked(21, 2)),
-    ("one_bit", "epsilon", Asked(41, 1)),
-    ("piecewise", "epsilon", Asked(41, 0)),
-    ("hybrid", "epsilon", Asked(41, 1)),
-    ("bits", "epsilon", Asked(4, 0, ticks=4, alone=2)),
-    ("bits", "truth_probability", Asked(4, 0, ticks=2, alone=1)),
-    ("sampled_options", "epsilon", Asked(6, 0, ticks=3, alone=2)),
-    ("subsets", "epsilon", Asked(4, 0, ticks=4, alone=1)),
+    ("geometric", "epsilon", AnswerSpace(11, 1)),
+    ("laplace", "epsilon", AnswerSpace(11, 0)),
+    ("gaussian", "sigma", AnswerSpace(11, 1, step=Fraction(1, 2))),
+    ("square_wave", "epsilon", AnswerSpace(21, 2)),
+    ("one_bit", "epsilon", AnswerSpace(41, 1)),
+    ("piecewise", "epsilon", AnswerSpace(41, 0)),
+    ("hybrid", "epsilon", AnswerSpace(41, 1)),
+    ("bits", "epsilon", AnswerSpace(4, 0, ticks=4, alone=2)),
+    ("bits", "truth_probability", AnswerSpace(4, 0, ticks=2, alone=1)),
+    ("sampled_options", "epsilon", AnswerSpace(6, 0, ticks=3, alone=2)),
+    ("subsets", "epsilon", AnswerSpace(4, 0, ticks=4, alone=1)),
 ]
 
 
@@ -127,7 +127,7 @@ def test_every_design_gives_a_channel_or_the_nearest_value_that_publishes(
     design, way, asked, value
 ):
     grid = asked.step * GRID if way == "sigma" else GRID
-    assert_channel_or_nearest(Stated(design, way, Fraction(value), asked), Caps(), grid)
+    assert_channel_or_nearest(Statement(design, way, Fraction(value), asked), Caps(), grid)
 
 
 def test_every_design_is_tried():

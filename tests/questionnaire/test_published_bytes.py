@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-import re
 import subprocess
 from collections.abc import Iterator
 from decimal import Decimal
@@ -21,12 +20,11 @@ from typing import Any
 import numpy as np
 
 from survey.collect.simulated_people import simulated_people
-from survey.questionnaire import published
-from survey.questionnaire.definition import Definition, freeze, read_definition, report_body
+from survey.questionnaire.canonical import freeze, question_form, read_definition
+from survey.questionnaire.definition import Definition, report_body
 from survey.questionnaire.designs import DESIGNS
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
-from tests.conftest import ROOT
 
 HERE = Path(__file__).parent
 PINNED: dict[str, Any] = json.loads((HERE / "published_bytes.json").read_text("utf-8"))
@@ -129,18 +127,6 @@ def test_pinned_definitions_cover_every_type_and_mechanism():
     assert any(len(found.languages) > 1 for found in definitions())
 
 
-def test_the_demo_and_every_example_of_the_readme_are_pinned():
-    pinned = {entry["canonical"] for entry in PINNED["definitions"]}
-    readme = (ROOT / "README.md").read_text("utf-8")
-    sources = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
-    sources.append((ROOT / "survey/demo/workplace.toml").read_text("utf-8"))
-    for source in sources:
-        definition = freeze(load(source.encode(), "example.toml", Caps()), 1)
-        assert definition.sha256 in pinned, (
-            f"add {definition.slug} to published_bytes.json with the hash {definition.sha256}"
-        )
-
-
 def test_a_seeded_simulation_makes_the_pinned_reports():
     changed = different(
         (entry, entry["simulated"], simulated_hash(found))
@@ -163,12 +149,12 @@ def test_a_seeded_client_makes_the_pinned_reports(node):
 
 def test_renaming_a_key_of_the_canonical_json_changes_every_hash(monkeypatch):
     """The tests above can fail: this renames one key of every question."""
-    written = published.question_form
+    written = question_form
 
     def renamed(question: Any) -> dict[str, Any]:
         form = written(question)
         return {**form, "hint": form["help"]}
 
-    monkeypatch.setattr("survey.questionnaire.definition.question_form", renamed)
+    monkeypatch.setattr("survey.questionnaire.canonical.question_form", renamed)
     for entry in PINNED["definitions"]:
         assert frozen(entry).sha256 != entry["canonical"], entry["source"]

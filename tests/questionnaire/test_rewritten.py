@@ -7,9 +7,10 @@ import json
 import pytest
 
 from survey.demo import definition as demo
-from survey.questionnaire.definition import Definition, freeze
-from survey.questionnaire.native import load, read
-from survey.questionnaire.rewritten import rewritten
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.definition import Definition
+from survey.questionnaire.loading import check, load
+from survey.questionnaire.source import source_of
 from survey.settings import Caps
 from tests.browser import surveys
 from tests.conftest import SMALL
@@ -81,12 +82,12 @@ def published(text: str) -> Definition:
 @pytest.mark.parametrize("name", WRITTEN)
 def test_what_is_written_again_publishes_as_the_same_definition(name):
     definition = published(WRITTEN[name])
-    again = json.loads(json.dumps(rewritten(definition)))
-    assert freeze(read(again, Caps()), 3).canonical == definition.canonical
+    again = json.loads(json.dumps(source_of(definition)))
+    assert freeze(check(again, Caps()), 3).canonical == definition.canonical
 
 
 def test_the_demo_s_survey_is_written_again():
-    assert freeze(read(rewritten(demo()), Caps()), 1).canonical == demo().canonical
+    assert freeze(check(source_of(demo()), Caps()), 1).canonical == demo().canonical
 
 
 def test_parameters_that_only_a_channel_knows_are_asked_for_again():
@@ -95,6 +96,6 @@ def test_parameters_that_only_a_channel_knows_are_asked_for_again():
         'type = "yes_no"\nmechanism = "two_coins"\nparameters = {truth = 0.5, yes = 0.5}',
         1,
     )
-    written = rewritten(published(text))
+    written = source_of(published(text))
     question = written["pages"][0]["questions"][0]
     assert question["parameters"] == {"truth": "0.5"}

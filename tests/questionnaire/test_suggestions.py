@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from survey.errors import DefinitionError
-from survey.questionnaire import definition
-from survey.questionnaire.definition import freeze
+from survey.questionnaire import canonical
+from survey.questionnaire.canonical import freeze
 from survey.questionnaire.grid import LARGEST
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 
 MOST_STEPS = 6
@@ -214,7 +214,7 @@ def test_forced_chances_that_do_not_add_up_are_suggested_in_thousandths():
 
 
 def test_a_body_above_the_limit_is_refused_with_the_number_of_questions_that_fits(monkeypatch):
-    monkeypatch.setattr(definition, "MAX_REPORT_BYTES", 1024)
+    monkeypatch.setattr(canonical, "MAX_REPORT_BYTES", 1024)
 
     def survey(number: int) -> bytes:
         asked = {"type": "multiple_choice", "text": "Q?", "mechanism": "bits", "epsilon": "0.05"}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from survey.errors import DefinitionError
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 
 
@@ -36,7 +36,7 @@ def mistakes(written):
 def test_two_options_with_one_label_are_a_mistake_at_the_second(second):
     ((place, text),) = mistakes(form(["Often", "Never", second]))
     assert place == "page 1, question 1 (q), option 3 (o2), label"
-    assert "is the label of another option already" in text
+    assert "is already the label of another option" in text
 
 
 def test_labels_that_differ_only_in_spaces_and_case_are_the_same():

@@ -12,10 +12,12 @@ import pytest
 from survey.errors import ChannelError, DefinitionError
 from survey.estimator.numbers.mean import DESIGNS as NUMBER_DESIGNS
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
-from survey.questionnaire.definition import Definition, freeze, read_definition
+from survey.questionnaire.canonical import freeze, read_definition
+from survey.questionnaire.definition import Definition
 from survey.questionnaire.designs import DESIGNS, PRIVACY
+from survey.questionnaire.kinds import KINDS
 from survey.questionnaire.ledger import ledger, lines
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.vectors.write import EVERY_TYPE
 
@@ -220,7 +222,7 @@ COINS = {"type": "yes_no", "mechanism": "two_coins"}
         ({"type": "multiple_choice", "options": OPTIONS, "none_of_these": False, "epsilon": 1}, ""),
         ({"type": "multiple_choice", "options": OPTIONS, "epsilon": 13}, "epsilon = 7.367"),
         ({"type": "multiple_choice", "options": OPTIONS, "truth_probability": 0.5}, "0.501"),
-        ({"type": "yes_no", "mechanism": "square_wave", "epsilon": 1}, "none of a yes_no question"),
+        ({"type": "yes_no", "mechanism": "square_wave", "epsilon": 1}, "not exist for a yes_no"),
         ({"type": "yes_no", "mechanism": "magic", "epsilon": 1}, "grr, best, warner, two_coins"),
         ({**COINS, "parameters": {"truth": "1/2"}}, "truth, yes"),
         ({**COINS, "epsilon": 1}, "state truth"),
@@ -267,7 +269,7 @@ def test_a_question_that_may_be_skipped_gets_the_option_does_not_apply():
         (
             [parent(), {**child(), "ask_if": {"question": "parent", "options": ["maybe"]}}],
             {"allow_skip_logic": True},
-            '"maybe" is no option of parent; there are yes, no, prefer_not_to_say',
+            '"maybe" is not an option of parent; available: yes, no, prefer_not_to_say',
         ),
         (
             [
@@ -275,7 +277,7 @@ def test_a_question_that_may_be_skipped_gets_the_option_does_not_apply():
                 child(),
             ],
             {"allow_skip_logic": True},
-            "no question with options",
+            "not a question with options",
         ),
     ],
 )
@@ -331,7 +333,7 @@ def test_the_cap_counts_what_one_person_is_asked():
 
 
 def test_every_design_is_reached_by_a_type_of_question():
-    assert all(design.types and design.ways for design in DESIGNS.values())
+    assert {name for kind in KINDS.values() for name in kind.mechanisms} == set(DESIGNS)
     assert {way for design in DESIGNS.values() for way in design.ways} >= set(PRIVACY)
 
 

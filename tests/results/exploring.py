@@ -8,7 +8,7 @@ import numpy as np
 
 from survey.collect.publication import publish
 from survey.collect.release import release
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store, StoredReport
 from tests.conftest import SMALL, TODAY

@@ -31,10 +31,10 @@ from survey.estimator import (
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon
 from survey.mechanism.numeric import one_bit
 from survey.mechanism.weight_table import Explicit
-from survey.questionnaire.definition import freeze
+from survey.questionnaire.canonical import freeze
 from survey.questionnaire.designs import DESIGNS
-from survey.questionnaire.native import load
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
+from survey.questionnaire.loading import load
 from survey.results.charts import (
     chart_svg,
     is_clipped,

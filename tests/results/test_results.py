@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from survey import demo
 from survey.estimator import proportions
-from survey.questionnaire.definition import freeze
+from survey.questionnaire.canonical import freeze
 from survey.results.charts import chart_specification, chart_svg
 from survey.results.crosstab.compute import CrossedRow
 from survey.results.difference.table import DifferenceRow
@@ -127,7 +127,7 @@ def test_csv_texts_that_begin_a_formula_get_an_apostrophe_each():
 
 @pytest.fixture(scope="module")
 def small_row():
-    from survey.questionnaire.native import load
+    from survey.questionnaire.loading import load
     from survey.store import PublishedSurvey
     from tests.conftest import SMALL, TODAY
 

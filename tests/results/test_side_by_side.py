@@ -11,8 +11,8 @@ import pytest
 from survey.disclosure import OTHER_GROUPS
 from survey.errors import NotFoundError
 from survey.estimator import proportions
-from survey.questionnaire.definition import freeze
-from survey.questionnaire.native import load
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.loading import load
 from survey.results.estimates.result import survey_result
 from survey.results.grouped import (
     OPEN_LINK,

@@ -11,7 +11,7 @@ from survey.collect.publication import close
 from survey.collect.release import BLOCK_SIZE, ReleaseLoop, compose_release, release
 from survey.errors import ClosedError, NotFoundError, StoreBusyError
 from survey.mechanism import grr
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import N_ASKED, LastBlock, PendingReports
 from tests.conftest import TODAY
 from tests.store.reports import add, random_reports, report

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from survey.errors import ConflictError, NotFoundError
-from survey.questionnaire.definition import freeze
-from survey.questionnaire.native import load
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import TABLES, ApiToken, ColleagueLink, Plan, Schedule
 from survey.store.sql.drafts import REVISIONS_KEPT

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from survey.errors import StoreError
-from survey.questionnaire.definition import freeze
-from survey.questionnaire.native import load
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import open_store
 from tests.conftest import ROOT, SMALL, long_unless

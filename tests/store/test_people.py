@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from survey.errors import ConflictError, ForbiddenError
-from survey.questionnaire.definition import freeze
-from survey.questionnaire.native import load
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import ROLES, Action, ColleagueLink
 from tests.conftest import SMALL, TODAY

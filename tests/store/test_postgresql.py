@@ -16,7 +16,7 @@ import pytest
 from survey.collect.publication import close, publish
 from survey.collect.release import ReleaseLoop
 from survey.errors import SettingsError, StoreBusyError, StoreError
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import StoredReport, open_store, postgres_connections
 from tests.conftest import ROOT, SMALL, TODAY

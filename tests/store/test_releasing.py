@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from survey.errors import NotFoundError
-from survey.questionnaire.definition import freeze
-from survey.questionnaire.native import load
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import N_ASKED, Release, ReleaseContent, StoredReport
 from survey.store.sql.releasing import portion

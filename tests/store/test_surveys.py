@@ -9,8 +9,8 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.errors import ConflictError, NotFoundError, SettingsError, StoreBusyError, StoreError
-from survey.questionnaire.definition import freeze
-from survey.questionnaire.native import load
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import Schedule, find_survey, open_store
 from tests.conftest import SMALL, TODAY

@@ -21,7 +21,7 @@ from survey.cli import main
 from survey.collect.publication import close, publish
 from survey.demo import DEFINITION, prepare
 from survey.errors import StoreBusyError, StoreError
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import open_store
 from tests.conftest import SECRET, SMALL, TODAY, free_port

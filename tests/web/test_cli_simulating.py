@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from survey.cli import main
 from survey.collect.publication import publish
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import open_store
 from tests.browser import surveys

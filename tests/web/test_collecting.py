@@ -13,7 +13,7 @@ import pytest
 
 from survey.collect.intake import Intake
 from survey.collect.publication import close, publish
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import Plan, Schedule, find_survey
 from tests.collect.test_intake import body

@@ -10,9 +10,9 @@ import re
 import pytest
 
 from survey.collect.publication import close, publish
-from survey.questionnaire.drafts.content import DraftContent
-from survey.questionnaire.drafts.native import definition_of
-from survey.questionnaire.native import load
+from survey.questionnaire.drafts.conversion import definition_of
+from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.loading import load
 from survey.research.drafts import publishing
 from survey.settings import Caps
 from survey.store import Plan
@@ -863,10 +863,10 @@ def test_what_a_question_depends_on_stays_while_it_stands_behind_it(ada, store, 
     shown = ada.get(path)
     assert "Have you work? (no longer an earlier question" in shown.text
     field = shown.text[shown.text.index('for="ask_question"') :]
-    assert "is no question with options on an earlier page" in field[: field.index("<select")]
+    assert "is not a question with options on an earlier page" in field[: field.index("<select")]
     told = save(ada, path, do=how, help="Paid or not")
     if how == "autosave":
-        assert "is no question with options" in told.json["errors"]["ask_question"]
+        assert "is not a question with options" in told.json["errors"]["ask_question"]
         assert told.json["elsewhere"] == []
     assert condition(store, slug) == ("work", ("yes",))
     do(ada, slug, f"page-down {page}")

@@ -19,7 +19,7 @@ import pytest
 from statsmodels.datasets import fair
 
 from survey.collect.publication import close, publish
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.results.estimates.result import Results
 from survey.results.exports.csv import to_csv
 from survey.settings import Caps

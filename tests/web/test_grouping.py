@@ -15,7 +15,7 @@ import pytest
 from survey.collect.publication import publish
 from survey.collect.release import release
 from survey.disclosure import OTHER_GROUPS
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.results.exports.figures import FORMATS
 from survey.results.grouped import OPEN_LINK
 from survey.results.wording import percent

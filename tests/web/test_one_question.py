@@ -8,7 +8,7 @@ import re
 import pytest
 
 from survey.collect.publication import publish
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.results.estimates.result import Results
 from survey.results.options import INTERVAL_NAMES, OFFERED, Wanted, query_of, wanted_from
 from survey.results.wording import exact

@@ -11,7 +11,7 @@ import pytest
 
 from survey import catalogue
 from survey.collect.publication import publish
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.respond.client import Client, source_files
 from survey.settings import Caps
 from survey.store import Schedule

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from survey.collect.publication import publish
 from survey.mechanism import BitVector, Channel
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store
 from tests.browser.surveys import EVERY_TYPE

@@ -16,7 +16,7 @@ from statsmodels.datasets import fair
 
 from survey.collect.publication import close, publish
 from survey.estimator import proportions
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.conftest import ROOT, TODAY
 

@@ -13,7 +13,7 @@ from pypdf import PdfReader
 from survey.collect.publication import publish
 from survey.errors import MissingPartError
 from survey.methods import sections, topics
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.research import paper
 from survey.results.estimates.result import Results
 from survey.results.wording import percent

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from survey.app import create_app
 from survey.collect.publication import close, publish
 from survey.errors import StoreBusyError
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.conftest import SMALL
 

@@ -21,7 +21,7 @@ from survey.app import create_app
 from survey.cli import main
 from survey.collect.publication import publish
 from survey.collect.release import release
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.research.credentials import Passwords
 from survey.research.sessions import Throttle
 from survey.results.estimates.result import MOST_KEPT, Results

@@ -1,21 +1,51 @@
-"""Question types, one class each; code elsewhere asks the class and never compares type names."""
+"""Question types, one class each; code elsewhere asks the class and never compares type names.
+
+Free text, files and places cannot be randomized, so there is no type for them.
+"""
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from typing import Annotated, Any
 
-from survey.questionnaire.kinds.base import Kind
-from survey.questionnaire.kinds.choice import SingleChoice, YesNo
-from survey.questionnaire.kinds.date import Date
-from survey.questionnaire.kinds.multiple_choice import MultipleChoice
-from survey.questionnaire.kinds.number import Number
-from survey.questionnaire.kinds.scale import Scale
+from pydantic import Field
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
+from survey.questionnaire.kinds.base import KINDS, Kind, PublishedQuestion
+from survey.questionnaire.kinds.choice import ChoiceQuestion, SingleChoice, YesNo
+from survey.questionnaire.kinds.date import Date, DateQuestion
+from survey.questionnaire.kinds.multiple_choice import MultipleChoice, MultipleChoiceQuestion
+from survey.questionnaire.kinds.number import Number, NumberQuestion
+from survey.questionnaire.kinds.question import BaseQuestion
+from survey.questionnaire.kinds.scale import Scale, ScaleQuestion
+
+KINDS.update(
     {
         kind.type: kind
-        for kind in (YesNo(), SingleChoice(), Scale(), MultipleChoice(), Number(), Date())
+        for kind in (YesNo(), SingleChoice(), MultipleChoice(), Scale(), Number(), Date())
     }
 )
-"""Every question type by its name in definitions."""
 
-__all__ = ["KINDS", "Kind"]
+Question = Annotated[
+    ChoiceQuestion | ScaleQuestion | MultipleChoiceQuestion | NumberQuestion | DateQuestion,
+    Field(discriminator="type"),
+]
+"""A question as a researcher writes it."""
+
+DEFAULT_KIND: Kind = KINDS["yes_no"]
+"""The type of a new question."""
+
+_UNKNOWN = Kind()
+
+
+def kind_of(form: Mapping[str, Any]) -> Kind:
+    """Return the kind of a question that may be wrong: an empty one for an unknown type."""
+    return KINDS.get(str(form.get("type")), _UNKNOWN)
+
+
+__all__ = [
+    "DEFAULT_KIND",
+    "KINDS",
+    "BaseQuestion",
+    "Kind",
+    "PublishedQuestion",
+    "Question",
+    "kind_of",
+]

@@ -1,6 +1,54 @@
-"""What every question type can tell about itself; one subclass of `Kind` per type."""
+"""What every question type can tell about itself: one subclass of `Kind` per type.
+
+Code outside this package calls `question.kind` and never compares names of types.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from survey.catalogue import SOURCE, say
+from survey.errors import DesignError
+from survey.mechanism import AnyChannel, BitVector, SubsetSelection, multiple_choice
+from survey.mechanism.arrays import Codes, Integers
+from survey.mechanism.simulation import truths
+from survey.questionnaire.designs import AnswerSpace
+from survey.questionnaire.grid import Grid
+from survey.questionnaire.texts import Frozen, Identifier, Option
+
+Answer = int | tuple[int, ...]
+"""A true answer: the index of an option or of a grid point, or those of the ticked options."""
+
+OPT_OUT_ID = "prefer_not_to_say"
+NOT_APPLICABLE_ID = "does_not_apply"
+NONE_ID = "none_of_these"
+
+SPECIAL_KEYS: Mapping[str, str] = {
+    NONE_ID: "option.noneOfThese",
+    NOT_APPLICABLE_ID: "option.doesNotApply",
+    OPT_OUT_ID: "option.preferNotToSay",
+}
+"""Options that are added automatically, last and in this order: id to the key of their label."""
+
+SPECIAL: Mapping[str, str] = {name: say(SOURCE, key) for name, key in SPECIAL_KEYS.items()}
+"""Default labels of the options that are added automatically, by id."""
+
+ASKED = b"\x01"
+"""Prefix of a stored code in a survey that draws questions; a question not drawn is all zeros."""
+
+
+class AskIf(Frozen):
+    """The condition of a question: an earlier answer that is one of these options."""
+
+    question: Identifier
+    options: tuple[Identifier, ...] = Field(min_length=1)
 
 
 class Kind:
@@ -11,16 +59,269 @@ class Kind:
     is_multiple   an answer is a set of options
     is_ordered    the options have an order, and the grid holds their scores
     is_binary     the answers are yes and no
+
+    label         the name of the type in the builder
+    mechanisms    the designs that a question of this type may name
+    mechanism     the design of a question that names none
+    fields        the draft's fields that only some types have and this one uses
+    whole_fields  those of `fields` that hold whole numbers
     """
 
-    type: str
-    is_numeric = False
-    is_date = False
-    is_multiple = False
-    is_ordered = False
-    is_binary = False
+    type: ClassVar[str] = ""
+    label: ClassVar[str] = ""
+    is_numeric: ClassVar[bool] = False
+    is_date: ClassVar[bool] = False
+    is_multiple: ClassVar[bool] = False
+    is_ordered: ClassVar[bool] = False
+    is_binary: ClassVar[bool] = False
+    mechanisms: ClassVar[tuple[str, ...]] = ()
+    mechanism: ClassVar[str] = "grr"
+    fields: ClassVar[tuple[str, ...]] = ()
+    whole_fields: ClassVar[tuple[str, ...]] = ()
 
     @property
     def is_single(self) -> bool:
         """Whether an answer is exactly one of the options."""
         return not self.is_numeric and not self.is_multiple
+
+    # The written question
+
+    def default_options(self, language: str = SOURCE) -> list[dict[str, str]]:
+        """Return the options of a question whose researcher wrote none."""
+        return []
+
+    @property
+    def default_special(self) -> Mapping[str, bool]:
+        """Which automatic options a question has when nothing is written about them."""
+        return {OPT_OUT_ID: True, NONE_ID: self.is_multiple}
+
+    def recommend_mechanism(self, space: AnswerSpace, epsilon: Fraction) -> str:
+        """Return the design with the smallest error; raises ChannelError where none exists."""
+        return self.mechanism
+
+    def source(
+        self,
+        form: Mapping[str, Any],
+        options: Sequence[Mapping[str, Any]],
+        unit: Callable[[str], Any],
+    ) -> dict[str, Any]:
+        """Return the keys of this type as a researcher would have written them.
+
+        `form` is the canonical form, `options` are the ordinary ones with labels in all
+        languages; `unit` puts the text of the unit into all languages.
+        """
+        return {"options": list(options)} if options else {}
+
+    # The published question
+
+    def count_truths(self, question: PublishedQuestion) -> int:
+        """Return how many options the question's channel must have."""
+        return len(question.options)
+
+    def describe(self, question: PublishedQuestion) -> str:
+        """Return what there is to answer, in words: "3 options"."""
+        channel = question.channel
+        if isinstance(channel, BitVector) and channel.is_sampled:
+            return f"{channel.sampled} of {channel.m} options"
+        if isinstance(channel, SubsetSelection) and channel.d > 1:
+            return f"{channel.k} options, {channel.d} in a report,"
+        return f"{len(question.options)} options"
+
+    # Simulated respondents. Shares are those of the options; kinds say what else there is.
+
+    def share_labels(self, question: PublishedQuestion) -> list[str]:
+        """Return what each share is about, for people."""
+        return [option.label for option in question.options]
+
+    def share_names(self, question: PublishedQuestion) -> list[str]:
+        """Return what each share is about, for programs."""
+        return [option.id for option in question.options]
+
+    def default_shares(self, question: PublishedQuestion) -> list[float]:
+        """Return shares that fall from the first option on, with few opt-outs."""
+        none = {question.opt_out, question.not_applicable} - {""}
+        weights = [
+            0.1 if option.id in none else 1 / (1 + i) for i, option in enumerate(question.options)
+        ]
+        return [weight / sum(weights) for weight in weights]
+
+    def normalize_shares(self, question: PublishedQuestion, shares: list[float]) -> list[float]:
+        """Scale the shares to a sum of 1; raises DesignError when all are 0."""
+        total = sum(shares)
+        if not total:
+            raise DesignError(f"{question.text}: at least one share must be above 0")
+        return [share / total for share in shares]
+
+    def draw_answers(
+        self,
+        question: PublishedQuestion,
+        shares: Sequence[float],
+        n: int,
+        rng: np.random.Generator,
+    ) -> list[Answer]:
+        """Draw the true answers of n simulated respondents."""
+        return [int(i) for chunk in truths(shares, n, rng) for i in chunk]
+
+    def option_answer(self, question: PublishedQuestion, option: int) -> Answer:
+        """Return the answer that choosing this option alone means."""
+        return option
+
+    def true_shares(
+        self, question: PublishedQuestion, shares: Sequence[float]
+    ) -> tuple[list[float], float | None]:
+        """Return the exact share of each option and the mean of those who answer, or None."""
+        return list(shares), None
+
+    def share_of_any(
+        self, question: PublishedQuestion, shares: Mapping[str, float], options: Sequence[str]
+    ) -> float | None:
+        """P(an answer is one of these options); None where it does not follow from the shares."""
+        return sum(shares[name] for name in options)
+
+
+class GridKind(Kind):
+    """A type whose answers are points of a grid; the options, behind the points, are opt-outs."""
+
+    is_numeric = True
+    mechanisms = (
+        *("geometric", "laplace", "gaussian"),
+        *("square_wave", "one_bit", "piecewise", "hybrid"),
+    )
+    mechanism = "hybrid"
+
+    def recommend_mechanism(self, space: AnswerSpace, epsilon: Fraction) -> str:
+        """Return the design with the smallest worst variance of the mean."""
+        from survey.estimator.numbers.mean import smallest_worst_variance
+
+        return smallest_worst_variance(space.ordinary, epsilon, space.no_answers)
+
+    def count_truths(self, question: PublishedQuestion) -> int:
+        return _points(question) + len(question.options)
+
+    def describe(self, question: PublishedQuestion) -> str:
+        return f"a grid of {_points(question):,} points"
+
+    def share_labels(self, question: PublishedQuestion) -> list[str]:
+        where = "Where the mean lies between lowest (0) and highest (100)"
+        return [where, *super().share_labels(question)]
+
+    def share_names(self, question: PublishedQuestion) -> list[str]:
+        return ["position of the mean", *super().share_names(question)]
+
+    def default_shares(self, question: PublishedQuestion) -> list[float]:
+        return [0.4, *[0.05] * len(question.options)]
+
+    def normalize_shares(self, question: PublishedQuestion, shares: list[float]) -> list[float]:
+        return shares
+
+    def draw_answers(
+        self,
+        question: PublishedQuestion,
+        shares: Sequence[float],
+        n: int,
+        rng: np.random.Generator,
+    ) -> list[Answer]:
+        """Draw binomial grid points around the mean, and opt-outs behind them."""
+        mean, *silent = shares
+        if sum(silent) >= 1:
+            raise DesignError(
+                f"{question.text}: the shares of the opt-out answers must add up to less than 100%"
+            )
+        points = _points(question)
+        choices = rng.choice(1 + len(silent), size=n, p=[1 - sum(silent), *silent])
+        values = rng.binomial(points - 1, mean, n)
+        return [
+            int(points + choice - 1 if choice else value)
+            for choice, value in zip(choices, values, strict=True)
+        ]
+
+    def option_answer(self, question: PublishedQuestion, option: int) -> Answer:
+        return _points(question) + option
+
+    def true_shares(
+        self, question: PublishedQuestion, shares: Sequence[float]
+    ) -> tuple[list[float], float | None]:
+        if question.grid is None:
+            return list(shares), None
+        low, high = question.grid.values[0], question.grid.values[-1]
+        return list(shares[1:]), low + shares[0] * (high - low)
+
+
+def _points(question: PublishedQuestion) -> int:
+    return question.grid.points if question.grid else 0
+
+
+KINDS: dict[str, Kind] = {}
+"""Every question type by its name; the package fills it when it is imported."""
+
+
+@dataclass(frozen=True)
+class PublishedQuestion:
+    """A question as it is asked, with the channel that every device runs for it.
+
+    `options` are all options as shown; of number and date questions only the opt-outs. `grid` holds
+    the values of numbers and dates, and the scores of a scale. `alone` counts the options at the
+    end of a multiple choice that exclude all others. `stated` is what the researcher wrote of its
+    privacy, by way, for codebooks. `nullable` says whether the survey draws its questions, so that
+    a report may leave this one out.
+    """
+
+    id: str
+    type: str
+    text: str
+    options: tuple[Option, ...]
+    grid: Grid | None
+    max_ticks: int
+    alone: int
+    opt_out: str
+    not_applicable: str
+    ask_if: AskIf | None
+    mechanism: str
+    stated: Mapping[str, str]
+    channel: AnyChannel
+    nullable: bool
+
+    @property
+    def kind(self) -> Kind:
+        """The class of the question's type."""
+        return KINDS[self.type]
+
+    @property
+    def code_bytes(self) -> int:
+        """Bytes that an answer to this question takes in a stored report."""
+        return self.channel.code_bytes + self.nullable
+
+    def encode(self, code: object) -> bytes:
+        """Return the stored bytes of a code; raises ChannelError that says what it must be."""
+        if not self.nullable:
+            return self.channel.encode(code)
+        if code is None:
+            return bytes(self.code_bytes)
+        return ASKED + self.channel.encode(code)
+
+    def count(self, codes: Codes) -> tuple[int, Integers]:
+        """Return how many of the codes, shape (n, code_bytes), were asked, and their counts."""
+        if self.nullable:
+            codes = codes[codes[:, 0] == ASKED[0], 1:]
+        return len(codes), self.channel.count(np.ascontiguousarray(codes))
+
+    def truth(self, answer: int | Sequence[int]) -> Answer:
+        """Return the channel's input for an answer: an option or grid index, or the ticked options.
+
+        Raises KeyError for ticks that exclude each other.
+        """
+        if isinstance(answer, int):
+            return answer
+        if self.by_patterns:
+            return {pattern: i for i, pattern in enumerate(self.patterns)}[tuple(sorted(answer))]
+        return tuple(int(option in answer) for option in range(len(self.options)))
+
+    @cached_property
+    def patterns(self) -> tuple[multiple_choice.Pattern, ...]:
+        """The sets of options that the truths of a multiple choice by subsets stand for."""
+        return multiple_choice.patterns(len(self.options) - self.alone, self.max_ticks, self.alone)
+
+    @property
+    def by_patterns(self) -> bool:
+        """Whether a multiple choice is asked by generalized randomized response over its sets."""
+        return self.kind.is_multiple and isinstance(self.channel, SubsetSelection)

@@ -2,17 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, StrictBool, model_validator
+
+from survey.catalogue import SOURCE, say
+from survey.errors import ChannelError
+from survey.questionnaire.designs import AnswerSpace
 from survey.questionnaire.kinds.base import Kind
+from survey.questionnaire.kinds.question import MAX_OPTIONS, BaseQuestion
+from survey.questionnaire.texts import Option
 
 
 class YesNo(Kind):
     """Yes or no."""
 
     type = "yes_no"
+    label = "Yes or no"
     is_binary = True
+    mechanisms = ("grr", "best", "warner", "two_coins", "unrelated_question", "forced_response")
+
+    def default_options(self, language: str = SOURCE) -> list[dict[str, str]]:
+        return [{"id": name, "label": say(language, f"option.{name}")} for name in ("yes", "no")]
 
 
 class SingleChoice(Kind):
     """One of several options without an order."""
 
     type = "single_choice"
+    label = "One of several answers"
+    mechanisms = ("grr", "best", "forced_response", "exponential")
+    fields = ("options", "shuffle_options")
+
+
+class ChoiceQuestion(BaseQuestion):
+    """One of several options."""
+
+    type: Literal["yes_no", "single_choice"]
+    options: tuple[Option, ...] = Field(min_length=2, max_length=MAX_OPTIONS)
+    shuffle_options: StrictBool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_options(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and data.get("type") == YesNo.type:
+            return {"options": YesNo().default_options(), **data}
+        return data
+
+    def _check(self) -> None:
+        if self.kind.is_binary:
+            if [option.id for option in self.options] != ["yes", "no"]:
+                raise ChannelError(
+                    'options of a yes_no question have the ids "yes" and "no", in order'
+                )
+            if self.shuffle_options:
+                raise ChannelError("the options of a yes_no question are always shown in one order")
+        if mistake := self._size_mistake(2):
+            raise mistake
+
+    @property
+    def shuffled(self) -> bool:
+        return self.shuffle_options
+
+    @property
+    def ordinary(self) -> tuple[Option, ...]:
+        return self.options
+
+    @property
+    def answer_space(self) -> AnswerSpace:
+        return AnswerSpace(len(self.options), len(self.special), parameters=self.parameters)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from survey.questionnaire.across import CHOICES
-from survey.questionnaire.drafts.content import DraftContent, Question
-from survey.questionnaire.drafts.examined import Examined
-from survey.questionnaire.drafts.sheets import Values
+from survey.questionnaire.drafts.check import Examined
+from survey.questionnaire.drafts.draft import DraftContent, Question
+from survey.questionnaire.drafts.edits import Values
+from survey.questionnaire.kinds import kind_of
 from survey.research.drafts.forms import QuestionForm, choices
 
 
@@ -48,7 +48,7 @@ def _before(content: DraftContent, name: str) -> Iterator[Question]:
     for question in content.questions:
         if question["id"] == name:
             return
-        if question["type"] in CHOICES:
+        if not kind_of(question).is_numeric:
             yield question
 
 

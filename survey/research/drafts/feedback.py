@@ -8,7 +8,7 @@ from typing import Any
 from flask import url_for
 
 from survey.mechanism.accounting import format_epsilon
-from survey.questionnaire.drafts.examined import Examined, Mistake
+from survey.questionnaire.drafts.check import Examined, Mistake
 from survey.questionnaire.label import odds_in_words
 from survey.research.drafts.forms import SheetForm, fields_of
 from survey.research.drafts.planned import Planned

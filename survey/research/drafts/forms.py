@@ -28,22 +28,16 @@ from wtforms.validators import DataRequired, InputRequired, Length, NumberRange
 from wtforms.widgets import CheckboxInput, DateInput, ListWidget
 
 from survey.collect.trial import MOST_SIMULATED
-from survey.questionnaire.designs import DESIGNS, PRIVACY, USUAL, names_for
-from survey.questionnaire.drafts.in_forms import FIELD_NAMES, MECHANISM_NAMES, WAY_NAMES
-from survey.questionnaire.drafts.native import OF_TYPE
+from survey.questionnaire.designs import DESIGNS, PRIVACY
+from survey.questionnaire.drafts.messages import FIELD_NAMES, MECHANISM_NAMES, WAY_NAMES
+from survey.questionnaire.kinds import KINDS
 from survey.research.forms import WholeNumberField
 
 LINE, PASSAGE = Length(max=1_000), Length(max=12_000)
 """Longer than what may be published, so that what is too long is said and not lost."""
 
-TYPE_NAMES: Mapping[str, str] = {
-    "yes_no": "Yes or no",
-    "single_choice": "One of several answers",
-    "multiple_choice": "Any number of several answers",
-    "scale": "A scale",
-    "number": "A number between two bounds",
-    "date": "A date between two days",
-}
+TYPE_NAMES: Mapping[str, str] = {name: kind.label for name, kind in KINDS.items()}
+"""The names of the question types in the builder."""
 
 
 def choices(names: Mapping[str, str]) -> list[SelectChoice]:
@@ -111,14 +105,15 @@ class QuestionForm(SheetForm):
     mechanism = SelectField("Mechanism", validate_choice=False)
     parameters = TextAreaField(FIELD_NAMES["parameters"], [PASSAGE])
 
-    def for_type(self, kind: str) -> QuestionForm:
+    def for_type(self, name: str) -> QuestionForm:
         """Without the fields of other types; the choices are those of this one."""
-        of_others = {name for names in OF_TYPE.values() for name in names} - set(OF_TYPE[kind])
-        for name in of_others:
-            del self[name]
-        mechanisms = {name: MECHANISM_NAMES[name] for name in names_for(kind)}
+        kind = KINDS[name]
+        other_fields = {field for other in KINDS.values() for field in other.fields}
+        for field in other_fields - set(kind.fields):
+            del self[field]
+        mechanisms = {name: MECHANISM_NAMES[name] for name in kind.mechanisms}
         self.mechanism.choices = choices({"": "The usual one", **mechanisms})
-        design = DESIGNS.get(self.mechanism.data or "") or DESIGNS[USUAL[kind]]
+        design = DESIGNS.get(self.mechanism.data or "") or DESIGNS[kind.mechanism]
         ways = [way for way in PRIVACY if way in design.ways]
         if self.way.data not in PRIVACY:
             self.way.data = ""

@@ -14,14 +14,13 @@ from survey.collect.release import utc_today
 from survey.collect.trial import remove_trial
 from survey.errors import DefinitionError, DesignError, NotFoundError
 from survey.questionnaire.drafts import edits
-from survey.questionnaire.drafts.content import DraftContent
-from survey.questionnaire.drafts.examined import examined
-from survey.questionnaire.drafts.identifiers import slug as slug_of
-from survey.questionnaire.drafts.reading import drafted
-from survey.questionnaire.drafts.sheets import PageSheet
-from survey.questionnaire.native import read
-from survey.questionnaire.parse import parse
-from survey.questionnaire.rewritten import rewritten
+from survey.questionnaire.drafts.check import examined
+from survey.questionnaire.drafts.conversion import drafted
+from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.drafts.draft import slug as slug_of
+from survey.questionnaire.drafts.edits import PageSheet
+from survey.questionnaire.loading import check, parse
+from survey.questionnaire.source import source_of
 from survey.research.access import Route
 from survey.research.drafts.feedback import total_words
 from survey.research.drafts.forms import TYPE_NAMES, DoForm, NewDraftForm, PageForm
@@ -90,7 +89,7 @@ class _Pages:
         if form.validate_on_submit():
             try:
                 written = parse(form.file.data.read(), form.file.data.filename or "")
-                read(written, self._caps)
+                check(written, self._caps)
                 return self._begin(drafted(written))
             except DefinitionError as error:
                 mistakes = error.mistakes
@@ -99,7 +98,7 @@ class _Pages:
     def of_survey(self, slug: str) -> Any:
         """A draft of the newest version: for the next one, or a copy under another name."""
         survey, is_copy = find_survey(self._store, slug), "copy" in request.form
-        content = drafted(rewritten(survey.definition))
+        content = drafted(source_of(survey.definition))
         typed = typed_plan(self._store.plan(survey.key))
         content = replace(content, plan={**content.plan, **typed})
         if is_copy:

@@ -13,7 +13,7 @@ from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS
 from survey.errors import DesignError
 from survey.estimator.core.arguments import LARGEST_N
 from survey.questionnaire.definition import MAX_STRATUM_LENGTH
-from survey.questionnaire.drafts.examined import Mistake
+from survey.questionnaire.drafts.check import Mistake
 from survey.research.forms import LIMIT_IN_STEPS, whole_number
 from survey.store import Plan, Schedule
 

@@ -10,9 +10,9 @@ from flask import flash, redirect, render_template, url_for
 from survey.collect.publication import has_same_content, publish
 from survey.collect.release import utc_today
 from survey.errors import ConflictError, DefinitionError
-from survey.questionnaire.definition import freeze
-from survey.questionnaire.drafts.content import DraftContent
-from survey.questionnaire.drafts.examined import Examined, Mistake, examined
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.drafts.check import Examined, Mistake, examined
+from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.model import Survey
 from survey.research.access import Route
 from survey.research.drafts.feedback import in_words, total_words

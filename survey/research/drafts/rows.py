@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from survey.questionnaire.drafts.sheets import Values
+from survey.questionnaire.drafts.edits import Values
 from survey.research.drafts.forms import SheetForm, fields_of
 from survey.research.forms import whole_number
 

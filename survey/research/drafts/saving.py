@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from survey.errors import ConflictError, NotFoundError
-from survey.questionnaire.drafts.content import DraftContent
-from survey.questionnaire.drafts.sheets import Merged, Sheet, Values, merged
+from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.drafts.edits import Merged, Sheet, Values, merged
 from survey.store import Draft, Store, draft_key
 
 TRIES = 5

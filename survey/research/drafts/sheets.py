@@ -8,9 +8,9 @@ from typing import Any
 
 from flask import Response, flash, jsonify, redirect, render_template, request, url_for
 
-from survey.questionnaire.drafts.content import DraftContent
-from survey.questionnaire.drafts.examined import Examined, examined
-from survey.questionnaire.drafts.sheets import (
+from survey.questionnaire.drafts.check import Examined, examined
+from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.drafts.edits import (
     LanguageSheet,
     PlanSheet,
     QuestionSheet,
@@ -18,7 +18,7 @@ from survey.questionnaire.drafts.sheets import (
     SurveySheet,
     Values,
 )
-from survey.questionnaire.question import BaseQuestion
+from survey.questionnaire.kinds import BaseQuestion
 from survey.research.access import Route
 from survey.research.drafts.conditions import add_conditions
 from survey.research.drafts.feedback import errors_of, marked, question_feedback, total_words

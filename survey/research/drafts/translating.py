@@ -10,12 +10,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from survey.errors import DesignError, NotFoundError
 from survey.questionnaire.drafts import edits
-from survey.questionnaire.drafts.content import DraftContent, Question
-from survey.questionnaire.drafts.examined import Examined, examined
-from survey.questionnaire.drafts.native import OF_TYPE
-from survey.questionnaire.drafts.sheets import Values, texts_of
-from survey.questionnaire.languages import MAX_LANGUAGES
-from survey.questionnaire.texts import Language
+from survey.questionnaire.drafts.check import Examined, examined
+from survey.questionnaire.drafts.draft import DraftContent, Question
+from survey.questionnaire.drafts.edits import Values, texts_of
+from survey.questionnaire.kinds import kind_of
+from survey.questionnaire.texts import MAX_LANGUAGES, Language
 from survey.research.access import Route
 from survey.research.drafts.forms import DoForm, LanguageForm, SheetForm, translation_form
 from survey.research.drafts.saving import Drafts
@@ -118,7 +117,7 @@ def _to_translate(content: DraftContent) -> Iterator[tuple[str, str]]:
 
 def _shown_texts(question: Question) -> list[str]:
     """What respondents see of a question of its type; the rest of a draft's is for other types."""
-    own = OF_TYPE[str(question["type"])]
+    own = kind_of(question).fields
     keys = [option["key"] for option in question["options"]] if "options" in own else []
     always = ("text", "help", "prefer_not_to_say_label", "does_not_apply_label")
     return [*always, *own, *(f"option-{key}" for key in keys)]

@@ -15,10 +15,10 @@ from survey.collect.simulated_people import usual_shares
 from survey.collect.trial import MOST_SIMULATED, make_trial, remove_trial, simulate
 from survey.errors import ConflictError, DesignError, NotFoundError
 from survey.estimator.core.arguments import LARGEST_N
-from survey.questionnaire.drafts.examined import examined
-from survey.questionnaire.drafts.tried import Tried
+from survey.questionnaire.drafts.check import examined
+from survey.questionnaire.drafts.draft import Tried
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.model import Survey
-from survey.questionnaire.published import PublishedQuestion
 from survey.research.access import Route
 from survey.research.drafts.forms import DoForm, SimulateForm
 from survey.research.drafts.planned import planned_of

@@ -7,7 +7,7 @@ from typing import Any
 from flask import Response, request
 
 from survey.errors import ChannelError, CountsError
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.research.access import Route, Section
 from survey.research.downloads import CSV, download, file_name
 from survey.research.explore.asking import Asked, asked, page, refusing

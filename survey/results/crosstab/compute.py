@@ -13,7 +13,7 @@ from survey.errors import ChannelError, CountsError, NotFoundError
 from survey.estimator import Crosstab, Disclosure, Independence, crosstab, disclosure, independence
 from survey.estimator.tables.axes import Crossed
 from survey.mechanism import BitVector
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.counts import Integers, item_counts
 from survey.results.estimates.table import FLAGS
 from survey.results.options import Wanted

@@ -26,7 +26,7 @@ from survey.estimator import (
     proportions,
 )
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.counts import Integers, crossed_counts
 from survey.results.crosstab.compute import crossable, place_of
 from survey.results.difference.table import Compared, is_number

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from survey.estimator import Difference, Disclosure, Independence, MeanDifference
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.compute import answers
 from survey.results.estimates.compute import values
 from survey.results.estimates.table import FLAGS

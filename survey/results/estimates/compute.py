@@ -25,7 +25,7 @@ from survey.estimator import (
     subset_shares,
 )
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.histogram import Cell, cells, edges
 from survey.results.options import Wanted
 

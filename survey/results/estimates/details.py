@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from survey.estimator import Proportions, margin_split, poisoning
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 
 
 @dataclass(frozen=True)

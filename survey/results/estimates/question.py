@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from survey.estimator import Disclosure
 from survey.mechanism import BitVector
 from survey.questionnaire.grid import Grid
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.details import Detail
 from survey.results.estimates.table import Row
 from survey.results.options import Wanted

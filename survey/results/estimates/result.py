@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from survey.errors import NotFoundError
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.compute import Estimates, estimates
 from survey.results.estimates.details import Detail, details
 from survey.results.estimates.question import Part, QuestionResult

@@ -15,7 +15,7 @@ from survey.estimator import (
     poisoning_of_mean,
 )
 from survey.estimator.planning.sample_size import rounded
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.compute import (
     MOST_WEIGHTS,
     Estimates,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from survey.estimator import AnsweredShares, Disclosure, Proportions
 from survey.mechanism import WeightTable
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.texts import Option
 from survey.results.estimates.compute import Estimates, answers, cells_of, values
 from survey.results.estimates.histogram import Cell

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.trust.disclosure import FEWEST_EFFECTIVE, HIDDEN_WIDTH, SHOWN_WIDTH
 from survey.mechanism.accounting import format_epsilon
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.methods import (

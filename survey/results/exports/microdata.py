@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from survey.disclosure import secure_permutation
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.mechanism.accounting import format_epsilon
-from survey.questionnaire.published import ASKED, PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
+from survey.questionnaire.kinds.base import ASKED
 from survey.results.crosstab.compute import answers
 from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.csv import neutral

@@ -16,7 +16,7 @@ from survey.estimator.core.arguments import LARGEST_N
 from survey.estimator.planning.sample_size import LARGEST_EPSILON, rounded
 from survey.mechanism import SubsetSelection
 from survey.questionnaire.designs import DESIGNS
-from survey.questionnaire.question import BaseQuestion
+from survey.questionnaire.kinds import BaseQuestion
 from survey.results.charts import ACCENT, FONT, INK, RULE
 from survey.results.exports.figures import convert
 from survey.results.plan.compute import (
@@ -95,7 +95,7 @@ def design_chart(question: BaseQuestion, n: int) -> Specification:
     for epsilon in np.geomspace(LEAST_EPSILON, MOST_EPSILON, CHANNEL_POINTS).tolist():
         # Some values of epsilon have no channel of integers.
         with suppress(ChannelError):
-            channel = build(question.asked, Fraction(round(1000 * epsilon), 1000))
+            channel = build(question.answer_space, Fraction(round(1000 * epsilon), 1000))
             variant = with_channel(published, channel)
             points += [
                 (size, channel.epsilon, relative_margin(variant, size)) for size in _sizes_around(n)

@@ -19,10 +19,10 @@ from survey.estimator import margin_of
 from survey.estimator.core.intervals import Chances
 from survey.estimator.numbers.mean import worst_variance
 from survey.mechanism import AnyChannel, WeightTable
-from survey.questionnaire.designs import DESIGNS, PRIVACY, Asked
+from survey.questionnaire.canonical import question_form, read_question
+from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace
+from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
 from survey.questionnaire.label import frequencies
-from survey.questionnaire.published import PublishedQuestion, published, question_form
-from survey.questionnaire.question import BaseQuestion
 
 LEVEL = 0.95
 SHARES = (0.5, 0.1)
@@ -66,15 +66,15 @@ class _Family:
     """The channels of one question's design; `key` holds everything that they depend on."""
 
     question: PublishedQuestion = field(compare=False)
-    inputs: Asked = field(compare=False)
+    inputs: AnswerSpace = field(compare=False)
     parameter: str
     design: str
     key: tuple[object, ...]
 
 
 def to_published(question: BaseQuestion) -> PublishedQuestion:
-    """Return the question as it would be published, with the channel that would run."""
-    return published(question_form(question), nullable=False)
+    """Return the question as it would be read_question, with the channel that would run."""
+    return read_question(question_form(question), nullable=False)
 
 
 def with_channel(question: PublishedQuestion, channel: AnyChannel) -> PublishedQuestion:
@@ -173,7 +173,7 @@ def _z() -> float:
 def _family(question: BaseQuestion, published_question: PublishedQuestion) -> _Family:
     parameters = DESIGNS[question.design].ways
     parameter = "epsilon" if "epsilon" in parameters else next(iter(parameters))
-    inputs = question.asked
+    inputs = question.answer_space
     if plans_mean(published_question) and inputs.ordinary > MAX_GRID_POINTS:
         step = inputs.step * (inputs.ordinary - 1) / (MAX_GRID_POINTS - 1)
         inputs = replace(inputs, ordinary=MAX_GRID_POINTS, step=step)

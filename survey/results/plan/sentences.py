@@ -16,9 +16,8 @@ from survey.estimator.planning.sample_size import rounded
 from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
 from survey.mechanism.accounting import format_epsilon
 from survey.mechanism.design import format_fraction
+from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
 from survey.questionnaire.label import frequencies, label
-from survey.questionnaire.published import PublishedQuestion
-from survey.questionnaire.question import BaseQuestion
 from survey.results.plan.compute import (
     SHARES,
     mean_margin,

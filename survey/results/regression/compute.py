@@ -20,7 +20,7 @@ from survey.estimator import (
     proportions,
     regression,
 )
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.combined_counts import CombinedCounts, combined_counts
 from survey.results.crosstab.compute import answers, crossable, place_of
 from survey.results.estimates.compute import no_answers

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from survey.estimator import Disclosure, Regression
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.compute import answers
 from survey.results.estimates.table import FLAGS
 from survey.results.options import Wanted

@@ -9,7 +9,7 @@ from typing import Literal
 
 from survey.errors import NotFoundError
 from survey.estimator import Disclosure
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.question import Part, QuestionResult
 from survey.results.estimates.result import SurveyResult, asks, place_of
 from survey.results.estimates.table import Row

@@ -20,7 +20,7 @@ from survey.estimator import (
     proportions,
     standardized_shares,
 )
-from survey.questionnaire.published import PublishedQuestion
+from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.counts import crossed_counts
 from survey.results.crosstab.compute import answers, crossable, place_of
 from survey.results.difference.table import is_number

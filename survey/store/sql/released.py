@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import cast
 
 from survey.errors import NotFoundError
-from survey.questionnaire.definition import read_definition
+from survey.questionnaire.canonical import read_definition
 from survey.store.protocol import N_ASKED, BlockColumn, Release, Tally
 from survey.store.sql.transaction import SqlTransactions, Transaction, whole_number
 

@@ -12,7 +12,7 @@ from survey.collect.publication import publish
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.shares.binomial import RESPONDENTS, TARGETS
 from survey.methods import interval_anchor, sections
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.results.estimates.result import Results
 from survey.results.exports.codebook import methods as methods_sheet
 from survey.results.exports.methods import (

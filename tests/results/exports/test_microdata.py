@@ -17,7 +17,7 @@ from survey.collect.release import release
 from survey.disclosure import OTHER_GROUPS
 from survey.estimator import mean, proportions
 from survey.mechanism import BitVector, WeightTable, channel_from_json
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.results.estimates.result import Results
 from survey.results.exports.microdata import bits_of, cells_of, write_microdata
 from survey.settings import Caps

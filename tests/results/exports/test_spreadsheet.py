@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from survey.collect.publication import publish
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.results.crosstab.compute import CrossedRow, crossed
 from survey.results.estimates.result import Results
 from survey.results.estimates.table import Row

@@ -10,7 +10,7 @@ from openpyxl import load_workbook
 from openpyxl.utils.escape import unescape
 
 from survey.collect.publication import publish
-from survey.questionnaire.native import load
+from survey.questionnaire.loading import load
 from survey.results.crosstab.compute import CrossedRow, crossed
 from survey.results.estimates.result import Results
 from survey.results.exports.codebook import CodebookRow, codebook

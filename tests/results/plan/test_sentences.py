@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from survey.questionnaire.designs import DESIGNS
-from survey.questionnaire.questions import Question
+from survey.questionnaire.kinds import Question
 from survey.results.plan.compute import relative_margin, to_published, with_channel
 from survey.results.plan.sentences import question_plan
 from survey.settings import Caps

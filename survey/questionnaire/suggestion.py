@@ -16,7 +16,7 @@ Values = Mapping[str, Any]
 Chances = Fraction | tuple[Fraction, ...]
 """One chance, of the first of two options, or one per option."""
 
-EVEN = GRID
+STEPS_TO_EVEN = GRID
 """At so many steps chances are all the same."""
 
 
@@ -53,7 +53,7 @@ def suggestion(changed: Values) -> str:
     >>> suggestion({"step": 2, "high": Fraction(1, 2)})
     'the nearest allowed value is step = 2 with high = 0.5'
     """
-    said = [f"{name} = {in_a_file(value)}" for name, value in changed.items()]
+    said = [f"{name} = {format_value(value)}" for name, value in changed.items()]
     return (
         "the nearest allowed value is "
         + said[0]
@@ -61,10 +61,10 @@ def suggestion(changed: Values) -> str:
     )
 
 
-def in_a_file(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as it is written in a definition file.
 
-    >>> in_a_file((Fraction(1, 2), Fraction(1, 3))), in_a_file(Fraction(3))
+    >>> format_value((Fraction(1, 2), Fraction(1, 3))), format_value(Fraction(3))
     ('[0.5, "1/3"]', '3')
     """
     if isinstance(value, tuple):
@@ -73,7 +73,7 @@ def in_a_file(value: Any) -> str:
 
 
 def _entry(value: Any) -> str:
-    text = in_a_file(value)
+    text = format_value(value)
     return f'"{text}"' if "/" in text else text
 
 
@@ -109,7 +109,9 @@ def first_towards(allows: Callable[[int], bool], start: int, end: int) -> int | 
 
 
 def evened(chances: Chances, steps: int) -> Chances:
-    """Chances in thousandths that add up to 1, moved so many of `EVEN` steps towards equal ones.
+    """Return chances in thousandths that add up to 1, moved towards equal ones.
+
+    After `STEPS_TO_EVEN` steps all chances are equal.
 
     >>> evened(Fraction(1), 0), evened(Fraction(1), 1000)
     (Fraction(999, 1000), Fraction(1, 2))
@@ -126,7 +128,7 @@ def _thousandths(chances: Sequence[Fraction], steps: int) -> list[int]:
     positive = [max(chance, Fraction(0)) for chance in chances]
     k, total = len(chances), sum(positive)
     shares = [chance / total if total else Fraction(1, k) for chance in positive]
-    moved = [share + (Fraction(1, k) - share) * steps / EVEN for share in shares]
+    moved = [share + (Fraction(1, k) - share) * steps / STEPS_TO_EVEN for share in shares]
     found = [max(round(share * GRID), 1) for share in moved]
     # The largest takes what rounding left over.
     found[found.index(max(found))] += GRID - sum(found)

@@ -13,16 +13,15 @@ from pydantic import TypeAdapter, ValidationError
 from survey.errors import DefinitionError
 from survey.mechanism.accounting import log_rounded_up
 from survey.questionnaire.designs import PRIVACY
-from survey.questionnaire.drafts.content import EMPTY_QUESTION, DraftContent
-from survey.questionnaire.drafts.in_forms import in_form_words
-from survey.questionnaire.drafts.native import definition_of, options_written
-from survey.questionnaire.groups import groups_of, total_ratio_of
-from survey.questionnaire.languages import in_language
+from survey.questionnaire.drafts.conversion import definition_of, options_written
+from survey.questionnaire.drafts.draft import EMPTY_QUESTION, DraftContent
+from survey.questionnaire.drafts.messages import in_form_words
+from survey.questionnaire.kinds import BaseQuestion, Question
+from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
+from survey.questionnaire.loading import check, with_default_texts
 from survey.questionnaire.mistakes import Place
-from survey.questionnaire.model import Survey
-from survey.questionnaire.native import read, with_usual_texts
-from survey.questionnaire.question import NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID, BaseQuestion
-from survey.questionnaire.questions import Question
+from survey.questionnaire.model import Survey, groups_of, total_ratio_of
+from survey.questionnaire.texts import in_language
 from survey.settings import Caps
 
 _QUESTION: TypeAdapter[BaseQuestion] = TypeAdapter(Question)
@@ -89,7 +88,7 @@ def _examined(text: str, caps: Caps) -> Examined:
     keys = [[question["key"] for question in page.questions] for page in content.pages]
     flat = [key for page in keys for key in page]
     try:
-        survey = read(definition, caps)
+        survey = check(definition, caps)
     except DefinitionError as error:
         found = _mistakes(error, content)
         return Examined(None, tuple(found), dict(_right(definition, content.own, flat, caps)))
@@ -101,7 +100,7 @@ def _right(
 ) -> Iterator[tuple[int, BaseQuestion]]:
     """The questions that are right by themselves."""
     try:
-        raw = with_usual_texts(in_language(definition, own, own), own)
+        raw = with_default_texts(in_language(definition, own, own), own)
     except (TypeError, ValueError):  # a language that is none
         return
     questions = (question for page in raw["pages"] for question in page["questions"])

@@ -146,7 +146,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         "and settings",
     ),
     (
-        r"^needs the option does_not_apply, which a question becomes that is not asked",
+        r"^needs the option does_not_apply, which stands for a skipped question",
         f"{_SKIPPED} needs “{FIELD_NAMES['does_not_apply']}” to be ticked: it becomes that when "
         "it is not asked",
     ),
@@ -164,7 +164,8 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         _of_parameters,
     ),
     (
-        r'^mechanism "(?P<design>[^"]*)" is none of a \w+ question: (?P<names>[a-z_, ]+)$',
+        r'^mechanism "(?P<design>[^"]*)" does not exist for a \w+ question; '
+        r"available: (?P<names>[a-z_, ]+)$",
         _of_mechanisms,
     ),
     (

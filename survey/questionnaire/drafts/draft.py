@@ -7,14 +7,16 @@ own, so that what somebody edits is found again after others have moved it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from survey.catalogue import SOURCE
 from survey.errors import NotFoundError
-from survey.questionnaire.drafts.tried import NOTHING, Tried
-from survey.questionnaire.languages import SURVEY_TEXTS
+from survey.questionnaire.kinds import DEFAULT_KIND
+from survey.questionnaire.texts import SURVEY_TEXTS
 
 Texts = Mapping[str, str]
 """One text in several languages."""
@@ -35,7 +37,7 @@ TEXTS_OF_A_QUESTION = (
 
 EMPTY_QUESTION: Question = {
     "id": "",
-    "type": "yes_no",
+    "type": DEFAULT_KIND.type,
     **{name: {} for name in TEXTS_OF_A_QUESTION},
     "options": (),
     **dict.fromkeys(("low", "high", "step", "max_ticks"), ""),
@@ -66,6 +68,45 @@ EMPTY_SURVEY: Mapping[str, Any] = {
 EMPTY_PLAN: Mapping[str, str] = dict.fromkeys(
     ("n", "margin", "opens", "closes", "most", "strata"), ""
 )
+
+
+Shares = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What was typed last, and what all simulated respondents of the try-out were drawn from.
+
+    `typed` are the fields as they were sent, `shares` what they mean. `simulated` is whether the
+    try-out that there is holds anybody drawn from them, `differed` whether others were drawn from
+    other shares.
+    """
+
+    typed: Mapping[str, str]
+    shares: Shares
+    simulated: bool = False
+    differed: bool = False
+
+    def again(self, typed: Mapping[str, str], shares: Shares) -> Tried:
+        """After one more simulation."""
+        differs = self.simulated and (self.differed or self.form["shares"] != _listed(shares))
+        return Tried(typed, _listed(shares), simulated=True, differed=differs)
+
+    def anew(self) -> Tried:
+        """The try-out was made anew, or is gone: what was typed stays, nobody was drawn from it."""
+        return replace(self, simulated=False, differed=False)
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """For a store."""
+        return {**self.__dict__, "typed": dict(self.typed), "shares": _listed(self.shares)}
+
+
+NOTHING = Tried({}, {})
+
+
+def _listed(shares: Shares) -> dict[str, list[float]]:
+    return {name: list(each) for name, each in shares.items()}
 
 
 @dataclass(frozen=True)
@@ -200,3 +241,49 @@ def _page(form: Mapping[str, Any]) -> DraftPage:
         for question in form["questions"]
     )
     return DraftPage(form["key"], form["title"], questions)
+
+
+LONGEST = 40
+"""Characters of an id that is made of a text; what is written by hand may be longer."""
+
+
+def identifier(text: str) -> str:
+    """An id that a text can be known by; empty when it has no letter or digit of ASCII.
+
+    >>> identifier("Más de una vez (2+)"), identifier("10 or more"), identifier("никогда")
+    ('mas_de_una_vez_2', 'o10_or_more', '')
+    """
+    words = _words(text, "_")
+    return f"o{words}" if words[:1].isdigit() else words
+
+
+def slug(text: str) -> str:
+    """An address that a title can be known by; "survey" when it has nothing of ASCII.
+
+    >>> slug("Work & health, 2026"), slug("опрос")
+    ('work-health-2026', 'survey')
+    """
+    return _words(text, "-") or "survey"
+
+
+def free(wanted: str, taken: Collection[str]) -> str:
+    """An id near the wanted one that nothing has yet.
+
+    >>> free("q1", {"q1", "q2"}), free("often", {"often"}), free("a", ())
+    ('q3', 'often_2', 'a')
+    """
+    if wanted not in taken:
+        return wanted
+    counted = re.fullmatch(r"(.*?)([0-9]+)", wanted)
+    stem, start = (counted[1], int(counted[2])) if counted else (f"{wanted}_", 1)
+    return next(
+        name
+        for n in range(start + 1, start + len(taken) + 2)
+        if (name := f"{stem}{n}") not in taken
+    )
+
+
+def _words(text: str, between: str) -> str:
+    """The letters and digits of a text in ASCII, with one mark between its words."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", between, plain).strip(between)[:LONGEST].strip(between)

@@ -1,4 +1,4 @@
-"""What a draft would publish as, in the form that `native.read` checks.
+"""What a draft would publish as, in the form that `loading.check` checks.
 
 A question that states no privacy yet gets the usual one: a report multiplies odds by at most 3.
 """
@@ -7,38 +7,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
+from itertools import count
 from typing import Any
 
-from survey.questionnaire.drafts.content import (
+from survey.questionnaire.defaults import with_standard_privacy
+from survey.questionnaire.designs import PRIVACY
+from survey.questionnaire.drafts.draft import (
+    EMPTY_PLAN,
+    EMPTY_QUESTION,
+    EMPTY_SURVEY,
     TEXTS_OF_A_QUESTION,
     DraftContent,
+    DraftPage,
     Question,
     Texts,
+    free,
+    identifier,
 )
-from survey.questionnaire.drafts.identifiers import free, identifier
-from survey.questionnaire.languages import SURVEY_TEXTS
-from survey.questionnaire.question import NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
-from survey.questionnaire.usual import with_usual_privacy
+from survey.questionnaire.kinds import kind_of
+from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
+from survey.questionnaire.loading import expand, own_language
+from survey.questionnaire.texts import SURVEY_TEXTS, languages_in
 
 WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
-
-OF_TYPE: Mapping[str, Sequence[str]] = {
-    "yes_no": (),
-    "single_choice": ("options", "shuffle_options"),
-    "scale": ("options", "low", "high", "low_label", "high_label"),
-    "multiple_choice": ("options", "max_ticks", "shuffle_options", "none_of_these_label"),
-    "number": ("low", "high", "step", "unit"),
-    "date": ("low", "high", "step"),
-}
-"""What a question of a type has besides what all have; the rest of a draft's stays for others."""
-
-WHOLE_NUMBERS: Mapping[str, Sequence[str]] = {
-    "scale": ("low", "high"),
-    "multiple_choice": ("max_ticks",),
-    "date": ("step",),
-}
 
 
 def definition_of(content: DraftContent) -> dict[str, Any]:
@@ -60,13 +53,13 @@ def definition_of(content: DraftContent) -> dict[str, Any]:
 
 def asked(question: Question, content: DraftContent) -> dict[str, Any]:
     """One question in the form of a definition, its privacy stated."""
-    kind = str(question["type"])
-    parts = {name: _part(question, name, content) for name in ("text", "help", *OF_TYPE[kind])}
+    kind = kind_of(question)
+    parts = {name: _part(question, name, content) for name in ("text", "help", *kind.fields)}
     if NONE_ID + "_label" in parts:
         parts[NONE_ID] = parts.pop(NONE_ID + "_label")
     written = {
         "id": question["id"],
-        "type": kind,
+        "type": kind.type,
         **parts,
         NOT_APPLICABLE_ID: _special(question, NOT_APPLICABLE_ID, content),
         **_condition(question),
@@ -75,7 +68,7 @@ def asked(question: Question, content: DraftContent) -> dict[str, Any]:
         **({question["way"]: question["value"]} if question["way"] else {}),
     }
     opt_out = _special(question, OPT_OUT_ID, content)
-    return with_usual_privacy({**_without_empty(written), OPT_OUT_ID: opt_out})
+    return with_standard_privacy({**_without_empty(written), OPT_OUT_ID: opt_out})
 
 
 def options_written(question: Question) -> list[Mapping[str, Any]]:
@@ -123,7 +116,7 @@ def _part(question: Question, name: str, content: DraftContent) -> Any:
         ]
     if name in TEXTS_OF_A_QUESTION:
         return _written(question[name], content)
-    is_whole = name in WHOLE_NUMBERS.get(str(question["type"]), ())
+    is_whole = name in kind_of(question).whole_fields
     return _number(question[name]) if is_whole else question[name]
 
 
@@ -159,3 +152,85 @@ def _without_empty(written: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in written.items()
         if value or (isinstance(value, int) and not isinstance(value, bool))
     }
+
+
+NUMBERS = ("low", "high", "step", "max_ticks")
+
+
+def drafted(definition: Mapping[str, Any]) -> DraftContent:
+    """The draft that says what a definition says; it must be one that `loading.check` takes."""
+    raw = expand(definition)
+    own = own_language(raw)
+    reader = _Reader(own)
+    survey = {
+        name: reader.texts(raw.get(name)) if name in SURVEY_TEXTS else raw.get(name, usual)
+        for name, usual in EMPTY_SURVEY.items()
+    }
+    survey["questions_per_person"] = _typed(survey["questions_per_person"])
+    pages = tuple(reader.page(page) for page in raw["pages"])
+    languages = tuple(languages_in(raw, own)[1:])
+    return DraftContent(survey, languages, pages, EMPTY_PLAN, used=next(reader.keys) - 1)
+
+
+class _Reader:
+    """Gives every page, question and option a number of its own."""
+
+    def __init__(self, own: str) -> None:
+        self._own = own
+        self.keys = count(1)
+
+    def texts(self, value: Any) -> Texts:
+        """A text as a table of languages."""
+        if isinstance(value, Mapping):
+            return {str(language): str(text) for language, text in value.items()}
+        return {self._own: value} if isinstance(value, str) and value else {}
+
+    def page(self, raw: Mapping[str, Any]) -> DraftPage:
+        """A page with its questions."""
+        key = next(self.keys)
+        questions = tuple(self._question(question) for question in raw["questions"])
+        return DraftPage(key, self.texts(raw.get("title")), questions)
+
+    def _question(self, raw: Mapping[str, Any]) -> Question:
+        way = next((name for name in PRIVACY if name in raw), "")
+        condition = raw.get("ask_if") or {}
+        labels = {
+            f"{name}_label": raw.get(name) for name in (NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID)
+        }
+        texts = {name: raw.get(name, labels.get(name)) for name in TEXTS_OF_A_QUESTION}
+        return {
+            **EMPTY_QUESTION,
+            "key": next(self.keys),
+            "id": raw["id"],
+            "type": raw["type"],
+            **{name: self.texts(value) for name, value in texts.items()},
+            **{name: _typed(raw.get(name)) for name in NUMBERS},
+            "options": tuple(self._option(option) for option in raw.get("options", ())),
+            "shuffle_options": bool(raw.get("shuffle_options", False)),
+            OPT_OUT_ID: raw.get(OPT_OUT_ID, True) is not False,
+            NOT_APPLICABLE_ID: raw.get(NOT_APPLICABLE_ID, False) is not False,
+            "ask_question": condition.get("question", ""),
+            "ask_options": tuple(condition.get("options", ())),
+            "mechanism": raw.get("mechanism") or "",
+            "parameters": _parameters_text(raw.get("parameters") or {}),
+            "way": way,
+            "value": _typed(raw.get(way)) if way else "",
+        }
+
+    def _option(self, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"key": next(self.keys), "id": raw["id"], "label": self.texts(raw["label"])}
+
+
+def _typed(value: Any) -> str:
+    """A number or a day as somebody types it."""
+    return "" if value is None else str(value)
+
+
+def _parameters_text(parameters: Mapping[str, Any]) -> str:
+    return "\n".join(f"{name} = {_entry(value)}" for name, value in parameters.items())
+
+
+def _entry(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_entry, value))}]"
+    return f'"{value}"' if isinstance(value, str) else str(value)

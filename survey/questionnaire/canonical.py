@@ -1,0 +1,235 @@
+"""The canonical JSON of a definition: writing it when a survey is published, reading it back.
+
+Its bytes never change for a published survey. A key that older definitions lack is written only
+when its value is not the default, so that they keep their hash.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from survey.errors import DefinitionError
+from survey.mechanism import channel_from_json
+from survey.questionnaire.definition import (
+    INVITATION_LENGTH,
+    MAX_REPORT_BYTES,
+    MAX_STRATUM_LENGTH,
+    Definition,
+    report_body,
+)
+from survey.questionnaire.grid import Grid
+from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
+from survey.questionnaire.kinds.base import AskIf
+from survey.questionnaire.model import Page, Survey
+from survey.questionnaire.texts import SURVEY_TEXTS, Option
+
+FORMAT = 1
+REPORT_STEP = 256
+"""Reports are padded to a multiple of this many bytes, so that all have the same length."""
+
+
+def freeze(survey: Survey, version: int) -> Definition:
+    """Return the published form of a survey; raises DefinitionError for too long a report."""
+    always = ("slug", "title", "language", "introduction", "contact", "thanks")
+    sampled = survey.questions_per_person is not None
+    form: dict[str, Any] = {
+        "format": FORMAT,
+        "version": version,
+        **{name: getattr(survey, name) for name in always},
+        **_optional_keys(survey),
+        "allow_skip_logic": survey.allow_skip_logic,
+        "sampling": {"draw": survey.drawn, "groups": survey.groups} if sampled else None,
+        "pages": [
+            {"title": page.title, "questions": [question_form(q) for q in page.questions]}
+            for page in survey.pages
+        ],
+        "report_bytes": _report_bytes(survey),
+    }
+    return read_definition(canonical_json(form))
+
+
+def canonical_json(form: dict[str, Any]) -> bytes:
+    """Return the one sequence of bytes of a form: sorted keys, no spaces, UTF-8, integers only.
+
+    >>> canonical_json({"b": 1, "a": "é"})
+    b'{"a":"\\xc3\\xa9","b":1}'
+    """
+    return json.dumps(
+        form, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode("utf-8")
+
+
+@lru_cache(maxsize=256)
+def read_definition(canonical: bytes) -> Definition:
+    """Read back what `freeze` wrote."""
+    form = json.loads(canonical)
+    questions = [question for page in form["pages"] for question in page["questions"]]
+    sampling = form["sampling"]
+    groups = sampling["groups"] if sampling else [[question["id"]] for question in questions]
+    return Definition(
+        canonical=canonical,
+        slug=form["slug"],
+        version=form["version"],
+        title=form["title"],
+        report_bytes=form["report_bytes"],
+        allow_skip_logic=form["allow_skip_logic"],
+        bucket=form.get("bucket", "none"),
+        languages=(form["language"], *form.get("translations", ())),
+        access=form.get("access", "open"),
+        groups=tuple(map(tuple, groups)),
+        drawn=sampling["draw"] if sampling else len(groups),
+        questions=tuple(read_question(q, nullable=sampling is not None) for q in questions),
+    )
+
+
+def unpublished(definition: Definition) -> Definition:
+    """Return the same questions as a first version that everybody with the link may answer."""
+    form = json.loads(definition.canonical)
+    form.pop("access", None)
+    return read_definition(canonical_json({**form, "version": 1}))
+
+
+def question_form(question: BaseQuestion) -> dict[str, Any]:
+    """Return the canonical form of a question; every key but "shuffled" is always there."""
+    grid, ask_if = question.grid, question.ask_if
+    form = {
+        "id": question.id,
+        "type": question.type,
+        "text": question.text,
+        "help": question.help,
+        "options": [{"id": option.id, "label": option.label} for option in question.all_options],
+        "grid": grid.to_json() if grid else None,
+        "max_ticks": question.ticks,
+        "alone": question.answer_space.alone,
+        "opt_out": question.opt_out,
+        "not_applicable": question.not_applicable,
+        "ask_if": {"question": ask_if.question, "options": list(ask_if.options)}
+        if ask_if
+        else None,
+        "mechanism": question.design,
+        "stated": question.stated,
+        "channel": question.channel.to_json(),
+    }
+    return {**form, "shuffled": True} if question.shuffled else form
+
+
+def read_question(form: dict[str, Any], *, nullable: bool) -> PublishedQuestion:
+    """Read back what `question_form` wrote."""
+    question = PublishedQuestion(
+        id=form["id"],
+        type=form["type"],
+        text=form["text"],
+        options=tuple(Option(**option) for option in form["options"]),
+        grid=Grid(**form["grid"]) if form["grid"] else None,
+        max_ticks=form["max_ticks"],
+        alone=form["alone"],
+        opt_out=form["opt_out"],
+        not_applicable=form["not_applicable"],
+        ask_if=AskIf(**form["ask_if"]) if form["ask_if"] else None,
+        mechanism=form["mechanism"],
+        stated=form["stated"],
+        channel=channel_from_json(form["channel"]),
+        nullable=nullable,
+    )
+    if question.channel.options != question.kind.count_truths(question):
+        raise DefinitionError([(form["id"], f"its channel has {question.channel.options} options")])
+    return question
+
+
+def _optional_keys(survey: Survey) -> dict[str, Any]:
+    """Return the keys of a survey that are left out while they have their default."""
+    values: dict[str, Any] = {
+        "consent": survey.consent,
+        "ethics": survey.ethics,
+        "helpline": survey.helpline,
+        "bucket": survey.bucket if survey.bucket != "none" else "",
+        "access": survey.access if survey.access != "open" else "",
+        "kiosk": survey.kiosk,
+        "theme": survey.theme,
+        "exit": survey.quick_exit,
+        "translations": {
+            language: _translated_survey(translated, survey)
+            for language, translated in survey.translations.items()
+        },
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def _translated_survey(translated: Survey, own: Survey) -> dict[str, Any]:
+    """Return the texts of a survey in another of its languages, in the shape of its pages."""
+    texts = {
+        name: _unless_same(getattr(translated, name), getattr(own, name)) for name in SURVEY_TEXTS
+    }
+    pages = zip(translated.pages, own.pages, strict=True)
+    return {**texts, "pages": [_translated_page(page, own_page) for page, own_page in pages]}
+
+
+def _translated_page(page: Page, own: Page) -> dict[str, Any]:
+    questions = zip(page.questions, own.questions, strict=True)
+    return {
+        "title": _unless_same(page.title, own.title),
+        "questions": [_translated_question(question, original) for question, original in questions],
+    }
+
+
+def _translated_question(question: BaseQuestion, own: BaseQuestion) -> dict[str, Any]:
+    """Return the texts of a question in another language, "" where they do not differ."""
+    labels = zip(question.all_options, own.all_options, strict=True)
+    unit = question.grid.unit if question.grid else ""
+    own_unit = own.grid.unit if own.grid else ""
+    return {
+        "text": _unless_same(question.text, own.text),
+        "help": _unless_same(question.help, own.help),
+        "unit": _unless_same(unit, own_unit),
+        "options": [_unless_same(option.label, original.label) for option, original in labels],
+    }
+
+
+def _unless_same(text: str, original: str) -> str:
+    """Return a text, or "" when it is the same as the original.
+
+    >>> _unless_same("Sí", "Yes"), _unless_same("No", "No")
+    ('Sí', '')
+    """
+    return "" if text == original else text
+
+
+def _report_bytes(survey: Survey) -> int:
+    """Return the constant length of a report: the longest one, rounded up to the next step."""
+    codes: list[int | str | None] = [q.channel.longest_code for q in survey.questions]
+    if survey.questions_per_person is not None:
+        # A question that was not drawn is null, which is longer than a short code.
+        codes = [max((code, None), key=lambda value: len(json.dumps(value))) for code in codes]
+    length = _padded_length(codes)
+    if length > MAX_REPORT_BYTES:
+        fitting = bisect_right(
+            range(len(codes)), MAX_REPORT_BYTES, key=lambda n: _padded_length(codes[: n + 1])
+        )
+        raise DefinitionError(
+            [
+                (
+                    "pages",
+                    f"a report would have {length:,} bytes; at most {MAX_REPORT_BYTES:,} "
+                    f"are allowed; the nearest allowed number of these questions is {fitting}",
+                )
+            ]
+        )
+    return length
+
+
+def _padded_length(codes: Sequence[int | str | None]) -> int:
+    """Return the bytes of the longest report with these codes, rounded up to the next step."""
+    longest = len(
+        report_body(
+            "0" * 64,
+            "0" * 22,
+            codes,
+            stratum="0" * MAX_STRATUM_LENGTH,
+            invitation="0" * INVITATION_LENGTH,
+        )
+    )
+    return -(-longest // REPORT_STEP) * REPORT_STEP

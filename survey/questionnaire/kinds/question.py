@@ -1,0 +1,196 @@
+"""What all written questions share: a text, options that are added automatically, one privacy."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    StrictBool,
+    StringConstraints,
+    ValidationInfo,
+    model_validator,
+)
+
+from survey.errors import ChannelError
+from survey.mechanism import AnyChannel
+from survey.mechanism.design import exact_fraction, format_fraction
+from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace
+from survey.questionnaire.grid import Grid
+from survey.questionnaire.kinds.base import (
+    KINDS,
+    NOT_APPLICABLE_ID,
+    OPT_OUT_ID,
+    SPECIAL,
+    AskIf,
+    Kind,
+)
+from survey.questionnaire.privacy import build_channel, parse_statement
+from survey.questionnaire.texts import Frozen, Identifier, Line, Option, Passage, Text
+from survey.settings import Caps
+
+MAX_OPTIONS = 100
+"""Maximum of options of a question, including those that are added automatically."""
+
+
+def _parse_exactly(value: Any, info: ValidationInfo) -> Fraction:
+    try:
+        return exact_fraction(value, str(info.field_name))
+    except ChannelError as error:
+        raise ValueError(str(error)) from None
+
+
+ExactNumber = Annotated[Fraction, BeforeValidator(_parse_exactly)]
+
+
+class BaseQuestion(Frozen):
+    """A question as its researcher writes it; each type has a subclass.
+
+    `special` options ("prefer not to say", ...) are added automatically behind the `ordinary` ones.
+    The privacy is stated in exactly one way; the question's `channel` follows from it.
+    """
+
+    id: Identifier
+    type: str
+    text: Annotated[Text, StringConstraints(min_length=1, max_length=1_000)]
+    help: Passage = ""
+    prefer_not_to_say: StrictBool | Line = True
+    does_not_apply: StrictBool | Line = False
+    ask_if: AskIf | None = None
+    mechanism: str | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    truth_probability: ExactNumber | None = None
+    keep_probability: ExactNumber | None = None
+    epsilon: ExactNumber | None = None
+    _channel: AnyChannel = PrivateAttr()
+    _design: str = PrivateAttr()
+
+    @model_validator(mode="after")
+    def _build_channel(self, info: ValidationInfo) -> BaseQuestion:
+        caps = info.context if isinstance(info.context, Caps) else Caps()
+        try:
+            self._check()
+            self._design, self._channel = self._channel_under(caps)
+        except ChannelError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    def _check(self) -> None:
+        """Check what the type demands; raises ChannelError."""
+
+    def _size_mistake(self, minimum: int) -> ChannelError | None:
+        """Return what is wrong with the number of ordinary options, or None."""
+        maximum = MAX_OPTIONS - len(self.special)
+        number = len(self.ordinary)
+        if minimum <= number <= maximum:
+            return None
+        return ChannelError(
+            f"{number} options where {minimum} to {maximum} are allowed beside the "
+            f"{len(self.special)} that are added automatically; the nearest allowed number is "
+            f"{min(max(number, minimum), maximum)}"
+        )
+
+    def _channel_under(self, caps: Caps) -> tuple[str, AnyChannel]:
+        kind = self.kind
+        if self.mechanism is not None and self.mechanism not in kind.mechanisms:
+            raise ChannelError(
+                f'mechanism "{self.mechanism[:40]}" does not exist for a {kind.type} question; '
+                f"available: {', '.join(kind.mechanisms)}"
+            )
+        statement = parse_statement(kind, self.mechanism, self.answer_space, self._statements())
+        self._check_parameters(statement.design)
+        if mistake := self._size_mistake(DESIGNS[statement.design].minimum):
+            raise ChannelError(f"mechanism {statement.design}: {mistake}")
+        return statement.design, build_channel(statement, caps)
+
+    def _statements(self) -> dict[str, Fraction]:
+        """Return every statement of privacy in the question, by its way."""
+        statements = {way: getattr(self, way) for way in PRIVACY}
+        ways = DESIGNS[self.mechanism].ways if self.mechanism else {}
+        for way in ways:
+            if way not in PRIVACY and way in self.parameters:
+                statements[way] = exact_fraction(self.parameters[way], f"parameters.{way}")
+        return {way: value for way, value in statements.items() if value is not None}
+
+    def _check_parameters(self, name: str) -> None:
+        design = DESIGNS[name]
+        names = {way for way in design.ways if way not in PRIVACY} | set(design.parameters)
+        if set(self.parameters) != names:
+            raise ChannelError(
+                f"mechanism {name} has "
+                + (f"the parameters {', '.join(sorted(names))}" if names else "no parameters")
+            )
+
+    @property
+    def kind(self) -> Kind:
+        """The class of the question's type."""
+        return KINDS[self.type]
+
+    @property
+    def shuffled(self) -> bool:
+        """Whether each device shows the options in its own random order."""
+        return False
+
+    @property
+    @abstractmethod
+    def answer_space(self) -> AnswerSpace:
+        """The size of what can be answered, as the channel needs it."""
+
+    @property
+    def ordinary(self) -> tuple[Option, ...]:
+        """The options that are answers."""
+        return ()
+
+    @property
+    def special(self) -> tuple[Option, ...]:
+        """The options that are added automatically."""
+        labels = {name: getattr(self, name, False) for name in SPECIAL}
+        return tuple(
+            Option(id=name, label=SPECIAL[name] if label is True else label)
+            for name, label in labels.items()
+            if label
+        )
+
+    @property
+    def all_options(self) -> tuple[Option, ...]:
+        """The options as respondents see them."""
+        return (*self.ordinary, *self.special)
+
+    @property
+    def opt_out(self) -> str:
+        """Id of the option that an untouched question becomes, or empty."""
+        return OPT_OUT_ID if self.prefer_not_to_say else ""
+
+    @property
+    def not_applicable(self) -> str:
+        """Id of the option that a skipped question becomes, or empty."""
+        return NOT_APPLICABLE_ID if self.does_not_apply else ""
+
+    @property
+    def grid(self) -> Grid | None:
+        """The values of the answers, when these are numbers."""
+        return None
+
+    @property
+    def ticks(self) -> int:
+        """The maximum of ordinary options that may be ticked; 0 when only one is chosen."""
+        return 0
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """What the researcher wrote of the question's privacy, by way: {"epsilon": "1"}."""
+        return {way: format_fraction(value) for way, value in self._statements().items()}
+
+    @property
+    def design(self) -> str:
+        """The name of the design that the question runs."""
+        return self._design
+
+    @property
+    def channel(self) -> AnyChannel:
+        """The integer channel that the stated privacy means."""
+        return self._channel

@@ -27,11 +27,13 @@ TOP_LEVEL = {"pyproject.toml", "README.md", "LICENSE", "survey", "client_js", "t
 
 
 def commands(group: click.Group, prefix: str = "survey") -> set[str]:
-    found = set()
-    for name, command in group.commands.items():
-        inner = f"{prefix} {name}"
-        found |= commands(command, inner) if isinstance(command, click.Group) else {inner}
-    return found
+    """Return the full names of all commands of a group."""
+    names, context = set(), click.Context(group)
+    for name in group.list_commands(context):
+        command, full_name = group.get_command(context, name), f"{prefix} {name}"
+        nested = isinstance(command, click.Group)
+        names |= commands(command, full_name) if nested else {full_name}
+    return names
 
 
 def test_the_readme_names_every_command_and_only_those():

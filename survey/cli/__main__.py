@@ -1,4 +1,4 @@
-"""`python -m survey.cli`, the same as `survey`."""
+"""Run `python -m survey.cli`, which is the same as `survey`."""
 
 from survey.cli import main
 

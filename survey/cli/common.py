@@ -1,4 +1,4 @@
-"""What all commands share: refusals as one clear line and exit 1, stores that are closed again."""
+"""Error messages, settings and stores of all commands."""
 
 from __future__ import annotations
 
@@ -7,52 +7,61 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
 from survey.errors import SurveyError
 from survey.settings import Settings
-from survey.store import Store, open_store
+
+if TYPE_CHECKING:
+    from survey.store import Store
 
 PATH = click.Path(path_type=Path)
-"""What an argument of a command names: a file or a directory."""
+"""An argument that names a file or a directory."""
+
+VERSION = click.IntRange(1, 2**31 - 1)
+"""The version of a survey."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def refusing(function: Callable[P, R]) -> Callable[P, R]:
-    """The function of a command, its refusals said and not raised."""
+def exit_on_error(command: Callable[P, R]) -> Callable[P, R]:
+    """Wrap a command so that expected errors print one line and end with exit status 1."""
 
-    @wraps(function)
+    @wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return function(*args, **kwargs)
+            return command(*args, **kwargs)
         except SurveyError as error:
-            refusal = str(error)
+            message = str(error)
+        except BrokenPipeError:
+            raise
         except OSError as error:
-            refusal = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         except UnicodeEncodeError:
-            refusal = "an argument is not text in this machine's encoding"
-        click.echo(f"survey: {refusal}", err=True)
+            message = "an argument is not text in the encoding of this machine"
+        click.echo(f"survey: {message}", err=True)
         sys.exit(1)
 
     return guarded
 
 
 def configured_settings() -> Settings:
-    """The settings of the environment."""
+    """Read the settings from the environment."""
     return Settings.from_environment(os.environ)
 
 
 def configured_store() -> Store:
-    """The store that the settings name, until the command ends."""
-    return opened(configured_settings().database)
+    """Open the store named by the settings; it is closed when the command ends."""
+    return open_until_exit(configured_settings().database)
 
 
-def opened(url: str) -> Store:
-    """A store until the command ends."""
+def open_until_exit(url: str) -> Store:
+    """Open the store at a URL; it is closed when the command ends."""
+    from survey.store import open_store
+
     store = open_store(url)
     click.get_current_context().call_on_close(store.close_connections)
     return store

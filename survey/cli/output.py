@@ -1,4 +1,4 @@
-"""What the commands that print estimates share: how a survey is read, and how its rows are said."""
+"""The options of commands that print estimates, and the formats they print."""
 
 from __future__ import annotations
 
@@ -8,39 +8,66 @@ from typing import Any
 
 import click
 
+from survey.cli.common import VERSION
 from survey.estimator.shares.binomial import TARGETS
 from survey.results.estimates.result import SurveyResult
 from survey.results.exports.csv import to_csv, to_json, to_lines
 from survey.results.options import OFFERED, Wanted
 
 
-def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say how a survey is read: the fields of `Wanted`, and the version."""
-    usual = Wanted()
+def estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the fields of `Wanted` and the version of the survey as options."""
+    defaults = Wanted()
     for option in (
-        click.option("--target", default=usual.target, help=f"Whose shares: {', '.join(TARGETS)}."),
-        click.option("--simultaneous", is_flag=True, help="Cover all of a question at once."),
-        click.option("--interval", default=usual.interval, help=f"One of {', '.join(OFFERED)}."),
-        click.option("--level", default=usual.level, show_default=True, help="Of each interval."),
-        click.option("--version", type=int, help="A version other than the newest."),
+        click.option(
+            "--target",
+            default=defaults.target,
+            show_default=True,
+            help=f"Population of the shares: {', '.join(TARGETS)}.",
+        ),
+        click.option(
+            "--simultaneous", is_flag=True, help="Cover all shares of a question simultaneously."
+        ),
+        click.option(
+            "--interval",
+            default=defaults.interval,
+            show_default=True,
+            help=f"Interval method: {', '.join(OFFERED)}.",
+        ),
+        click.option(
+            "--level", default=defaults.level, show_default=True, help="Confidence level."
+        ),
+        click.option("--version", type=VERSION, help="Version of the survey; default: newest."),
     ):
-        function = option(function)
-    return function
+        command = option(command)
+    return command
 
 
-def form_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say how rows are printed, if not in words."""
+def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --json and --csv; `output_format` combines their values."""
     for option in (
-        click.option("--json", "form", flag_value="json", help="Print the rows as JSON."),
-        click.option("--csv", "form", flag_value="csv", help="Print the rows as CSV."),
+        click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON."),
+        click.option("--csv", "as_csv", is_flag=True, help="Print the rows as CSV."),
     ):
-        function = option(function)
-    return function
+        command = option(command)
+    return command
 
 
-def print_result(result: SurveyResult, form: str | None) -> None:
-    """A survey's rows as CSV or JSON, or what they tell in words."""
+def output_format(*, as_json: bool, as_csv: bool) -> str:
+    """Return "json", "csv" or "text". Raises click.UsageError if both formats are requested."""
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv exclude each other: give one of them")
+    return "json" if as_json else "csv" if as_csv else "text"
+
+
+def print_csv(text: str) -> None:
+    """Print a CSV file with its own line ends."""
+    sys.stdout.buffer.write(text.encode("utf-8"))
+
+
+def print_result(result: SurveyResult, form: str) -> None:
+    """Print the estimates of a survey as "csv", "json" or "text"."""
     if form == "csv":
-        sys.stdout.buffer.write(to_csv(result.rows).encode("utf-8"))
+        print_csv(to_csv(result.rows))
     else:
         click.echo(to_json(result.rows) if form == "json" else "\n".join(to_lines(result)))

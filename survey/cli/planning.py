@@ -13,8 +13,8 @@ from typing import Any
 import click
 import numpy as np
 
-from survey.cli.common import configured_store, refusing
-from survey.cli.output import form_options, print_result, reading_options
+from survey.cli.common import configured_store, exit_on_error
+from survey.cli.output import estimate_options, format_options, output_format, print_result
 from survey.collect.release import release, utc_today
 from survey.collect.simulated import collected
 from survey.collect.simulated_people import Shares, simulated_people, typed_shares
@@ -52,40 +52,41 @@ from survey.store import PublishedSurvey, Store, find_survey, open_store
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 SIZES = (100, 500, 1000, 2000, 5000, 10_000)
-APART = 0.2
-"""Usual numbers of reports nearer than this to one asked for are left out: lines would touch."""
+MIN_DISTANCE = 0.2
+"""Relative distance between the requested number of reports and the usual ones that are shown
+beside it: the lines of nearer ones would touch in the chart."""
 
-NARROWEST = 11
+MIN_WIDTH = 11
 """Characters of a column of margins; a longer heading makes it wider."""
 
 POWER = 0.8
-"""How often a difference shall be found, usually."""
+"""The power for which the table gives the number of reports."""
 
-SURE = 0.995
-"""Chances from here on would be rounded to certainty."""
+NEARLY_CERTAIN = 0.995
+"""A power from here on would be rounded to 100%."""
 
-DRAWN = 60
-"""Epsilons of a line in the chart."""
+CHART_POINTS = 60
+"""Number of epsilons of a line in the chart."""
 
-DRAWN_RANGE = (0.1, 10.0)
+CHART_EPSILONS = (0.1, 10.0)
 SEED = 1
-"""Of the simulated surveys: the same command draws the same chart."""
+"""Seed of the simulated surveys: the same command draws the same chart."""
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
-@click.option("--options", "k", default=2, show_default=True, help="Options of the question.")
-@click.option("--share", default=0.5, show_default=True, help="The true share planned for.")
-@click.option("--against", type=float, help="The share in another group: is it found to differ?")
-@click.option("--epsilon", type=float, help="Privacy of the question.")
-@click.option("--n", type=int, help="Reports.")
+@click.option("--options", "k", default=2, show_default=True, help="Number of answer options.")
+@click.option("--share", default=0.5, show_default=True, help="Expected true share.")
+@click.option("--against", type=float, help="Expected share in a second group, to compare.")
+@click.option("--epsilon", type=float, help="Privacy loss of the question.")
+@click.option("--n", type=int, help="Number of reports.")
 @click.option("--margin", type=float, help="Margin of error as a share: 0.03 is 3 points.")
-@click.option("--population", type=int, help="People in all, when they are few.")
-@click.option("--level", default=0.95, show_default=True, help="Of the interval.")
+@click.option("--population", type=int, help="Size of the population, if it is small.")
+@click.option("--level", default=0.95, show_default=True, help="Confidence level.")
 @click.option("--chart", type=FILE, help="Draw margin against epsilon: FILE.svg or FILE.png.")
 @click.option("--grid", type=FILE, help="Draw simulated surveys: FILE.svg or FILE.png.")
-@refusing
+@exit_on_error
 def plan(
     k: int,
     share: float,
@@ -98,192 +99,200 @@ def plan(
     chart: Path | None,
     grid: Path | None,
 ) -> None:
-    """Plan a survey: of --epsilon, --n and --margin give two, and the third is found.
+    """Plan a survey with generalized randomized response, and print a table of margins.
 
-    Prints the plan and a table of margins, with --against also how surely the difference of two
-    groups is found; for generalized randomized response.
+    Give any two of --epsilon, --n and --margin; the third is computed. With --against, also print
+    the power to detect the difference between two groups.
     """
-    asked: dict[str, Any] = {"k": k, "share": share, "level": level, "population": population}
+    question: dict[str, Any] = {"k": k, "share": share, "level": level, "population": population}
     for file in (chart, grid):
         if file is not None:
             check_suffix(file)
-    check_question(**asked)
+    check_question(**question)
     if n is not None:
         checked_n(n, population)
-    found = _solved(epsilon, n, margin, asked)
-    lines = [*(_plan_lines(found) if found else []), *_table(epsilon, n, found, asked)]
+    result = _solve(epsilon, n, margin, question)
+    lines = [*(_plan_lines(result) if result else []), *_table(epsilon, n, result, question)]
     if against is not None:
-        lines += ["", *_comparison(epsilon, n, against, asked)]
+        lines += ["", *_power_table(epsilon, n, against, question)]
     if chart is not None:
-        write_chart(_chart(found, n, asked), chart)
+        write_chart(_chart(result, n, question), chart)
     if grid is not None:
         rng = np.random.default_rng(SEED)
         simulated = simulated_grid(rng, k=k, share=share, level=level)
         write_chart(grid_specification(simulated), grid)
     click.echo("\n".join(lines))
-    if found is not None and not found.possible:
-        raise DesignError(found.note)
+    if result is not None and not result.possible:
+        raise DesignError(result.note)
 
 
-def _solved(
-    epsilon: float | None, n: int | None, margin: float | None, asked: dict[str, Any]
+def _solve(
+    epsilon: float | None, n: int | None, margin: float | None, question: dict[str, Any]
 ) -> Plan | None:
-    """The plan that two of the three make; None for one or none, the table alone."""
+    """Compute the third quantity from two; return None if fewer than two are given."""
     if epsilon is not None and n is not None and margin is not None:
-        raise DesignError("--epsilon, --n and --margin: give two of them, the third is computed")
+        raise DesignError("give two of --epsilon, --n and --margin; the third is computed")
     if epsilon is not None and margin is not None:
-        return required_n(margin, epsilon=epsilon, **asked)
+        return required_n(margin, epsilon=epsilon, **question)
     if epsilon is not None and n is not None:
-        return margin_of(n, epsilon=epsilon, **asked)
+        return margin_of(n, epsilon=epsilon, **question)
     if n is not None and margin is not None:
-        return required_epsilon(n, margin, **asked)
+        return required_epsilon(n, margin, **question)
     if margin is not None:
-        raise DesignError("--margin needs --epsilon (to find n) or --n (to find epsilon)")
+        raise DesignError("--margin requires --epsilon (to compute n) or --n (to compute epsilon)")
     return None
 
 
-def _plan_lines(found: Plan) -> list[str]:
-    of = "" if found.population is None else f" of {found.population:,} people"
-    first = [] if found.possible else ["The nearest that is possible:"]
+def _plan_lines(result: Plan) -> list[str]:
+    population = "" if result.population is None else f" of {result.population:,} people"
+    first = [] if result.possible else ["The nearest possible plan:"]
     return [
         *first,
-        f"reports        {found.n:,}{of}",
-        f"margin         ±{_exactly(found.margin)} points at level {found.level:g}",
-        f"  sampling     ±{_exactly(found.sampling)} points, were answers given openly",
-        f"  privacy      ±{_exactly(found.randomization)} points, were everybody asked",
-        f"epsilon        {found.epsilon:.4g}; a report is the truth with probability {found.p:.3f}",
+        f"reports        {result.n:,}{population}",
+        f"margin         ±{_exact_points(result.margin)} points at level {result.level:g}",
+        f"  sampling     ±{_exact_points(result.sampling)} points without randomization",
+        f"  privacy      ±{_exact_points(result.randomization)} points if everybody responded",
+        f"epsilon        {result.epsilon:.4g}, truth probability {result.p:.3f}",
         "",
     ]
 
 
 def _table(
-    epsilon: float | None, n: int | None, found: Plan | None, asked: dict[str, Any]
+    epsilon: float | None, n: int | None, result: Plan | None, question: dict[str, Any]
 ) -> list[str]:
-    """Margins in points, a row for each epsilon and a column for each number of reports."""
-    epsilons = _with(EPSILONS, found.epsilon if found else epsilon)
-    sizes = _sizes(found.n if found else n, asked["population"])
-    table = tradeoff(epsilons, sizes, **asked)
+    """Format margins in points: a row for each epsilon, a column for each number of reports."""
+    epsilons = _epsilons(result.epsilon if result else epsilon)
+    sizes = _sizes(result.n if result else n, question["population"])
+    table = tradeoff(epsilons, sizes, **question)
     names = [f"n={size:,}" for size in sizes]
-    widths = [max(NARROWEST, len(name) + 2) for name in names]
-    head = f"{'epsilon':>8}{'truth':>8}" + _aligned(names, widths)
+    widths = [max(MIN_WIDTH, len(name) + 2) for name in names]
     lines = [
-        f"Margin of error in points: {asked['k']} options, share {asked['share']:g}, "
-        f"level {asked['level']:g}",
-        head,
+        f"Margin of error in points: {question['k']} options, share {question['share']:g}, "
+        f"level {question['level']:g}",
+        f"{'epsilon':>8}{'truth':>8}" + _align(names, widths),
     ]
-    for place, one in enumerate(epsilons):
-        p = grr_chances(asked["k"], one).p
-        cells = [_points(margin) for margin in table.margin[:, place].tolist()]
-        lines.append(f"{one:>8.4g}{p:>8.3f}{_aligned(cells, widths)}")
+    for column, row_epsilon in enumerate(epsilons):
+        p = grr_chances(question["k"], row_epsilon).p
+        cells = [_points(margin) for margin in table.margin[:, column].tolist()]
+        lines.append(f"{row_epsilon:>8.4g}{p:>8.3f}{_align(cells, widths)}")
     return lines
 
 
-def _comparison(
-    epsilon: float | None, n: int | None, against: float, asked: dict[str, Any]
+def _power_table(
+    epsilon: float | None, n: int | None, against: float, question: dict[str, Any]
 ) -> list[str]:
-    """Per cent of surveys that find the difference, and the reports with which 80% do."""
-    k, share, significance = asked["k"], asked["share"], 1 - asked["level"]
+    """Format the power to detect a difference, and the reports for which it is `POWER`."""
+    k, share, significance = question["k"], question["share"], 1 - question["level"]
     shares = {"share_a": share, "share_b": against, "significance": significance}
-    # A sample's people are few beside everybody's: no correction for a small population.
+    # Samples are small in comparison with the population: it needs no correction here.
     sizes = _sizes(n, None)
     names = [*(f"n={size:,}" for size in sizes), f"n for {POWER:.0%}"]
-    widths = [max(NARROWEST, len(name) + 2) for name in names]
+    widths = [max(MIN_WIDTH, len(name) + 2) for name in names]
     lines = [
-        f"Surveys that find the difference of shares {share:g} and {against:g}, in per cent, with "
-        "n reports",
-        "of each group of a large population:",
-        f"{'epsilon':>8}{'truth':>8}" + _aligned(names, widths),
+        f"Power in per cent to detect the difference between the shares {share:g} and {against:g},",
+        "with n reports from each group of a large population:",
+        f"{'epsilon':>8}{'truth':>8}" + _align(names, widths),
     ]
-    for one in _with(EPSILONS, epsilon):
-        needed = required_n_difference(**shares, epsilon=one, k=k, target=POWER).n_a
-        found = [power(size, size, **shares, epsilon=one, k=k).power for size in sizes]
-        cells = [*(f"{100 * chance:.0f}" if chance < SURE else ">99" for chance in found)]
-        cells.append(f"{needed:,}")
-        lines.append(f"{one:>8.4g}{grr_chances(k, one).p:>8.3f}{_aligned(cells, widths)}")
+    for row_epsilon in _epsilons(epsilon):
+        n_required = required_n_difference(**shares, epsilon=row_epsilon, k=k, target=POWER).n_a
+        powers = [power(size, size, **shares, epsilon=row_epsilon, k=k).power for size in sizes]
+        cells = [f"{100 * value:.0f}" if value < NEARLY_CERTAIN else ">99" for value in powers]
+        p = grr_chances(k, row_epsilon).p
+        row = _align([*cells, f"{n_required:,}"], widths)
+        lines.append(f"{row_epsilon:>8.4g}{p:>8.3f}{row}")
     return lines
 
 
-def _aligned(cells: list[str], widths: list[int]) -> str:
+def _align(cells: list[str], widths: list[int]) -> str:
     return "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
 
 
-def _chart(found: Plan | None, n: int | None, asked: dict[str, Any]) -> dict[str, Any]:
-    low, high = DRAWN_RANGE
-    if found is not None:
-        low, high = min(low, found.epsilon), max(high, found.epsilon)
-    epsilons = np.geomspace(low, min(high, LARGEST_EPSILON), DRAWN).tolist()
-    # Rounding may step over the ends, which a plan refuses.
+def _chart(result: Plan | None, n: int | None, question: dict[str, Any]) -> dict[str, Any]:
+    low, high = CHART_EPSILONS
+    if result is not None:
+        low, high = min(low, result.epsilon), max(high, result.epsilon)
+    epsilons = np.geomspace(low, min(high, LARGEST_EPSILON), CHART_POINTS).tolist()
+    # Rounding may exceed the limits, which `tradeoff` rejects.
     epsilons[0], epsilons[-1] = low, high
-    sizes = _sizes(n, asked["population"])
-    return tradeoff_specification(tradeoff(epsilons, sizes, **asked), found)
+    sizes = _sizes(n, question["population"])
+    return tradeoff_specification(tradeoff(epsilons, sizes, **question), result)
 
 
 def _sizes(n: int | None, population: int | None) -> list[int]:
-    """Numbers of reports to show: n, everybody where they are few, and the usual ones apart."""
+    """Return the numbers of reports to show: n, a small population, and distant usual ones."""
     everybody = [] if population is None or population > SIZES[-1] else [population]
-    own = sorted({*([] if n is None else [n]), *everybody})
-    most = math.inf if population is None else population
-    apart = [
+    requested = sorted({*([] if n is None else [n]), *everybody})
+    maximum = math.inf if population is None else population
+    usual = [
         size
         for size in SIZES
-        if size <= most and not any(math.isclose(size, one, rel_tol=APART) for one in own)
+        if size <= maximum
+        and not any(math.isclose(size, other, rel_tol=MIN_DISTANCE) for other in requested)
     ]
-    return sorted([*own, *apart])
+    return sorted([*requested, *usual])
 
 
-def _with(usual: tuple[float, ...], one: float | None) -> list[float]:
-    """The usual values and one more, unless it is nearly one of them."""
-    if one is None or any(math.isclose(one, each, rel_tol=1e-3) for each in usual):
-        return list(usual)
-    return sorted([*usual, one])
+def _epsilons(requested: float | None) -> list[float]:
+    """Return the usual values of epsilon, with the requested one unless it is nearly equal."""
+    if requested is None or any(math.isclose(requested, usual, rel_tol=1e-3) for usual in EPSILONS):
+        return list(EPSILONS)
+    return sorted([*EPSILONS, requested])
 
 
 def _points(margin: float) -> str:
     return f"±{rounded(100 * margin, decimals=1, digits=1)}" if margin <= 1 else "above 100"
 
 
-def _exactly(margin: float) -> str:
+def _exact_points(margin: float) -> str:
     return rounded(100 * margin, decimals=2, digits=2)
 
 
-@click.command("simulate")
+@click.command()
 @click.argument("slug")
-@click.option("--n", default=2_000, show_default=True, type=click.IntRange(1, 1_000_000))
+@click.option(
+    "--n",
+    default=2_000,
+    show_default=True,
+    type=click.IntRange(1, 1_000_000),
+    help="Number of simulated respondents.",
+)
 @click.option(
     "--true",
     "typed",
     multiple=True,
     metavar="QUESTION=SHARE,...",
-    help="True shares of its options, as fractions, in order; may be given for each question.",
+    help="True shares of the options of a question, as fractions in order; can be repeated.",
 )
-@reading_options
-@form_options
-@refusing
-def simulate_survey(
+@estimate_options
+@format_options
+@exit_on_error
+def simulate(
     slug: str,
     n: int,
     typed: Sequence[str],
     version: int | None,
-    form: str | None,
-    **asked: Any,
+    as_json: bool,
+    as_csv: bool,
+    **fields: Any,
 ) -> None:
-    """Print what SLUG would tell of N simulated people; nothing of them is kept.
+    """Print the estimates that simulated respondents of SLUG would give.
 
-    They answer a copy of the survey in a database of its own, which is deleted at the end.
+    They answer a copy of the survey in a temporary database, which is deleted afterwards.
     """
-    wanted = Wanted(**asked)
+    form = output_format(as_json=as_json, as_csv=as_csv)
+    options = Wanted(**fields)
     definition = unpublished(find_survey(configured_store(), slug, version).definition)
-    shares = typed_shares(definition, dict(map(_parted, typed)))
-    with _own_store() as store:
+    shares = typed_shares(definition, dict(map(_parse_shares, typed)))
+    with _temporary_store() as store:
         survey = store.publish(definition, utc_today())
-        _answer(store, survey, n, shares, np.random.default_rng())
-        print_result(Results(store).of(survey, wanted), form)
-    if form is None:
-        click.echo("\n".join(["", *_true_lines(definition, truths_of(definition, shares))]))
+        _collect(store, survey, n, shares, np.random.default_rng())
+        print_result(Results(store).of(survey, options), form)
+    if form == "text":
+        click.echo("\n".join(["", *_truth_lines(definition, truths_of(definition, shares))]))
 
 
-def _parted(text: str) -> tuple[str, list[float]]:
-    """`slept=.1,.8,.1` as a question and its shares."""
+def _parse_shares(text: str) -> tuple[str, list[float]]:
+    """Parse `slept=.1,.8,.1` as a question and its shares."""
     question, _, shares = text.partition("=")
     try:
         return question, [float(share) for share in shares.split(",")]
@@ -294,7 +303,7 @@ def _parted(text: str) -> tuple[str, list[float]]:
 
 
 @contextmanager
-def _own_store() -> Iterator[Store]:
+def _temporary_store() -> Iterator[Store]:
     with TemporaryDirectory(prefix="survey-simulated-") as directory:
         store = open_store(f"sqlite:///{Path(directory) / 'simulated.db'}")
         try:
@@ -304,21 +313,22 @@ def _own_store() -> Iterator[Store]:
             store.close_connections()
 
 
-def _answer(
+def _collect(
     store: Store, survey: PublishedSurvey, n: int, shares: Shares, rng: np.random.Generator
 ) -> None:
-    people = simulated_people(survey.definition, n, shares, rng)
+    """Collect and release the reports of n simulated respondents."""
+    respondents = simulated_people(survey.definition, n, shares, rng)
     with click.progressbar(
-        length=n, label="Simulated people", file=sys.stderr, hidden=not sys.stderr.isatty()
+        length=n, label="Simulated respondents", file=sys.stderr, hidden=not sys.stderr.isatty()
     ) as bar:
-        for stored in collected(store, survey, people):
+        for stored in collected(store, survey, respondents):
             bar.update(stored)
     release(store, survey, 1)
 
 
-def _true_lines(definition: Definition, truths: dict[str, Truth]) -> Iterator[str]:
-    """What the estimates above would be if nothing were random."""
-    yield "All of this is simulated. What the people were drawn from:"
+def _truth_lines(definition: Definition, truths: dict[str, Truth]) -> Iterator[str]:
+    """Yield the true values from which the respondents were simulated."""
+    yield "All responses are simulated. Their true values:"
     for question in definition.questions:
         if (truth := truths.get(question.id)) is None:
             continue

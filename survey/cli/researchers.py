@@ -1,50 +1,55 @@
-"""The commands about the people who may sign in."""
+"""The commands that manage the accounts of researchers."""
 
 from __future__ import annotations
 
 import click
 
-from survey.cli.common import configured_settings, configured_store, refusing
+from survey.cli.common import configured_settings, configured_store, exit_on_error
 from survey.errors import SurveyError
 from survey.research.credentials import Passwords
 
 
 @click.group()
 def researcher() -> None:
-    """People who may sign in."""
+    """Add researchers and reset their passwords."""
 
 
-asking_password = click.option(
+password_option = click.option(
     "--password",
     prompt=True,
     hide_input=True,
     confirmation_prompt=True,
-    help="Asked for when not given.",
+    help="The password; if omitted, the command asks for it.",
 )
 
 
 @researcher.command("add")
 @click.argument("email")
-@asking_password
-@click.option("--admin", is_flag=True, help="May do everything; the first researcher may anyway.")
-@refusing
+@password_option
+@click.option(
+    "--admin", is_flag=True, help="Make this an administrator; the first researcher always is one."
+)
+@exit_on_error
 def add_researcher(email: str, password: str, admin: bool) -> None:
-    """Let EMAIL sign in."""
+    """Create an account for EMAIL."""
     if "@" not in email or len(email) > 254:
         raise SurveyError(f"{email!r} is not an email address")
-    hashed = Passwords(configured_settings().password_cost).hash(password)
-    configured_store().add_researcher(email, hashed, is_admin=admin)
-    click.echo(f"{email} can sign in at {configured_settings().public_url}/research/")
+    settings = configured_settings()
+    password_hash = Passwords(settings.password_cost).hash(password)
+    configured_store().add_researcher(email, password_hash, is_admin=admin)
+    click.echo(f"{email} can sign in at {settings.public_url}/research/")
 
 
 @researcher.command("reset")
 @click.argument("email")
-@asking_password
-@refusing
+@password_option
+@exit_on_error
 def reset_researcher(email: str, password: str) -> None:
-    """Give EMAIL a new password, without a second step; their sessions and tokens end."""
+    """Set a new password for EMAIL; remove two-factor authentication, sessions and tokens."""
     store = configured_store()
     store.set_password(email, Passwords(configured_settings().password_cost).hash(password))
-    if found := store.researcher(email):
-        store.set_second_factor(found.key, "", [])
-    click.echo(f"{email} can sign in with the new password; there is no second step any more")
+    if account := store.researcher(email):
+        store.set_second_factor(account.key, "", [])
+    click.echo(
+        f"{email} can sign in with the new password; two-factor authentication is switched off"
+    )

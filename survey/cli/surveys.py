@@ -14,9 +14,10 @@ from typing import Any
 
 import click
 
-from survey.cli.common import PATH, configured_settings, configured_store, refusing
+from survey.cli.common import PATH, configured_settings, configured_store, exit_on_error
 from survey.collect.admission import validate_schedule
 from survey.collect.invitations import (
+    QR_FORMATS,
     issue_invitations,
     new_tokens,
     qr_code,
@@ -31,73 +32,77 @@ from survey.mechanism.accounting import format_epsilon
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.loading import load_file
-from survey.respond.client import Client
 from survey.results.exports.csv import links_csv
 from survey.store import PublishedSurvey, Schedule, Store, find_survey
 
 DAY = click.DateTime(["%Y-%m-%d"])
+LARGEST_LIMIT = 10**9
+"""Responses; also the largest limit that the pages accept."""
 
 
-def scheduling(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a command that says when a survey takes reports."""
+def schedule_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --opens, --closes and --most."""
     for option in (
-        click.option("--most", type=click.IntRange(0), help="Most reports; 0 is any number."),
-        click.option("--closes", type=DAY, help="Last day (UTC) on which it takes reports."),
-        click.option("--opens", type=DAY, help="First day (UTC) on which it takes reports."),
+        click.option(
+            "--most",
+            "limit",
+            type=click.IntRange(0, LARGEST_LIMIT),
+            help="Maximum number of responses; 0 for no limit.",
+        ),
+        click.option("--closes", type=DAY, help="Last day (UTC) on which responses are accepted."),
+        click.option("--opens", type=DAY, help="First day (UTC) on which responses are accepted."),
     ):
         command = option(command)
     return command
 
 
-def rescheduled(
-    schedule: Schedule, opens: datetime | None, closes: datetime | None, most: int | None
+def updated_schedule(
+    schedule: Schedule, opens: datetime | None, closes: datetime | None, limit: int | None
 ) -> Schedule:
-    """A schedule with what was said of it anew."""
+    """Return the schedule with the options that were given; None leaves a value unchanged."""
     if opens:
         schedule = replace(schedule, opens=opens.date())
     if closes:
         schedule = replace(schedule, closes=closes.date())
-    return schedule if most is None else replace(schedule, maximum=most)
+    return schedule if limit is None else replace(schedule, maximum=limit)
 
 
-@click.command("schedule")
+def describe_schedule(schedule: Schedule) -> str:
+    """Describe a schedule as the end of a sentence.
+
+    >>> describe_schedule(Schedule(maximum=500))
+    'at most 500 responses, from now until it is closed'
+    """
+    limit = (
+        f"at most {schedule.maximum:,} responses" if schedule.maximum else "any number of responses"
+    )
+    start = f"from {schedule.opens}" if schedule.opens else "from now"
+    end = f"to {schedule.closes}" if schedule.closes else "until it is closed"
+    return f"{limit}, {start} {end}"
+
+
+@click.command()
 @click.argument("slug")
-@scheduling
-@refusing
-def schedule_survey(
-    slug: str, opens: datetime | None, closes: datetime | None, most: int | None
-) -> None:
-    """Change from when to when SLUG takes reports, and how many; print what holds."""
+@schedule_options
+@exit_on_error
+def schedule(slug: str, opens: datetime | None, closes: datetime | None, limit: int | None) -> None:
+    """Change when SLUG accepts responses and how many, and print the schedule."""
     store = configured_store()
     survey = find_survey(store, slug)
     if survey.state == "closed":
-        raise ClosedError(f"{slug} is closed; what is closed stays closed")
-    schedule = validate_schedule(rescheduled(survey.schedule, opens, closes, most))
-    if schedule != survey.schedule:
-        store.set_schedule(survey.key, schedule)
-    click.echo(f"{slug} takes {schedule_in_words(schedule)}")
-
-
-def schedule_in_words(schedule: Schedule) -> str:
-    """A schedule as the end of a sentence.
-
-    >>> schedule_in_words(Schedule(maximum=500))
-    'at most 500 reports, from now until it is closed'
-    """
-    number = (
-        f"at most {schedule.maximum:,} reports" if schedule.maximum else "any number of reports"
-    )
-    begin = f"from {schedule.opens}" if schedule.opens else "from now"
-    end = f"to {schedule.closes}" if schedule.closes else "until it is closed"
-    return f"{number}, {begin} {end}"
+        raise ClosedError(f"{slug} is closed; closing is permanent")
+    changed = validate_schedule(updated_schedule(survey.schedule, opens, closes, limit))
+    if changed != survey.schedule:
+        store.set_schedule(survey.key, changed)
+    click.echo(f"{slug} accepts {describe_schedule(changed)}")
 
 
 @click.command()
 @click.argument("file", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
-@refusing
+@exit_on_error
 def check(file: Path, as_json: bool) -> None:
-    """Print every mistake in a definition FILE, or what its numbers mean."""
+    """List every mistake in a definition FILE; if there is none, explain its privacy."""
     try:
         survey = load_file(file, configured_settings().caps)
     except DefinitionError as error:
@@ -107,124 +112,138 @@ def check(file: Path, as_json: bool) -> None:
             )
         sys.exit(1)
     definition = freeze(survey, 1)
-    _warn(definition.epsilon)
-    found = ledger(definition)
+    _warn_if_weak(definition.epsilon)
+    privacy = ledger(definition)
     if as_json:
-        click.echo(json.dumps(found.to_json(), indent=2))
+        click.echo(json.dumps(privacy.to_json(), indent=2))
         return
     click.echo(
         f"{file}: no mistakes. {len(definition.questions)} questions, "
         f"total epsilon {format_epsilon(definition.epsilon)}, reports of "
         f"{definition.report_bytes:,} bytes."
     )
-    click.echo("\n".join(lines(found)))
+    click.echo("\n".join(lines(privacy)))
 
 
 @click.command()
 @click.argument("file", type=PATH)
-@scheduling
-@refusing
-def publish(file: Path, opens: datetime | None, closes: datetime | None, most: int | None) -> None:
-    """Freeze a definition FILE and open it for reports."""
+@schedule_options
+@exit_on_error
+def publish(file: Path, opens: datetime | None, closes: datetime | None, limit: int | None) -> None:
+    """Publish a definition FILE as a new version, which cannot be changed."""
+    # Hashing the client is slow; the other commands of this module do not need it.
+    from survey.respond.client import Client
+
     settings, store = configured_settings(), configured_store()
-    written = load_file(file, settings.caps)
-    _warn(freeze(written, 1).epsilon)
-    newest = next(iter(store.versions(written.slug)), None)
-    schedule = rescheduled(newest.schedule if newest else Schedule(), opens, closes, most)
-    survey = publish_survey(store, written, utc_today(), schedule)
+    definition = load_file(file, settings.caps)
+    _warn_if_weak(freeze(definition, 1).epsilon)
+    newest = next(iter(store.versions(definition.slug)), None)
+    previous = newest.schedule if newest else Schedule()
+    schedule = updated_schedule(previous, opens, closes, limit)
+    survey = publish_survey(store, definition, utc_today(), schedule)
     click.echo(f"published {survey.slug} version {survey.version}")
     click.echo(f"definition {survey.sha256}\npage code  {Client.load().sha256}")
     if survey.definition.access == "invitation":
-        click.echo(f"make its personal links with survey invite {survey.slug}")
+        click.echo(f"create its invitation links with: survey invite {survey.slug}")
     else:
         click.echo(respondent_link(survey, settings.public_url))
     if survey.version > 1:
-        click.echo("links and invitations of the version before lead nowhere any more", err=True)
+        click.echo("links and invitations of earlier versions no longer work", err=True)
 
 
 @click.command()
 @click.argument("slug")
-@refusing
+@exit_on_error
 def close(slug: str) -> None:
-    """Take no more reports for SLUG and release what waits."""
-    n = close_survey(configured_store(), slug, utc_today())
-    click.echo(f"closed {slug}" if n else f"{slug} was closed already")
+    """Close SLUG permanently and release its pending reports."""
+    changed = close_survey(configured_store(), slug, utc_today())
+    click.echo(f"closed {slug}" if changed else f"{slug} was already closed")
 
 
-def _warn(epsilon: float) -> None:
-    """Say before it is frozen that a survey protects its respondents little."""
+def _warn_if_weak(epsilon: float) -> None:
     if epsilon > configured_settings().caps.warning:
         click.echo(
-            f"warning: total epsilon {format_epsilon(epsilon)}: taken together, these answers are "
-            "protected little; ask fewer questions or choose a smaller epsilon for each",
+            f"warning: total epsilon {format_epsilon(epsilon)}: together, these answers have "
+            "little protection; ask fewer questions or choose a smaller epsilon for each",
             err=True,
         )
 
 
-@click.command("link")
+@click.command()
 @click.argument("slug")
-@click.option("--qr", type=PATH, metavar="FILE", help="Write it as a QR code (SVG) as well.")
-@refusing
+@click.option(
+    "--qr", type=PATH, metavar="FILE", help="Also write it as a QR code to FILE.svg or FILE.png."
+)
+@exit_on_error
 def link(slug: str, qr: Path | None) -> None:
-    """Print the open link of SLUG, which is not limited to one report per person."""
-    survey = _taking_reports(configured_store(), slug)
+    """Print the open link of SLUG; anybody can use it any number of times."""
+    survey = _open_survey(configured_store(), slug)
     if survey.definition.access == "invitation":
         raise SurveyError(
-            f"{slug} takes reports from personal links only: make them with survey invite {slug}"
+            f"{slug} accepts responses by invitation only; create links with: survey invite {slug}"
         )
     address = respondent_link(survey, _public_url())
     if qr:
-        _refuse_existing(qr)
-        qr.write_bytes(qr_code(address))
+        image_format = qr.suffix.lower().removeprefix(".")
+        if image_format not in QR_FORMATS:
+            raise SurveyError(f"--qr {qr}: the file name must end in .svg or .png")
+        _check_new(qr)
+        qr.write_bytes(qr_code(address, image_format))
     click.echo(address)
 
 
-@click.command("invite")
+@click.command()
 @click.argument("slug")
-@click.option("--count", required=True, type=click.IntRange(1, 100_000), help="How many links.")
-@click.option("--stratum", default="", help="The group that these links stand for, openly.")
-@click.option("--csv", "csv_file", type=PATH, metavar="FILE", help="Write them to a new FILE.")
-@click.option("--qr", type=PATH, metavar="DIR", help="Write each as a QR code (SVG) to a new DIR.")
-@refusing
+@click.option(
+    "--count", required=True, type=click.IntRange(1, 100_000), help="Number of invitations."
+)
+@click.option(
+    "--stratum", default="", help="Group of the invitations; the server sees it with each report."
+)
+@click.option("--csv", "csv_file", type=PATH, metavar="FILE", help="Write the links to a new FILE.")
+@click.option(
+    "--qr", type=PATH, metavar="DIR", help="Write each link as a QR code (SVG) to a new DIR."
+)
+@exit_on_error
 def invite(slug: str, count: int, stratum: str, csv_file: Path | None, qr: Path | None) -> None:
-    """Make links to SLUG that are good for one report each; they are not kept here."""
+    """Create single-use invitations to SLUG; the server keeps only their hashes."""
     store = configured_store()
-    survey = _taking_reports(store, slug)
+    survey = _open_survey(store, slug)
     stratum = validate_stratum(store, survey, stratum, count)
     tokens = new_tokens(count)
     public_url = _public_url()
     links = [respondent_link(survey, public_url, token=token, stratum=stratum) for token in tokens]
-    # On the disk before they are good for anything: no invitation is issued that nobody has.
-    with _written(links, stratum, csv_file, qr):
+    # Files first: an invitation that is issued but not written would be lost.
+    with _invitation_files(links, stratum, csv_file, qr):
         issue_invitations(store, survey, stratum, tokens)
     if csv_file is None:
         click.echo("\n".join(links))
     else:
-        click.echo(f"{csv_file} holds {count:,} links, good for one report each")
+        click.echo(f"wrote {count:,} invitations to {csv_file}; each works once")
 
 
-def _taking_reports(store: Store, slug: str) -> PublishedSurvey:
+def _open_survey(store: Store, slug: str) -> PublishedSurvey:
     survey = find_survey(store, slug)
     if survey.state == "closed":
-        raise ClosedError(f"{slug} is closed and takes no more reports")
+        raise ClosedError(f"{slug} is closed and accepts no responses")
     return survey
 
 
 def _public_url() -> str:
     settings = configured_settings()
     if settings.opens_here_only:
-        click.echo("these links open on this machine only: set SURVEY_PUBLIC_URL", err=True)
+        click.echo("these links work on this machine only: set SURVEY_PUBLIC_URL", err=True)
     return settings.public_url
 
 
 @contextmanager
-def _written(
+def _invitation_files(
     links: Sequence[str], stratum: str, csv_file: Path | None, qr: Path | None
 ) -> Iterator[None]:
-    """The links in new files for their owner alone, which go again when they are not issued."""
-    for new in (csv_file, qr):
-        if new:
-            _refuse_existing(new)
+    """Write links to files that only their owner can read; remove them if the block fails."""
+    for path in (csv_file, qr):
+        if path:
+            _check_new(path)
     try:
         if csv_file:
             _write_csv(links, stratum, csv_file)
@@ -238,9 +257,9 @@ def _written(
         raise
 
 
-def _refuse_existing(path: Path) -> None:
+def _check_new(path: Path) -> None:
     if path.exists():
-        raise SurveyError(f"{path} is there already; name a new one")
+        raise SurveyError(f"{path} already exists; choose another name")
     if not path.absolute().parent.is_dir():
         raise SurveyError(f"there is no directory {path.absolute().parent}")
 
@@ -256,5 +275,5 @@ def _write_csv(links: Sequence[str], stratum: str, file: Path) -> None:
 def _write_qr_codes(links: Sequence[str], directory: Path) -> None:
     directory.mkdir(mode=0o700)
     width = len(str(len(links)))
-    for n, each in enumerate(links, 1):
-        (directory / f"{n:0{width}}.svg").write_bytes(qr_code(each))
+    for n, address in enumerate(links, 1):
+        (directory / f"{n:0{width}}.svg").write_bytes(qr_code(address))

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Annotated
 from urllib.parse import quote
 
-import segno
 from pydantic import StringConstraints, TypeAdapter, ValidationError
 
 from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS
@@ -23,6 +22,9 @@ TOKEN = re.compile(r"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")
 """256 random bits in base64url without padding; the last character carries two zero bits."""
 
 TOKEN_BYTES = 32
+
+QR_FORMATS = {"svg": 4, "png": 10}
+"""Image formats of QR codes, with the size of a module in pixels."""
 
 _STRATUM: TypeAdapter[str] = TypeAdapter(
     Annotated[Text, StringConstraints(max_length=MAX_STRATUM_LENGTH, pattern=r"^[^\n]*$")]
@@ -105,8 +107,11 @@ def respondent_link(
     return f"{public_url.rstrip('/')}/s/{survey.slug}#{carried}"
 
 
-def qr_code(link: str) -> bytes:
-    """The link as a picture (SVG), for paper and screens; a quarter of it may be damaged."""
-    drawn = io.BytesIO()
-    segno.make(link, error="q", micro=False).save(drawn, kind="svg", scale=4, border=4)
-    return drawn.getvalue()
+def qr_code(link: str, image_format: str = "svg") -> bytes:
+    """Draw a link as a QR code in one of `QR_FORMATS`, readable with a quarter of it damaged."""
+    import segno
+
+    image = io.BytesIO()
+    code = segno.make(link, error="q", micro=False)
+    code.save(image, kind=image_format, scale=QR_FORMATS[image_format], border=4)
+    return image.getvalue()

@@ -11,6 +11,7 @@ from contextlib import closing
 
 from sqlite_utils import Database
 
+from survey.errors import StoreError
 from survey.store.sql import SqlStore
 from survey.store.sqlite_connections import (
     BUSY_SECONDS,
@@ -61,7 +62,9 @@ class SqliteStore(SqliteConnections, SqlStore):
 
     def _make_file(self) -> None:
         """Create the file readable by its owner alone; SQLite's other files copy its mode."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if not (directory := self.path.parent).is_dir():
+            # A mistyped path must not create a second, empty database in new directories.
+            raise StoreError(f"there is no directory {directory}; create it first")
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
 
     # -- what a release leaves behind

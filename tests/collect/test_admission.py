@@ -99,9 +99,9 @@ def test_a_schedule_is_said_and_changed_by_command(store, small, sqlite_settings
     def run(*options: str) -> str:
         return CliRunner().invoke(main, ["schedule", "small", *options]).output.strip()
 
-    assert run() == "small takes any number of reports, from now until it is closed"
+    assert run() == "small accepts any number of responses, from now until it is closed"
     assert run("--closes", "2030-01-31", "--most", "500") == (
-        "small takes at most 500 reports, from now to 2030-01-31"
+        "small accepts at most 500 responses, from now to 2030-01-31"
     )
     assert run("--opens", "2029-12-01").endswith("from 2029-12-01 to 2030-01-31")
     assert "before it opens" in run("--opens", "2031-01-01")
@@ -109,4 +109,4 @@ def test_a_schedule_is_said_and_changed_by_command(store, small, sqlite_settings
         date(2029, 12, 1), date(2030, 1, 31), 500
     )
     store.close_survey("small", TODAY)
-    assert "stays closed" in run("--closes", "2031-01-31")
+    assert "closing is permanent" in run("--closes", "2031-01-31")

@@ -131,8 +131,8 @@ def test_links_that_could_not_be_issued_are_not_left_behind(
 def test_nobody_is_invited_to_a_survey_that_is_closed_or_not_there(store, small, run):
     assert "there is no survey" in run("invite", "other", "--count", "1").stderr
     store.close_survey("small", TODAY)
-    assert "takes no more reports" in run("invite", "small", "--count", "1").stderr
-    assert "takes no more reports" in run("link", "small").stderr
+    assert "accepts no responses" in run("invite", "small", "--count", "1").stderr
+    assert "accepts no responses" in run("link", "small").stderr
 
 
 def test_the_open_link_is_printed_and_drawn(small, run, tmp_path):
@@ -140,6 +140,13 @@ def test_the_open_link_is_printed_and_drawn(small, run, tmp_path):
     assert re.fullmatch(rf"http://\S+/s/small#d={small.sha256[:16]}", printed)
     assert "<svg" in (tmp_path / "open.svg").read_text()
     assert run("link", "small", "--qr", "open.svg").exit_code == 1
+    run("link", "small", "--qr", "open.PNG")
+    assert (tmp_path / "open.PNG").read_bytes().startswith(b"\x89PNG")
+    for name in ("open.jpg", "open"):
+        result = run("link", "small", "--qr", name)
+        assert result.exit_code == 1
+        assert f"--qr {name}: the file name must end in .svg or .png" in result.stderr
+        assert not (tmp_path / name).exists()
 
 
 @pytest.mark.security
@@ -161,9 +168,9 @@ def test_who_makes_links_is_told_when_they_open_here_only(small, run, monkeypatc
 
 def test_who_publishes_again_is_told_what_becomes_of_links(run, store, tmp_path):
     (tmp_path / "s.toml").write_text(SMALL, encoding="utf-8")
-    assert "lead nowhere" not in run("publish", "s.toml").stderr
+    assert "no longer work" not in run("publish", "s.toml").stderr
     (tmp_path / "s.toml").write_text(INVITED_ONLY, encoding="utf-8")
-    assert "lead nowhere" in run("publish", "s.toml").stderr
+    assert "no longer work" in run("publish", "s.toml").stderr
 
 
 def test_a_survey_for_the_invited_takes_no_report_without_an_invitation(store):

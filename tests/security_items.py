@@ -1,4 +1,4 @@
-"""The twenty items of the security design, and by which tests each is proved."""
+"""The twenty items of the security design and the tests that cover each."""
 
 from __future__ import annotations
 
@@ -28,35 +28,37 @@ ITEMS = {
     19: ["csv", "xlsx"],
     20: ["honest_about_poisoning"],
 }
-"""What the name of a test of each item begins with."""
+"""For each item, the words with which the names of its tests start."""
 
 
 def item_of(test: str) -> int:
-    """The item that a test's name says, 0 for a further sentence of the design.
+    """Return the item that a test covers, or 0 for another sentence of the design.
 
     >>> item_of("tests/x.py::test_csrf_is_refused[a-b]"), item_of("tests/x.py::test_other")
     (18, 0)
     """
     name = re.sub(r"\[.*", "", test).rpartition("::")[2]
-    for item, several in ITEMS.items():
-        if any(name.startswith(f"test_{words}") for words in several):
+    for item, prefixes in ITEMS.items():
+        if any(name.startswith(f"test_{words}") for words in prefixes):
             return item
     return 0
 
 
-def told(outcomes: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """The list of items with how the tests of each ended, of tests and their outcomes."""
-    ended: dict[int, Counter[str]] = {}
+def summary(outcomes: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield a line per item with the outcomes of its tests, given (test, outcome) pairs."""
+    counts: dict[int, Counter[str]] = {}
     for test, outcome in outcomes:
-        ended.setdefault(item_of(test), Counter())[outcome] += 1
-    for item, several in ITEMS.items():
-        yield f"{item:>2}. {_words(several)}: {_ends(ended.get(item))}"
-    yield f"    further sentences of the design: {_ends(ended.get(0))}"
+        counts.setdefault(item_of(test), Counter())[outcome] += 1
+    for item, prefixes in ITEMS.items():
+        yield f"{item:>2}. {_words(prefixes)}: {_count(counts.get(item))}"
+    yield f"    other sentences of the design: {_count(counts.get(0))}"
 
 
-def _words(several: list[str]) -> str:
-    return ", ".join(words.replace("_", " ") for words in several)
+def _words(prefixes: list[str]) -> str:
+    return ", ".join(words.replace("_", " ") for words in prefixes)
 
 
-def _ends(found: Counter[str] | None) -> str:
-    return ", ".join(f"{n} {outcome}" for outcome, n in found.items()) if found else "not run"
+def _count(outcomes: Counter[str] | None) -> str:
+    if not outcomes:
+        return "not run"
+    return ", ".join(f"{n} {outcome}" for outcome, n in outcomes.items())

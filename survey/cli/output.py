@@ -11,7 +11,8 @@ import click
 from survey.cli.common import VERSION
 from survey.estimator.shares.binomial import TARGETS
 from survey.results.estimates.result import SurveyResult
-from survey.results.exports.csv import to_csv, to_json, to_lines
+from survey.results.exports.csv import to_csv, to_json
+from survey.results.exports.text import to_lines
 from survey.results.options import OFFERED, Wanted
 
 

@@ -17,7 +17,7 @@ from survey.research.workspace import Workspace
 from survey.results.charts import is_clipped
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import Row
-from survey.results.exports.codebook import about
+from survey.results.exports.codebook import survey_facts
 from survey.results.exports.figures import page_charts
 from survey.results.exports.methods import (
     method_name,
@@ -94,7 +94,7 @@ class _Pages:
 
     def _report(self, result: SurveyResult, *, for_screen: bool) -> str:
         record = [
-            *about(result.survey, result.n),
+            *survey_facts(result.survey, result.n),
             ("Release", f"{result.release}, read {_read(result)}"),
             ("Intervals", result.wanted.words),
             ("Page code", self._client_hash),

@@ -14,7 +14,7 @@ from survey.api.operations import CSV, OPERATIONS, PREFIX
 from survey.errors import STATUS
 from survey.results.crosstab.compute import MOST_ROWS, CrossedRow
 from survey.results.estimates.table import Row
-from survey.results.exports.csv import columns
+from survey.results.exports.csv import column_names
 from survey.results.options import LEAST_LEVEL, MOST_LEVEL, OFFERED, Wanted
 from survey.store import SCOPES
 
@@ -53,7 +53,7 @@ def test_every_route_is_in_it_and_the_other_way_round(app, described):
 def test_rows_have_the_columns_of_the_csv_and_no_other(described):
     for kind in (Row, CrossedRow):
         schema = described["components"]["schemas"][kind.__name__]
-        assert tuple(schema["properties"]) == tuple(schema["required"]) == columns(kind)
+        assert tuple(schema["properties"]) == tuple(schema["required"]) == column_names(kind)
         assert schema["additionalProperties"] is False
 
 
@@ -62,7 +62,7 @@ def test_a_csv_s_columns_are_told(described):
         kinds = each["responses"]["200"]["content"]
         if CSV in kinds:
             row = CrossedRow if path.endswith("crosstab") else Row
-            assert ", ".join(columns(row)) in kinds[CSV]["schema"]["description"]
+            assert ", ".join(column_names(row)) in kinds[CSV]["schema"]["description"]
 
 
 def test_limits_are_those_that_queries_are_held_against(described):

@@ -15,7 +15,7 @@ from survey.errors import StoreBusyError
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
 from survey.results.crosstab.compute import CrossedRow
-from survey.results.exports.csv import columns
+from survey.results.exports.csv import column_names
 from survey.settings import Caps
 from tests.api.conftest import CROSSED, LATEST, PATHS, Program, make_token
 from tests.browser.research import add_released
@@ -82,7 +82,7 @@ def test_the_rows_are_those_of_the_dashboard_s_csv(program, client, store, fille
         assert as_csv.data == page.data
         assert as_csv.content_type == page.content_type == "text/csv; charset=utf-8"
         as_json = program.get(f"{LATEST}/estimates{query}").get_json()
-        assert tuple(as_json["rows"][0]) == columns()
+        assert tuple(as_json["rows"][0]) == column_names()
         for row, line in zip(as_json["rows"], rows_of(as_csv), strict=True):
             assert line == {
                 name: "" if value is None else str(value) for name, value in row.items()
@@ -97,7 +97,7 @@ def test_json_says_what_was_read_and_how(program, filled):
 
 def test_cross_tabs_are_those_of_the_page_and_hidden_whole(program, client, store, filled, reader):
     as_csv = program.get(CROSSED, accept="text/csv")
-    assert tuple(rows_of(as_csv)[0]) == columns(CrossedRow)
+    assert tuple(rows_of(as_csv)[0]) == column_names(CrossedRow)
     said = program.get(CROSSED).get_json()
     assert (len(said["rows"]), said["n"], said["test"]["df"]) == (9, 3000, 4)
     sign_in(client, "reader@example.org")
@@ -134,7 +134,7 @@ def test_every_type_of_question_answers_as_it_is_described(program, store, admin
 def test_the_workbook_holds_the_same_rows(program, filled):
     answer = program.get(f"{LATEST}/exports/estimates.xlsx")
     sheet = load_workbook(io.BytesIO(answer.data))["estimates"]
-    assert tuple(cell.value for cell in sheet[1]) == columns()
+    assert tuple(cell.value for cell in sheet[1]) == column_names()
     assert sheet.max_row - 1 == len(program.get(f"{LATEST}/estimates").get_json()["rows"])
 
 

@@ -48,7 +48,8 @@ from survey.results.estimates.question import QuestionResult
 from survey.results.estimates.result import SurveyResult, question_result, survey_result
 from survey.results.estimates.sentences import made_up_remark, margin_remark
 from survey.results.estimates.table import MECHANISMS
-from survey.results.exports.csv import to_csv, to_lines
+from survey.results.exports.csv import to_csv
+from survey.results.exports.text import to_lines
 from survey.results.options import Wanted
 from survey.results.wording import Amounts, in_words, row_label
 from survey.settings import Caps

@@ -23,7 +23,7 @@ from survey.results.difference.table import DifferenceRow
 from survey.results.estimates.result import survey_result
 from survey.results.estimates.table import Row
 from survey.results.exports.codebook import CodebookRow
-from survey.results.exports.csv import columns, to_csv
+from survey.results.exports.csv import column_names, to_csv
 from survey.results.regression.table import RegressionRow
 from survey.results.weighting.compute import WeightedRow
 from survey.results.wording import in_words, percent
@@ -106,7 +106,7 @@ def test_csv_text_is_never_a_formula_and_numbers_stay_numbers(small_row, text, b
     label = before + start + text
     row = replace(small_row, option_label=label, question_text=label)
     (parsed,) = csv.DictReader(io.StringIO(to_csv([row]), newline=""))
-    assert tuple(parsed) == columns()
+    assert tuple(parsed) == column_names()
     shown = parsed["option_label"].lstrip("\ufeff\" '")
     if parsed["option_label"] != label:
         assert parsed["option_label"] == "'" + label
@@ -160,10 +160,10 @@ def test_the_demo_has_8_questions_that_can_be_answered_as_simulated_and_epsilon_
 @pytest.mark.parametrize("kind", [CrossedRow, DifferenceRow, WeightedRow, RegressionRow])
 def test_every_csv_names_a_survey_a_question_and_an_answer_as_that_of_estimates_does(kind):
     before = ("first_", "second_", "against_", "predictor_", "reference_")
-    names = [name for name in columns(kind) if re.search("survey|question|option|level", name)]
+    names = [name for name in column_names(kind) if re.search("survey|question|option|level", name)]
     bare = {re.sub(f"^({'|'.join(before)})", "", name) for name in names}
     assert names[:2] == ["survey_id", "survey_version"]
     assert bare == {"survey_id", "survey_version", "question_id", "option_id", "option_label"} | {
         "conf_level"
     }
-    assert bare <= set(columns(Row))
+    assert bare <= set(column_names(Row))

@@ -12,7 +12,7 @@ from survey.estimator import answered_shares, histogram, mean, median, no_answer
 from survey.results.estimates.compute import cells_of, values
 from survey.results.estimates.histogram import edges
 from survey.results.estimates.result import USUAL, survey_result
-from survey.results.exports.csv import to_lines
+from survey.results.exports.text import to_lines
 from survey.results.options import Wanted, query_of, wanted_from
 from survey.store import Tally
 from tests.results.test_every_type import FEW, NOW, QUESTIONS, counts_of, numbers, survey_of

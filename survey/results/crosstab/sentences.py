@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from survey.estimator import Independence
 from survey.results.crosstab.compute import CrossedQuestions, CrossedRow
-from survey.results.exports.codebook import COLLECTION, LIMITS, SUPPRESSION, about
+from survey.results.exports.codebook import COLLECTION, LIMITS, SUPPRESSION, survey_facts
 from survey.results.wording import p_value, percent
 
 HEAT_STEPS = 8
@@ -60,7 +60,7 @@ def crossed_methods(found: CrossedQuestions) -> list[tuple[str, str]]:
     """How the table was made, in pairs of what and how, for its export."""
     test = [_relation(found, found.test)] if found.test is not None else []
     return [
-        *about(found.survey, found.table.n),
+        *survey_facts(found.survey, found.table.n),
         ("Questions", " × ".join(question.text for question in found.questions)),
         ("Figures", f"{100 * found.table.level:.4g}% intervals, of each cell alone"),
         ("Collection", COLLECTION),

@@ -1,4 +1,4 @@
-"""What the names in an export mean: each option of each question, and how its reports are made."""
+"""The codebook of an export: what its names mean, and how its results were computed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,28 @@ from survey.results.exports.methods import (
 from survey.store import PublishedSurvey
 from survey.version import __version__
 
+COLLECTION = (
+    "The respondents’ devices randomized every answer once, using the mechanism named in the "
+    "codebook. The server received and stored only the randomized reports."
+)
+SUPPRESSION = (
+    "All results of a question are suppressed while its widest interval is "
+    f"{HIDDEN_WIDTH:.2f} or wider or its smallest effective sample size is below "
+    f"{FEWEST_EFFECTIVE}. The column flag says caution while the widest interval exceeds "
+    f"{SHOWN_WIDTH:.2f}."
+)
+LIMITS = (
+    "The results do not show whether respondents answered truthfully. Do not filter reports by a "
+    "reported answer: the results would be biased."
+)
+
 
 @dataclass(frozen=True)
 class CodebookRow:
-    """An option of a question, or the values of one that asks for a number or a date.
+    """One option of a question, or the range of values of a number or date question.
 
-    is_no_answer  whether it says that there is none: "prefer not to say", "does not apply"
-    stated        what the researcher stated of its privacy, way by way
+    is_no_answer  True for opt-outs: "prefer not to say", "does not apply"
+    stated        the privacy settings that the researcher entered
     """
 
     question_id: str
@@ -41,52 +56,35 @@ class CodebookRow:
 
 
 def codebook(questions: Iterable[PublishedQuestion]) -> list[CodebookRow]:
-    """A row for each option of each question, in their order."""
-    return [row for question in questions for row in _rows(question)]
+    """Return a row for each option of each question, in their order."""
+    return [row for question in questions for row in _question_rows(question)]
 
 
-def _rows(question: PublishedQuestion) -> Iterator[CodebookRow]:
-    stated = ", ".join(f"{way} = {value}" for way, value in question.stated.items())
-    condition = question.ask_if
-    asked_if = f"{condition.question}: {', '.join(condition.options)}" if condition else ""
-    about = (asked_if, MECHANISMS[question.mechanism], stated, question.channel.epsilon)
-    if question.type in ("number", "date") and question.grid:
-        low, high = question.grid.values[0], question.grid.values[-1]
-        values = f"{len(question.grid.values)} values from {low:g} to {high:g} {question.grid.unit}"
-        yield CodebookRow(
-            question.id, question.text, question.type, "", values.strip(), False, *about
-        )
-    silent = (question.opt_out, question.not_applicable)
-    for option in question.options:
-        is_none = option.id in silent
-        yield CodebookRow(
-            question.id, question.text, question.type, option.id, option.label, is_none, *about
-        )
-
-
-def methods(result: SurveyResult) -> list[tuple[str, str]]:
-    """How the figures of an export were made, in pairs of what and how."""
-    computed = question_methods(result)
-    intervals = describe_intervals(computed, result.wanted)
+def methods_sheet(result: SurveyResult) -> list[tuple[str, str]]:
+    """Return how the results of an export were computed, as pairs of topic and text."""
+    methods = question_methods(result)
+    interval = result.wanted.interval
+    default = " (the default)" if interval == DEFAULT_INTERVAL else ""
     return [
-        *about(result.survey, result.n),
+        *survey_facts(result.survey, result.n),
         ("Release", f"{result.release}"),
-        ("Figures", f"{result.wanted.words}; interval of shares: {_interval(result)}"),
+        ("Figures", f"{result.wanted.words}; interval of shares: {interval}{default}"),
         ("Collection", COLLECTION),
-        ("Mechanisms", describe_mechanisms(computed)),
+        ("Mechanisms", describe_mechanisms(methods)),
         (
             "Estimation",
-            "Shares are debiased by inverting the randomization (column estimate, unbiased, may "
-            "lie outside 0 to 1); mle is the most likely share within 0 to 1. Intervals hold both "
-            f"the sampling and the randomization. {intervals}".strip(),
+            "Shares are estimated by inverting the randomization. The column estimate is unbiased "
+            "and may lie outside 0 to 1; mle is the most likely share within 0 to 1. Intervals "
+            "cover both sampling and randomization. "
+            f"{describe_intervals(methods, result.wanted)}".strip(),
         ),
         ("Suppression", SUPPRESSION),
         ("Limits", LIMITS),
     ]
 
 
-def about(survey: PublishedSurvey, n: int) -> list[tuple[str, str]]:
-    """What any export says of its survey; `n` reports are in it."""
+def survey_facts(survey: PublishedSurvey, n: int) -> list[tuple[str, str]]:
+    """Return what every export states about its survey, of which it contains `n` reports."""
     definition = survey.definition
     return [
         ("Survey", f"{definition.title} ({survey.slug}, version {survey.version})"),
@@ -98,21 +96,29 @@ def about(survey: PublishedSurvey, n: int) -> list[tuple[str, str]]:
     ]
 
 
-COLLECTION = (
-    "Every answer was randomized once on the respondent’s own device, by the mechanism that the "
-    "codebook names; the server received and stored only the random answers."
-)
-SUPPRESSION = (
-    f"A question is hidden whole while its widest interval is {HIDDEN_WIDTH:.2f} or more or its "
-    f"smallest effective number of reports is below {FEWEST_EFFECTIVE}; flag says caution above "
-    f"{SHOWN_WIDTH}."
-)
-LIMITS = (
-    "These figures cannot show whether people answered truthfully. Reports of a group must not be "
-    "filtered by a reported answer: that is biased."
-)
+def _question_rows(question: PublishedQuestion) -> Iterator[CodebookRow]:
+    if question.kind.is_numeric and question.grid:
+        values = question.grid.values
+        label = f"{len(values)} values from {values[0]:g} to {values[-1]:g} {question.grid.unit}"
+        yield _row(question, "", label.strip(), is_no_answer=False)
+    opt_outs = (question.opt_out, question.not_applicable)
+    for option in question.options:
+        yield _row(question, option.id, option.label, is_no_answer=option.id in opt_outs)
 
 
-def _interval(result: SurveyResult) -> str:
-    chosen = result.wanted.interval
-    return f"{chosen} (the usual one)" if chosen == DEFAULT_INTERVAL else chosen
+def _row(
+    question: PublishedQuestion, option_id: str, option_label: str, *, is_no_answer: bool
+) -> CodebookRow:
+    condition = question.ask_if
+    return CodebookRow(
+        question_id=question.id,
+        question_text=question.text,
+        question_type=question.type,
+        option_id=option_id,
+        option_label=option_label,
+        is_no_answer=is_no_answer,
+        asked_if=f"{condition.question}: {', '.join(condition.options)}" if condition else "",
+        mechanism=MECHANISMS[question.mechanism],
+        stated=", ".join(f"{name} = {value}" for name, value in question.stated.items()),
+        epsilon=question.channel.epsilon,
+    )

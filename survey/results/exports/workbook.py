@@ -1,32 +1,30 @@
-"""Results as XLSX: estimates or a cross-tab, codebook, methods; a text is never a formula."""
+"""Results as XLSX: estimates or a cross-tabulation, codebook and methods; no cell is a formula."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, fields
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
-
-import xlsxwriter
-from xlsxwriter.format import Format
-from xlsxwriter.worksheet import Worksheet
 
 from survey.results.crosstab.compute import CrossedQuestions, CrossedRow
 from survey.results.crosstab.sentences import crossed_methods
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import Row
-from survey.results.exports.codebook import CodebookRow, codebook, methods
-from survey.results.exports.csv import neutral
+from survey.results.exports.codebook import CodebookRow, codebook, methods_sheet
+from survey.results.exports.csv import column_names, safe_cell
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+    from xlsxwriter.format import Format
+    from xlsxwriter.worksheet import Worksheet
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
-WIDEST = 60
-"""Characters to which a column grows."""
+MAX_COLUMN_WIDTH = 60
+"""Characters to which a column is widened for its content."""
 
-OPTIONS = {
+WORKBOOK_OPTIONS = {
     "in_memory": True,
     "strings_to_numbers": False,
     "strings_to_urls": False,
@@ -36,55 +34,57 @@ OPTIONS = {
 
 
 def workbook(result: SurveyResult) -> bytes:
-    """The estimates of a survey; missing numbers are empty cells."""
+    """Return the estimates of a survey as a workbook; missing numbers are empty cells."""
     questions = result.survey.definition.questions
-    return _book("estimates", Row, result.rows, codebook(questions), methods(result))
+    return _workbook("estimates", Row, result.rows, codebook(questions), methods_sheet(result))
 
 
-def crossed_workbook(found: CrossedQuestions) -> bytes:
-    """The table of two questions, one row per cell, with their codebook alone."""
-    sheets = codebook(found.questions), crossed_methods(found)
-    return _book("crosstab", CrossedRow, found.rows, *sheets)
+def crossed_workbook(table: CrossedQuestions) -> bytes:
+    """Return a cross-tabulation as a workbook, with the codebook of its two questions."""
+    sheets = codebook(table.questions), crossed_methods(table)
+    return _workbook("crosstab", CrossedRow, table.rows, *sheets)
 
 
-def _book(
+def _workbook(
     name: str,
-    kind: type[DataclassInstance],
+    row_type: type[DataclassInstance],
     rows: Iterable[DataclassInstance],
-    coded: Iterable[CodebookRow],
-    made: Sequence[tuple[str, str]],
+    codebook_rows: Iterable[CodebookRow],
+    methods: Sequence[tuple[str, str]],
 ) -> bytes:
-    """A file of three sheets: rows of a kind, what their names mean, and how they were made."""
-    written = io.BytesIO()
-    with xlsxwriter.Workbook(written, OPTIONS) as book:
-        head, wrapped = book.add_format({"bold": True}), book.add_format({"text_wrap": True})
+    """Return a file of three sheets: the rows, the codebook and the methods."""
+    import xlsxwriter
+
+    file = io.BytesIO()
+    with xlsxwriter.Workbook(file, WORKBOOK_OPTIONS) as book:
+        bold, wrapped = book.add_format({"bold": True}), book.add_format({"text_wrap": True})
         wrapped.set_align("top")
-        _sheet(book.add_worksheet(name), kind, rows, head)
-        _sheet(book.add_worksheet("codebook"), CodebookRow, coded, head)
-        _methods(book.add_worksheet("methods"), made, head, wrapped)
-    return written.getvalue()
+        _write_rows(book.add_worksheet(name), row_type, rows, bold)
+        _write_rows(book.add_worksheet("codebook"), CodebookRow, codebook_rows, bold)
+        _write_methods(book.add_worksheet("methods"), methods, bold, wrapped)
+    return file.getvalue()
 
 
-def _sheet(
+def _write_rows(
     sheet: Worksheet,
-    kind: type[DataclassInstance],
+    row_type: type[DataclassInstance],
     rows: Iterable[DataclassInstance],
     head: Format,
 ) -> None:
-    names = [column.name for column in fields(kind)]
-    cells = [[neutral(value) for value in astuple(row)] for row in rows]
+    names = column_names(row_type)
+    cells = [[safe_cell(value) for value in astuple(row)] for row in rows]
     for column, name in enumerate(names):
         sheet.write_string(0, column, name, head)
         longest = max([len(name), *(len(str(row[column])) for row in cells)])
-        sheet.set_column(column, column, min(longest + 1, WIDEST))
-    for at, row in enumerate(cells, 1):
+        sheet.set_column(column, column, min(longest + 1, MAX_COLUMN_WIDTH))
+    for line, row in enumerate(cells, 1):
         for column, value in enumerate(row):
-            _write(sheet, at, column, value)
+            _write_cell(sheet, line, column, value)
     sheet.freeze_panes(1, 0)
     sheet.autofilter(0, 0, max(len(cells), 1), len(names) - 1)
 
 
-def _write(sheet: Worksheet, row: int, column: int, value: Any) -> None:
+def _write_cell(sheet: Worksheet, row: int, column: int, value: Any) -> None:
     if isinstance(value, bool):
         sheet.write_boolean(row, column, value)
     elif isinstance(value, str):
@@ -94,11 +94,11 @@ def _write(sheet: Worksheet, row: int, column: int, value: Any) -> None:
         sheet.write_number(row, column, value)
 
 
-def _methods(
-    sheet: Worksheet, pairs: Sequence[tuple[str, str]], head: Format, wrapped: Format
+def _write_methods(
+    sheet: Worksheet, methods: Sequence[tuple[str, str]], head: Format, wrapped: Format
 ) -> None:
     sheet.set_column(0, 0, 24)
     sheet.set_column(1, 1, 100)
-    for row, (what, how) in enumerate(pairs):
-        sheet.write_string(row, 0, what, head)
-        sheet.write_string(row, 1, neutral(how), wrapped)
+    for row, (topic, text) in enumerate(methods):
+        sheet.write_string(row, 0, topic, head)
+        sheet.write_string(row, 1, safe_cell(text), wrapped)

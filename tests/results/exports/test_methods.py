@@ -14,7 +14,7 @@ from survey.estimator.shares.binomial import RESPONDENTS, TARGETS
 from survey.methods import interval_anchor, sections
 from survey.questionnaire.loading import load
 from survey.results.estimates.result import Results
-from survey.results.exports.codebook import methods as methods_sheet
+from survey.results.exports.codebook import methods_sheet
 from survey.results.exports.methods import (
     describe_intervals,
     describe_mechanisms,

@@ -19,7 +19,7 @@ from survey.estimator import mean, proportions
 from survey.mechanism import BitVector, WeightTable, channel_from_json
 from survey.questionnaire.loading import load
 from survey.results.estimates.result import Results
-from survey.results.exports.microdata import bits_of, cells_of, write_microdata
+from survey.results.exports.microdata import code_bits, report_cells, write_microdata
 from survey.settings import Caps
 from survey.store import StoredReport
 from tests.browser.research import add_released, stored
@@ -114,7 +114,7 @@ def test_each_report_is_there_once_with_its_answers_together(store, every):
     kept = Counter()
     for block in store.block_columns(every.key, range(len(questions))):
         cells = [
-            cells_of(question, np.frombuffer(column.data, np.uint8))
+            report_cells(question, np.frombuffer(column.data, np.uint8))
             for question, column in zip(questions, block, strict=True)
         ]
         kept.update(zip(*cells, strict=True))
@@ -195,11 +195,11 @@ def test_a_question_that_somebody_was_not_asked_is_an_empty_cell(store):
 
 
 def test_bits_are_text_to_every_spreadsheet(every):
-    question = next(q for q in every.definition.questions if bits_of(q))
+    question = next(q for q in every.definition.questions if code_bits(q))
     width = question.channel.code_bytes
-    cell = cells_of(question, np.zeros(width, dtype=np.uint8))[0]
+    cell = report_cells(question, np.zeros(width, dtype=np.uint8))[0]
     assert set(cell.split(" ")) == {"0"}
-    assert len(cell.split(" ")) == bits_of(question)
+    assert len(cell.split(" ")) == code_bits(question)
 
 
 def test_the_text_says_what_a_reader_must_know(store, every):

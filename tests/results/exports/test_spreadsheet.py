@@ -16,7 +16,7 @@ from survey.results.crosstab.compute import CrossedRow, crossed
 from survey.results.estimates.result import Results
 from survey.results.estimates.table import Row
 from survey.results.exports.codebook import CodebookRow
-from survey.results.exports.csv import columns, to_csv
+from survey.results.exports.csv import column_names, to_csv
 from survey.results.exports.workbook import crossed_workbook, workbook
 from survey.results.options import Wanted
 from survey.settings import Caps
@@ -70,7 +70,7 @@ def same(cell: str, value: object) -> bool:
 
 def check(written: list[list[str]], kind: type, rows: list) -> None:
     head, *cells = written
-    assert tuple(head) == columns(kind)
+    assert tuple(head) == column_names(kind)
     assert len(cells) == len(rows)
     for line, row in zip(cells, rows, strict=True):
         for cell, value in zip(line, astuple(row), strict=True):

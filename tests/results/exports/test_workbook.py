@@ -14,7 +14,7 @@ from survey.questionnaire.loading import load
 from survey.results.crosstab.compute import CrossedRow, crossed
 from survey.results.estimates.result import Results
 from survey.results.exports.codebook import CodebookRow, codebook
-from survey.results.exports.csv import columns
+from survey.results.exports.csv import column_names
 from survey.results.exports.workbook import crossed_workbook, workbook
 from survey.results.options import Wanted
 from survey.settings import Caps
@@ -45,7 +45,7 @@ def values(rows):
 
 def test_the_sheet_of_estimates_has_the_rows_and_columns_of_the_csv(result):
     head, *rows = values(sheets(result)["estimates"])
-    assert tuple(head) == columns()
+    assert tuple(head) == column_names()
     expected = [[None if value == "" else value for value in astuple(row)] for row in result.rows]
     assert len(rows) == len(expected)
     for row, right in zip(rows, expected, strict=True):
@@ -92,7 +92,7 @@ def test_xlsx_no_cell_of_the_workbook_is_a_formula_whatever_a_survey_says(store,
 def test_xlsx_texts_that_begin_a_formula_get_an_apostrophe_each(result, monkeypatch):
     monkeypatch.setattr("survey.results.exports.workbook.codebook", lambda _: coded())
     monkeypatch.setattr(
-        "survey.results.exports.workbook.methods", lambda _: [("How", t) for t in TEXTS]
+        "survey.results.exports.workbook.methods_sheet", lambda _: [("How", t) for t in TEXTS]
     )
     book = sheets(result)
     _, *rows = book["codebook"]
@@ -115,7 +115,7 @@ def test_a_cross_tab_has_its_rows_its_questions_codebook_and_its_methods(store):
     found = crossed(store, survey, names, Wanted(level=0.9))
     book = sheets_of(crossed_workbook(found))
     head, *rows = values(book["crosstab"])
-    assert tuple(head) == columns(CrossedRow)
+    assert tuple(head) == column_names(CrossedRow)
     for row, right in zip(rows, found.rows, strict=True):
         assert row[9] == pytest.approx(right.estimate)
     coded = values(book["codebook"])[1:]

@@ -1,4 +1,4 @@
-"""The application: settings, store and pages put together, and the answers to errors."""
+"""The application: settings, store and pages put together, and its error responses."""
 
 from __future__ import annotations
 
@@ -25,24 +25,47 @@ from survey.store import Store, open_store
 
 logger = logging.getLogger(__name__)
 
-UNEXPECTED = "an error that no address expects"
+UNEXPECTED = "an unexpected error"
+
+IMMUTABLE_ENDPOINTS = ("respond.client_file", "research.asset", "reporting.stylesheet")
+"""Files whose addresses contain the hash of their content."""
+
+RETRY_SECONDS = range(5, 16)
+"""Values of Retry-After: a random one for each client, so that they do not all return at once."""
+
+HEADINGS: Mapping[HTTPStatus, str] = {
+    HTTPStatus.NOT_FOUND: "error.headingMissing",
+    HTTPStatus.SERVICE_UNAVAILABLE: "error.headingBusy",
+}
+
+EXPLANATIONS: Mapping[HTTPStatus, str] = {
+    HTTPStatus.NOT_FOUND: "error.missing",
+    HTTPStatus.SERVICE_UNAVAILABLE: "error.busy",
+}
+"""Catalogue keys of the respondents' error pages; researchers and programs see the message."""
+
+DETAILS: Mapping[HTTPStatus, str] = {
+    HTTPStatus.NOT_FOUND: "There is nothing at this address. Check that the link is complete.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The request is larger than this address accepts.",
+    HTTPStatus.INTERNAL_SERVER_ERROR: (
+        "An error occurred on this server. Nothing from your request was stored."
+    ),
+    HTTPStatus.BAD_REQUEST: "The request was invalid. If you sent a form, open it again.",
+}
 
 ExcInfo = tuple[type, BaseException, TracebackType] | tuple[None, None, None]
 
-RETRY_SECONDS = range(5, 16)
-"""When to come again: each is told a time of its own, or all would come again at once."""
-
 
 class Application(Flask):
-    """Flask, whose own line about an error would name the address that was asked for."""
+    """Flask without the requested address in its log of errors."""
 
     def log_exception(self, exc_info: ExcInfo) -> None:
-        """Tell of an error that nothing expects, and nothing of the request."""
+        """Log an unexpected error without anything from the request."""
         logger.error(UNEXPECTED, exc_info=exc_info)
 
 
 def create_app(settings: Settings | None = None, store: Store | None = None) -> Flask:
-    """Make the WSGI application; settings come from SURVEY_* unless given."""
+    """Create the WSGI application; settings are read from SURVEY_* unless given."""
     settings = (settings or Settings.from_environment(os.environ)).with_real_secret()
     app = Application("survey", static_folder=None)
     app.config.update(
@@ -52,10 +75,10 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Strict",
         WTF_CSRF_TIME_LIMIT=None,
-        # Our own Referrer-Policy withholds what this check asks for; token and SameSite remain.
+        # This check needs the Referer, which our Referrer-Policy omits; token and SameSite remain.
         WTF_CSRF_SSL_STRICT=False,
         MAX_CONTENT_LENGTH=research.MAX_UPLOAD_BYTES,
-        # Sixty questions with their options in one language are more fields than is usual.
+        # The translation form of sixty questions exceeds the default limits.
         MAX_FORM_MEMORY_SIZE=research.MAX_UPLOAD_BYTES,
         MAX_FORM_PARTS=research.MAX_UPLOAD_BYTES // 100,
     )
@@ -68,19 +91,15 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
     results = Results(store)
     research.init_app(app, store, results, settings, client.sha256)
     api.init_app(app, store, results, settings)
-    app.add_url_rule(
-        "/healthz", view_func=lambda: Response("ok\n", mimetype="text/plain"), endpoint="healthz"
-    )
-    app.register_error_handler(errors.SurveyError, _refused)
+    app.add_url_rule("/", "home", lambda: render_template("home.html"))
+    app.add_url_rule("/healthz", "healthz", lambda: Response("ok\n", mimetype="text/plain"))
+    app.register_error_handler(errors.SurveyError, _survey_error)
     app.register_error_handler(HTTPException, _http_error)
 
     @app.after_request
-    def secure(response: Response) -> Response:
-        immutable = response.status_code == HTTPStatus.OK and request.endpoint in (
-            "respond.client_file",
-            "research.asset",
-            "reporting.stylesheet",
-        )
+    def add_headers(response: Response) -> Response:
+        ok = response.status_code == HTTPStatus.OK
+        immutable = ok and request.endpoint in IMMUTABLE_ENDPOINTS
         response.headers.update(
             headers(request.path, https=settings.secure_cookies, immutable=immutable)
         )
@@ -89,13 +108,13 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
     return app
 
 
-def _refused(error: errors.SurveyError) -> Response:
+def _survey_error(error: errors.SurveyError) -> Response:
     status = errors.STATUS.get(type(error), HTTPStatus.INTERNAL_SERVER_ERROR)
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         logger.error(UNEXPECTED, exc_info=error)
         return _error_response(status, DETAILS[status], "InternalServerError")
-    more = {"opens": error.opens.isoformat()} if isinstance(error, errors.NotOpenError) else {}
-    return _error_response(status, str(error), type(error).__name__.removesuffix("Error"), more)
+    fields = {"opens": error.opens.isoformat()} if isinstance(error, errors.NotOpenError) else {}
+    return _error_response(status, str(error), type(error).__name__.removesuffix("Error"), fields)
 
 
 def _http_error(error: HTTPException) -> Response:
@@ -106,36 +125,17 @@ def _http_error(error: HTTPException) -> Response:
     return response
 
 
-HEADINGS: Mapping[HTTPStatus, str] = {
-    HTTPStatus.NOT_FOUND: "error.headingMissing",
-    HTTPStatus.SERVICE_UNAVAILABLE: "error.headingBusy",
-}
-
-EXPLANATIONS: Mapping[HTTPStatus, str] = {
-    HTTPStatus.NOT_FOUND: "error.missing",
-    HTTPStatus.SERVICE_UNAVAILABLE: "error.busy",
-}
-"""What respondents are told; researchers and programs get the refusal's own words."""
-
-DETAILS: Mapping[HTTPStatus, str] = {
-    HTTPStatus.NOT_FOUND: "There is nothing at this address. Check that the link is complete.",
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "What was sent is larger than this address takes.",
-    HTTPStatus.INTERNAL_SERVER_ERROR: "Something went wrong here. Nothing of the request is kept.",
-    HTTPStatus.BAD_REQUEST: "The request could not be read. If you sent a form, open it again.",
-}
-
-
 def _error_response(
-    status: HTTPStatus, detail: str, name: str, more: Mapping[str, str] | None = None
+    status: HTTPStatus, detail: str, name: str, fields: Mapping[str, str] | None = None
 ) -> Response:
-    """An error as problem+json (RFC 9457) for programs, as a page for people."""
+    """Return an error as problem+json (RFC 9457) for programs, as a page for people."""
     if _wants_page():
         response = Response(_page(status, detail), status)
     else:
         words = "".join(f" {c.lower()}" if c.isupper() else c for c in name).split()
-        response = _problem(status, detail, "-".join(words), more or {})
+        response = _problem(status, detail, "-".join(words), fields or {})
     if status == HTTPStatus.UNAUTHORIZED:
-        # The same whatever was sent: it tells nothing of which tokens there are or were.
+        # Identical for all tokens, so that it does not reveal which ones exist or existed.
         response.headers["WWW-Authenticate"] = 'Bearer realm="survey"'
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         response.headers["Retry-After"] = str(secrets.choice(RETRY_SECONDS))
@@ -143,36 +143,36 @@ def _error_response(
 
 
 def _page(status: HTTPStatus, detail: str) -> str:
-    researcher_side = request.path.startswith("/research")
-    language = SOURCE if researcher_side else request_language()
+    for_researchers = request.path.startswith("/research")
+    language = SOURCE if for_researchers else request_language()
     explanation = say(language, EXPLANATIONS.get(status, "error.other"))
     return render_template(
         "error.html",
         status=status,
         language=language,
         heading=say(language, HEADINGS.get(status, "error.heading")),
-        detail=detail if researcher_side else explanation,
-        researcher_side=researcher_side,
+        detail=detail if for_researchers else explanation,
+        for_researchers=for_researchers,
         say=lambda key: say(language, key),
     )
 
 
 def _wants_page() -> bool:
-    """Whether a person is looking: browsers ask for HTML when they open an address."""
+    """Return whether the request comes from a person: browsers ask for HTML for an address."""
     if request.path.startswith(API):
         return False
     opened = request.method != "POST" and request.accept_mimetypes.accept_html
     return request.path.startswith("/research") or (opened and not request.path.endswith(".json"))
 
 
-def _problem(status: HTTPStatus, detail: str, name: str, more: Mapping[str, str]) -> Response:
+def _problem(status: HTTPStatus, detail: str, name: str, fields: Mapping[str, str]) -> Response:
     body = json.dumps(
         {
             "type": f"urn:survey:{name}",
             "title": status.phrase,
             "status": int(status),
             "detail": detail,
-            **more,
+            **fields,
         }
     )
     return Response(body, status, mimetype="application/problem+json")

@@ -1,4 +1,4 @@
-"""Every refusal the project knows, as plain exceptions, and the HTTP status of each."""
+"""The errors of this project, and the HTTP status of each."""
 
 from __future__ import annotations
 
@@ -8,34 +8,35 @@ from http import HTTPStatus
 
 
 class SurveyError(Exception):
-    """A refusal with one clear sentence: which value was wrong and what would be right."""
+    """An expected error; its message says which value is wrong and what would be right."""
 
 
 class ChannelError(SurveyError, ValueError):
-    """A channel that would not be private, not be exact, or not be invertible."""
+    """A channel that is not private, not exact or not invertible."""
 
 
 class CountsError(SurveyError, ValueError):
-    """Counts that cannot have come from the channel they are read through."""
+    """Counts that cannot come from the given channel."""
 
 
 class DesignError(SurveyError, ValueError):
-    """Weights, margins, strata or a plan that no estimate can be made with."""
+    """Weights, margins, strata or a plan for which no estimate exists."""
 
 
 class NoBaseError(CountsError):
-    """Shares of a part (those who answered, one group) that is not clearly above nobody."""
+    """Shares of a subgroup whose size is not clearly above zero."""
 
 
 class SettingsError(SurveyError):
-    """The instance is configured in a way it refuses to start with."""
+    """A setting with which the server does not start."""
 
 
 class DefinitionError(SurveyError):
-    """A survey definition with mistakes; `mistakes` lists each as (place, sentence).
+    """A survey definition with mistakes.
 
-    `places` are those of the first mistakes as steps into the definition, as far as it could be
-    read: ("pages", 0, "questions", 2, "text").
+    mistakes  each mistake as a place and a sentence
+    places    paths of the first mistakes in the definition, as far as it could be parsed, such as
+              ("pages", 0, "questions", 2, "text")
     """
 
     def __init__(
@@ -51,15 +52,15 @@ class DefinitionError(SurveyError):
 
 
 class NotFoundError(SurveyError):
-    """Nothing of that name is here."""
+    """An object that does not exist, or that the requester may not see."""
 
 
 class ClosedError(SurveyError):
-    """The survey takes no more reports."""
+    """A report for a survey that is closed."""
 
 
 class NotOpenError(SurveyError):
-    """The survey takes no reports yet; `opens` is the day on which it does."""
+    """A report for a survey that is not open yet; `opens` is its first day."""
 
     def __init__(self, opens: date) -> None:
         super().__init__(f"this survey opens on {opens}")
@@ -67,71 +68,71 @@ class NotOpenError(SurveyError):
 
 
 class FullError(SurveyError):
-    """The survey has as many reports as it takes."""
+    """A report for a survey that has reached its maximum number of reports."""
 
 
 class ConflictError(SurveyError):
-    """The request contradicts what is already stored."""
+    """A request that contradicts stored data."""
 
 
 class OutdatedError(ConflictError):
-    """A report on a version of its survey that takes none any more."""
+    """A report for a version of a survey that has been replaced."""
 
 
 class InvitationError(ConflictError):
-    """A report whose invitation is unknown, spent, or another stratum's."""
+    """A report whose invitation is unknown, used, or issued for another stratum."""
 
 
 class InvitationNeededError(SurveyError):
-    """A report without the invitation that its survey asks for."""
+    """A report without the invitation that its survey requires."""
 
 
 class ReportError(SurveyError):
-    """A report that does not fit its survey; nothing of it was stored."""
+    """A report that does not match its survey; nothing of it was stored."""
 
 
 class MalformedReportError(SurveyError):
-    """A body that is not JSON as the wire format allows it."""
+    """A request body that is not valid JSON of the wire format."""
 
 
 class ReportTooLargeError(SurveyError):
-    """A body above the wire format's limit."""
+    """A request body above the size limit of the wire format."""
 
 
 class UnsupportedMediaError(SurveyError):
-    """A body of another type than JSON; it was not read."""
+    """A request body whose media type is not JSON; it was not read."""
 
 
 class CrossSiteError(SurveyError):
-    """A report sent by another site's page."""
+    """A request sent by the page of another site."""
 
 
 class ForbiddenError(SurveyError):
-    """A researcher may see this survey, but not do that with it; or a program's token cannot."""
+    """An action that the role of a researcher, or the scope of an API token, does not allow."""
 
 
 class UnauthorizedError(SurveyError):
-    """A program's request without a token that is good for anything here."""
+    """An API request without a valid token."""
 
 
 class NotAcceptableError(SurveyError):
-    """A request for a kind of answer that its address does not give."""
+    """A request for a media type that the address does not offer."""
 
 
 class QueryError(SurveyError):
-    """A query with a key or a value that its address does not take."""
+    """A query with a parameter or a value that the address does not accept."""
 
 
 class MissingPartError(SurveyError):
-    """This server lacks a part of its system that the page would need."""
+    """A request that needs a system library this server lacks."""
 
 
 class StoreBusyError(SurveyError):
-    """The store cannot take the report now; the sender should come again."""
+    """A store that is busy; the client should try again later."""
 
 
 class StoreError(SurveyError):
-    """The store is missing, of another version, or not writable."""
+    """A store that is missing, of another version, or not writable."""
 
 
 STATUS: Mapping[type[SurveyError], HTTPStatus] = {
@@ -158,4 +159,4 @@ STATUS: Mapping[type[SurveyError], HTTPStatus] = {
     StoreBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
-"""The status of each refusal; every other SurveyError is a mistake of ours."""
+"""HTTP status of each error; any other SurveyError is a defect of the server (500)."""

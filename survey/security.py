@@ -1,4 +1,4 @@
-"""Headers of every answer as data, the check of a report's origin, and what is kept of a token."""
+"""Security headers of all responses, the origin check of reports, and the hash of tokens."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ COMMON: Mapping[str, str] = {
 
 NO_STORE = "no-store"
 REVALIDATED = "private, no-cache"
-"""Of what a program reads: it may keep it, and asks each time whether it is still right."""
+"""Cache-Control of the API: programs may store a response but must ask whether it is current."""
 
 IMMUTABLE = "public, max-age=31536000, immutable"
 STRICT_TRANSPORT = "max-age=63072000; includeSubDomains"
 
-
 API = "/api/"
-"""How the addresses begin that programs read from."""
+"""Prefix of the addresses for programs."""
 
 
 def content_security_policy(form_action: str) -> str:
-    """The policy of all pages; only researchers' pages may send a form, and to us alone."""
+    """Return the policy of a page that may send forms to `form_action`."""
     return "; ".join(
         (
             "default-src 'none'",
@@ -46,39 +45,41 @@ def content_security_policy(form_action: str) -> str:
 
 
 def headers(path: str, *, https: bool, immutable: bool) -> dict[str, str]:
-    """All security headers of the answer to a request for `path`."""
+    """Return the security headers of the response to a request for `path`."""
+    # Only researchers' pages contain forms.
     form_action = "'self'" if path.startswith("/research") else "'none'"
-    chosen = {
+    values = {
         **COMMON,
         "Content-Security-Policy": content_security_policy(form_action),
         "Cache-Control": IMMUTABLE if immutable else NO_STORE,
     }
     if path.startswith(API):
-        chosen |= {"Cache-Control": REVALIDATED, "Vary": "Accept, Authorization"}
+        values |= {"Cache-Control": REVALIDATED, "Vary": "Accept, Authorization"}
     if https:
-        chosen["Strict-Transport-Security"] = STRICT_TRANSPORT
-    return chosen
+        values["Strict-Transport-Security"] = STRICT_TRANSPORT
+    return values
 
 
 def check_same_origin(site: str | None, origin: str | None, host: str, public_url: str) -> None:
-    """Refuse a report that another site's page sends: there is no cookie to protect it.
+    """Raise CrossSiteError for a request that the page of another site sends.
 
-    Browsers name the sender in Sec-Fetch-Site and Origin; programs that name none may send.
+    Browsers name the sending site in Sec-Fetch-Site and Origin. Requests without these headers
+    come from programs and are accepted.
     """
-    # Compared as text: a malformed Origin is another site's, never an error of ours.
-    # The public address counts whatever Host a proxy passes on.
-    public = "/".join(public_url.split("/")[:3])
-    own = (f"https://{host}", f"http://{host}", public)
-    elsewhere = origin is not None and origin not in own
-    if site not in (None, "same-origin", "none") or elsewhere:
-        raise CrossSiteError("a report is taken from this site's own page only")
+    # Origins are compared as text, so a malformed one counts as another site. The public URL
+    # counts as well, because a proxy may change the Host header.
+    public_origin = "/".join(public_url.split("/")[:3])
+    allowed = (f"https://{host}", f"http://{host}", public_origin)
+    is_foreign = origin is not None and origin not in allowed
+    if site not in (None, "same-origin", "none") or is_foreign:
+        raise CrossSiteError("reports are accepted from this site's own page only")
 
 
 def hash_of(token: str) -> bytes:
-    """What the server keeps of a token: nobody comes in with what is read from the database.
+    """Return the SHA-256 of a token, which is all that the server stores of it.
 
-    Our tokens have 256 random bits: who tries 10^9 a second for the age of the universe has tried
-    one in 10^50. So there is no salt, no slow hash and no limit on tries; and as rows are
-    looked up by the hash, how long that takes tells nothing of a token.
+    Tokens have 256 random bits. At 10^9 guesses a second for the age of the universe, the chance
+    to guess one is below 10^-50. So tokens need no salt, no slow hash and no limit on guesses. Rows
+    are looked up by the hash, so the time of a lookup reveals nothing about a token.
     """
     return hashlib.sha256(token.encode("utf-8")).digest()

@@ -43,7 +43,7 @@ ROUTES = [
     ("POST", "/s/small/reports", 415),
     ("PUT", "/s/small/reports", 405),
     ("GET", "/s/small/sent", 204),
-    ("GET", "/", 404),
+    ("GET", "/", 200),
     ("GET", "/healthz", 200),
     ("GET", "/readyz", 404),
     ("GET", "/metrics", 404),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -340,3 +341,15 @@ def test_headers_over_https_bind_cookies_to_the_host_and_transport_is_strict(tmp
     assert "Domain" not in cookie
     assert response.headers["Strict-Transport-Security"] == "max-age=63072000; includeSubDomains"
     store.close_connections()
+
+
+@pytest.mark.security
+def test_the_home_page_explains_the_server_and_sets_no_cookie(client):
+    response = client.get("/")
+    assert response.status_code == 200
+    check_headers(response)
+    assert "Set-Cookie" not in response.headers
+    assert "open the link or the QR code that you received" in response.text
+    assert 'href="/research/sign-in"' in response.text
+    addresses = re.findall(r'(?:href|src|action)="([^"]*)"', response.text)
+    assert all(address.startswith("/") for address in addresses)

@@ -16,9 +16,14 @@ import numpy as np
 from survey.cli.common import configured_store, exit_on_error
 from survey.cli.output import estimate_options, format_options, output_format, print_result
 from survey.collect.release import release, utc_today
-from survey.collect.simulated import collected
-from survey.collect.simulated_people import Shares, simulated_people, typed_shares
-from survey.collect.truths import Truth, truths_of
+from survey.collect.simulation import (
+    Shares,
+    Truth,
+    complete_shares,
+    send_reports,
+    simulate_respondents,
+    true_values,
+)
 from survey.errors import DesignError
 from survey.estimator import (
     Plan,
@@ -282,13 +287,13 @@ def simulate(
     form = output_format(as_json=as_json, as_csv=as_csv)
     options = Wanted(**fields)
     definition = unpublished(find_survey(configured_store(), slug, version).definition)
-    shares = typed_shares(definition, dict(map(_parse_shares, typed)))
+    shares = complete_shares(definition, dict(map(_parse_shares, typed)))
     with _temporary_store() as store:
         survey = store.publish(definition, utc_today())
         _collect(store, survey, n, shares, np.random.default_rng())
         print_result(Results(store).of(survey, options), form)
     if form == "text":
-        click.echo("\n".join(["", *_truth_lines(definition, truths_of(definition, shares))]))
+        click.echo("\n".join(["", *_truth_lines(definition, true_values(definition, shares))]))
 
 
 def _parse_shares(text: str) -> tuple[str, list[float]]:
@@ -317,11 +322,11 @@ def _collect(
     store: Store, survey: PublishedSurvey, n: int, shares: Shares, rng: np.random.Generator
 ) -> None:
     """Collect and release the reports of n simulated respondents."""
-    respondents = simulated_people(survey.definition, n, shares, rng)
+    respondents = simulate_respondents(survey.definition, n, shares, rng)
     with click.progressbar(
         length=n, label="Simulated respondents", file=sys.stderr, hidden=not sys.stderr.isatty()
     ) as bar:
-        for stored in collected(store, survey, respondents):
+        for stored in send_reports(store, survey, respondents):
             bar.update(stored)
     release(store, survey, 1)
 

@@ -12,11 +12,12 @@ import numpy as np
 
 from survey.collect.intake import Intake
 from survey.collect.publication import publish
-from survey.collect.simulated import Answer, simulated_report
+from survey.collect.simulation import simulated_report
 from survey.errors import ConflictError, NotFoundError
 from survey.mechanism.simulation import truths
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition
+from survey.questionnaire.kinds.base import Answer
 from survey.questionnaire.loading import load_file
 from survey.questionnaire.model import Survey
 from survey.settings import Caps

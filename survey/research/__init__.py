@@ -38,4 +38,4 @@ def init_app(
         *(exploring, comparing, weighing, regressing),
     )
     workspace.gate.add(app, [section for part in parts for section in part.sections(workspace)])
-    drafts.kept.init_app(app, workspace)
+    drafts.recovery.init_app(app, workspace)

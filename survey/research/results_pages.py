@@ -7,7 +7,7 @@ from typing import Any
 from flask import Response, redirect, render_template, request, url_for
 
 from survey.collect.invitations import respondent_link
-from survey.collect.truths import truths_of
+from survey.collect.simulation import true_values
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.label import labels, linked, odds_in_words
 from survey.research.access import Route
@@ -132,5 +132,5 @@ class _Pages:
             return {"truths": {}, "truths_differed": False}
         tried = DraftContent.from_json(draft.content).tried
         known = tried.simulated and not tried.differed
-        truths = truths_of(survey.definition, tried.shares) if known else {}
+        truths = true_values(survey.definition, tried.shares) if known else {}
         return {"truths": truths, "truths_differed": tried.differed}

@@ -79,10 +79,13 @@ def test_an_invitation_survey_in_its_second_version_is_simulated_too(run, store)
 def test_wrong_shares_are_rejected_by_name(run, store):
     published(store, SMALL)
     for share, message in (
-        ("other=.5,.5,0", "'other' is no question of this survey: fell_asleep, pressure"),
-        ("fell_asleep=.5,.5", "fell_asleep has 3 shares (yes, no, prefer_not_to_say), not 2"),
-        ("fell_asleep=2,-1,0", "fell_asleep: 2.0 is no share from 0 to 1"),
-        ("fell_asleep=nan,1,0", "fell_asleep: nan is no share from 0 to 1"),
+        (
+            "other=.5,.5,0",
+            "'other' is not a question of this survey; questions: fell_asleep, pressure",
+        ),
+        ("fell_asleep=.5,.5", "fell_asleep needs 3 shares (yes, no, prefer_not_to_say), not 2"),
+        ("fell_asleep=2,-1,0", "fell_asleep: a share must be between 0 and 1 (found 2.0)"),
+        ("fell_asleep=nan,1,0", "fell_asleep: a share must be between 0 and 1 (found nan)"),
         ("fell_asleep=.5,.2,.2", "must be at least 0 and add up to 1, not 0.9"),
         ("fell_asleep", "must be a question and its shares, such as slept=.1,.8,.1"),
     ):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from survey.collect.simulated_people import simulated_people, usual_shares
-from survey.collect.truths import truths_of
+from survey.collect.simulation import simulate_respondents, true_values
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
 from survey.settings import Caps
@@ -61,9 +60,9 @@ def counted(question, answers) -> np.ndarray:
 @pytest.mark.parametrize("text", [surveys.EVERY_TYPE, surveys.SKIPS, TICKS])
 def test_the_truth_is_what_simulated_respondents_answer(text):
     definition = freeze(load(text.encode(), "s.toml", Caps()), 1)
-    typed = {one.id: usual_shares(one) for one in definition.questions}
-    found = truths_of(definition, typed)
-    people = list(simulated_people(definition, PEOPLE, typed, np.random.default_rng(3)))
+    typed = {one.id: one.kind.default_shares(one) for one in definition.questions}
+    found = true_values(definition, typed)
+    people = list(simulate_respondents(definition, PEOPLE, typed, np.random.default_rng(3)))
     assert found
     for place, question in enumerate(definition.questions):
         if question.id not in found:
@@ -80,5 +79,5 @@ def test_the_truth_is_what_simulated_respondents_answer(text):
 
 def test_what_ticks_that_tell_about_each_other_mean_is_not_told():
     definition = freeze(load(TICKS.encode(), "s.toml", Caps()), 1)
-    typed = {one.id: usual_shares(one) for one in definition.questions}
-    assert set(truths_of(definition, typed)) == {"where", "why"}
+    typed = {one.id: one.kind.default_shares(one) for one in definition.questions}
+    assert set(true_values(definition, typed)) == {"where", "why"}

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from survey.collect.simulated_people import simulated_people
+from survey.collect.simulation import simulate_respondents
 from survey.questionnaire.canonical import freeze, question_form, read_definition
 from survey.questionnaire.definition import Definition, report_body
 from survey.questionnaire.designs import DESIGNS
@@ -54,7 +54,7 @@ def surveys_with_reports() -> list[tuple[dict[str, Any], Definition]]:
 def answers_of(definition: Definition) -> list[dict[str, Any]]:
     """Draw the same true answers on every machine; every question has one."""
     rng = np.random.default_rng(SEED)
-    rows = simulated_people(definition, RESPONDENTS, {}, rng)
+    rows = simulate_respondents(definition, RESPONDENTS, {}, rng)
     ids = [question.id for question in definition.questions]
     return [
         {name: answer for name, answer in zip(ids, row, strict=True) if answer is not None}

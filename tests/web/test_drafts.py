@@ -13,7 +13,7 @@ from survey.collect.publication import close, publish
 from survey.questionnaire.drafts.conversion import definition_of
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.loading import load
-from survey.research.drafts import publishing
+from survey.research.drafts import publication
 from survey.settings import Caps
 from survey.store import Plan
 from tests.conftest import EMAIL, SMALL, TODAY, hashed_password
@@ -624,7 +624,7 @@ def test_a_try_out_that_was_closed_takes_nobody_and_is_made_anew(ada, store):
     close(store, store.test_runs(slug)[0].slug, TODAY)
     refused = send(ada, f"{path}/simulate", page=path, n="50")
     assert refused.status_code == 422
-    assert "The try-out is closed" in refused.text
+    assert "The test run is closed" in refused.text
     send(ada, f"{path}/make", page=path)
     send(ada, f"{path}/simulate", page=path, n="50")
     (trial,) = store.test_runs(slug)
@@ -769,7 +769,7 @@ def test_a_name_that_somebody_takes_meanwhile_is_not_published_over(ada, store, 
     slug = begin(ada)
     written(ada, slug)
     theirs = load(SMALL.replace('"small"', '"night-work"').encode(), "s.toml", Caps())
-    looked = publishing._Pages._wrong
+    looked = publication._Pages._wrong
     path = f"{DRAFTS}/{slug}/publish"
     page = ada.get(path)
     revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
@@ -780,7 +780,7 @@ def test_a_name_that_somebody_takes_meanwhile_is_not_published_over(ada, store, 
             publish(store, theirs, TODAY)
         return found
 
-    monkeypatch.setattr(publishing._Pages, "_wrong", late)
+    monkeypatch.setattr(publication._Pages, "_wrong", late)
     data = {"csrf_token": token(page), "revision": revision, "agreed": "y"}
     answer = ada.post(path, data=data)
     assert answer.status_code == 422

@@ -10,10 +10,10 @@ from flask import Response, url_for
 
 from survey.errors import NotFoundError
 from survey.research.access import Route, Section
-from survey.research.drafts import kept, outline, publishing, sheets, trying
+from survey.research.drafts import outline, publication, recovery, sheets, simulation
 from survey.research.workspace import Workspace
 
-__all__ = ["kept", "sections"]
+__all__ = ["recovery", "sections"]
 
 SCRIPT = Path(__file__).resolve().parents[2] / "static" / "builder.js"
 
@@ -22,7 +22,7 @@ DRAFT_PAGES = (
     ("drafts.texts", "Texts and settings"),
     ("drafts.plan", "Plan"),
     ("drafts.languages", "Languages"),
-    ("drafts.trial", "Try it"),
+    ("drafts.test_run", "Try it"),
     ("team.members", "Team"),
     ("drafts.publish", "Publish"),
 )
@@ -41,7 +41,7 @@ def sections(workspace: Workspace) -> list[Section]:
 
     address = "/assets/<version>/builder.js"
     routes = [Route("GET", address, "anybody", script_file, "script")]
-    for part in (outline, sheets, trying, publishing):
+    for part in (outline, sheets, simulation, publication):
         routes += part.routes(workspace)
     section = Section("drafts", "/research/drafts", routes)
 

@@ -11,7 +11,7 @@ from survey.mechanism.accounting import format_epsilon
 from survey.questionnaire.drafts.check import Examined, Mistake
 from survey.questionnaire.label import odds_in_words
 from survey.research.drafts.forms import SheetForm, fields_of
-from survey.research.drafts.planned import Planned
+from survey.research.drafts.plan import Planned
 from survey.results.plan.chart import has_chart, uses_grr
 from survey.results.plan.sentences import question_plan
 from survey.settings import Caps

@@ -1,12 +1,12 @@
-"""Forms of the builder: fields for what a sheet of a draft holds; what is wrong is said elsewhere.
+"""Forms of the builder: fields for the parts of a draft, and the values that were sent in them.
 
-A draft may be wrong while it is written, so that these fields refuse nothing but what is too long
-to keep; `survey.questionnaire.drafts.examined` says what would have to change.
+A draft may be wrong while it is edited, so these fields refuse only what is too long to store;
+`survey.questionnaire.drafts.check` says what has to change before publication.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from flask_wtf import FlaskForm
@@ -27,11 +27,14 @@ from wtforms import (
 from wtforms.validators import DataRequired, InputRequired, Length, NumberRange
 from wtforms.widgets import CheckboxInput, DateInput, ListWidget
 
-from survey.collect.trial import MOST_SIMULATED
+from survey.collect.simulation import MAX_SIMULATED
 from survey.questionnaire.designs import DESIGNS, PRIVACY
+from survey.questionnaire.drafts.check import Examined
+from survey.questionnaire.drafts.draft import DraftContent, Question
+from survey.questionnaire.drafts.edits import Values
 from survey.questionnaire.drafts.messages import FIELD_NAMES, MECHANISM_NAMES, WAY_NAMES
-from survey.questionnaire.kinds import KINDS
-from survey.research.forms import WholeNumberField
+from survey.questionnaire.kinds import KINDS, kind_of
+from survey.research.forms import WholeNumberField, whole_number
 
 LINE, PASSAGE = Length(max=1_000), Length(max=12_000)
 """Longer than what may be published, so that what is too long is said and not lost."""
@@ -186,7 +189,7 @@ class SimulateForm(FlaskForm):  # type: ignore[misc]
         "Simulated respondents",
         [
             InputRequired("Enter how many answer"),
-            NumberRange(1, MOST_SIMULATED, f"Enter a number from 1 to {MOST_SIMULATED:,}"),
+            NumberRange(1, MAX_SIMULATED, f"Enter a number from 1 to {MAX_SIMULATED:,}"),
         ],
     )
     submit = SubmitField("Let them answer")
@@ -218,3 +221,112 @@ def translation_form(texts: Sequence[tuple[str, str]], formdata: Any, **data: An
 def fields_of(form: FlaskForm) -> dict[str, Field]:
     """The fields of a sheet, by their names."""
     return {field.name: field for field in form if field.name not in ("csrf_token", "revision")}
+
+
+FEWEST_ROWS = 3
+"""Rows for options that stand there from the beginning."""
+
+Row = dict[str, Any]
+
+
+def values_of(form: SheetForm, base: Values) -> dict[str, Any]:
+    """What was sent, beside what the form had no field for."""
+    sent: dict[str, Any] = {}
+    for name, field in fields_of(form).items():
+        sent[name] = _rows(field.data) if name == "options" else _value(field.data)
+    return {name: sent.get(name, value) for name, value in base.items()}
+
+
+def options_after(options: tuple[Row, ...], do: str) -> tuple[Row, ...]:
+    """The options after a button of the rows was pressed; any other button changes nothing.
+
+    >>> [row["key"] for row in options_after(({"key": 1}, {"key": 2}), "option-up 1")]
+    [2, 1]
+    """
+    what, _, number = do.partition(" ")
+    rows, i = list(options), whole_number(number, -1)
+    if what == "option-add":
+        rows.append({"key": 0, "id": "", "label": ""})
+    if not 0 <= i < len(options):
+        return tuple(rows)
+    if what == "option-remove":
+        del rows[i]
+    step = {"option-up": -1, "option-down": 1}.get(what, 0)
+    if step and 0 <= i + step < len(rows):
+        rows[i], rows[i + step] = rows[i + step], rows[i]
+    return tuple(rows)
+
+
+def padded(options: tuple[Row, ...]) -> list[Row]:
+    """Rows to show: those there are, and empty ones to begin with."""
+    empty = [{"key": "", "id": "", "label": ""} for _ in range(FEWEST_ROWS - len(options))]
+    return [*options, *empty]
+
+
+def _rows(entries: list[Row]) -> tuple[Row, ...]:
+    """The rows that say something or are known; a row of spaces is empty."""
+    rows = []
+    for entry in entries:
+        row = {
+            "key": whole_number(str(entry["key"] or "")),
+            "id": _value(entry["id"]),
+            "label": _value(entry["label"]),
+        }
+        if row["key"] or row["id"] or row["label"]:
+            rows.append(row)
+    return tuple(rows)
+
+
+def _value(data: Any) -> Any:
+    """Text without the spaces around it; lists as tuples, as sheets have them."""
+    if isinstance(data, list):
+        return tuple(data)
+    if isinstance(data, bool):
+        return data
+    return plain(data) if isinstance(data, str) else ""
+
+
+def plain(text: str) -> str:
+    """A text without the spaces around it, and without NUL, which one of both databases refuses."""
+    return text.replace("\r\n", "\n").replace("\0", "").strip()
+
+
+def add_conditions(
+    form: QuestionForm, content: DraftContent, found: Examined, values: Values
+) -> None:
+    """Let a form offer what its question can depend on; `values` are those it was opened with."""
+    chosen = str(form.ask_question.data or "")
+    earlier = {str(one["id"]): one for one in _before(content, str(values["id"]))}
+    texts = {name: _text(content, one) for name, one in earlier.items()}
+    named = next((one for one in content.questions if chosen and one["id"] == chosen), None)
+    if chosen and chosen not in texts:
+        text = _text(content, named) if named else chosen
+        texts[chosen] = f"{text} (no longer an earlier question with answers to choose)"
+    form.ask_question.choices = choices({"": "Always", **texts})
+    asked = found.questions.get(named["key"]) if named else None
+    labels = {one.id: one.label for one in asked.all_options} if asked else {}
+    if asked and chosen != values["ask_question"]:
+        # What was ticked is of the question before.
+        form.ask_options.data = [name for name in form.ask_options.data if name in labels]
+    _offer_answers(form, labels, is_known=asked is not None)
+
+
+def _offer_answers(form: QuestionForm, labels: dict[str, str], *, is_known: bool) -> None:
+    """The answers to tick, and those ticked that are not, or not yet, among them."""
+    ticked = form.ask_options.data or () if form.ask_question.data else ()
+    gone = " (no longer one of its answers)" if is_known else ""
+    others = {name: f"{name}{gone}" for name in ticked if name not in labels}
+    form.ask_options.choices = choices({**labels, **others})
+
+
+def _before(content: DraftContent, name: str) -> Iterator[Question]:
+    """Questions before one, with options that it can depend on."""
+    for question in content.questions:
+        if question["id"] == name:
+            return
+        if not kind_of(question).is_numeric:
+            yield question
+
+
+def _text(content: DraftContent, question: Question) -> str:
+    return str(question["text"].get(content.own) or question["id"])

@@ -11,7 +11,7 @@ from typing import Any
 from flask import flash, redirect, render_template, request, url_for
 
 from survey.collect.release import utc_today
-from survey.collect.trial import remove_trial
+from survey.collect.simulation import remove_test_run
 from survey.errors import DefinitionError, DesignError, NotFoundError
 from survey.questionnaire.drafts import edits
 from survey.questionnaire.drafts.check import examined
@@ -23,10 +23,9 @@ from survey.questionnaire.loading import check, parse
 from survey.questionnaire.source import source_of
 from survey.research.access import Route
 from survey.research.drafts.feedback import total_words
-from survey.research.drafts.forms import TYPE_NAMES, DoForm, NewDraftForm, PageForm
-from survey.research.drafts.planned import typed_plan
-from survey.research.drafts.rows import plain
-from survey.research.drafts.saving import Drafts
+from survey.research.drafts.forms import TYPE_NAMES, DoForm, NewDraftForm, PageForm, plain
+from survey.research.drafts.plan import typed_plan
+from survey.research.drafts.sheets import Drafts
 from survey.research.forms import PublishForm, whole_number
 from survey.research.workspace import Workspace
 from survey.store import Draft, Role, find_survey
@@ -219,5 +218,5 @@ class _Pages:
 
 def remove_draft(workspace: Workspace, draft: Draft, became: str = "") -> None:
     """Delete a draft with its try-out; `became` is the survey it was published as."""
-    remove_trial(workspace.store, draft, utc_today())
+    remove_test_run(workspace.store, draft, utc_today())
     workspace.store.delete_draft(draft.key, utc_today(), became)

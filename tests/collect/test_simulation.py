@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 from survey.collect.publication import publish
-from survey.collect.simulated_people import usual_shares
-from survey.collect.trial import MOST_SIMULATED, make_trial, remove_trial, simulate
+from survey.collect.simulation import (
+    MAX_SIMULATED,
+    add_test_responses,
+    make_test_run,
+    remove_test_run,
+)
 from survey.errors import DefinitionError, DesignError
 from survey.estimator import mean
 from survey.questionnaire.loading import load
@@ -37,9 +41,9 @@ def rng():
 
 
 def test_simulated_respondents_are_estimated_near_the_shares_they_were_given(store, draft, rng):
-    survey = make_trial(store, written(SMALL), draft, TODAY)
+    survey = make_test_run(store, written(SMALL), draft, TODAY)
     shares = {"fell_asleep": [0.3, 0.6, 0.1], "pressure": [0.5, 0.5, 0.0]}
-    assert simulate(store, survey, 4_000, shares, rng) == 4_000
+    assert add_test_responses(store, survey, 4_000, shares, rng) == 4_000
     result = Results(store).of(survey)
     assert result.n == 4_000
     found = {row.option_id: row for row in result.questions[1].shares}
@@ -50,16 +54,16 @@ def test_simulated_respondents_are_estimated_near_the_shares_they_were_given(sto
 
 @pytest.mark.parametrize("text", [surveys.EVERY_TYPE, surveys.SKIPS, surveys.SAMPLED])
 def test_every_type_skip_logic_and_drawn_questions_can_be_simulated(store, draft, rng, text):
-    survey = make_trial(store, written(text), draft, TODAY)
-    assert simulate(store, survey, 300, {}, rng) == 300
+    survey = make_test_run(store, written(text), draft, TODAY)
+    assert add_test_responses(store, survey, 300, {}, rng) == 300
     tally = store.tally(survey.key)
     assert tally.n == 300
     assert all(asked <= 300 for asked in tally.n_asked)
 
 
 def test_a_number_is_estimated_near_the_mean_it_was_given(store, draft, rng):
-    survey = make_trial(store, written(surveys.EVERY_TYPE), draft, TODAY)
-    simulate(store, survey, 3_000, {"hours": [0.25]}, rng)
+    survey = make_test_run(store, written(surveys.EVERY_TYPE), draft, TODAY)
+    add_test_responses(store, survey, 3_000, {"hours": [0.25]}, rng)
     at = [question.id for question in survey.definition.questions].index("hours")
     question = survey.definition.questions[at]
     found = mean(store.tally(survey.key).counts[at], question.channel, values(question))
@@ -68,32 +72,32 @@ def test_a_number_is_estimated_near_the_mean_it_was_given(store, draft, rng):
 
 def test_a_try_out_never_touches_a_published_survey(store, draft, rng):
     real = publish(store, written(SMALL), TODAY)
-    trial = make_trial(store, written(SMALL), draft, TODAY)
+    trial = make_test_run(store, written(SMALL), draft, TODAY)
     assert trial.team == draft.slug
     assert trial.is_test_run
     assert not real.is_test_run
-    simulate(store, trial, 50, {}, rng)
+    add_test_responses(store, trial, 50, {}, rng)
     assert store.n_released(real.key) == store.n_pending(real.key) == 0
-    with pytest.raises(DesignError, match="no try-out"):
-        simulate(store, real, 50, {}, rng)
+    with pytest.raises(DesignError, match="is not a test run"):
+        add_test_responses(store, real, 50, {}, rng)
 
 
 def test_a_try_out_made_anew_begins_without_reports_and_keeps_the_draft_s_team(store, draft, rng):
-    first = make_trial(store, written(SMALL), draft, TODAY)
-    simulate(store, first, 30, {}, rng)
-    second = make_trial(store, written(SMALL), draft, TODAY)
+    first = make_test_run(store, written(SMALL), draft, TODAY)
+    add_test_responses(store, first, 30, {}, rng)
+    second = make_test_run(store, written(SMALL), draft, TODAY)
     assert second.key > first.key
     assert store.n_released(second.key) == 0
     assert [member.role for member in store.members(draft.slug)] == ["owner"]
-    remove_trial(store, draft, TODAY)
-    remove_trial(store, draft, TODAY)
+    remove_test_run(store, draft, TODAY)
+    remove_test_run(store, draft, TODAY)
     assert store.surveys() == []
     assert store.draft(draft.key) == draft
 
 
 def test_the_address_of_a_try_out_cannot_be_guessed_and_is_new_each_time(store, draft):
-    first = make_trial(store, written(SMALL), draft, TODAY)
-    second = make_trial(store, written(SMALL), draft, TODAY)
+    first = make_test_run(store, written(SMALL), draft, TODAY)
+    second = make_test_run(store, written(SMALL), draft, TODAY)
     for trial in (first, second):
         assert re.fullmatch(rf"{draft.slug}-[0-9a-f]{{32}}", trial.slug)
     assert first.slug != second.slug
@@ -103,7 +107,7 @@ def test_the_address_of_a_try_out_cannot_be_guessed_and_is_new_each_time(store, 
 
 def test_a_draft_s_try_outs_are_not_those_of_another_number(store, draft):
     others = [store.add_draft("{}", "ada@example.org", 1, {}) for _ in range(10)]
-    trial = make_trial(store, written(SMALL), others[-1], TODAY)
+    trial = make_test_run(store, written(SMALL), others[-1], TODAY)
     assert others[-1].slug.startswith(draft.slug)
     assert store.test_runs(draft.slug) == []
     assert store.test_runs(others[-1].slug) == [trial]
@@ -114,7 +118,7 @@ def test_a_try_out_is_open_to_all_and_translated_as_the_survey_is(store, draft):
         'title = "Work and health"',
         'title = {en = "Work", es = "Trabajo"}\naccess = "invitation"',
     )
-    trial = make_trial(store, written(text), draft, TODAY)
+    trial = make_test_run(store, written(text), draft, TODAY)
     form = json.loads(trial.canonical)
     assert trial.definition.access == "open"
     assert form["slug"] == trial.slug
@@ -122,10 +126,10 @@ def test_a_try_out_is_open_to_all_and_translated_as_the_survey_is(store, draft):
 
 
 def test_too_many_at_a_time_are_refused(store, draft, rng):
-    survey = make_trial(store, written(SMALL), draft, TODAY)
-    for n in (0, MOST_SIMULATED + 1):
-        with pytest.raises(DesignError, match="can be simulated"):
-            simulate(store, survey, n, {}, rng)
+    survey = make_test_run(store, written(SMALL), draft, TODAY)
+    for n in (0, MAX_SIMULATED + 1):
+        with pytest.raises(DesignError, match="from 1 to 5,000"):
+            add_test_responses(store, survey, n, {}, rng)
 
 
 def test_no_survey_may_take_the_name_of_a_try_out():
@@ -134,9 +138,9 @@ def test_no_survey_may_take_the_name_of_a_try_out():
 
 
 def test_shares_to_begin_with_are_shares(store, draft):
-    survey = make_trial(store, written(surveys.EVERY_TYPE), draft, TODAY)
+    survey = make_test_run(store, written(surveys.EVERY_TYPE), draft, TODAY)
     for question in survey.definition.questions:
-        shares = usual_shares(question)
+        shares = question.kind.default_shares(question)
         assert all(0 <= share <= 1 for share in shares)
         if question.type in ("yes_no", "single_choice", "scale"):
             assert sum(shares) == pytest.approx(1)
@@ -145,12 +149,12 @@ def test_shares_to_begin_with_are_shares(store, draft):
 def test_people_who_do_not_answer_a_number_are_simulated_too(store, draft, rng):
     # At a large epsilon, so that the shares are never too uncertain to be shown.
     text = surveys.EVERY_TYPE.replace("epsilon = 0.5", "epsilon = 2.8")
-    survey = make_trial(store, written(text), draft, TODAY)
-    simulate(store, survey, 4_000, {"hours": [0.25, 0.4, 0.1]}, rng)
+    survey = make_test_run(store, written(text), draft, TODAY)
+    add_test_responses(store, survey, 4_000, {"hours": [0.25, 0.4, 0.1]}, rng)
     (question,) = [one for one in Results(store).of(survey).questions if one.question.id == "hours"]
     found = {row.option_id: row for row in question.shares}
     for name, share in (("does_not_apply", 0.4), ("prefer_not_to_say", 0.1)):
         row = found[name]
         assert abs(row.estimate - share) < 5 * row.std_error
     with pytest.raises(DesignError, match="must add up to less than 100%"):
-        simulate(store, survey, 50, {"hours": [0.25, 0.5, 0.5]}, rng)
+        add_test_responses(store, survey, 50, {"hours": [0.25, 0.5, 0.5]}, rng)

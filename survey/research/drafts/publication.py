@@ -24,9 +24,8 @@ from survey.research.drafts.forms import (
     name_of,
 )
 from survey.research.drafts.outline import remove_draft
-from survey.research.drafts.planned import Planned, planned_of
-from survey.research.drafts.saving import Drafts, Opened
-from survey.research.drafts.translating import progress
+from survey.research.drafts.plan import Planned, planned_of
+from survey.research.drafts.sheets import Drafts, Opened, progress
 from survey.research.workspace import Workspace
 from survey.store import PublishedSurvey, Schedule
 
@@ -123,7 +122,7 @@ class _Pages:
                 left = f"{of - done} of {of} texts are not translated into {language}"
                 points.append(Point(f"{left}; they are shown in {content.own}", where))
         if not self._store.test_runs(slug):
-            points.append(Point("Nobody has tried it yet", url_for("drafts.trial", slug=slug)))
+            points.append(Point("Nobody has tried it yet", url_for("drafts.test_run", slug=slug)))
         return points
 
     def _next_version(self, found: Examined) -> int:

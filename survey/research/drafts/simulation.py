@@ -11,8 +11,12 @@ from flask import Response, flash, redirect, render_template, request, url_for
 
 from survey.collect.invitations import respondent_link
 from survey.collect.release import utc_today
-from survey.collect.simulated_people import usual_shares
-from survey.collect.trial import MOST_SIMULATED, make_trial, remove_trial, simulate
+from survey.collect.simulation import (
+    MAX_SIMULATED,
+    add_test_responses,
+    make_test_run,
+    remove_test_run,
+)
 from survey.errors import ConflictError, DesignError, NotFoundError
 from survey.estimator.core.arguments import LARGEST_N
 from survey.questionnaire.drafts.check import examined
@@ -21,8 +25,8 @@ from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.model import Survey
 from survey.research.access import Route
 from survey.research.drafts.forms import DoForm, SimulateForm
-from survey.research.drafts.planned import planned_of
-from survey.research.drafts.saving import Drafts
+from survey.research.drafts.plan import planned_of
+from survey.research.drafts.sheets import Drafts
 from survey.research.forms import whole_number
 from survey.research.workspace import Workspace
 from survey.results.exports.figures import convert
@@ -39,9 +43,9 @@ def routes(workspace: Workspace) -> list[Route]:
     """Declare the pages of test runs."""
     pages = _Pages(workspace)
     return [
-        Route("GET", "/<slug>/try", "editor", pages.trial),
-        Route("POST", "/<slug>/try/make", "editor", pages.make_trial),
-        Route("POST", "/<slug>/try/simulate", "editor", pages.simulate),
+        Route("GET", "/<slug>/try", "editor", pages.test_run),
+        Route("POST", "/<slug>/try/make", "editor", pages.make_test_run),
+        Route("POST", "/<slug>/try/simulate", "editor", pages.add_test_responses),
         Route("GET", "/<slug>/tradeoff.svg", "viewer", pages.tradeoff),
     ]
 
@@ -52,7 +56,7 @@ class _Pages:
         self._log, self._settings, self._gate = workspace.log, workspace.settings, workspace.gate
         self._drafts = Drafts(workspace.store)
 
-    def trial(self, slug: str) -> str:
+    def test_run(self, slug: str) -> str:
         """What there is to try, and how."""
         return self._page(slug, SimulateForm(formdata=None))
 
@@ -60,9 +64,9 @@ class _Pages:
         opened = self._drafts.open(slug)
         made = next(iter(self._store.test_runs(slug)), None)
         if form.n.data is None:
-            form.n.data = min(planned_of(opened.content.plan).n, MOST_SIMULATED)
+            form.n.data = min(planned_of(opened.content.plan).n, MAX_SIMULATED)
         return render_template(
-            "research/drafts/try.html",
+            "research/drafts/test_run.html",
             survey=opened.draft,
             content=opened.content,
             found=examined(opened.content, self._settings.caps),
@@ -73,10 +77,10 @@ class _Pages:
             make=DoForm(formdata=None),
             shares=_shown_shares(made, {**opened.content.tried.typed, **request.form.to_dict()}),
             wrong=wrong,
-            most=MOST_SIMULATED,
+            most=MAX_SIMULATED,
         )
 
-    def make_trial(self, slug: str) -> Any:
+    def make_test_run(self, slug: str) -> Any:
         """The draft as it is now becomes the try-out; the one before goes with its reports."""
         opened = self._drafts.open(slug)
         found = examined(opened.content, self._settings.caps)
@@ -84,16 +88,16 @@ class _Pages:
             if found.survey is None:
                 flash("The draft cannot be tried yet: something in it is wrong.")
             elif request.form.get("do") == "remove":
-                remove_trial(self._store, opened.draft, utc_today())
+                remove_test_run(self._store, opened.draft, utc_today())
                 self._tried(slug, Tried.anew)
                 flash("The try-out and its reports are gone.")
             else:
                 self._make(opened.draft, found.survey)
-        return redirect(url_for("drafts.trial", slug=slug))
+        return redirect(url_for("drafts.test_run", slug=slug))
 
     def _make(self, draft: Draft, survey: Survey) -> None:
         try:
-            make_trial(self._store, survey, draft, utc_today())
+            make_test_run(self._store, survey, draft, utc_today())
             self._tried(draft.slug, Tried.anew)
             self._log.write("made a try-out", draft.slug)
         except (ConflictError, NotFoundError):  # the button was pressed twice
@@ -101,26 +105,26 @@ class _Pages:
             return
         flash("The try-out is ready.")
 
-    def simulate(self, slug: str) -> Any:
+    def add_test_responses(self, slug: str) -> Any:
         """Simulated respondents answer, and their reports are released."""
         form = SimulateForm()
         made = next(iter(self._store.test_runs(slug)), None)
         if made is None:
             flash("Make the try-out first.")
-            return redirect(url_for("drafts.trial", slug=slug))
+            return redirect(url_for("drafts.test_run", slug=slug))
         if not form.validate_on_submit():
             return self._page(slug, form), 422
         try:
             shares = _typed_shares(made, request.form)
             rng = np.random.default_rng()
-            n = simulate(self._store, made, form.n.data, shares, rng)
+            n = add_test_responses(self._store, made, form.n.data, shares, rng)
         except DesignError as error:
             return self._page(slug, form, str(error)), 422
         typed = {name: request.form[name] for name in request.form if name.startswith(SHARE)}
         self._tried(slug, lambda tried: tried.again(typed, shares))
         self._log.write("simulated respondents", slug, f"{n}")
         flash(f"{n:,} simulated respondents have answered; the dashboard shows what is estimated.")
-        return redirect(url_for("drafts.trial", slug=slug))
+        return redirect(url_for("drafts.test_run", slug=slug))
 
     def _tried(self, slug: str, change: Callable[[Tried], Tried]) -> None:
         """Keep with the draft what was typed: pages of its try-out show it beside estimates."""
@@ -179,7 +183,7 @@ def _shown_shares(
         return []
     shown = []
     for question in made.definition.questions:
-        usual = usual_shares(question)
+        usual = question.kind.default_shares(question)
         rows = [
             (name, label, typed.get(name, f"{100 * share:.3g}"))
             for place, (label, share) in enumerate(zip(_labels(question), usual, strict=True))

@@ -1,0 +1,249 @@
+"""Simulated respondents, and test runs of drafts in which they answer.
+
+A test run is a survey of its own beside the real ones, and all of it is deleted with its draft.
+Simulated reports take the path of real ones: a device's randomization, the wire, the store, the
+release. No simulated report is ever added to a published survey.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import islice
+
+import numpy as np
+
+from survey.collect.intake import accept
+from survey.collect.release import release
+from survey.collect.wire import parse
+from survey.errors import DesignError
+from survey.mechanism import Channel, secure_uniform_below
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.definition import Definition, report_body
+from survey.questionnaire.kinds import PublishedQuestion
+from survey.questionnaire.kinds.base import Answer
+from survey.questionnaire.model import Survey
+from survey.store import Draft, PublishedSurvey, Store
+
+BATCH = 500
+"""Reports per transaction."""
+
+MAX_SIMULATED = 5_000
+"""Maximum of simulated respondents per request: a researcher waits for the page."""
+
+SECRET_BYTES = 16
+"""Random bytes in the address of a test run, which is open to everybody who knows the address."""
+
+Shares = Mapping[str, Sequence[float]]
+"""True shares by question id: of each option (of a multiple choice: how many tick it). A number or
+date has one more share in front: where in its range the mean of those who answer lies."""
+
+
+# Simulated respondents
+
+
+def complete_shares(definition: Definition, typed: Shares) -> dict[str, list[float]]:
+    """Return the shares of every question: those typed, else the defaults.
+
+    Raises DesignError for an unknown question, a wrong number of shares, or values outside [0, 1].
+    """
+    ids = [question.id for question in definition.questions]
+    for unknown in typed.keys() - set(ids):
+        raise DesignError(
+            f"{unknown!r} is not a question of this survey; questions: {', '.join(ids)}"
+        )
+    return {
+        question.id: _check_shares(question, typed[question.id])
+        if question.id in typed
+        else question.kind.default_shares(question)
+        for question in definition.questions
+    }
+
+
+def _check_shares(question: PublishedQuestion, shares: Sequence[float]) -> list[float]:
+    names = question.kind.share_names(question)
+    if len(shares) != len(names):
+        raise DesignError(
+            f"{question.id} needs {len(names)} shares ({', '.join(names)}), not {len(shares)}"
+        )
+    for share in shares:
+        if not 0 <= share <= 1:
+            raise DesignError(f"{question.id}: a share must be between 0 and 1 (found {share})")
+    return list(shares)
+
+
+def simulate_respondents(
+    definition: Definition, n: int, shares: Shares, rng: np.random.Generator
+) -> Iterator[list[Answer | None]]:
+    """Yield the true answers of n respondents; None for a question that was not drawn."""
+    columns = [
+        question.kind.draw_answers(
+            question,
+            shares.get(question.id) or question.kind.default_shares(question),
+            n,
+            rng,
+        )
+        for question in definition.questions
+    ]
+    for row in zip(*columns, strict=True):
+        drawn = _draw_questions(definition, rng)
+        answers = _apply_conditions(definition.questions, row)
+        yield [
+            answer if question.id in drawn else None
+            for question, answer in zip(definition.questions, answers, strict=True)
+        ]
+
+
+def _apply_conditions(
+    questions: Sequence[PublishedQuestion], row: Sequence[Answer]
+) -> list[Answer]:
+    """Return the answers with "does not apply" for every question that is skipped."""
+    chosen: dict[str, set[str]] = {}
+    answers: list[Answer] = []
+    for question, answer in zip(questions, row, strict=True):
+        names = [option.id for option in question.options]
+        condition = question.ask_if
+        if condition and not chosen[condition.question] & set(condition.options):
+            not_applicable = names.index(question.not_applicable)
+            answer = question.kind.option_answer(question, not_applicable)
+        answers.append(answer)
+        indices = answer if isinstance(answer, tuple) else (answer,)
+        chosen[question.id] = {names[i] for i in indices if i < len(names)}
+    return answers
+
+
+def _draw_questions(definition: Definition, rng: np.random.Generator) -> set[str]:
+    groups = rng.permutation(len(definition.groups))[: definition.drawn]
+    return {name for group in groups for name in definition.groups[group]}
+
+
+# The truth about them
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Shares by option among all who could be asked, and the mean among those who answer.
+
+    `mean` is None where the answers have no numeric values.
+    """
+
+    shares: Mapping[str, float]
+    mean: float | None
+
+
+def true_values(definition: Definition, typed: Shares) -> dict[str, Truth]:
+    """Return the truth of each question by id, without those that the shares do not determine.
+
+    A skipped question counts as "does not apply"; of the ticks only as many count as a report may
+    hold. The result is exact, because answers to different questions are drawn independently.
+    """
+    truths: dict[str, Truth] = {}
+    by_id = {question.id: question for question in definition.questions}
+    for question in definition.questions:
+        if question.id not in typed:
+            continue
+        asked_share: float | None = 1.0
+        if condition := question.ask_if:
+            parent = by_id[condition.question]
+            asked_share = (
+                parent.kind.share_of_any(parent, truths[parent.id].shares, condition.options)
+                if parent.id in truths
+                else None
+            )
+        if asked_share is not None:
+            truths[question.id] = _true_value(question, typed[question.id], asked_share)
+    return truths
+
+
+def _true_value(question: PublishedQuestion, typed: Sequence[float], asked_share: float) -> Truth:
+    """Return the typed truth among those who are asked, "does not apply" among the others."""
+    shares, mean = question.kind.true_shares(question, typed)
+    among_all = {
+        option.id: asked_share * share
+        for option, share in zip(question.options, shares, strict=True)
+    }
+    if question.not_applicable:
+        among_all[question.not_applicable] += 1 - asked_share
+    return Truth(among_all, mean)
+
+
+# Their reports
+
+
+def send_reports(
+    store: Store, survey: PublishedSurvey, respondents: Iterable[Sequence[Answer | None]]
+) -> Iterator[int]:
+    """Make and store a report of each respondent; yield the number stored per transaction."""
+    remaining = iter(respondents)
+    while batch := list(islice(remaining, BATCH)):
+        bodies = (simulated_report(survey, answers) for answers in batch)
+        reports = [(survey.key, accept(parse(body), survey.definition)) for body in bodies]
+        yield sum(refusal is None for refusal in store.add_reports(reports))
+
+
+def simulated_report(survey: PublishedSurvey, answers: Sequence[Answer | None]) -> bytes:
+    """Return one respondent's report, randomized exactly as a device does it."""
+    codes = [
+        None if answer is None else _perturb(question.channel, question.truth(answer))
+        for question, answer in zip(survey.definition.questions, answers, strict=True)
+    ]
+    return report_body(
+        survey.sha256, secrets.token_urlsafe(16), codes, length=survey.definition.report_bytes
+    )
+
+
+def _perturb(channel: Channel, truth: Answer) -> int | str:
+    return channel.perturb_one(truth, secure_uniform_below)
+
+
+# Test runs
+
+
+def make_test_run(store: Store, survey: Survey, draft: Draft, today: date) -> PublishedSurvey:
+    """Publish a draft as its test run and delete the one before.
+
+    The draft is not public yet, so the address is new and cannot be guessed.
+    """
+    remove_test_run(store, draft, today)
+    slug = f"{draft.slug}-{secrets.token_hex(SECRET_BYTES)}"
+    translations = {
+        language: _mark_as_test(other, slug) for language, other in survey.translations.items()
+    }
+    marked = _mark_as_test(survey, slug).translated(translations)
+    return store.publish(freeze(marked, 1), today)
+
+
+def _mark_as_test(survey: Survey, slug: str) -> Survey:
+    """Return the survey under a title that every page, file and report of it will show."""
+    title = f"TEST: {survey.title}"
+    return survey.model_copy(update={"slug": slug, "access": "open", "title": title})
+
+
+def remove_test_run(store: Store, draft: Draft, today: date) -> None:
+    """Delete a draft's test run with all its reports, if there is one."""
+    for test_run in store.test_runs(draft.slug):
+        store.close_survey(test_run.slug, today)
+        store.delete_survey(test_run.slug, today)
+
+
+def add_test_responses(
+    store: Store, survey: PublishedSurvey, n: int, shares: Shares, rng: np.random.Generator
+) -> int:
+    """Let n simulated respondents answer a test run, release, and return how many were stored.
+
+    Raises DesignError for a survey that is no test run or is closed, or for a wrong number.
+    """
+    if not survey.is_test_run:
+        raise DesignError(f"{survey.slug} is not a test run: real surveys get no test responses")
+    if survey.state != "open":
+        raise DesignError("The test run is closed and accepts no more responses: rebuild the test")
+    if not 1 <= n <= MAX_SIMULATED:
+        raise DesignError(
+            f"The number of test responses must be from 1 to {MAX_SIMULATED:,} (found {n:,})"
+        )
+    respondents = simulate_respondents(survey.definition, n, shares, rng)
+    stored = sum(send_reports(store, survey, respondents))
+    release(store, survey, 1)
+    return stored

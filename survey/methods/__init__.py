@@ -36,7 +36,7 @@ class Formula(NamedTuple):
     """A formula, and its wording for people who use a screen reader."""
 
     text: str
-    spoken: str
+    wording: str
 
     @property
     def html(self) -> Markup:
@@ -91,7 +91,7 @@ class Topic:
 @cache
 def topics() -> tuple[Topic, ...]:
     """Return the topics in their order; files without an order are no topics."""
-    files = {file.stem: _read(file.name) for file in sorted(FOLDER.glob("*.md"))}
+    files = {file.stem: _read_file(file.name) for file in sorted(FOLDER.glob("*.md"))}
     ordered = [name for name in files if "order" in files[name][0]]
     ordered.sort(key=lambda name: int(files[name][0]["order"]))
     return tuple(
@@ -113,13 +113,13 @@ def sections() -> Mapping[str, Section]:
 @cache
 def references() -> Mapping[str, str]:
     """Return the full reference of each work by its key, such as "Wilson 1927"."""
-    return dict(REFERENCE.findall(_read("references.md")[1]))
+    return dict(REFERENCE.findall(_read_file("references.md")[1]))
 
 
 @cache
 def symbols() -> Markup:
     """Return the table of symbols as HTML."""
-    return render(_read("symbols.md")[1])
+    return render(_read_file("symbols.md")[1])
 
 
 def interval_anchor(method: str) -> str:
@@ -176,8 +176,8 @@ def _render_fence(_renderer: Any, tokens: Sequence[Any], i: int, _options: Any, 
     token = tokens[i]
     if token.info == "formula":
         formula = _formula(token.content)
-        spoken = escape(formula.spoken)
-        return f'<p class="formula" role="math" aria-label="{spoken}">{formula.html}</p>\n'
+        wording = escape(formula.wording)
+        return f'<p class="formula" role="math" aria-label="{wording}">{formula.html}</p>\n'
     return f"<pre><code>{escape(token.content)}</code></pre>\n"
 
 
@@ -186,7 +186,7 @@ def _script(match: re.Match[str]) -> str:
     return f"<{tag}>{match[2] or match[3]}</{tag}>"
 
 
-def _read(name: str) -> tuple[dict[str, str], str]:
+def _read_file(name: str) -> tuple[dict[str, str], str]:
     """Return a file's front matter and its body."""
     text = (FOLDER / name).read_text(encoding="utf-8")
     front = FRONT_MATTER.match(text)
@@ -216,5 +216,5 @@ def _sections(body: str) -> Iterator[Section]:
 
 def _formula(text: str) -> Formula:
     """Return a formula from its block: the formula on the first line, its wording below."""
-    formula, _, spoken = text.strip().partition("\n")
-    return Formula(formula, spoken)
+    formula, _, wording = text.strip().partition("\n")
+    return Formula(formula, wording)

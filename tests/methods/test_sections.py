@@ -84,8 +84,8 @@ def test_every_heading_is_read_as_a_section():
 def test_every_section_has_a_description_and_known_labels_only():
     for section in SECTIONS:
         assert not section.source.startswith(("**", "```")), section.anchor
-        found = re.findall(r"^\*\*(.+?)\*\*", section.source, re.M)
-        assert {label.removesuffix(".") for label in found} <= LABELS, section.anchor
+        labels = re.findall(r"^\*\*(.+?)\*\*", section.source, re.M)
+        assert {label.removesuffix(".") for label in labels} <= LABELS, section.anchor
 
 
 def test_every_function_named_exists():
@@ -146,8 +146,8 @@ def test_every_formula_has_a_spoken_wording_and_no_unset_index():
     for section in SECTIONS:
         assert section.source.count("```formula") == len(section.formulas)
         for formula in section.formulas:
-            assert len(formula.spoken.split()) > 3, formula
-            assert "\n" not in formula.spoken, formula
+            assert len(formula.wording.split()) > 3, formula
+            assert "\n" not in formula.wording, formula
             assert not re.search(r"[_^]\{|[_^]\w", str(formula.html)), formula
 
 

@@ -1,18 +1,18 @@
-"""Texts that a spreadsheet would obey, as rows of a file."""
+"""Texts that a spreadsheet would execute as formulas, as rows of a file."""
 
 from __future__ import annotations
 
 from survey.results.exports.codebook import CodebookRow
 
 STARTS = "=+-@\t\r\0"
-"""What begins a formula, or is left out by a program that then finds one behind it; of the
-security design, not of the code that is tested."""
+"""Characters that start a formula, or that a program drops before one. The list comes from the
+security design, not from the code under test."""
 
 TEXTS = [start + rest for start in STARTS for rest in ("1+1", "=1+1", "cmd|' /C calc'!A0")]
 
 
-def coded() -> list[CodebookRow]:
-    """Rows with such texts, as no definition brings them: it refuses control characters."""
+def hostile_rows() -> list[CodebookRow]:
+    """Return rows with these texts, which no definition can contain in full."""
     return [
         CodebookRow(
             question_id="q",

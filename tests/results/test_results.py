@@ -29,7 +29,7 @@ from survey.results.weighting.compute import WeightedRow
 from survey.results.wording import in_words, percent
 from survey.settings import Caps
 from survey.store import Tally
-from tests.results.hostile import STARTS, TEXTS, coded
+from tests.results.hostile import STARTS, TEXTS, hostile_rows
 
 WIDE = "＝＋－＠"
 """Some spreadsheets take these for the usual signs."""
@@ -118,7 +118,7 @@ def test_csv_text_is_never_a_formula_and_numbers_stay_numbers(small_row, text, b
 
 @pytest.mark.security
 def test_csv_texts_that_begin_a_formula_get_an_apostrophe_each():
-    text = to_csv(coded(), CodebookRow)
+    text = to_csv(hostile_rows(), CodebookRow)
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
     for column in ("question_text", "option_label"):
         assert [row[column] for row in rows] == [f"'{hostile}" for hostile in TEXTS]

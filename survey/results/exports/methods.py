@@ -116,7 +116,7 @@ def describe_intervals(methods: Sequence[QuestionMethods], options: Wanted) -> s
 def sections_used(result: SurveyResult) -> list[Section]:
     """Return the sections that explain a result: mechanisms, then estimates, then intervals."""
     methods = question_methods(result)
-    shown = [
+    estimated = [
         computation
         for method in methods
         for computation in method.computations
@@ -124,8 +124,8 @@ def sections_used(result: SurveyResult) -> list[Section]:
     ]
     anchors = [
         *(method.anchor for method in methods),
-        *(computation.anchor for computation in shown),
-        *(computation.interval_anchor for computation in shown),
+        *(computation.anchor for computation in estimated),
+        *(computation.interval_anchor for computation in estimated),
     ]
     by_anchor = sections()
     return list(dict.fromkeys(by_anchor[anchor] for anchor in anchors))

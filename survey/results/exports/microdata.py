@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.disclosure import secure_permutation
-from survey.mechanism import BitVector, SubsetSelection, WeightTable
+from survey.mechanism import BitVector, WeightTable
 from survey.mechanism.accounting import format_epsilon
 from survey.mechanism.arrays import Codes
 from survey.questionnaire.kinds import PublishedQuestion
@@ -145,14 +145,6 @@ def report_cells(question: PublishedQuestion, stored: Codes) -> NDArray[np.objec
     return cells
 
 
-def code_bits(question: PublishedQuestion) -> int:
-    """Return the number of bits in a code; 0 if a code is an integer."""
-    channel = question.channel
-    if isinstance(channel, BitVector):
-        return channel.bits
-    return channel.k if isinstance(channel, SubsetSelection) and channel.d > 1 else 0
-
-
 def _weights_csv(channel: WeightTable) -> str:
     """Return the integer weights: a row for each answer, a column for each report.
 
@@ -182,7 +174,7 @@ def _write_reports(
 
 
 def _format_code(question: PublishedQuestion, code: Codes) -> str:
-    bits = code_bits(question)
+    bits = question.channel.report_bits
     if bits:
         return " ".join(map(str, np.unpackbits(code)[:bits].tolist()))
     return str(int.from_bytes(code.tobytes(), "big"))
@@ -204,7 +196,7 @@ def _describe_channel(question: PublishedQuestion) -> dict[str, Any]:
         "epsilon": channel.epsilon,
         "answers": [{"id": name, "label": label} for name, label in answers(question)],
         "no_answers": [name for name in (question.opt_out, question.not_applicable) if name],
-        "code": "bits" if code_bits(question) else "integer",
+        "code": "bits" if channel.report_bits else "integer",
         "weights": weights_file(question) if is_table else None,
         "reading": _describe_code(question),
     }
@@ -220,7 +212,7 @@ def _describe_code(question: PublishedQuestion) -> str:
             "of these it names. share = (f - q)/(p - q), with f among the reports that cover the "
             "answer."
         )
-    elif code_bits(question):
+    elif channel.report_bits:
         text = "One bit per answer: 1 if the report names it. share = (f - q)/(p - q)."
     elif isinstance(channel, WeightTable):
         text = (

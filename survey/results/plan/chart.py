@@ -74,9 +74,9 @@ Specification = dict[str, Any]
 def tradeoff_chart(options: int, epsilon: float, n: int) -> Specification:
     """Return the margin against epsilon for about n reports, with a dot at this epsilon."""
     dot = min(max(epsilon, LEAST_EPSILON), LARGEST_EPSILON)
-    most = max(MOST_EPSILON, dot)
-    epsilons = np.geomspace(LEAST_EPSILON, most, FORMULA_POINTS).tolist()
-    epsilons[-1] = most
+    last = max(MOST_EPSILON, dot)
+    epsilons = np.geomspace(LEAST_EPSILON, last, FORMULA_POINTS).tolist()
+    epsilons[-1] = last
     margins = tradeoff(epsilons, _sizes_around(n), k=options)
     return tradeoff_specification(margins, margin_of(n, epsilon=dot, k=options))
 

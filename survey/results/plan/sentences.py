@@ -53,7 +53,7 @@ def question_plan(question: BaseQuestion, n: int, margin: float) -> QuestionPlan
     """Return the plan for n responses and a desired margin, a fraction of one or of the range."""
     published = to_published(question)
     return QuestionPlan(
-        p=_truth_probability(published.channel),
+        p=published.channel.truth_probability,
         epsilon=_epsilon(published.channel),
         chance=_chance(published),
         bounds=_bounds(published),
@@ -61,10 +61,6 @@ def question_plan(question: BaseQuestion, n: int, margin: float) -> QuestionPlan
         reports=_required_reports(published, margin),
         needed_epsilon=_required_epsilon(question, published, n, margin),
     )
-
-
-def _truth_probability(channel: AnyChannel) -> float | None:
-    return None if isinstance(channel, WeightTable) else float(channel.p)
 
 
 def _epsilon(channel: AnyChannel) -> str:
@@ -83,17 +79,17 @@ def _chance(question: PublishedQuestion) -> str:
             f"A response states a {unit} near the true answer or far from it. Every {unit} can "
             "result from every answer."
         )
-    (least, most), others = ranges
-    share, share_of_others = _per_100(least, most), _per_100(*others)
+    same_answer, other_answers = (_per_100(chances) for chances in ranges)
     if question.kind.is_multiple:
         return (
-            f"If 100 people select an option, {share} of their responses include it; if 100 "
-            f"people do not select it, {share_of_others} do."
+            f"If 100 people select an option, {same_answer} of their responses include it; if 100 "
+            f"people do not select it, {other_answers} do."
         )
-    which = "" if least == most else ", depending on the answer"
+    low, high = ranges[0]
+    by_answer = "" if low == high else ", depending on the answer"
     return (
-        f"If 100 people have the same true answer, {share} of their responses state "
-        f"it{which}. Of 100 people with another answer, {share_of_others} do."
+        f"If 100 people have the same true answer, {same_answer} of their responses state "
+        f"it{by_answer}. Of 100 people with another answer, {other_answers} do."
     )
 
 
@@ -123,8 +119,8 @@ def _support_ranges(question: PublishedQuestion) -> tuple[Range, Range] | None:
     )
 
 
-def _per_100(least: Fraction, most: Fraction) -> str:
-    low, high = (f"{100 * float(chance):.3g}" for chance in (least, most))
+def _per_100(chances: Range) -> str:
+    low, high = (f"{100 * float(chance):.3g}" for chance in chances)
     return f"about {low}" if low == high else f"between {low} and {high}"
 
 

@@ -1,4 +1,4 @@
-"""What is downloaded, opened by LibreOffice itself: every number as it is, no text obeyed."""
+"""LibreOffice reads every number of an export exactly and executes no text as a formula."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from survey.results.options import Wanted
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.conftest import SMALL, TODAY
-from tests.results.hostile import TEXTS, coded
+from tests.results.hostile import TEXTS, hostile_rows
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
 
@@ -45,22 +45,22 @@ def survey(store):
 
 
 def through_office(office: str, file: Path) -> dict[str, list[list[str]]]:
-    """Every sheet of a file as LibreOffice reads, computes and writes it, by its name."""
+    """Return each sheet of a file by name, as LibreOffice reads, computes and writes it."""
     out = file.parent / "out"
     command = [office, f"-env:UserInstallation={(file.parent / 'profile').as_uri()}"]
     if file.suffix == ".csv":
         command += [f"--infilter={FROM_CSV}"]
     command += ["--headless", "--convert-to", TO_CSV, "--outdir", str(out), str(file)]
     subprocess.run(command, check=True, capture_output=True, timeout=180)
-    found = {}
-    for written in out.glob("*.csv"):
-        text = written.read_text(encoding="utf-8")
-        found[written.stem.removeprefix(f"{file.stem}-")] = list(csv.reader(io.StringIO(text)))
-    return found
+    sheets = {}
+    for converted in out.glob("*.csv"):
+        text = converted.read_text(encoding="utf-8")
+        sheets[converted.stem.removeprefix(f"{file.stem}-")] = list(csv.reader(io.StringIO(text)))
+    return sheets
 
 
-def same(cell: str, value: object) -> bool:
-    """Whether a cell holds a value: a number to all digits but the last, a text to the letter."""
+def is_equal(cell: str, value: object) -> bool:
+    """Return whether a cell holds a value: a number up to its last digit, a text exactly."""
     if value is None:
         return cell == ""
     if isinstance(value, int | float):
@@ -68,16 +68,16 @@ def same(cell: str, value: object) -> bool:
     return cell in (value, f"'{value}")
 
 
-def check(written: list[list[str]], kind: type, rows: list) -> None:
-    head, *cells = written
+def check(lines: list[list[str]], kind: type, rows: list) -> None:
+    head, *cells = lines
     assert tuple(head) == column_names(kind)
     assert len(cells) == len(rows)
     for line, row in zip(cells, rows, strict=True):
         for cell, value in zip(line, astuple(row), strict=True):
-            assert same(cell, value), (cell, value)
+            assert is_equal(cell, value), (cell, value)
 
 
-def test_xlsx_libreoffice_reads_every_cell_of_the_workbook_as_it_was_written(
+def test_xlsx_libreoffice_reads_every_cell_of_the_estimates_exactly(
     office, store, survey, tmp_path
 ):
     result = Results(store).of(survey)
@@ -91,19 +91,19 @@ def test_xlsx_libreoffice_reads_every_cell_of_the_workbook_as_it_was_written(
     assert dict(sheets["methods"])["Survey"].startswith(f"'{CALLING}")
 
 
-def test_xlsx_libreoffice_reads_every_cell_of_a_cross_tab_as_it_was_written(
-    office, store, survey, tmp_path
-):
+def test_xlsx_libreoffice_reads_every_cell_of_a_crosstab_exactly(office, store, survey, tmp_path):
     names = [question.id for question in survey.definition.questions]
-    found = crossed(store, survey, names, Wanted())
+    table = crossed(store, survey, names, Wanted())
     file = tmp_path / "crosstab.xlsx"
-    file.write_bytes(crossed_workbook(found))
+    file.write_bytes(crossed_workbook(table))
     sheets = through_office(office, file)
-    check(sheets["crosstab"], CrossedRow, found.rows)
+    check(sheets["crosstab"], CrossedRow, table.rows)
 
 
 @pytest.mark.parametrize("kind", ["estimates", "crosstab"])
-def test_csv_libreoffice_opens_it_without_obeying_it(office, store, survey, tmp_path, kind):
+def test_csv_libreoffice_reads_every_cell_exactly_and_runs_no_formula(
+    office, store, survey, tmp_path, kind
+):
     names = [question.id for question in survey.definition.questions]
     file = tmp_path / f"{kind}.csv"
     if kind == "estimates":
@@ -117,15 +117,15 @@ def test_csv_libreoffice_opens_it_without_obeying_it(office, store, survey, tmp_
 
 
 def as_read(text: str, *, is_csv: bool) -> str:
-    """A text as LibreOffice shows it: an end of line is one, and of a CSV it leaves out NUL."""
-    shown = text.replace("\r", "\n")
-    return shown.replace("\0", "") if is_csv else shown
+    """Return a text as LibreOffice shows it: a line feed for \\r, and no NUL from a CSV."""
+    text = text.replace("\r", "\n")
+    return text.replace("\0", "") if is_csv else text
 
 
-def test_xlsx_libreoffice_obeys_no_text_whatever_sign_begins_it(
+def test_xlsx_libreoffice_runs_no_formula_whatever_character_a_text_starts_with(
     office, store, survey, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("survey.results.exports.workbook.codebook", lambda _: coded())
+    monkeypatch.setattr("survey.results.exports.workbook.codebook", lambda _: hostile_rows())
     file = tmp_path / "estimates.xlsx"
     file.write_bytes(workbook(Results(store).of(survey)))
     _, *rows = through_office(office, file)["codebook"]
@@ -133,9 +133,9 @@ def test_xlsx_libreoffice_obeys_no_text_whatever_sign_begins_it(
         assert [row[column] for row in rows] == [as_read(f"'{t}", is_csv=False) for t in TEXTS]
 
 
-def test_csv_libreoffice_obeys_no_text_whatever_sign_begins_it(office, tmp_path):
+def test_csv_libreoffice_runs_no_formula_whatever_character_a_text_starts_with(office, tmp_path):
     file = tmp_path / "codebook.csv"
-    file.write_text(to_csv(coded(), CodebookRow), encoding="utf-8", newline="")
+    file.write_text(to_csv(hostile_rows(), CodebookRow), encoding="utf-8", newline="")
     ((_, *rows),) = through_office(office, file).values()
     for column in (1, 4):
         assert [row[column] for row in rows] == [as_read(f"'{t}", is_csv=True) for t in TEXTS]

@@ -1,4 +1,4 @@
-"""The XLSX export: the same rows as the CSV, a codebook, the methods; nothing a sheet obeys."""
+"""The XLSX export has the rows of the CSV, a codebook and the methods, and no formulas."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.browser.surveys import EVERY_TYPE
 from tests.conftest import SMALL, TODAY
-from tests.results.hostile import TEXTS, coded
+from tests.results.hostile import TEXTS, hostile_rows
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def sheets(result):
     return sheets_of(workbook(result))
 
 
-def sheets_of(written):
-    book = load_workbook(io.BytesIO(written))
+def sheets_of(content):
+    book = load_workbook(io.BytesIO(content))
     return {sheet.title: [list(row) for row in sheet.iter_rows()] for sheet in book.worksheets}
 
 
@@ -57,18 +57,18 @@ def test_the_codebook_names_every_option_of_every_question(store):
     survey = publish(store, load(EVERY_TYPE.encode(), "s.toml", Caps()), TODAY)
     result = Results(store).of(survey)
     rows = codebook(survey.definition.questions)
-    named = {(row.question_id, row.option_id) for row in rows}
+    options = {(row.question_id, row.option_id) for row in rows}
     for question in survey.definition.questions:
-        assert {(question.id, option.id) for option in question.options} <= named
-        if question.type in ("number", "date"):
-            assert (question.id, "") in named
-    silent = {row.option_label for row in rows if row.is_no_answer}
-    assert "Prefer not to say" in silent
+        assert {(question.id, option.id) for option in question.options} <= options
+        if question.kind.is_numeric:
+            assert (question.id, "") in options
+    opt_outs = {row.option_label for row in rows if row.is_no_answer}
+    assert "Prefer not to say" in opt_outs
     head, *_ = values(sheets(result)["codebook"])
     assert head == [column.name for column in fields(CodebookRow)]
 
 
-def test_the_methods_name_the_definition_and_what_was_done(result, small):
+def test_the_methods_sheet_names_the_definition_and_the_intervals(result, small):
     pairs = dict(values(sheets(result)["methods"]))
     assert pairs["Definition (SHA-256)"] == small.sha256
     assert pairs["Released reports"] == "3,000"
@@ -77,7 +77,7 @@ def test_the_methods_name_the_definition_and_what_was_done(result, small):
 
 @pytest.mark.security
 @pytest.mark.parametrize("start", "=+-@")
-def test_xlsx_no_cell_of_the_workbook_is_a_formula_whatever_a_survey_says(store, start):
+def test_xlsx_no_cell_is_a_formula_whatever_the_survey_contains(store, start):
     hostile = SMALL.replace('label = "Never"', f'label = "{start}1+cmd|calc"')
     survey = publish(store, load(hostile.encode(), "s.toml", Caps()), TODAY)
     add_released(store, survey, 3000)
@@ -89,45 +89,45 @@ def test_xlsx_no_cell_of_the_workbook_is_a_formula_whatever_a_survey_says(store,
 
 
 @pytest.mark.security
-def test_xlsx_texts_that_begin_a_formula_get_an_apostrophe_each(result, monkeypatch):
-    monkeypatch.setattr("survey.results.exports.workbook.codebook", lambda _: coded())
+def test_xlsx_every_text_that_would_start_a_formula_gets_an_apostrophe(result, monkeypatch):
+    monkeypatch.setattr("survey.results.exports.workbook.codebook", lambda _: hostile_rows())
     monkeypatch.setattr(
         "survey.results.exports.workbook.methods_sheet", lambda _: [("How", t) for t in TEXTS]
     )
     book = sheets(result)
     _, *rows = book["codebook"]
-    wanted = [f"'{hostile}" for hostile in TEXTS]
-    assert [unescape(row[1].value) for row in rows] == wanted
-    assert [unescape(row[4].value) for row in rows] == wanted
+    escaped = [f"'{hostile}" for hostile in TEXTS]
+    assert [unescape(row[1].value) for row in rows] == escaped
+    assert [unescape(row[4].value) for row in rows] == escaped
     assert {(row[9].value, row[9].data_type) for row in rows} == {(-1, "n")}
-    assert [unescape(how.value) for _, how in book["methods"]] == wanted
+    assert [unescape(how.value) for _, how in book["methods"]] == escaped
     assert all(cell.data_type != "f" for sheet in book.values() for row in sheet for cell in row)
 
 
-def test_a_survey_without_a_report_has_a_workbook_too(store, small):
+def test_a_survey_without_reports_has_a_workbook(store, small):
     assert len(sheets(Results(store).of(small))["estimates"]) > 1
 
 
-def test_a_cross_tab_has_its_rows_its_questions_codebook_and_its_methods(store):
+def test_a_crosstab_workbook_has_rows_codebook_and_methods(store):
     survey = publish(store, load(SMALL.encode(), "s.toml", Caps()), TODAY)
     add_released(store, survey, 3000)
     names = [question.id for question in survey.definition.questions]
-    found = crossed(store, survey, names, Wanted(level=0.9))
-    book = sheets_of(crossed_workbook(found))
+    table = crossed(store, survey, names, Wanted(level=0.9))
+    book = sheets_of(crossed_workbook(table))
     head, *rows = values(book["crosstab"])
     assert tuple(head) == column_names(CrossedRow)
-    for row, right in zip(rows, found.rows, strict=True):
+    for row, right in zip(rows, table.rows, strict=True):
         assert row[9] == pytest.approx(right.estimate)
     coded = values(book["codebook"])[1:]
     assert {row[0] for row in coded} == set(names)
-    said = dict(values(book["methods"]))
-    assert said["Definition (SHA-256)"] == survey.sha256
-    assert said["Figures"].startswith("90%")
-    assert "biased" in said["Limits"]
-    assert "χ²" in said["Test"]
+    methods = dict(values(book["methods"]))
+    assert methods["Definition (SHA-256)"] == survey.sha256
+    assert methods["Figures"].startswith("90%")
+    assert "biased" in methods["Limits"]
+    assert "χ²" in methods["Test"]
 
 
-def test_a_hidden_cross_tab_has_no_number_in_its_workbook(store, small):
+def test_a_suppressed_crosstab_has_no_numbers_in_its_workbook(store, small):
     add_released(store, small, 60)
     names = [question.id for question in small.definition.questions]
     book = sheets_of(crossed_workbook(crossed(store, small, names, Wanted())))

@@ -59,13 +59,13 @@ def test_the_chance_of_a_report_is_given_as_a_range_over_all_answers():
     scale = question(**TYPES["geometric"], epsilon="1.098", prefer_not_to_say=False)
     plan = question_plan(scale, 1_000, 0.05)
     matrix = scale.channel.matrix
-    diagonal, others = matrix.diagonal(), matrix[~(matrix == matrix.diagonal()[:, None])]
+    diagonal, off_diagonal = matrix.diagonal(), matrix[~(matrix == matrix.diagonal()[:, None])]
     low, high = 100 * diagonal.min(), 100 * diagonal.max()
     assert high > 4 * low
     assert (
         f"the same true answer, between {low:.3g} and {high:.3g} of their responses" in plan.chance
     )
-    ends = f"between {100 * others.min():.3g} and {100 * others.max():.3g} do."
+    ends = f"between {100 * off_diagonal.min():.3g} and {100 * off_diagonal.max():.3g} do."
     assert plan.chance.endswith(f"Of 100 people with another answer, {ends}")
 
 
@@ -103,7 +103,7 @@ def test_the_required_epsilon_is_stated_for_every_type_and_suffices(kind):
     published, build = to_published(planned), DESIGNS[planned.design].ways["epsilon"]
 
     def margin(epsilon: Fraction) -> float:
-        return relative_margin(with_channel(published, build(planned.asked, epsilon)), 1_000)
+        return relative_margin(with_channel(published, build(planned.answer_space, epsilon)), 1_000)
 
     required = Fraction(match[1])
     # Fine grids are planned with fewer points, which changes a margin by a few per mille.

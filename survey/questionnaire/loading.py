@@ -17,9 +17,9 @@ from survey.catalogue import SOURCE, closest_language
 from survey.questionnaire.consistency import mistakes_between, repeated_ids, repeated_labels
 from survey.questionnaire.defaults import questions_in, with_default_labels
 from survey.questionnaire.designs import DESIGNS, PRIVACY
-from survey.questionnaire.kinds import KINDS
+from survey.questionnaire.kinds import KINDS, QUESTION_KEYS, kind_of
 from survey.questionnaire.kinds.base import NOT_APPLICABLE_ID, SPECIAL
-from survey.questionnaire.kinds.question import MAX_OPTIONS
+from survey.questionnaire.kinds.question import MAX_OPTIONS, UntypedQuestion
 from survey.questionnaire.mistakes import (
     Mistake,
     Place,
@@ -172,10 +172,28 @@ def _structure(raw: Mapping[str, Any], caps: Caps) -> tuple[Survey | None, list[
     try:
         return Survey.model_validate(raw, context=caps), []
     except ValidationError as error:
-        details = error.errors(include_url=False)
-        return None, [
-            (_place(detail), sentence(detail)) for detail in details if not _repeats_another(detail)
-        ]
+        mistakes = _mistakes(error)
+    for place, question in questions_in(raw):
+        if not kind_of(question).type:
+            mistakes += [((*place, *rest), text) for rest, text in _untyped_mistakes(question)]
+    return None, mistakes
+
+
+def _untyped_mistakes(question: Mapping[str, Any]) -> Iterator[Mistake]:
+    """Yield what is wrong with a question of an unknown type, apart from the type."""
+    for key in question.keys() - QUESTION_KEYS:
+        yield (key,), "is not a known key"
+    try:
+        UntypedQuestion.model_validate(question)
+    except ValidationError as error:
+        yield from _mistakes(error)
+
+
+def _mistakes(error: ValidationError) -> list[Mistake]:
+    details = error.errors(include_url=False)
+    return [
+        (_place(detail), sentence(detail)) for detail in details if not _repeats_another(detail)
+    ]
 
 
 def _place(detail: ErrorDetails) -> Place:

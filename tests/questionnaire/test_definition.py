@@ -180,6 +180,7 @@ def test_all_mistakes_are_listed_at_once():
         "page 1, question 2 (q), id",
         "page 1, question 2 (q), options",
         "page 1, question 2 (q), text",
+        "page 1, question 3 (where), text",
         "page 1, question 3 (where), type",
         "slug",
         "title",
@@ -328,3 +329,39 @@ def test_the_client_has_the_same_ceilings_built_in():
             written = int(Decimal(epsilon).exp() * 10**digits)
         assert f"most: {written}n" in source.replace("_", "")
         assert f"least: 10n ** {digits}n" in source
+
+
+def test_a_question_of_an_unknown_type_is_reported_among_all_other_mistakes():
+    text = """
+    slug = "s"
+    title = ""
+    epsilon = 1
+    [[questions]]
+    id = "a"
+    type = "essay"
+    text = ""
+    colour = "red"
+    low = 1
+    options = [{ id = "One", label = "One" }]
+    [[questions]]
+    id = "a"
+    text = "B?"
+    prefer_not_to_say = 7
+    [[questions]]
+    id = "c"
+    type = "yes_no"
+    text = ""
+    """
+    with pytest.raises(DefinitionError) as refusal:
+        load(text.encode(), "s.toml", Caps())
+    assert [place for place, _ in refusal.value.mistakes] == [
+        "page 1, question 1 (a), colour",
+        "page 1, question 1 (a), option 1 (One), id",
+        "page 1, question 1 (a), text",
+        "page 1, question 1 (a), type",
+        "page 1, question 2 (a), id",
+        "page 1, question 2 (a), prefer_not_to_say",
+        "page 1, question 2 (a), type",
+        "page 1, question 3 (c), text",
+        "title",
+    ]

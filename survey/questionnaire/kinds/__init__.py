@@ -29,6 +29,19 @@ Question = Annotated[
 ]
 """A question as a researcher writes it."""
 
+QUESTION_KEYS = frozenset(
+    key
+    for model in (
+        ChoiceQuestion,
+        ScaleQuestion,
+        MultipleChoiceQuestion,
+        NumberQuestion,
+        DateQuestion,
+    )
+    for key in model.model_fields
+)
+"""Every key that a question of any type may have."""
+
 DEFAULT_KIND: Kind = KINDS["yes_no"]
 """The type of a new question."""
 
@@ -43,6 +56,7 @@ def kind_of(form: Mapping[str, Any]) -> Kind:
 __all__ = [
     "DEFAULT_KIND",
     "KINDS",
+    "QUESTION_KEYS",
     "BaseQuestion",
     "Kind",
     "PublishedQuestion",

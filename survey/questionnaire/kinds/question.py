@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import (
     BeforeValidator,
+    ConfigDict,
     Field,
     PrivateAttr,
     StrictBool,
@@ -47,12 +48,8 @@ def _parse_exactly(value: Any, info: ValidationInfo) -> Fraction:
 ExactNumber = Annotated[Fraction, BeforeValidator(_parse_exactly)]
 
 
-class BaseQuestion(Frozen):
-    """A question as its researcher writes it; each type has a subclass.
-
-    `special` options ("prefer not to say", ...) are added automatically behind the `ordinary` ones.
-    The privacy is stated in exactly one way; the question's `channel` follows from it.
-    """
+class CommonFields(Frozen):
+    """The keys that questions of all types have."""
 
     id: Identifier
     type: str
@@ -66,6 +63,24 @@ class BaseQuestion(Frozen):
     truth_probability: ExactNumber | None = None
     keep_probability: ExactNumber | None = None
     epsilon: ExactNumber | None = None
+
+
+class UntypedQuestion(CommonFields):
+    """A question of an unknown type: only what all types have in common can be checked."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: Any = None
+    options: tuple[Option, ...] = ()
+
+
+class BaseQuestion(CommonFields):
+    """A question as its researcher writes it; each type has a subclass.
+
+    `special` options ("prefer not to say", ...) are added automatically behind the `ordinary` ones.
+    The privacy is stated in exactly one way; the question's `channel` follows from it.
+    """
+
     _channel: AnyChannel = PrivateAttr()
     _design: str = PrivateAttr()
 

@@ -1,1 +1,1 @@
-"""`survey audit`: hold the shipped client against the integers it promises to run."""
+"""`survey audit`: check that the shipped client runs exactly the integers it promises."""

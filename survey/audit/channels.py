@@ -1,4 +1,8 @@
-"""Exact facts about each channel: truths, distribution, draws, cost, and a smaller sibling."""
+"""Exact facts about each channel: its truths, distribution, draws, cost, and a smaller sibling.
+
+A sibling is a channel of the same kind, run by the same code of the client, with integers so
+small that every sequence of draws can be run.
+"""
 
 from __future__ import annotations
 
@@ -12,71 +16,83 @@ from survey.mechanism.codes import pack_bits
 from survey.mechanism.weight_table import ByDistance, Explicit, Mixture, OneBit, Shape, Window
 
 Truth = int | tuple[int, ...]
+"""An option index, or one tick (0 or 1) per option."""
+
+ENUMERATION_WORK = 30_000_000
+"""Maximum `work` of all sequences of draws, over all truths, of one channel."""
+
+SEQUENCE_WORK = 5
+"""The cost of one sequence of draws in addition to the perturbation itself."""
+
+EXACT_CELLS = 200_000
+"""Maximum entries of an exact table, truths by reports."""
 
 
 def truths_of(channel: AnyChannel) -> list[Truth]:
-    """Every true answer that the channel takes; they may be very many: see `channel.truths`."""
+    """Return every true answer of a channel; `channel.truths` says how many there are."""
     match channel:
         case SubsetSelection() | WeightTable():
             return list(range(channel.truths))
         case BitVector():
-            free = channel.m - channel.alone
-            among = (
-                ticked for n in range(channel.s + 1) for ticked in combinations(range(free), n)
+            ordinary = channel.m - channel.alone
+            sets = (
+                options
+                for size in range(channel.s + 1)
+                for options in combinations(range(ordinary), size)
             )
-            apart = ((option,) for option in range(free, channel.m))
-            return [ticks(channel.m, ticked) for ticked in (*among, *apart)]
+            exclusive = ((option,) for option in range(ordinary, channel.m))
+            return [ticks(channel.m, options) for options in (*sets, *exclusive)]
 
 
-def ticks(m: int, ticked: tuple[int, ...]) -> tuple[int, ...]:
-    """The options that are ticked as m ticks, each 0 or 1.
+def ticks(m: int, options: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a set of options as m ticks, each 0 or 1.
 
     >>> ticks(4, (0, 2))
     (1, 0, 1, 0)
     """
-    return tuple(int(option in ticked) for option in range(m))
+    return tuple(int(option in options) for option in range(m))
 
 
-def some_truths(channel: AnyChannel, most: int) -> list[Truth]:
-    """All truths, or `most` of them spread from the first to the last."""
+def some_truths(channel: AnyChannel, limit: int) -> list[Truth]:
+    """Return all truths, or `limit` of them spread from the first to the last."""
     n = channel.truths
     if not isinstance(channel, BitVector):
-        return list(spread(n, most))
-    return truths_of(channel) if n <= most else _extreme_ticks(channel, most)
+        return list(spread(n, limit))
+    return truths_of(channel) if n <= limit else _extreme_ticks(channel, limit)
 
 
-def spread(n: int, most: int) -> list[int]:
-    """0..n-1, or `most` of them at equal distances, the first and the last among them.
+def spread(n: int, limit: int) -> list[int]:
+    """Return 0..n-1, or `limit` of these at equal distances, including the first and the last.
 
     >>> spread(3, 5), spread(10, 4)
     ([0, 1, 2], [0, 3, 6, 9])
     """
-    return list(range(n)) if n <= most else [i * (n - 1) // (most - 1) for i in range(most)]
+    return list(range(n)) if n <= limit else [i * (n - 1) // (limit - 1) for i in range(limit)]
 
 
-def _extreme_ticks(channel: BitVector, most: int) -> list[Truth]:
-    """Nothing ticked, most ticked at either end, those that stand alone, then single ticks."""
-    free = channel.m - channel.alone
-    ticked = [
+def _extreme_ticks(channel: BitVector, limit: int) -> list[Truth]:
+    """Return no ticks, the most ticks at either end, exclusive options, then single ticks."""
+    ordinary = channel.m - channel.alone
+    sets = [
         (),
         tuple(range(channel.s)),
-        tuple(range(free - channel.s, free)),
-        *((option,) for option in reversed(range(free, channel.m))),
-        *((option,) for option in spread(free, most)),
+        tuple(range(ordinary - channel.s, ordinary)),
+        *((option,) for option in reversed(range(ordinary, channel.m))),
+        *((option,) for option in spread(ordinary, limit)),
     ]
-    return [ticks(channel.m, each) for each in list(dict.fromkeys(ticked))[:most]]
+    return [ticks(channel.m, options) for options in list(dict.fromkeys(sets))[:limit]]
 
 
 def distribution(channel: AnyChannel, truth: Truth) -> dict[str, Fraction]:
-    """P(report | truth) for every report, keyed by its code as text."""
+    """Return P(report | truth) for every report, by the report's code as text."""
     match channel:
         case WeightTable():
             row = channel.weights[_index(truth)]
             return {str(j): Fraction(int(weight), channel.total) for j, weight in enumerate(row)}
         case BitVector():
-            return dict(_of_bits(channel, truth))
+            return dict(_bit_distribution(channel, truth))
         case SubsetSelection():
-            return _of_sets(channel, _index(truth))
+            return _set_distribution(channel, _index(truth))
 
 
 def _index(truth: Truth) -> int:
@@ -84,33 +100,35 @@ def _index(truth: Truth) -> int:
     return truth
 
 
-def _of_bits(channel: BitVector, truth: Truth) -> Iterator[tuple[str, Fraction]]:
-    """T^kept L^flipped / (T+L)^r for every pattern, each choice of r options equally likely."""
+def _bit_distribution(channel: BitVector, truth: Truth) -> Iterator[tuple[str, Fraction]]:
+    """Yield T^unchanged L^flipped / (T+L)^r for each pattern and each equally likely sample."""
     assert isinstance(truth, tuple)  # noqa: S101
     m, r = channel.m, channel.sampled
     sequences = math.comb(m, r) * (channel.T + channel.L) ** r
     weights = [channel.T ** (r - flipped) * channel.L**flipped for flipped in range(r + 1)]
     shares = [Fraction(weight, sequences) for weight in weights]
-    for asked in combinations(range(m), r):
+    for options in combinations(range(m), r):
         for bits in product((0, 1), repeat=r):
-            flipped = sum(bit != truth[option] for option, bit in zip(asked, bits, strict=True))
-            ones = [option for option, bit in zip(asked, bits, strict=True) if bit]
-            code = [*asked, *(m + option for option in ones)] if r < m else ones
+            flipped = sum(bit != truth[option] for option, bit in zip(options, bits, strict=True))
+            ones = [option for option, bit in zip(options, bits, strict=True) if bit]
+            code = [*options, *(m + option for option in ones)] if r < m else ones
             yield pack_bits(code, channel.bits), shares[flipped]
 
 
-def _of_sets(channel: SubsetSelection, truth: int) -> dict[str, Fraction]:
-    """T for a set that holds the truth, L for one that does not, over their sum."""
+def _set_distribution(channel: SubsetSelection, truth: int) -> dict[str, Fraction]:
+    """Return T for a set that contains the truth and L for any other, over their sum."""
     sets = list(combinations(range(channel.k), channel.d))
     weights = [channel.T if truth in members else channel.L for members in sets]
     codes = (
         str(members[0]) if channel.d == 1 else pack_bits(members, channel.k) for members in sets
     )
-    return {code: Fraction(w, sum(weights)) for code, w in zip(codes, weights, strict=True)}
+    return {
+        code: Fraction(weight, sum(weights)) for code, weight in zip(codes, weights, strict=True)
+    }
 
 
 def draws_below(channel: AnyChannel) -> list[int]:
-    """The n of every draw below n that one perturbation makes, in order."""
+    """Return the n of every draw below n that one perturbation makes, in order."""
     match channel:
         case WeightTable():
             return [channel.total]
@@ -118,17 +136,17 @@ def draws_below(channel: AnyChannel) -> list[int]:
             picks = range(channel.sampled) if channel.is_sampled else ()
             return [*(channel.m - i for i in picks), *[channel.T + channel.L] * channel.sampled]
         case SubsetSelection():
-            others = range(channel.d) if channel.d > 1 else ()
-            return [*(channel.k - 1 - i for i in others), channel.total]
+            offsets = range(channel.d) if channel.d > 1 else ()
+            return [*(channel.k - 1 - i for i in offsets), channel.total]
 
 
 def sequences(channel: AnyChannel) -> int:
-    """Number of different sequences of draws that one perturbation can take."""
+    """Return the number of different sequences of draws of one perturbation."""
     return math.prod(draws_below(channel))
 
 
 def number_of_reports(channel: AnyChannel) -> int:
-    """How many different codes there are."""
+    """Return the number of different codes."""
     match channel:
         case WeightTable():
             return channel.reports
@@ -139,10 +157,10 @@ def number_of_reports(channel: AnyChannel) -> int:
 
 
 def work(channel: AnyChannel) -> int:
-    """Time of one perturbation by the client, in that of one generalized randomized response."""
+    """Estimate the client's time for one perturbation, in units of one randomized response."""
     match channel:
         case WeightTable():
-            # Beside a row of no answer, whichever is reported, stands one of every other kind.
+            # The client builds the rows of all answers such as "prefer not to say" as well.
             return 20 + (3 * channel.reports // 4 if channel.no_answers else channel.reports // 3)
         case BitVector():
             return 10 + channel.bits
@@ -150,8 +168,8 @@ def work(channel: AnyChannel) -> int:
             return 1 if channel.d == 1 else 10 + 2 * channel.k
 
 
-def shown(channel: AnyChannel) -> str:
-    """Kind and integers in one line."""
+def describe(channel: AnyChannel) -> str:
+    """Return the kind and the integers of a channel in one line."""
     if isinstance(channel, WeightTable):
         extra = f", {channel.no_answers} no answers" if channel.no_answers else ""
         size = f"{channel.truths} x {channel.reports}"
@@ -161,25 +179,15 @@ def shown(channel: AnyChannel) -> str:
     return f"{form['kind']} {integers}"
 
 
-ENUMERATED = 30_000_000
-"""Most units of `work` for all sequences of draws, over all truths, of one channel."""
-
-TURN = 5
-"""What trying one sequence costs beside the perturbation itself."""
-
-CELLS = 200_000
-"""Most entries of an exact table, truths by reports, that is compared."""
-
-
-def fits(channel: AnyChannel) -> bool:
-    """Whether every sequence of draws of every truth can be run."""
+def can_enumerate(channel: AnyChannel) -> bool:
+    """Return whether every sequence of draws of every truth can be run in reasonable time."""
     truths = channel.truths
-    effort = sequences(channel) * truths * (TURN + work(channel))
-    return effort <= ENUMERATED and number_of_reports(channel) * truths <= CELLS
+    effort = sequences(channel) * truths * (SEQUENCE_WORK + work(channel))
+    return effort <= ENUMERATION_WORK and number_of_reports(channel) * truths <= EXACT_CELLS
 
 
 def sibling(channel: AnyChannel) -> AnyChannel:
-    """The channel, where possible, with few options and weights of 3 and 1."""
+    """Return a channel of the same kind with few options and, where possible, weights 3 and 1."""
     match channel:
         case BitVector():
             return smaller_bits(channel, min(channel.m - channel.alone, 4), 3, sampled=3)
@@ -190,18 +198,18 @@ def sibling(channel: AnyChannel) -> AnyChannel:
             return smaller_table(channel, min(channel.truths - channel.no_answers, 5))
 
 
-def smaller_bits(channel: BitVector, free: int, T: int, sampled: int) -> BitVector:
-    """With `free` ordinary options, as many as before that stand alone.
+def smaller_bits(channel: BitVector, ordinary: int, T: int, sampled: int) -> BitVector:
+    """Return a bit vector with fewer ordinary options and the same exclusive ones.
 
-    Where only some options are reported, at most `sampled` of them.
+    If the channel is sampled, the result samples at most `sampled` options.
     """
-    m = free + channel.alone
-    some = min(channel.sampled, sampled, m - 1) if channel.is_sampled and m > 1 else m
-    return BitVector(m, min(channel.s, free), T, 1, channel.alone, some)
+    m = ordinary + channel.alone
+    sample = min(channel.sampled, sampled, m - 1) if channel.is_sampled and m > 1 else m
+    return BitVector(m, min(channel.s, ordinary), T, 1, channel.alone, sample)
 
 
 def smaller_table(channel: WeightTable, truths: int) -> WeightTable:
-    """Of the same shape with `truths` rows; truths that are no answer stay."""
+    """Return a table of the same shape with `truths` rows plus the truths that are no answer."""
     return WeightTable(_smaller_shape(channel.shape, truths), channel.no_answers)
 
 
@@ -213,10 +221,10 @@ def _smaller_shape(shape: Shape, truths: int) -> Shape:
         case Window() | OneBit():
             return _smaller_part(shape, truths)
         case ByDistance():
-            # Squares, so that no weight is the sum of others and a slip cannot cancel.
+            # With squares no weight is the sum of others, so two errors cannot cancel out.
             return ByDistance(tuple((truths - z) ** 2 for z in range(truths)))
         case Explicit():
-            return _peaks(truths, min(len(shape.table[0]), truths))
+            return _rotated_rows(truths, min(len(shape.table[0]), truths))
     raise TypeError(f"no sibling for the shape {shape.name}")
 
 
@@ -226,8 +234,8 @@ def _smaller_part(part: Window | OneBit, truths: int) -> Window | OneBit:
     return Window(truths, min(part.width, 3), min(part.stride, 2), 3, 1)
 
 
-def _peaks(truths: int, reports: int) -> Explicit:
-    """Weights 1, 2, ..., moved on by one report in each row: all rows have the same sum."""
+def _rotated_rows(truths: int, reports: int) -> Explicit:
+    """Return weights 1, 2, ..., rotated by one report per row, so that all sums are equal."""
     return Explicit(
         tuple(tuple(1 + (j - i) % reports for j in range(reports)) for i in range(truths))
     )

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from survey.audit.channels import spread
 from survey.audit.harness import Check, Node
-from survey.audit.respondents import Form, questions, random_answer
+from survey.audit.respondents import Form, all_answers, questions
 from survey.questionnaire.canonical import canonical_json
 from survey.questionnaire.definition import MAX_REPORT_BYTES, Definition
 from survey.questionnaire.label import labels, odds_in_words
@@ -18,18 +18,18 @@ from survey.questionnaire.label import labels, odds_in_words
 Reason = Literal["", "too_weak", "malformed", "other_definition"]
 
 WEAK = 2**18
-"""T/L above e^12 = 162,754.79, and small enough for every total to stay below 2^32."""
+"""T/L exceeds e^12 = 162,754.79, while every total stays below 2^32."""
 
-QUESTIONS = 8
-"""Of how many of the survey's questions the channel is made too weak, one at a time."""
+WEAKENED_QUESTIONS = 8
+"""Maximum number of questions whose channel is weakened, one at a time."""
 
 PREFIX = 16
-"""Hex digits of the hash that a link must name at least."""
+"""Minimum number of hexadecimal digits of the hash in a link."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What is served to a device under a link, and why it refuses: "" when it must not."""
+    """A definition served under a link, and why the device rejects it, "" if it accepts it."""
 
     name: str
     canonical: str
@@ -38,38 +38,41 @@ class Attempt:
 
 
 def attempts(definition: Definition, form: Form) -> list[Attempt]:
-    """The survey under other links, with weaker channels and other keys; then small ones."""
+    """Return the survey with other links, weaker channels and other keys, then small surveys."""
     return [
         *_links(definition),
         *_weakened(form),
-        *_changed(form),
-        *(_attempt(name, form, asked, reason) for name, asked, reason in _ceilings()),
-        *(_attempt(name, form, asked, reason) for name, asked, reason in _integers()),
+        *_unknown_contents(form),
+        *(_attempt(name, form, content, reason) for name, content, reason in _ceilings()),
+        *(_attempt(name, form, content, reason) for name, content, reason in _integers()),
     ]
 
 
 def _links(definition: Definition) -> Iterator[Attempt]:
     text, sha256 = definition.canonical.decode("utf-8"), definition.sha256
-    other = f"{(int(sha256[0], 16) + 1) % 16:x}{sha256[1:]}"
-    last = f"{sha256[:-1]}{(int(sha256[-1], 16) + 1) % 16:x}"
+    wrong_start = f"{(int(sha256[0], 16) + 1) % 16:x}{sha256[1:]}"
+    wrong_end = f"{sha256[:-1]}{(int(sha256[-1], 16) + 1) % 16:x}"
     yield Attempt("the start of its hash in the link", text, "", sha256[:PREFIX])
     yield Attempt("its whole hash in the link", text, "", sha256)
-    for prefix in (other[:PREFIX], last, sha256[: PREFIX - 1], "0" * PREFIX):
+    for prefix in (wrong_start[:PREFIX], wrong_end, sha256[: PREFIX - 1], "0" * PREFIX):
         yield Attempt("another hash in the link", text, "other_definition", prefix)
     yield Attempt("one byte more", f"{text} ", "other_definition", sha256[:PREFIX])
 
 
 def _weakened(form: Form) -> Iterator[Attempt]:
-    """Each question in turn with the weakest integers, whichever it is and whatever its kind."""
-    every = questions(form)
-    for at in spread(len(every), QUESTIONS):
-        chosen = every[at]["id"]
+    """Weaken one question at a time, whatever its kind of channel."""
+    all_questions = questions(form)
+    for at in spread(len(all_questions), WEAKENED_QUESTIONS):
+        weakened = all_questions[at]["id"]
         pages = [
-            {**page, "questions": [_weak(q) if q["id"] == chosen else q for q in page["questions"]]}
+            {
+                **page,
+                "questions": [_weak(q) if q["id"] == weakened else q for q in page["questions"]],
+            }
             for page in form["pages"]
         ]
         text = canonical_json({**form, "pages": pages}).decode("utf-8")
-        yield Attempt(f"{chosen} above the ceilings", text, "too_weak")
+        yield Attempt(f"{weakened} above the ceilings", text, "too_weak")
 
 
 def _weak(question: Form) -> Form:
@@ -80,7 +83,7 @@ def _weak(question: Form) -> Form:
 
 
 def _weak_table(table: Form) -> Form:
-    """The same shape, with T for what is likeliest and 1 for the rest."""
+    """Return the same shape with a large weight for the likeliest reports and 1 for all others."""
     match table["name"]:
         case "mixture":
             parts = {part: _weak_table(table[part]) for part in ("first", "second")}
@@ -96,20 +99,22 @@ def _weak_table(table: Form) -> Form:
     return {**table, "T": WEAK, "L": 1}
 
 
-def _changed(form: Form) -> Iterator[Attempt]:
-    """The survey with one thing that the client cannot know or must not take."""
+def _unknown_contents(form: Form) -> Iterator[Attempt]:
+    """Add one thing that the client does not know or must not accept."""
     first = form["pages"][0]
-    asked = first["questions"][0]
+    question = first["questions"][0]
     unknown: Mapping[str, Mapping[str, Any]] = {
         "an unknown key": {**form, "trace": True},
         "an unknown key of a page": _with_first(form, {**first, "trace": True}),
-        "an unknown key of a question": _with_question(form, {**asked, "trace": True}),
-        "an unknown kind of channel": _with_question(form, {**asked, "channel": {"kind": "none"}}),
+        "an unknown key of a question": _with_question(form, {**question, "trace": True}),
+        "an unknown kind of channel": _with_question(
+            form, {**question, "channel": {"kind": "none"}}
+        ),
         "reports above 8 KB": {**form, "report_bytes": MAX_REPORT_BYTES + 1},
         "another format": {**form, "format": form["format"] + 1},
     }
-    for name, changed in unknown.items():
-        yield Attempt(name, canonical_json(dict(changed)).decode("utf-8"), "malformed")
+    for name, content in unknown.items():
+        yield Attempt(name, canonical_json(dict(content)).decode("utf-8"), "malformed")
 
 
 def _with_first(form: Form, page: Form) -> Form:
@@ -121,16 +126,16 @@ def _with_question(form: Form, question: Form) -> Form:
     return _with_first(form, {**first, "questions": [question, *first["questions"][1:]]})
 
 
-def _attempt(name: str, form: Form, asked: list[Form], reason: Reason) -> Attempt:
-    """A survey of these questions alone, in the frame of the real one."""
-    named = [{**question, "id": f"q{i}"} for i, question in enumerate(asked)]
-    pages = [{"title": "", "questions": [question]} for question in named]
+def _attempt(name: str, form: Form, content: list[Form], reason: Reason) -> Attempt:
+    """Return a survey with these questions and all other properties of the real one."""
+    numbered = [{**question, "id": f"q{i}"} for i, question in enumerate(content)]
+    pages = [{"title": "", "questions": [question]} for question in numbered]
     text = canonical_json({**form, "pages": pages, "sampling": None}).decode("utf-8")
     return Attempt(name, text, reason)
 
 
 def _ceilings() -> Iterator[tuple[str, list[Form], Reason]]:
-    """Both sides of p = .99, of epsilon 12 per question and of 20 together.
+    """Yield both sides of the ceilings: p = .99, epsilon 12 per question and 20 in total.
 
     e^12 = 162,754.79..., e^20 = 485,165,195.4..., 3^18 = 387,420,489.
     """
@@ -142,13 +147,13 @@ def _ceilings() -> Iterator[tuple[str, list[Form], Reason]]:
         "epsilon": ([choice(2000, 162_754_791, 1000)], [choice(2000, 162_754_792, 1000)]),
         "epsilon of all": ([coin] * 18, [coin] * 19),
     }
-    for name, (taken, refused) in pairs.items():
-        yield f"{name} at the ceiling", taken, ""
-        yield f"{name} above the ceiling", refused, "too_weak"
+    for name, (allowed, too_weak) in pairs.items():
+        yield f"{name} at the ceiling", allowed, ""
+        yield f"{name} above the ceiling", too_weak, "too_weak"
 
 
 def _integers() -> Iterator[tuple[str, list[Form], Reason]]:
-    """Weights that are none, equal, turned round, unequal in sum, or too many for one word."""
+    """Yield weights that are zero, equal, reversed, of unequal sums, or too large for one word."""
     half = 2**31
     yield "a total of 2^32", [choice(2, half + 1, half - 1)], ""
     yield "a total above 2^32", [choice(2, half + 2, half - 1)], "malformed"
@@ -168,18 +173,18 @@ def _integers() -> Iterator[tuple[str, list[Form], Reason]]:
 
 
 def choice(k: int, T: int, L: int) -> Form:
-    """A single choice over k options by generalized randomized response."""
+    """Return a single choice over k options with generalized randomized response."""
     return _question("single_choice", k, _set(k, T, L))
 
 
 def ticks(T: int, L: int) -> Form:
-    """A multiple choice of at most one of two options, or of one that stands alone."""
+    """Return a multiple choice of at most one of two ordinary options, or one exclusive option."""
     channel = {"kind": "bit_vector", "m": 3, "s": 1, "alone": 1, "sampled": 3, "T": T, "L": L}
     return {**_question("multiple_choice", 3, channel), "alone": 1, "max_ticks": 1}
 
 
 def coins(*rows: list[int]) -> Form:
-    """A single choice by an explicit table."""
+    """Return a single choice with an explicit table."""
     table = {"name": "explicit", "table": list(rows)}
     channel = {"kind": "weight_table", "table": table, "no_answers": 0}
     return _question("single_choice", len(rows), channel)
@@ -210,81 +215,82 @@ def _question(kind: str, options: int, channel: Form) -> Form:
 GROUP = "definition"
 
 
-def accepted(node: Node, definition: Definition) -> Check:
-    """Whether the survey that a device ends up with is, byte for byte, the one published."""
+def check_accepted(node: Node, definition: Definition) -> Check:
+    """Check that the survey on a device is, byte for byte, the published one."""
     text = definition.canonical.decode("utf-8")
     (answer,) = node.ask(accept=[{"canonical": text}])["accept"]
     ok = answer == {"id": definition.sha256, "canonical": text}
-    detail = f"definition {definition.sha256[:16]}, all {len(definition.canonical):,} bytes of it"
-    return Check(GROUP, "the survey that the device runs", ok, detail if ok else _other(answer))
+    detail = f"definition {definition.sha256[:16]}, all {len(definition.canonical):,} bytes"
+    name = "the survey that the device runs"
+    return Check(GROUP, name, ok, detail if ok else _acceptance_mismatch(answer))
 
 
-def _other(answer: dict[str, Any]) -> str:
+def _acceptance_mismatch(answer: dict[str, Any]) -> str:
     if "refused" in answer:
-        return f"refused: {answer['refused']}"
-    return "the device ends up with other questions, channels or texts than were published"
+        return f"rejected: {answer['refused']}"
+    return "the questions, channels or texts on the device differ from the published ones"
 
 
-def refused(node: Node, definition: Definition, form: Form) -> Check:
-    """Whether the device takes what is just allowed, and refuses by name what is just not."""
-    every = attempts(definition, form)
-    asked = [{"canonical": each.canonical, "prefix": each.prefix} for each in every]
-    for each, answer in zip(every, node.ask(accept=asked)["accept"], strict=True):
-        if answer.get("refused", "") != each.reason:
-            return Check(GROUP, "what the device refuses", False, _wrong(each, answer))
-    taken = sum(not each.reason for each in every)
-    detail = f"{len(every) - taken} definitions refused, {taken} on the allowed side taken"
-    return Check(GROUP, "what the device refuses", True, detail)
+def check_rejected(node: Node, definition: Definition, form: Form) -> Check:
+    """Check that the device accepts what is just allowed and rejects what is just not."""
+    name = "definitions that the device rejects"
+    all_attempts = attempts(definition, form)
+    requests = [{"canonical": a.canonical, "prefix": a.prefix} for a in all_attempts]
+    for attempt, answer in zip(all_attempts, node.ask(accept=requests)["accept"], strict=True):
+        if answer.get("refused", "") != attempt.reason:
+            return Check(GROUP, name, False, _attempt_mismatch(attempt, answer))
+    n_accepted = sum(not attempt.reason for attempt in all_attempts)
+    n_rejected = len(all_attempts) - n_accepted
+    detail = f"{n_rejected} definitions rejected, {n_accepted} just allowed accepted"
+    return Check(GROUP, name, True, detail)
 
 
-def _wrong(each: Attempt, answer: dict[str, Any]) -> str:
-    said = f"refused as {answer['refused']}" if "refused" in answer else "taken"
-    return f"{each.name}: {said}, must be {f'refused as {each.reason}' if each.reason else 'taken'}"
+def _attempt_mismatch(attempt: Attempt, answer: dict[str, Any]) -> str:
+    result = f"rejected as {answer['refused']}" if "refused" in answer else "accepted"
+    expected = f"rejected as {attempt.reason}" if attempt.reason else "accepted"
+    return f"{attempt.name}: {result}, expected to be {expected}"
 
 
-def refused_draws(node: Node, form: Form) -> Check:
-    """Whether no report is made of other questions than the survey draws for one person."""
-    rng = random.Random(0)  # noqa: S311  one invented person
-    given = {question["id"]: random_answer(question, rng) for question in questions(form)}
-    answers = {name: answer for name, answer in given.items() if answer is not None}
-    wrong = list(_wrong_draws(form))
-    asked = [
+def check_rejected_samples(node: Node, form: Form) -> Check:
+    """Check that the device makes no report of questions that the survey would not sample."""
+    answers = all_answers(form, random.Random(0))  # noqa: S311  one simulated respondent
+    samples = list(_invalid_samples(form))
+    requests = [
         {
             "answers": answers,
             "draws": [],
             "idBytes": [0] * 16,
-            "circumstances": {"stratum": "", "invitation": "", "drawn": drawn},
+            "circumstances": {"stratum": "", "invitation": "", "drawn": sample},
         }
-        for drawn in wrong
+        for sample in samples
     ]
-    seen = node.ask(people=asked)["people"]
-    ok = all(answer == {"refused": "RangeError"} for answer in seen)
-    detail = f"{len(wrong)} choices of questions that the survey does not draw are refused"
-    name = "other questions than are drawn"
-    return Check(GROUP, name, ok, detail if ok else "a report is made of them")
+    ok = all(answer == {"refused": "RangeError"} for answer in node.ask(people=requests)["people"])
+    detail = f"{len(samples)} invalid samples of questions are rejected"
+    name = "invalid samples of questions"
+    return Check(GROUP, name, ok, detail if ok else "the device makes a report of one of them")
 
 
-def _wrong_draws(form: Form) -> Iterator[list[str] | None]:
+def _invalid_samples(form: Form) -> Iterator[list[str] | None]:
     names = [question["id"] for question in questions(form)]
     if form["sampling"] is None:
         yield from ([], names[:1], names)
         return
     groups, draw = form["sampling"]["groups"], form["sampling"]["draw"]
-    for some in (groups[: draw - 1], groups[: draw + 1], groups):
-        yield [name for group in some for name in group]
-    drawn = [name for group in groups[:draw] for name in group]
-    yield from (None, [*drawn[1:], "unknown"], [*drawn, drawn[0]], [*drawn, groups[draw][0]])
+    for choice in (groups[: draw - 1], groups[: draw + 1], groups):
+        yield [name for group in choice for name in group]
+    sample = [name for group in groups[:draw] for name in group]
+    yield from (None, [*sample[1:], "unknown"], [*sample, sample[0]], [*sample, groups[draw][0]])
 
 
-def labelled(node: Node, definition: Definition) -> Check:
-    """Whether the label says of every question what the server computes, and of all together."""
-    (seen,) = node.ask(label=[{}])["label"]
-    promised = {name: asdict(each) for name, each in labels(definition).items()}
-    most, least = map(int, seen["total"]["ratio"])
-    wrong = [name for name, figures in promised.items() if seen["questions"].get(name) != figures]
-    total = (Fraction(most, least), seen["total"]["odds"])
+def check_label(node: Node, definition: Definition) -> Check:
+    """Check that the label shows the server's figures for every question and for all together."""
+    (answer,) = node.ask(label=[{}])["label"]
+    expected = {name: asdict(label) for name, label in labels(definition).items()}
+    high, low = map(int, answer["total"]["ratio"])
+    mismatches = [n for n, figures in expected.items() if answer["questions"].get(n) != figures]
+    total = (Fraction(high, low), answer["total"]["odds"])
     if total != (definition.ratio, odds_in_words(definition.ratio)):
-        wrong.append("all questions together")
-    detail = f"frequencies and bounds of {len(promised)} questions, and of all together"
-    failed = f"other figures than the server's for {', '.join(wrong[:3])}"
-    return Check(GROUP, "the label's figures", not wrong, failed if wrong else detail)
+        mismatches.append("all questions together")
+    detail = f"frequencies and bounds of {len(expected)} questions and of all together"
+    failure = f"the server computes other figures for {', '.join(mismatches[:3])}"
+    return Check(GROUP, "figures of the label", not mismatches, failure if mismatches else detail)

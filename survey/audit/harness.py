@@ -1,4 +1,4 @@
-"""The client under Node, and the outcome of one check."""
+"""Run the client under Node, and describe the outcome of one check."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from typing import Any
 
 from survey.errors import SurveyError
 
+SCRIPT = Path(__file__).with_name("run.mjs")
+
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at: what, whether it holds, and what was seen."""
+    """The outcome of one check: its name, whether it passed, and the numbers or the failure."""
 
     group: str
     name: str
@@ -24,43 +26,46 @@ class Check:
     detail: str
 
 
-SCRIPT = Path(__file__).with_name("run.mjs")
-
-
 class Node:
-    """Answers questions about the client by running it."""
+    """Runs the client's files, exactly as the server sends them, under Node."""
 
     def __init__(
         self, files: Mapping[str, bytes], node: str | None = None, canonical: bytes | None = None
     ) -> None:
-        """`canonical`: the survey that the client reads first, as a device does."""
+        """Prepare a client that first reads the definition `canonical`, as a device does.
+
+        Raises SurveyError without Node.
+        """
         self._files = files
         self._survey = {} if canonical is None else {"definition": canonical.decode("utf-8")}
-        found = node or shutil.which("node")
-        if found is None:
+        executable = node or shutil.which("node")
+        if executable is None:
             raise SurveyError("survey audit runs the client under Node: install Node 20 or newer")
-        self._node = found
+        self._node = executable
 
-    def ask(self, **question: Any) -> dict[str, Any]:
-        """Run the script with a question, see its first lines; SurveyError when it fails."""
+    def ask(self, **requests: Any) -> dict[str, Any]:
+        """Return the script's answer to each request, by the request's name (see `run.mjs`).
+
+        Raises SurveyError if the client fails.
+        """
         with tempfile.TemporaryDirectory() as folder:
             for name, content in self._files.items():
                 Path(folder, name).write_bytes(content)
             Path(folder, "package.json").write_text('{"type": "module"}', encoding="utf-8")
-            run = subprocess.run(  # noqa: S603  our own script and the client under audit
+            run = subprocess.run(  # noqa: S603  runs the package's script and the audited client
                 [self._node, str(SCRIPT)],
-                input=json.dumps({"client": folder, **self._survey, **question}),
+                input=json.dumps({"client": folder, **self._survey, **requests}),
                 capture_output=True,
                 text=True,
                 check=False,
             )
         if run.returncode:
             raise SurveyError(f"the client does not run under Node: {_last_error(run.stderr)}")
-        answer: dict[str, Any] = json.loads(run.stdout)
-        return answer
+        answers: dict[str, Any] = json.loads(run.stdout)
+        return answers
 
 
 def _last_error(stderr: str) -> str:
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    named = [line for line in lines if "Error" in line and not line.startswith("at ")]
-    return (named or lines or ["no message"])[-1]
+    errors = [line for line in lines if "Error" in line and not line.startswith("at ")]
+    return (errors or lines or ["no message"])[-1]

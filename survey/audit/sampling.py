@@ -1,4 +1,4 @@
-"""Checks of the random generator: words become draws, and many reports have the promised shares."""
+"""Checks of the generator: words become draws, and many reports have the expected shares."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ from itertools import cycle, islice, zip_longest
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import betaincinv
 
-from survey.audit.channels import Truth, distribution, number_of_reports, shown, some_truths, work
+from survey.audit.channels import (
+    Truth,
+    describe,
+    distribution,
+    number_of_reports,
+    some_truths,
+    work,
+)
 from survey.audit.harness import Check, Node
-from survey.audit.respondents import Answer, Form, questions, random_answer, truths
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable, channel_from_json
-from survey.mechanism.arrays import Floats
+from survey.audit.respondents import Answer, Form, all_answers, questions, truths
+from survey.mechanism import AnyChannel, BitVector, SubsetSelection, channel_from_json
+from survey.mechanism.arrays import Floats, Integers
 from survey.mechanism.channel import WORD_TOTAL
 
 GROUP = "generator"
 
-OTHERS = (3, 2**31 + 1)
-"""Ranges that are asked for beside the survey's: never is only one n asked of a generator."""
+EXTRA_RANGES = (3, 2**31 + 1)
+"""Ranges in addition to the survey's, so that every generator serves several values of n."""
 
-AFTER = 5
-"""The word that stands behind each word at an edge: it is taken where that one is rejected."""
+ACCEPTED_WORD = 5
+"""The word after each word at a boundary; the generator uses it if it rejects the first one."""
 
 DRAWS = 3_000
 """Draws of one generator; its pool of 1,024 words is filled several times."""
@@ -32,178 +37,177 @@ DRAWS = 3_000
 ID_BYTES = 16
 WORD_SEED = 20261122
 
+ALPHA = 1e-6
+"""Probability of a false alarm of a whole audit: half for channels, half for whole reports."""
 
-def limit(n: int) -> int:
-    """The first of the 2^32 words that is rejected, so that every residue has equally many.
+COUNTED_CODES = 4_096
+"""Maximum number of codes that are counted one by one; above it, each bit is counted."""
 
-    >>> limit(3), limit(4) == 2**32
+TRUTHS = 8
+SAMPLE_WORK = 150_000_000
+"""Maximum `work` of one channel's samples; above it fewer truths are sampled, at least two."""
+
+REPORT_CHECK = "whole reports of the real generator"
+
+RESPONDENTS = 4
+"""Sets of answers; each set is reported many times."""
+
+REPORT_SAMPLE_WORK = 60_000_000
+"""Maximum `work` of all reports together; above it fewer reports are sampled."""
+
+REPORT_WORK = 150
+"""The cost of a report in addition to its perturbations."""
+
+REPORT_SEED = 20261123
+
+Counts = Mapping[str, int]
+"""How often each code occurs, or how often each bit is 1, by code or bit number as text."""
+
+
+def rejection_limit(n: int) -> int:
+    """Return the first of the 2^32 words that is rejected, so that all residues are equally many.
+
+    >>> rejection_limit(3), rejection_limit(4) == 2**32
     (4294967295, True)
     """
     return int(WORD_TOTAL - WORD_TOTAL % n)
 
 
-def below(words: Iterator[int]) -> Callable[[int], int]:
-    """Draws from words as a device makes them: rejected from `limit(n)` on, else taken modulo n."""
+def uniform_below(words: Iterator[int]) -> Callable[[int], int]:
+    """Return a function that draws from words as a device does: reject, then take modulo n."""
 
     def draw(n: int) -> int:
-        return next(word for word in words if word < limit(n)) % n
+        return next(word for word in words if word < rejection_limit(n)) % n
 
     return draw
 
 
 def check_words(node: Node, ranges: Iterable[int]) -> Check:
-    """One generator asked for many n in turn, at the edges of every range; then its pool."""
-    every = sorted({*ranges, *OTHERS})
-    asked = [list(_in_turn(order)) for order in (every, every[::-1])]
-    fed = [list(_fed(draws)) for draws in asked]
-    request = [
-        {"below": [n for n, _ in draws], "words": words}
-        for draws, words in zip(asked, fed, strict=True)
+    """Check one generator with many n in turn, at the boundaries of every range, and its pool."""
+    values = sorted({*ranges, *EXTRA_RANGES})
+    draws = [list(_draws_in_turn(order)) for order in (values, values[::-1])]
+    words = [list(_words(sequence)) for sequence in draws]
+    requests = [
+        {"below": [n for n, _ in sequence], "words": supply}
+        for sequence, supply in zip(draws, words, strict=True)
     ]
-    seen = node.ask(words=request)["words"]
-    found = [_word_mismatch(*each) for each in zip(asked, fed, seen, strict=True)]
-    wrong = next(filter(None, found), "")
+    answers = node.ask(words=requests)["words"]
+    mismatches = map(_word_mismatch, draws, words, answers)
+    mismatch = next(filter(None, mismatches), "")
     detail = (
-        f"{sum(map(len, asked)):,} draws below {len(every)} different n in turn, at the edges of "
-        f"every range; each of {sum(map(len, fed)):,} words used once and wiped"
+        f"{sum(map(len, draws)):,} draws below {len(values)} different n in turn, at the "
+        f"boundaries of every range; each of {sum(map(len, words)):,} words used once and wiped"
     )
-    return Check(GROUP, "words to draws", not wrong, wrong or detail)
+    return Check(GROUP, "words to draws", not mismatch, mismatch or detail)
 
 
-def _fed(draws: Iterable[tuple[int, int]]) -> Iterator[int]:
-    """The words, with one that is taken behind each that is rejected."""
+def _words(draws: Iterable[tuple[int, int]]) -> Iterator[int]:
+    """Yield the words, with an accepted word after each rejected one."""
     for n, word in draws:
         yield word
-        if word >= limit(n):
-            yield AFTER
+        if word >= rejection_limit(n):
+            yield ACCEPTED_WORD
 
 
 def _word_mismatch(
-    draws: Sequence[tuple[int, int]], fed: Sequence[int], seen: Mapping[str, Any]
+    draws: Sequence[tuple[int, int]], words: Sequence[int], answer: Mapping[str, Any]
 ) -> str:
-    """What is not as promised, "" when all is."""
-    draw = below(iter(fed))
-    for (n, _), value in zip(draws, seen["values"], strict=True):
-        promised = draw(n)
-        if value != promised:
-            return f"a draw below {n} is {value}, promised {promised}"
-    size = len(seen["left"])
+    """Return the first difference from the expected draws and pool, or ""."""
+    draw = uniform_below(iter(words))
+    for (n, _), value in zip(draws, answer["values"], strict=True):
+        expected = draw(n)
+        if value != expected:
+            return f"a draw below {n} is {value}, expected {expected}"
+    size = len(answer["left"])
     if size == 0:
-        return "the generator is never asked"
-    # All fed words are used up: what the last filling still holds is filler behind them.
-    used = size - (-len(fed)) % size
-    if any(seen["left"][:used]) or seen["fills"] != -(-len(fed) // size):
-        return "words that were used are not wiped, or the pool is filled at other times"
-    return "words are left after wiping" if seen["kept"] else ""
+        return "the client never uses the generator"
+    # All words are used up, so the last filling of the pool ends with unused filler.
+    used = size - (-len(words)) % size
+    if any(answer["left"][:used]) or answer["fills"] != -(-len(words) // size):
+        return "used words are not wiped, or the pool is filled at other times"
+    return "words remain after wiping" if answer["kept"] else ""
 
 
-def _in_turn(order: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """(n, word): n1, n2, ..., n1, ... each time with the next word at an edge, then at random."""
+def _draws_in_turn(order: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield (n, word) for n1, n2, ..., n1, ...: first words at boundaries, then random words."""
     rng = random.Random(WORD_SEED)  # noqa: S311  the same words in every audit
-    rounds = zip_longest(*([(n, word) for word in _edge_words(n)] for n in order))
-    edges = [each for turn in rounds for each in turn if each is not None]
-    yield from edges
-    for n in islice(cycle(order), max(DRAWS - len(edges), 0)):
+    rounds = zip_longest(*([(n, word) for word in _boundary_words(n)] for n in order))
+    boundaries = [draw for turn in rounds for draw in turn if draw is not None]
+    yield from boundaries
+    for n in islice(cycle(order), max(DRAWS - len(boundaries), 0)):
         yield n, rng.randrange(1, WORD_TOTAL)
 
 
-def _edge_words(n: int) -> list[int]:
-    edges = {0, n - 1, n, n + 1, limit(n) - 1, limit(n), WORD_TOTAL - 1}
-    return sorted(word for word in edges if 0 <= word < WORD_TOTAL)
+def _boundary_words(n: int) -> list[int]:
+    limit = rejection_limit(n)
+    words = {0, n - 1, n, n + 1, limit - 1, limit, WORD_TOTAL - 1}
+    return sorted(word for word in words if 0 <= word < WORD_TOTAL)
 
 
 def check_ids(node: Node) -> Check:
-    """A report's id is the generator's bytes, all of them: each value at each place."""
-    asked = [[(7 * place + value) % 256 for place in range(ID_BYTES)] for value in range(256)]
-    seen = node.ask(ids=asked)["ids"]
+    """Check that a report's id consists of the generator's bytes: each value at each place."""
+    ids = [[(7 * place + value) % 256 for place in range(ID_BYTES)] for value in range(256)]
+    ok = node.ask(ids=ids)["ids"] == ids
     detail = f"all {ID_BYTES} bytes are the generator's, for every value of each"
-    ok = seen == asked
     return Check(GROUP, "ids", ok, detail if ok else "an id is not the generator's bytes")
 
 
-ALPHA = 1e-6
-"""Chance of a false alarm of a whole audit: half for its channels, half for whole reports."""
-
-CELLS = 4_096
-"""Most codes that are counted one by one; of bit strings with more, each bit is counted."""
-
-TRUTHS = 8
-WORK = 150_000_000
-"""Units of `work` above which fewer truths are sampled, never fewer than two."""
-
-Counts = Mapping[str, int]
-
-
-def asked_samples(channel: AnyChannel, n: int) -> dict[str, Any]:
-    """The question to the client, save which channel it is."""
-    return {"truths": sampled_truths(channel, n), "n": n, "bits": bits_counted(channel)}
+def sample_request(channel: AnyChannel, n: int) -> dict[str, Any]:
+    """Return the request for n samples per truth, without the channel."""
+    return {"truths": sampled_truths(channel, n), "n": n, "bits": counted_bits(channel)}
 
 
 def sampled_truths(channel: AnyChannel, n: int) -> list[Truth]:
-    """Up to eight truths, two where one perturbation takes long."""
-    most = TRUTHS if work(channel) == 1 else min(max(WORK // (n * work(channel)), 2), TRUTHS)
-    return some_truths(channel, most)
+    """Return up to eight truths, at least two if a perturbation takes long."""
+    fitting = min(max(SAMPLE_WORK // (n * work(channel)), 2), TRUTHS)
+    return some_truths(channel, TRUTHS if work(channel) == 1 else fitting)
 
 
-def _is_counted_by_code(channel: AnyChannel) -> bool:
-    if isinstance(channel, WeightTable) or (
-        isinstance(channel, SubsetSelection) and channel.d == 1
-    ):
-        return True
-    # The number of sets of a thousand options has three hundred digits: look at its bits first.
-    return _bits(channel) <= 64 and number_of_reports(channel) <= CELLS
+def counted_bits(channel: AnyChannel) -> int:
+    """Return how many bits are counted one by one, or 0 if whole codes are counted."""
+    bits = channel.report_bits
+    # The number of sets of a thousand options has 300 digits, so the bits are compared first.
+    few_codes = bits <= 64 and number_of_reports(channel) <= COUNTED_CODES
+    return 0 if few_codes else bits
 
 
-def bits_counted(channel: AnyChannel) -> int:
-    """Of how many bits each is counted; 0 where whole codes are."""
-    return 0 if _is_counted_by_code(channel) else _bits(channel)
-
-
-def _bits(channel: AnyChannel) -> int:
-    match channel:
-        case BitVector():
-            return channel.bits
-        case SubsetSelection():
-            return channel.k
-    raise TypeError("a table's reports are no bits")
-
-
-def promised(channel: AnyChannel, truth: Truth) -> dict[str, float]:
-    """The probability of every cell that is counted: of a code, or of a bit that is 1."""
-    if _is_counted_by_code(channel):
+def expected_shares(channel: AnyChannel, truth: Truth) -> dict[str, float]:
+    """Return the probability of every counted cell: of a code, or of a bit that is 1."""
+    if not counted_bits(channel):
         return {code: float(share) for code, share in distribution(channel, truth).items()}
     if isinstance(channel, SubsetSelection):
         return {str(i): channel.p if i == truth else channel.q for i in range(channel.k)}
     assert isinstance(channel, BitVector)  # noqa: S101
     assert isinstance(truth, tuple)  # noqa: S101  see `truths_of`
-    asked = channel.sampled / channel.m
-    ones = [asked * (channel.p if tick else channel.q) for tick in truth]
-    shares = [*([asked] * channel.m if channel.is_sampled else []), *ones]
+    sampled = channel.sampled / channel.m
+    ones = [sampled * (channel.p if tick else channel.q) for tick in truth]
+    shares = [*([sampled] * channel.m if channel.is_sampled else []), *ones]
     return {str(i): share for i, share in enumerate(shares)}
 
 
-def check_samples(channel: AnyChannel, seen: Sequence[Counts], n: int, alpha: float) -> Check:
-    """Every cell within its Clopper-Pearson interval, and no epsilon proved above the claim.
+def check_samples(channel: AnyChannel, tables: Sequence[Counts], n: int, alpha: float) -> Check:
+    """Check every cell against its Clopper-Pearson interval, and the epsilon the samples prove.
 
-    `alpha` is the chance of a false alarm, over all cells.
+    `alpha` is the probability of a false alarm over all cells.
     """
     truths = sampled_truths(channel, n)
-    expected = [promised(channel, truth) for truth in truths]
-    each_alpha = alpha / sum(map(len, expected))
-    for truth, table, cells in zip(truths, seen, expected, strict=True):
-        if wrong := wrong_cell(table, cells, n, each_alpha):
-            return Check("generator", shown(channel), False, f"truth {_brief(truth)}, {wrong}")
-    bound = epsilon_bound(seen, n, each_alpha)
-    cells_of = "codes" if _is_counted_by_code(channel) else "bits"
+    expected = [expected_shares(channel, truth) for truth in truths]
+    cell_alpha = alpha / sum(map(len, expected))
+    for truth, table, cells in zip(truths, tables, expected, strict=True):
+        if mismatch := cell_mismatch(table, cells, n, cell_alpha):
+            detail = f"truth {_brief(truth)}, {mismatch}"
+            return Check(GROUP, describe(channel), False, detail)
+    bound = epsilon_bound(tables, n, cell_alpha)
+    unit = "bits" if counted_bits(channel) else "codes"
     detail = (
-        f"{n:,} for each of {len(truths)} truths, {len(expected[0]):,} {cells_of}: "
-        f"epsilon is at least {bound:.3f}, promised {channel.epsilon:.3f}"
+        f"{n:,} for each of {len(truths)} truths, {len(expected[0]):,} {unit}: "
+        f"epsilon is at least {bound:.3f}, stated {channel.epsilon:.3f}"
     )
-    return Check("generator", shown(channel), bound <= channel.epsilon, detail)
+    return Check(GROUP, describe(channel), bound <= channel.epsilon, detail)
 
 
-def wrong_cell(table: Counts, cells: Mapping[str, float], n: int, alpha: float) -> str:
-    """The first cell of n reports whose interval excludes its probability; "" when none does."""
+def cell_mismatch(table: Counts, cells: Mapping[str, float], n: int, alpha: float) -> str:
+    """Name the first cell of n reports whose interval excludes its probability, or return ""."""
     if unknown := set(table) - set(cells):
         return f"unknown report {min(unknown)}"
     counts = np.array([table.get(code, 0) for code in cells])
@@ -221,9 +225,10 @@ def _brief(truth: Truth) -> str:
 
 
 def epsilon_bound(tables: Sequence[Counts], n: int, alpha: float) -> float:
-    """What the samples prove epsilon to be at least (Clopper-Pearson, one-sided each).
+    """Return the lower bound of epsilon that the samples prove.
 
-    ln max_j (max_i low_ij / min_i high_ij) over cells j and truths i.
+    ln max_j (max_i low_ij / min_i high_ij) over cells j and truths i, with one-sided
+    Clopper-Pearson bounds.
     """
     codes = sorted(set().union(*tables))
     counts = np.array([[table.get(code, 0) for code in codes] for table in tables])
@@ -232,8 +237,13 @@ def epsilon_bound(tables: Sequence[Counts], n: int, alpha: float) -> float:
     return float(np.log(max(ratios.max(), 1.0)))
 
 
-def clopper_pearson(c: int | NDArray[np.int64], n: int, alpha: float) -> tuple[Floats, Floats]:
-    """The exact interval for c successes of n at level 1 - alpha (Clopper and Pearson 1934)."""
+def clopper_pearson(c: int | Integers, n: int, alpha: float) -> tuple[Floats, Floats]:
+    """Return the exact interval for c successes of n at level 1 - alpha.
+
+    Source: Clopper and Pearson 1934.
+    """
+    from scipy.special import betaincinv
+
     counts = np.asarray(c)
     inside, below = np.maximum(counts, 1), np.minimum(counts, n - 1)
     low = np.where(counts == 0, 0.0, betaincinv(inside, n - inside + 1, alpha / 2))
@@ -241,43 +251,23 @@ def clopper_pearson(c: int | NDArray[np.int64], n: int, alpha: float) -> tuple[F
     return low, high
 
 
-NAME = "whole reports of the real generator"
-
-PEOPLE = 4
-"""Sets of answers that are reported again and again."""
-
-REPORT_WORK = 60_000_000
-"""Units of `work` for all reports together: fewer than asked for where one report takes long."""
-
-REPORT = 150
-"""What a report costs beside its perturbations."""
-
-REPORT_SEED = 20261123
-
-
 def sampled_reports(node: Node, form: Form, n: int) -> Check:
-    """n reports of each of a few sets of answers, the questions drawn anew for each report."""
-    channels = {each["id"]: channel_from_json(each["channel"]) for each in questions(form)}
-    n = min(n, max(REPORT_WORK // (PEOPLE * _work(channels)), 100))
-    rng = random.Random(REPORT_SEED)  # noqa: S311  invented people, the same in every audit
-    everyone = [_answers(form, rng) for _ in range(PEOPLE)]
-    bits = [bits_counted(channel) for channel in channels.values()]
-    asked = [{"answers": answers, "n": n, "bits": bits} for answers in everyone]
-    seen = node.ask(sampleReports=asked)["sampleReports"]
-    for answers, tally in zip(everyone, seen, strict=True):
-        if wrong := _report_mismatch(form, channels, answers, tally, n):
-            return Check("generator", NAME, False, wrong)
-    detail = f"{n:,} of each of {PEOPLE} sets of answers: {len(channels)} questions as promised"
-    return Check("generator", NAME, True, detail)
-
-
-def _work(channels: Mapping[str, AnyChannel]) -> int:
-    return REPORT + sum(work(channel) for channel in channels.values())
-
-
-def _answers(form: Form, rng: random.Random) -> dict[str, Answer]:
-    given = {question["id"]: random_answer(question, rng) for question in questions(form)}
-    return {name: answer for name, answer in given.items() if answer is not None}
+    """Check n reports of each of a few sets of answers, with new sampled questions each time."""
+    channels = {q["id"]: channel_from_json(q["channel"]) for q in questions(form)}
+    report_work = REPORT_WORK + sum(work(channel) for channel in channels.values())
+    n = min(n, max(REPORT_SAMPLE_WORK // (RESPONDENTS * report_work), 100))
+    rng = random.Random(REPORT_SEED)  # noqa: S311  the same respondents in every audit
+    answer_sets = [all_answers(form, rng) for _ in range(RESPONDENTS)]
+    bits = [counted_bits(channel) for channel in channels.values()]
+    requests = [{"answers": answers, "n": n, "bits": bits} for answers in answer_sets]
+    tallies = node.ask(sampleReports=requests)["sampleReports"]
+    for answers, tally in zip(answer_sets, tallies, strict=True):
+        if mismatch := _report_mismatch(form, channels, answers, tally, n):
+            return Check(GROUP, REPORT_CHECK, False, mismatch)
+    detail = (
+        f"{n:,} of each of {RESPONDENTS} sets of answers: {len(channels)} questions as expected"
+    )
+    return Check(GROUP, REPORT_CHECK, True, detail)
 
 
 def _report_mismatch(
@@ -287,27 +277,28 @@ def _report_mismatch(
     tally: Mapping[str, Any],
     n: int,
 ) -> str:
-    """What is not as promised, "" when all is."""
+    """Return the first difference from the expected shares, or ""."""
     if tally["ids"] != n:
         return f"{n:,} reports have {tally['ids']:,} ids"
-    # A question and the one it depends on are drawn together: what is not drawn changes no truth.
-    found = truths(form, answers, None)
-    shares = _shares_asked(form)
-    expected = {name: promised(channel, found[name]) for name, channel in channels.items()}
-    alpha = ALPHA / 2 / PEOPLE / sum(len(cells) + 1 for cells in expected.values())
-    for (name, cells), asked, counts in zip(
+    # A question is sampled together with the one that it depends on, so questions that are not
+    # sampled change no truth.
+    true_answers = truths(form, answers, None)
+    shares = _sampling_shares(form)
+    expected = {name: expected_shares(c, true_answers[name]) for name, c in channels.items()}
+    alpha = ALPHA / 2 / RESPONDENTS / sum(len(cells) + 1 for cells in expected.values())
+    for (name, cells), n_asked, counts in zip(
         expected.items(), tally["asked"], tally["counts"], strict=True
     ):
-        low, high = clopper_pearson(int(asked), n, alpha)
+        low, high = clopper_pearson(int(n_asked), n, alpha)
         if not low <= shares[name] <= high:
-            return f"{name}: asked {asked:,} times of {n:,}, expected {shares[name] * n:,.0f}"
-        if wrong := wrong_cell(counts, cells, asked, alpha):
-            return f"{name}: {wrong}"
+            return f"{name}: asked {n_asked:,} times of {n:,}, expected {shares[name] * n:,.0f}"
+        if mismatch := cell_mismatch(counts, cells, n_asked, alpha):
+            return f"{name}: {mismatch}"
     return ""
 
 
-def _shares_asked(form: Form) -> dict[str, float]:
-    """How likely each question is asked: groups drawn of all groups."""
+def _sampling_shares(form: Form) -> dict[str, float]:
+    """Return the probability that each question is asked: sampled groups of all groups."""
     sampling = form["sampling"]
     share = sampling["draw"] / len(sampling["groups"]) if sampling else 1.0
     return {question["id"]: share for question in questions(form)}

@@ -1,4 +1,4 @@
-"""All checks of an audit in one go, written for people and for programs."""
+"""Run all checks of an audit, and write their outcomes as text or JSON."""
 
 from __future__ import annotations
 
@@ -7,89 +7,95 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 
-from survey.audit.definition import accepted, labelled, refused, refused_draws
+from survey.audit.definition import (
+    check_accepted,
+    check_label,
+    check_rejected,
+    check_rejected_samples,
+)
 from survey.audit.enumeration import Auditor
 from survey.audit.harness import Check, Node
-from survey.audit.respondents import whole_surveys
+from survey.audit.respondents import check_respondents
 from survey.audit.sampling import check_ids, sampled_reports
-from survey.audit.visits import NOT_RUN, visits
-from survey.audit.whole_reports import drawn_questions, enumerated_pairs
+from survey.audit.visits import NOT_RUN, check_visits
+from survey.audit.whole_reports import check_pairs, check_question_sampling
 from survey.questionnaire.definition import Definition
 
 GROUPS: Mapping[str, str] = {
-    "definition": "Definition: what the device reads, says of it, and refuses",
-    "channels": "Channels: their draws, against the integers of the definition",
+    "definition": "Definition: what the device accepts, shows and rejects",
+    "channels": "Channels: every draw compared with the integers of the definition",
     "whole reports": "Whole reports: nothing but the codes depends on an answer",
-    "visits": "Visits: what is sent and kept, with stand-ins for the pages",
+    "visits": "Visits: what the device sends and stores, with stand-ins for the pages",
     "generator": "Generator: from the device's randomness to draws and reports",
 }
 
-UNSEEN = (
-    f"not run: {', '.join(NOT_RUN)}, which build the pages and read what is entered; "
-    "of them only the hashes above are known"
+UNCHECKED = (
+    f"not run: {', '.join(NOT_RUN)}, which build the pages and read the input; "
+    "for these modules the audit shows only the hashes above"
 )
 
 
-def checks_of(
+def run_checks(
     files: Mapping[str, bytes], definition: Definition, samples: int, node: str | None = None
 ) -> Iterator[Check]:
-    """Everything that can be held against a survey, from its reading to its reports.
+    """Run every check of a survey, from reading its definition to sending its reports.
 
-    A device that ends up with another survey ends the audit: what follows would be about that one.
+    The audit ends with the first check if the device runs another survey than the published one,
+    because all further results would describe that other survey.
     """
-    read = accepted(Node(files, node), definition)
-    yield read
-    if not read.ok:
+    first = check_accepted(Node(files, node), definition)
+    yield first
+    if not first.ok:
         return
     device = Node(files, node, definition.canonical)
     form = json.loads(definition.canonical)
-    yield from (refused(device, definition, form), refused_draws(device, form))
-    yield labelled(device, definition)
+    yield from (check_rejected(device, definition, form), check_rejected_samples(device, form))
+    yield check_label(device, definition)
     auditor = Auditor(files, node, definition)
     channels = list(dict.fromkeys(question.channel for question in definition.questions))
     yield from auditor.enumeration(channels)
     yield auditor.ratios(channels)
-    yield from reports_of(files, definition, node)
-    yield from visits(device, definition)
+    yield from check_whole_reports(files, definition, node)
+    yield from check_visits(device, definition)
     yield from (auditor.words(channels), check_ids(device))
     yield from auditor.sampling(channels, samples)
     yield sampled_reports(device, form, samples)
 
 
-def reports_of(
+def check_whole_reports(
     files: Mapping[str, bytes], definition: Definition, node: str | None = None
 ) -> Iterator[Check]:
-    """Whole reports: of two questions at a time every one, of all questions some."""
+    """Check every report of two questions at a time, and some reports of all questions."""
     form = json.loads(definition.canonical)
     device = Node(files, node, definition.canonical)
-    yield from enumerated_pairs(Node(files, node), form)
-    yield from drawn_questions(device, form)
-    yield whole_surveys(device, definition)
+    yield from check_pairs(Node(files, node), form)
+    yield from check_question_sampling(device, form)
+    yield check_respondents(device, definition)
 
 
-def as_text(client: str, files: Mapping[str, str], checks: Sequence[Check]) -> str:
-    """The client's hash, its files' hashes, the checks group by group, what was not run, a sum."""
+def to_text(client: str, files: Mapping[str, str], checks: Sequence[Check]) -> str:
+    """Return the hashes of the client and its files, the checks by group, and a summary."""
     lines = [f"client {client}", *(f"  {digest}  {name}" for name, digest in files.items())]
     for group, members in groupby(checks, key=lambda check: check.group):
         lines += ["", GROUPS[group]]
-        lines += [f"{'ok  ' if each.ok else 'BAD '} {each.name}: {each.detail}" for each in members]
-    return "\n".join([*lines, "", UNSEEN, summary(checks)])
+        lines += [f"{'ok  ' if c.ok else 'BAD '} {c.name}: {c.detail}" for c in members]
+    return "\n".join([*lines, "", UNCHECKED, summary(checks)])
 
 
 def summary(checks: Sequence[Check]) -> str:
-    """How many checks hold, in one line.
+    """Return the number of failed checks in one sentence.
 
     >>> summary([Check("channels", "one", True, ""), Check("channels", "two", False, "")])
-    '1 of 2 checks failed: the client does not keep what it promises'
+    '1 of 2 checks failed: the client does not keep its promises'
     """
-    failed = sum(not check.ok for check in checks)
-    if failed:
-        return f"{failed} of {len(checks)} checks failed: the client does not keep what it promises"
-    return f"all {len(checks)} checks hold: what was run of the client keeps what it promises"
+    failures = sum(not check.ok for check in checks)
+    if failures:
+        return f"{failures} of {len(checks)} checks failed: the client does not keep its promises"
+    return f"all {len(checks)} checks passed: the audited modules keep their promises"
 
 
-def as_json_text(client: str, files: Mapping[str, str], checks: Sequence[Check]) -> str:
-    """The same as JSON."""
+def to_json(client: str, files: Mapping[str, str], checks: Sequence[Check]) -> str:
+    """Return the outcome as JSON: hashes, checks, summary, and the modules that were not run."""
     form = {
         "client": client,
         "files": files,

@@ -1,4 +1,4 @@
-"""Visits of the shipped entry, from the link to the acknowledgment: what is sent, kept and left."""
+"""Checks of whole visits, from the link to the acknowledgment: requests, storage and memory."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from itertools import cycle
 from typing import Any
 
 from survey.audit.harness import Check, Node
-from survey.audit.respondents import Form, Person, invented, perturbed, questions
-from survey.audit.sampling import below
-from survey.audit.whole_reports import choose
+from survey.audit.respondents import Form, Respondent, questions, random_respondent, report_of
+from survey.audit.sampling import uniform_below
+from survey.audit.whole_reports import draw_questions
 from survey.mechanism.channel import WORD_TOTAL
 from survey.questionnaire.definition import Definition
 
@@ -23,168 +23,177 @@ NOT_RUN = (
     *("field-multiple-choice.js", "field-number.js", "field.js", "idle.js", "label.js"),
     *("stage.js", "view-questions.js", "view-review.js", "view-start.js"),
 )
-"""Modules that build pages and read what is entered: they need a browser, and stand-ins answer."""
+"""Modules that need a browser: they build pages and read input. Stand-ins replace them."""
 
-PEOPLE = 24
+RESPONDENTS = 24
 WORDS = 64
-"""Words that a device's generator gives over and over; a divisor of the pool's size."""
+"""Words that a device's generator repeats; a divisor of the size of its pool."""
 
 PREFIX = 16
 SEED = 20261124
 
 FAILURES = (0, 503)
-"""What the first posts are answered with: by nothing, then by a busy server."""
+"""The answers to the first attempts to send: none, then a busy server."""
 
-QUIET = {
+PRIVATE = {
     "credentials": "omit",
     "referrerPolicy": "no-referrer",
     "cache": "no-store",
     "redirect": "error",
 }
-POSTED = {
-    **QUIET,
+"""Options of a request that tells the server nothing about the device."""
+
+POST = {
+    **PRIVATE,
     "method": "POST",
     "headers": {"Content-Type": "application/json"},
     "keepalive": True,
 }
+
 CHECKS = (
     (
         "from the link to the acknowledgment",
-        f"{PEOPLE} people: requests and storage as promised to the byte, the same again after a "
-        "failure, then all forgotten",
+        f"{RESPONDENTS} respondents: every byte of requests and storage as expected, the same "
+        "report after a failure, then everything forgotten",
     ),
-    ("another survey than the link's", "nothing is asked, sent or kept"),
-    ("a report made before", "the same is sent, and none after it"),
+    ("a link to another survey", "the client asks, sends and stores nothing"),
+    ("a report from an earlier visit", "the client sends that report unchanged, and no second one"),
 )
-"""What each group of visits is called, and what is seen when it goes well."""
+"""The name of each group of visits, and its summary if all of them pass."""
 
 SENT = '{"state":"sent"}'
-"""The mark that the outbox keeps once a report has arrived."""
+"""The outbox entry after a report has arrived."""
 
 PROBE = "survey-probe"
-"""With what the outbox tries whether the device keeps as much as a report takes, twice over."""
+"""The key under which the outbox tests whether the device can store twice the size of a report."""
 
 
 @dataclass(frozen=True)
 class Visit:
-    """Who comes under which address to which device; and all that may be sent and kept then."""
+    """One respondent's visit: the address, the device, and the expected requests and storage."""
 
     slug: str
     link: str
-    person: Person
+    respondent: Respondent
     words: Sequence[int]
     bodies: Sequence[str] = ()
-    """The bodies that are posted, one after the other."""
-    kept: Sequence[str] = ()
-    """What the outbox keeps, one after the other."""
+    """The bodies that the client posts, in order."""
+    entries: Sequence[str] = ()
+    """The entries that the outbox stores, in order."""
     failures: Sequence[int] = ()
-    room: int = 0
-    """Bytes of a report, once the definition is known."""
+    report_bytes: int = 0
+    """The length of a report once the definition is loaded."""
     stored: str = ""
-    """What an earlier visit has left in the outbox."""
+    """The outbox entry from an earlier visit."""
     meanwhile: str = ""
-    """What another tab leaves there before this one sends."""
+    """The outbox entry that another tab stores before this one sends."""
 
     @property
     def key(self) -> str:
-        """Where the outbox keeps its one entry."""
+        """The storage key of the outbox."""
         return f"survey-report:{self.slug}"
 
     def request(self) -> dict[str, Any]:
-        """The visit to make."""
+        """Return the request to the client."""
         return {
             "slug": self.slug,
             "hash": f"#d={self.link}",
-            "answers": self.person.answers,
-            "idBytes": list(self.person.id_bytes),
+            "answers": self.respondent.answers,
+            "idBytes": list(self.respondent.id_bytes),
             "words": self.words,
             "failures": self.failures,
             "stored": [[self.key, self.stored]] if self.stored else [],
             "meanwhile": [[self.key, self.meanwhile]] if self.meanwhile else [],
         }
 
-    def wrong(self, seen: Mapping[str, Any]) -> str:
-        """What the device did beside what it must; "" when nothing."""
-        asked = {"url": f"/s/{self.slug}/definition.json", **QUIET}
-        posted = [{"url": f"/s/{self.slug}/reports", **POSTED, "body": b} for b in self.bodies]
-        forgotten = {"url": f"/s/{self.slug}/sent", **QUIET, "credentials": "same-origin"}
-        promised = [asked, *posted, *([forgotten] if self.bodies else [])]
-        if seen["requests"] != promised:
-            sent = [request.get("body", request["url"]) for request in seen["requests"]]
-            return f"other requests than promised: {' | '.join(sent)[:240]}"
-        probe = [PROBE, PROBE.ljust(2 * self.room, "x")]
-        if seen["kept"] != [probe, *([self.key, entry] for entry in self.kept)]:
-            return "the device keeps something else than the report, then the mark"
-        if seen["remembered"]:
-            return "answers are remembered after sending"
-        return "words of the generator are left in memory" if seen["unwiped"] else ""
+    def mismatch(self, record: Mapping[str, Any]) -> str:
+        """Return the first difference between the record of a visit and the expectation, or ""."""
+        load = {"url": f"/s/{self.slug}/definition.json", **PRIVATE}
+        posts = [{"url": f"/s/{self.slug}/reports", **POST, "body": body} for body in self.bodies]
+        forget = {"url": f"/s/{self.slug}/sent", **PRIVATE, "credentials": "same-origin"}
+        if record["requests"] != [load, *posts, *([forget] if self.bodies else [])]:
+            requests = [request.get("body", request["url"]) for request in record["requests"]]
+            return f"other requests than expected: {' | '.join(requests)[:240]}"
+        probe = [PROBE, PROBE.ljust(2 * self.report_bytes, "x")]
+        if record["kept"] != [probe, *([self.key, entry] for entry in self.entries)]:
+            return "the device stores something other than the report and then the mark"
+        if record["remembered"]:
+            return "the client remembers answers after sending"
+        return "words of the generator remain in memory" if record["unwiped"] else ""
 
 
-def visits(node: Node, definition: Definition) -> list[Check]:
-    """People under the right link; under wrong ones; and on a device that had a report before."""
-    rng = random.Random(SEED)  # noqa: S311  invented people, the same in every audit
-    failing = [FAILURES[: at % (len(FAILURES) + 1)] for at in range(PEOPLE)]
-    sending = [_sending(definition, rng, failures) for failures in failing]
-    groups = [sending, _stopped(sending[0]), _resumed(sending[0])]
-    asked = [visit.request() for every in groups for visit in every]
-    seen = iter(node.ask(visits=[{"replaced": NOT_RUN, "people": asked}])["visits"][0])
-    return [_check(*said, every, seen) for said, every in zip(CHECKS, groups, strict=True)]
+def check_visits(node: Node, definition: Definition) -> list[Check]:
+    """Check visits with the right link, with wrong links, and after an earlier report."""
+    rng = random.Random(SEED)  # noqa: S311  the same respondents in every audit
+    failures = [FAILURES[: number % (len(FAILURES) + 1)] for number in range(RESPONDENTS)]
+    sending = [_sending(definition, rng, statuses) for statuses in failures]
+    groups = [sending, _with_wrong_links(sending[0]), _with_earlier_report(sending[0])]
+    requests = [visit.request() for group in groups for visit in group]
+    records = iter(node.ask(visits=[{"replaced": NOT_RUN, "people": requests}])["visits"][0])
+    return [
+        _check(name, detail, group, records)
+        for (name, detail), group in zip(CHECKS, groups, strict=True)
+    ]
 
 
 def _check(
-    name: str, detail: str, every: Sequence[Visit], seen: Iterator[Mapping[str, Any]]
+    name: str, detail: str, group: Sequence[Visit], records: Iterator[Mapping[str, Any]]
 ) -> Check:
-    found = [visit.wrong(next(seen)) for visit in every]
-    wrong = next(filter(None, found), "")
-    return Check(GROUP, name, not wrong, wrong or detail)
+    mismatches = [visit.mismatch(next(records)) for visit in group]
+    mismatch = next(filter(None, mismatches), "")
+    return Check(GROUP, name, not mismatch, mismatch or detail)
 
 
 def _sending(definition: Definition, rng: random.Random, failures: Sequence[int]) -> Visit:
-    """From the start page to the acknowledgment, perhaps after posts that fail."""
+    """Return a visit from the start page to the acknowledgment, after failed attempts if any."""
     form = json.loads(definition.canonical)
-    person = invented(form, rng)
+    respondent = random_respondent(form, rng)
     words = [WORD_TOTAL - 1, *(rng.randrange(1, WORD_TOTAL) for _ in range(WORDS - 1))]
-    body = _body(form, definition.sha256, person, words)
+    body = _body(form, definition.sha256, respondent, words)
     return Visit(
         definition.slug,
         definition.sha256[:PREFIX],
-        person,
+        respondent,
         words,
         bodies=[body] * (len(failures) + 1),
-        kept=[_pending(body), SENT],
+        entries=[_pending(body), SENT],
         failures=failures,
-        room=definition.report_bytes,
+        report_bytes=definition.report_bytes,
     )
 
 
-def _body(form: Form, definition_id: str, person: Person, words: Sequence[int]) -> str:
-    """The report of the same words, by the server's own channels; fresh pools begin anew."""
+def _body(form: Form, definition_id: str, respondent: Respondent, words: Sequence[int]) -> str:
+    """Return the server's report for the same words; every new pool begins with the first word."""
     sampling = form["sampling"]
-    drawn = None
+    sample = None
     if sampling:
-        chosen = choose(sampling["groups"], sampling["draw"], below(cycle(words)))
-        drawn = [question["id"] for question in questions(form) if question["id"] in chosen]
-    alone = replace(person, drawn=drawn, stratum="", invitation="")
-    return perturbed(form, definition_id, alone, below(cycle(words))).decode("utf-8")
+        draw = uniform_below(cycle(words))
+        names = draw_questions(sampling["groups"], sampling["draw"], draw)
+        sample = [question["id"] for question in questions(form) if question["id"] in names]
+    plain = replace(respondent, drawn=sample, stratum="", invitation="")
+    return report_of(form, definition_id, plain, uniform_below(cycle(words))).decode("utf-8")
 
 
-def _stopped(visit: Visit) -> list[Visit]:
-    """A link with another hash, and the survey under a second name: neither gets a report."""
-    nothing = replace(visit, bodies=[], kept=[], room=0)
-    return [replace(nothing, link="0" * PREFIX), replace(nothing, slug=f"{visit.slug}-again")]
+def _with_wrong_links(visit: Visit) -> list[Visit]:
+    """Return visits with another hash and with another name; neither may send a report."""
+    silent = replace(visit, bodies=[], entries=[], report_bytes=0)
+    return [replace(silent, link="0" * PREFIX), replace(silent, slug=f"{visit.slug}-again")]
 
 
-def _resumed(visit: Visit) -> list[Visit]:
-    """A report that waits is sent as it is, also another tab's; after one that arrived none is."""
-    waiting = visit.bodies[0].replace(".", ",", 1)
+def _with_earlier_report(visit: Visit) -> list[Visit]:
+    """Return visits with a pending or a sent report, of this tab or another one.
+
+    The client sends a pending report unchanged, and nothing after a sent one.
+    """
+    earlier = visit.bodies[0].replace(".", ",", 1)
     return [
-        replace(visit, stored=_pending(waiting), bodies=[waiting], kept=[SENT]),
-        replace(visit, meanwhile=_pending(waiting), bodies=[waiting], kept=[SENT]),
-        replace(visit, stored=SENT, bodies=[], kept=[]),
-        replace(visit, meanwhile=SENT, bodies=[], kept=[]),
+        replace(visit, stored=_pending(earlier), bodies=[earlier], entries=[SENT]),
+        replace(visit, meanwhile=_pending(earlier), bodies=[earlier], entries=[SENT]),
+        replace(visit, stored=SENT, bodies=[], entries=[]),
+        replace(visit, meanwhile=SENT, bodies=[], entries=[]),
     ]
 
 
 def _pending(body: str) -> str:
-    """A report as the outbox keeps it until it is acknowledged."""
+    """Return the outbox entry of a report that is not acknowledged yet."""
     return json.dumps({"state": "pending", "body": body}, separators=(",", ":"), ensure_ascii=False)

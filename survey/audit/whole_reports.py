@@ -1,4 +1,7 @@
-"""Checks of whole reports: only the codes depend on the answers, exactly as promised."""
+"""Checks of whole reports: only the codes depend on the answers, exactly as the channels say.
+
+Surveys of two questions, made from the real one, are small enough to run every draw of a report.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +33,20 @@ from survey.audit.respondents import (
     questions,
     truths,
 )
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable, channel_from_json
+from survey.mechanism import (
+    AnyChannel,
+    BitVector,
+    SubsetSelection,
+    WeightTable,
+    channel_from_json,
+)
 from survey.questionnaire.canonical import canonical_json
 from survey.questionnaire.definition import report_body
 
+GROUP = "whole reports"
+
 LIMIT = 120_000
-"""Most reports that one pair of questions is enumerated with."""
+"""Maximum number of reports with which one pair of questions is enumerated."""
 
 Size = Literal["real", "small", "tiny"]
 SIZES: Sequence[tuple[Size, Size]] = [
@@ -46,73 +57,143 @@ SIZES: Sequence[tuple[Size, Size]] = [
     ("tiny", "tiny"),
 ]
 
-MANY_ANSWERS = 200
+SAMPLING_CHECK = "sampled questions"
+
+ENUMERATED_SEQUENCES = 100_000
+"""Maximum number of sequences of draws that are all run; above it, each draw varies by itself."""
+
+DRAWS, POSITIONS = 24, 3
+"""For many draws: how many run through all their values, beside how many values of the others."""
+
+ID_BYTES = tuple(range(3, 256, 16))
+REPORT_ID = "AxMjM0NTY3ODk6Ozw9Pj8w"
+"""ID_BYTES in base64url."""
+
+ReportCodes = tuple[int | str | None, ...]
+
+PAIRS_PER_RUN = 20
+"""Pairs of questions that one run of Node checks."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A survey of two questions: its form, and of which sizes they are."""
+    """A survey of two questions, and the size of each."""
 
     form: Form
     sizes: tuple[Size, Size]
 
     @property
     def name(self) -> str:
-        """Both ids."""
+        """Both question ids."""
         return " + ".join(question["id"] for question in questions(self.form))
 
 
+@dataclass(frozen=True)
+class Case:
+    """A pair of questions, of which all or a sample are asked."""
+
+    pair: Pair
+    drawn: tuple[str, ...] | None
+
+    @cached_property
+    def form(self) -> Form:
+        """The definition on the device; with a sample, a third question is never asked."""
+        if self.drawn is None:
+            return self.pair.form
+        both = questions(self.pair.form)
+        spare = {**resized(both[0], "tiny"), "id": "never_drawn", "ask_if": None}
+        ids = [question["id"] for question in both]
+        is_linked = any(question["ask_if"] for question in both)
+        groups = [*([ids] if is_linked else [[name] for name in ids]), [spare["id"]]]
+        sampling = {"draw": 1 if is_linked else len(self.drawn), "groups": groups}
+        pages = [*self.pair.form["pages"], {"title": "", "questions": [spare]}]
+        return {**self.pair.form, "pages": pages, "sampling": sampling}
+
+    @cached_property
+    def canonical(self) -> bytes:
+        """The definition as the server sends it."""
+        return canonical_json(dict(self.form))
+
+    def answers(self) -> list[dict[str, Any]]:
+        """Return every pair of answers, without unanswered questions."""
+        both = questions(self.pair.form)
+        names = [question["id"] for question in both]
+        return [
+            {name: a for name, a in zip(names, answers, strict=True) if a is not None}
+            for answers in product(*(answers_of(question) for question in both))
+        ]
+
+    def channels(self) -> dict[str, AnyChannel]:
+        """Return the channels of the questions that are asked, in the order of their codes."""
+        return {
+            question["id"]: channel_from_json(question["channel"])
+            for question in questions(self.form)
+            if self.drawn is None or question["id"] in self.drawn
+        }
+
+    def request(self) -> dict[str, Any]:
+        """Return the request to the client."""
+        return {
+            "canonical": self.canonical.decode("utf-8"),
+            "answers": self.answers(),
+            "idBytes": ID_BYTES,
+            "circumstances": {"stratum": "", "invitation": "", "drawn": self.drawn},
+        }
+
+
 def pairs(form: Form) -> Iterator[Pair]:
-    """Each question with the next, the last with the first, and with the one it depends on."""
-    asked = questions(form)
-    if len(asked) == 1:
-        yield pair(form, asked[0], {**asked[0], "id": f"{asked[0]['id']}_again", "ask_if": None})
+    """Pair each question with the next, the last with the first, and each with its condition."""
+    all_questions = questions(form)
+    if len(all_questions) == 1:
+        (only,) = all_questions
+        yield pair(form, only, {**only, "id": f"{only['id']}_again", "ask_if": None})
         return
-    beside = [*pairwise(asked), (asked[-1], asked[0])]
-    for one, other in beside:
-        yield pair(form, one, other)
-    known = {question["id"]: question for question in asked}
-    for question in asked:
-        if question["ask_if"] and (known[question["ask_if"]["question"]], question) not in beside:
-            yield pair(form, known[question["ask_if"]["question"]], question)
+    neighbours = [*pairwise(all_questions), (all_questions[-1], all_questions[0])]
+    for first, second in neighbours:
+        yield pair(form, first, second)
+    by_id = {question["id"]: question for question in all_questions}
+    for question in all_questions:
+        condition = question["ask_if"] and by_id[question["ask_if"]["question"]]
+        if condition and (condition, question) not in neighbours:
+            yield pair(form, condition, question)
 
 
-def pair(form: Form, one: Form, other: Form) -> Pair:
-    """The largest survey of these two that can be enumerated."""
+def pair(form: Form, first: Form, second: Form) -> Pair:
+    """Return the largest survey of two questions that can be enumerated."""
     for sizes in SIZES:
-        if "real" in sizes and not (_is_countable(one) and _is_countable(other)):
+        if "real" in sizes and not (_has_few_answers(first) and _has_few_answers(second)):
             continue
-        both = [resized(each, size) for each, size in zip((one, other), sizes, strict=True)]
-        if _reports(both[0]) * _reports(both[1]) <= LIMIT:
+        both = [resized(q, size) for q, size in zip((first, second), sizes, strict=True)]
+        if _number_of_reports(both[0]) * _number_of_reports(both[1]) <= LIMIT:
             break
-    pages = [{"title": "", "questions": [each]} for each in _linked(*both)]
+    pages = [{"title": "", "questions": [question]} for question in _linked(*both)]
     return Pair({**form, "pages": pages, "sampling": None}, sizes)
 
 
-def _is_countable(question: Form) -> bool:
-    """Whether its answers can be listed: of a thousand options there are 2^1000 sets."""
+def _has_few_answers(question: Form) -> bool:
+    """Return whether the answers can be listed: 1,000 options have 2^1000 sets."""
     is_multiple = question["type"] == "multiple_choice"
     return not is_multiple or len(question["options"]) <= 8
 
 
-def _reports(question: Form) -> int:
+def _number_of_reports(question: Form) -> int:
     return len(answers_of(question)) * sequences(channel_from_json(question["channel"]))
 
 
-def _linked(one: Form, other: Form) -> tuple[Form, Form]:
-    """Both without conditions, save that the second may depend on the first."""
-    condition = other["ask_if"]
-    if condition is None or condition["question"] != one["id"]:
-        return {**one, "ask_if": None}, {**other, "ask_if": None}
-    left = [option["id"] for option in one["options"]]
-    kept = [option for option in condition["options"] if option in left] or left[:1]
-    # With all options among them nobody would ever be passed over.
-    kept = kept if len(kept) < len(left) else kept[:1]
-    return {**one, "ask_if": None}, {**other, "ask_if": {**condition, "options": kept}}
+def _linked(first: Form, second: Form) -> tuple[Form, Form]:
+    """Remove both conditions, unless the second question depends on the first."""
+    condition = second["ask_if"]
+    if condition is None or condition["question"] != first["id"]:
+        return {**first, "ask_if": None}, {**second, "ask_if": None}
+    remaining = [option["id"] for option in first["options"]]
+    triggers = [option for option in condition["options"] if option in remaining] or remaining[:1]
+    # If all options were triggers, the second question would never be hidden.
+    triggers = triggers if len(triggers) < len(remaining) else triggers[:1]
+    return {**first, "ask_if": None}, {**second, "ask_if": {**condition, "options": triggers}}
 
 
 def resized(question: Form, size: Size) -> Form:
-    """The question as it is, or with few ordinary options and small weights."""
+    """Return the question unchanged, or with few ordinary options and small weights."""
     match size:
         case "real":
             return question
@@ -126,7 +207,7 @@ def _smaller(question: Form, ordinary: int, T: int) -> Form:
     if is_number(question):
         return _smaller_grid(question, ordinary)
     if question["type"] == "multiple_choice":
-        return _smaller_multiple(question, ordinary, T)
+        return _smaller_multiple_choice(question, ordinary, T)
     return _smaller_choice(question, max(ordinary, 2), T)
 
 
@@ -134,32 +215,32 @@ def _smaller_grid(question: Form, points: int) -> Form:
     table = channel_from_json(question["channel"])
     assert isinstance(table, WeightTable)  # noqa: S101  see the definition's format
     points = min(points, question["grid"]["points"])
-    channel = smaller_table(table, points)
     grid = {**question["grid"], "points": points}
-    return {**question, "grid": grid, "channel": channel.to_json()}
+    return {**question, "grid": grid, "channel": smaller_table(table, points).to_json()}
 
 
-def _smaller_multiple(question: Form, ordinary: int, T: int) -> Form:
+def _smaller_multiple_choice(question: Form, ordinary: int, T: int) -> Form:
     channel = channel_from_json(question["channel"])
-    together = len(question["options"]) - question["alone"]
-    free = min(ordinary, together)
-    options = [*question["options"][:free], *question["options"][together:]]
-    most = min(question["max_ticks"], free)
-    form: dict[str, Any] = {**question, "options": options, "max_ticks": most}
+    first_exclusive = len(question["options"]) - question["alone"]
+    ordinary_options = min(ordinary, first_exclusive)
+    options = [*question["options"][:ordinary_options], *question["options"][first_exclusive:]]
+    max_ticks = min(question["max_ticks"], ordinary_options)
+    form: dict[str, Any] = {**question, "options": options, "max_ticks": max_ticks}
     if isinstance(channel, BitVector):
-        return {**form, "channel": smaller_bits(channel, free, T, sampled=ordinary).to_json()}
+        smaller = smaller_bits(channel, ordinary_options, T, sampled=ordinary)
+        return {**form, "channel": smaller.to_json()}
     return {**form, "channel": SubsetSelection(len(patterns(form)), 1, T, 1).to_json()}
 
 
 def _smaller_choice(question: Form, ordinary: int, T: int) -> Form:
     channel = channel_from_json(question["channel"])
-    apart = {question["opt_out"], question["not_applicable"]}
-    plain = [option for option in question["options"] if option["id"] not in apart]
-    kept = [option for option in question["options"] if option["id"] in apart]
+    no_answers = {question["opt_out"], question["not_applicable"]}
+    plain = [option for option in question["options"] if option["id"] not in no_answers]
+    special = [option for option in question["options"] if option["id"] in no_answers]
     if isinstance(channel, SubsetSelection) and channel.d > 1:
         ordinary = 3
     plain = plain[:ordinary]
-    options = [*plain, *kept]
+    options = [*plain, *special]
     # The points of a scale are its ordinary options.
     grid = question["grid"] and {**question["grid"], "points": len(plain)}
     if isinstance(channel, WeightTable):
@@ -171,249 +252,172 @@ def _smaller_choice(question: Form, ordinary: int, T: int) -> Form:
     return {**question, "options": options, "grid": grid, "channel": smaller}
 
 
-NAME = "questions drawn"
-ENUMERATED = 100_000
-"""Most sequences of draws that are all run; of more, each draw is moved alone."""
-
-MOVED, PLACES = 24, 3
-"""Of many draws: how many are moved through all their values, among how many of the others."""
-
-
-def choose(
-    groups: Sequence[Sequence[str]], draw: int, below: Callable[[int], int]
+def draw_questions(
+    groups: Sequence[Sequence[str]], draw: int, uniform_below: Callable[[int], int]
 ) -> frozenset[str]:
-    """The questions of `draw` groups: a partial Fisher-Yates shuffle, one draw per group.
+    """Return the questions of `draw` groups by a partial Fisher-Yates shuffle, one draw each.
 
-    >>> sorted(choose([["a"], ["b"], ["c", "d"]], 1, lambda n: n - 1))
+    >>> sorted(draw_questions([["a"], ["b"], ["c", "d"]], 1, lambda n: n - 1))
     ['c', 'd']
     """
     deck = list(groups)
     for i in range(draw):
-        j = i + below(len(deck) - i)
+        j = i + uniform_below(len(deck) - i)
         deck[i], deck[j] = deck[j], deck[i]
     return frozenset(name for group in deck[:draw] for name in group)
 
 
-def drawn_questions(node: Node, form: Form) -> list[Check]:
-    """The survey's own groups, all of them; none where everybody is asked everything."""
+def check_question_sampling(node: Node, form: Form) -> list[Check]:
+    """Check that every choice of groups is equally likely; no check if all questions are asked."""
     if form["sampling"] is None:
         return []
     groups, draw = form["sampling"]["groups"], form["sampling"]["draw"]
     below = [len(groups) - i for i in range(draw)]
-    run = _all_draws if math.prod(below) <= ENUMERATED else _single_draws
-    return [run(node, groups, below)]
+    is_small = math.prod(below) <= ENUMERATED_SEQUENCES
+    return [(_check_all_draws if is_small else _check_single_draws)(node, groups, below)]
 
 
-def _all_draws(node: Node, groups: Sequence[Sequence[str]], below: Sequence[int]) -> Check:
-    """Every sequence of draws."""
+def _check_all_draws(node: Node, groups: Sequence[Sequence[str]], below: Sequence[int]) -> Check:
+    """Run every sequence of draws."""
     answer = node.ask(drawn=[{}])["drawn"][0]
-    seen: dict[frozenset[str], int] = {}
-    for drawn, count in answer["outcomes"].items():
-        asked = frozenset(json.loads(drawn))
-        seen[asked] = seen.get(asked, 0) + count
+    counts: dict[frozenset[str], int] = {}
+    for outcome, count in answer["outcomes"].items():
+        names = frozenset(json.loads(outcome))
+        counts[names] = counts.get(names, 0) + count
     draw = len(below)
-    every = [
-        frozenset(name for group in some for name in group) for some in combinations(groups, draw)
+    choices = [
+        frozenset(name for group in choice for name in group)
+        for choice in combinations(groups, draw)
     ]
-    ok = answer["ranges"] == below and seen == dict.fromkeys(every, math.factorial(draw))
-    detail = f"every draw of {draw} of {len(groups)} groups: {len(every)} choices, equally likely"
-    return _check(ok, detail)
+    ok = answer["ranges"] == below and counts == dict.fromkeys(choices, math.factorial(draw))
+    detail = f"every draw of {draw} of {len(groups)} groups: {len(choices)} choices, equally likely"
+    return _sampling_check(ok, detail)
 
 
-def _single_draws(node: Node, groups: Sequence[Sequence[str]], below: Sequence[int]) -> Check:
-    """Each draw through all its values, the others held still at few places."""
-    asked = [{"draws": draws} for draws in _lines(below)]
+def _check_single_draws(node: Node, groups: Sequence[Sequence[str]], below: Sequence[int]) -> Check:
+    """Run each draw through all its values, with a few values of the other draws."""
+    requests = [{"draws": draws} for draws in _single_draws(below)]
     ok = all(
-        answer["ranges"] == below and _is_promised(answer, groups, request["draws"])
-        for request, answer in zip(asked, node.ask(drawnBy=asked)["drawnBy"], strict=True)
+        answer["ranges"] == below and _is_expected_choice(answer, groups, request["draws"])
+        for request, answer in zip(requests, node.ask(drawnBy=requests)["drawnBy"], strict=True)
     )
-    moved = len(spread(len(below), MOVED))
+    varied = len(spread(len(below), DRAWS))
     detail = (
-        f"{len(below)} of {len(groups)} groups: {moved} of {len(below)} draws through every value, "
-        f"{len(asked):,} choices as a shuffle makes them"
+        f"{len(below)} of {len(groups)} groups: {varied} of {len(below)} draws through every "
+        f"value, {len(requests):,} choices exactly those of a shuffle"
     )
-    return _check(ok, detail)
+    return _sampling_check(ok, detail)
 
 
-def _lines(below: Sequence[int]) -> Iterator[list[int]]:
-    for place in range(PLACES):
-        others = [place * (n - 1) // (PLACES - 1) for n in below]
-        for at in spread(len(below), MOVED):
+def _single_draws(below: Sequence[int]) -> Iterator[list[int]]:
+    for position in range(POSITIONS):
+        draws = [position * (n - 1) // (POSITIONS - 1) for n in below]
+        for at in spread(len(below), DRAWS):
             for value in range(below[at]):
-                yield [*others[:at], value, *others[at + 1 :]]
+                yield [*draws[:at], value, *draws[at + 1 :]]
 
 
-def _is_promised(
+def _is_expected_choice(
     answer: dict[str, Any], groups: Sequence[Sequence[str]], draws: Sequence[int]
 ) -> bool:
-    given = iter(draws)
-    promised = choose(groups, len(draws), lambda _: next(given))
-    return len(answer["questions"]) == len(promised) and promised == set(answer["questions"])
+    values = iter(draws)
+    expected = draw_questions(groups, len(draws), lambda _: next(values))
+    return len(answer["questions"]) == len(expected) and expected == set(answer["questions"])
 
 
-def _check(ok: bool, detail: str) -> Check:
-    return Check("whole reports", NAME, ok, detail if ok else "not as equally likely choices are")
+def _sampling_check(ok: bool, detail: str) -> Check:
+    return Check(GROUP, SAMPLING_CHECK, ok, detail if ok else "the choices are not equally likely")
 
 
-GROUP = "whole reports"
-
-ID_BYTES = tuple(range(3, 256, 16))
-REPORT_ID = "AxMjM0NTY3ODk6Ozw9Pj8w"
-"""These 16 bytes in base64url."""
-
-Codes = tuple[int | str | None, ...]
-
-TOGETHER = 20
-"""Pairs that one run of Node answers."""
+def check_pairs(node: Node, form: Form) -> Iterator[Check]:
+    """Check every report of two questions at a time, for all answers and samples."""
+    all_pairs = list(pairs(form))
+    for start in range(0, len(all_pairs), PAIRS_PER_RUN):
+        yield from _check_pairs(node, all_pairs[start : start + PAIRS_PER_RUN], form)
 
 
-@dataclass(frozen=True)
-class Case:
-    """A pair of questions under one way of asking: all, or some drawn at random."""
-
-    pair: Pair
-    drawn: tuple[str, ...] | None
-
-    @cached_property
-    def form(self) -> Form:
-        """The definition as the device has it; where some are drawn, a third is never asked."""
-        if self.drawn is None:
-            return self.pair.form
-        asked = questions(self.pair.form)
-        spare = {**resized(asked[0], "tiny"), "id": "never_drawn", "ask_if": None}
-        ids = [question["id"] for question in asked]
-        together = any(question["ask_if"] for question in asked)
-        groups = [*([ids] if together else [[name] for name in ids]), [spare["id"]]]
-        sampling = {"draw": 1 if together else len(self.drawn), "groups": groups}
-        pages = [*self.pair.form["pages"], {"title": "", "questions": [spare]}]
-        return {**self.pair.form, "pages": pages, "sampling": sampling}
-
-    @cached_property
-    def canonical(self) -> bytes:
-        """What a device would be served."""
-        return canonical_json(dict(self.form))
-
-    def answers(self) -> list[dict[str, Any]]:
-        """Every pair of answers, a question that is left out lacking."""
-        asked = questions(self.pair.form)
-        given = product(*(answers_of(question) for question in asked))
-        names = [question["id"] for question in asked]
-        return [
-            {name: each for name, each in zip(names, both, strict=True) if each is not None}
-            for both in given
-        ]
-
-    def channels(self) -> dict[str, AnyChannel]:
-        """The channels of the questions that are asked, in the order of their codes."""
-        return {
-            question["id"]: channel_from_json(question["channel"])
-            for question in questions(self.form)
-            if self.drawn is None or question["id"] in self.drawn
-        }
-
-    def request(self) -> dict[str, Any]:
-        """The question to the client."""
-        return {
-            "canonical": self.canonical.decode("utf-8"),
-            "answers": self.answers(),
-            "idBytes": ID_BYTES,
-            "circumstances": {"stratum": "", "invitation": "", "drawn": self.drawn},
-        }
-
-
-def enumerated_pairs(node: Node, form: Form) -> Iterator[Check]:
-    """Every report of two questions at a time, whatever is answered and drawn."""
-    made = list(pairs(form))
-    parts = [made[start : start + TOGETHER] for start in range(0, len(made), TOGETHER)]
-    for part in parts:
-        yield from _enumerate_pairs(node, part, form)
-
-
-def _enumerate_pairs(node: Node, part: Sequence[Pair], form: Form) -> Iterator[Check]:
+def _check_pairs(node: Node, batch: Sequence[Pair], form: Form) -> Iterator[Check]:
     is_sampled = form["sampling"] is not None
-    cases = [list(_cases(pair, is_sampled=is_sampled)) for pair in part]
-    seen = iter(node.ask(reports=[each.request() for some in cases for each in some])["reports"])
-    for pair, some in zip(part, cases, strict=True):
-        answers = list(islice(seen, len(some)))
-        wrong = [_wrong(case, answer) for case, answer in zip(some, answers, strict=True)]
-        found = next((each for each in wrong if each), "")
-        yield Check(GROUP, pair.name, not found, found or _detail(pair, answers))
+    cases = [list(_cases(pair, is_sampled=is_sampled)) for pair in batch]
+    requests = [case.request() for pair_cases in cases for case in pair_cases]
+    all_answers = iter(node.ask(reports=requests)["reports"])
+    for pair, pair_cases in zip(batch, cases, strict=True):
+        answers = list(islice(all_answers, len(pair_cases)))
+        mismatch = next(filter(None, map(_case_mismatch, pair_cases, answers)), "")
+        yield Check(GROUP, pair.name, not mismatch, mismatch or _summary(pair, answers))
 
 
 def _cases(pair: Pair, *, is_sampled: bool) -> Iterator[Case]:
-    """Both questions asked; where questions are drawn also each of them alone."""
+    """Ask both questions; if the survey samples its questions, also each of them alone."""
     if not is_sampled:
         yield Case(pair, None)
         return
-    asked = questions(pair.form)
-    names = tuple(question["id"] for question in asked)
+    both = questions(pair.form)
+    names = tuple(question["id"] for question in both)
     yield Case(pair, names)
-    if not any(question["ask_if"] for question in asked):
+    if not any(question["ask_if"] for question in both):
         yield from (Case(pair, (name,)) for name in names)
 
 
-def _detail(pair: Pair, answers: Sequence[Mapping[str, Any]]) -> str:
-    sizes = {
+def _summary(pair: Pair, answers: Sequence[Mapping[str, Any]]) -> str:
+    scopes = {
         ("real", "real"): "every draw of both channels",
         ("small", "small"): "every draw of small channels of the same kinds",
     }
     tables = [table for answer in answers for table in answer["tables"]]
     runs = sum(count for table in tables for _, count in table["counts"])
-    drawn = ", asked together and each alone" if len(answers) > 1 else ""
-    hidden = ", the second also when it is passed over" if _is_conditional(pair) else ""
-    how = sizes.get(pair.sizes, "every draw of very small channels of the same kinds")
+    sampled = ", asked together and each alone" if len(answers) > 1 else ""
+    is_conditional = any(question["ask_if"] for question in questions(pair.form))
+    hidden = ", also with the second question hidden" if is_conditional else ""
+    scope = scopes.get(pair.sizes, "every draw of very small channels of the same kinds")
     return (
-        f"{how}{drawn}{hidden}: {runs:,} reports, all bytes but the codes alike, "
-        "the codes independent and exact"
+        f"{scope}{sampled}{hidden}: {runs:,} reports, identical in all bytes but the codes; "
+        "the codes are independent and exact"
     )
 
 
-def _is_conditional(pair: Pair) -> bool:
-    return any(question["ask_if"] for question in questions(pair.form))
-
-
-def _wrong(case: Case, answer: Mapping[str, Any]) -> str:
-    """What is not as promised, "" when all is."""
-    bodies = [_read(body) for body in answer["bodies"]]
-    if misshapen := _misshapen(case, answer["bodies"], bodies):
-        return misshapen
+def _case_mismatch(case: Case, answer: Mapping[str, Any]) -> str:
+    """Return the first difference from the expected reports, or ""."""
+    bodies = [_parse_codes(body) for body in answer["bodies"]]
+    if mismatch := _body_mismatch(case, answer["bodies"], bodies):
+        return mismatch
     channels = case.channels()
     ranges = [n for channel in channels.values() for n in draws_below(channel)]
-    for given, table in zip(case.answers(), answer["tables"], strict=True):
+    for answers, table in zip(case.answers(), answer["tables"], strict=True):
         if table["ranges"] != ranges:
-            return f"answers {given}: the draws are other than the channels'"
-        seen = {bodies[at]: count for at, count in table["counts"]}
-        if seen != _promised(case, given):
-            return f"answers {given}: the two codes have another distribution than promised"
+            return f"answers {answers}: the draws differ from the channels'"
+        counts = {bodies[at]: count for at, count in table["counts"]}
+        if counts != _expected_counts(case, answers):
+            return f"answers {answers}: the two codes have another distribution than expected"
     return ""
 
 
-def _read(body: str) -> Codes:
-    """The codes of a report; none when what stands there are no codes."""
+def _parse_codes(body: str) -> ReportCodes:
+    """Return the codes of a report, or none if its body has no valid codes."""
     try:
         codes = tuple(json.loads(body)["codes"])
     except (ValueError, KeyError, TypeError):
         return ()
-    # True would pass for the code 1 further on.
+    # In a comparison True would equal the code 1.
     return codes if all(type(code) in (int, str, type(None)) for code in codes) else ()
 
 
-def _misshapen(case: Case, bodies: Sequence[str], codes: Sequence[Codes]) -> str:
+def _body_mismatch(case: Case, bodies: Sequence[str], all_codes: Sequence[ReportCodes]) -> str:
     definition_id = hashlib.sha256(case.canonical).hexdigest()
-    for body, read in zip(bodies, codes, strict=True):
-        length = case.form["report_bytes"]
-        if body.encode() != report_body(definition_id, REPORT_ID, read, length=length):
-            return f"a report is not the bytes that its codes make: {body[:240]}"
+    length = case.form["report_bytes"]
+    for body, codes in zip(bodies, all_codes, strict=True):
+        if body.encode() != report_body(definition_id, REPORT_ID, codes, length=length):
+            return f"a report has other bytes than its codes require: {body[:240]}"
     return ""
 
 
-def _promised(case: Case, answers: Answers) -> dict[Codes, int]:
-    """How many sequences of draws give each pair of codes: the product of the channels' tables."""
-    found = truths(case.form, answers, case.drawn)
+def _expected_counts(case: Case, answers: Answers) -> dict[ReportCodes, int]:
+    """Return how many sequences of draws give each pair of codes: the product of both tables."""
+    true_answers = truths(case.form, answers, case.drawn)
     channels = case.channels()
     tables: list[dict[int | str | None, int]] = [
-        _counts(channels[question["id"]], found[question["id"]])
-        if question["id"] in found
+        _channel_counts(channels[question["id"]], true_answers[question["id"]])
+        if question["id"] in true_answers
         else {None: 1}
         for question in questions(case.form)
     ]
@@ -423,10 +427,9 @@ def _promised(case: Case, answers: Answers) -> dict[Codes, int]:
     }
 
 
-def _counts(channel: AnyChannel, truth: Truth) -> dict[int | str | None, int]:
+def _channel_counts(channel: AnyChannel, truth: Truth) -> dict[int | str | None, int]:
     total = sequences(channel)
-    is_index = isinstance(channel.longest_code, int)
     return {
-        int(code) if is_index else code: int(share * total)
+        code if channel.report_bits else int(code): int(share * total)
         for code, share in distribution(channel, truth).items()
     }

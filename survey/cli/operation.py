@@ -206,15 +206,15 @@ def copy_store(source: str, target: str) -> None:
 def audit(slug: str | None, samples: int, as_json: bool) -> None:
     """Check that the shipped client randomizes exactly as promised, for SLUG or the demo."""
     from survey import demo as demo_survey
-    from survey.audit.summary import as_json_text, as_text, checks_of
+    from survey.audit.summary import run_checks, to_json, to_text
     from survey.respond.client import Client
     from survey.store import find_survey
 
     client = Client.load()
     survey = find_survey(configured_store(), slug) if slug else None
     definition = survey.definition if survey else demo_survey.definition()
-    checks = list(checks_of(client.files, definition, samples))
-    write = as_json_text if as_json else as_text
+    checks = list(run_checks(client.files, definition, samples))
+    write = to_json if as_json else to_text
     click.echo(write(client.sha256, client.file_hashes, checks))
     if not all(check.ok for check in checks):
         raise SurveyError("the client does not randomize as promised")

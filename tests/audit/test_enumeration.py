@@ -10,7 +10,14 @@ import pytest
 
 from survey import demo
 from survey.audit import enumeration
-from survey.audit.channels import distribution, draws_below, fits, sibling, some_truths, truths_of
+from survey.audit.channels import (
+    can_enumerate,
+    distribution,
+    draws_below,
+    sibling,
+    some_truths,
+    truths_of,
+)
 from survey.audit.enumeration import Auditor, check_rows
 from survey.audit.sampling import ALPHA, check_samples, clopper_pearson, epsilon_bound
 from survey.mechanism import (
@@ -66,7 +73,7 @@ def auditor(node):
 
 def channels_in_use():
     chosen = {question.channel for question in demo.definition().questions}
-    kept = {channel for channel in chosen if fits(channel)}
+    kept = {channel for channel in chosen if can_enumerate(channel)}
     kept |= {grr(2, "3/4"), grr(5, 0.85), grr(3, "1/2"), grr(7, 0.99), from_epsilon(4, 2)}
     return sorted(kept, key=str)
 
@@ -130,7 +137,7 @@ def test_a_channel_too_large_to_enumerate_is_proved_by_a_smaller_one_and_its_own
     small, *own = auditor.enumeration([channel])
     assert small.ok, small
     assert "of the same code with" in small.detail
-    assert fits(sibling(channel))
+    assert can_enumerate(sibling(channel))
     assert type(sibling(channel)) is type(channel)
     assert all(check.ok for check in own), own
     assert "with the real integers" in own[0].detail

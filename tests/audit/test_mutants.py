@@ -6,8 +6,8 @@ import pytest
 
 from survey.audit.enumeration import Auditor
 from survey.audit.harness import Node
-from survey.audit.respondents import whole_surveys
-from survey.audit.summary import checks_of
+from survey.audit.respondents import check_respondents
+from survey.audit.summary import run_checks
 from survey.respond.client import source_files
 from tests.audit import kinds, mutants
 from tests.audit.mutants import BROKEN_CHANNELS, BROKEN_READING, BROKEN_VISITS, Mutant
@@ -168,7 +168,7 @@ def test_every_broken_client_is_caught(node, mutant):
     assert source.count(old) >= 1, f"{mutant}: the client no longer has {old!r}"
     broken = {**FILES, name: source.replace(old, new, 1).encode()}
     definition = kinds.definition(SURVEYS[survey])
-    assert not all(check.ok for check in checks_of(broken, definition, SAMPLES, node)), mutant
+    assert not all(check.ok for check in run_checks(broken, definition, SAMPLES, node)), mutant
 
 
 @pytest.mark.security
@@ -183,14 +183,14 @@ def test_channels_are_enumerated_as_the_device_read_them(node, mutant):
     channels = [question.channel for question in definition.questions]
     assert not all(check.ok for check in auditor.enumeration(channels))
     assert not all(check.ok for check in auditor.sampling(channels, SAMPLES))
-    assert not whole_surveys(Node(broken, node, definition.canonical), definition).ok
+    assert not check_respondents(Node(broken, node, definition.canonical), definition).ok
 
 
 @pytest.mark.long
 @pytest.mark.security
 def test_the_surveys_made_for_broken_clients_pass_with_the_shipped_one(node):
     for survey in mutants.SURVEYS.values():
-        for check in checks_of(FILES, kinds.definition(survey), 1_000, node):
+        for check in run_checks(FILES, kinds.definition(survey), 1_000, node):
             assert check.ok, check
 
 

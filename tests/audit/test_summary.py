@@ -9,7 +9,14 @@ from click.testing import CliRunner
 
 from survey.audit.enumeration import Auditor
 from survey.audit.harness import Check
-from survey.audit.summary import GROUPS, UNSEEN, as_json_text, as_text, checks_of, reports_of
+from survey.audit.summary import (
+    GROUPS,
+    UNCHECKED,
+    check_whole_reports,
+    run_checks,
+    to_json,
+    to_text,
+)
 from survey.audit.visits import NOT_RUN
 from survey.cli import main
 from survey.respond.client import Client, source_files
@@ -46,7 +53,7 @@ def test_the_audit_of_the_demo_is_readable_and_exits_with_0(node, monkeypatch):
     assert "BAD" not in read.output
     assert f"client {CLIENT.sha256}" in read.output
     assert all(title in read.output for title in GROUPS.values())
-    assert "checks hold" in read.output.splitlines()[-1]
+    assert "checks passed" in read.output.splitlines()[-1]
 
 
 def test_the_audit_of_a_published_survey_has_json(published):
@@ -65,7 +72,7 @@ def test_an_audit_that_finds_a_broken_client_exits_with_1(published, monkeypatch
     refused = CliRunner().invoke(main, ["audit", "small", *QUICK])
     assert refused.exit_code == 1
     assert "BAD  enumeration of" in refused.stdout
-    assert "does not keep what it promises" in refused.stderr
+    assert "does not keep its promises" in refused.stderr
 
 
 def test_an_audit_without_node_says_what_is_missing(monkeypatch):
@@ -76,17 +83,17 @@ def test_an_audit_without_node_says_what_is_missing(monkeypatch):
 
 
 def test_the_text_has_the_hashes_each_group_under_its_title_and_one_summary():
-    text = as_text("c0de", {"mechanism.js": "f11e"}, CHECKS)
+    text = to_text("c0de", {"mechanism.js": "f11e"}, CHECKS)
     assert text.splitlines()[:2] == ["client c0de", "  f11e  mechanism.js"]
     assert text.count(GROUPS["channels"]) == 1
-    assert text.splitlines()[-2] == UNSEEN
+    assert text.splitlines()[-2] == UNCHECKED
     assert "BAD  one + other: the draws" in text
     assert text.splitlines()[-1].startswith("1 of 3 checks failed")
-    assert as_text("c0de", {}, CHECKS[:2]).splitlines()[-1].startswith("all 2 checks hold")
+    assert to_text("c0de", {}, CHECKS[:2]).splitlines()[-1].startswith("all 2 checks passed")
 
 
 def test_the_json_has_same_content():
-    form = json.loads(as_json_text("c0de", {"mechanism.js": "f11e"}, CHECKS))
+    form = json.loads(to_json("c0de", {"mechanism.js": "f11e"}, CHECKS))
     assert not form["ok"]
     assert form["summary"].startswith("1 of 3 checks failed")
     assert form["not_run"] == list(NOT_RUN)
@@ -103,7 +110,7 @@ EVERY_RUN = ("choices", "tables", "routed_and_drawn")
 
 @pytest.mark.parametrize("name", long_unless(EVERY_RUN, kinds.ALL))
 def test_every_kind_of_survey_is_audited_in_all_its_parts(node, name):
-    checks = list(checks_of(CLIENT.files, kinds.definition(kinds.ALL[name]), 1_000, node))
+    checks = list(run_checks(CLIENT.files, kinds.definition(kinds.ALL[name]), 1_000, node))
     assert all(check.ok for check in checks), [check for check in checks if not check.ok]
     assert [group for group in GROUPS if any(each.group == group for each in checks)] == [*GROUPS]
 
@@ -112,7 +119,7 @@ def test_every_kind_of_survey_is_audited_in_all_its_parts(node, name):
 def test_the_largest_survey_that_can_be_published_is_audited_too(node):
     definition = kinds.definition(kinds.LARGEST)
     auditor = Auditor(CLIENT.files, node, definition)
-    assert all(check.ok for check in reports_of(CLIENT.files, definition, node))
+    assert all(check.ok for check in check_whole_reports(CLIENT.files, definition, node))
     channels = [question.channel for question in definition.questions[1:]]
     assert all(check.ok for check in auditor.enumeration(channels))
     assert all(check.ok for check in auditor.sampling(channels, 1_000))

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey import demo
-from survey.audit.enumeration import Auditor, Check
+from survey.audit.enumeration import Auditor
+from survey.audit.harness import Check
 from survey.mechanism import SubsetSelection, grr
 from survey.mechanism.simulation import CHUNK, population
 from survey.respond.client import Client

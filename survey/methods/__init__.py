@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -149,6 +149,7 @@ def typeset(text: str) -> Markup:
     return Markup(SCRIPT.sub(_script, str(escape(text))))  # noqa: S704
 
 
+@lru_cache(maxsize=256)
 def render(markdown: str) -> Markup:
     """Return Markdown as HTML; HTML in the Markdown is shown as text.
 

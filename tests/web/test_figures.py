@@ -1,4 +1,4 @@
-"""The charts of a dashboard as files: the same numbers, in every form, never what is hidden."""
+"""Charts can be downloaded in every format, with the numbers of the page, unless suppressed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.browser.surveys import EVERY_TYPE
 from tests.conftest import TODAY
 from tests.web.researchers import sign_in
 
-BEGINNINGS = {"json": b"{", "svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}
+FILE_STARTS = {"json": b"{", "svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}
 
 
 @pytest.fixture
@@ -31,53 +31,55 @@ def address(question, kind: str, part: str = "shares") -> str:
     return f"/research/surveys/small/1/figures/{question.id}-{part}.{kind}"
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_a_chart_is_downloaded_in_every_form(reader, small, kind):
+def test_a_chart_can_be_downloaded_in_every_format(reader, small):
     question = small.definition.questions[0]
-    answer = reader.get(address(question, kind))
-    assert answer.status_code == 200
-    assert answer.content_type == FORMATS[kind]
-    assert answer.data.startswith(BEGINNINGS[kind])
-    assert f"small-1-{question.id}-shares.{kind}" in answer.headers["Content-Disposition"]
+    for file_format, media_type in FORMATS.items():
+        answer = reader.get(address(question, file_format))
+        assert answer.status_code == 200, file_format
+        assert answer.content_type == media_type
+        assert answer.data.startswith(FILE_STARTS[file_format]), file_format
+        name = f"small-1-{question.id}-shares.{file_format}"
+        assert name in answer.headers["Content-Disposition"]
 
 
-def test_the_specification_has_the_figures_of_the_table(reader, store, small):
+def test_the_specification_has_the_numbers_of_the_table(reader, store, small):
     question = Results(store).of(small).questions[0]
-    written = json.loads(reader.get(address(question.question, "json")).data)
-    points = written["data"]["values"]
+    specification = json.loads(reader.get(address(question.question, "json")).data)
+    points = specification["data"]["values"]
     assert [point["dot"] for point in points] == [
         min(max(row.estimate, 0), 1) for row in question.shares
     ]
     assert [point["low"] for point in points] == [row.conf_low for row in question.shares]
-    assert question.question.text in " ".join(written["title"]["text"])
+    assert question.question.text in " ".join(specification["title"]["text"])
 
 
-def test_a_figure_has_the_intervals_that_its_page_has(reader, small):
+def test_a_figure_has_the_intervals_of_its_page(reader, small):
     question = small.definition.questions[0]
-    usual, wide = (
+    default, wider = (
         json.loads(reader.get(address(question, "json") + query).data)["data"]["values"]
         for query in ("", "?level=0.99")
     )
-    assert all(one["low"] >= other["low"] for one, other in zip(usual, wide, strict=True))
-    assert usual != wide
+    assert all(narrow["low"] >= wide["low"] for narrow, wide in zip(default, wider, strict=True))
+    assert default != wider
 
 
-def test_what_the_page_hides_has_no_figure(client, researcher, store, small):
+def test_a_suppressed_question_has_no_figures(client, researcher, store, small):
     sign_in(client)
     for kind in FORMATS:
         assert client.get(address(small.definition.questions[0], kind)).status_code == 404
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["none-shares.svg", "{}-shares.gif", "{}-none.svg", "{}-middle.svg", "{}.svg", "{}-shares"],
-)
-def test_a_figure_that_there_is_not_is_404(reader, small, path):
-    name = path.format(small.definition.questions[0].id)
-    assert reader.get(f"/research/surveys/small/1/figures/{name}").status_code == 404
+def test_an_unknown_figure_is_not_found(reader, small):
+    key = small.definition.questions[0].id
+    for name in (
+        *("none-shares.svg", f"{key}-shares.gif", f"{key}-none.svg"),
+        *(f"{key}-middle.svg", f"{key}.svg", f"{key}-shares"),
+    ):
+        answer = reader.get(f"/research/surveys/small/1/figures/{name}")
+        assert answer.status_code == 404, name
 
 
-def test_every_figure_that_a_page_offers_is_there(client, researcher, store):
+def test_every_figure_linked_from_the_results_page_exists(client, researcher, store):
     survey = publish(store, load(EVERY_TYPE.encode(), "s.toml", Caps()), TODAY)
     add_released(store, survey, 6000)
     sign_in(client)

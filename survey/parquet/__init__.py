@@ -1,6 +1,6 @@
-"""Released reports as Parquet, for engines made for very many of them, and their counts back.
+"""Export released reports as Parquet, and count exports with engines made for large data.
 
-Two functions, both of the extra `parquet`; the engine `pyspark` wants the extra `scale`.
+Both functions need the extra `parquet`; the engine `pyspark` also needs the extra `scale`.
 """
 
 from __future__ import annotations
@@ -24,41 +24,42 @@ def export_reports(
     store: Store,
     survey: PublishedSurvey,
     directory: Path,
-    told: Callable[[int], object],
+    progress: Callable[[int], object],
 ) -> Manifest:
-    """Write the released reports of a version of a survey into a directory.
+    """Write the released reports of a survey version into a directory.
 
-    `told` hears after each block how many reports it held. Raises ConflictError for a directory
-    that holds anything but an earlier export of the same version, SettingsError without the extra.
+    Calls `progress` after each block with its number of reports. Raises ConflictError for a
+    directory that contains anything but an earlier export of the same version, and SettingsError
+    without the extra.
     """
-    with _wanting("parquet"):
+    with _require_extra("parquet"):
         from survey.parquet.export import write_reports
-    return write_reports(store, survey, directory, told)
+    return write_reports(store, survey, directory, progress)
 
 
 @contextmanager
 def open_reports(directory: Path, engine: str) -> Iterator[Reports]:
-    """The reports of an export, counted by one of `ENGINES`.
+    """Open the reports of an export for counting by one of `ENGINES`.
 
-    Raises NotFoundError where there is no export, StoreError for one that is not whole,
+    Raises NotFoundError if there is no export, StoreError if the export is incomplete, and
     SettingsError for an engine that is unknown or not installed.
     """
     if engine not in ENGINES:
         raise SettingsError(f"engine = {engine!r} must be one of {', '.join(ENGINES)}")
-    with _wanting("parquet"):
+    with _require_extra("parquet"):
         from survey.parquet.counting import Reports
         from survey.parquet.engines import load_engine
         from survey.parquet.export import read_export
-    with _wanting(ENGINES[engine]):
-        opened = load_engine(engine)
-    found = read_export(directory)
-    with opened(found) as table:
-        yield Reports(found.survey, found.manifest, table)
+    with _require_extra(ENGINES[engine]):
+        open_table = load_engine(engine)
+    export = read_export(directory)
+    with open_table(export) as table:
+        yield Reports(export.survey, export.manifest, table)
 
 
 @contextmanager
-def _wanting(extra: str) -> Iterator[None]:
-    """What is not installed, said by the extra that brings it."""
+def _require_extra(extra: str) -> Iterator[None]:
+    """Replace an ImportError by a SettingsError that names the extra to install."""
     try:
         yield
     except ImportError as missing:

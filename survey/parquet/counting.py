@@ -1,9 +1,9 @@
-"""The one Ibis expression that counts, and the pieces of codes that it counts by.
+"""Tallies and cross-tabs of an export, in the form that the store and the estimator use.
 
-A code is counted as an integer, or byte by byte where it is a bit string: every piece has at
-most 10,000 values, so that what comes back from an engine is small however many reports there
-are, and however many different sets they name. Of each byte the bits are known; so are, of two
-bytes counted together, the pairs of their bits.
+One Ibis expression counts pieces of codes: a whole code if it is an integer, or each byte of a
+bit string. Every piece has at most 10,000 values, so the engine returns a small table, whatever
+the number of reports and of different sets. The counts of byte values give the counts of bits,
+and the joint counts of two bytes give those of pairs of bits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from survey.estimator.tables.crosstab import LARGEST_TABLE
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection
 from survey.mechanism.arrays import Integers
 from survey.mechanism.codes import BITS_OF_BYTE, packed_bytes
-from survey.parquet.directory import Manifest, holds_bits
+from survey.parquet.directory import Manifest
 from survey.parquet.engines import Table, Value
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import PublishedSurvey, Tally
@@ -30,36 +30,36 @@ from survey.store.readable import BUCKET, STRATUM
 HEX_DIGITS = "0123456789ABCDEF"
 
 BITS_PER_CONDITION = 32
-"""Options compared in one condition; engines take thousands of terms, but slowly."""
+"""Options compared in one condition; engines handle thousands of terms, but slowly."""
 
 
 def _hex(code: bytes) -> str:
-    """Two capital hexadecimal digits per byte: both engines have it under this name."""
+    """Return two capital hexadecimal digits per byte; both engines provide `hex`."""
     raise NotImplementedError
 
 
-_in_engine = ibis.udf.scalar.builtin(
+_engine_hex = ibis.udf.scalar.builtin(
     _hex, name="hex", signature=((ibis.dtype("binary"),), ibis.dtype("string"))
 )
 
 
-def counted(reports: Table, pieces: Sequence[Value], by: Sequence[str] = ()) -> Table:
-    """How many reports have each combination of pieces, in each group of the columns `by`.
+def count_combinations(reports: Table, pieces: Sequence[Value], by: Sequence[str] = ()) -> Table:
+    """Count the reports with each combination of pieces, in each group of the columns `by`.
 
-    One row per group and combination that occurs: the columns of `by`, piece_0, piece_1, ...,
-    and n. Reports of which a piece is null are left out. No piece: the size of each group; one:
-    a tally; two of different questions: a cross-tab.
+    Returns one row per group and combination that occurs, with the columns of `by`, piece_0,
+    piece_1, ..., and n. Reports with a null piece are excluded. Without pieces the result is the
+    size of each group, with one piece a tally, with two of different questions a cross-tab.
     """
-    named = {f"piece_{place}": piece for place, piece in enumerate(pieces)}
-    asked = reports.mutate(**named).drop_null(list(named)) if named else reports
-    return asked.aggregate(by=[*by, *named], n=asked.count())
+    columns = {f"piece_{place}": piece for place, piece in enumerate(pieces)}
+    complete = reports.mutate(**columns).drop_null(list(columns)) if columns else reports
+    return complete.aggregate(by=[*by, *columns], n=complete.count())
 
 
 @dataclass(frozen=True)
 class Piece:
     """A part of a question's code: an integer, or one byte of a bit string.
 
-    `size` values are possible; `places` are those in the channel's counts that it tells of.
+    It has `size` possible values and determines the elements `places` of the channel's counts.
     """
 
     question: PublishedQuestion
@@ -67,43 +67,43 @@ class Piece:
 
     @property
     def size(self) -> int:
-        """How many values there are."""
+        """The number of possible values."""
         return self.question.channel.counted if self.byte is None else 256
 
     @property
     def places(self) -> slice:
-        """The counts that it tells of."""
+        """The elements of the channel's counts that this piece determines."""
         if self.byte is None:
             return slice(0, self.size)
         return slice(8 * self.byte, min(8 * self.byte + 8, self.question.channel.counted))
 
     def value(self, reports: Table) -> Value:
-        """The piece as an expression."""
+        """Return the piece as an expression."""
         code = reports[self.question.id]
         if self.byte is None or self.question.channel.code_bytes == 1:
             return code
-        return _in_engine(code).substr(2 * self.byte, 2)
+        return _engine_hex(code).substr(2 * self.byte, 2)
 
-    def read(self, values: Sequence[int | str | bytes]) -> Integers:
-        """The values that came back as integers; CountsError for one that no report can have."""
-        found = np.array([_integer(value) for value in values], dtype=np.int64)
-        outside = (found < 0) | (found >= self.size)
+    def decode(self, values: Sequence[int | str | bytes]) -> Integers:
+        """Convert an engine's values to integers; CountsError for a value that no report has."""
+        integers = np.array([_integer(value) for value in values], dtype=np.int64)
+        outside = (integers < 0) | (integers >= self.size)
         if self.byte is not None:
-            # The bits after the last option: no report has one.
+            # No report has a 1 in the bits after the last option.
             spare = 8 * self.byte + 8 - self.places.stop
-            outside |= (found & ((1 << spare) - 1)) > 0
+            outside |= (integers & ((1 << spare) - 1)) > 0
         if outside.any():
-            raise CountsError(self._refusal(int(found[outside][0])))
-        return found
+            raise CountsError(self._error(int(integers[outside][0])))
+        return integers
 
     def supports(self, counts: Integers, axis: int) -> Integers:
-        """Counts of the values along an axis as counts of `places`."""
+        """Convert counts of values along an axis to counts of `places`."""
         if self.byte is None:
             return counts
         bits = BITS_OF_BYTE[:, : self.places.stop - self.places.start]
         return np.moveaxis(np.tensordot(counts, bits, axes=(axis, 0)), -1, axis)
 
-    def _refusal(self, value: int) -> str:
+    def _error(self, value: int) -> str:
         if self.byte is None:
             return f"column {self.question.id}: code {value} must be from 0 to {self.size - 1}"
         return (
@@ -113,26 +113,26 @@ class Piece:
 
 
 def _integer(value: int | str | bytes) -> int:
-    """A piece's value: a code, a byte in hexadecimal, or the one byte of a bit string."""
+    """Convert a piece's value: a code, a byte in hexadecimal, or a single byte."""
     if isinstance(value, str):
         return int(value, 16)
     return int.from_bytes(value, "big") if isinstance(value, bytes) else value
 
 
 def pieces(question: PublishedQuestion) -> list[Piece]:
-    """What a question's codes are counted by."""
-    if not holds_bits(question.channel):
+    """Return the pieces by which a question's codes are counted."""
+    if not question.channel.report_bits:
         return [Piece(question, None)]
     return [Piece(question, byte) for byte in range(packed_bytes(question.channel.counted))]
 
 
-def impossible(reports: Table, question: PublishedQuestion) -> list[Value]:
-    """Conditions that no report of a question fulfils, beyond what its pieces tell.
+def invalid_codes(reports: Table, question: PublishedQuestion) -> list[Value]:
+    """Return conditions that only invalid codes fulfil, in addition to the checks of each piece.
 
-    Sets have d options; sampled bits are of exactly as many options, and only of those.
+    A set has d options. A sampled code names `sampled` options and reports only bits of these.
     """
     channel: AnyChannel = question.channel
-    code = _in_engine(reports[question.id]) if holds_bits(channel) else None
+    code = _engine_hex(reports[question.id]) if channel.report_bits else None
     if isinstance(channel, SubsetSelection) and channel.d > 1:
         return [_ones(code, channel.k) != channel.d]
     if not isinstance(channel, BitVector) or not channel.is_sampled:
@@ -152,23 +152,23 @@ def impossible(reports: Table, question: PublishedQuestion) -> list[Value]:
 
 
 def _ones(code: Value, bits: int) -> Value:
-    """How many of the first bits are 1.
+    """Return how many of the first bits are 1.
 
-    For each of a digit's four bits, the digits that are left without those where it is 0.
+    For each of a digit's four bits, delete the digits in which it is 0 and count the others.
     """
-    whole = code.substr(0, bits // 4)
-    full = [whole.translate(_digits(bit, one=False), "").length() for bit in range(4)]
-    rest = [_is_one(code, bit).ifelse(1, 0) for bit in range(bits - bits % 4, bits)]
-    return reduce(add, [*full, *rest])
+    digits = code.substr(0, bits // 4)
+    full = [digits.translate(_digits(bit, one=False), "").length() for bit in range(4)]
+    remaining = [_is_one(code, bit).ifelse(1, 0) for bit in range(bits - bits % 4, bits)]
+    return reduce(add, [*full, *remaining])
 
 
 def _is_one(code: Value, bit: int) -> Value:
-    """Whether a bit is 1; bit 0 is the highest of the first digit."""
+    """Return whether a bit is 1; bit 0 is the highest of the first digit."""
     return code.substr(bit // 4, 1).isin(list(_digits(bit % 4, one=True)))
 
 
 def _digits(bit: int, *, one: bool) -> str:
-    """The hexadecimal digits in which a bit is 1, or 0; bit 0 is the highest.
+    """Return the hexadecimal digits in which a bit is 1, or 0; bit 0 is the highest.
 
     >>> _digits(0, one=True)
     '89ABCDEF'
@@ -179,12 +179,12 @@ def _digits(bit: int, *, one: bool) -> str:
 
 
 Group = tuple[str, ...]
-"""A stratum and a bucket, or nothing where all reports are counted together."""
+"""A stratum and a bucket, or an empty tuple if all reports are counted together."""
 
 
 @dataclass(frozen=True)
 class Combinations:
-    """How many reports of which group have which combination of pieces, row by row."""
+    """Rows of counts: the group, the combination of pieces, and the number of reports."""
 
     groups: list[Group]
     values: tuple[Integers, ...]
@@ -193,49 +193,48 @@ class Combinations:
 
 @dataclass(frozen=True)
 class Reports:
-    """The reports of an export in an engine; every method counts all of them there."""
+    """The reports of an export in an engine, in which every method counts all of them."""
 
     survey: PublishedSurvey
     manifest: Manifest
     table: Table
 
     def tally(self) -> Tally:
-        """The counts over all strata and buckets, as `Store.tally` gives them.
+        """Return the counts over all strata and buckets, as `Store.tally` does.
 
-        Raises CountsError for a code that no device can have sent, and for a number of reports
-        that is not the manifest's.
+        Raises CountsError for an invalid code, or if the number of reports differs from the
+        manifest's.
         """
         return self._tallies(())[()]
 
     def tallies(self) -> dict[tuple[str, str], Tally]:
-        """The same for each (stratum, bucket) with reports, as `Store.tallies` gives them."""
-        found = self._tallies((STRATUM, BUCKET))
-        return {(stratum, bucket): tally for (stratum, bucket), tally in found.items()}
+        """Return the counts of each (stratum, bucket) with reports, as `Store.tallies` does."""
+        tallies = self._tallies((STRATUM, BUCKET))
+        return {(stratum, bucket): tally for (stratum, bucket), tally in tallies.items()}
 
     def joint_counts(self, first: str, second: str) -> Integers:
-        """How often reports to two questions came together, shape (counted, counted).
+        """Return the joint counts of two questions' reports, shape (counted, counted).
 
-        `first` and `second` are ids of different questions; reports that hold an answer to both
-        are counted, once for each pair of options or bits that they support: what
-        `survey.estimator.crosstab` takes, with the channels of the two. Raises NotFoundError for
-        an unknown question, CountsError for the same one twice, a table of more than 10^7 cells,
-        or a code that no device can have sent.
+        `first` and `second` are ids of different questions. Every report to both questions counts
+        once for each pair of options or bits that it supports. `survey.estimator.crosstab`
+        accepts the result. Raises NotFoundError for an unknown question, and CountsError for the
+        same question twice, more than 10^7 cells, or an invalid code.
         """
         rows, columns = self._question(first), self._question(second)
         if rows is columns:
-            raise CountsError(f"{first} with itself: a cross-tab is of two questions")
+            raise CountsError(f"{first} with itself: a cross-tab needs two different questions")
         shape = rows.channel.counted, columns.channel.counted
         if shape[0] * shape[1] > LARGEST_TABLE:
             raise CountsError(f"a table of {shape[0]:,} by {shape[1]:,} is above 10^7 cells")
         for question in (rows, columns):
-            self._refuse_impossible(question)
+            self._check_codes(question)
         counts: Integers = np.zeros(shape, dtype=np.int64)
         for a in pieces(rows):
             for b in pieces(columns):
-                found = self._combinations([a, b])
-                seen = np.zeros((a.size, b.size), dtype=np.int64)
-                np.add.at(seen, found.values, found.n)
-                counts[a.places, b.places] = b.supports(a.supports(seen, 0), 1)
+                combinations = self._combinations([a, b])
+                table = np.zeros((a.size, b.size), dtype=np.int64)
+                np.add.at(table, combinations.values, combinations.n)
+                counts[a.places, b.places] = b.supports(a.supports(table, 0), 1)
         return counts
 
     def _question(self, name: str) -> PublishedQuestion:
@@ -245,63 +244,66 @@ class Reports:
         raise NotFoundError(f'{self.survey.slug} has no question "{name}"')
 
     def _tallies(self, by: tuple[str, ...]) -> dict[Group, Tally]:
-        """The counts of each group of the columns `by`."""
+        """Return the counts of each group of the columns `by`."""
         sizes = self._sizes(by)
-        told = [self._told(question, sizes, by) for question in self.survey.definition.questions]
+        tallies = [self._counts(q, sizes, by) for q in self.survey.definition.questions]
         return {
             group: Tally(
                 release=self.manifest.release,
                 n=n,
-                n_asked=[int(asked[row]) for asked, _ in told],
-                counts=[counts[row].tolist() for _, counts in told],
+                n_asked=[int(n_asked[row]) for n_asked, _ in tallies],
+                counts=[counts[row].tolist() for _, counts in tallies],
             )
             for row, (group, n) in enumerate(sizes.items())
         }
 
     def _sizes(self, by: tuple[str, ...]) -> dict[Group, int]:
-        """The reports of each group, all of them those that the manifest tells of."""
-        found = self._combinations([], by)
-        if (n := int(found.n.sum())) != self.manifest.n:
+        """Return the number of reports per group; CountsError if the sum is not the manifest's."""
+        groups = self._combinations([], by)
+        if (n := int(groups.n.sum())) != self.manifest.n:
             raise CountsError(f"{n:,} reports; the manifest says {self.manifest.n:,}")
-        return dict(zip(found.groups, found.n.tolist(), strict=True))
+        return dict(zip(groups.groups, groups.n.tolist(), strict=True))
 
-    def _told(
+    def _counts(
         self, question: PublishedQuestion, sizes: dict[Group, int], by: tuple[str, ...]
     ) -> tuple[Integers, Integers]:
-        """Per group, how many reports hold an answer, and what they support."""
-        self._refuse_impossible(question)
+        """Return per group the number of reports with an answer, and their counts."""
+        self._check_codes(question)
         rows = {group: row for row, group in enumerate(sizes)}
-        asked = np.zeros(len(rows), dtype=np.int64)
+        n_asked = np.zeros(len(rows), dtype=np.int64)
         counts = np.zeros((len(rows), question.channel.counted), dtype=np.int64)
         for piece in pieces(question):
-            found = self._combinations([piece], by)
-            seen = np.zeros((len(rows), piece.size), dtype=np.int64)
-            groups = np.array([rows[group] for group in found.groups], dtype=np.int64)
-            np.add.at(seen, (groups, found.values[0]), found.n)
-            asked = seen.sum(axis=1)
-            counts[:, piece.places] = piece.supports(seen, 1)
-        missing = sum(sizes.values()) - int(asked.sum())
+            combinations = self._combinations([piece], by)
+            table = np.zeros((len(rows), piece.size), dtype=np.int64)
+            groups = np.array([rows[group] for group in combinations.groups], dtype=np.int64)
+            np.add.at(table, (groups, combinations.values[0]), combinations.n)
+            n_asked = table.sum(axis=1)
+            counts[:, piece.places] = piece.supports(table, 1)
+        missing = sum(sizes.values()) - int(n_asked.sum())
         if missing and not question.nullable:
             raise CountsError(f"column {question.id}: {missing:,} codes are missing")
-        return asked, counts
+        return n_asked, counts
 
-    def _combinations(self, of: Sequence[Piece], by: tuple[str, ...] = ()) -> Combinations:
-        """Run the expression."""
-        found = counted(self.table, [piece.value(self.table) for piece in of], by).to_pyarrow()
-        names = [found[name].to_pylist() for name in by]
+    def _combinations(self, pieces: Sequence[Piece], by: tuple[str, ...] = ()) -> Combinations:
+        """Run the expression in the engine."""
+        rows = count_combinations(
+            self.table, [piece.value(self.table) for piece in pieces], by
+        ).to_pyarrow()
+        names = [rows[name].to_pylist() for name in by]
         return Combinations(
-            groups=list(zip(*names, strict=True)) if by else [()] * len(found),
+            groups=list(zip(*names, strict=True)) if by else [()] * len(rows),
             values=tuple(
-                piece.read(found[f"piece_{place}"].to_pylist()) for place, piece in enumerate(of)
+                piece.decode(rows[f"piece_{place}"].to_pylist())
+                for place, piece in enumerate(pieces)
             ),
-            n=np.array(found["n"].to_pylist(), dtype=np.int64),
+            n=np.array(rows["n"].to_pylist(), dtype=np.int64),
         )
 
-    def _refuse_impossible(self, question: PublishedQuestion) -> None:
-        for condition in impossible(self.table, question):
-            wrong = int(self.table.filter(condition).count().to_pyarrow().as_py())
-            if wrong:
+    def _check_codes(self, question: PublishedQuestion) -> None:
+        for condition in invalid_codes(self.table, question):
+            n_invalid = int(self.table.filter(condition).count().to_pyarrow().as_py())
+            if n_invalid:
                 raise CountsError(
-                    f"column {question.id}: {wrong:,} codes are none of its "
-                    f"{question.channel.kind} channel's"
+                    f"column {question.id}: {n_invalid:,} codes are not valid for its "
+                    f"{question.channel.kind} channel"
                 )

@@ -1,13 +1,13 @@
-"""The directory of an export: its files, its columns, and the manifest that makes it one.
+"""The directory of an export: its files, its columns, and its manifest.
 
     definition.json             the published definition, byte for byte
-    manifest.json               what is here; written last, so that with it everything is complete
+    manifest.json               the contents; written last, so that it marks a complete export
     release-000012-00000.parquet ...    the reports, in no meaningful order
 
-A part has one row per report: a column per question named by its id, and `_stratum` and
-`_bucket`, whose names no question can have. Integers are uint8 up to 256 codes, else uint16; bit
-strings fixed-size binary, option 0 the highest bit of the first byte; null where a survey that
-draws its questions did not ask.
+A part has one row per report: a column per question, named by its id, and the columns `_stratum`
+and `_bucket`, whose names no question can have. Integer codes are uint8 for up to 256 codes,
+otherwise uint16. Bit strings are fixed-size binary; option 0 is the highest bit of the first
+byte. A code is null if a survey that samples its questions did not ask the question.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import cast, get_args
 
 from survey.errors import NotFoundError, SettingsError, StoreError
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection
 from survey.store import PublishedSurvey
 from survey.store.protocol import State
 
@@ -30,32 +29,31 @@ PARTIAL = ".partial"
 FORMAT = 1
 
 ENGINES = {"duckdb": "parquet", "pyspark": "scale"}
-"""Each engine, and the extra that brings it."""
-
+"""Each engine and the extra that installs it."""
 
 PATTERNS = frozenset("*?[]{}\\")
-"""What engines take for patterns in a path: with them they would read other files, too."""
+"""Characters that engines interpret as patterns in a path and that would match other files."""
 
 
 def check_path(directory: Path) -> None:
-    """Refuse a directory whose path an engine would take for a pattern.
+    """Raise SettingsError for a path that an engine would interpret as a pattern.
 
     >>> check_path(Path("/data/wave[1]"))
     Traceback (most recent call last):
-    survey.errors.SettingsError: /data/wave[1]: engines take [ ] for patterns; choose another name
+    survey.errors.SettingsError: /data/wave[1]: engines read [ ] as patterns; choose another name
     """
-    if found := sorted(PATTERNS & set(str(directory.absolute()))):
+    if characters := sorted(PATTERNS & set(str(directory.absolute()))):
         raise SettingsError(
-            f"{directory}: engines take {' '.join(found)} for patterns; choose another name"
+            f"{directory}: engines read {' '.join(characters)} as patterns; choose another name"
         )
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an export holds: `n` reports of one version of a survey, in the files `parts`.
+    """The contents of an export: `n` reports of one survey version, in the files `parts`.
 
-    `definition` is the SHA-256 of the definition, `release` the number of the release after which
-    it was written, `state` and `changed` those of the survey at that time.
+    `definition` is the SHA-256 of the definition and `release` the number of the last exported
+    release. `state` and `changed` describe the survey at that time.
     """
 
     slug: str
@@ -69,11 +67,11 @@ class Manifest:
     format: int = FORMAT
 
     def to_json(self) -> str:
-        """The manifest as text; one manifest has one."""
+        """Return the manifest as JSON text; equal manifests have equal texts."""
         return json.dumps(asdict(self), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
     def survey(self, canonical: bytes) -> PublishedSurvey:
-        """The survey as it was when the export was written; its key is that of no store."""
+        """Return the survey as it was at the export; its key 0 belongs to no store."""
         changed = date.fromisoformat(self.changed)
         return PublishedSurvey(
             0, self.slug, self.version, self.definition, self.state, changed, canonical
@@ -81,7 +79,7 @@ class Manifest:
 
 
 def part_name(release: int, number: int) -> str:
-    """The name of a part of an export.
+    """Return the file name of a part of an export.
 
     >>> part_name(12, 0)
     'release-000012-00000.parquet'
@@ -90,7 +88,7 @@ def part_name(release: int, number: int) -> str:
 
 
 def is_part(name: str) -> bool:
-    """Whether a name is one that `part_name` gives.
+    """Return whether `part_name` can return this name.
 
     >>> [is_part(name) for name in (part_name(3, 0), "release-notes.parquet")]
     [True, False]
@@ -99,13 +97,16 @@ def is_part(name: str) -> bool:
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """The manifest of an export; NotFoundError where there is none, StoreError for another file."""
+    """Read the manifest of an export.
+
+    Raises NotFoundError if there is none, and StoreError if the file is not a valid manifest.
+    """
     file = directory / MANIFEST
     try:
         form = json.loads(file.read_bytes())
     except FileNotFoundError:
         raise NotFoundError(
-            f"{directory} is no export: it has no {MANIFEST}; "
+            f"{directory} is not an export: it has no {MANIFEST}; "
             "survey export SLUG --parquet DIR writes one"
         ) from None
     except ValueError as error:
@@ -118,14 +119,14 @@ def read_manifest(directory: Path) -> Manifest:
 
 
 def _fits(form: dict[str, object]) -> bool:
-    """Whether the values are of the manifest's types, and its parts files beside it."""
+    """Return whether the values have the manifest's types and the parts are plain file names."""
     parts = cast("list[object]", form["parts"]) if isinstance(form["parts"], list) else [None]
     return (
         all(type(form[name]) is int for name in ("version", "release", "n"))
         and all(isinstance(form[name], str) for name in ("slug", "definition"))
         and form["state"] in get_args(State)
         and _is_date(form["changed"])
-        # A part is a plain name: no manifest makes a reader open files elsewhere.
+        # With plain names no manifest can make a reader open files elsewhere.
         and all(isinstance(part, str) and is_part(part) for part in parts)
     )
 
@@ -135,14 +136,3 @@ def _is_date(text: object) -> bool:
         return isinstance(text, str) and bool(date.fromisoformat(text))
     except ValueError:
         return False
-
-
-def holds_bits(channel: AnyChannel) -> bool:
-    """Whether a channel's codes are bit strings, and not integers.
-
-    >>> [holds_bits(SubsetSelection(k=8, d=d, T=3, L=1)) for d in (1, 2)]
-    [False, True]
-    """
-    return isinstance(channel, BitVector) or (
-        isinstance(channel, SubsetSelection) and channel.d > 1
-    )

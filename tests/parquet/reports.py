@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from survey.collect.publication import publish
 from survey.collect.release import release
 from survey.mechanism import BitVector
-from survey.parquet.directory import holds_bits
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import ASKED
 from survey.questionnaire.loading import load
@@ -77,7 +76,7 @@ def stored_codes(
         weights = 1 / (1 + np.arange(channel.truths))
         truths = rng.choice(channel.truths, size=n, p=weights / weights.sum())
     reports = channel.perturb(truths, rng)
-    if holds_bits(channel):
+    if channel.report_bits:
         codes = np.packbits(reports.astype(np.uint8), axis=1)
     else:
         kind = np.uint8 if channel.code_bytes == 1 else ">u2"

@@ -47,7 +47,7 @@ def without_time(form: str, output: str) -> object:
 def test_an_export_is_estimated_byte_for_byte_as_its_survey(run, mixed, tmp_path, engine):
     out = tmp_path / "out"
     written = run("export", mixed.slug, "--parquet", out)
-    assert written.output == f"{out} holds 600 released reports in 1 files\n"
+    assert written.output == f"wrote 600 released reports to {out} in 1 files\n"
     for options in ([], ["--level", "0.9", "--simultaneous"]):
         stored = run("estimate", mixed.slug, *options)
         counted = run("estimate", "--parquet", out, "--engine", engine, *options)
@@ -68,7 +68,7 @@ def test_an_earlier_version_is_exported_when_it_is_named(run, store, tmp_path):
     fill(store, first, 40)
     published(store, ["mood"], slug="twice")
     written = run("export", "twice", "--parquet", tmp_path / "out", "--version", 1)
-    assert "holds 40 released reports" in written.output
+    assert "wrote 40 released reports" in written.output
     assert "version 1" in run("estimate", "--parquet", tmp_path / "out").output
 
 

@@ -13,7 +13,7 @@ import pytest
 from survey.errors import CountsError, NotFoundError, SettingsError, StoreError, SurveyError
 from survey.estimator import crosstab
 from survey.parquet import export_reports, open_reports
-from survey.parquet.directory import holds_bits, part_name
+from survey.parquet.directory import part_name
 from survey.parquet.export import column_of
 from tests.conftest import long_unless
 from tests.parquet.reports import published
@@ -43,7 +43,7 @@ def supported(question, stored: bytes) -> np.ndarray:
     asked = codes[:, 0] == 1 if question.nullable else np.ones(len(codes), dtype=bool)
     codes = codes[:, 1:] if question.nullable else codes
     counted = question.channel.counted
-    if holds_bits(question.channel):
+    if question.channel.report_bits:
         members = np.unpackbits(codes, axis=1)[:, :counted].astype(np.int64)
     else:
         values = codes.astype(np.int64) @ (256 ** np.arange(codes.shape[1])[::-1])
@@ -128,7 +128,7 @@ def codes(every, name: str, first: bytes) -> pa.Array:
         ones = question.channel.sampled
     bits = np.zeros(counted, dtype=np.uint8)
     bits[:ones] = 1
-    rest = np.packbits(bits).tobytes() if holds_bits(question.channel) else bytes(len(first))
+    rest = np.packbits(bits).tobytes() if question.channel.report_bits else bytes(len(first))
     return column_of(question, np.frombuffer(first + rest * 899, np.uint8))
 
 
@@ -238,11 +238,11 @@ def test_a_folder_named_like_a_column_changes_no_figure(store, every, tmp_path, 
 
 @pytest.mark.parametrize("name", ["wave[1]", "wave*", "a{b}", "what?"])
 def test_a_path_that_engines_take_for_a_pattern_is_refused(store, every, exported, tmp_path, name):
-    with pytest.raises(SettingsError, match="for patterns; choose another name"):
+    with pytest.raises(SettingsError, match="as patterns; choose another name"):
         export_reports(store, every, tmp_path / name, lambda n: None)
     exported.rename(tmp_path / name)
     with (
-        pytest.raises(SettingsError, match="for patterns"),
+        pytest.raises(SettingsError, match="as patterns"),
         open_reports(tmp_path / name, "duckdb"),
     ):
         pass

@@ -120,13 +120,13 @@ def test_blocks_become_row_groups_of_parts_of_so_many(store, every, tmp_path, mo
 @pytest.mark.parametrize("name", ["notes.txt", "release-notes.parquet", "mine.partial"])
 def test_a_directory_with_anything_else_in_it_is_refused(store, every, exported, name):
     (exported / name).write_text("mine", encoding="utf-8")
-    with pytest.raises(ConflictError, match=f"holds {name}; choose an empty"):
+    with pytest.raises(ConflictError, match=f"contains {name}; choose an empty"):
         export_reports(store, every, exported, silent)
     assert (exported / name).read_text(encoding="utf-8") == "mine"
 
 
 def test_an_export_of_another_survey_is_not_replaced(store, exported, drawn):
-    with pytest.raises(ConflictError, match="holds every version 1, not drawn version 1"):
+    with pytest.raises(ConflictError, match="contains every version 1, not drawn version 1"):
         export_reports(store, drawn, exported, silent)
     assert len(rows_of(exported)) == 900
 

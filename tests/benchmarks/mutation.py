@@ -1,6 +1,6 @@
 """Measure how many mutants of a package the tests kill, on a seeded sample.
 
-    python .ci/mutation.py survey/mechanism tests/mechanism [--commit REV] [--sample 300] [--seed 17]
+    python -m tests.benchmarks.mutation survey/mechanism tests/mechanism --commit HEAD
 
 The script checks out the commit in a scratch directory, lets mutmut make every mutant of the
 package, and runs the tests that cover each mutant in the sample. It prints the number of mutants
@@ -18,7 +18,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 EXTRA_FILES = ("client_js", "README.md", "LICENSE", "deploy", ".ci", ".github")
 
 
@@ -39,10 +39,10 @@ def configuration(packages: list[str], tests: list[str]) -> str:
 def run(directory: Path, *arguments: str, check: bool = True) -> str:
     """Run mutmut in a directory and return its output."""
     command = [sys.executable, "-m", "mutmut", *arguments]
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
-    if check and done.returncode:
-        sys.exit(f"{' '.join(arguments)}: {done.stderr[-2000:]}")
-    return done.stdout
+    process = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    if check and process.returncode:
+        sys.exit(f"{' '.join(arguments)}: {process.stderr[-2000:]}")
+    return process.stdout
 
 
 def outcomes(directory: Path) -> dict[str, str]:

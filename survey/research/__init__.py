@@ -1,4 +1,4 @@
-"""Researchers' side: sign in, publish, read released estimates, work as a team."""
+"""The researchers' pages: accounts and teams, drafts, collection and results."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ __all__ = ["MAX_UPLOAD_BYTES", "init_app"]
 def init_app(
     app: Flask, store: Store, results: Results, settings: Settings, client_hash: str
 ) -> None:
-    """Add the researchers' addresses to the application, each form guarded against CSRF."""
+    """Add the researchers' pages to the application; a CSRF token protects each form."""
     csrf = CSRFProtect(app)
-    # Reports carry no cookie that could be abused; their origin is checked instead.
+    # Reports are sent without cookies; their origin is checked instead.
     csrf.exempt(app.view_functions["respond.reports"])
     workspace = Workspace.over(store, results, settings, client_hash)
     parts = (

@@ -21,7 +21,7 @@ the lowest role in the survey or draft that the address names as `<slug>`."""
 
 DRAFT_DELETED = "This draft has been deleted."
 
-PUBLISHED_ONLY = ("collecting", "lifecycle")
+PUBLISHED_ONLY = ("collection", "lifecycle")
 """Sections that exist for published surveys, not for drafts and their test runs."""
 
 
@@ -88,11 +88,11 @@ class Gate:
 
     def researcher(self) -> Researcher:
         """Return the researcher who sent this request."""
-        return self._sessions.known()
+        return self._sessions.current()
 
     def roles(self) -> Mapping[str, Role]:
         """Return the researcher's roles by the slugs of the surveys and drafts they may see."""
-        researcher = self._sessions.known()
+        researcher = self._sessions.current()
         if not researcher.is_admin:
             return self._store.roles(researcher.key)
         surveys = [survey.slug for survey in self._store.surveys()]
@@ -100,7 +100,7 @@ class Gate:
 
     def role(self, slug: str) -> Role | None:
         """Return the researcher's role in a survey or draft, None if they are no member."""
-        researcher = self._sessions.known()
+        researcher = self._sessions.current()
         if researcher.is_admin:
             return "owner"
         return self._store.roles(researcher.key).get(team_slug(slug))

@@ -1,4 +1,4 @@
-"""Passwords (argon2id), and two-factor authentication by codes that change every 30 seconds."""
+"""Passwords (argon2id), and two-factor authentication with time-based codes (TOTP, RFC 6238)."""
 
 from __future__ import annotations
 
@@ -7,110 +7,130 @@ import hashlib
 import re
 import secrets
 from dataclasses import dataclass
-from functools import cache
-
-import pyotp
-import segno
-from argon2 import PasswordHasher, extract_parameters
-from argon2.exceptions import InvalidHashError, VerifyMismatchError
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 from survey.errors import SurveyError
 from survey.store import Researcher, Store
 
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
+
 MIN_PASSWORD_LENGTH = 12
+
+STEP_SECONDS = 30
+"""Time for which a code is shown."""
+
+TOLERATED_STEPS = 1
+"""Steps by which the clock of a device may be wrong, in either direction."""
+
+RECOVERY_CODES = 10
+RECOVERY_BYTES = 10
+"""80 random bits cannot be guessed, so recovery codes need no slow hash."""
+
+
+def _password_hasher(cost: int) -> PasswordHasher:
+    from argon2 import PasswordHasher
+
+    return PasswordHasher(time_cost=cost)
 
 
 @cache
-def _nobodys(cost: int) -> str:
-    """The hash of a password that nobody has, as slow to verify as anybody's."""
-    return PasswordHasher(time_cost=cost).hash(secrets.token_hex())
+def _dummy_hash(cost: int) -> str:
+    """Return the hash of a random password, as slow to verify as a real one."""
+    return _password_hasher(cost).hash(secrets.token_hex())
 
 
 def _cost_of(password_hash: str) -> int:
+    from argon2 import extract_parameters
+
     return extract_parameters(password_hash).time_cost
 
 
 class Passwords:
-    """Hash and verify passwords; an unknown address takes as long as a wrong password."""
+    """Hashes and verifies passwords; an unknown address takes as long as a wrong password."""
 
     def __init__(self, cost: int) -> None:
         self._cost = cost
-        self._hasher = PasswordHasher(time_cost=cost)
-        self._nobody = _nobodys(cost)
+
+    @cached_property
+    def _hasher(self) -> PasswordHasher:
+        return _password_hasher(self._cost)
 
     def hash(self, password: str) -> str:
-        """Hash a new password; refuses a short one."""
+        """Hash a new password. Raises SurveyError if it is too short."""
         if len(password) < MIN_PASSWORD_LENGTH:
-            raise SurveyError(f"a password has at least {MIN_PASSWORD_LENGTH} characters")
+            raise SurveyError(f"the password must have at least {MIN_PASSWORD_LENGTH} characters")
         return self._hasher.hash(password)
 
     def verify(self, researcher: Researcher | None, password: str) -> bool:
-        """Whether the password is the researcher's; False, slowly, for nobody."""
+        """Return whether the password is the researcher's; for None, False in the same time."""
+        from argon2.exceptions import InvalidHashError, VerifyMismatchError
+
+        # Always made, so that its first computation does not tell the two cases apart.
+        dummy = _dummy_hash(self._cost)
         try:
-            hashed = researcher.password_hash if researcher else self._nobody
-            self._spend(self._cost - _cost_of(hashed))
-            self._hasher.verify(hashed, password)
+            expected = researcher.password_hash if researcher else dummy
+            self._spend(self._cost - _cost_of(expected))
+            self._hasher.verify(expected, password)
         except (VerifyMismatchError, InvalidHashError):
             return False
         return researcher is not None
 
     def is_outdated(self, password_hash: str) -> bool:
-        """Whether a hash was made at another cost: the next right password makes it anew."""
+        """Return whether a hash has another cost than new ones."""
         return _cost_of(password_hash) != self._cost
 
     @staticmethod
     def _spend(passes: int) -> None:
-        """As long as so many passes take: the hash of an account is of when it was made."""
+        """Take the time of additional passes: older hashes have fewer than the dummy hash."""
         if passes > 0:
-            PasswordHasher(time_cost=passes).hash("")
-
-
-STEP_SECONDS = 30
-TOLERATED_STEPS = 1
-"""How far a device's clock may be off, to either side."""
-
-RECOVERY_CODES = 10
-RECOVERY_BYTES = 10
-"""80 random bits: nobody guesses one, and no slow hash is needed."""
+            _password_hasher(passes).hash("")
 
 
 @dataclass(frozen=True)
 class NewSecret:
-    """A secret that is not in use yet, for an app to take over."""
+    """A secret that an authenticator app has yet to scan."""
 
     secret: str
     uri: str
 
-    def picture(self) -> str:
-        """The secret as a QR code, as a data URI."""
-        drawn: str = segno.make(self.uri, micro=False).svg_data_uri(scale=4, border=4, light="#fff")
-        return drawn
+    def qr_code(self) -> str:
+        """Return the secret as a QR code in a data URI."""
+        import segno
+
+        image: str = segno.make(self.uri, micro=False).svg_data_uri(scale=4, border=4, light="#fff")
+        return image
 
 
 def new_secret(email: str, secret: str = "") -> NewSecret:
-    """A new secret, or one that was made before, as an app reads it."""
+    """Return a new secret, or an existing one, in the form that an app reads."""
+    import pyotp
+
     secret = secret or pyotp.random_base32()
     uri = pyotp.TOTP(secret).provisioning_uri(name=email, issuer_name="Survey")
     return NewSecret(secret, uri)
 
 
 def step_of(secret: str, code: str, now: float) -> int | None:
-    """The time step that a code belongs to, None when it is none of about now."""
+    """Return the time step of a code, or None if the code is not valid at `now` (Unix time)."""
+    import pyotp
+
     totp = pyotp.TOTP(secret)
     current = int(now) // STEP_SECONDS
     steps = range(current - TOLERATED_STEPS, current + TOLERATED_STEPS + 1)
-    given = re.sub(r"\s", "", code)
-    matching = [
+    digits = re.sub(r"\s", "", code)
+    matches = [
         step
         for step in steps
-        # Every step is compared: how long it takes tells nothing.
-        if secrets.compare_digest(totp.generate_otp(step).encode(), given.encode())
+        # All steps are compared, so that the time reveals nothing.
+        if secrets.compare_digest(totp.generate_otp(step).encode(), digits.encode())
     ]
-    return matching[-1] if matching else None
+    return matches[-1] if matches else None
 
 
-def is_right(store: Store, researcher: Researcher, code: str, now: float) -> bool:
-    """Use up a code of the app or a recovery code; False when it is neither, or was used."""
+def use_code(store: Store, researcher: Researcher, code: str, now: float) -> bool:
+    """Use up a code of the app or a recovery code; return False if it is neither, or was used."""
     factor = store.second_factor(researcher.key)
     if factor is None:
         return False
@@ -121,19 +141,19 @@ def is_right(store: Store, researcher: Researcher, code: str, now: float) -> boo
 
 
 def new_recovery_codes() -> list[str]:
-    """Codes for when the app is lost, each good once.
+    """Return single-use codes for the case that the app is lost.
 
     >>> len(new_recovery_codes()[0])
     19
     """
-    return [_grouped(secrets.token_bytes(RECOVERY_BYTES)) for _ in range(RECOVERY_CODES)]
+    return [_format_code(secrets.token_bytes(RECOVERY_BYTES)) for _ in range(RECOVERY_CODES)]
 
 
-def _grouped(random: bytes) -> str:
+def _format_code(random: bytes) -> str:
     letters = base64.b32encode(random).decode().lower()
     return "-".join(letters[at : at + 4] for at in range(0, len(letters), 4))
 
 
 def recovery_hash(code: str) -> bytes:
-    """What is kept of a recovery code, however it is typed."""
+    """Return the hash of a recovery code; case, spaces and hyphens do not matter."""
     return hashlib.sha256(re.sub(r"[\s-]", "", code).lower().encode()).digest()

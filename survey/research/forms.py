@@ -1,4 +1,4 @@
-"""Researchers' forms (Flask-WTF): fields, limits, and the words of their errors."""
+"""The forms of the researchers' pages (Flask-WTF), outside the builder."""
 
 from __future__ import annotations
 
@@ -33,58 +33,58 @@ from survey.disclosure import MINIMUM_REPORTS
 from survey.research.credentials import MIN_PASSWORD_LENGTH
 from survey.store import ROLES, SCOPES
 
-LONGEST = 15
-"""Digits that every whole number here fits into; int() refuses thousands of them by an error."""
-MOST_INVITED = 100_000
-MOST_REPORTS = 10**9
-MOST_LETTERS = 60
-"""Of the name of a token."""
+MAX_DIGITS = 15
+"""Digits of the longest number that any form accepts; `int` rejects thousands of digits."""
+
+MAX_INVITATIONS = 100_000
+MAX_RESPONSES = 10**9
+MAX_TOKEN_NAME = 60
 
 LIMIT_IN_STEPS = (
-    f"Enter a multiple of {MINIMUM_REPORTS}: a limit that could be moved by one would tell how "
-    "many reports wait"
+    f"Enter a multiple of {MINIMUM_REPORTS}: a limit that can be moved in single steps would "
+    "reveal how many responses are pending"
 )
 NO_EMAIL = "Enter an email address, such as name@example.org"
 
 MAX_UPLOAD_BYTES = 1_100_000
-"""Largest request anywhere but reports: a definition file and the form around it."""
+"""Maximum size of any request except reports: a definition file with its form."""
 
 
-def in_steps(_: FlaskForm, field: WholeNumberField) -> None:
-    """Whether somebody who may change a limit learns no more by it than releases tell."""
+def check_limit(_: FlaskForm, field: WholeNumberField) -> None:
+    """Raise ValidationError for a response limit that reveals more than releases do."""
     if field.data and field.data % MINIMUM_REPORTS:
         raise ValidationError(LIMIT_IN_STEPS)
 
 
-def whole_number(text: str, otherwise: int = 0) -> int:
-    """The number that a text is, or another for a text that is none.
+def whole_number(text: str, default: int = 0) -> int:
+    """Parse a whole number; return the default for any other text.
 
     >>> whole_number("42"), whole_number("4٢"), whole_number("9" * 5_000, -1)
     (42, 0, -1)
     """
-    plain = text.strip()
-    is_number = plain.isascii() and plain.isdecimal() and len(plain) <= LONGEST
-    return int(plain) if is_number else otherwise
+    digits = text.strip()
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= MAX_DIGITS
+    return int(digits) if is_number else default
 
 
 class WholeNumberField(IntegerField):  # type: ignore[misc]
-    """A whole number of a form; one of too many digits is none, and its range says what to enter.
+    """A whole number; a number with too many digits is rejected like one out of range.
 
-    Such a number is an int, and comparing it as a float, as a range does, fails.
+    Such a number would be an int that cannot be compared with the limits as a float.
     """
 
     data: Any
 
     def process_formdata(self, valuelist: list[str]) -> None:
-        """Take what was typed; the field still shows it."""
-        if valuelist and len(valuelist[0].strip()) > LONGEST:
+        """Parse the text; the field still shows it if it is rejected."""
+        if valuelist and len(valuelist[0].strip()) > MAX_DIGITS:
             self.data = None
             return
         super().process_formdata(valuelist)
 
 
 class SignInForm(FlaskForm):  # type: ignore[misc]
-    """Address and password."""
+    """Email address and password."""
 
     email = EmailField(
         "Email address", [InputRequired("Enter your email address"), Length(max=254)]
@@ -94,132 +94,131 @@ class SignInForm(FlaskForm):  # type: ignore[misc]
 
 
 class SignOutForm(FlaskForm):  # type: ignore[misc]
-    """One button."""
+    """The button that ends the session."""
 
     submit = SubmitField("Sign out")
 
 
 class PublishForm(FlaskForm):  # type: ignore[misc]
-    """A definition file."""
+    """The upload of a definition file."""
 
     file = FileField("Definition file", [FileRequired("Choose a definition file")])
     submit = SubmitField("Check and publish")
 
 
 class CodeForm(FlaskForm):  # type: ignore[misc]
-    """The second step of signing in."""
+    """The authentication code, after the password."""
 
-    code = StringField("Code", [InputRequired("Enter the code"), Length(max=64)])
-    submit = SubmitField("Go on")
+    code = StringField("Authentication code", [InputRequired("Enter the code"), Length(max=64)])
+    submit = SubmitField("Continue")
 
 
-def current_password() -> PasswordField:
-    """The field that asks once more for the password."""
+def _current_password() -> PasswordField:
     return PasswordField(
-        "Your password now", [InputRequired("Enter your password"), Length(max=1024)]
+        "Current password", [InputRequired("Enter your password"), Length(max=1024)]
     )
 
 
 class CurrentPasswordForm(FlaskForm):  # type: ignore[misc]
-    """What asks once more for the password."""
+    """A form that requires the password of the researcher who is signed in."""
 
-    current = current_password()
+    current = _current_password()
 
 
 class PasswordForm(CurrentPasswordForm):
-    """A new password, twice."""
+    """A new password, typed twice."""
 
     new = PasswordField(
         "New password",
         [
             InputRequired("Enter a new password"),
-            Length(MIN_PASSWORD_LENGTH, 1024, f"Take at least {MIN_PASSWORD_LENGTH} characters"),
+            Length(MIN_PASSWORD_LENGTH, 1024, f"Use at least {MIN_PASSWORD_LENGTH} characters"),
         ],
     )
     again = PasswordField(
-        "New password once more", [EqualTo("new", "The two new passwords are not the same")]
+        "Repeat the new password", [EqualTo("new", "The two new passwords differ")]
     )
-    submit = SubmitField("Change the password")
+    submit = SubmitField("Change password")
 
 
-class AddSecondStepForm(CurrentPasswordForm):
-    """The first code of an app that has taken over a secret."""
+class AddTwoFactorForm(CurrentPasswordForm):
+    """The first code of an authenticator app that has scanned a new secret."""
 
     code = StringField("Code from the app", [InputRequired("Enter the code"), Length(max=64)])
-    submit = SubmitField("Add the second step")
+    submit = SubmitField("Switch on two-factor authentication")
 
 
-class ConfirmForm(CurrentPasswordForm):
-    """What makes an account less safe."""
+class RemoveTwoFactorForm(CurrentPasswordForm):
+    """The button that switches off two-factor authentication."""
 
-    submit = SubmitField("Remove the second step")
+    submit = SubmitField("Switch off two-factor authentication")
 
 
 class TokenForm(CurrentPasswordForm):
-    """What a new program is called, and what it may read."""
+    """The name and the scopes of a new API token."""
 
     name = StringField(
         "Name",
         [
-            DataRequired("Enter a name for the program"),
-            Length(max=MOST_LETTERS, message=f"Take at most {MOST_LETTERS} characters"),
-            Regexp(r"[^\x00-\x1f\x7f]+$", 0, "A name is one line of text"),
+            DataRequired("Enter a name for the token"),
+            Length(max=MAX_TOKEN_NAME, message=f"Use at most {MAX_TOKEN_NAME} characters"),
+            Regexp(r"[^\x00-\x1f\x7f]+$", 0, "Enter the name on one line"),
         ],
         [lambda name: (name or "").strip()],
     )
     scopes = SelectMultipleField(
-        "What it may do",
-        [InputRequired("Tick at least one")],
+        "Permissions",
+        [InputRequired("Select at least one permission")],
         choices=list(SCOPES),
         option_widget=CheckboxInput(),
     )
-    # Once more, to stand behind the others: mistakes are listed in the order of the page.
-    current = current_password()
-    submit = SubmitField("Make a token")
+    # Declared again so that mistakes are listed in the order of the page.
+    current = _current_password()
+    submit = SubmitField("Create token")
 
 
-class EndTokenForm(FlaskForm):  # type: ignore[misc]
-    """One token of several."""
+class RevokeTokenForm(FlaskForm):  # type: ignore[misc]
+    """The API token to revoke."""
 
     token = HiddenField()
-    submit = SubmitField("End")
+    submit = SubmitField("Revoke")
 
 
 class SessionForm(FlaskForm):  # type: ignore[misc]
-    """One session of several."""
+    """The session to end."""
 
     session = HiddenField()
     submit = SubmitField("End")
 
 
 class RoleForm(FlaskForm):  # type: ignore[misc]
-    """What a member of a team may do."""
+    """The new role of a member of a team."""
 
     role = SelectField("Role", choices=[*ROLES, "none"])
     submit = SubmitField("Change")
 
 
 class InviteForm(FlaskForm):  # type: ignore[misc]
-    """What a new member may do."""
+    """The role of a new member of a team."""
 
     role = SelectField("Role", choices=[*ROLES])
-    submit = SubmitField("Make a link")
+    submit = SubmitField("Create link")
 
 
-class EndLinkForm(FlaskForm):  # type: ignore[misc]
-    """One link of several."""
+class InvitationLinkForm(FlaskForm):  # type: ignore[misc]
+    """The invitation link to revoke."""
 
     link = HiddenField()
 
 
-class NewcomerForm(FlaskForm):  # type: ignore[misc]
-    """One button."""
+class InviteResearcherForm(FlaskForm):  # type: ignore[misc]
+    """The button that invites a researcher to this server."""
 
-    submit = SubmitField("Make a link for a new researcher")
+    submit = SubmitField("Create link for a new researcher")
 
 
 class JoinForm(FlaskForm):  # type: ignore[misc]
-    """Address and password of somebody new; who is signed in already only agrees."""
+    """A new account; researchers who are signed in only confirm."""
 
     email = EmailField(
         "Email address",
@@ -229,71 +228,71 @@ class JoinForm(FlaskForm):  # type: ignore[misc]
         "Password",
         [
             InputRequired("Choose a password"),
-            Length(MIN_PASSWORD_LENGTH, 1024, f"Take at least {MIN_PASSWORD_LENGTH} characters"),
+            Length(MIN_PASSWORD_LENGTH, 1024, f"Use at least {MIN_PASSWORD_LENGTH} characters"),
         ],
     )
     submit = SubmitField("Join")
 
-    def __init__(self, *, known: bool) -> None:
+    def __init__(self, *, has_account: bool) -> None:
         super().__init__()
-        if known:
+        if has_account:
             del self.email
             del self.password
 
 
 class InvitationsForm(FlaskForm):  # type: ignore[misc]
-    """How many links for one report each, and of which group."""
+    """The number of single-use invitations to create, and their group."""
 
     count = WholeNumberField(
-        "How many people",
+        "Number of people",
         [
-            InputRequired("Enter how many people are invited"),
-            NumberRange(1, MOST_INVITED, f"Enter a number from 1 to {MOST_INVITED:,}"),
+            InputRequired("Enter the number of people to invite"),
+            NumberRange(1, MAX_INVITATIONS, f"Enter a number from 1 to {MAX_INVITATIONS:,}"),
         ],
     )
     stratum = StringField("Group (if you compare groups)", [Length(max=60)])
-    # How many of each group there were when the page was opened: sent twice, it makes them once.
+    # Invitations per group when the page was opened: a form sent twice creates them once.
     made = HiddenField()
-    submit = SubmitField("Make the links and download them")
+    submit = SubmitField("Create and download links")
 
 
 class ScheduleForm(FlaskForm):  # type: ignore[misc]
-    """From when to when a survey takes reports, and how many."""
+    """The dates of a survey and its response limit."""
 
     opens = DateField("First day", [Optional()])
     closes = DateField("Last day", [Optional()])
     most = WholeNumberField(
-        "At most so many reports",
+        "Response limit",
         [
             Optional(),
-            NumberRange(0, MOST_REPORTS, f"Enter 0 or more, up to {MOST_REPORTS:,}"),
-            in_steps,
+            NumberRange(0, MAX_RESPONSES, f"Enter a number from 0 to {MAX_RESPONSES:,}"),
+            check_limit,
         ],
     )
     submit = SubmitField("Save dates and limit")
 
 
 class ReleaseForm(FlaskForm):  # type: ignore[misc]
-    """One button."""
+    """The button that releases pending reports."""
 
-    submit = SubmitField("Release what waits")
+    submit = SubmitField("Release pending responses")
 
 
 class ArchiveForm(FlaskForm):  # type: ignore[misc]
-    """One button."""
+    """The button that archives a survey or restores it."""
 
     submit = SubmitField("Archive")
 
 
 class DeleteForm(FlaskForm):  # type: ignore[misc]
-    """The name of what is deleted for good, typed."""
+    """The short name of the survey to delete, typed as a confirmation."""
 
-    typed = StringField("The survey’s short name", [InputRequired("Type the short name")])
-    submit = SubmitField("Delete the survey and all its reports")
+    typed = StringField("Short name of the survey", [InputRequired("Type the short name")])
+    submit = SubmitField("Delete survey and all responses")
 
 
 class CloseForm(FlaskForm):  # type: ignore[misc]
-    """The name of what is closed for good, typed."""
+    """The short name of the survey to close, typed as a confirmation."""
 
-    name = StringField("The survey’s short name", [InputRequired("Type the short name")])
-    submit = SubmitField("Close the survey for good")
+    name = StringField("Short name of the survey", [InputRequired("Type the short name")])
+    submit = SubmitField("Close survey permanently")

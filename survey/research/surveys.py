@@ -28,9 +28,9 @@ from survey.store import PublishedSurvey, Store
 SURVEY_PAGES = (
     ("research.newest", "Results"),
     ("exploring.crosstab", "Explore"),
-    ("collecting.overview", "Collect"),
+    ("collection.overview", "Collect"),
     ("team.members", "Team"),
-    ("team.log_of", "Log"),
+    ("team.log", "Log"),
 )
 """The endpoints and link texts of the pages of a survey, in the order of its navigation."""
 
@@ -38,7 +38,7 @@ STYLESHEET = Path(__file__).resolve().parent.parent / "static" / "research.css"
 
 
 def sections(workspace: Workspace) -> list[Section]:
-    """The list of surveys, publication of a file, results, and what all templates use."""
+    """The list of surveys, the upload of a definition, results, and all templates' variables."""
     stylesheet = STYLESHEET.read_bytes()
     stylesheet_hash = hashlib.sha256(stylesheet).hexdigest()
 
@@ -47,7 +47,7 @@ def sections(workspace: Workspace) -> list[Section]:
             raise NotFoundError("this file belongs to another version of the page")
         return Response(stylesheet, content_type="text/css; charset=utf-8")
 
-    pages = _Pages(workspace)
+    pages = _SurveyPages(workspace)
     routes = [
         Route("GET", "/assets/<version>/research.css", "anybody", asset),
         Route("GET", "/", "researcher", pages.surveys),
@@ -74,7 +74,7 @@ def sections(workspace: Workspace) -> list[Section]:
     return [section]
 
 
-class _Pages:
+class _SurveyPages:
     def __init__(self, workspace: Workspace) -> None:
         self._store, self._settings = workspace.store, workspace.settings
         self._gate, self._log = workspace.gate, workspace.log
@@ -83,19 +83,19 @@ class _Pages:
         """List the researcher's surveys and drafts."""
         store, roles, archived = self._store, self._gate.roles(), self._store.archived_slugs()
         surveys = [survey for survey in store.surveys() if survey.slug in roles]
-        away = "archived" in request.args
+        shows_archive = "archived" in request.args
         listed = [
             survey
             for survey in surveys
-            if not survey.is_test_run and (survey.slug in archived) == away
+            if not survey.is_test_run and (survey.slug in archived) == shows_archive
         ]
         drafts = [draft for draft in store.drafts() if draft.slug in roles]
         return render_template(
             "research/surveys.html",
             surveys=[(survey, store.n_released(survey.key)) for survey in listed],
             drafts=[(draft, DraftContent.from_json(draft.content)) for draft in drafts],
-            away=away,
-            archived=len({survey.slug for survey in surveys} & archived),
+            shows_archive=shows_archive,
+            n_archived=len({survey.slug for survey in surveys} & archived),
         )
 
     def publish(self) -> Any:
@@ -116,7 +116,7 @@ class _Pages:
 
 
 def moment(seconds: int) -> str:
-    """A moment since 1970 as people write it.
+    """Format a Unix time.
 
     >>> moment(0)
     '1970-01-01 00:00 UTC'
@@ -125,10 +125,10 @@ def moment(seconds: int) -> str:
 
 
 def _publish(store: Store, upload: FileStorage, settings: Settings, gate: Gate) -> PublishedSurvey:
-    written = load(upload.read(), upload.filename or "", settings.caps)
-    if store.versions(written.slug) and not gate.allows(written.slug, "editor"):
+    definition = load(upload.read(), upload.filename or "", settings.caps)
+    if store.versions(definition.slug) and not gate.allows(definition.slug, "editor"):
         raise ConflictError(
-            f'the address "{written.slug}" is another survey\'s, which you do not edit; '
+            f'the slug "{definition.slug}" belongs to a survey that you cannot edit; '
             "choose another slug"
         )
-    return publish_survey(store, written, utc_today(), team={gate.researcher().key: "owner"})
+    return publish_survey(store, definition, utc_today(), team={gate.researcher().key: "owner"})

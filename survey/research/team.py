@@ -1,4 +1,4 @@
-"""A survey's team, its log, and everybody who may sign in: who may do what, and what was done."""
+"""The team of a survey, all researchers of this server, and the logs of what they did."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from flask import flash, redirect, render_template, url_for
 
 from survey.errors import NotFoundError
 from survey.research.access import Route, Section
-from survey.research.forms import EndLinkForm, InviteForm, NewcomerForm, RoleForm
+from survey.research.forms import (
+    InvitationLinkForm,
+    InviteForm,
+    InviteResearcherForm,
+    RoleForm,
+)
 from survey.research.workspace import Workspace
 from survey.security import hash_of
 from survey.store import (
@@ -36,9 +41,9 @@ def sections(workspace: Workspace) -> list[Section]:
             [
                 Route("GET", "", "owner", team.members),
                 Route("POST", "/invite", "owner", team.invite),
-                Route("POST", "/links/end", "owner", team.end_link),
-                Route("POST", "/members/<int:researcher>", "owner", team.change),
-                Route("GET", "/log", "owner", team.log_of),
+                Route("POST", "/links/end", "owner", team.revoke_link),
+                Route("POST", "/members/<int:researcher>", "owner", team.change_role),
+                Route("GET", "/log", "owner", team.log),
             ],
         ),
         Section(
@@ -47,8 +52,8 @@ def sections(workspace: Workspace) -> list[Section]:
             [
                 Route("GET", "", "admin", people.researchers),
                 Route("POST", "/invite", "admin", people.invite),
-                Route("POST", "/links/end", "admin", people.end_link),
-                Route("GET", "/log", "admin", people.log_of_all),
+                Route("POST", "/links/end", "admin", people.revoke_link),
+                Route("GET", "/log", "admin", people.log),
             ],
         ),
     ]
@@ -57,71 +62,68 @@ def sections(workspace: Workspace) -> list[Section]:
 class _TeamPages:
     def __init__(self, workspace: Workspace) -> None:
         self._store, self._log = workspace.store, workspace.log
-        self._links = _Links(workspace)
+        self._links = _InvitationLinks(workspace)
 
     def _page(self, slug: str, form: InviteForm, link: str = "") -> str:
         return render_template(
             "research/team.html",
-            survey=self._subject(slug),
+            survey=self._survey_or_draft(slug),
             members=self._store.members(slug),
             form=form,
             role_form=RoleForm(formdata=None),
             roles=ROLES,
             link=link,
-            **self._links.shown(slug),
+            **self._links.template_variables(slug),
         )
 
-    def _subject(self, slug: str) -> PublishedSurvey | Draft:
-        """The survey or the draft that a team works on."""
+    def _survey_or_draft(self, slug: str) -> PublishedSurvey | Draft:
         draft = self._store.draft(draft_key(slug))
         return draft or find_survey(self._store, slug)
 
     def members(self, slug: str) -> str:
-        """Who is in it."""
+        """List the members of the team."""
         return self._page(slug, InviteForm(formdata=None))
 
     def invite(self, slug: str) -> Any:
-        """A link for one colleague, shown once."""
+        """Create an invitation link for one colleague and show it once."""
         form = InviteForm()
         if not form.validate_on_submit():
             return self._page(slug, form), 422
-        link = self._links.new(slug, form.role.data)
+        link = self._links.create(slug, form.role.data)
         self._log.write("invited a colleague", slug, form.role.data)
         return self._page(slug, InviteForm(formdata=None), link)
 
-    def end_link(self, slug: str) -> Any:
-        """Let nobody in by a link that is still open."""
-        self._links.end(slug)
+    def revoke_link(self, slug: str) -> Any:
+        """Revoke an unused invitation link."""
+        self._links.revoke(slug)
         return redirect(url_for("team.members", slug=slug))
 
-    def change(self, slug: str, researcher: int) -> Any:
-        """Another role for a member, or none."""
+    def change_role(self, slug: str, researcher: int) -> Any:
+        """Change the role of a member, or remove them from the team."""
         form, members = RoleForm(), self._store.members(slug)
-        member = next((one for one in members if one.researcher == researcher), None)
+        member = next((m for m in members if m.researcher == researcher), None)
         if member is None:
-            raise NotFoundError(f"nobody of that number is in the team of {slug}")
+            raise NotFoundError(f"the team of {slug} has no member {researcher}")
         if not form.validate_on_submit():
             return self._page(slug, InviteForm(formdata=None)), 422
         role: Role | None = form.role.data if form.role.data in ROLES else None
         self._store.set_role(slug, researcher, role)
         self._log.write("changed a role", slug, f"{member.email}: {role or 'none'}")
-        flash(f"{member.email} is {role or 'no member'} now.")
+        flash(f"{member.email} is now {role}." if role else f"{member.email} left the team.")
         return redirect(url_for("team.members", slug=slug))
 
-    def log_of(self, slug: str) -> str:
-        """What was done with the survey."""
-        survey = self._subject(slug)
+    def log(self, slug: str) -> str:
+        """Show what researchers did with the survey."""
+        survey = self._survey_or_draft(slug)
         return render_template("research/log.html", survey=survey, actions=self._log.read(slug))
 
 
 class _PeoplePages:
-    """The pages on which an administrator lets researchers in."""
-
     def __init__(self, workspace: Workspace) -> None:
         self._store, self._log = workspace.store, workspace.log
-        self._links = _Links(workspace)
+        self._links = _InvitationLinks(workspace)
 
-    def _page(self, form: NewcomerForm, link: str = "") -> str:
+    def _page(self, form: InviteResearcherForm, link: str = "") -> str:
         people = [
             (
                 person,
@@ -131,59 +133,63 @@ class _PeoplePages:
             for person in self._store.researchers()
         ]
         return render_template(
-            "research/people.html", people=people, form=form, link=link, **self._links.shown("")
+            "research/people.html",
+            people=people,
+            form=form,
+            link=link,
+            **self._links.template_variables(""),
         )
 
     def researchers(self) -> str:
-        """List everybody who may sign in."""
-        return self._page(NewcomerForm(formdata=None))
+        """List everybody who has an account."""
+        return self._page(InviteResearcherForm(formdata=None))
 
     def invite(self) -> Any:
-        """Make a link for a new researcher and show it once."""
-        form = NewcomerForm()
+        """Create an invitation link for a new researcher and show it once."""
+        form = InviteResearcherForm()
         if not form.validate_on_submit():
             return self._page(form), 422
-        link = self._links.new("", "viewer")
+        link = self._links.create("", "viewer")
         self._log.write("invited a researcher")
-        return self._page(NewcomerForm(formdata=None), link)
+        return self._page(InviteResearcherForm(formdata=None), link)
 
-    def end_link(self) -> Any:
-        """Revoke a link that has not been used."""
-        self._links.end("")
+    def revoke_link(self) -> Any:
+        """Revoke an unused invitation link."""
+        self._links.revoke("")
         return redirect(url_for("people.researchers"))
 
-    def log_of_all(self) -> str:
-        """Show what was done on this server."""
+    def log(self) -> str:
+        """Show what researchers did on this server."""
         return render_template("research/log.html", survey=None, actions=self._log.read())
 
 
-class _Links:
-    """Links that let one person in, of a survey's team or of none: made, listed, ended."""
+class _InvitationLinks:
+    """Single-use invitations to the team of a survey, or to this server (slug "")."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._store, self._log, self._gate = workspace.store, workspace.log, workspace.gate
         self._public_url = workspace.settings.public_url
 
-    def new(self, slug: str, role: Role) -> str:
-        """A link that is good once, for a week; only its hash is kept."""
+    def create(self, slug: str, role: Role) -> str:
+        """Create a link that is valid for a week; only its hash is stored."""
         token = secrets.token_urlsafe(32)
         expires = int(time.time()) + LINK_SECONDS
         link = ColleagueLink(slug, role, expires, self._gate.researcher().key)
         self._store.add_colleague_link(hash_of(token), link)
         return f"{self._public_url.rstrip('/')}{url_for('accounts.join', token=token)}"
 
-    def shown(self, slug: str) -> dict[str, Any]:
-        """What a page needs to list those that are open."""
-        open_links = self._store.colleague_links(slug, int(time.time()))
-        return {"open_links": open_links, "end_form": EndLinkForm(formdata=None)}
+    def template_variables(self, slug: str) -> dict[str, Any]:
+        """Return the variables of `open_links_table`."""
+        links = self._store.colleague_links(slug, int(time.time()))
+        return {"open_links": links, "link_form": InvitationLinkForm(formdata=None)}
 
-    def end(self, slug: str) -> None:
-        """End the one that a form names."""
-        wanted = EndLinkForm().link.data or ""
-        for one in self._store.colleague_links(slug, int(time.time())):
-            if one.token_hash.hex() == wanted and self._store.end_colleague_link(
-                slug, one.token_hash
+    def revoke(self, slug: str) -> None:
+        """Revoke the link that the form names."""
+        link_id = InvitationLinkForm().link.data or ""
+        for link in self._store.colleague_links(slug, int(time.time())):
+            if link.token_hash.hex() == link_id and self._store.end_colleague_link(
+                slug, link.token_hash
             ):
-                detail = f"{one.role}, of {one.maker}" if slug else f"of {one.maker}"
-                self._log.write("withdrew a link", slug, detail)
-                flash("The link is good no more.")
+                detail = f"{link.role}, by {link.maker}" if slug else f"by {link.maker}"
+                self._log.write("revoked an invitation", slug, detail)
+                flash("This link has been revoked.")

@@ -1,4 +1,4 @@
-"""What all researchers' pages share."""
+"""The objects that all researchers' pages share, and the log of researchers' actions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,33 @@ from survey.results.estimates.result import Results
 from survey.settings import Settings
 from survey.store import Action, Store, team_slug
 
+LOG_LENGTH = 500
+"""Number of actions that a log page shows."""
+
+
+class Log:
+    """The log of researchers' actions: who did what, and when; never anything of a respondent."""
+
+    def __init__(self, store: Store, sessions: Sessions) -> None:
+        self._store = store
+        self._sessions = sessions
+
+    def write(self, event: str, slug: str = "", detail: str = "") -> None:
+        """Log an action of the researcher who sent this request, after it succeeded."""
+        self.write_for(self._sessions.current().email, event, slug, detail)
+
+    def write_for(self, email: str, event: str, slug: str = "", detail: str = "") -> None:
+        """Log an action of a researcher who is not signed in yet."""
+        self._store.add_action(Action(int(time.time()), email, event, team_slug(slug), detail))
+
+    def read(self, slug: str | None = None) -> list[Action]:
+        """Return the latest actions in one survey, or on the whole server."""
+        return self._store.actions(slug, LOG_LENGTH)
+
 
 @dataclass(frozen=True)
 class Workspace:
-    """One store, who is signed in to it, and what they may do there."""
+    """A store with everything the researchers' pages need to work on it."""
 
     store: Store
     results: Results
@@ -31,7 +54,7 @@ class Workspace:
     def over(
         cls, store: Store, results: Results, settings: Settings, client_hash: str
     ) -> Workspace:
-        """A workspace with nobody signed in yet."""
+        """Create the workspace of a store."""
         passwords = Passwords(settings.password_cost)
         sessions = Sessions(store, passwords)
         return cls(
@@ -45,26 +68,3 @@ class Workspace:
             Gate(store, sessions),
             Log(store, sessions),
         )
-
-
-MOST_SHOWN = 500
-
-
-class Log:
-    """Writes down what the researcher behind a request does."""
-
-    def __init__(self, store: Store, sessions: Sessions) -> None:
-        self._store = store
-        self._sessions = sessions
-
-    def write(self, what: str, slug: str = "", detail: str = "") -> None:
-        """Write down that it was done, after it was."""
-        self.write_of(self._sessions.known().email, what, slug, detail)
-
-    def write_of(self, who: str, what: str, slug: str = "", detail: str = "") -> None:
-        """The same of somebody who is just signing in."""
-        self._store.add_action(Action(int(time.time()), who, what, team_slug(slug), detail))
-
-    def read(self, slug: str | None = None) -> list[Action]:
-        """The latest actions, of one survey or all."""
-        return self._store.actions(slug, MOST_SHOWN)

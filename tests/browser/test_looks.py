@@ -326,7 +326,7 @@ def test_researchers_pages_fit_and_follow_the_rules_of_accessibility(
 def invited(page: Page, url: str, where: str, look: Callable[[Page, str], None]) -> str:
     """A link for a colleague, from the page that makes them."""
     page.goto(f"{url}/research/{where}")
-    page.get_by_role("button", name="Make a link").click()
+    page.get_by_role("button", name="Create link").click()
     look(page, f"research-{where.replace('/', '-')}")
     return page.locator(".share code").inner_text()
 
@@ -338,12 +338,12 @@ def look_at_accounts(page: Page, url: str, look: Callable[[Page, str], None]) ->
     secret = page.goto(f"{url}/research/account/second-step") and page.locator(".secret")
     page.get_by_label("Code from the app").fill(pyotp.TOTP(secret.inner_text()).now())
     page.get_by_label("Your password now").fill(PASSWORD)
-    page.get_by_role("button", name="Add the second step").click()
+    page.get_by_role("button", name="Switch on two-factor authentication").click()
     look(page, "research-recovery-codes")
     page.goto(f"{url}/research/account/second-step/remove")
     look(page, "research-remove-second-step")
     page.get_by_label("Your password now").fill(PASSWORD)
-    page.get_by_role("button", name="Remove the second step").click()
+    page.get_by_role("button", name="Switch off two-factor authentication").click()
     look(page, "research-account-again")
     look_at_tokens(page, url, look)
     invited(page, url, "surveys/workplace/team", look)
@@ -351,7 +351,7 @@ def look_at_accounts(page: Page, url: str, look: Callable[[Page, str], None]) ->
     look(page, "research-log")
     page.goto(f"{url}/research/surveys/workplace/collect")
     look(page, "research-collect")
-    page.get_by_role("button", name="Close the survey for good").click()
+    page.get_by_role("button", name="Close survey permanently").click()
     look(page, "research-collect-wrong")
     page.goto(f"{url}/research/surveys/heat/explore")
     look(page, "research-explore")
@@ -366,13 +366,13 @@ def look_at_accounts(page: Page, url: str, look: Callable[[Page, str], None]) ->
 def look_at_tokens(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
     page.goto(f"{url}/research/account/programs")
     look(page, "research-tokens-none")
-    page.get_by_role("button", name="Make a token").click()
+    page.get_by_role("button", name="Create token").click()
     look(page, "research-tokens-wrong")
     page.get_by_label("Name").fill("R on the laptop of the field office, nightly report")
     page.get_by_label("Read estimates").check()
     page.get_by_label("List your surveys").check()
     page.get_by_label("Your password now").fill(PASSWORD)
-    page.get_by_role("button", name="Make a token").click()
+    page.get_by_role("button", name="Create token").click()
     look(page, "research-tokens-made")
 
 

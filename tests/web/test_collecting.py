@@ -61,7 +61,7 @@ def test_invitations_are_downloaded_once_and_each_lets_one_report_in(owner, stor
     ("data", "words"),
     [
         ({"count": "0"}, "from 1 to 100,000"),
-        ({"count": ""}, "how many people"),
+        ({"count": ""}, "the number of people"),
         ({"count": "many"}, "Not a valid integer"),
         ({"count": "9" * 400}, "from 1 to 100,000"),
         ({"count": "5", "stratum": "north"}, "25 are needed"),
@@ -90,7 +90,7 @@ def test_the_same_form_sent_twice_makes_its_links_once_and_says_so(owner, store,
     assert owner.post(f"{PAGE}/invite", data=sent).content_type.startswith("text/csv")
     again = owner.post(f"{PAGE}/invite", data=sent)
     assert again.status_code == 409
-    assert "No links were made this time" in again.text
+    assert "No invitations were created" in again.text
     assert store.n_invited(small.key, "Köln") == 55
     other = {**sent, "stratum": "Bonn"}
     assert owner.post(f"{PAGE}/invite", data=other).status_code == 200
@@ -156,10 +156,10 @@ def test_dates_and_a_limit_are_saved_shown_and_taken_away(owner, store):
     [
         ({"opens": "2030-01-02", "closes": "2030-01-01"}, "before it opens"),
         ({"closes": "2020-01-01"}, "has passed"),
-        ({"opens": "2020-01-01"}, "has passed; leave it empty to open at once"),
+        ({"opens": "2020-01-01"}, "has passed; leave this empty to open at once"),
         ({"closes": "31.12.2030"}, "Not a valid date"),
-        ({"most": "-1"}, "0 or more"),
-        ({"most": "9" * 400}, "0 or more"),
+        ({"most": "-1"}, "Enter a number from 0"),
+        ({"most": "9" * 400}, "Enter a number from 0"),
     ],
 )
 def test_dates_that_cannot_be_kept_are_refused_by_name(owner, store, data, words):
@@ -184,10 +184,10 @@ def test_what_waits_is_released_when_it_is_enough_and_never_counted_on_the_page(
     main = re.sub(r'value="[^"]*"', "", owner.get(PAGE).text.partition("<main")[2])
     assert "24" not in main.replace("1024", "")
     do(owner, "release")
-    assert "fewer than 25 reports of a group wait" in owner.get(PAGE).text
+    assert "every group has fewer than 25 pending responses" in owner.get(PAGE).text
     add(store, small, random_reports(1))
     do(owner, "release")
-    assert "25 reports were released" in owner.get(PAGE).text
+    assert "25 responses were released" in owner.get(PAGE).text
     assert store.n_released(small.key) == 25
 
 
@@ -219,14 +219,14 @@ def test_a_survey_is_closed_by_typing_its_name(owner, store, small):
     add(store, small, random_reports(3))
     refused = do(owner, "close", name="smal")
     assert refused.status_code == 422
-    assert "Type small to close it" in refused.text
+    assert "Type small to close the survey" in refused.text
     assert find_survey(store, "small").state == "open"
     assert do(owner, "close", name="small").status_code == 302
     assert find_survey(store, "small").state == "closed"
     assert store.n_released(small.key) == 3
     page = owner.get(PAGE).text
-    assert "takes no more reports" in page
-    assert "Make the links" not in page
+    assert "accepts no responses" in page
+    assert "Create and download links" not in page
 
 
 def test_nothing_is_made_for_a_survey_that_is_closed(owner, store, small):
@@ -248,5 +248,5 @@ def test_what_was_done_stands_in_the_log(owner):
     do(owner, "invite", count="2")
     do(owner, "close", name="small")
     page = owner.get("/research/surveys/small/team/log").text
-    assert "made invitations" in page
+    assert "created invitations" in page
     assert "closed" in page

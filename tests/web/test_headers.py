@@ -79,7 +79,7 @@ def check_headers(response: Any, *, https: bool = False) -> None:
 
 PARTS = [
     ("", "respond", "accounts", "account", "tokens"),
-    ("team", "people", "collecting", "lifecycle", "microdata"),
+    ("team", "people", "collection", "lifecycle", "microdata"),
     ("drafts",),
     ("reporting",),
     ("research",),
@@ -88,7 +88,7 @@ PARTS = [
     ("api",),
 ]
 NOT_200 = {
-    "accounts.second_step": 302,  # nobody is half way in
+    "accounts.authentication_code": 302,  # nobody is half way in
     "research.newest": 302,
     "respond.sent": 204,
 }

@@ -15,16 +15,16 @@ pytestmark = pytest.mark.security
 LEAST = {
     "research.asset": "anybody",
     "accounts.sign_in": "anybody",
-    "accounts.second_step": "anybody",
+    "accounts.authentication_code": "anybody",
     "accounts.join": "anybody",
     "accounts.sign_out": "researcher",
     "account.overview": "researcher",
     "account.password": "researcher",
-    "account.add_second_step": "researcher",
-    "account.remove_second_step": "researcher",
+    "account.add_two_factor": "researcher",
+    "account.remove_two_factor": "researcher",
     "account.end_session": "researcher",
     "tokens.overview": "researcher",
-    "tokens.end": "researcher",
+    "tokens.revoke": "researcher",
     "research.surveys": "researcher",
     "research.publish": "researcher",
     "research.newest": "viewer",
@@ -58,17 +58,17 @@ LEAST = {
     "regressing.regression": "viewer",
     "regressing.as_csv": "viewer",
     "exploring.as_xlsx": "viewer",
-    "collecting.overview": "editor",
-    "collecting.drawn_link": "editor",
-    "collecting.invite": "editor",
-    "collecting.schedule": "editor",
-    "collecting.release": "editor",
-    "collecting.close": "owner",
+    "collection.overview": "editor",
+    "collection.qr_code": "editor",
+    "collection.invite": "editor",
+    "collection.schedule": "editor",
+    "collection.release": "editor",
+    "collection.close": "owner",
     "team.members": "owner",
     "team.invite": "owner",
-    "team.end_link": "owner",
-    "team.change": "owner",
-    "team.log_of": "owner",
+    "team.revoke_link": "owner",
+    "team.change_role": "owner",
+    "team.log": "owner",
     "drafts.script": "anybody",
     "drafts.new": "researcher",
     "drafts.of_file": "researcher",
@@ -92,13 +92,13 @@ LEAST = {
     "lifecycle.delete": "owner",
     "people.researchers": "admin",
     "people.invite": "admin",
-    "people.end_link": "admin",
-    "people.log_of_all": "admin",
+    "people.revoke_link": "admin",
+    "people.log": "admin",
 }
 """Who may open each endpoint, listed here a second time: a change of the application's routes must
 be repeated in this table."""
 
-TO_SIGN_IN = {"accounts.second_step", "accounts.sign_out"}
+TO_SIGN_IN = {"accounts.authentication_code", "accounts.sign_out"}
 """Pages that lead whoever comes to signing in: half way in is nobody here, and who signs out is
 out, whether or not they were in."""
 

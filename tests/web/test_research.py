@@ -103,7 +103,7 @@ def test_logins_renew_the_session_and_signing_out_ends_it_on_the_server(client, 
 def test_logins_wrong_and_unknown_get_the_same_words(client, researcher, email, password):
     response = sign_in(client, email, password)
     assert response.status_code == 403
-    assert "do not belong together" in response.text
+    assert "address or the password is wrong" in response.text
 
 
 @pytest.mark.security

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from survey.research.accounts import MOST_TOKENS
+from survey.research.accounts import MAX_TOKENS
 from survey.security import hash_of
 from survey.store import ApiToken
 from tests.conftest import EMAIL, PASSWORD, hashed_password
@@ -47,7 +47,7 @@ def test_a_token_is_shown_once_and_the_example_beside_it_works(reader, app, stor
 
 
 def test_only_the_password_makes_a_token(reader, store):
-    for current, words in (("", "Enter your password"), ("wrong", "This is not your password")):
+    for current, words in (("", "Enter your password"), ("wrong", "This password is wrong")):
         refused = make(reader, current=current)
         assert refused.status_code == 422
         assert words in refused.text
@@ -63,8 +63,8 @@ def test_only_the_password_makes_a_token(reader, store):
         ("", ["surveys"], "Enter a name"),
         ("   ", ["surveys"], "Enter a name"),
         ("x" * 61, ["surveys"], "at most 60"),
-        ("a\x00b", ["surveys"], "one line of text"),
-        ("R", [], "Tick at least one"),
+        ("a\x00b", ["surveys"], "the name on one line"),
+        ("R", [], "Select at least one"),
         ("R", ["surveys", "everything"], "everything"),
     ],
 )
@@ -86,17 +86,17 @@ def test_a_form_sent_twice_makes_one_token(reader, store):
     assert make(reader).status_code == 200
     twice = make(reader)
     assert twice.status_code == 422
-    assert "of this name already" in twice.text
+    assert "already have a token with this name" in twice.text
     assert len(store.api_tokens(store.researcher(EMAIL).key)) == 1
 
 
 def test_tokens_are_bounded(reader, store):
     key = store.researcher(EMAIL).key
-    for n in range(MOST_TOKENS):
+    for n in range(MAX_TOKENS):
         store.add_api_token(ApiToken(bytes([n]) * 32, key, f"R {n}", "surveys", n))
     refused = make(reader)
     assert refused.status_code == 422
-    assert f"You have {MOST_TOKENS} tokens" in refused.text
+    assert f"You have {MAX_TOKENS} tokens" in refused.text
 
 
 def test_a_token_is_ended_by_its_researcher_alone(reader, app, store):
@@ -111,7 +111,7 @@ def test_a_token_is_ended_by_its_researcher_alone(reader, app, store):
     assert "R at home" not in other.get(PAGE).text
     done = send(reader, f"{PAGE}/end", page=PAGE, token=wanted)
     assert done.status_code == 302
-    assert "is good no more" in reader.get(PAGE).text
+    assert "is revoked" in reader.get(PAGE).text
     assert app.test_client().get("/api/v1/surveys", headers=said).status_code == 401
 
 
@@ -119,16 +119,16 @@ def test_the_log_has_name_and_scopes_and_never_the_token(reader, store):
     token = token_in(make(reader))
     send(reader, f"{PAGE}/end", page=PAGE, token=hash_of(token).hex())
     ended, made, *_ = store.actions(None, 10)
-    assert (made.event, made.detail) == ("made a token", "R at home: surveys estimates")
-    assert (ended.event, ended.detail) == ("ended a token", "R at home")
+    assert (made.event, made.detail) == ("created an API token", "R at home: surveys estimates")
+    assert (ended.event, ended.detail) == ("revoked an API token", "R at home")
     for action in store.actions(None, 10):
         assert token not in repr(action)
         assert hash_of(token).hex() not in repr(action)
 
 
 def test_the_page_says_what_a_new_password_does_to_tokens(reader):
-    assert "all your tokens end" in " ".join(reader.get(PAGE).text.split())
-    assert "all tokens of your programs" in reader.get("/research/account").text
+    assert "all your tokens are revoked" in " ".join(reader.get(PAGE).text.split())
+    assert "revokes all your API tokens" in reader.get("/research/account").text
 
 
 def test_what_a_name_holds_is_text_on_the_page(reader):

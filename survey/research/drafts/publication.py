@@ -152,7 +152,7 @@ class _Pages:
         self._store.set_plan(survey.key, planned.plan)
         self._store.set_archived(survey.slug, archived=False)
         remove_draft(self._workspace, opened.draft, survey.slug)
-        return redirect(url_for("collecting.overview", slug=survey.slug))
+        return redirect(url_for("collection.overview", slug=survey.slug))
 
 
 USUALLY_SAID = {

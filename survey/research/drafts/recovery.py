@@ -17,7 +17,7 @@ from survey.research.workspace import Workspace
 from survey.security import check_same_origin
 
 OURS = ("csrf_token", "revision", "do", "agreed", "submit", "made")
-TYPED_INTO = ("collecting.invite", "collecting.schedule")
+TYPED_INTO = ("collection.invite", "collection.schedule")
 """Forms outside the builder whose fields take a while to fill in."""
 
 SIGNED_OUT = "you are signed out. Press Save; what you wrote is kept."
@@ -45,7 +45,7 @@ def init_app(app: Flask, workspace: Workspace) -> None:
                 if name != "csrf_token"
             ],
             written=_written(),
-            makes_links=request.endpoint == "collecting.invite",
+            makes_links=request.endpoint == "collection.invite",
         )
         return Response(page, status)
 

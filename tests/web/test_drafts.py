@@ -203,7 +203,10 @@ def test_feedback_says_margin_privacy_and_total_without_saving(ada, store):
     assert told["errors"] == {}
     live = told["live"]
     assert "epsilon 1.792 = ln(6), truth probability 0.750" in live["epsilon"]
-    assert "about 75 of their responses state it. Of 100 people with" in live["chance"]
+    assert (
+        "about 75 responses say “Yes”. If 100 people have another answer, about 12.5 do"
+        in live["chance"]
+    )
     assert "10% becomes at most 40%" in live["bounds"]
     assert "With 1,000 responses, the margin of error is ±" in live["margins"]
     assert "For ±5.0 points, about" in live["reports"]

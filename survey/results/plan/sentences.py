@@ -79,17 +79,22 @@ def _chance(question: PublishedQuestion) -> str:
             f"A response states a {unit} near the true answer or far from it. Every {unit} can "
             "result from every answer."
         )
-    same_answer, other_answers = (_per_100(chances) for chances in ranges)
+    same, other = (_per_100(chances) for chances in ranges)
+    option = question.options[0].label
     if question.kind.is_multiple:
         return (
-            f"If 100 people select an option, {same_answer} of their responses include it; if 100 "
-            f"people do not select it, {other_answers} do."
+            f"If 100 people select “{option}”, {same} responses include it; if 100 people do not "
+            f"select it, {other} do."
         )
     low, high = ranges[0]
-    by_answer = "" if low == high else ", depending on the answer"
+    if low != high:
+        return (
+            f"If 100 people have the same true answer, {same} responses state it, depending on "
+            f"the answer. If 100 people have another answer, {other} do."
+        )
     return (
-        f"If 100 people have the same true answer, {same_answer} of their responses state "
-        f"it{by_answer}. Of 100 people with another answer, {other_answers} do."
+        f"If the true answer of 100 people is “{option}”, {same} responses say “{option}”. If 100 "
+        f"people have another answer, {other} do."
     )
 
 

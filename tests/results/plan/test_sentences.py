@@ -62,18 +62,16 @@ def test_the_chance_of_a_report_is_given_as_a_range_over_all_answers():
     diagonal, off_diagonal = matrix.diagonal(), matrix[~(matrix == matrix.diagonal()[:, None])]
     low, high = 100 * diagonal.min(), 100 * diagonal.max()
     assert high > 4 * low
-    assert (
-        f"the same true answer, between {low:.3g} and {high:.3g} of their responses" in plan.chance
-    )
+    assert f"true answer, between {low:.3g} and {high:.3g} responses state it" in plan.chance
     ends = f"between {100 * off_diagonal.min():.3g} and {100 * off_diagonal.max():.3g} do."
-    assert plan.chance.endswith(f"Of 100 people with another answer, {ends}")
+    assert plan.chance.endswith(f"If 100 people have another answer, {ends}")
 
 
 def test_a_channel_with_different_rows_states_the_range_over_its_answers():
     choice = question(**TYPES["exponential"], epsilon=1)
     diagonal = 100 * choice.channel.matrix.diagonal()
     chance = question_plan(choice, 1_000, 0.05).chance
-    share = f"between {diagonal.min():.3g} and {diagonal.max():.3g} of their responses state it"
+    share = f"between {diagonal.min():.3g} and {diagonal.max():.3g} responses state it"
     assert f"{share}, depending on the answer." in chance
 
 
@@ -84,13 +82,15 @@ def test_the_reports_of_a_square_wave_are_not_described_as_answers():
 
 def test_a_mechanism_that_treats_all_answers_alike_states_one_number():
     plan = question_plan(question(type="yes_no", truth_probability="3/4"), 1_000, 0.05)
-    assert "about 75 of their responses state it. " in plan.chance
-    assert plan.chance.endswith("Of 100 people with another answer, about 12.5 do.")
+    assert plan.chance == (
+        "If the true answer of 100 people is “Yes”, about 75 responses say “Yes”. If 100 people "
+        "have another answer, about 12.5 do."
+    )
 
 
 def test_a_multiple_choice_question_speaks_of_selected_options():
     plan = question_plan(question(**TYPES["multiple choice"], epsilon="1.5"), 1_000, 0.05)
-    assert plan.chance.startswith("If 100 people select an option, about ")
+    assert plan.chance.startswith("If 100 people select “A”, about ")
 
 
 @pytest.mark.parametrize("kind", TYPES)

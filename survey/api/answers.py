@@ -15,8 +15,7 @@ from survey.results.crosstab.compute import MOST_ROWS, CrossedQuestions, Crossed
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import Row
 from survey.results.options import Wanted
-from survey.store import PublishedSurvey, Release
-from survey.store.protocol import State
+from survey.store import PublishedSurvey, Release, State
 
 MOST_LISTED = 500
 """Surveys in one list; an instance with more has them at their own addresses still."""

@@ -20,8 +20,7 @@ from survey.archive.pages import pages, rows
 from survey.errors import ChannelError, StoreError
 from survey.questionnaire.canonical import read_definition
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.store import N_ASKED, Row, Snapshot
-from survey.store.schema import HALF_COPIED
+from survey.store import INCOMPLETE_COPY, N_ASKED, Row, Snapshot
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def _published(
     else:
         mistakes.append(f"{name}: its definition has the SHA-256 {digest}, not {sha256}")
     if released is None:
-        mistakes.append(f"{name}: nothing says how many reports were released; {HALF_COPIED}")
+        mistakes.append(f"{name}: nothing says how many reports were released; {INCOMPLETE_COPY}")
     return Published(slug, version, state, released, questions, tuple(mistakes))
 
 

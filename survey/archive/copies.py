@@ -15,7 +15,8 @@ from survey.archive.consistency import Checked, check
 from survey.archive.pages import LEFT_OUT, Portion, portions
 from survey.errors import ConflictError, StoreError
 from survey.store import Snapshot, Store
-from survey.store.single_file import created, first_step, opened
+from survey.store.migrations import FIRST_STEP
+from survey.store.sqlite import create_file, open_file
 
 Watch = Callable[[int, int], None]
 """Is told again and again how many rows are done, and of how many."""
@@ -60,7 +61,7 @@ def copy_snapshot(source: Snapshot, target: Store, watch: Watch) -> Checked:
 
 def make_tables(target: Store) -> None:
     """Migrate a database that has no tables yet; an older one is somebody's and stays as it is."""
-    if first_step() in target.pending_migrations():
+    if FIRST_STEP in target.pending_migrations():
         target.migrate()
 
 
@@ -112,7 +113,7 @@ def backup(store: Store, file: Path, watch: Watch) -> Checked:
     # Made for its owner alone, and with it the files that the database has beside it meanwhile.
     with TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as directory:
         partial = Path(directory) / "partial.db"
-        with created(partial) as target, store.snapshot() as moment:
+        with create_file(partial) as target, store.snapshot() as moment:
             checked = copy_snapshot(moment, target, watch)
         _synchronize(partial)
         try:
@@ -131,7 +132,7 @@ def restore(file: Path, store: Store, watch: Watch) -> Checked:
     of an older schema is upgraded in a copy. Raises ConflictError when the database holds anything
     else, StoreError for a file that is no store, of a newer schema, or contradicts itself.
     """
-    with opened(file) as source, source.snapshot() as moment:
+    with open_file(file) as source, source.snapshot() as moment:
         return copy_snapshot(moment, store, watch)
 
 

@@ -56,7 +56,7 @@ def key_of(table: Table, row: Row) -> Row:
     >>> key_of(TABLES["release"], (7, 3, 90))
     (7,)
     """
-    return tuple(row[table.columns.index(column)] for column in table.key)
+    return tuple(row[table.column_names.index(column)] for column in table.key)
 
 
 def portions(source: Snapshot, target: Store) -> Iterator[Portion]:

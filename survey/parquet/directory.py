@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import cast, get_args
 
 from survey.errors import NotFoundError, SettingsError, StoreError
-from survey.store import PublishedSurvey
-from survey.store.protocol import State
+from survey.store import PublishedSurvey, State
 
 DEFINITION = "definition.json"
 MANIFEST = "manifest.json"

@@ -33,7 +33,7 @@ from survey.questionnaire.definition import Definition
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import ASKED
 from survey.store import BlockColumn, PublishedSurvey, Store
-from survey.store.readable import BUCKET, STRATUM, readable_reports
+from survey.store.microdata import BUCKET, STRATUM, read_microdata
 
 NAME_TYPE = pa.dictionary(pa.int8(), pa.string())
 """The type of columns with the same name in all rows of a block, which is stored once."""
@@ -96,7 +96,7 @@ def write_reports(
     # Only the owner may read single reports, although they are randomized.
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_free(directory, survey)
-    released, blocks = readable_reports(store, survey)
+    released, blocks = read_microdata(store, survey)
     parts = tuple(_write_parts(survey, released.release, blocks, directory, progress))
     manifest = Manifest(
         slug=survey.slug,

@@ -1,48 +1,40 @@
-"""Where reports are kept: one protocol, one function that opens it."""
+"""The database: one store for all surveys, reports and accounts, in SQLite or PostgreSQL."""
 
 from pathlib import Path
 
 from survey.addresses import check_database
 from survey.errors import NotFoundError, SettingsError
-from survey.store.people import (
-    ROLES,
-    SCOPES,
-    Action,
-    ApiToken,
-    ColleagueLink,
-    Draft,
-    LoginSession,
-    Member,
-    People,
-    Researcher,
-    Role,
-    SecondFactor,
-    UnusedLink,
-    draft_key,
-    team_slug,
-)
-from survey.store.protocol import (
+from survey.store.drafts import Draft
+from survey.store.people import SCOPES, ApiToken, LoginSession, Researcher, SecondFactor
+from survey.store.releases import (
     MAX_RELEASED,
     N_ASKED,
     BlockColumn,
     Compose,
     LastBlock,
     PendingReports,
-    Plan,
-    PublishedSurvey,
     Release,
     ReleaseContent,
-    Row,
-    Schedule,
-    Snapshot,
-    Store,
-    StoredReport,
     Tally,
 )
-from survey.store.sqlite import SqliteStore
-from survey.store.tables import TABLES, Table
+from survey.store.reports import StoredReport
+from survey.store.schema import TABLES, Table
+from survey.store.store import Snapshot, Store
+from survey.store.surveys import INCOMPLETE_COPY, Plan, PublishedSurvey, Schedule, State
+from survey.store.teams import (
+    ROLES,
+    Action,
+    ColleagueLink,
+    Member,
+    Role,
+    UnusedLink,
+    draft_key,
+    team_slug,
+)
+from survey.store.transactions import Row
 
 __all__ = [
+    "INCOMPLETE_COPY",
     "MAX_RELEASED",
     "N_ASKED",
     "ROLES",
@@ -58,7 +50,6 @@ __all__ = [
     "LoginSession",
     "Member",
     "PendingReports",
-    "People",
     "Plan",
     "PublishedSurvey",
     "Release",
@@ -69,6 +60,7 @@ __all__ = [
     "Schedule",
     "SecondFactor",
     "Snapshot",
+    "State",
     "Store",
     "StoredReport",
     "Table",
@@ -83,39 +75,43 @@ __all__ = [
 
 
 def find_survey(store: Store, slug: str, version: int | None = None) -> PublishedSurvey:
-    """A version of a survey, the newest when none is named; NotFoundError when there is none."""
+    """Return a version of a survey, by default the newest; raise NotFoundError if none exists."""
     for survey in store.versions(slug):
         if version in (None, survey.version):
             return survey
-    of = "" if version is None else f" version {version}"
-    raise NotFoundError(f'there is no survey "{slug}"{of}')
+    suffix = "" if version is None else f" version {version}"
+    raise NotFoundError(f'there is no survey "{slug}"{suffix}')
 
 
 def open_store(url: str) -> Store:
-    """Open the store that a SURVEY_DATABASE url names.
+    """Return the store of a SURVEY_DATABASE URL, without connecting to it.
 
-    sqlite:///relative or sqlite:////absolute is a file, postgresql://USER:PASSWORD@HOST/DATABASE
-    a server; the latter needs the extra `postgresql`. Opening touches nothing; a missing or
-    outdated database is refused at its first use.
+    sqlite:///relative or sqlite:////absolute names a file;
+    postgresql://USER:PASSWORD@HOST/DATABASE a server, which needs the extra `postgresql`. The
+    first use of a missing or outdated database raises StoreError.
     """
     check_database(url)
     file = database_file(url)
-    return _open_postgres(url) if file is None else SqliteStore(str(file))
+    if file is None:
+        return _open_postgres(url)
+    from survey.store.sqlite import SqliteStore
+
+    return SqliteStore(file)
 
 
 def database_file(url: str) -> Path | None:
-    """The file of a SURVEY_DATABASE url; None where the database is another server."""
-    scheme, _, rest = url.partition("://")
-    return Path(rest[1:]) if scheme == "sqlite" else None
+    """Return the file of a SURVEY_DATABASE URL, or None if the database is a server."""
+    scheme, _, path = url.partition("://")
+    return Path(path[1:]) if scheme == "sqlite" else None
 
 
 def _open_postgres(url: str) -> Store:
     try:
-        # Only here: psycopg comes with an extra, and importing it takes a tenth of a second.
+        # Imported here: psycopg comes with an extra, and its import takes a tenth of a second.
         from survey.store.postgres import PostgresStore
-    except ImportError as missing:
+    except ImportError as error:
         raise SettingsError(
             "SURVEY_DATABASE names a PostgreSQL server, which needs psycopg: "
             "pip install 'ldp-survey[postgresql]'"
-        ) from missing
+        ) from error
     return PostgresStore(url)

@@ -1,12 +1,14 @@
-"""Connections to one PostgreSQL database: durable, bounded in time, pooled once per process."""
+"""Connections to one PostgreSQL database: durable, with bounded waits, pooled in each process."""
 
 from __future__ import annotations
 
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
+from typing import cast
 
 import psycopg
 from psycopg import Connection
@@ -15,48 +17,125 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8BinaryDumper
 from psycopg_pool import ConnectionPool
 
-from survey.errors import SettingsError, StoreError
-from survey.store.postgres_migrations import STEPS, applied_steps
-from survey.store.postgres_transaction import PostgresTransaction, named_errors
-from survey.store.schema import check_schema
-from survey.store.sql.transaction import SqlTransactions
+from survey.errors import SettingsError, StoreBusyError, StoreError
+from survey.store.migrations import check_schema
+from survey.store.reports import StoredReport
+from survey.store.transactions import Row, Transactions, Values
 
 BUSY_SECONDS = 5
-"""Longest wait for a connection or a lock; below every server's worker timeout."""
+"""Longest wait for a connection or a lock; shorter than every server's worker timeout."""
 
-MOST_CONNECTIONS = 8
-"""Per process; a server takes a hundred unless it is told otherwise."""
+MAX_CONNECTIONS = 8
+"""Most connections of a process; a PostgreSQL server accepts a hundred by default."""
 
 SESSION: Mapping[str, str] = {
     "lock_timeout": f"{BUSY_SECONDS}s",
     "statement_timeout": "30s",
-    # A reader that died between two blocks of a long reading must not keep its snapshot.
+    # A reader that stopped between two blocks must not keep its snapshot for ever.
     "idle_in_transaction_session_timeout": "10min",
     # A refused report must not appear in the server's log.
     "log_parameter_max_length_on_error": "0",
-    # Every statement goes by a key. A plan made while a table was small would otherwise read the
-    # whole table when it has grown.
+    # Every statement uses a key. A plan that was made for a small table would otherwise go on
+    # reading the whole table after it has grown.
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
 }
 
 READ_COMMITTED = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-"""Each statement sees what was committed before it: what a lock kept waiting sees the result."""
+"""Each statement sees what was committed before it, also after it waited for a lock."""
 
 ONE_STATE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
+SURVEY_LOCKS = 0x7375727600000000
+"""The advisory lock of the survey with key k is this plus k."""
 
-class PostgresConnections(SqlTransactions):
-    """A pool, opened at its first use in each process, to the database that `url` names."""
+# Runs after the survey is locked, so that it sees every release that ended before.
+INSERT_PENDING = b"""
+INSERT INTO inbox (survey, id, stratum, codes)
+SELECT survey, id, stratum, codes
+FROM unnest(%b::bigint[], %b::bytea[], %b::text[], %b::bytea[])
+    AS new (survey, id, stratum, codes)
+WHERE EXISTS (SELECT 1 FROM survey WHERE key = new.survey AND state <> 'closed')
+    AND NOT EXISTS (SELECT 1 FROM seen WHERE seen.survey = new.survey AND seen.id = new.id)
+ORDER BY survey, id
+ON CONFLICT (survey, id) DO NOTHING
+RETURNING survey, id
+"""
+
+
+class PostgresTransaction:
+    """A `Transaction`; advisory locks separate releases and closing from incoming reports."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def rows(self, statement: str, values: Values = ()) -> list[Row]:
+        """Return every row of a query."""
+        cursor = self._connection.execute(_to_psycopg(statement), values, binary=True)
+        return cursor.fetchall()
+
+    def row(self, statement: str, values: Values = ()) -> Row | None:
+        """Return the first row of a query, or None."""
+        return next(iter(self.rows(statement, values)), None)
+
+    def execute(self, statement: str, values: Values = ()) -> int:
+        """Write; return the number of rows affected."""
+        return self._connection.execute(_to_psycopg(statement), values).rowcount
+
+    def execute_many(self, statement: str, rows: Sequence[Values]) -> list[int]:
+        """Write once per row, in order, in one batch; return the number of rows each affected."""
+        if not rows:
+            return []
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_to_psycopg(statement), rows, returning=True)
+            affected = [cursor.rowcount]
+            while cursor.nextset():
+                affected.append(cursor.rowcount)
+        return affected
+
+    def insert_pending(self, reports: Sequence[tuple[int, StoredReport]]) -> set[tuple[int, bytes]]:
+        """Add new reports of open surveys to the inbox; return the keys of those added.
+
+        All transactions insert in the order of the ids and so never wait for each other.
+        """
+        columns = [
+            [survey for survey, _ in reports],
+            [report.id for _, report in reports],
+            [report.stratum for _, report in reports],
+            [report.codes for _, report in reports],
+        ]
+        rows = self._connection.execute(INSERT_PENDING, columns, binary=True).fetchall()
+        return cast("set[tuple[int, bytes]]", set(rows))
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Run a part that can fail, and keep what came before it."""
+        with named_errors(), self._connection.transaction():
+            yield
+
+    def lock_shared(self, surveys: Collection[int]) -> None:
+        """Keep others from locking these surveys until the transaction ends."""
+        for survey in sorted(surveys):
+            self._connection.execute(
+                b"SELECT pg_advisory_xact_lock_shared(%b)", [SURVEY_LOCKS + survey]
+            )
+
+    def lock(self, survey: int) -> None:
+        """Keep others from locking this survey, shared or not, until the transaction ends."""
+        self._connection.execute(b"SELECT pg_advisory_xact_lock(%b)", [SURVEY_LOCKS + survey])
+
+
+class PostgresConnections(Transactions):
+    """A pool, opened at its first use in each process, to the database of a URL."""
 
     def __init__(self, url: str) -> None:
-        self._conninfo = _checked(url)
+        self._conninfo = _parse(url)
         self._forget_pool()
         _STORES.add(self)
 
     def _forget_pool(self) -> None:
-        """Start without connections: in a forked child those of its parent are not ours."""
+        """Start without connections: a forked child must not use those of its parent."""
         self._opening = threading.Lock()
         self._pool: ConnectionPool | None = None
 
@@ -68,28 +147,28 @@ class PostgresConnections(SqlTransactions):
                     self._conninfo,
                     kwargs={"autocommit": True},
                     min_size=1,
-                    max_size=MOST_CONNECTIONS,
+                    max_size=MAX_CONNECTIONS,
                     timeout=BUSY_SECONDS,
-                    # The pool asks a server that is gone ever more seldom; instead, who comes next
-                    # asks anew, so that a server that is back is used at once.
+                    # The pool would wait longer after each failed attempt. Instead, the next
+                    # caller tries again, so that a server that is back is used at once.
                     reconnect_timeout=1.0,
                     num_workers=1,
                     configure=_configure,
-                    # Finds connections that a restart of the server has cut, and replaces them.
+                    # Replaces connections that a restart of the server has cut.
                     check=ConnectionPool.check_connection,
                     open=True,
                 )
             return self._pool
 
     def _check_migrated(self) -> None:
-        with self._alone() as connection:
-            check_schema(applied_steps(connection), list(STEPS))
+        with self._open_connection() as connection:
+            check_schema(read_applied_steps(connection))
 
     def close_thread_connection(self) -> None:
-        """Close what this thread alone holds: nothing, for the pool is everybody's."""
+        """Do nothing: all threads share the pool."""
 
     def close_connections(self) -> None:
-        """Close this process's pool; the next use opens another."""
+        """Close the pool of this process; the next use opens another."""
         with self._opening:
             pool, self._pool = self._pool, None
         if pool is not None:
@@ -105,8 +184,8 @@ class PostgresConnections(SqlTransactions):
             pool.putconn(connection)
 
     @contextmanager
-    def _alone(self) -> Iterator[Connection]:
-        """A connection outside the pool, for what is done once or may take long."""
+    def _open_connection(self) -> Iterator[Connection]:
+        """Open a connection outside the pool, for rare or long work."""
         with psycopg.connect(
             self._conninfo, autocommit=True, connect_timeout=BUSY_SECONDS
         ) as connection:
@@ -116,33 +195,33 @@ class PostgresConnections(SqlTransactions):
     # -- transactions
 
     @contextmanager
-    def _looking(self) -> Iterator[PostgresTransaction]:
+    def _lookup(self) -> Iterator[PostgresTransaction]:
         with named_errors(), self._connection() as connection:
             yield PostgresTransaction(connection)
 
     @contextmanager
-    def _reading(self) -> Iterator[PostgresTransaction]:
-        with named_errors(), self._connection() as connection, _transaction(connection, ONE_STATE):
+    def _read(self) -> Iterator[PostgresTransaction]:
+        with named_errors(), self._connection() as connection, _begin(connection, ONE_STATE):
             yield PostgresTransaction(connection)
 
-    _streaming = _reading
+    _stream = _read
 
     @contextmanager
-    def _writing(self) -> Iterator[PostgresTransaction]:
+    def _write(self) -> Iterator[PostgresTransaction]:
         with (
             named_errors(),
             self._connection() as connection,
-            _transaction(connection, READ_COMMITTED),
+            _begin(connection, READ_COMMITTED),
         ):
             yield PostgresTransaction(connection)
 
 
 @contextmanager
-def _transaction(connection: Connection, begin: str) -> Iterator[None]:
+def _begin(connection: Connection, begin: str) -> Iterator[None]:
     connection.execute(begin.encode())
     try:
         yield
-        ended = connection.execute(b"COMMIT").statusmessage
+        status = connection.execute(b"COMMIT").statusmessage
     except BaseException:
         if connection.info.transaction_status in (
             TransactionStatus.INTRANS,
@@ -150,20 +229,20 @@ def _transaction(connection: Connection, begin: str) -> Iterator[None]:
         ):
             connection.execute(b"ROLLBACK")
         raise
-    if ended != "COMMIT":
-        # PostgreSQL answers the commit of a failed transaction by rolling it back, without error.
-        raise StoreError(f"the database answered COMMIT with {ended}: nothing was stored")
+    if status != "COMMIT":
+        # PostgreSQL rolls a failed transaction back at its COMMIT, without an error.
+        raise StoreError(f"the database answered COMMIT with {status}: nothing was stored")
 
 
 def _configure(connection: Connection) -> None:
-    """Insist on what acknowledged means, bound every wait, and send all integers as one type."""
+    """Require durable commits, bound every wait, and send all integers as the same type."""
     connection.adapters.register_dumper(int, Int8BinaryDumper)
     connection.execute(
         "SELECT set_config(name, value, false) "
         "FROM unnest(%s::text[], %s::text[]) AS setting (name, value)",
         [list(SESSION), list(SESSION.values())],
     )
-    # Stronger than `on` is only to wait until the standby shows it as well.
+    # Only remote_apply is stronger: it also waits until a standby shows the commit.
     connection.execute(
         "SELECT set_config('synchronous_commit', 'on', false) "
         "WHERE current_setting('synchronous_commit') <> 'remote_apply'"
@@ -175,14 +254,46 @@ def _configure(connection: Connection) -> None:
         )
 
 
-def _checked(url: str) -> str:
+def _parse(url: str) -> str:
     try:
         return make_conninfo(url, application_name="survey")
     except psycopg.Error:
-        # The parser's own words repeat the url, and with it the password.
+        # The parser's message repeats the URL, and with it the password.
         raise SettingsError(
-            "SURVEY_DATABASE is not a PostgreSQL url: postgresql://USER:PASSWORD@HOST/DATABASE"
+            "SURVEY_DATABASE is not a PostgreSQL URL: postgresql://USER:PASSWORD@HOST/DATABASE"
         ) from None
+
+
+def read_applied_steps(connection: Connection) -> list[str]:
+    """Return the steps that a database has; change nothing."""
+    if connection.execute("SELECT to_regclass('applied_migration')").fetchone() == (None,):
+        return []
+    rows = connection.execute("SELECT name FROM applied_migration ORDER BY name").fetchall()
+    return [name for (name,) in rows]
+
+
+@lru_cache(maxsize=256)
+def _to_psycopg(statement: str) -> bytes:
+    """Return a shared statement with psycopg's mark for values in binary form."""
+    return statement.replace("?", "%b").encode()
+
+
+@contextmanager
+def named_errors() -> Iterator[None]:
+    """Translate PostgreSQL's errors: StoreBusyError for transient ones, StoreError for all others.
+
+    Only the first line of a message is kept: the others may quote the row that was refused.
+    """
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        raise StoreBusyError(f"the store cannot be used right now: {_first_line(error)}") from None
+    except psycopg.Error as error:
+        raise StoreError(f"the database refused: {_first_line(error)}") from None
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return error.diag.message_primary or (str(error).splitlines() or [type(error).__name__])[0]
 
 
 _STORES: weakref.WeakSet[PostgresConnections] = weakref.WeakSet()

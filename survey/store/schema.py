@@ -1,45 +1,269 @@
-"""Which steps of the schema a database has, held against those that this version knows."""
+"""The tables of every store: each is declared once, for SQLite and for PostgreSQL.
+
+No table about respondents has a time of day, an address or an order. In SQLite, tables that are
+keyed by random values have no rowid, so that neither a rowid nor the file shows who came when.
+In PostgreSQL, texts are compared byte by byte, so that both databases sort alike.
+
+sqlite-utils applies the statements but does not compose them: its `create` knows neither CHECK
+nor COLLATE nor WITHOUT ROWID.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from survey.errors import StoreError
+from survey.errors import NotFoundError
 
-HALF_COPIED = (
-    "a copy or a restore into this store was interrupted: "
-    "run it again before anybody serves from it"
-)
-"""What it means that a published survey has no row of `release`, which is copied last."""
+Dialect = Literal["sqlite", "postgresql"]
+Kind = Literal["integer", "text", "bytes"]
 
-EVERYBODY_STAYS = (
-    "INSERT INTO admin SELECT min(key) FROM researcher HAVING count(*) > 0",
-    "INSERT INTO membership SELECT DISTINCT slug, researcher.key, 'owner' "
-    "FROM survey CROSS JOIN researcher",
-)
-"""Before there were roles everybody saw everything: they do so still, the first as the admin."""
+TYPES: dict[Dialect, dict[Kind, str]] = {
+    "sqlite": {"integer": "INTEGER", "text": "TEXT", "bytes": "BLOB"},
+    "postgresql": {"integer": "bigint", "text": 'text COLLATE "C"', "bytes": "bytea"},
+}
 
 
-def check_schema(applied: Collection[str], known: Sequence[str]) -> None:
-    """Refuse a database that is not of this version's schema, saying what to do.
+@dataclass(frozen=True)
+class Column:
+    """A column that is never NULL; `rule` is SQL that follows its type.
 
-    >>> check_schema(["m001"], ["m001", "m002"])
-    Traceback (most recent call last):
-    survey.errors.StoreError: the database lacks m002; run: survey migrate
+    `sqlite` and `postgresql` are rules that only one of the databases has.
     """
-    check_not_newer(applied, known, "the database")
-    if lacking := [step for step in known if step not in applied]:
-        raise StoreError(f"the database lacks {', '.join(lacking)}; run: survey migrate")
+
+    name: str
+    kind: Kind
+    rule: str = ""
+    sqlite: str = ""
+    postgresql: str = ""
+
+    def sql(self, dialect: Dialect, *, is_key: bool) -> str:
+        """Return the column's line in a CREATE TABLE statement."""
+        rules = ("PRIMARY KEY" if is_key else "NOT NULL", self.rule, getattr(self, dialect))
+        return " ".join((self.name, TYPES[dialect][self.kind], *filter(None, rules)))
 
 
-def check_not_newer(applied: Collection[str], known: Sequence[str], what: str) -> None:
-    """Refuse what a later version has changed: this one does not know how to read it.
+@dataclass(frozen=True)
+class Table:
+    """A table: its columns in order, its primary key, and columns that are unique together.
 
-    >>> check_not_newer(["m001", "m009"], ["m001"], "the file")
-    Traceback (most recent call last):
-    survey.errors.StoreError: the file is of a newer version: it has m009, this one knows m001
+    `postgresql` are statements that follow its creation in PostgreSQL.
     """
-    if unknown := [step for step in applied if step not in known]:
-        raise StoreError(
-            f"{what} is of a newer version: it has {', '.join(unknown)}, this one knows {known[-1]}"
-        )
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    unique: tuple[str, ...] = ()
+    postgresql: tuple[str, ...] = ()
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def statements(self, dialect: Dialect) -> list[str]:
+        """Return the statements that create the table.
+
+        >>> TABLES["archived"].statements("sqlite")
+        ['CREATE TABLE archived (\\n    slug TEXT PRIMARY KEY\\n) STRICT, WITHOUT ROWID']
+        """
+        single_key = len(self.key) == 1
+        lines = [
+            column.sql(dialect, is_key=single_key and column.name in self.key)
+            for column in self.columns
+        ]
+        if not single_key:
+            lines.append(f"PRIMARY KEY ({', '.join(self.key)})")
+        if self.unique:
+            lines.append(f"UNIQUE ({', '.join(self.unique)})")
+        create = f"CREATE TABLE {self.name} (\n    " + ",\n    ".join(lines) + "\n)"
+        if dialect == "postgresql":
+            return [create, *self.postgresql]
+        # A single integer key is the rowid itself.
+        is_rowid = single_key and self._column(self.key[0]).kind == "integer"
+        return [f"{create} STRICT" if is_rowid else f"{create} STRICT, WITHOUT ROWID"]
+
+    def _column(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)
+
+
+def _integer(name: str, rule: str = "") -> Column:
+    return Column(name, "integer", rule)
+
+
+def _text(name: str, rule: str = "", *, sqlite: str = "") -> Column:
+    return Column(name, "text", rule, sqlite=sqlite)
+
+
+def _bytes(name: str, *, postgresql: str = "") -> Column:
+    return Column(name, "bytes", postgresql=postgresql)
+
+
+_SURVEY = _integer("survey", "REFERENCES survey (key)")
+_RESEARCHER = _integer("researcher", "REFERENCES researcher (key)")
+_ROLE = _text("role", "CHECK (role IN ('viewer', 'editor', 'owner'))")
+# PostgreSQL would check a reference for each report. Adding a report locks its survey instead,
+# and a trigger keeps a survey from being deleted before its reports.
+_SURVEY_OF_REPORT = Column("survey", "integer", sqlite="REFERENCES survey (key)")
+
+SURVEY = Table(
+    "survey",
+    (
+        _integer("key"),
+        _text("slug"),
+        _integer("version"),
+        _bytes("definition"),
+        _text("sha256", "UNIQUE"),
+        _text("state", "CHECK (state IN ('open', 'superseded', 'closed'))"),
+        _text("changed"),
+    ),
+    key=("key",),
+    unique=("slug", "version"),
+)
+SCHEDULE = Table(
+    "schedule",
+    (_SURVEY, _text("opens"), _text("closes"), _integer("most", "CHECK (most >= 0)")),
+    key=("survey",),
+)
+INBOX = Table(
+    "inbox",
+    (
+        _SURVEY_OF_REPORT,
+        _bytes("id", postgresql="CHECK (octet_length(id) = 16)"),
+        _text("stratum"),
+        _bytes("codes"),
+    ),
+    key=("survey", "id"),
+)
+SEEN = Table("seen", (_SURVEY_OF_REPORT, _bytes("id")), key=("survey", "id"))
+BLOCK = Table(
+    "block",
+    (
+        _SURVEY,
+        _text("stratum"),
+        _text("bucket", sqlite="DEFAULT ''"),
+        _integer("question"),
+        _integer("block"),
+        _integer("n"),
+        _bytes("data"),
+    ),
+    key=("survey", "stratum", "bucket", "question", "block"),
+    # Random codes do not compress, and trying to costs more than the release itself.
+    postgresql=("ALTER TABLE block ALTER COLUMN data SET STORAGE EXTERNAL",),
+)
+COUNTS = Table(
+    "counts",
+    (
+        _SURVEY,
+        _text("stratum"),
+        _text("bucket", sqlite="DEFAULT ''"),
+        _integer("question"),
+        _integer("option"),
+        _integer("n"),
+    ),
+    key=("survey", "stratum", "bucket", "question", "option"),
+)
+RELEASE = Table("release", (_SURVEY, _integer("number"), _integer("n")), key=("survey",))
+INVITATION = Table(
+    "invitation",
+    (
+        _SURVEY,
+        _bytes("token_hash"),
+        _text("stratum"),
+        _integer("spent", "CHECK (spent IN (0, 1))"),
+    ),
+    key=("survey", "token_hash"),
+)
+RESEARCHER = Table(
+    "researcher",
+    (_integer("key"), _text("email", sqlite="UNIQUE COLLATE NOCASE"), _text("password_hash")),
+    key=("key",),
+    postgresql=("CREATE UNIQUE INDEX researcher_email ON researcher (lower(email))",),
+)
+ADMIN = Table("admin", (_RESEARCHER,), key=("researcher",))
+SECOND_FACTOR = Table(
+    "second_factor", (_RESEARCHER, _text("secret"), _integer("step")), key=("researcher",)
+)
+RECOVERY_CODE = Table(
+    "recovery_code", (_RESEARCHER, _bytes("code_hash")), key=("researcher", "code_hash")
+)
+MEMBERSHIP = Table("membership", (_text("slug"), _RESEARCHER, _ROLE), key=("slug", "researcher"))
+COLLEAGUE_LINK = Table(
+    "colleague_link",
+    (
+        _bytes("token_hash"),
+        _text("slug"),
+        _ROLE,
+        _integer("expires"),
+        _integer("maker", "REFERENCES researcher (key)"),
+    ),
+    key=("token_hash",),
+)
+DRAFT = Table(
+    "draft",
+    (_integer("key"), _integer("revision"), _text("who"), _integer("at"), _text("content")),
+    key=("key", "revision"),
+)
+API_TOKEN = Table(
+    "api_token",
+    (_bytes("token_hash"), _RESEARCHER, _text("name"), _text("scopes"), _integer("created")),
+    key=("token_hash",),
+)
+PLAN = Table("plan", (_SURVEY, _integer("n", "CHECK (n >= 0)"), _text("strata")), key=("survey",))
+ARCHIVED = Table("archived", (_text("slug"),), key=("slug",))
+# Keys of surveys and drafts are never reused: a cached result or a bookmark of a deleted survey
+# must not show another one.
+DELETED = Table(
+    "deleted",
+    (
+        _text("kind", "CHECK (kind IN ('survey', 'draft'))"),
+        _integer("key"),
+        _text("slug"),
+        _integer("version"),
+        _text("sha256"),
+        _text("day"),
+    ),
+    key=("kind", "key"),
+)
+ACTION = Table(
+    "action",
+    (
+        _integer("number"),
+        _integer("at"),
+        _text("who"),
+        _text("what"),
+        _text("slug"),
+        _text("detail"),
+    ),
+    key=("number",),
+)
+# Keyed hashes of addresses and visitors that tried to sign in; rows are deleted after minutes.
+SIGN_IN_TRY = Table(
+    "sign_in_try", (_bytes("hash"), _integer("tries"), _integer("since")), key=("hash",)
+)
+LOGIN_SESSION = Table(
+    "login_session",
+    (_bytes("token_hash"), _RESEARCHER, _integer("started"), _integer("used")),
+    key=("token_hash",),
+)
+
+TABLES = {
+    table.name: table
+    for table in (
+        SURVEY, SCHEDULE, INBOX, SEEN, BLOCK, COUNTS, RELEASE, INVITATION, RESEARCHER, ADMIN,
+        SECOND_FACTOR, RECOVERY_CODE, MEMBERSHIP, COLLEAGUE_LINK, DRAFT, API_TOKEN, PLAN, ARCHIVED,
+        DELETED, ACTION, SIGN_IN_TRY, LOGIN_SESSION,
+    )
+}  # fmt: skip
+"""All tables by name; a table follows those that it refers to, so rows can be copied in order."""
+
+
+def find_table(name: str) -> Table:
+    """Return the table of a name; raise NotFoundError if no store has it.
+
+    >>> find_table("seen").key
+    ('survey', 'id')
+    """
+    if name not in TABLES:
+        raise NotFoundError(f'no store has a table "{name}"; there are {", ".join(TABLES)}')
+    return TABLES[name]

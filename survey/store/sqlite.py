@@ -1,112 +1,179 @@
-"""The store on one SQLite file: a report is acknowledged only after it is on the disk.
+"""The store in one SQLite file: a report is acknowledged only after it is on the disk.
 
-sqlite-utils makes the schema; everything else is plain sqlite3, because `INSERT OR IGNORE` of
-sqlite-utils needs rowids and tables of reports have none.
+A backup is such a file too, whatever database it was made from.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-from sqlite_utils import Database
-
-from survey.errors import StoreError
-from survey.store.sql import SqlStore
+from survey.errors import NotFoundError, StoreBusyError, StoreError
+from survey.store.migrations import STEPS, check_not_newer, pending_steps, statements
 from survey.store.sqlite_connections import (
     BUSY_SECONDS,
     BUSY_TIMEOUT,
     SqliteConnections,
     connect,
+    named_errors,
     named_file_errors,
+    read_applied_steps,
 )
-from survey.store.sqlite_migrations import migrations, pending_steps
-from survey.store.sqlite_transaction import named_errors
+from survey.store.store import Store
+
+if TYPE_CHECKING:
+    import sqlite_utils
 
 
-class SqliteStore(SqliteConnections, SqlStore):
+class SqliteStore(SqliteConnections, Store):
     """A `Store` in the file at `path`."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path)
-        self._tidied: dict[int, int] = {}
-        """Releases after which this process has seen the log empty."""
+        # The releases after which this process has emptied the write-ahead log.
+        self._clean_releases: dict[int, int] = {}
 
     # -- schema
 
     def migrate(self) -> list[str]:
-        """Bring the schema up to date; returns the steps applied.
+        """Bring the schema up to date; return the steps that were applied."""
+        # Imported here: sqlite-utils imports pandas where it is installed, which takes a second.
+        from sqlite_utils import Database, Migrations
 
-        A step and the note that it was applied are one transaction: killed, it is done again.
-        """
+        migrations = Migrations("survey")
+        for step in STEPS:
+            migrations(name=step)(_migration(step))
         with named_file_errors():
-            self._make_file()
+            self._create_file()
         with (
             named_errors(),
-            self._write_turn().taken(BUSY_SECONDS),
+            self._write_lock().acquire(BUSY_SECONDS),
             closing(Database(connect(self.path))) as database,
         ):
-            # Kept in the file; switching needs the file alone, so never at an ordinary start.
+            # The file remembers this mode. Changing it needs the file alone, hence only here.
             database.execute("PRAGMA journal_mode = WAL").fetchall()
-            pending = pending_steps(database)
+            pending = [step.name for step in migrations.pending(database)]
             migrations.apply(database)
             return pending
 
     def pending_migrations(self) -> list[str]:
-        """Steps that this database lacks."""
-        with named_errors():
-            # Looking must not create a database.
-            empty = not self._is_there()
-            with closing(Database(memory=True) if empty else Database(connect(self.path))) as found:
-                return pending_steps(found)
+        """Return the steps that the database lacks."""
+        # Connecting would create the file.
+        if not self._exists():
+            return list(STEPS)
+        with named_errors(), closing(connect(self.path)) as connection:
+            return pending_steps(read_applied_steps(connection))
 
-    def _make_file(self) -> None:
-        """Create the file readable by its owner alone; SQLite's other files copy its mode."""
+    def _create_file(self) -> None:
+        """Create the file for its owner only; SQLite gives its other files the same mode."""
         if not (directory := self.path.parent).is_dir():
             # A mistyped path must not create a second, empty database in new directories.
             raise StoreError(f"there is no directory {directory}; create it first")
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
 
-    # -- what a release leaves behind
+    # -- traces of a release
 
-    def clean_up_after_release(self, survey: int) -> None:  # noqa: ARG002  the protocol's
-        """Empty the log, which would go on holding single reports in the order of arrival.
+    def clean_up_after_release(self, survey: int) -> None:  # noqa: ARG002  the log has all surveys
+        """Empty the write-ahead log, which contains single reports in the order of arrival.
 
-        It never waits: a reader would hold up every writer. What could not be done just now is
-        left to `retry_clean_up`, of this process or of another. The log is one for all surveys.
+        Never waits: a reader would block every writer. `retry_clean_up` repeats what failed.
         """
-        released = self._release_numbers()
+        releases = self._release_numbers()
         if self._truncate_log():
-            self._tidied = released
-
-    def _truncate_log(self) -> bool:
-        """Whether the log is empty now."""
-        with self._looking() as transaction:
-            transaction.change("PRAGMA busy_timeout = 0")
-            try:
-                (row,) = transaction.all("PRAGMA wal_checkpoint(TRUNCATE)")
-            finally:
-                transaction.change(BUSY_TIMEOUT)
-        return not row[0]
+            self._clean_releases = releases
 
     def retry_clean_up(self) -> None:
-        """Tidy after releases that this process has not seen tidied, whoever made them.
-
-        A reader may have kept it from tidying, or a command, or a server that was killed; at its
-        start it has seen nothing.
-        """
-        if self._release_numbers() != self._tidied:
+        """Empty the log if there was a release since this process last did so."""
+        if self._release_numbers() != self._clean_releases:
             self.clean_up_after_release(survey=0)
 
+    def _truncate_log(self) -> bool:
+        """Empty the log; return whether that succeeded."""
+        with self._lookup() as transaction:
+            transaction.execute("PRAGMA busy_timeout = 0")
+            try:
+                (row,) = transaction.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                transaction.execute(BUSY_TIMEOUT)
+        return not row[0]
+
     def has_free_pages(self) -> bool:
-        """Whether something was deleted since the file was last rewritten."""
-        with self._looking() as transaction:
-            return transaction.one("PRAGMA freelist_count") != (0,)
+        """Return whether the file still contains space of deleted rows."""
+        with self._lookup() as transaction:
+            return transaction.row("PRAGMA freelist_count") != (0,)
 
     def vacuum(self) -> None:
-        """Rewrite the file, so that the layout of its pages tells nothing of its history."""
+        """Rewrite the file, so that the layout of its pages contains no history."""
         with named_errors():
-            connection = self._database().conn
-            with self._write_turn().taken(BUSY_SECONDS):
+            connection = self._connection()
+            with self._write_lock().acquire(BUSY_SECONDS):
                 connection.execute("VACUUM")
         self._truncate_log()
+
+
+def _migration(step: str) -> Callable[[sqlite_utils.Database], None]:
+    def apply(database: sqlite_utils.Database) -> None:
+        for statement in statements(step, "sqlite"):
+            database.execute(statement)
+
+    return apply
+
+
+@contextmanager
+def create_file(path: Path) -> Iterator[Store]:
+    """Create a store at `path` for its owner only; it is one file when the context has ended.
+
+    Only this thread may use it: the file is incomplete while another program has it open.
+    """
+    store = SqliteStore(path)
+    try:
+        store.migrate()
+        yield store
+    finally:
+        store.close_connections()
+    _remove_log(path)
+
+
+def _remove_log(path: Path) -> None:
+    """Move the log into the file, and let nobody who opens the file write a log again."""
+    with named_errors(), closing(connect(path)) as connection:
+        mode = connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+    if mode != ("delete",):
+        raise StoreBusyError(f"{path} is open in another program; close it until the copy is done")
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[Store]:
+    """Open the store in the file at `path` without changing it: an older one is migrated in a copy.
+
+    Raises NotFoundError if there is no file, StoreError if it contains no store or a newer one.
+    """
+    if not path.is_file():
+        raise NotFoundError(f"there is no file {path}")
+    if _has_pending_steps(path):
+        with TemporaryDirectory() as directory:
+            migrated = Path(directory) / "migrated.db"
+            copyfile(path, migrated)
+            with create_file(migrated) as store:
+                yield store
+        return
+    store = SqliteStore(path)
+    try:
+        yield store
+    finally:
+        store.close_connections()
+
+
+def _has_pending_steps(path: Path) -> bool:
+    """Return whether a store has an older schema."""
+    with named_errors(), closing(connect(path)) as connection:
+        applied = read_applied_steps(connection)
+    if not applied:
+        raise StoreError(f"{path} is not a store: it has none of a store's tables")
+    check_not_newer(applied, str(path))
+    return bool(pending_steps(applied))

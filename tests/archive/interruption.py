@@ -13,23 +13,23 @@ KILLED = """
 import os, signal, sys
 from survey.archive import pages
 from survey.cli import main
-from survey.store.postgres_transaction import PostgresTransaction
-from survey.store.sqlite_transaction import SqliteTransaction
+from survey.store.postgres_connections import PostgresTransaction
+from survey.store.sqlite_connections import SqliteTransaction
 
 left = int(sys.argv.pop(1))
 
-def dying(change_each):
+def dying(execute_many):
     def wrapped(transaction, statement, rows):
         global left
-        touched = change_each(transaction, statement, rows)
+        affected = execute_many(transaction, statement, rows)
         left -= 1
         if left < 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        return touched
+        return affected
     return wrapped
 
 for kind in (PostgresTransaction, SqliteTransaction):
-    kind.change_each = dying(kind.change_each)
+    kind.execute_many = dying(kind.execute_many)
 pages.PAGE = 7
 main()
 """

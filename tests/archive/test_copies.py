@@ -31,7 +31,7 @@ def test_the_tables_and_columns_are_those_of_the_database(store, outside, settin
     for table in TABLES.values():
         with outside.connection() as connection:
             cursor = connection.execute(f"SELECT * FROM {table.name}")
-            assert tuple(column[0] for column in cursor.description) == table.columns
+            assert tuple(column[0] for column in cursor.description) == table.column_names
 
 
 def test_a_snapshot_gives_every_row_once_in_portions_of_any_size(filled):
@@ -153,7 +153,7 @@ def test_a_copy_that_was_interrupted_does_not_pass_for_a_store(filled, settings,
     copy, url = target
     killed(5, "copy-store", settings.database, url)
     with copy.snapshot() as snapshot:
-        assert "copy or a restore into this store was interrupted" in check(snapshot).mistakes[0]
+        assert "copy or a restore into this database was interrupted" in check(snapshot).mistakes[0]
     with pytest.raises(StoreError, match="interrupted"):
         copy_store(copy, filled, ignored)
     with pytest.raises(StoreError, match="interrupted"):
@@ -162,7 +162,7 @@ def test_a_copy_that_was_interrupted_does_not_pass_for_a_store(filled, settings,
         main, ["serve"], env={"SURVEY_DATABASE": url, "SURVEY_SECRET": settings.secret}
     )
     assert refused.exit_code == 1
-    assert "the database is not whole" in refused.stderr
+    assert "the database is incomplete" in refused.stderr
     copy_store(filled, copy, ignored)
     copy.check_complete()
 

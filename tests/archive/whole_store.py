@@ -48,7 +48,7 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
 def all_rows(snapshot: Snapshot, table: str, limit: int) -> list[Row]:
     """All rows of a table, read in portions."""
     rows: list[Row] = []
-    places = [TABLES[table].columns.index(column) for column in TABLES[table].key]
+    places = [TABLES[table].column_names.index(column) for column in TABLES[table].key]
     after = None
     while page := snapshot.rows(table, after, limit):
         assert len(page) <= limit

@@ -111,7 +111,7 @@ def test_a_server_whose_disk_is_short_says_that_it_is_not_ready(serve):
 def test_a_server_whose_database_takes_no_writes_says_that_it_is_not_ready(serve, store, settings):
     port = free_port()
     serve("--workers", "1", SURVEY_INTERNAL=f"127.0.0.1:{port}")
-    with store._writing():
+    with store._write():
         status, said = asked(f"http://127.0.0.1:{port}/readyz")
     assert status == 503
     told = json.loads(said)
@@ -138,7 +138,7 @@ def test_refusals_and_what_waits_behind_a_commit_are_figures_too(inside, store, 
     # Of two workers one has had as many as a step, at least.
     assert sum(n for name, n in figures(within).items() if name.startswith(refused)) >= 25
     with ThreadPoolExecutor(40) as pool:
-        with store._writing():
+        with store._write():
             sent = [pool.submit(send, address, small, 1) for _ in range(40)]
             wait_until(lambda: somebody_waits(store.path))
             time.sleep(HELD)  # a commit waits meanwhile, and others come to wait behind it

@@ -11,8 +11,9 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import TABLES, ApiToken, ColleagueLink, Plan, Schedule
-from survey.store.sql.drafts import REVISIONS_KEPT
-from survey.store.sql.lifecycle import OF_A_SURVEY, OF_A_TEAM
+from survey.store.drafts import MAX_REVISIONS
+from survey.store.surveys import SURVEY_TABLES
+from survey.store.teams import TEAM_TABLES
 from tests.conftest import SMALL, TODAY
 from tests.store.reports import add, random_reports, report, side_by_side
 
@@ -64,7 +65,7 @@ def test_of_many_who_save_the_same_revision_at_once_one_does(store, draft):
 
 
 def test_only_the_last_revisions_of_a_draft_are_kept(store, draft):
-    for _ in range(REVISIONS_KEPT):
+    for _ in range(MAX_REVISIONS):
         draft = store.save_draft(draft, "{}", "ada@example.org", 20)
     assert store.draft(draft.key, 1) is None
     assert store.draft(draft.key, 2) is not None
@@ -126,7 +127,7 @@ def test_a_new_password_ends_all_that_was_opened_with_the_old_one(store, ada):
 
 
 def test_a_survey_that_takes_reports_is_not_deleted(store, small):
-    with pytest.raises(ConflictError, match="still takes reports"):
+    with pytest.raises(ConflictError, match="still accepts reports"):
         store.delete_survey(small.slug, TODAY)
     assert store.versions(small.slug) == [small]
     with pytest.raises(NotFoundError):
@@ -155,11 +156,11 @@ def test_a_deleted_survey_leaves_no_row_of_its_reports_and_no_other_survey_s_goe
     assert store.tally(kept.key) == before
     assert store.roles(ada) == {}
     with store.snapshot() as snapshot:
-        for name in OF_A_SURVEY:
+        for name in SURVEY_TABLES:
             keys = {row[0] for row in snapshot.rows(name, None, 10_000)}
             assert keys <= {kept.key}, name
-        for name in OF_A_TEAM:
-            place = TABLES[name].columns.index("slug")
+        for name in TEAM_TABLES:
+            place = TABLES[name].column_names.index("slug")
             assert "small" not in {row[place] for row in snapshot.rows(name, None, 100)}, name
         told = snapshot.rows("deleted", None, 10)
     assert [row[2:] for row in told] == [
@@ -169,11 +170,11 @@ def test_a_deleted_survey_leaves_no_row_of_its_reports_and_no_other_survey_s_goe
 
 
 def test_every_table_with_a_survey_s_key_is_emptied_when_it_is_deleted():
-    of_a_survey = {name for name, table in TABLES.items() if "survey" in table.columns}
-    of_a_team = {name for name, table in TABLES.items() if "slug" in table.columns}
-    assert of_a_survey == set(OF_A_SURVEY)
+    of_a_survey = {name for name, table in TABLES.items() if "survey" in table.column_names}
+    of_a_team = {name for name, table in TABLES.items() if "slug" in table.column_names}
+    assert of_a_survey == set(SURVEY_TABLES)
     # What was there, and who did it, stays known; both name no respondent.
-    assert of_a_team - {"survey", "action", "deleted"} == set(OF_A_TEAM)
+    assert of_a_team - {"survey", "action", "deleted"} == set(TEAM_TABLES)
 
 
 def test_the_number_of_a_deleted_survey_is_not_given_again(store, small):

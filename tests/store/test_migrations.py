@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import open_store
+from survey.store.migrations import statements
 from tests.conftest import ROOT, SMALL, long_unless
 from tests.store.databases import Outside, PostgresqlServer
 from tests.store.reports import add, random_reports, report, side_by_side
@@ -42,6 +44,7 @@ def dying(execute):
 sqlite_utils.Database.execute = dying(sqlite_utils.Database.execute)
 psycopg.Connection.execute = dying(psycopg.Connection.execute)
 from survey.store import open_store
+from survey.store.migrations import statements
 open_store(sys.argv[1]).migrate()
 """
 
@@ -244,9 +247,28 @@ def test_an_upgraded_database_has_the_tables_of_a_new_one(empty, new_url):
     assert shape_of(empty) == shape_of(fresh)
 
 
+def test_each_step_creates_the_schema_recorded_of_its_version(new_url):
+    for number, newest in enumerate(STEPS, 1):
+        recorded, created = new_url(), new_url()
+        schema_of(newest[:4], recorded)
+        kind = created.partition(":")[0]
+        for step in STEPS[:number]:
+            for statement in statements(step, kind):
+                Outside(created).run(statement)
+        assert shape_of(created) == shape_of(recorded), newest
+
+
 def shape_of(url: str) -> list[tuple[object, ...]]:
+    """Everything that the database says of its tables, except those that record migrations."""
+    return [row for row in _shape(url) if "migration" not in f"{row[0]}{row[1]}"]
+
+
+def _shape(url: str) -> list[tuple[object, ...]]:
     if url.startswith("sqlite"):
-        return sorted(Outside(url).run("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+        rows = Outside(url).run("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+        # Only the layout of the statements may differ.
+        return sorted((name, re.sub(r"\s+|(?<=\()\s+|\s+(?=\))", " ", sql)
+                       .replace("( ", "(").replace(" )", ")")) for name, sql in rows)  # fmt: skip
     return sorted(
         Outside(url).run(
             "SELECT table_name, column_name, data_type, is_nullable, collation_name "
@@ -256,4 +278,9 @@ def shape_of(url: str) -> list[tuple[object, ...]]:
                            "WHERE schemaname = current_schema()")
         + Outside(url).run("SELECT tgname::text, pg_get_triggerdef(oid), '', '', '' "
                            "FROM pg_trigger WHERE NOT tgisinternal")
+        + Outside(url).run("SELECT conname::text, pg_get_constraintdef(oid), '', '', '' "
+                           "FROM pg_constraint WHERE connamespace = current_schema()::regnamespace")
+        + Outside(url).run("SELECT relname::text, attname::text, attstorage::text, '', '' "
+                           "FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid "
+                           "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'")
     )  # fmt: skip

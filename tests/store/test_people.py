@@ -141,7 +141,7 @@ def test_links_that_give_more_than_their_maker_may_do_end_with_the_role(
     assert len([one for one in found if one.maker == ADA]) == 3
     assert len(store.colleague_links("other", 60)) == 6
     assert store.colleague_links("other", 101) == []
-    with pytest.raises(ForbiddenError, match="owner of small"):
+    with pytest.raises(ForbiddenError, match="role owner in small"):
         store.add_colleague_link(b"late", ColleagueLink("small", "owner", 100, ben))
 
 

@@ -40,8 +40,8 @@ def impatient(monkeypatch) -> None:
 
 
 def setting(store, name: str) -> object:
-    with store._writing() as transaction:
-        return transaction.one(f"SHOW {name}")[0]
+    with store._write() as transaction:
+        return transaction.row(f"SHOW {name}")[0]
 
 
 # -- the server
@@ -160,8 +160,8 @@ def test_locked_tables_are_busy_and_nothing_is_stored(impatient, store, small, o
 
 def test_a_commit_that_the_server_turned_into_a_rollback_is_not_taken_for_one(store):
     def fail_unnoticed() -> None:
-        with store._writing() as transaction, contextlib.suppress(psycopg.Error):
-            transaction.change("DELETE FROM nowhere")
+        with store._write() as transaction, contextlib.suppress(psycopg.Error):
+            transaction.execute("DELETE FROM nowhere")
 
     with pytest.raises(StoreError, match="ROLLBACK"):
         fail_unnoticed()

@@ -11,7 +11,7 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import N_ASKED, Release, ReleaseContent, StoredReport
-from survey.store.sql.releasing import portion
+from survey.store.releases import portion_size
 from tests.conftest import SMALL
 from tests.store.reports import add, random_reports, report, side_by_side
 
@@ -57,7 +57,7 @@ def test_a_portion_is_the_first_ids_and_what_is_left_is_enough_for_another(store
 @pytest.mark.parametrize("most", [25, 16_384])
 def test_whatever_waits_a_portion_never_leaves_fewer_than_the_minimum(minimum, most):
     for waiting in [*range(1, 200), *range(60_000, 140_000, 977)]:
-        n = portion(waiting, minimum, most)
+        n = portion_size(waiting, minimum, most)
         left = waiting - n
         assert left == waiting if waiting < minimum else minimum <= n
         assert left == 0 or left >= minimum or waiting < minimum

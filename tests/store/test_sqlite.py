@@ -18,7 +18,7 @@ from survey.collect.publication import close
 from survey.collect.release import ReleaseLoop, release
 from survey.errors import StoreBusyError, StoreError
 from survey.store import open_store, sqlite_connections
-from survey.store.sqlite_turn import WriteTurn
+from survey.store.write_lock import WriteLock
 from tests.conftest import ROOT, TODAY
 from tests.store.reports import add, random_reports, report
 from tests.store.turns import somebody_waits
@@ -26,8 +26,8 @@ from tests.store.turns import somebody_waits
 HOLDING = """
 import sys
 from pathlib import Path
-from survey.store.sqlite_turn import WriteTurn
-with WriteTurn(Path(sys.argv[1])).taken(5):
+from survey.store.write_lock import WriteLock
+with WriteLock(Path(sys.argv[1])).acquire(5):
     print("taken", flush=True)
     sys.stdin.read()
 """
@@ -35,8 +35,8 @@ with WriteTurn(Path(sys.argv[1])).taken(5):
 WRITING_ONCE = """
 import sys
 from pathlib import Path
-from survey.store.sqlite_turn import WriteTurn
-with WriteTurn(Path(sys.argv[1])).taken(60), open(sys.argv[2], "a") as log:
+from survey.store.write_lock import WriteLock
+with WriteLock(Path(sys.argv[1])).acquire(60), open(sys.argv[2], "a") as log:
     log.write("other ")
 """
 
@@ -82,12 +82,12 @@ def impatient(monkeypatch) -> None:
 
 
 def test_every_connection_waits_for_the_disk(store, small):
-    with store._looking() as looking, store._streaming() as streaming:
-        for transaction in (looking, streaming):
-            assert transaction.one("PRAGMA synchronous") == (2,)
-            assert transaction.one("PRAGMA journal_mode") == ("wal",)
-            assert transaction.one("PRAGMA secure_delete") == (1,)
-            assert transaction.one("PRAGMA foreign_keys") == (1,)
+    with store._lookup() as lookup, store._stream() as stream:
+        for transaction in (lookup, stream):
+            assert transaction.row("PRAGMA synchronous") == (2,)
+            assert transaction.row("PRAGMA journal_mode") == ("wal",)
+            assert transaction.row("PRAGMA secure_delete") == (1,)
+            assert transaction.row("PRAGMA foreign_keys") == (1,)
 
 
 @pytest.mark.security
@@ -230,25 +230,25 @@ def test_a_writer_that_keeps_its_turn_makes_others_busy_until_it_is_killed(
 
 
 def test_a_turn_that_comes_after_its_waiter_gave_up_is_given_on(store, path):
-    first, second, third = (WriteTurn(path) for _ in "123")
-    with first.taken(1):
+    first, second, third = (WriteLock(path) for _ in "123")
+    with first.acquire(1):
         for _ in range(2):
-            with pytest.raises(StoreBusyError), second.taken(0.05):
+            with pytest.raises(StoreBusyError), second.acquire(0.05):
                 pass
-    with third.taken(5), pytest.raises(StoreBusyError), second.taken(0.05):
+    with third.acquire(5), pytest.raises(StoreBusyError), second.acquire(0.05):
         pass
-    with second.taken(5):
+    with second.acquire(5):
         pass
 
 
 def test_threads_of_one_process_wait_no_longer_than_they_are_told(store, path):
-    turn = WriteTurn(path)
-    with turn.taken(1):
+    turn = WriteLock(path)
+    with turn.acquire(1):
         failures: list[Exception] = []
 
         def wait() -> None:
             try:
-                with turn.taken(0.05):
+                with turn.acquire(0.05):
                     pass
             except StoreBusyError as busy:
                 failures.append(busy)
@@ -261,15 +261,15 @@ def test_threads_of_one_process_wait_no_longer_than_they_are_told(store, path):
 
 def test_whoever_just_wrote_queues_behind_a_process_that_waits(store, path, tmp_path):
     log = tmp_path / "turns"
-    turn = WriteTurn(path)
-    with turn.taken(60):
+    turn = WriteLock(path)
+    with turn.acquire(60):
         other = subprocess.Popen([sys.executable, "-c", WRITING_ONCE, path, log], cwd=ROOT)
         while not somebody_waits(path):
             assert other.poll() is None
             time.sleep(0.01)
         log.write_text("one ")
     # At once: without the door the lock would come back before the other is awake.
-    with turn.taken(60), log.open("a") as again:
+    with turn.acquire(60), log.open("a") as again:
         again.write("one ")
     assert other.wait() == 0
     assert log.read_text() == "one other one "

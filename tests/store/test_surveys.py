@@ -80,7 +80,7 @@ def test_two_people_publishing_at_once_get_no_hole_and_no_double(store, settings
     for thread in threads:
         thread.join()
     assert outcomes.count(1) == 1
-    assert sum("the next is 2" in str(outcome) for outcome in outcomes) == 3
+    assert sum("the next version is 2" in str(outcome) for outcome in outcomes) == 3
 
 
 def test_a_name_that_no_database_can_hold_is_no_survey_s(store, small):

@@ -698,7 +698,7 @@ def test_an_archived_survey_that_gets_a_new_version_is_listed_again(ada, store, 
 def test_a_closed_survey_is_deleted_whole_by_typing_its_name(ada, store, small):
     collect, path = "/research/surveys/small/collect", "/research/surveys/small/delete"
     answer = send(ada, path, page=collect, typed="small")
-    assert "still takes reports" in ada.get(answer.location).text
+    assert "still accepts reports" in ada.get(answer.location).text
     close(store, "small", TODAY)
     send(ada, path, page=collect, typed="smal")
     assert len(store.versions("small")) == 1

@@ -145,7 +145,7 @@ def test_one_address_cannot_try_many_accounts_and_a_flood_fills_no_disk(store, m
     throttle = Throttle(store, SECRET)
     admitted = sum(throttle.admits("203.0.113.9", f"{i}@example.org", 0.0) for i in range(200))
     assert admitted == 50
-    monkeypatch.setattr("survey.store.sql.tries.MOST_REMEMBERED", 100)
+    monkeypatch.setattr("survey.store.people.MAX_ATTEMPT_ROWS", 100)
     for i in range(300):
         throttle.admits(f"2001:db8:0:{i:x}::1", EMAIL, 0.0)
     with store._looking() as transaction:

@@ -31,7 +31,7 @@ from survey.results.crosstab.compute import answers
 from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.csv import csv_writer, safe_cell
 from survey.store import BlockColumn, PublishedSurvey, Store
-from survey.store.readable import BUCKET, STRATUM, readable_reports
+from survey.store.microdata import BUCKET, STRATUM, read_microdata
 from survey.version import __version__
 
 ZIP = "application/zip"
@@ -73,7 +73,7 @@ Columns
 
 def write_microdata(file: IO[bytes], store: Store, survey: PublishedSurvey) -> int:
     """Write the ZIP with one block of reports in memory at a time; return the number of reports."""
-    tally, blocks = readable_reports(store, survey)
+    tally, blocks = read_microdata(store, survey)
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
         write_documents(archive, survey, tally.n, tally.release)
         archive.writestr("definition.json", survey.canonical)

@@ -1,0 +1,128 @@
+"""Drafts of surveys: each save is a revision, and no save overwrites an unseen one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import cast
+
+from survey.errors import ConflictError, NotFoundError
+from survey.questionnaire.texts import TRIAL
+from survey.store.surveys import next_key
+from survey.store.teams import Role, delete_team
+from survey.store.transactions import REGISTRY, Row, Transaction, Transactions
+
+MAX_REVISIONS = 200
+"""Newest revisions of a draft that are stored; older ones are deleted."""
+
+REVISIONS = "SELECT key, revision, who, at, content FROM draft "
+NEWEST = "revision = (SELECT max(revision) FROM draft AS other WHERE other.key = draft.key) "
+
+
+@dataclass(frozen=True)
+class Draft:
+    """One revision of an unpublished survey.
+
+    `content` is JSON; `author` saved it, at a second since 1970.
+    """
+
+    key: int
+    revision: int
+    author: str
+    at: int
+    content: str = field(repr=False)
+
+    @property
+    def slug(self) -> str:
+        """The slug of the draft's team; its test runs have longer slugs, which nobody guesses."""
+        return f"{TRIAL}{self.key}"
+
+
+class Drafts(Transactions):
+    """The part of a `Store` that holds unpublished surveys."""
+
+    def add_draft(self, content: str, who: str, at: int, team: Mapping[int, Role]) -> Draft:
+        """Create a draft; `team` maps researchers to roles."""
+        with self._write() as transaction:
+            transaction.lock(REGISTRY)
+            draft = Draft(next_key(transaction, "draft"), 1, who, at, content)
+            _insert(transaction, draft)
+            transaction.execute_many(
+                "INSERT INTO membership (slug, researcher, role) VALUES (?, ?, ?)",
+                [(draft.slug, researcher, role) for researcher, role in team.items()],
+            )
+            return draft
+
+    def draft(self, key: int, revision: int | None = None) -> Draft | None:
+        """Return a revision of a draft, by default the newest; None if it is not stored."""
+        condition, values = ("", []) if revision is None else ("AND revision = ? ", [revision])
+        with self._lookup() as transaction:
+            row = transaction.row(
+                f"{REVISIONS}WHERE key = ? {condition}ORDER BY revision DESC LIMIT 1",
+                [key, *values],
+            )
+        return _draft(row) if row else None
+
+    def drafts(self) -> list[Draft]:
+        """Return the newest revision of every draft, most recently saved first."""
+        with self._lookup() as transaction:
+            rows = transaction.rows(f"{REVISIONS}WHERE {NEWEST}ORDER BY at DESC, key DESC")
+        return [_draft(row) for row in rows]
+
+    def save_draft(self, before: Draft, content: str, who: str, at: int) -> Draft:
+        """Save a new revision that is based on the revision `before`.
+
+        Raises ConflictError if a newer revision exists, NotFoundError if the draft is gone.
+        """
+        with self._write() as transaction:
+            transaction.lock(REGISTRY)
+            newest = transaction.row("SELECT max(revision) FROM draft WHERE key = ?", [before.key])
+            if newest is None or newest[0] is None:
+                raise NotFoundError("this draft was published or deleted meanwhile")
+            if newest != (before.revision,):
+                raise ConflictError("somebody else has saved this draft meanwhile")
+            draft = Draft(before.key, before.revision + 1, who, at, content)
+            _insert(transaction, draft)
+            transaction.execute(
+                "DELETE FROM draft WHERE key = ? AND revision <= ?",
+                [draft.key, draft.revision - MAX_REVISIONS],
+            )
+            return draft
+
+    def delete_draft(self, key: int, today: date, published_as: str = "") -> None:
+        """Delete a draft with its revisions and team; `published_as` is its survey, if any."""
+        with self._write() as transaction:
+            transaction.lock(REGISTRY)
+            transaction.execute("DELETE FROM draft WHERE key = ?", [key])
+            slug = Draft(key, 0, "", 0, "").slug
+            delete_team(transaction, slug)
+            if published_as:
+                # The log of the draft becomes the log of the survey.
+                transaction.execute(
+                    "UPDATE action SET slug = ? WHERE slug = ?", [published_as, slug]
+                )
+            transaction.execute(
+                "INSERT INTO deleted (kind, key, slug, version, sha256, day) "
+                "VALUES ('draft', ?, ?, 0, '', ?) ON CONFLICT DO NOTHING",
+                [key, published_as, today.isoformat()],
+            )
+
+    def published_slug(self, key: int) -> str:
+        """Return the slug of the survey that a draft was published as, empty if it was not."""
+        with self._lookup() as transaction:
+            row = transaction.row(
+                "SELECT slug FROM deleted WHERE kind = 'draft' AND key = ?", [key]
+            )
+        return cast("str", row[0]) if row else ""
+
+
+def _insert(transaction: Transaction, draft: Draft) -> None:
+    transaction.execute(
+        "INSERT INTO draft (key, revision, who, at, content) VALUES (?, ?, ?, ?, ?)",
+        [draft.key, draft.revision, draft.author, draft.at, draft.content],
+    )
+
+
+def _draft(row: Row) -> Draft:
+    return Draft(*cast("tuple[int, int, str, int, str]", row))

@@ -1,0 +1,188 @@
+"""The steps by which a database gets the current schema, oldest first, for both databases.
+
+A step that has been published is never changed, only followed by others. It creates tables from
+their current declarations in `schema`. When a later step changes a table, the older step keeps a
+copy of the old declaration here; tests compare every step with a recorded schema of its version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from survey.errors import StoreError
+from survey.store import schema
+from survey.store.schema import Dialect, Table
+
+
+@dataclass(frozen=True)
+class Only:
+    """A statement for one of the databases."""
+
+    dialect: Dialect
+    statement: str
+
+
+FROZEN_DEFINITIONS = (
+    # A changed definition would change what reports mean after people have answered.
+    Only(
+        "sqlite",
+        """CREATE TRIGGER published_definition_is_frozen
+        BEFORE UPDATE OF key, slug, version, definition, sha256 ON survey
+        BEGIN SELECT RAISE(ABORT, 'a published definition is never changed'); END""",
+    ),
+    Only(
+        "sqlite",
+        """CREATE TRIGGER published_definition_is_not_replaced
+        BEFORE INSERT ON survey
+        WHEN EXISTS (SELECT 1 FROM survey WHERE key = NEW.key OR sha256 = NEW.sha256
+                     OR (slug = NEW.slug AND version = NEW.version))
+        BEGIN SELECT RAISE(ABORT, 'a published definition is never replaced'); END""",
+    ),
+    # A definition that was deleted and written again could also change: its reports go first.
+    Only(
+        "sqlite",
+        """CREATE TRIGGER published_definition_is_not_deleted_before_its_reports
+        BEFORE DELETE ON survey
+        WHEN EXISTS (SELECT 1 FROM inbox WHERE survey = OLD.key)
+            OR EXISTS (SELECT 1 FROM seen WHERE survey = OLD.key)
+            OR EXISTS (SELECT 1 FROM block WHERE survey = OLD.key)
+        BEGIN SELECT RAISE(ABORT, 'a survey is deleted after its reports, never before'); END""",
+    ),
+    Only(
+        "postgresql",
+        """CREATE FUNCTION refuse_a_changed_definition() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'a published definition is never changed'
+            USING ERRCODE = 'integrity_constraint_violation'; END $$""",
+    ),
+    Only(
+        "postgresql",
+        """CREATE TRIGGER published_definition_is_frozen
+        BEFORE UPDATE OF key, slug, version, definition, sha256 ON survey
+        FOR EACH ROW EXECUTE FUNCTION refuse_a_changed_definition()""",
+    ),
+    Only(
+        "postgresql",
+        """CREATE TRIGGER published_definition_is_not_truncated
+        BEFORE TRUNCATE ON survey
+        FOR EACH STATEMENT EXECUTE FUNCTION refuse_a_changed_definition()""",
+    ),
+    Only(
+        "postgresql",
+        """CREATE FUNCTION refuse_a_deletion_before_the_reports() RETURNS trigger
+        LANGUAGE plpgsql AS $$ BEGIN
+            IF EXISTS (SELECT 1 FROM inbox WHERE survey = OLD.key)
+                OR EXISTS (SELECT 1 FROM seen WHERE survey = OLD.key)
+                OR EXISTS (SELECT 1 FROM block WHERE survey = OLD.key)
+            THEN RAISE EXCEPTION 'a survey is deleted after its reports, never before'
+                USING ERRCODE = 'integrity_constraint_violation';
+            END IF;
+            RETURN OLD;
+        END $$""",
+    ),
+    Only(
+        "postgresql",
+        """CREATE TRIGGER published_definition_is_not_deleted_before_its_reports
+        BEFORE DELETE ON survey
+        FOR EACH ROW EXECUTE FUNCTION refuse_a_deletion_before_the_reports()""",
+    ),
+)
+
+FIRST_ROLES = (
+    "INSERT INTO admin SELECT min(key) FROM researcher HAVING count(*) > 0",
+    "INSERT INTO membership SELECT DISTINCT slug, researcher.key, 'owner' "
+    "FROM survey CROSS JOIN researcher",
+)
+"""Before roles existed every researcher saw every survey: each becomes an owner of all surveys,
+and the first one becomes the administrator."""
+
+_COLLEAGUE_LINK_WITHOUT_MAKER = Table(
+    "colleague_link",
+    tuple(column for column in schema.COLLEAGUE_LINK.columns if column.name != "maker"),
+    key=("token_hash",),
+)
+
+STEPS: Mapping[str, Sequence[Table | Only | str]] = {
+    "m001_foundation": (
+        schema.SURVEY,
+        schema.INBOX,
+        schema.SEEN,
+        schema.BLOCK,
+        schema.COUNTS,
+        schema.RELEASE,
+        schema.RESEARCHER,
+        schema.LOGIN_SESSION,
+        *FROZEN_DEFINITIONS,
+    ),
+    "m002_invitations": (schema.INVITATION,),
+    "m003_schedules": (schema.SCHEDULE,),
+    "m004_accounts": (
+        schema.ADMIN,
+        schema.SECOND_FACTOR,
+        schema.RECOVERY_CODE,
+        schema.MEMBERSHIP,
+        _COLLEAGUE_LINK_WITHOUT_MAKER,
+        schema.ACTION,
+        *FIRST_ROLES,
+    ),
+    "m005_workspace": (
+        # A link gives no more than its maker may give. The makers of older links are unknown.
+        "DROP TABLE colleague_link",
+        schema.COLLEAGUE_LINK,
+        schema.DRAFT,
+        schema.API_TOKEN,
+        schema.PLAN,
+        schema.ARCHIVED,
+        schema.SIGN_IN_TRY,
+        schema.DELETED,
+    ),
+}
+"""The content of each step: tables to create, and statements for both databases or for one."""
+
+FIRST_STEP = next(iter(STEPS))
+"""The step that creates the first tables: a database that lacks it is empty."""
+
+
+def statements(step: str, dialect: Dialect) -> list[str]:
+    """Return the statements of a step for one of the databases, in order."""
+    result: list[str] = []
+    for item in STEPS[step]:
+        if isinstance(item, Table):
+            result += item.statements(dialect)
+        elif isinstance(item, str):
+            result.append(item)
+        elif item.dialect == dialect:
+            result.append(item.statement)
+    return result
+
+
+def pending_steps(applied: Collection[str]) -> list[str]:
+    """Return the steps that a database lacks, in order."""
+    return [step for step in STEPS if step not in applied]
+
+
+def check_schema(applied: Collection[str]) -> None:
+    """Raise StoreError, with what to do, if a database has an older or newer schema.
+
+    >>> check_schema(list(STEPS)[:-1])
+    Traceback (most recent call last):
+    survey.errors.StoreError: the database lacks m005_workspace; run: survey migrate
+    """
+    check_not_newer(applied, "the database")
+    if pending := pending_steps(applied):
+        raise StoreError(f"the database lacks {', '.join(pending)}; run: survey migrate")
+
+
+def check_not_newer(applied: Collection[str], name: str) -> None:
+    """Raise StoreError if a later version of the program has changed a database.
+
+    >>> check_not_newer(["m001_foundation", "m009"], "the file")
+    Traceback (most recent call last):
+    survey.errors.StoreError: the file is of a newer version: it has m009, \
+this program knows steps up to m005_workspace
+    """
+    if unknown := [step for step in applied if step not in STEPS]:
+        raise StoreError(
+            f"{name} is of a newer version: it has {', '.join(unknown)}, "
+            f"this program knows steps up to {list(STEPS)[-1]}"
+        )

@@ -1,0 +1,365 @@
+"""Releases: pending reports become blocks and counts, and only these are ever read.
+
+A report is either pending or released: a release locks its survey, and nobody adds reports to it
+meanwhile. Reading the counts takes the same time for any number of reports; blocks are streamed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
+
+from survey.disclosure import Cell
+from survey.errors import NotFoundError
+from survey.store.transactions import Transaction, Transactions, single_integer
+
+N_ASKED = -1
+"""The place of a question's counts that holds the number of reports with an answer to it."""
+
+MAX_RELEASED = 8_192
+"""Most reports that one transaction releases: it must hold the write lock only for moments."""
+
+Counts = dict[tuple[int, int], int]
+"""Number of released reports by question and place."""
+
+
+@dataclass(frozen=True)
+class LastBlock:
+    """The newest block of a stratum and bucket, which the next release is shuffled into."""
+
+    number: int
+    columns: Sequence[bytes]
+
+
+@dataclass(frozen=True)
+class PendingReports:
+    """Pending reports of a stratum that go into a bucket, in random order, and its last block."""
+
+    stratum: str
+    bucket: str
+    codes: Sequence[bytes]
+    last: LastBlock | None
+
+
+@dataclass(frozen=True)
+class BlockColumn:
+    """The shuffled codes of one question in one block of `n` reports."""
+
+    stratum: str
+    bucket: str
+    question: int
+    block: int
+    n: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class ReleaseContent:
+    """What a release writes: whole blocks, and the numbers to add to the counts.
+
+    `counts` maps (stratum, bucket, question, place) to the number of newly released reports; the
+    places are those of the channel's counts, and `N_ASKED`.
+    """
+
+    columns: Sequence[BlockColumn]
+    counts: Mapping[tuple[str, str, int, int], int]
+
+
+Compose = Callable[[Sequence[PendingReports]], ReleaseContent]
+"""Shuffles pending reports into blocks and counts them."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Released counts of a survey, of all strata together or of one.
+
+    `n` reports were released; `n_asked[question]` of them have an answer to a question (all,
+    unless the survey draws its questions); `counts[question]` are the counts of its channel.
+    Equal numbers of the `release` mean equal counts.
+    """
+
+    release: int
+    n: int
+    n_asked: Sequence[int]
+    counts: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Release:
+    """The number of a survey's newest release, and of all reports released so far."""
+
+    number: int
+    n: int
+
+
+class Releases(Transactions):
+    """The part of a `Store` that releases reports and reads released ones."""
+
+    def release(
+        self,
+        survey: int,
+        minimum: int,
+        compose: Compose,
+        *,
+        bucket: str = "",
+        maximum: int = MAX_RELEASED,
+    ) -> int:
+        """Release a portion of the stratum with the most pending reports; return its size.
+
+        `compose` makes blocks and counts of the portion. Strata are released separately:
+        otherwise, comparing the results before and after would isolate the few reports of a
+        small stratum.
+
+        Returns 0 if every stratum has fewer than `minimum` pending reports. Otherwise the portion
+        has up to about `maximum` reports, and leaves either none or at least `minimum` behind.
+        """
+        with self._write() as transaction:
+            transaction.lock(survey)
+            stratum, n_pending = _largest_stratum(transaction, survey)
+            n = portion_size(n_pending, minimum, maximum)
+            if n:
+                last_id, pending = _read_pending(transaction, survey, stratum, bucket, n)
+                _write_content(transaction, survey, compose([pending]))
+                _move_ids(transaction, survey, stratum, last_id, n)
+        return n
+
+    def _release_numbers(self) -> dict[int, int]:
+        """Return the number of releases of each survey that has any."""
+        with self._lookup() as transaction:
+            rows = transaction.rows("SELECT survey, number FROM release WHERE number > 0")
+        return {int(survey): int(number) for survey, number in rows}
+
+    def forget_ids(self, survey: int) -> None:
+        """Delete the ids of a survey's released reports: copies are no longer recognized."""
+        with self._write() as transaction:
+            transaction.execute("DELETE FROM seen WHERE survey = ?", [survey])
+
+    def n_released(self, survey: int) -> int:
+        """Return the number of released reports; raise NotFoundError for an unknown survey."""
+        return self.newest_release(survey).n
+
+    def newest_release(self, survey: int) -> Release:
+        """Return the newest release, from which a reader sees whether anything changed."""
+        with self._lookup() as transaction:
+            row = transaction.row("SELECT number, n FROM release WHERE survey = ?", [survey])
+        if row is None:
+            raise NotFoundError(f"there is no survey number {survey}")
+        return Release(int(row[0]), int(row[1]))
+
+    def tally(self, survey: int) -> Tally:
+        """Return the released counts over all strata and buckets, of one state."""
+        with self._read() as transaction:
+            release, n, places = _read_head(transaction, survey)
+            rows = transaction.rows(
+                "SELECT question, option, CAST(sum(n) AS BIGINT) FROM counts WHERE survey = ? "
+                "GROUP BY question, option",
+                [survey],
+            )
+        counts = {(int(question), int(place)): int(count) for question, place, count in rows}
+        return _tally(release, n, places, counts)
+
+    def tallies(self, survey: int) -> dict[Cell, Tally]:
+        """Return the released counts of each stratum and bucket that has any, of one state."""
+        with self._read() as transaction:
+            release, _, places = _read_head(transaction, survey)
+            rows = transaction.rows(
+                "SELECT stratum, bucket, question, option, n FROM counts WHERE survey = ?",
+                [survey],
+            )
+            sizes = {cell: _size(transaction, survey, cell) for cell in _cells(transaction, survey)}
+        counts: defaultdict[Cell, Counts] = defaultdict(dict)
+        for stratum, bucket, question, place, count in rows:
+            cell = cast("str", stratum), cast("str", bucket)
+            counts[cell][int(question), int(place)] = int(count)
+        return {cell: _tally(release, n, places, counts[cell]) for cell, n in sizes.items()}
+
+    def blocks(self, survey: int, question: int) -> Iterator[BlockColumn]:
+        """Yield the released codes of one question, block by block, of one state."""
+        for (column,) in self.block_columns(survey, [question]):
+            yield column
+
+    def block_columns(self, survey: int, questions: Sequence[int]) -> Iterator[list[BlockColumn]]:
+        """Yield the columns of several questions, block by block, of one state.
+
+        The n-th codes of a block's columns belong to the same report. One block is in memory at a
+        time.
+        """
+        if not questions:
+            return
+        with self._stream() as transaction:
+            for cell in _cells(transaction, survey):
+                for block in _block_numbers(transaction, survey, cell, questions[0]):
+                    yield [
+                        _read_column(transaction, survey, cell, question, block)
+                        for question in questions
+                    ]
+
+
+def portion_size(n_pending: int, minimum: int, maximum: int) -> int:
+    """Return how many pending reports to release at once, so that portions have equal sizes.
+
+    >>> [portion_size(n, 25, 16_384) for n in (24, 25, 16_384, 16_385, 65_536)]
+    [0, 25, 16384, 8193, 16384]
+    """
+    minimum = max(minimum, 1)
+    if n_pending < minimum:
+        return 0
+    # The fewest portions of `maximum` reports, but none below `minimum`; sizes are rounded up.
+    portions = min(-(-n_pending // maximum), n_pending // minimum)
+    return -(-n_pending // portions)
+
+
+def _largest_stratum(transaction: Transaction, survey: int) -> tuple[str, int]:
+    """Return the stratum with the most pending reports, and their number."""
+    row = transaction.row(
+        "SELECT stratum, count(*) FROM inbox WHERE survey = ? GROUP BY stratum "
+        "ORDER BY count(*) DESC, stratum LIMIT 1",
+        [survey],
+    )
+    return (cast("str", row[0]), int(row[1])) if row else ("", 0)
+
+
+def _read_pending(
+    transaction: Transaction, survey: int, stratum: str, bucket: str, n: int
+) -> tuple[bytes, PendingReports]:
+    """Return the first `n` reports of a stratum by their random ids, and the last of these ids."""
+    rows = transaction.rows(
+        "SELECT id, codes FROM inbox WHERE survey = ? AND stratum = ? ORDER BY id LIMIT ?",
+        [survey, stratum, n],
+    )
+    codes = [cast("bytes", code) for _, code in rows]
+    last = _read_last_block(transaction, survey, stratum, bucket)
+    return cast("bytes", rows[-1][0]), PendingReports(stratum, bucket, codes, last)
+
+
+def _read_last_block(
+    transaction: Transaction, survey: int, stratum: str, bucket: str
+) -> LastBlock | None:
+    cell = (survey, stratum, bucket)
+    newest = transaction.row(
+        "SELECT max(block) FROM block "
+        "WHERE survey = ? AND stratum = ? AND bucket = ? AND question = 0",
+        cell,
+    )
+    if newest is None or newest[0] is None:
+        return None
+    columns = transaction.rows(
+        "SELECT data FROM block WHERE survey = ? AND stratum = ? AND bucket = ? AND block = ? "
+        "ORDER BY question",
+        [*cell, newest[0]],
+    )
+    return LastBlock(int(newest[0]), [cast("bytes", data) for (data,) in columns])
+
+
+def _write_content(transaction: Transaction, survey: int, content: ReleaseContent) -> None:
+    transaction.execute_many(
+        "INSERT INTO block (survey, stratum, bucket, question, block, n, data) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (survey, stratum, bucket, question, block) "
+        "DO UPDATE SET n = excluded.n, data = excluded.data",
+        [(survey, c.stratum, c.bucket, c.question, c.block, c.n, c.data) for c in content.columns],
+    )
+    transaction.execute_many(
+        "INSERT INTO counts (survey, stratum, bucket, question, option, n) "
+        "VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (survey, stratum, bucket, question, option) "
+        "DO UPDATE SET n = counts.n + excluded.n",
+        [(survey, *place, n) for place, n in content.counts.items()],
+    )
+
+
+def _move_ids(transaction: Transaction, survey: int, stratum: str, last_id: bytes, n: int) -> None:
+    """Delete released reports from the inbox and keep only their ids, in their random order."""
+    released = (survey, stratum, last_id)
+    transaction.execute(
+        "INSERT INTO seen (survey, id) "
+        "SELECT survey, id FROM inbox WHERE survey = ? AND stratum = ? AND id <= ? ORDER BY id",
+        released,
+    )
+    transaction.execute("DELETE FROM inbox WHERE survey = ? AND stratum = ? AND id <= ?", released)
+    transaction.execute(
+        "UPDATE release SET number = number + 1, n = n + ? WHERE survey = ?", [n, survey]
+    )
+
+
+def _cells(transaction: Transaction, survey: int) -> Iterator[Cell]:
+    """Yield each cell that has blocks; two look-ups of the key for each, none of its blocks."""
+    select = "SELECT stratum, bucket FROM block WHERE survey = ? "
+    row = transaction.row(select + "ORDER BY stratum, bucket LIMIT 1", [survey])
+    while row is not None:
+        yield cast("Cell", row)
+        next_bucket = transaction.row(
+            select + "AND stratum = ? AND bucket > ? ORDER BY bucket LIMIT 1", [survey, *row]
+        )
+        row = next_bucket or transaction.row(
+            select + "AND stratum > ? ORDER BY stratum, bucket LIMIT 1", [survey, row[0]]
+        )
+
+
+def _block_numbers(transaction: Transaction, survey: int, cell: Cell, question: int) -> list[int]:
+    """Return the numbers of a cell's blocks, in order."""
+    rows = transaction.rows(
+        "SELECT block FROM block WHERE survey = ? AND stratum = ? AND bucket = ? AND question = ? "
+        "ORDER BY block",
+        [survey, *cell, question],
+    )
+    return [int(block) for (block,) in rows]
+
+
+def _size(transaction: Transaction, survey: int, cell: Cell) -> int:
+    """Return the number of released reports of a cell; each is in one block of every question."""
+    return single_integer(
+        transaction.row(
+            "SELECT CAST(sum(n) AS BIGINT) FROM block "
+            "WHERE survey = ? AND stratum = ? AND bucket = ? AND question = 0",
+            [survey, *cell],
+        )
+    )
+
+
+def _read_column(
+    transaction: Transaction, survey: int, cell: Cell, question: int, block: int
+) -> BlockColumn:
+    row = transaction.row(
+        "SELECT n, data FROM block "
+        "WHERE survey = ? AND stratum = ? AND bucket = ? AND question = ? AND block = ?",
+        [survey, *cell, question, block],
+    )
+    if row is None:
+        raise NotFoundError(f"survey number {survey} has no released question {question}")
+    return BlockColumn(*cell, question, block, int(row[0]), cast("bytes", row[1]))
+
+
+def _read_head(transaction: Transaction, survey: int) -> tuple[int, int, tuple[int, ...]]:
+    """Return the newest release, the number of released reports, and each question's places."""
+    row = transaction.row(
+        "SELECT release.number, release.n, survey.definition FROM release "
+        "JOIN survey ON survey.key = release.survey WHERE survey.key = ?",
+        [survey],
+    )
+    if row is None:
+        raise NotFoundError(f"there is no survey number {survey}")
+    return int(row[0]), int(row[1]), _places(cast("bytes", row[2]))
+
+
+@lru_cache(maxsize=256)
+def _places(canonical: bytes) -> tuple[int, ...]:
+    """Return the number of places that each question's counts have; definitions never change."""
+    from survey.questionnaire.canonical import read_definition
+
+    return tuple(question.channel.counted for question in read_definition(canonical).questions)
+
+
+def _tally(release: int, n: int, places: Sequence[int], counts: Counts) -> Tally:
+    return Tally(
+        release=release,
+        n=n,
+        n_asked=[counts.get((question, N_ASKED), 0) for question in range(len(places))],
+        counts=[
+            [counts.get((question, place), 0) for place in range(k)]
+            for question, k in enumerate(places)
+        ],
+    )

@@ -1,0 +1,122 @@
+"""The store that every database implements, and snapshots of its tables."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from survey.store.drafts import Drafts
+from survey.store.people import People
+from survey.store.releases import Releases
+from survey.store.reports import Reports
+from survey.store.schema import Table, find_table
+from survey.store.surveys import Surveys
+from survey.store.teams import Teams
+from survey.store.transactions import Row, Transaction
+
+
+class Store(Surveys, Reports, Releases, People, Teams, Drafts):
+    """All surveys, reports and accounts of an instance, in a database of either kind.
+
+    Each method is one transaction. It raises StoreBusyError if the same call may work later,
+    StoreError if the database refuses it, or the errors that it names.
+    """
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Open all tables as they are now, for as long as the context lasts."""
+        with self._stream() as transaction:
+            yield Snapshot(transaction)
+
+    def insert_rows(self, table: str, rows: Iterable[Row]) -> None:
+        """Insert rows into a table in one transaction; skip those whose key exists.
+
+        Raises NotFoundError for an unknown table, StoreError for rows that it refuses.
+        """
+        target = find_table(table)
+        key = [target.column_names.index(column) for column in target.key]
+        # The rows may come from a slow source: read them before the transaction begins.
+        values = [(*row, *(row[place] for place in key)) for row in rows]
+        with self._write() as transaction:
+            transaction.execute_many(_insert_statement(target), values)
+
+    @abstractmethod
+    def migrate(self) -> list[str]:
+        """Bring the schema up to date; return the steps that were applied.
+
+        A step and the record that it was applied are one transaction: after an interruption, the
+        next run repeats the step.
+        """
+
+    @abstractmethod
+    def pending_migrations(self) -> list[str]:
+        """Return the steps that the database lacks."""
+
+    @abstractmethod
+    def close_connections(self) -> None:
+        """Close the connections of this process, or those of this thread on SQLite."""
+
+    @abstractmethod
+    def close_thread_connection(self) -> None:
+        """Close the connection that only this thread uses, if there is one."""
+
+    @abstractmethod
+    def clean_up_after_release(self, survey: int) -> None:
+        """Remove traces of the order of arrival from the files of the database.
+
+        Returns at once if a reader prevents that; `retry_clean_up` repeats it.
+        """
+
+    @abstractmethod
+    def retry_clean_up(self) -> None:
+        """Clean up after releases, by any process, for which this process has not done so.
+
+        A reader, an interruption or the end of a command may have prevented the clean-up. A new
+        process cleans up after all earlier releases.
+        """
+
+    @abstractmethod
+    def has_free_pages(self) -> bool:
+        """Return whether the files still contain space of deleted rows."""
+
+    @abstractmethod
+    def vacuum(self) -> None:
+        """Rewrite the tables in the order of their keys, so that they contain no history.
+
+        Raises StoreBusyError if readers prevent that.
+        """
+
+
+class Snapshot:
+    """The tables of a store as they were at one moment."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def rows(self, table: str, after: Row | None, limit: int) -> list[Row]:
+        """Return up to `limit` rows in the order of their keys, those after the key `after`."""
+        source = find_table(table)
+        statement = _page_statement(source, has_start=after is not None)
+        return self._transaction.rows(statement, [*(after or ()), limit])
+
+
+# The names of tables and columns in these statements come from the schema, never from a caller.
+
+
+def _insert_statement(table: Table) -> str:
+    columns, marks = ", ".join(table.column_names), ", ".join("?" * len(table.columns))
+    same_key = " AND ".join(f"{column} = ?" for column in table.key)
+    return (
+        f"INSERT INTO {table.name} ({columns}) SELECT {marks} "  # noqa: S608
+        f"WHERE NOT EXISTS (SELECT 1 FROM {table.name} WHERE {same_key})"
+    )
+
+
+def _page_statement(table: Table, *, has_start: bool) -> str:
+    columns, key = ", ".join(table.column_names), ", ".join(table.key)
+    condition = f"WHERE ({key}) > ({', '.join('?' * len(table.key))}) " if has_start else ""
+    return (
+        f"SELECT {columns} FROM {table.name} "  # noqa: S608
+        f"{condition}ORDER BY {key} LIMIT ?"
+    )

@@ -1,0 +1,325 @@
+"""Published surveys: numbered versions that never change, their schedule, plan and deletion."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING, Literal, cast
+
+from survey.errors import ConflictError, NotFoundError, StoreError
+from survey.questionnaire.texts import TRIAL
+from survey.store.teams import Role, delete_team, team_slug
+from survey.store.transactions import REGISTRY, Row, Transaction, Transactions, single_integer
+
+if TYPE_CHECKING:
+    from survey.questionnaire.definition import Definition
+
+State = Literal["open", "superseded", "closed"]
+
+SURVEY_TABLES = ("inbox", "seen", "block", "counts", "invitation", "schedule", "plan", "release")
+"""Tables with rows of one version of a survey, by its key; its reports come first."""
+
+INCOMPLETE_COPY = (
+    "a copy or a restore into this database was interrupted: "
+    "run it again before a server uses the database"
+)
+"""Explains why a published survey has no row in `release`, the table that is copied last."""
+
+SURVEYS = (
+    "SELECT key, slug, version, sha256, state, changed, definition, opens, closes, most "
+    "FROM survey LEFT JOIN schedule ON schedule.survey = survey.key "
+)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The first and last UTC day on which a survey accepts reports, and their maximum number.
+
+    None for a day, or 0 as the maximum, means that there is no such limit.
+    """
+
+    opens: date | None = None
+    closes: date | None = None
+    maximum: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The planned number of reports, 0 if unknown, and of people to invite in each stratum."""
+
+    n: int = 0
+    strata: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PublishedSurvey:
+    """One published version; `changed` is the UTC date of its last change of state."""
+
+    key: int
+    slug: str
+    version: int
+    sha256: str
+    state: State
+    changed: date
+    canonical: bytes = field(repr=False)
+    schedule: Schedule = Schedule()
+
+    @property
+    def definition(self) -> Definition:
+        """The frozen definition."""
+        from survey.questionnaire.canonical import read_definition
+
+        return read_definition(self.canonical)
+
+    @property
+    def is_test_run(self) -> bool:
+        """Whether it is the test run of a draft, which is deleted with all its reports."""
+        return self.slug.startswith(TRIAL)
+
+    @property
+    def team(self) -> str:
+        """The slug of its team; a test run has the team of its draft."""
+        return team_slug(self.slug)
+
+
+NO_LIMITS = Schedule()
+
+
+class Surveys(Transactions):
+    """The part of a `Store` that holds published surveys."""
+
+    def publish(
+        self,
+        definition: Definition,
+        today: date,
+        schedule: Schedule = NO_LIMITS,
+        team: Mapping[int, Role] | None = None,
+    ) -> PublishedSurvey:
+        """Store a definition as an open version; it supersedes the open version before it.
+
+        A first version belongs to `team`, which maps researchers to roles, or else only to
+        administrators. Raises ConflictError if its version number is not the next one.
+        """
+        with self._write() as transaction:
+            transaction.lock(REGISTRY)
+            _check_next(transaction, definition)
+            transaction.execute(
+                "UPDATE survey SET state = 'superseded', changed = ? "
+                "WHERE slug = ? AND state = 'open'",
+                [today.isoformat(), definition.slug],
+            )
+            survey = PublishedSurvey(
+                key=next_key(transaction, "survey"),
+                slug=definition.slug,
+                version=definition.version,
+                sha256=definition.sha256,
+                state="open",
+                changed=today,
+                canonical=definition.canonical,
+                schedule=schedule,
+            )
+            _insert(transaction, survey)
+            _set_schedule(transaction, survey.key, schedule)
+            if definition.version == 1:
+                transaction.execute_many(
+                    "INSERT INTO membership (slug, researcher, role) VALUES (?, ?, ?)",
+                    [(definition.slug, member, role) for member, role in (team or {}).items()],
+                )
+            return survey
+
+    def check_complete(self) -> None:
+        """Raise StoreError for a schema of another version or an unfinished copy or restore."""
+        with self._lookup() as transaction:
+            if transaction.rows("SELECT key FROM survey EXCEPT SELECT survey FROM release"):
+                raise StoreError(f"the database is incomplete: {INCOMPLETE_COPY}")
+
+    def check_writable(self) -> None:
+        """Open a write transaction as a report does, without changing anything.
+
+        Raises StoreBusyError or StoreError if nothing can be written now.
+        """
+        with self._write() as transaction:
+            transaction.execute("DELETE FROM schedule WHERE survey = -1")
+
+    def surveys(self) -> list[PublishedSurvey]:
+        """Return every version of every survey, by slug, newest version first."""
+        with self._lookup() as transaction:
+            rows = transaction.rows(SURVEYS + "ORDER BY slug, version DESC")
+        return [_survey(row) for row in rows]
+
+    def versions(self, slug: str) -> list[PublishedSurvey]:
+        """Return all versions of a survey, newest first; none if there is no such survey."""
+        # PostgreSQL refuses a text with NUL, which no slug has.
+        if "\0" in slug:
+            return []
+        with self._lookup() as transaction:
+            rows = transaction.rows(SURVEYS + "WHERE slug = ? ORDER BY version DESC", [slug])
+        return [_survey(row) for row in rows]
+
+    def test_runs(self, draft: str) -> list[PublishedSurvey]:
+        """Return the test runs of a draft's slug, newest first; briefly there may be two."""
+        with self._lookup() as transaction:
+            rows = transaction.rows(SURVEYS + "WHERE slug LIKE ? ORDER BY key DESC", [f"{draft}-%"])
+        return [_survey(row) for row in rows]
+
+    def set_schedule(self, survey: int, schedule: Schedule) -> None:
+        """Replace the schedule of a version."""
+        with self._write() as transaction:
+            _set_schedule(transaction, survey, schedule)
+
+    def close_survey(self, slug: str, today: date) -> list[PublishedSurvey]:
+        """Close all versions of a survey; return those that were still open or superseded.
+
+        On return, every acknowledged report is stored and no further one will be.
+        """
+        with self._write() as transaction:
+            transaction.lock(REGISTRY)
+            rows = transaction.rows(
+                SURVEYS + "WHERE slug = ? AND state <> 'closed' ORDER BY key", [slug]
+            )
+            surveys = [_survey(row) for row in rows]
+            for survey in surveys:
+                transaction.lock(survey.key)
+            transaction.execute(
+                "UPDATE survey SET state = 'closed', changed = ? "
+                "WHERE slug = ? AND state <> 'closed'",
+                [today.isoformat(), slug],
+            )
+        return surveys
+
+    def delete_survey(self, slug: str, today: date) -> None:
+        """Delete every version of a closed survey, or of a test run, with all that belongs to it.
+
+        Only its slug, versions, hashes and the day stay known; nothing of its reports does.
+        Raises ConflictError if a version is not closed, NotFoundError if there is no such survey.
+        """
+        with self._write() as transaction:
+            transaction.lock(REGISTRY)
+            rows = transaction.rows(
+                "SELECT key, version, sha256, state FROM survey WHERE slug = ? ORDER BY key", [slug]
+            )
+            if not rows:
+                raise NotFoundError(f'there is no survey "{slug}"')
+            if any(state != "closed" for *_, state in rows):
+                raise ConflictError(f"{slug} still accepts reports; close it before you delete it")
+            for key, version, sha256, _ in rows:
+                transaction.lock(cast("int", key))
+                _delete_version(transaction, cast("int", key))
+                transaction.execute(
+                    "INSERT INTO deleted (kind, key, slug, version, sha256, day) "
+                    "VALUES ('survey', ?, ?, ?, ?, ?)",
+                    [key, slug, version, sha256, today.isoformat()],
+                )
+            # The team of a test run belongs to its draft, and stays.
+            if not slug.startswith(TRIAL):
+                delete_team(transaction, slug)
+                # A later survey of the same name must not show this log; administrators keep it.
+                transaction.execute(
+                    "UPDATE action SET slug = '', detail = ? || ' ' || detail WHERE slug = ?",
+                    [slug, slug],
+                )
+
+    def archived_slugs(self) -> set[str]:
+        """Return the slugs of the surveys that lists leave out."""
+        with self._lookup() as transaction:
+            return {cast("str", slug) for (slug,) in transaction.rows("SELECT slug FROM archived")}
+
+    def set_archived(self, slug: str, *, archived: bool) -> None:
+        """Leave a survey out of lists, or show it in them again."""
+        with self._write() as transaction:
+            transaction.execute("DELETE FROM archived WHERE slug = ?", [slug])
+            if archived:
+                transaction.execute("INSERT INTO archived (slug) VALUES (?)", [slug])
+
+    def plan(self, survey: int) -> Plan:
+        """Return the plan of a version."""
+        with self._lookup() as transaction:
+            row = transaction.row("SELECT n, strata FROM plan WHERE survey = ?", [survey])
+        return Plan(single_integer(row), json.loads(cast("str", row[1]))) if row else Plan()
+
+    def set_plan(self, survey: int, plan: Plan) -> None:
+        """Replace the plan of a version."""
+        with self._write() as transaction:
+            transaction.execute("DELETE FROM plan WHERE survey = ?", [survey])
+            transaction.execute(
+                "INSERT INTO plan (survey, n, strata) VALUES (?, ?, ?)",
+                [survey, plan.n, json.dumps(dict(plan.strata), ensure_ascii=False)],
+            )
+
+
+def next_key(transaction: Transaction, kind: Literal["survey", "draft"]) -> int:
+    """Return a key that no survey, or no draft, has or ever had."""
+    newest = single_integer(
+        transaction.row(f"SELECT coalesce(max(key), 0) FROM {kind}")  # noqa: S608  constant words
+    )
+    newest_deleted = single_integer(
+        transaction.row("SELECT coalesce(max(key), 0) FROM deleted WHERE kind = ?", [kind])
+    )
+    return max(newest, newest_deleted) + 1
+
+
+def _check_next(transaction: Transaction, definition: Definition) -> None:
+    newest = single_integer(
+        transaction.row(
+            "SELECT coalesce(max(version), 0) FROM survey WHERE slug = ?", [definition.slug]
+        )
+    )
+    if definition.version != newest + 1:
+        raise ConflictError(
+            f"version {definition.version} of {definition.slug} cannot be published; "
+            f"the next version is {newest + 1}"
+        )
+
+
+def _insert(transaction: Transaction, survey: PublishedSurvey) -> None:
+    transaction.execute(
+        "INSERT INTO survey (key, slug, version, definition, sha256, state, changed) "
+        "VALUES (?, ?, ?, ?, ?, 'open', ?)",
+        [
+            survey.key,
+            survey.slug,
+            survey.version,
+            survey.canonical,
+            survey.sha256,
+            survey.changed.isoformat(),
+        ],
+    )
+    transaction.execute("INSERT INTO release (survey, number, n) VALUES (?, 0, 0)", [survey.key])
+
+
+def _set_schedule(transaction: Transaction, survey: int, schedule: Schedule) -> None:
+    transaction.execute("DELETE FROM schedule WHERE survey = ?", [survey])
+    if schedule == NO_LIMITS:
+        return
+    days = [day.isoformat() if day else "" for day in (schedule.opens, schedule.closes)]
+    transaction.execute(
+        "INSERT INTO schedule (survey, opens, closes, most) VALUES (?, ?, ?, ?)",
+        [survey, *days, schedule.maximum],
+    )
+
+
+def _delete_version(transaction: Transaction, key: int) -> None:
+    # A trigger refuses to delete a survey before its reports.
+    for table in SURVEY_TABLES:
+        transaction.execute(f"DELETE FROM {table} WHERE survey = ?", [key])  # noqa: S608  constant
+    transaction.execute("DELETE FROM survey WHERE key = ?", [key])
+
+
+def _survey(row: Row) -> PublishedSurvey:
+    key, slug, version, sha256, state, changed, definition, opens, closes, maximum = row
+    return PublishedSurvey(
+        key=cast("int", key),
+        slug=cast("str", slug),
+        version=cast("int", version),
+        sha256=cast("str", sha256),
+        state=cast("State", state),
+        changed=date.fromisoformat(cast("str", changed)),
+        canonical=cast("bytes", definition),
+        schedule=Schedule(_day(opens), _day(closes), cast("int", maximum) or 0),
+    )
+
+
+def _day(text: object) -> date | None:
+    return date.fromisoformat(cast("str", text)) if text else None

@@ -1,0 +1,87 @@
+"""What a database offers to the shared statements: transactions, and locks on surveys.
+
+The statements have `?` for each value and use only SQL that SQLite and PostgreSQL both understand.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from survey.store.reports import StoredReport
+
+Value = int | str | bytes
+Values = Sequence[Value]
+Row = tuple[Value, ...]
+
+REGISTRY = 0
+"""The key of no survey. Locking it admits one writer at a time to surveys, people and drafts."""
+
+
+class Transaction(Protocol):
+    """An open transaction; when it ends, database errors become the project's."""
+
+    def rows(self, statement: str, values: Values = ()) -> list[Row]:
+        """Return every row of a query."""
+        ...
+
+    def row(self, statement: str, values: Values = ()) -> Row | None:
+        """Return the first row of a query, or None."""
+        ...
+
+    def execute(self, statement: str, values: Values = ()) -> int:
+        """Write; return the number of rows affected."""
+        ...
+
+    def execute_many(self, statement: str, rows: Sequence[Values]) -> list[int]:
+        """Write once per row, in order; return the number of rows that each affected."""
+        ...
+
+    def insert_pending(self, reports: Sequence[tuple[int, StoredReport]]) -> set[tuple[int, bytes]]:
+        """Add new reports of open surveys to the inbox; return the keys of those added.
+
+        Skips reports whose id is pending or released already, and closed or missing surveys.
+        """
+        ...
+
+    def savepoint(self) -> AbstractContextManager[None]:
+        """Run a part that can fail with the project's errors, and keep what came before it."""
+        ...
+
+    def lock_shared(self, surveys: Collection[int]) -> None:
+        """Keep others from locking these surveys until the transaction ends."""
+        ...
+
+    def lock(self, survey: int) -> None:
+        """Keep others from locking this survey, shared or not, until the transaction ends."""
+        ...
+
+
+class Transactions(ABC):
+    """The four ways in which the shared statements reach a database."""
+
+    @abstractmethod
+    def _lookup(self) -> AbstractContextManager[Transaction]:
+        """Begin a single query."""
+
+    @abstractmethod
+    def _read(self) -> AbstractContextManager[Transaction]:
+        """Begin several queries that see the same state."""
+
+    @abstractmethod
+    def _stream(self) -> AbstractContextManager[Transaction]:
+        """Begin queries that see the same state while this thread runs other transactions."""
+
+    @abstractmethod
+    def _write(self) -> AbstractContextManager[Transaction]:
+        """Begin writing; changes are durable when the context ends, or undone by an error."""
+
+
+def single_integer(row: Row | None) -> int:
+    """Return the integer of a query that always has exactly one row."""
+    if row is None:
+        raise LookupError("a query that always has a row returned none")
+    return int(row[0])

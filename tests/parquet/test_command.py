@@ -92,7 +92,7 @@ def test_what_does_not_go_together_is_wrong_usage(run, arguments):
     [
         (["export", "none", "--parquet", "out"], 'no survey "none"'),
         (["export", "every", "--parquet", "/dev/null"], "/dev/null"),
-        (["estimate", "--parquet", "nowhere"], "nowhere is no export"),
+        (["estimate", "--parquet", "nowhere"], "nowhere is not an export"),
         (["estimate", "--parquet", "nowhere", "--engine", "awk"], "must be one of duckdb, pyspark"),
         (["estimate", "--parquet", "nowhere", "--level", "95"], "level = 95"),
     ],

@@ -85,7 +85,7 @@ def test_joint_counts_are_what_the_cross_tab_takes(exported, every):
 @pytest.mark.parametrize(
     ("pair", "refusal"),
     [
-        (("choice", "choice"), "a cross-tab is of two questions"),
+        (("choice", "choice"), "a cross-tab needs two different questions"),
         (("choice", "none"), 'has no question "none"'),
     ],
 )
@@ -139,11 +139,11 @@ def codes(every, name: str, first: bytes) -> pa.Array:
         ("hours", b"\xff\xff", "column hours: code 65535 must be from 0 to"),
         ("bits", b"\x01", "column bits: byte 0 is 01; a code is 5 bits"),
         ("long_bits", b"\x00\x00\x01", "column long_bits: byte 2 is 01; a code is 23 bits"),
-        ("long_sets", b"\x80\x00\x00", "column long_sets: 1 codes are none of its subset_selec"),
-        ("sampled", b"\xf8\x00", "column sampled: 1 codes are none of its bit_vector"),
+        ("long_sets", b"\x80\x00\x00", "column long_sets: 1 codes are not valid for its subset"),
+        ("sampled", b"\xf8\x00", "column sampled: 1 codes are not valid for its bit_vector"),
         # One option is said to be asked, and another is reported.
-        ("sampled", None, "column sampled: 1 codes are none of its bit_vector"),
-        ("long_sampled", bytes(6), "column long_sampled: 1 codes are none of its bit_vector"),
+        ("sampled", None, "column sampled: 1 codes are not valid for its bit_vector"),
+        ("long_sampled", bytes(6), "column long_sampled: 1 codes are not valid for its bit_vector"),
     ],
 )
 def test_a_code_that_no_device_can_have_sent_is_refused_by_name(
@@ -177,7 +177,7 @@ def change_manifest(directory, **changed: object) -> None:
 @pytest.mark.parametrize(
     ("spoil", "refusal"),
     [
-        (lambda d: (d / "manifest.json").unlink(), r"is no export: it has no manifest\.json"),
+        (lambda d: (d / "manifest.json").unlink(), r"is not an export: it has no manifest\.json"),
         (lambda d: (d / "manifest.json").write_text("{"), r"manifest\.json is not JSON"),
         (lambda d: (d / "manifest.json").write_text("[]"), "a manifest of format 1"),
         (lambda d: change_manifest(d, n="many"), "must hold slug, version"),
@@ -186,7 +186,7 @@ def change_manifest(directory, **changed: object) -> None:
         (lambda d: change_manifest(d, state="gone"), "must hold slug, version"),
         (lambda d: change_manifest(d, parts=["../release-000001-00000.parquet"]), "must hold slug"),
         (lambda d: change_manifest(d, parts=[part_name(9, 0)]), r"-00000\.parquet is missing"),
-        (lambda d: change_manifest(d, n=901), "holds 900 reports; its manifest says 901"),
+        (lambda d: change_manifest(d, n=901), "contains 900 reports; its manifest says 901"),
         (lambda d: change_manifest(d, definition="0" * 64), r"definition\.json has the SHA-256"),
         (lambda d: change_manifest(d, slug="other"), "is every version 1; the manifest says other"),
         (lambda d: (d / "definition.json").unlink(), r"definition\.json is missing"),

@@ -1,0 +1,40 @@
+"""Commands and workers import heavy libraries only when they use them."""
+
+from __future__ import annotations
+
+from tests.startup import imported_by, serve_respondents
+
+HEAVY = {
+    *("argon2", "granian", "ibis", "openpyxl", "pyotp", "scipy", "segno"),
+    *("weasyprint", "xlsxwriter"),
+}
+"""Libraries that respondents' requests never need."""
+
+VERSION = """
+from click.testing import CliRunner
+from survey.cli import main
+assert CliRunner().invoke(main, ["--version"]).exit_code == 0
+"""
+
+
+def packages(modules: set[str]) -> set[str]:
+    return {module.partition(".")[0] for module in modules}
+
+
+def test_the_version_is_printed_without_numpy_flask_or_pydantic():
+    modules = imported_by(VERSION)
+    assert packages(modules) & {*HEAVY, "flask", "numpy", "pydantic", "sqlite3"} == set()
+    assert {module for module in modules if module.startswith("survey.")} == {
+        "survey.cli",
+        "survey.version",
+    }
+
+
+def test_the_mechanisms_need_numpy_and_no_other_library():
+    modules = packages(imported_by("import survey.mechanism"))
+    assert modules & {*HEAVY, "click", "flask", "pydantic", "sqlite3"} == set()
+
+
+def test_a_worker_that_serves_respondents_loads_no_heavy_library(tmp_path):
+    modules = set(serve_respondents(tmp_path)["modules"])
+    assert packages(modules) & HEAVY == set()

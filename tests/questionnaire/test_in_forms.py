@@ -123,14 +123,14 @@ def test_no_refusal_of_a_survey_s_settings_has_a_key_of_a_file(changed):
 
 def test_skip_logic_that_is_not_allowed_names_what_to_tick():
     (said,) = said_of("yes_no", ask_question="first", ask_options=("yes",), does_not_apply=True)
-    assert "“Allow questions that are asked only after certain answers” to be ticked" in said
+    assert "“Ask questions only after certain answers (skip logic)” to be ticked" in said
 
 
 def test_a_mechanism_without_its_parameters_names_the_lines_to_write():
     (said,) = said_of("yes_no", mechanism="two_coins", parameters="truth = 0.5")
     assert said == (
         "“Two coins” needs the lines “truth = …” and “yes = …” under “Parameters of the "
-        "mechanism”, and no other"
+        "mechanism”, and no others"
     )
 
 
@@ -138,7 +138,7 @@ def test_a_privacy_that_is_not_the_mechanism_s_names_the_one_to_choose():
     (said,) = said_of(
         "number", low="0", high="9", way="truth_probability", value="0.8", mechanism="laplace"
     )
-    assert said.startswith("choose “By epsilon” under “How private”")
+    assert said.startswith("choose “By epsilon” under “Privacy level”")
 
 
 def test_an_answer_that_is_there_by_itself_is_left_out_by_unticking_it():

@@ -157,7 +157,7 @@ def test_a_draft_that_somebody_changed_is_looked_at_again_before_it_is_published
     do(ada, slug, f"page-remove {content_of(store, slug).pages[1].key}")
     answer = send(ada, f"{DRAFTS}/{slug}/publish", agreed="y", revision=revision)
     assert answer.status_code == 422
-    assert f"{EMAIL} has changed the draft since you opened this page" in answer.text
+    assert f"{EMAIL} changed the draft after you opened this page" in answer.text
     assert store.versions("night-work") == []
 
 
@@ -185,7 +185,7 @@ def test_what_is_too_weak_is_told_with_the_nearest_that_publishes(ada):
 
 def test_a_page_without_questions_is_told_in_plain_words(ada):
     slug = begin(ada)
-    assert "This page has no question yet" in ada.get(f"{DRAFTS}/{slug}").text
+    assert "This page has no questions; add one" in ada.get(f"{DRAFTS}/{slug}").text
 
 
 def test_what_is_written_is_saved_while_it_is_wrong(ada, store):
@@ -311,7 +311,7 @@ def test_the_second_of_two_editors_is_told_what_changed_and_loses_nothing(ada, b
     save(ben, path, text="Ben's words", help="Ben's help")
     answer = save(ada, path, opened=opened, text="Ada's words")
     assert answer.status_code == 409
-    assert f"{OTHER} changed the same meanwhile" in answer.text
+    assert f"{OTHER} changed the same fields" in answer.text
     assert "Ben&#39;s words" in answer.text
     assert "Ada&#39;s words</textarea>" in answer.text
     assert next(content_of(store, slug).questions)["text"] == {"en": "Ben's words"}
@@ -331,7 +331,7 @@ def test_what_two_editors_change_in_different_fields_is_both_kept(ada, ben, stor
     assert answer.status_code == 302
     question = next(content_of(store, slug).questions)
     assert (question["text"], question["help"]) == ({"en": "Ada's words"}, {"en": "Ben's help"})
-    assert "somebody else changed here: Help below the question" in ada.get(path).text
+    assert "someone else changed: Help below the question" in ada.get(path).text
 
 
 def test_an_autosave_never_overwrites_what_somebody_else_wrote(ada, ben, store):
@@ -435,7 +435,7 @@ def test_an_address_of_another_s_survey_is_not_published_over(researcher, ben, s
     written(ben, slug)
     save(ben, f"{DRAFTS}/{slug}/texts", slug="small")
     page = ben.get(f"{DRAFTS}/{slug}/publish").text
-    assert "which you do not" in page
+    assert "which you cannot edit" in page
     answer = send(
         ben, f"{DRAFTS}/{slug}/publish", page=f"{DRAFTS}/{slug}/texts", agreed="y", revision="9"
     )
@@ -453,7 +453,7 @@ def test_a_plan_is_read_and_every_mistake_in_it_told(ada, store):
         assert said in page
     assert "2020-01-01 has passed" in ada.get(f"{DRAFTS}/{slug}/publish").text
     save(ada, path, n="2,000", margin="3", opens="2020-01-01", closes="", strata="")
-    assert "2020-01-01 has passed; leave it empty" in ada.get(path).text
+    assert "2020-01-01 has passed; leave it blank" in ada.get(path).text
     save(ada, path, n="2,000", margin="3", opens="2030-02-01", closes="2030-01-01", strata="")
     assert "before it opens" in ada.get(path).text
     save(ada, path, closes="2030-03-01", most="500", strata="North 40\nSüd Ost 25")
@@ -501,7 +501,7 @@ def test_a_draft_is_tried_by_simulated_respondents_and_the_dashboard_says_test(a
     written(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
-    assert "Open it as a respondent" in ada.get(path).text
+    assert "Open the survey as a respondent" in ada.get(path).text
     answer = send(
         ada,
         f"{path}/simulate",
@@ -744,7 +744,7 @@ def test_sixty_questions_in_four_languages_are_edited(ada, store):
     answer = save(ada, f"{DRAFTS}/{slug}/languages/ar", opened=translated)
     assert answer.status_code == 302
     assert "total epsilon 17.998 of at most 20" in ada.get(f"{DRAFTS}/{slug}").text
-    assert "protected little" in ada.get(f"{DRAFTS}/{slug}").text
+    assert "weak protection" in ada.get(f"{DRAFTS}/{slug}").text
 
 
 # -- what somebody who attacked it found
@@ -911,10 +911,10 @@ def test_what_is_written_to_a_draft_that_is_gone_comes_back_with_the_reason(ada,
     store.set_role(slug, key, "editor")
     publish_draft(ada, slug)
     answer = save(ben, path, opened=opened, help="Ben's long work")
-    assert "was published meanwhile, as night-work" in answer.text
+    assert "was published as night-work in the meantime" in answer.text
     assert "Ben&#39;s long work" in answer.text
     told = save(ben, path, do="autosave", opened=opened, help="x").json
-    assert "published meanwhile" in told["not_saved"]
+    assert "published as night-work in the meantime" in told["not_saved"]
 
 
 def test_translations_of_answers_that_were_just_added_stay(ada, store):
@@ -952,7 +952,7 @@ def test_copies_have_names_of_their_own_and_a_new_version_keeps_the_plan(ada, st
     plan = content_of(store, version).plan
     assert (plan["n"], plan["strata"]) == ("500", "North 200")
     page = ada.get(f"{DRAFTS}/{version}/publish").text
-    assert "What becomes of version 1" in page
+    assert "What happens to version 1" in page
 
 
 @pytest.mark.parametrize(
@@ -1048,7 +1048,7 @@ def test_what_is_begun_or_added_by_pressing_twice_is_there_once(ada, store):
     for _ in range(2):
         assert ada.post(f"{DRAFTS}/{slug}/edit", data=data).status_code == 302
     assert len(list(content_of(store, slug).questions)) == 1
-    assert "has changed since you opened this page" in ada.get(f"{DRAFTS}/{slug}").text
+    assert "changed after you opened this page" in ada.get(f"{DRAFTS}/{slug}").text
 
 
 def test_the_second_who_names_a_page_is_told_what_it_is_called_now(ada, ben, store):
@@ -1061,4 +1061,4 @@ def test_the_second_who_names_a_page_is_told_what_it_is_called_now(ada, ben, sto
         data["p1-csrf_token"] = data["csrf_token"]
         client.post(path, data=data)
     assert content_of(store, slug).pages[0].title == {"en": "Ben's"}
-    assert "has called this page “Ben&#39;s” meanwhile" in ada.get(f"{DRAFTS}/{slug}").text
+    assert "renamed this page to “Ben&#39;s” in the meantime" in ada.get(f"{DRAFTS}/{slug}").text

@@ -143,7 +143,7 @@ def _in_question(
     return Mistake(text, field, question=key, language=_tag(rest, content))
 
 
-NO_QUESTION = "this page has no question yet; add one, or remove the page"
+NO_QUESTION = "this page has no questions; add one or remove the page"
 
 FIELDS: Mapping[str, str] = {
     **dict.fromkeys(PRIVACY, "value"),

@@ -146,7 +146,7 @@ class DraftContent:
     @property
     def title(self) -> str:
         """What lists call it."""
-        return str(self.survey["title"].get(self.own) or "A survey without a title")
+        return str(self.survey["title"].get(self.own) or "Untitled survey")
 
     @property
     def questions(self) -> Iterator[Question]:

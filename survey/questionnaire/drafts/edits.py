@@ -34,7 +34,7 @@ def remove_page(content: DraftContent, key: int) -> DraftContent:
     """Without a page; its questions go to the one before it, or after it."""
     place = content.pages.index(content.page(key))
     if len(content.pages) == 1:
-        raise DesignError("a survey has at least one page")
+        raise DesignError("a survey needs at least one page")
     left = [page for page in content.pages if page.key != key]
     heir = left[max(place - 1, 0)]
     gone = content.pages[place].questions
@@ -103,7 +103,7 @@ def move_question(content: DraftContent, key: int, by: int) -> DraftContent:
 def with_language(content: DraftContent, language: str) -> DraftContent:
     """One language more to translate into."""
     if language == content.own or language in content.languages:
-        raise DesignError(f"{language} is one of the survey's languages already")
+        raise DesignError(f"{language} is already a language of the survey")
     return replace(content, languages=(*content.languages, language))
 
 

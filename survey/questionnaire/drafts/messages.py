@@ -14,13 +14,13 @@ from survey.questionnaire.designs import PRIVACY
 
 FIELD_NAMES: Mapping[str, str] = MappingProxyType(
     {
-        "allow_skip_logic": "Allow questions that are asked only after certain answers",
+        "allow_skip_logic": "Ask questions only after certain answers (skip logic)",
         "prefer_not_to_say": "Offer “Prefer not to say”",
         "does_not_apply": "Offer “Does not apply”",
-        "way": "How private",
+        "way": "Privacy level",
         "parameters": "Parameters of the mechanism",
-        "low_label": "What the lowest is called",
-        "high_label": "What the highest is called",
+        "low_label": "Label of the lowest",
+        "high_label": "Label of the highest",
         "low": "Lowest",
         "high": "Highest",
         "step": "Step",
@@ -53,7 +53,7 @@ MECHANISM_NAMES: Mapping[str, str] = MappingProxyType(
 
 WAY_NAMES: Mapping[str, str] = MappingProxyType(
     {
-        "": "As usual: one report multiplies odds by at most 3",
+        "": "Standard: odds factor of at most 3",
         "truth_probability": "By truth probability",
         "keep_probability": "By keep probability",
         "epsilon": "By epsilon",
@@ -63,11 +63,12 @@ WAY_NAMES: Mapping[str, str] = MappingProxyType(
 
 PATTERNS: Mapping[str, str] = MappingProxyType(
     {
-        "^[a-z][a-z0-9_]*$": "is no id: small letters a to z, digits and _, a letter first",
-        "^[a-z0-9]+(-[a-z0-9]+)*$": "is no short name: small letters a to z and digits, with - "
-        "between them",
+        "^[a-z][a-z0-9_]*$": "is not an id: use lowercase letters a to z, digits and _, "
+        "starting with a letter",
+        "^[a-z0-9]+(-[a-z0-9]+)*$": "is not a short name: use lowercase letters a to z and "
+        "digits, with - between them",
         r"^[^\n]*$": "has more than one line",
-        "^[!-~]*$": "is no address: it holds spaces or letters with accents",
+        "^[!-~]*$": "is not an address: it contains spaces or accented letters",
     }
 )
 """What a text is not that does not fit a pattern; other patterns are those of languages."""
@@ -91,9 +92,9 @@ def in_form_words(text: str, field: str = "") -> str:
 def _counted(text: str, field: str) -> str:
     """A list of answers that is too short, or not there."""
     if field == "ask_options" and re.match("has 0 entries|is missing", text):
-        return "choose at least one answer after which it is asked"
+        return "choose at least one answer"
     if text == "is missing":
-        return "there are no answers yet; at least 2 are needed"
+        return "there are no answers yet; at least 2 are required"
     counts = re.fullmatch(r"has ([\d,]+) entries; (the nearest allowed number is \d+)", text)
     return f"the number of answers is {counts[1]}; {counts[2]}" if counts else ""
 
@@ -101,7 +102,7 @@ def _counted(text: str, field: str) -> str:
 def _of_state(found: re.Match[str]) -> str:
     """By which of its ways a design has to be stated."""
     ways, name = found["ways"].split(", "), found["design"]
-    needs = f", as “{MECHANISM_NAMES.get(name, name)}” needs it" if name else ""
+    needs = f": “{MECHANISM_NAMES.get(name, name)}” requires it" if name else ""
     if not set(ways) & set(PRIVACY):
         return f"write a line “{ways[0]} = …” under “{FIELD_NAMES['parameters']}”" + (
             f", and choose “{WAY_NAMES['']}” under “{FIELD_NAMES['way']}”{needs}"
@@ -117,20 +118,20 @@ def _of_parameters(found: re.Match[str]) -> str:
     mechanism = f"“{MECHANISM_NAMES.get(found['design'], found['design'])}”"
     field = f"“{FIELD_NAMES['parameters']}”"
     if not found["names"]:
-        return f"{mechanism} has no parameters: leave {field} empty"
+        return f"{mechanism} has no parameters: leave {field} blank"
     lines = [f"“{name} = …”" for name in found["names"].split(", ")]
     some = "a line" if len(lines) == 1 else "the lines"
-    return f"{mechanism} needs {some} {' and '.join(lines)} under {field}, and no other"
+    return f"{mechanism} needs {some} {' and '.join(lines)} under {field}, and no others"
 
 
 def _of_mechanisms(found: re.Match[str]) -> str:
     known = ", ".join(MECHANISM_NAMES.get(name, name) for name in found["names"].split(", "))
     name = MECHANISM_NAMES.get(found["design"], found["design"])
-    return f"“{name}” is no mechanism for this type of question; there are: {known}"
+    return f"“{name}” is not a mechanism for this type of question; available: {known}"
 
 
 def _of_pattern(found: re.Match[str]) -> str:
-    return f"{found['value']} {PATTERNS.get(found['pattern'], 'is not written as it must be')}"
+    return f"{found['value']} {PATTERNS.get(found['pattern'], 'is not in the required format')}"
 
 
 def _in_small(key: str) -> str:
@@ -142,13 +143,13 @@ _SKIPPED = "a question that is asked only after certain answers"
 _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (
         r"^needs allow_skip_logic = true for the survey",
-        f"{_SKIPPED} needs “{FIELD_NAMES['allow_skip_logic']}” to be ticked under Texts "
+        f"{_SKIPPED} requires “{FIELD_NAMES['allow_skip_logic']}” to be ticked under Texts "
         "and settings",
     ),
     (
         r"^needs the option does_not_apply, which stands for a skipped question",
-        f"{_SKIPPED} needs “{FIELD_NAMES['does_not_apply']}” to be ticked: it becomes that when "
-        "it is not asked",
+        f"{_SKIPPED} requires “{FIELD_NAMES['does_not_apply']}” to be ticked, which stands for a "
+        "skipped question",
     ),
     (
         r"write (prefer_not_to_say|does_not_apply) = false to leave it out",
@@ -190,7 +191,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\bepsilon = ", "epsilon "),
     (r"\b(truth|keep)_probability\b", r"\1 probability"),
     (r"\bthe caps of this instance allow\b", "the limits of this server allow"),
-    (r"cannot be drawn at random; leave it out$", "cannot be drawn at random; leave it empty"),
+    (r"cannot be drawn at random; leave it out$", "cannot be drawn at random; leave it blank"),
     (r"^input should be a valid integer.*$", "must be a whole number"),
     (r"^input should be greater than or equal to ", "must be at least "),
     (r"^input should be less than or equal to ", "must be at most "),

@@ -22,7 +22,7 @@ DRAFT_PAGES = (
     ("drafts.texts", "Texts and settings"),
     ("drafts.plan", "Plan"),
     ("drafts.languages", "Languages"),
-    ("drafts.test_run", "Try it"),
+    ("drafts.test_run", "Test run"),
     ("team.members", "Team"),
     ("drafts.publish", "Publish"),
 )

@@ -75,19 +75,19 @@ def total_words(found: Examined, caps: Caps) -> tuple[str, str]:
     """What all questions give away together, and a warning when it is much."""
     n = len(found.questions)
     if not n:
-        return "No question is ready yet.", ""
+        return "No question is complete yet.", ""
     epsilon = found.epsilon
-    what = f"All {n} questions that are ready:" if n > 1 else "The one question that is ready:"
+    what = f"All {n} complete questions:" if n > 1 else "The one complete question:"
     total = (
-        f"{what} total epsilon {format_epsilon(epsilon)} of at most {caps.survey}; all answers "
-        f"together multiply odds by at most {odds_in_words(found.ratio)}."
+        f"{what} total epsilon {format_epsilon(epsilon)} of at most {caps.survey}. One complete "
+        f"response changes the odds by a factor of at most {odds_in_words(found.ratio)}."
     )
     if epsilon > caps.survey:
-        return total, "This is above the cap: the survey cannot be published like this."
+        return total, "This is above the maximum: you cannot publish the survey like this."
     if epsilon > caps.warning:
         return total, (
-            "Taken together, these answers are protected little; respondents are told so. Ask "
-            "fewer questions, ask each person only some of them, or choose a smaller epsilon."
+            "Together, the answers have weak protection, and respondents are told so. Ask fewer "
+            "questions, lower “Questions per respondent”, or choose a smaller epsilon."
         )
     return total, ""
 

@@ -52,9 +52,9 @@ class NewDraftForm(FlaskForm):  # type: ignore[misc]
     """A title to begin with."""
 
     title = StringField(
-        "Title", [DataRequired("Enter a title; it can be changed later"), Length(max=300)]
+        "Title", [DataRequired("Enter a title; you can change it later"), Length(max=300)]
     )
-    submit = SubmitField("Begin")
+    submit = SubmitField("Create draft")
 
 
 class DoForm(FlaskForm):  # type: ignore[misc]
@@ -72,7 +72,7 @@ class OptionForm(Form):  # type: ignore[misc]
 
     key = HiddenField()
     label = StringField("Answer", [LINE])
-    id = StringField("Id in files", [LINE])
+    id = StringField("Id in downloads", [LINE])
 
 
 class QuestionForm(SheetForm):
@@ -80,7 +80,7 @@ class QuestionForm(SheetForm):
 
     text = TextAreaField("Question", [PASSAGE])
     help = TextAreaField("Help below the question", [PASSAGE])
-    id = StringField("Id in files", [LINE])
+    id = StringField("Id in downloads", [LINE])
     type = SelectField("Type", choices=choices(TYPE_NAMES))
     options = FieldList(FormField(OptionForm))
     low = StringField(FIELD_NAMES["low"], [LINE])
@@ -89,16 +89,16 @@ class QuestionForm(SheetForm):
     unit = StringField("Unit", [LINE])
     low_label = StringField(FIELD_NAMES["low_label"], [LINE])
     high_label = StringField(FIELD_NAMES["high_label"], [LINE])
-    max_ticks = StringField("At most so many ticks", [LINE])
-    shuffle_options = BooleanField("Show the answers in an order of each device’s own")
+    max_ticks = StringField("Maximum number of answers", [LINE])
+    shuffle_options = BooleanField("Randomize answer order")
     prefer_not_to_say = BooleanField(FIELD_NAMES["prefer_not_to_say"])
-    prefer_not_to_say_label = StringField("Other words for “Prefer not to say”", [LINE])
+    prefer_not_to_say_label = StringField("Wording of “Prefer not to say”", [LINE])
     does_not_apply = BooleanField(FIELD_NAMES["does_not_apply"])
-    does_not_apply_label = StringField("Other words for “Does not apply”", [LINE])
-    none_of_these_label = StringField("Other words for “None of these”", [LINE])
-    ask_question = SelectField("Only ask after", validate_choice=False)
+    does_not_apply_label = StringField("Wording of “Does not apply”", [LINE])
+    none_of_these_label = StringField("Wording of “None of these”", [LINE])
+    ask_question = SelectField("Ask only after this question", validate_choice=False)
     ask_options = SelectMultipleField(
-        "when the answer was one of",
+        "if the answer was one of",
         widget=ListWidget(prefix_label=False),
         option_widget=CheckboxInput(),
         validate_choice=False,
@@ -110,12 +110,12 @@ class QuestionForm(SheetForm):
 
     def for_type(self, name: str) -> QuestionForm:
         """Without the fields of other types; the choices are those of this one."""
-        kind = KINDS[name]
+        self.kind = kind = KINDS[name]
         other_fields = {field for other in KINDS.values() for field in other.fields}
         for field in other_fields - set(kind.fields):
             del self[field]
         mechanisms = {name: MECHANISM_NAMES[name] for name in kind.mechanisms}
-        self.mechanism.choices = choices({"": "The usual one", **mechanisms})
+        self.mechanism.choices = choices({"": "Standard", **mechanisms})
         design = DESIGNS.get(self.mechanism.data or "") or DESIGNS[kind.mechanism]
         ways = [way for way in PRIVACY if way in design.ways]
         if self.way.data not in PRIVACY:
@@ -130,48 +130,47 @@ class SurveyForm(SheetForm):
     """Texts and settings of the whole survey."""
 
     title = StringField("Title", [LINE])
-    slug = StringField("Short name, in the address", [LINE])
+    slug = StringField("Short name in the address", [LINE])
     introduction = TextAreaField("Introduction", [PASSAGE])
     consent = TextAreaField("Consent", [PASSAGE])
     ethics = TextAreaField("Ethics approval", [PASSAGE])
     helpline = TextAreaField("Where to find help", [PASSAGE])
-    contact = TextAreaField("Whom to ask", [PASSAGE])
-    thanks = TextAreaField("Thanks, after sending", [PASSAGE])
-    language = StringField("Language these texts are in", [LINE])
+    contact = TextAreaField("Contact", [PASSAGE])
+    thanks = TextAreaField("Thanks after sending", [PASSAGE])
+    language = StringField("Language of these texts", [LINE])
     access = SelectField(
         "Who can answer",
-        choices=choices(
-            {"open": "Everybody who has the link", "invitation": "Only who was invited"}
-        ),
+        choices=choices({"open": "Everyone with the link", "invitation": "Only invited people"}),
     )
     theme = SelectField(
-        "Accent", choices=choices({"": "Usual", "blue": "Blue", "plum": "Plum", "slate": "Slate"})
+        "Accent color",
+        choices=choices({"": "Standard", "blue": "Blue", "plum": "Plum", "slate": "Slate"}),
     )
     bucket = SelectField(
-        "Keep the date of a release",
-        choices=choices({"none": "Not at all", "week": "By week, for trends", "day": "By day"}),
+        "Store the date of a release",
+        choices=choices({"none": "No", "week": "By week, for trends", "day": "By day"}),
     )
-    quick_exit = StringField("Where “Leave now” leads", [LINE])
-    questions_per_person = StringField("Ask each person so many questions", [LINE])
+    quick_exit = StringField("Destination of “Leave now”", [LINE])
+    questions_per_person = StringField("Questions per respondent", [LINE])
     allow_skip_logic = BooleanField(FIELD_NAMES["allow_skip_logic"])
-    kiosk = BooleanField("For shared devices: keep nothing on them")
+    kiosk = BooleanField("For shared devices: store nothing on them")
 
 
 class PlanForm(SheetForm):
     """What is planned; none of it is frozen."""
 
-    n = StringField("Reports you expect", [LINE])
-    margin = StringField("Margin of error you want, in points", [LINE])
+    n = StringField("Expected responses", [LINE])
+    margin = StringField("Target margin of error, in percentage points", [LINE])
     opens = StringField("First day", [LINE], widget=DateInput())
     closes = StringField("Last day", [LINE], widget=DateInput())
-    most = StringField("At most so many reports", [LINE])
-    strata = TextAreaField("Groups you will invite", [PASSAGE])
+    most = StringField("Response limit", [LINE])
+    strata = TextAreaField("Groups to invite", [PASSAGE])
 
 
 class PageForm(SheetForm):
     """The title of a page."""
 
-    title = StringField("Title of the page", [LINE])
+    title = StringField("Page title", [LINE])
 
 
 def name_of(form: type[FlaskForm], field: str) -> str:
@@ -188,27 +187,28 @@ class SimulateForm(FlaskForm):  # type: ignore[misc]
     n = WholeNumberField(
         "Simulated respondents",
         [
-            InputRequired("Enter how many answer"),
+            InputRequired("Enter the number of respondents"),
             NumberRange(1, MAX_SIMULATED, f"Enter a number from 1 to {MAX_SIMULATED:,}"),
         ],
     )
-    submit = SubmitField("Let them answer")
+    submit = SubmitField("Add test responses")
 
 
 class PublishDraftForm(SheetForm):
     """What is agreed to before a draft is frozen."""
 
     agreed = BooleanField(
-        "I know what freezes", [InputRequired("Tick this when you have read what freezes")]
+        "I understand what I cannot change",
+        [InputRequired("Tick this when you have read what you cannot change")],
     )
-    submit = SubmitField("Publish")
+    submit = SubmitField("Publish survey")
 
 
 class LanguageForm(FlaskForm):  # type: ignore[misc]
     """A language more."""
 
     language = StringField("Language", [InputRequired("Enter a language, such as es"), LINE])
-    submit = SubmitField("Add the language")
+    submit = SubmitField("Add language")
 
 
 def translation_form(texts: Sequence[tuple[str, str]], formdata: Any, **data: Any) -> SheetForm:
@@ -301,7 +301,7 @@ def add_conditions(
     named = next((one for one in content.questions if chosen and one["id"] == chosen), None)
     if chosen and chosen not in texts:
         text = _text(content, named) if named else chosen
-        texts[chosen] = f"{text} (no longer an earlier question with answers to choose)"
+        texts[chosen] = f"{text} (no longer an earlier question with options)"
     form.ask_question.choices = choices({"": "Always", **texts})
     asked = found.questions.get(named["key"]) if named else None
     labels = {one.id: one.label for one in asked.all_options} if asked else {}
@@ -314,7 +314,7 @@ def add_conditions(
 def _offer_answers(form: QuestionForm, labels: dict[str, str], *, is_known: bool) -> None:
     """The answers to tick, and those ticked that are not, or not yet, among them."""
     ticked = form.ask_options.data or () if form.ask_question.data else ()
-    gone = " (no longer one of its answers)" if is_known else ""
+    gone = " (no longer an answer of that question)" if is_known else ""
     others = {name: f"{name}{gone}" for name in ticked if name not in labels}
     form.ask_options.choices = choices({**labels, **others})
 

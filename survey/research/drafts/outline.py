@@ -19,6 +19,7 @@ from survey.questionnaire.drafts.conversion import drafted
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.drafts.draft import slug as slug_of
 from survey.questionnaire.drafts.edits import PageSheet
+from survey.questionnaire.kinds import DEFAULT_KIND
 from survey.questionnaire.loading import check, parse
 from survey.questionnaire.source import source_of
 from survey.research.access import Route
@@ -74,7 +75,7 @@ class _Pages:
         """A title, or a file."""
         form = NewDraftForm()
         if form.validate_on_submit():
-            title = plain(form.title.data) or "Without a title"
+            title = plain(form.title.data) or "Untitled survey"
             return self._begin(DraftContent.new(title, slug_of(title)))
         return self._new_page(form), 422 if form.errors else 200
 
@@ -155,7 +156,7 @@ class _Pages:
         newest = self._drafts.open(slug).draft.revision
         if what in ADDING and whole_number(request.form.get("revision", "")) != newest:
             # Pressed twice, or on a page that is old: what would be added may be there already.
-            flash("The draft has changed since you opened this page. Look at it, then press again.")
+            flash("The draft changed after you opened this page. Check it, then try again.")
             return redirect(url_for("drafts.outline", slug=slug))
         return self._done(slug, what, whole_number(key))
 
@@ -165,7 +166,7 @@ class _Pages:
         def change(content: DraftContent) -> DraftContent:
             if what == "question-add":
                 kind = request.form.get("type", "")
-                kind = kind if kind in TYPE_NAMES else "yes_no"
+                kind = kind if kind in TYPE_NAMES else DEFAULT_KIND.type
                 content, made[0] = edits.add_question(content, key, kind)
                 return content
             if what == "question-copy":
@@ -174,7 +175,7 @@ class _Pages:
             if what == "page-add":
                 return edits.add_page(content)
             if what not in EDITS:
-                raise NotFoundError("this button is none of the outline's")
+                raise NotFoundError("the outline has no such button")
             return EDITS[what](content, key)
 
         try:
@@ -200,7 +201,7 @@ class _Pages:
             return redirect(url_for("drafts.outline", slug=slug))
         for theirs in saved.merged.clashes.values():
             other = saved.opened.draft.author
-            flash(f"Not saved: {other} has called this page “{theirs}” meanwhile.")
+            flash(f"Not saved: {other} renamed this page to “{theirs}” in the meantime.")
         return redirect(url_for("drafts.outline", slug=slug, _anchor=f"page-{key}"))
 
     def delete(self, slug: str) -> Any:
@@ -208,11 +209,11 @@ class _Pages:
         opened = self._drafts.open(slug)
         title = opened.content.title
         if not DoForm().validate_on_submit() or request.form.get("title", "").strip() != title:
-            flash(f"Nothing was deleted: type the title, {title}, to delete the draft.")
+            flash(f"Nothing was deleted. Type the title, {title}, to delete the draft.")
             return redirect(url_for("drafts.outline", slug=slug, _anchor="delete"))
         remove_draft(self._workspace, opened.draft)
         self._log.write("deleted a draft", slug, title)
-        flash(f"The draft of {title} is deleted.")
+        flash(f"The draft of {title} was deleted.")
         return redirect(url_for("research.surveys"))
 
 

@@ -98,7 +98,7 @@ def _points(text: str) -> float:
     except ValueError:
         points = 0.0
     if not 0 < points <= MOST_POINTS:
-        raise ValueError(f"Enter points above 0 and at most {MOST_POINTS:g}, such as 3")
+        raise ValueError(f"Enter a number of points above 0 and up to {MOST_POINTS:g}, such as 3")
     return points
 
 
@@ -110,11 +110,11 @@ def _day(text: str) -> date:
 
 
 def _first_day(text: str) -> date:
-    return _not_past(_day(text), "leave it empty to open at once")
+    return _not_past(_day(text), "leave it blank to open at once")
 
 
 def _last_day(text: str) -> date:
-    return _not_past(_day(text), "enter a day to come")
+    return _not_past(_day(text), "enter a future day")
 
 
 def _not_past(day: date, instead: str) -> date:
@@ -134,13 +134,13 @@ def _strata(text: str) -> dict[str, int]:
                 f"“{line.strip()[:60]}” is not a name and a number, such as: North 200"
             )
         if name in found or name == OTHER_GROUPS or len(name) > MAX_STRATUM_LENGTH:
-            raise ValueError(f"“{name[:60]}” is given twice, too long, or a name kept for others")
+            raise ValueError(f"“{name[:60]}” is repeated, too long or reserved")
         if whole_number(people) < MINIMUM_REPORTS:
             raise ValueError(
-                f"{name} has {people} people; {MINIMUM_REPORTS} are needed: among fewer, a "
-                "report would be too nearly somebody’s"
+                f"{name} has {people} people; at least {MINIMUM_REPORTS} are needed, because in a "
+                "smaller group a response could be linked to a person"
             )
         found[name] = whole_number(people)
     if len(found) > MOST_STRATA:
-        raise ValueError(f"{len(found)} groups; at most {MOST_STRATA} are possible")
+        raise ValueError(f"{len(found)} groups; at most {MOST_STRATA} are allowed")
     return found

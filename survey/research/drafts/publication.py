@@ -59,8 +59,8 @@ class _Pages:
         if form.validate_on_submit():
             if form.revision.data != str(opened.draft.revision):
                 form.agreed.errors = [
-                    f"{opened.draft.author} has changed the draft since you opened this page; look "
-                    "at it once more"
+                    f"{opened.draft.author} changed the draft after you opened this page; check it "
+                    "again"
                 ]
             elif found.survey is not None and not wrong:
                 try:
@@ -68,7 +68,7 @@ class _Pages:
                 except ConflictError as error:
                     if self._store.published_slug(opened.draft.key):
                         return redirect(url_for("research.newest", slug=found.survey.slug))
-                    form.agreed.errors = [f"Nothing was published: {error}; look once more"]
+                    form.agreed.errors = [f"Nothing was published: {error}; check the draft again"]
         form.revision.data = str(opened.draft.revision)
         page = render_template(
             "research/drafts/publish.html",
@@ -96,8 +96,8 @@ class _Pages:
             if self._is_taken(found.survey.slug):
                 points.append(
                     Point(
-                        f"The address “{found.survey.slug}” is another survey’s, which you do not "
-                        "edit; choose another short name",
+                        f"Another survey, which you cannot edit, has the address "
+                        f"“{found.survey.slug}”; choose another short name",
                         url_for("drafts.texts", slug=slug, _anchor="slug"),
                     )
                 )
@@ -122,7 +122,7 @@ class _Pages:
                 left = f"{of - done} of {of} texts are not translated into {language}"
                 points.append(Point(f"{left}; they are shown in {content.own}", where))
         if not self._store.test_runs(slug):
-            points.append(Point("Nobody has tried it yet", url_for("drafts.test_run", slug=slug)))
+            points.append(Point("Not tested yet", url_for("drafts.test_run", slug=slug)))
         return points
 
     def _next_version(self, found: Examined) -> int:
@@ -133,7 +133,10 @@ class _Pages:
         newest = next(iter(self._store.versions(survey.slug)), None)
         if newest and has_same_content(survey, newest):
             # Interrupted between publishing and what follows, pressing again finishes it.
-            flash(f"Version {newest.version} says the same and is published; the draft is gone.")
+            flash(
+                f"Version {newest.version} has the same content and is already published. "
+                "The draft is deleted."
+            )
             return self._handed_over(opened, newest, planned)
         done = publish(
             self._store,
@@ -156,10 +159,10 @@ class _Pages:
 
 
 USUALLY_SAID = {
-    "contact": "Respondents are not told whom to ask",
-    "consent": "There is no consent text",
-    "ethics": "No ethics approval is named",
-    "helpline": "No place to find help is named",
+    "contact": "No contact given",
+    "consent": "No consent text given",
+    "ethics": "No ethics approval given",
+    "helpline": "No place to find help given",
 }
 
 

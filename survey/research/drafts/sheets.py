@@ -102,7 +102,7 @@ class Drafts:
             except ConflictError:
                 continue
             return Opened(draft, content)
-        raise ConflictError("others save this draft all the time; try it again in a moment")
+        raise ConflictError("others are saving this draft; try again in a moment")
 
     def save(self, slug: str, who: str, sheet: Sheet, mine: Values, revision: int) -> Saved:
         """Save a sheet that was opened at a revision.
@@ -260,7 +260,7 @@ class _Pages:
             found=found,
             elsewhere=elsewhere,
             clashes=saved.merged.clashes if saved and not saved.is_kept else {},
-            who=opened.draft.author,
+            author=opened.draft.author,
             feedback=self._feedback(slug, page, content, found),
             plans=_plans(found, content) if isinstance(form, PlanForm) else [],
             **page.more,
@@ -343,10 +343,10 @@ def _label(form: SheetForm, name: str) -> str:
 
 def _say_what_others_did(saved: Saved, form: SheetForm) -> None:
     if saved.was_removed:
-        flash("Somebody had removed this question meanwhile. It is back, at the end.")
+        flash("Someone removed this question in the meantime. It is back, at the end.")
     elif saved.merged.theirs:
         names = ", ".join(_label(form, name) for name in saved.merged.theirs)
-        flash(f"Saved. Meanwhile somebody else changed here: {names}. Both are kept.")
+        flash(f"Saved. In the meantime someone else changed: {names}. Both changes are kept.")
     else:
         flash("Saved.")
 
@@ -411,7 +411,7 @@ class LanguagePages:
             who = self._gate.researcher().email
             try:
                 self._drafts.change(slug, who, lambda one: edits.without_language(one, language))
-                flash(f"The texts in {language} are gone.")
+                flash(f"The texts in {language} were deleted.")
             except DesignError as error:
                 flash(f"Nothing was removed: {error}.")
         return redirect(url_for("drafts.languages", slug=slug))

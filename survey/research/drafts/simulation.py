@@ -86,11 +86,11 @@ class _Pages:
         found = examined(opened.content, self._settings.caps)
         if DoForm().validate_on_submit():
             if found.survey is None:
-                flash("The draft cannot be tried yet: something in it is wrong.")
+                flash("The draft has mistakes. Fix them before you test it.")
             elif request.form.get("do") == "remove":
                 remove_test_run(self._store, opened.draft, utc_today())
                 self._tried(slug, Tried.anew)
-                flash("The try-out and its reports are gone.")
+                flash("The test run and its responses were deleted.")
             else:
                 self._make(opened.draft, found.survey)
         return redirect(url_for("drafts.test_run", slug=slug))
@@ -101,16 +101,16 @@ class _Pages:
             self._tried(draft.slug, Tried.anew)
             self._log.write("made a try-out", draft.slug)
         except (ConflictError, NotFoundError):  # the button was pressed twice
-            flash("Somebody makes it just now.")
+            flash("The test run is already being built.")
             return
-        flash("The try-out is ready.")
+        flash("The test run is ready.")
 
     def add_test_responses(self, slug: str) -> Any:
         """Simulated respondents answer, and their reports are released."""
         form = SimulateForm()
         made = next(iter(self._store.test_runs(slug)), None)
         if made is None:
-            flash("Make the try-out first.")
+            flash("Start the test run first.")
             return redirect(url_for("drafts.test_run", slug=slug))
         if not form.validate_on_submit():
             return self._page(slug, form), 422
@@ -123,7 +123,7 @@ class _Pages:
         typed = {name: request.form[name] for name in request.form if name.startswith(SHARE)}
         self._tried(slug, lambda tried: tried.again(typed, shares))
         self._log.write("simulated respondents", slug, f"{n}")
-        flash(f"{n:,} simulated respondents have answered; the dashboard shows what is estimated.")
+        flash(f"{n:,} test responses were added. The results page shows the estimates.")
         return redirect(url_for("drafts.test_run", slug=slug))
 
     def _tried(self, slug: str, change: Callable[[Tried], Tried]) -> None:
@@ -140,7 +140,7 @@ class _Pages:
             found = examined(opened.content, self._settings.caps)
             question = found.questions.get(whole_number(asked["question"]))
             if question is None:
-                raise NotFoundError("this question is not ready, or not there")
+                raise NotFoundError("this question does not exist or has mistakes")
             n = _between(asked.get("n", ""), 1, LARGEST_N)
             drawn = convert(design_chart(question, n), "svg")
             return Response(drawn, content_type=SVG)
@@ -212,5 +212,5 @@ def _share(question: PublishedQuestion, label: str, text: str) -> float:
     except ValueError:
         percent = -1.0
     if not 0 <= percent <= 100:
-        raise DesignError(f"{question.text}, {label}: “{text[:20]}” is no number from 0 to 100")
+        raise DesignError(f"{question.text}, {label}: “{text[:20]}” is not a number from 0 to 100")
     return percent / 100

@@ -130,7 +130,7 @@ class _Pages:
         draft = self._store.draft(draft_key(team_slug(survey.slug))) if survey.is_test_run else None
         if draft is None:
             return {"truths": {}, "truths_differed": False}
-        tried = DraftContent.from_json(draft.content).tried
-        known = tried.simulated and not tried.differed
-        truths = true_values(survey.definition, tried.shares) if known else {}
-        return {"truths": truths, "truths_differed": tried.differed}
+        typed = DraftContent.from_json(draft.content).typed_shares
+        is_known = typed.simulated and not typed.differed
+        truths = true_values(survey.definition, typed.shares) if is_known else {}
+        return {"truths": truths, "truths_differed": typed.differed}

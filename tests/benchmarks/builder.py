@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.builder
 
-Each answer is the whole request: the form is check, the draft examined, the words made. The
+Each answer is the whole request: the form is read, the draft checked, the words made. The
 baseline is the same draft check and checked once, as publishing would.
 """
 
@@ -19,7 +19,7 @@ from flask.testing import FlaskClient
 
 from survey.app import create_app
 from survey.questionnaire.drafts import edits
-from survey.questionnaire.drafts.conversion import definition_of
+from survey.questionnaire.drafts.conversion import definition_from
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.loading import check
 from survey.settings import Caps, Settings
@@ -70,7 +70,7 @@ def measure(store: Store, client: FlaskClient, ada: int, n: int) -> None:
     """Feedback on the first question of a draft of n, beside one check of all of it."""
     content = large(n)
     draft = store.add_draft(content.to_json(), EMAIL, 1, {ada: "owner"})
-    definition = definition_of(content)
+    definition = definition_from(content)
     checked = median(lambda: check(definition, Caps()))
     print(f"{f'{n} questions, 4 languages: checked once':<44}{checked:>8.1f}")
     path = f"/research/drafts/{draft.slug}/questions/{next(content.questions)['key']}"

@@ -8,7 +8,12 @@ from survey.demo import definition as demo
 from survey.errors import DefinitionError, DesignError, NotFoundError
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.drafts import edits
-from survey.questionnaire.drafts.conversion import asked, definition_of, drafted, option_ids
+from survey.questionnaire.drafts.conversion import (
+    definition_from,
+    draft_from,
+    option_ids,
+    question_source,
+)
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.kinds import KINDS
 from survey.questionnaire.loading import check, load, parse
@@ -18,7 +23,7 @@ from tests.questionnaire.test_rewritten import WRITTEN
 
 
 def published(content: DraftContent) -> bytes:
-    return freeze(check(definition_of(content), Caps()), 1).canonical
+    return freeze(check(definition_from(content), Caps()), 1).canonical
 
 
 def outline(content: DraftContent) -> list[list[str]]:
@@ -27,25 +32,25 @@ def outline(content: DraftContent) -> list[list[str]]:
 
 @pytest.fixture
 def small() -> DraftContent:
-    return drafted(parse(WRITTEN["small"].encode(), "s.toml"))
+    return draft_from(parse(WRITTEN["small"].encode(), "s.toml"))
 
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_draft_of_a_definition_publishes_as_the_same_definition(name):
     written = WRITTEN[name].encode()
     frozen = freeze(load(written, "x.toml", Caps()), 1)
-    assert published(drafted(parse(written, "x.toml"))) == frozen.canonical
-    assert published(drafted(source_of(frozen))) == frozen.canonical
+    assert published(draft_from(parse(written, "x.toml"))) == frozen.canonical
+    assert published(draft_from(source_of(frozen))) == frozen.canonical
 
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_draft_that_was_stored_is_read_back_as_it_was(name):
-    content = drafted(parse(WRITTEN[name].encode(), "x.toml"))
+    content = draft_from(parse(WRITTEN[name].encode(), "x.toml"))
     assert DraftContent.from_json(content.to_json()) == content
 
 
 def test_the_demo_s_survey_becomes_a_draft_and_itself_again():
-    assert published(drafted(source_of(demo()))) == demo().canonical
+    assert published(draft_from(source_of(demo()))) == demo().canonical
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -58,14 +63,14 @@ def test_a_new_question_multiplies_odds_by_at_most_3_until_somebody_chooses(kind
         **({"low": "0", "high": "10"} if kind == "number" else {}),
         **({"low": "2020-01-01", "high": "2020-01-31"} if kind == "date" else {}),
     }
-    survey = check(definition_of(content.with_question(key, question)), Caps())
+    survey = check(definition_from(content.with_question(key, question)), Caps())
     (only,) = survey.questions
     assert 2.98 < only.channel.ratio <= 3
 
 
 def test_yes_no_begins_at_three_fifths():
     content, key = edits.add_question(DraftContent.new("T", "t"), 1, "yes_no")
-    assert asked(content.question(key), content)["truth_probability"] == "3/5"
+    assert question_source(content.question(key), content)["truth_probability"] == "3/5"
 
 
 def test_an_option_s_id_is_made_of_its_label_until_one_is_written():
@@ -111,7 +116,7 @@ def test_numbers_of_what_was_removed_are_not_given_again(small):
     with pytest.raises(NotFoundError):
         content.question(key)
     content, new = edits.add_question(content, content.pages[0].key, "yes_no")
-    assert new > small.used
+    assert new > small.last_key
 
 
 def test_the_questions_of_a_removed_page_stay(small):
@@ -141,7 +146,7 @@ def test_a_language_goes_with_all_its_texts_and_no_key_is_taken_for_one(small):
     question = content.pages[0].questions[0]
     told = {**question, "text": {**question["text"], "id": "Apakah?"}}
     content = content.with_question(question["key"], told)
-    assert definition_of(content)["pages"][0]["questions"][0]["text"]["id"] == "Apakah?"
+    assert definition_from(content)["pages"][0]["questions"][0]["text"]["id"] == "Apakah?"
     assert edits.without_language(content, "id") == small
     with pytest.raises(DesignError, match="already"):
         edits.with_language(content, "id")
@@ -150,6 +155,6 @@ def test_a_language_goes_with_all_its_texts_and_no_key_is_taken_for_one(small):
 def test_the_mistakes_of_a_draft_have_their_places(small):
     content, _ = edits.add_question(small, small.pages[1].key, "single_choice")
     with pytest.raises(DefinitionError) as caught:
-        check(definition_of(content), Caps())
+        check(definition_from(content), Caps())
     assert ("pages", 1, "questions", 1, "text") in caught.value.places
     assert len(caught.value.places) == len(caught.value.mistakes)

@@ -8,9 +8,9 @@ import pytest
 
 from survey.questionnaire.designs import DESIGNS, PRIVACY
 from survey.questionnaire.drafts import edits
-from survey.questionnaire.drafts.check import examined
+from survey.questionnaire.drafts.check import check_draft
 from survey.questionnaire.drafts.draft import EMPTY_QUESTION, EMPTY_SURVEY, DraftContent
-from survey.questionnaire.drafts.messages import MECHANISM_NAMES, WAY_NAMES, in_form_words
+from survey.questionnaire.drafts.messages import MECHANISM_NAMES, WAY_NAMES, form_message
 from survey.questionnaire.kinds import KINDS
 from survey.settings import Caps
 
@@ -33,9 +33,9 @@ def said_of(kind: str, survey: dict | None = None, **changed) -> list[str]:
     question = {**content.question(key), "text": text, "id": "second", **options, **changed}
     content = content.with_question(key, question)
     content = DraftContent(
-        {**content.survey, **(survey or {})}, (), content.pages, content.plan, content.used
+        {**content.survey, **(survey or {})}, (), content.pages, content.plan, content.last_key
     )
-    return [mistake.text for mistake in examined(content, Caps()).mistakes]
+    return [mistake.text for mistake in check_draft(content, Caps()).mistakes]
 
 
 MECHANISMS = [(kind.type, name) for kind in KINDS.values() for name in kind.mechanisms]
@@ -153,6 +153,6 @@ def test_every_mechanism_and_way_has_a_name_in_the_forms():
 
 
 def test_what_is_a_sentence_already_stays():
-    assert in_form_words("lacks the text in the survey's own language") == (
+    assert form_message("lacks the text in the survey's own language") == (
         "lacks the text in the survey's own language"
     )

@@ -12,7 +12,7 @@ from typing import Any
 from flask import Flask
 from werkzeug.routing import Rule
 
-from survey.questionnaire.drafts.conversion import drafted
+from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.source import source_of
 from survey.respond import Client
 from survey.security import hash_of
@@ -67,7 +67,7 @@ class Routes:
 
     def draft(self, team: Mapping[int, Role]) -> str:
         """A new draft of the survey in two languages; returns its name."""
-        content = replace(drafted(source_of(self._survey.definition)), languages=("es",))
+        content = replace(draft_from(source_of(self._survey.definition)), languages=("es",))
         return self._store.add_draft(content.to_json(), self._maker.email, 1, team).slug
 
     def link(self) -> str:

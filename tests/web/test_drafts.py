@@ -10,7 +10,7 @@ import re
 import pytest
 
 from survey.collect.publication import close, publish
-from survey.questionnaire.drafts.conversion import definition_of
+from survey.questionnaire.drafts.conversion import definition_from
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.loading import load
 from survey.research.drafts import publication
@@ -138,7 +138,9 @@ def test_publishing_twice_leads_to_the_one_survey_that_came_of_it(ada, store):
 def test_a_publication_that_was_interrupted_is_finished_by_pressing_again(ada, store):
     slug = begin(ada)
     written(ada, slug)
-    survey = load(json.dumps(definition_of(content_of(store, slug))).encode(), "draft.json", Caps())
+    survey = load(
+        json.dumps(definition_from(content_of(store, slug))).encode(), "draft.json", Caps()
+    )
     publish(store, survey, TODAY)
     page = ada.get(f"{DRAFTS}/{slug}/publish")
     revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
@@ -263,7 +265,7 @@ def test_options_that_are_no_answer_are_left_out_and_added(ada, store):
     opened = fields(ada.get(path))
     assert opened.pop("prefer_not_to_say") == "y"
     save(ada, path, opened=opened, text="Do you?", does_not_apply="y", does_not_apply_label="None")
-    question = definition_of(content_of(store, slug))["pages"][0]["questions"][0]
+    question = definition_from(content_of(store, slug))["pages"][0]["questions"][0]
     assert (question["prefer_not_to_say"], question["does_not_apply"]) == (False, "None")
     assert 'class="mistakes none"' in ada.get(path).text
 
@@ -477,7 +479,7 @@ def test_a_survey_is_translated_text_by_text(ada, store):
     opened = fields(ada.get(added.location))
     name = next(n for n in opened if n.endswith("-text"))
     save(ada, added.location, opened=opened, **{"survey-title": "De noche", name: "¿De noche?"})
-    definition = definition_of(content_of(store, slug))
+    definition = definition_from(content_of(store, slug))
     assert definition["title"] == {"en": "Night work", "es": "De noche"}
     assert definition["pages"][0]["questions"][0]["text"]["es"] == "¿De noche?"
     page = ada.get(f"{DRAFTS}/{slug}/languages").text
@@ -485,7 +487,7 @@ def test_a_survey_is_translated_text_by_text(ada, store):
     assert "4 of 6 texts are not translated into es" in ada.get(f"{DRAFTS}/{slug}/publish").text
     gone = send(ada, f"{DRAFTS}/{slug}/languages/es/remove", page=f"{DRAFTS}/{slug}/languages")
     assert gone.status_code == 302
-    assert definition_of(content_of(store, slug))["title"] == "Night work"
+    assert definition_from(content_of(store, slug))["title"] == "Night work"
 
 
 @pytest.mark.parametrize("language", ["Spanish", "en", "../x", "e", ""])
@@ -815,10 +817,10 @@ def test_another_own_language_keeps_what_is_translated(ada, store):
     name = next(n for n in opened if n.endswith("-text"))
     save(ada, path, opened=opened, **{"survey-title": "De noche", name: "¿De noche?"})
     save(ada, f"{DRAFTS}/{slug}/texts", do="autosave", language="e")
-    assert content_of(store, slug).own == "en"
+    assert content_of(store, slug).own_language == "en"
     save(ada, f"{DRAFTS}/{slug}/texts", language="es")
     content = content_of(store, slug)
-    assert (content.own, content.languages) == ("es", ("en",))
+    assert (content.own_language, content.languages) == ("es", ("en",))
     assert content.survey["title"] == {"en": "Night work", "es": "De noche"}
     refused = send(ada, f"{DRAFTS}/{slug}/languages/es/remove", page=f"{DRAFTS}/{slug}/languages")
     assert refused.status_code == 302

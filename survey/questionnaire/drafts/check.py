@@ -1,4 +1,4 @@
-"""What is wrong with a draft, field by field, and what its right questions give away."""
+"""Check a draft: what is wrong with it, field by field, and the privacy loss of the rest."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pydantic import TypeAdapter, ValidationError
 from survey.errors import DefinitionError
 from survey.mechanism.accounting import log_rounded_up
 from survey.questionnaire.designs import PRIVACY
-from survey.questionnaire.drafts.conversion import definition_of, options_written
+from survey.questionnaire.drafts.conversion import definition_from, nonempty_options
 from survey.questionnaire.drafts.draft import EMPTY_QUESTION, DraftContent
-from survey.questionnaire.drafts.messages import in_form_words
+from survey.questionnaire.drafts.messages import form_message
 from survey.questionnaire.kinds import BaseQuestion, Question
 from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
 from survey.questionnaire.loading import check, with_default_texts
@@ -29,10 +29,10 @@ _QUESTION: TypeAdapter[BaseQuestion] = TypeAdapter(Question)
 
 @dataclass(frozen=True)
 class Mistake:
-    """What is wrong, and in which field of which sheet.
+    """A mistake, and the field of the sheet that it is in.
 
-    `question` and `page` are their numbers in the draft, None for what is of the whole survey;
-    `language` is the translation that is wrong, "" for the survey's own.
+    `question` and `page` are keys in the draft, None for a mistake of the whole survey; `language`
+    names a translation, "" means the survey's own language.
     """
 
     text: str
@@ -43,10 +43,11 @@ class Mistake:
 
 
 @dataclass(frozen=True)
-class Examined:
-    """A draft that was checked; `survey` is what it would publish, None while it is wrong.
+class DraftCheck:
+    """The result of checking a draft.
 
-    `questions` are those that are right by themselves, by their numbers.
+    `survey` is what it would publish, None while it has mistakes. `questions` are those without
+    mistakes of their own, by key.
     """
 
     survey: Survey | None
@@ -55,7 +56,7 @@ class Examined:
 
     @property
     def ratio(self) -> Fraction:
-        """e^epsilon of what one person sends, of the questions that are right so far."""
+        """e^epsilon of what one respondent sends about the questions without mistakes."""
         if self.survey is not None:
             return self.survey.total_ratio
         ratios = {question.id: question.channel.ratio for question in self.questions.values()}
@@ -68,40 +69,44 @@ class Examined:
         return log_rounded_up(self.ratio)
 
     def of_question(self, key: int) -> list[Mistake]:
-        """What is wrong with one question."""
+        """Return the mistakes of one question."""
         return [mistake for mistake in self.mistakes if mistake.question == key]
 
 
-REMEMBERED = 16
-"""Contents whose examination is remembered: who writes asks of the same one again and again."""
+CACHE_SIZE = 16
+"""Checks that are cached: while a researcher writes, the same draft is checked repeatedly."""
 
 
-def examined(content: DraftContent, caps: Caps) -> Examined:
-    """Check a draft as publishing would."""
-    return _examined(content.to_json(), caps)
+def check_draft(content: DraftContent, caps: Caps) -> DraftCheck:
+    """Check a draft as publishing does."""
+    return _check_text(content.to_json(), caps)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _examined(text: str, caps: Caps) -> Examined:
+@lru_cache(maxsize=CACHE_SIZE)
+def _check_text(text: str, caps: Caps) -> DraftCheck:
     content = DraftContent.from_json(text)
-    definition = definition_of(content)
+    definition = definition_from(content)
     keys = [[question["key"] for question in page.questions] for page in content.pages]
     flat = [key for page in keys for key in page]
     try:
         survey = check(definition, caps)
     except DefinitionError as error:
-        found = _mistakes(error, content)
-        return Examined(None, tuple(found), dict(_right(definition, content.own, flat, caps)))
-    return Examined(survey, (), dict(zip(flat, survey.questions, strict=True)))
+        mistakes = _mistakes(error, content)
+        return DraftCheck(
+            None,
+            tuple(mistakes),
+            dict(_valid_questions(definition, content.own_language, flat, caps)),
+        )
+    return DraftCheck(survey, (), dict(zip(flat, survey.questions, strict=True)))
 
 
-def _right(
-    definition: Mapping[str, Any], own: str, keys: list[int], caps: Caps
+def _valid_questions(
+    definition: Mapping[str, Any], language: str, keys: list[int], caps: Caps
 ) -> Iterator[tuple[int, BaseQuestion]]:
-    """The questions that are right by themselves."""
+    """Yield the questions without mistakes of their own, by key."""
     try:
-        raw = with_default_texts(in_language(definition, own, own), own)
-    except (TypeError, ValueError):  # a language that is none
+        raw = with_default_texts(in_language(definition, language, language), language)
+    except (TypeError, ValueError):  # an invalid language
         return
     questions = (question for page in raw["pages"] for question in page["questions"])
     for key, question in zip(keys, questions, strict=True):
@@ -114,36 +119,36 @@ def _right(
 def _mistakes(error: DefinitionError, content: DraftContent) -> Iterator[Mistake]:
     places = [*error.places, *[()] * (len(error.mistakes) - len(error.places))]
     for place, (_, text) in zip(places, error.mistakes, strict=True):
-        # Which field is meant is told by the loader's words, so that these come first.
-        found = _located(place, text, content)
-        yield replace(found, text=in_form_words(found.text, found.field))
+        # The loader's words decide which field is meant, so they are translated afterwards.
+        mistake = _locate(place, text, content)
+        yield replace(mistake, text=form_message(mistake.text, mistake.field))
 
 
-def _located(place: Place, text: str, content: DraftContent) -> Mistake:
+def _locate(place: Place, text: str, content: DraftContent) -> Mistake:
     match place:
-        case ("pages", int(i), "questions", int(j), *rest):
-            return _in_question(rest, text, content, content.pages[i].questions[j])
+        case ("pages", int(i), "questions", int(j), *steps):
+            return _in_question(steps, text, content, content.pages[i].questions[j])
         case ("pages", int(i), "questions"):
-            return Mistake(NO_QUESTION, "title", page=content.pages[i].key)
-        case ("pages", int(i), *rest):
-            return Mistake(text, "title", page=content.pages[i].key, language=_tag(rest, content))
-        case (str(name), *rest):
-            return Mistake(text, name, language=_tag(rest, content))
+            return Mistake(NO_QUESTIONS, "title", page=content.pages[i].key)
+        case ("pages", int(i), *steps):
+            return Mistake(text, "title", page=content.pages[i].key, language=_tag(steps, content))
+        case (str(name), *steps):
+            return Mistake(text, name, language=_tag(steps, content))
         case _:
             return Mistake(text)
 
 
 def _in_question(
-    rest: list[Any], text: str, content: DraftContent, question: Mapping[str, Any]
+    steps: list[Any], text: str, content: DraftContent, question: Mapping[str, Any]
 ) -> Mistake:
-    field, key = _field(rest, text), question["key"]
-    if field == "options" and len(rest) > 1 and isinstance(rest[1], int):
-        option = options_written(question)[rest[1]]
+    field, key = _field(steps, text), question["key"]
+    if field == "options" and len(steps) > 1 and isinstance(steps[1], int):
+        option = nonempty_options(question)[steps[1]]
         field = f"option-{option['key']}"
-    return Mistake(text, field, question=key, language=_tag(rest, content))
+    return Mistake(text, field, question=key, language=_tag(steps, content))
 
 
-NO_QUESTION = "this page has no questions; add one or remove the page"
+NO_QUESTIONS = "this page has no questions; add one or remove the page"
 
 FIELDS: Mapping[str, str] = {
     **dict.fromkeys(PRIVACY, "value"),
@@ -152,22 +157,22 @@ FIELDS: Mapping[str, str] = {
     "options": "options",
     "parameters": "parameters",
 }
-"""The field in which something is written, by its key or by the first word of a mistake."""
+"""The field of a mistake, by its key in the file or by the first word of the message."""
 
 
-def _field(rest: list[Any], text: str) -> str:
-    match rest:
+def _field(steps: list[Any], text: str) -> str:
+    match steps:
         case ("ask_if", "options", *_):
             return "ask_options"
         case ("ask_if", *_):
             return "ask_question"
         case (str(name), *_) if name in FIELDS or name in EMPTY_QUESTION:
             return FIELDS.get(name, name)
-    # A mistake of the whole question begins with what it is about.
+    # A mistake of the whole question begins with the key that it is about.
     first = text.split(" ", 1)[0].split(".", 1)[0]
     return FIELDS.get(first, first if first in EMPTY_QUESTION else "")
 
 
-def _tag(rest: list[Any] | tuple[Any, ...], content: DraftContent) -> str:
-    """The language a mistake is in, which is the last step of its place."""
-    return rest[-1] if rest and rest[-1] in content.languages else ""
+def _tag(steps: list[Any] | tuple[Any, ...], content: DraftContent) -> str:
+    """Return the language of a mistake, which is the last step of its place."""
+    return steps[-1] if steps and steps[-1] in content.languages else ""

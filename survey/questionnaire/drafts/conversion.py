@@ -1,6 +1,6 @@
-"""What a draft would publish as, in the form that `loading.check` checks.
+"""Draft to definition file, and definition file (or published version) to draft.
 
-A question that states no privacy yet gets the usual one: a report multiplies odds by at most 3.
+A question that states no privacy yet gets the standard level.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from survey.questionnaire.drafts.draft import (
     EMPTY_PLAN,
     EMPTY_QUESTION,
     EMPTY_SURVEY,
-    TEXTS_OF_A_QUESTION,
+    QUESTION_TEXTS,
     DraftContent,
     DraftPage,
     Question,
     Texts,
-    free,
+    free_identifier,
     identifier,
 )
 from survey.questionnaire.kinds import kind_of
@@ -32,75 +32,81 @@ from survey.questionnaire.loading import expand, own_language
 from survey.questionnaire.texts import SURVEY_TEXTS, languages_in
 
 WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
+NUMBERS = ("low", "high", "step", "max_ticks")
 
 
-def definition_of(content: DraftContent) -> dict[str, Any]:
-    """What the draft says, in the form of a definition file."""
+# From a draft to a definition
+
+
+def definition_from(content: DraftContent) -> dict[str, Any]:
+    """Return the draft in the form of a definition file, for `loading.check`."""
     survey = {
-        name: _written(value, content) if name in SURVEY_TEXTS else value
+        name: _source_text(value, content) if name in SURVEY_TEXTS else value
         for name, value in content.survey.items()
     }
-    survey["questions_per_person"] = _number(content.survey["questions_per_person"])
+    survey["questions_per_person"] = _parse_whole(content.survey["questions_per_person"])
     pages = [
         {
-            "title": _written(page.title, content),
-            "questions": [asked(question, content) for question in page.questions],
+            "title": _source_text(page.title, content),
+            "questions": [question_source(question, content) for question in page.questions],
         }
         for page in content.pages
     ]
     return {**_without_empty(survey), "pages": pages}
 
 
-def asked(question: Question, content: DraftContent) -> dict[str, Any]:
-    """One question in the form of a definition, its privacy stated."""
+def question_source(question: Question, content: DraftContent) -> dict[str, Any]:
+    """Return one question in the form of a definition file, with its privacy stated."""
     kind = kind_of(question)
     parts = {name: _part(question, name, content) for name in ("text", "help", *kind.fields)}
     if NONE_ID + "_label" in parts:
         parts[NONE_ID] = parts.pop(NONE_ID + "_label")
-    written = {
+    source = {
         "id": question["id"],
         "type": kind.type,
         **parts,
-        NOT_APPLICABLE_ID: _special(question, NOT_APPLICABLE_ID, content),
+        NOT_APPLICABLE_ID: _special_option(question, NOT_APPLICABLE_ID, content),
         **_condition(question),
         "mechanism": question["mechanism"],
-        "parameters": parameters_of(question["parameters"]),
+        "parameters": parse_parameters(question["parameters"]),
         **({question["way"]: question["value"]} if question["way"] else {}),
     }
-    opt_out = _special(question, OPT_OUT_ID, content)
-    return with_standard_privacy({**_without_empty(written), OPT_OUT_ID: opt_out})
+    opt_out = _special_option(question, OPT_OUT_ID, content)
+    return with_standard_privacy({**_without_empty(source), OPT_OUT_ID: opt_out})
 
 
-def options_written(question: Question) -> list[Mapping[str, Any]]:
-    """The options of a draft's question that say anything, in their order."""
-    return [one for one in question["options"] if one["id"] or any(one["label"].values())]
+def nonempty_options(question: Question) -> list[Mapping[str, Any]]:
+    """Return the options of a draft's question that have an id or a label, in order."""
+    return [
+        option for option in question["options"] if option["id"] or any(option["label"].values())
+    ]
 
 
-def option_ids(question: Question, own: str) -> dict[int, str]:
-    """The id of each option by its number: what was written, else one made of its label."""
+def option_ids(question: Question, language: str) -> dict[int, str]:
+    """Return the id of each option by key: the written one, else one made from its label."""
     ids: dict[int, str] = {}
-    taken = {str(option["id"]) for option in question["options"]}
-    for number, option in enumerate(options_written(question), 1):
+    used = {str(option["id"]) for option in question["options"]}
+    for number, option in enumerate(nonempty_options(question), 1):
         name = str(option["id"])
         if not name:
-            made = identifier(option["label"].get(own, "")) or f"option_{number}"
-            name = free(made, taken)
-            taken.add(name)
+            base = identifier(option["label"].get(language, "")) or f"option_{number}"
+            name = free_identifier(base, used)
+            used.add(name)
         ids[option["key"]] = name
     return ids
 
 
-def parameters_of(text: str) -> dict[str, Any]:
-    """Parameters as they are typed, a line each; what is no JSON value is a text.
+def parse_parameters(text: str) -> dict[str, Any]:
+    """Parse parameters, one per line; a value that is not JSON is a text.
 
-    >>> parameters_of("p = 0.7\\nforced = [0.5, 0.5]\\n\\nyes")
+    >>> parse_parameters("p = 0.7\\nforced = [0.5, 0.5]\\n\\nyes")
     {'p': Decimal('0.7'), 'forced': [Decimal('0.5'), Decimal('0.5')], 'yes': ''}
     """
     lines = (line.partition("=") for line in text.splitlines() if line.strip())
-    return {name.strip(): _value(value.strip()) for name, _, value in lines}
+    return {name.strip(): _parse_value(value.strip()) for name, _, value in lines}
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     try:
         return json.loads(text, parse_float=Decimal)
     except (ValueError, ArithmeticError, RecursionError):
@@ -109,20 +115,20 @@ def _value(text: str) -> Any:
 
 def _part(question: Question, name: str, content: DraftContent) -> Any:
     if name == "options":
-        ids = option_ids(question, content.own)
+        ids = option_ids(question, content.own_language)
         return [
-            {"id": ids[one["key"]], "label": _written(one["label"], content)}
-            for one in options_written(question)
+            {"id": ids[option["key"]], "label": _source_text(option["label"], content)}
+            for option in nonempty_options(question)
         ]
-    if name in TEXTS_OF_A_QUESTION:
-        return _written(question[name], content)
+    if name in QUESTION_TEXTS:
+        return _source_text(question[name], content)
     is_whole = name in kind_of(question).whole_fields
-    return _number(question[name]) if is_whole else question[name]
+    return _parse_whole(question[name]) if is_whole else question[name]
 
 
-def _special(question: Question, name: str, content: DraftContent) -> Any:
-    """An option that is there by itself: left out, with its usual label, or with its own."""
-    return question[name] and (_written(question[f"{name}_label"], content) or True)
+def _special_option(question: Question, name: str, content: DraftContent) -> Any:
+    """Return False to leave out an automatic option, True for its default label, or its label."""
+    return question[name] and (_source_text(question[f"{name}_label"], content) or True)
 
 
 def _condition(question: Question) -> dict[str, Any]:
@@ -133,60 +139,61 @@ def _condition(question: Question) -> dict[str, Any]:
     }
 
 
-def _written(texts: Texts, content: DraftContent) -> str | dict[str, str]:
-    """A text alone, or as a table of the languages that the draft has."""
-    own = texts.get(content.own, "")
-    others = {name: texts[name] for name in content.languages if texts.get(name)}
-    return {content.own: own, **others} if others else own
+def _source_text(texts: Texts, content: DraftContent) -> str | dict[str, str]:
+    """Return a text, or a table of the draft's languages when it is translated."""
+    text = texts.get(content.own_language, "")
+    translations = {name: texts[name] for name in content.languages if texts.get(name)}
+    return {content.own_language: text, **translations} if translations else text
 
 
-def _number(text: str) -> int | str:
-    """A whole number where one is written; else what is written, for the mistake to say."""
+def _parse_whole(text: str) -> int | str:
+    """Return a whole number, or the text unchanged, which the loader then reports."""
     return int(text) if WHOLE.fullmatch(str(text).strip()) else text
 
 
-def _without_empty(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what was not said; the number 0 was."""
+def _without_empty(form: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the form without empty values; the number 0 is not empty."""
     return {
         name: value
-        for name, value in written.items()
+        for name, value in form.items()
         if value or (isinstance(value, int) and not isinstance(value, bool))
     }
 
 
-NUMBERS = ("low", "high", "step", "max_ticks")
+# From a definition to a draft
 
 
-def drafted(definition: Mapping[str, Any]) -> DraftContent:
-    """The draft that says what a definition says; it must be one that `loading.check` takes."""
+def draft_from(definition: Mapping[str, Any]) -> DraftContent:
+    """Return the draft of a definition that `loading.check` accepts."""
     raw = expand(definition)
-    own = own_language(raw)
-    reader = _Reader(own)
+    language = own_language(raw)
+    reader = _Reader(language)
     survey = {
-        name: reader.texts(raw.get(name)) if name in SURVEY_TEXTS else raw.get(name, usual)
-        for name, usual in EMPTY_SURVEY.items()
+        name: reader.texts(raw.get(name)) if name in SURVEY_TEXTS else raw.get(name, default)
+        for name, default in EMPTY_SURVEY.items()
     }
-    survey["questions_per_person"] = _typed(survey["questions_per_person"])
+    survey["questions_per_person"] = _field_text(survey["questions_per_person"])
     pages = tuple(reader.page(page) for page in raw["pages"])
-    languages = tuple(languages_in(raw, own)[1:])
-    return DraftContent(survey, languages, pages, EMPTY_PLAN, used=next(reader.keys) - 1)
+    languages = tuple(languages_in(raw, language)[1:])
+    last_key = next(reader.keys) - 1
+    return DraftContent(survey, languages, pages, EMPTY_PLAN, last_key)
 
 
 class _Reader:
-    """Gives every page, question and option a number of its own."""
+    """Reads pages, questions and options, and gives each a key."""
 
-    def __init__(self, own: str) -> None:
-        self._own = own
+    def __init__(self, language: str) -> None:
+        self._language = language
         self.keys = count(1)
 
     def texts(self, value: Any) -> Texts:
-        """A text as a table of languages."""
+        """Return a text as a table of languages."""
         if isinstance(value, Mapping):
             return {str(language): str(text) for language, text in value.items()}
-        return {self._own: value} if isinstance(value, str) and value else {}
+        return {self._language: value} if isinstance(value, str) and value else {}
 
     def page(self, raw: Mapping[str, Any]) -> DraftPage:
-        """A page with its questions."""
+        """Read a page with its questions."""
         key = next(self.keys)
         questions = tuple(self._question(question) for question in raw["questions"])
         return DraftPage(key, self.texts(raw.get("title")), questions)
@@ -197,14 +204,14 @@ class _Reader:
         labels = {
             f"{name}_label": raw.get(name) for name in (NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID)
         }
-        texts = {name: raw.get(name, labels.get(name)) for name in TEXTS_OF_A_QUESTION}
+        texts = {name: raw.get(name, labels.get(name)) for name in QUESTION_TEXTS}
         return {
             **EMPTY_QUESTION,
             "key": next(self.keys),
             "id": raw["id"],
             "type": raw["type"],
             **{name: self.texts(value) for name, value in texts.items()},
-            **{name: _typed(raw.get(name)) for name in NUMBERS},
+            **{name: _field_text(raw.get(name)) for name in NUMBERS},
             "options": tuple(self._option(option) for option in raw.get("options", ())),
             "shuffle_options": bool(raw.get("shuffle_options", False)),
             OPT_OUT_ID: raw.get(OPT_OUT_ID, True) is not False,
@@ -214,23 +221,23 @@ class _Reader:
             "mechanism": raw.get("mechanism") or "",
             "parameters": _parameters_text(raw.get("parameters") or {}),
             "way": way,
-            "value": _typed(raw.get(way)) if way else "",
+            "value": _field_text(raw.get(way)) if way else "",
         }
 
     def _option(self, raw: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"key": next(self.keys), "id": raw["id"], "label": self.texts(raw["label"])}
 
 
-def _typed(value: Any) -> str:
-    """A number or a day as somebody types it."""
+def _field_text(value: Any) -> str:
+    """Return a number or a day as the text of a form field."""
     return "" if value is None else str(value)
 
 
 def _parameters_text(parameters: Mapping[str, Any]) -> str:
-    return "\n".join(f"{name} = {_entry(value)}" for name, value in parameters.items())
+    return "\n".join(f"{name} = {_parameter_text(value)}" for name, value in parameters.items())
 
 
-def _entry(value: Any) -> str:
+def _parameter_text(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_entry, value))}]"
+        return f"[{', '.join(map(_parameter_text, value))}]"
     return f'"{value}"' if isinstance(value, str) else str(value)

@@ -1,7 +1,7 @@
-"""A survey that is being written: all that its researcher said so far, right or wrong.
+"""A draft: a survey as its researchers have written it so far, valid or not.
 
-Every text is a table of language = text, and pages, questions and options have numbers of their
-own, so that what somebody edits is found again after others have moved it.
+Every text is a table of language = text. Pages, questions and options have keys, so that an edit
+reaches its target after others have moved it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Texts = Mapping[str, str]
 """One text in several languages."""
 
 Question = Mapping[str, Any]
-"""A question as it is edited; `EMPTY_QUESTION` has its keys."""
+"""A question as it is edited, with the keys of `EMPTY_QUESTION`."""
 
-TEXTS_OF_A_QUESTION = (
+QUESTION_TEXTS = (
     "text",
     "help",
     "unit",
@@ -38,7 +38,7 @@ TEXTS_OF_A_QUESTION = (
 EMPTY_QUESTION: Question = {
     "id": "",
     "type": DEFAULT_KIND.type,
-    **{name: {} for name in TEXTS_OF_A_QUESTION},
+    **{name: {} for name in QUESTION_TEXTS},
     "options": (),
     **dict.fromkeys(("low", "high", "step", "max_ticks"), ""),
     "shuffle_options": False,
@@ -74,12 +74,11 @@ Shares = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True)
-class Tried:
-    """What was typed last, and what all simulated respondents of the try-out were drawn from.
+class TypedShares:
+    """The true shares that were typed last for the draft's test run.
 
-    `typed` are the fields as they were sent, `shares` what they mean. `simulated` is whether the
-    try-out that there is holds anybody drawn from them, `differed` whether others were drawn from
-    other shares.
+    `typed` are the fields as they were sent, `shares` their values. `simulated` says whether the
+    test run has responses drawn from them, `differed` whether it has others too.
     """
 
     typed: Mapping[str, str]
@@ -87,26 +86,26 @@ class Tried:
     simulated: bool = False
     differed: bool = False
 
-    def again(self, typed: Mapping[str, str], shares: Shares) -> Tried:
-        """After one more simulation."""
-        differs = self.simulated and (self.differed or self.form["shares"] != _listed(shares))
-        return Tried(typed, _listed(shares), simulated=True, differed=differs)
+    def after_simulation(self, typed: Mapping[str, str], shares: Shares) -> TypedShares:
+        """Return the state after one more simulation."""
+        differs = self.simulated and (self.differed or self.form["shares"] != _as_lists(shares))
+        return TypedShares(typed, _as_lists(shares), simulated=True, differed=differs)
 
-    def anew(self) -> Tried:
-        """The try-out was made anew, or is gone: what was typed stays, nobody was drawn from it."""
+    def reset(self) -> TypedShares:
+        """Return the state after the test run was rebuilt or deleted: only the fields stay."""
         return replace(self, simulated=False, differed=False)
 
     @property
     def form(self) -> dict[str, Any]:
-        """For a store."""
-        return {**self.__dict__, "typed": dict(self.typed), "shares": _listed(self.shares)}
+        """The form that the store keeps."""
+        return {**self.__dict__, "typed": dict(self.typed), "shares": _as_lists(self.shares)}
 
 
-NOTHING = Tried({}, {})
+NO_SHARES = TypedShares({}, {})
 
 
-def _listed(shares: Shares) -> dict[str, list[float]]:
-    return {name: list(each) for name, each in shares.items()}
+def _as_lists(shares: Shares) -> dict[str, list[float]]:
+    return {name: list(values) for name, values in shares.items()}
 
 
 @dataclass(frozen=True)
@@ -120,33 +119,34 @@ class DraftPage:
 
 @dataclass(frozen=True)
 class DraftContent:
-    """All of a draft; `languages` are those beside its own, `used` the last number given.
+    """Everything in a draft.
 
-    `tried` is what was typed to try it, no part of what is published.
+    `languages` are those beside its own, `last_key` is the last key given to a page, question or
+    option. `typed_shares` belong to the test run and are not published.
     """
 
     survey: Mapping[str, Any]
     languages: tuple[str, ...]
     pages: tuple[DraftPage, ...]
     plan: Mapping[str, str]
-    used: int
-    tried: Tried = NOTHING
+    last_key: int
+    typed_shares: TypedShares = NO_SHARES
 
     @classmethod
     def new(cls, title: str, slug: str) -> DraftContent:
-        """A survey of one page without questions."""
+        """Return a draft of one page without questions."""
         survey = {**EMPTY_SURVEY, "title": {SOURCE: title}, "slug": slug}
         return cls(survey, (), (DraftPage(1, {}, ()),), EMPTY_PLAN, 1)
 
     @property
-    def own(self) -> str:
-        """The language that the survey is written in."""
+    def own_language(self) -> str:
+        """The language in which the survey is written."""
         return str(self.survey["language"])
 
     @property
     def title(self) -> str:
-        """What lists call it."""
-        return str(self.survey["title"].get(self.own) or "Untitled survey")
+        """The title in lists."""
+        return str(self.survey["title"].get(self.own_language) or "Untitled survey")
 
     @property
     def questions(self) -> Iterator[Question]:
@@ -154,65 +154,67 @@ class DraftContent:
         return (question for page in self.pages for question in page.questions)
 
     def question(self, key: int) -> Question:
-        """The question of a number; NotFoundError when it was removed."""
+        """Return the question with a key; raises NotFoundError if it was removed."""
         for question in self.questions:
             if question["key"] == key:
                 return question
         raise NotFoundError("this question was removed from the draft")
 
     def page(self, key: int) -> DraftPage:
-        """The page of a number; NotFoundError when it was removed."""
+        """Return the page with a key; raises NotFoundError if it was removed."""
         for page in self.pages:
             if page.key == key:
                 return page
         raise NotFoundError("this page was removed from the draft")
 
     def with_question(self, key: int, question: Question) -> DraftContent:
-        """The same with another question in the place of one; of a removed one, at the end."""
-        if all(one["key"] != key for one in self.questions):
+        """Return the draft with a question replaced; a removed one is added at the end."""
+        if all(other["key"] != key for other in self.questions):
             last = self.pages[-1]
             return self.with_page(replace(last, questions=(*last.questions, question)))
 
-        def changed(page: DraftPage) -> DraftPage:
+        def replace_question(page: DraftPage) -> DraftPage:
             questions = tuple(question if q["key"] == key else q for q in page.questions)
             return replace(page, questions=questions)
 
-        return self.each_page(changed)
+        return self.map_pages(replace_question)
 
     def with_page(self, page: DraftPage) -> DraftContent:
-        """The same with a page in the place of the one of its number."""
-        return self.each_page(lambda one: page if one.key == page.key else one)
+        """Return the draft with the page of the same key replaced."""
+        return self.map_pages(lambda old: page if old.key == page.key else old)
 
-    def each_page(self, change: Callable[[DraftPage], DraftPage]) -> DraftContent:
-        """The same with every page changed."""
+    def map_pages(self, change: Callable[[DraftPage], DraftPage]) -> DraftContent:
+        """Return the draft with every page changed."""
         return replace(self, pages=tuple(map(change, self.pages)))
 
-    def each_text(self, change: Callable[[Texts], Texts]) -> DraftContent:
-        """The same with every text changed, wherever it stands."""
+    def map_texts(self, change: Callable[[Texts], Texts]) -> DraftContent:
+        """Return the draft with every text changed."""
 
-        def question(one: Question) -> Question:
-            texts = {name: change(one[name]) for name in TEXTS_OF_A_QUESTION}
-            options = tuple({**each, "label": change(each["label"])} for each in one["options"])
-            return {**one, **texts, "options": options}
+        def change_question(question: Question) -> Question:
+            texts = {name: change(question[name]) for name in QUESTION_TEXTS}
+            options = tuple(
+                {**option, "label": change(option["label"])} for option in question["options"]
+            )
+            return {**question, **texts, "options": options}
 
         return replace(
             self,
             survey={**self.survey, **{name: change(self.survey[name]) for name in SURVEY_TEXTS}},
             pages=tuple(
-                DraftPage(page.key, change(page.title), tuple(map(question, page.questions)))
+                DraftPage(page.key, change(page.title), tuple(map(change_question, page.questions)))
                 for page in self.pages
             ),
         )
 
     def to_json(self) -> str:
-        """What a store keeps."""
+        """Return the form that the store keeps."""
         form = {
             "survey": self.survey,
             "languages": self.languages,
             "pages": [page.__dict__ for page in self.pages],
             "plan": self.plan,
-            "used": self.used,
-            "tried": self.tried.form,
+            "used": self.last_key,
+            "tried": self.typed_shares.form,
         }
         return json.dumps(form, ensure_ascii=False, separators=(",", ":"))
 
@@ -225,8 +227,8 @@ class DraftContent:
             languages=tuple(form["languages"]),
             pages=tuple(_page(page) for page in form["pages"]),
             plan={**EMPTY_PLAN, **form["plan"]},
-            used=form["used"],
-            tried=Tried(**form["tried"]) if "tried" in form else NOTHING,
+            last_key=form["used"],
+            typed_shares=TypedShares(**form["tried"]) if "tried" in form else NO_SHARES,
         )
 
 
@@ -243,12 +245,12 @@ def _page(form: Mapping[str, Any]) -> DraftPage:
     return DraftPage(form["key"], form["title"], questions)
 
 
-LONGEST = 40
-"""Characters of an id that is made of a text; what is written by hand may be longer."""
+MAX_LENGTH = 40
+"""Maximum length of an id made from a text; one written by hand may be longer."""
 
 
 def identifier(text: str) -> str:
-    """An id that a text can be known by; empty when it has no letter or digit of ASCII.
+    """Return an id made from a text; empty if the text has no ASCII letter or digit.
 
     >>> identifier("Más de una vez (2+)"), identifier("10 or more"), identifier("никогда")
     ('mas_de_una_vez_2', 'o10_or_more', '')
@@ -258,7 +260,7 @@ def identifier(text: str) -> str:
 
 
 def slug(text: str) -> str:
-    """An address that a title can be known by; "survey" when it has nothing of ASCII.
+    """Return a short name made from a title; "survey" if the title has no ASCII letter or digit.
 
     >>> slug("Work & health, 2026"), slug("опрос")
     ('work-health-2026', 'survey')
@@ -266,24 +268,22 @@ def slug(text: str) -> str:
     return _words(text, "-") or "survey"
 
 
-def free(wanted: str, taken: Collection[str]) -> str:
-    """An id near the wanted one that nothing has yet.
+def free_identifier(base: str, used: Collection[str]) -> str:
+    """Return the first unused id among a base and its numbered variants.
 
-    >>> free("q1", {"q1", "q2"}), free("often", {"often"}), free("a", ())
-    ('q3', 'often_2', 'a')
+    >>> free_identifier("q1", {"q1", "q2"}), free_identifier("often", {"often"})
+    ('q3', 'often_2')
     """
-    if wanted not in taken:
-        return wanted
-    counted = re.fullmatch(r"(.*?)([0-9]+)", wanted)
-    stem, start = (counted[1], int(counted[2])) if counted else (f"{wanted}_", 1)
+    if base not in used:
+        return base
+    numbered = re.fullmatch(r"(.*?)([0-9]+)", base)
+    stem, start = (numbered[1], int(numbered[2])) if numbered else (f"{base}_", 1)
     return next(
-        name
-        for n in range(start + 1, start + len(taken) + 2)
-        if (name := f"{stem}{n}") not in taken
+        name for n in range(start + 1, start + len(used) + 2) if (name := f"{stem}{n}") not in used
     )
 
 
 def _words(text: str, between: str) -> str:
-    """The letters and digits of a text in ASCII, with one mark between its words."""
+    """Return the ASCII letters and digits of a text, with a separator between words."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", between, plain).strip(between)[:LONGEST].strip(between)
+    return re.sub(r"[^a-z0-9]+", between, plain).strip(between)[:MAX_LENGTH].strip(between)

@@ -1,4 +1,8 @@
-"""What can be done to a draft's outline: each edit makes a new draft of an old one."""
+"""Edits of a draft: buttons of the outline, and sheets (forms of one part) that are merged.
+
+Each edit makes a new draft from an old one. When two researchers edit the same sheet, a field that
+only one of them changed keeps that change; a field that both changed is a clash.
+"""
 
 from __future__ import annotations
 
@@ -11,81 +15,85 @@ from survey.questionnaire.drafts.conversion import option_ids
 from survey.questionnaire.drafts.draft import (
     EMPTY_QUESTION,
     EMPTY_SURVEY,
-    TEXTS_OF_A_QUESTION,
+    QUESTION_TEXTS,
     DraftContent,
     DraftPage,
     Question,
     Texts,
-    free,
+    free_identifier,
 )
 from survey.questionnaire.kinds import kind_of
 from survey.questionnaire.model import MAX_QUESTIONS
 from survey.questionnaire.texts import SURVEY_TEXTS
 
+# The outline
+
 
 def add_page(content: DraftContent) -> DraftContent:
-    """One page more, at the end."""
+    """Add a page at the end."""
     _check_room(len(content.pages), "pages")
-    page = DraftPage(content.used + 1, {}, ())
-    return replace(content, pages=(*content.pages, page), used=content.used + 1)
+    key = content.last_key + 1
+    return replace(content, pages=(*content.pages, DraftPage(key, {}, ())), last_key=key)
 
 
 def remove_page(content: DraftContent, key: int) -> DraftContent:
-    """Without a page; its questions go to the one before it, or after it."""
-    place = content.pages.index(content.page(key))
+    """Remove a page; its questions move to the page before it, or to the next one."""
+    page = content.page(key)
+    place = content.pages.index(page)
     if len(content.pages) == 1:
         raise DesignError("a survey needs at least one page")
-    left = [page for page in content.pages if page.key != key]
-    heir = left[max(place - 1, 0)]
-    gone = content.pages[place].questions
-    questions = (*heir.questions, *gone) if place else (*gone, *heir.questions)
-    return replace(content, pages=tuple(left)).with_page(replace(heir, questions=questions))
+    remaining = [other for other in content.pages if other.key != key]
+    heir = remaining[max(place - 1, 0)]
+    questions = (*heir.questions, *page.questions) if place else (*page.questions, *heir.questions)
+    return replace(content, pages=tuple(remaining)).with_page(replace(heir, questions=questions))
 
 
 def move_page(content: DraftContent, key: int, by: int) -> DraftContent:
-    """A page one place up (-1) or down (1); at an end it stays."""
+    """Move a page one place up (-1) or down (1), unless it is at that end."""
     pages = list(content.pages)
     _swap(pages, pages.index(content.page(key)), by)
     return replace(content, pages=tuple(pages))
 
 
 def add_question(content: DraftContent, page_key: int, kind: str) -> tuple[DraftContent, int]:
-    """One question more at the end of a page, and its number."""
+    """Add a question at the end of a page; return the draft and the question's key."""
     _check_room(sum(1 for _ in content.questions), "questions")
-    key = content.used + 1
-    taken = {str(question["id"]) for question in content.questions}
-    question = {**EMPTY_QUESTION, "key": key, "type": kind, "id": free("q1", taken)}
+    key = content.last_key + 1
+    identifier = free_identifier("q1", _question_ids(content))
+    question = {**EMPTY_QUESTION, "key": key, "type": kind, "id": identifier}
     page = content.page(page_key)
-    added = content.with_page(replace(page, questions=(*page.questions, question)))
-    return replace(added, used=key), key
+    extended = content.with_page(replace(page, questions=(*page.questions, question)))
+    return replace(extended, last_key=key), key
 
 
 def duplicate_question(content: DraftContent, key: int) -> tuple[DraftContent, int]:
-    """The same question again behind itself, under an id of its own, and its number."""
+    """Copy a question behind itself under a new id; return the draft and the copy's key."""
     _check_room(sum(1 for _ in content.questions), "questions")
-    original, new = content.question(key), content.used + 1
-    taken = {str(question["id"]) for question in content.questions}
-    copy: dict[str, Any] = {**original, "key": new, "id": free(str(original["id"]) or "q1", taken)}
+    original, new_key = content.question(key), content.last_key + 1
+    identifier = free_identifier(str(original["id"]) or "q1", _question_ids(content))
+    copy: dict[str, Any] = {**original, "key": new_key, "id": identifier}
 
-    def with_copy(page: DraftPage) -> DraftPage:
-        doubled = [(one, copy) if one["key"] == key else (one,) for one in page.questions]
-        return replace(page, questions=tuple(one for pair in doubled for one in pair))
+    def add_copy(page: DraftPage) -> DraftPage:
+        questions: list[Question] = []
+        for question in page.questions:
+            questions += [question, copy] if question["key"] == key else [question]
+        return replace(page, questions=tuple(questions))
 
-    return replace(content.each_page(with_copy), used=new), new
+    return replace(content.map_pages(add_copy), last_key=new_key), new_key
 
 
 def remove_question(content: DraftContent, key: int) -> DraftContent:
-    """Without a question."""
+    """Remove a question; raises NotFoundError if there is none."""
     content.question(key)
-    return content.each_page(
+    return content.map_pages(
         lambda page: replace(
-            page, questions=tuple(one for one in page.questions if one["key"] != key)
+            page, questions=tuple(question for question in page.questions if question["key"] != key)
         )
     )
 
 
 def move_question(content: DraftContent, key: int, by: int) -> DraftContent:
-    """A question one place up (-1) or down (1); from an end of its page onto the next page."""
+    """Move a question one place up (-1) or down (1), at an end of its page to the next page."""
     question = content.question(key)
     at = next(i for i, page in enumerate(content.pages) if question in page.questions)
     questions = list(content.pages[at].questions)
@@ -96,41 +104,45 @@ def move_question(content: DraftContent, key: int, by: int) -> DraftContent:
     if not 0 <= at + by < len(content.pages):
         return content
     target = content.pages[at + by]
-    moved = (question, *target.questions) if by > 0 else (*target.questions, question)
-    return remove_question(content, key).with_page(replace(target, questions=moved))
+    extended = (question, *target.questions) if by > 0 else (*target.questions, question)
+    return remove_question(content, key).with_page(replace(target, questions=extended))
 
 
 def with_language(content: DraftContent, language: str) -> DraftContent:
-    """One language more to translate into."""
-    if language == content.own or language in content.languages:
+    """Add a language for translations."""
+    if language == content.own_language or language in content.languages:
         raise DesignError(f"{language} is already a language of the survey")
     return replace(content, languages=(*content.languages, language))
 
 
 def without_language(content: DraftContent, language: str) -> DraftContent:
-    """Without a language and all texts in it."""
-    if language == content.own:
+    """Remove a language with all texts in it."""
+    if language == content.own_language:
         raise DesignError(f"the survey is written in {language}; change that first")
-    left = tuple(one for one in content.languages if one != language)
-    return renamed_language(replace(content, languages=left), language, None)
+    remaining = tuple(other for other in content.languages if other != language)
+    return rename_language(replace(content, languages=remaining), language, None)
 
 
-def renamed_language(content: DraftContent, old: str, new: str | None) -> DraftContent:
-    """All texts of a language under another tag, or nowhere."""
+def rename_language(content: DraftContent, old: str, new: str | None) -> DraftContent:
+    """Move all texts of a language to another tag, or delete them when `new` is None."""
 
-    def renamed(texts: Texts) -> Texts:
+    def rename(texts: Texts) -> Texts:
         return {
             name if name != old or new is None else new: text
             for name, text in texts.items()
             if name != old or new is not None
         }
 
-    return content.each_text(renamed)
+    return content.map_texts(rename)
 
 
-def _check_room(there: int, what: str) -> None:
-    if there >= MAX_QUESTIONS:
-        raise DesignError(f"a survey has at most {MAX_QUESTIONS} {what}")
+def _question_ids(content: DraftContent) -> set[str]:
+    return {str(question["id"]) for question in content.questions}
+
+
+def _check_room(number: int, name: str) -> None:
+    if number >= MAX_QUESTIONS:
+        raise DesignError(f"a survey has at most {MAX_QUESTIONS} {name}")
 
 
 def _swap(entries: list[Any], place: int, by: int) -> None:
@@ -138,120 +150,125 @@ def _swap(entries: list[Any], place: int, by: int) -> None:
         entries[place], entries[place + by] = entries[place + by], entries[place]
 
 
+# Sheets
+
 Values = Mapping[str, Any]
-"""What stands in the fields of a sheet, by their names."""
+"""The values of a sheet's fields, by name."""
 
 
 class Sheet(Protocol):
-    """One form's part of a draft."""
+    """The part of a draft that one form edits."""
 
-    def read(self, content: DraftContent) -> Values:
-        """The values of its fields; NotFoundError when its part was removed."""
+    def values(self, content: DraftContent) -> Values:
+        """Return the values of its fields; raises NotFoundError if the part was removed."""
         ...
 
-    def write(self, content: DraftContent, values: Values) -> DraftContent:
-        """The draft with these values in it."""
+    def apply(self, content: DraftContent, values: Values) -> DraftContent:
+        """Return the draft with these values."""
         ...
 
 
 @dataclass(frozen=True)
-class Merged:
-    """Two edits of one sheet as one: `clashes` are fields that both changed, with their value."""
+class Merge:
+    """Two edits of one sheet, merged.
+
+    `clashes` are the fields that both changed, with the other editor's value; `theirs` names the
+    fields that only the other editor changed.
+    """
 
     values: Values
     clashes: Values
     theirs: tuple[str, ...]
 
 
-def merged(base: Values, mine: Values, theirs: Values) -> Merged:
-    """What becomes of a sheet that was `base` when both began.
+def merge(base: Values, mine: Values, theirs: Values) -> Merge:
+    """Merge two edits of a sheet that both began from `base`; clashing fields keep `mine`.
 
-    A field that only one changed has that value; one that both changed keeps mine, as a clash.
-
-    >>> found = merged({"a": 1, "b": 1, "c": 1}, {"a": 2, "b": 1, "c": 2}, {"a": 1, "b": 3, "c": 3})
-    >>> found.values, found.clashes, found.theirs
+    >>> base = {"a": 1, "b": 1, "c": 1}
+    >>> result = merge(base, {"a": 2, "b": 1, "c": 2}, {"a": 1, "b": 3, "c": 3})
+    >>> result.values, result.clashes, result.theirs
     ({'a': 2, 'b': 3, 'c': 2}, {'c': 3}, ('b',))
     """
-    changed = {name for name, value in mine.items() if value != base.get(name)}
+    by_me = {name for name, value in mine.items() if value != base.get(name)}
     by_them = {name for name in mine if theirs.get(name) != base.get(name)}
-    values = {name: value if name in changed else theirs[name] for name, value in mine.items()}
-    both = {name for name in changed & by_them if mine[name] != theirs[name]}
-    return Merged(
+    values = {name: value if name in by_me else theirs[name] for name, value in mine.items()}
+    clashing = {name for name in by_me & by_them if mine[name] != theirs[name]}
+    return Merge(
         values,
-        {name: theirs[name] for name in mine if name in both},
-        tuple(name for name in mine if name in by_them - changed),
+        {name: theirs[name] for name in mine if name in clashing},
+        tuple(name for name in mine if name in by_them - by_me),
     )
 
 
 @dataclass(frozen=True)
 class QuestionSheet:
-    """One question in the survey's own language.
+    """One question, in the survey's own language.
 
-    `fixes_ids` writes out the ids of its options, which follow their labels until then: while
-    somebody still types, half a word would become an id.
+    `fixes_ids` stores the ids of the options. Before that they follow the labels: while a
+    researcher is typing, half a word would become an id.
     """
 
     key: int
     fixes_ids: bool = False
 
-    def read(self, content: DraftContent) -> Values:
-        """Texts as text, options as (number, id, label)."""
-        question, own = content.question(self.key), content.own
+    def values(self, content: DraftContent) -> Values:
+        """Return texts as strings, and options as (key, id, label)."""
+        question, language = content.question(self.key), content.own_language
         options = tuple(
-            {"key": one["key"], "id": one["id"], "label": one["label"].get(own, "")}
-            for one in question["options"]
+            {**option, "label": option["label"].get(language, "")} for option in question["options"]
         )
-        texts = {name: question[name].get(own, "") for name in TEXTS_OF_A_QUESTION}
+        texts = {name: question[name].get(language, "") for name in QUESTION_TEXTS}
         values = {**question, **texts, "options": options}
         return {name: value for name, value in values.items() if name != "key"}
 
-    def write(self, content: DraftContent, values: Values) -> DraftContent:
-        """Texts of other languages stay, those of an option with its number."""
-        was = next((q for q in content.questions if q["key"] == self.key), {})
+    def apply(self, content: DraftContent, values: Values) -> DraftContent:
+        """Return the draft with the question; translations stay, those of an option by its key."""
+        old = next((q for q in content.questions if q["key"] == self.key), {})
         texts = {
-            name: _told(was.get(name, {}), content.own, values[name])
-            for name in TEXTS_OF_A_QUESTION
+            name: _with_text(old.get(name, {}), content.own_language, values[name])
+            for name in QUESTION_TEXTS
         }
-        if values["type"] != was.get("type", values["type"]):
-            # Another type has other mechanisms: it begins with the usual privacy again.
+        if values["type"] != old.get("type", values["type"]):
+            # Another type has other mechanisms, so the standard privacy level applies again.
             values = {**values, **dict.fromkeys(("way", "value", "mechanism", "parameters"), "")}
-        options, used = _options(was, values["options"], content)
-        question = {**was, **values, **texts, "options": options, "key": self.key}
-        written = replace(content, used=used).with_question(self.key, question)
-        written = with_ids(written, self.key) if self.fixes_ids else written
-        return _following(written, was, written.question(self.key)) if was else written
+        options, last_key = _merge_options(old, values["options"], content)
+        question = {**old, **values, **texts, "options": options, "key": self.key}
+        changed = replace(content, last_key=last_key).with_question(self.key, question)
+        changed = with_ids(changed, self.key) if self.fixes_ids else changed
+        return _update_conditions(changed, old, changed.question(self.key)) if old else changed
 
 
 @dataclass(frozen=True)
 class SurveySheet:
-    """The texts and settings of the whole survey, in its own language."""
+    """The texts and settings of the survey, in its own language."""
 
-    def read(self, content: DraftContent) -> Values:
-        """Every field of `EMPTY_SURVEY`."""
-        texts = {name: content.survey[name].get(content.own, "") for name in SURVEY_TEXTS}
+    def values(self, content: DraftContent) -> Values:
+        """Return every field of `EMPTY_SURVEY`."""
+        texts = {name: content.survey[name].get(content.own_language, "") for name in SURVEY_TEXTS}
         return {**content.survey, **texts}
 
-    def write(self, content: DraftContent, values: Values) -> DraftContent:
-        """Texts of other languages stay; a new own language takes over what is written."""
+    def apply(self, content: DraftContent, values: Values) -> DraftContent:
+        """Return the draft with these texts; a new own language takes them over."""
         texts = {
-            name: _told(content.survey[name], content.own, values[name]) for name in SURVEY_TEXTS
+            name: _with_text(content.survey[name], content.own_language, values[name])
+            for name in SURVEY_TEXTS
         }
         survey = {name: values[name] for name in EMPTY_SURVEY}
-        # What stood in the fields is of the language before; only then it may be another.
-        written = replace(content, survey={**survey, **texts, "language": content.own})
-        return _in_language(written, str(values["language"]))
+        # The fields were typed in the old language, so that it is replaced after the texts.
+        changed = replace(content, survey={**survey, **texts, "language": content.own_language})
+        return _change_own_language(changed, str(values["language"]))
 
 
 @dataclass(frozen=True)
 class PlanSheet:
-    """How many reports are planned for, from when to when, and groups to invite."""
+    """The plan: expected responses, dates and groups to invite, as typed."""
 
-    def read(self, content: DraftContent) -> Values:
-        """As typed."""
+    def values(self, content: DraftContent) -> Values:
+        """Return the fields of the plan."""
         return content.plan
 
-    def write(self, content: DraftContent, values: Values) -> DraftContent:
-        """As typed."""
+    def apply(self, content: DraftContent, values: Values) -> DraftContent:
+        """Return the draft with this plan."""
         return replace(content, plan=dict(values))
 
 
@@ -261,14 +278,14 @@ class PageSheet:
 
     key: int
 
-    def read(self, content: DraftContent) -> Values:
-        """One text."""
-        return {"title": content.page(self.key).title.get(content.own, "")}
+    def values(self, content: DraftContent) -> Values:
+        """Return the title in the survey's own language."""
+        return {"title": content.page(self.key).title.get(content.own_language, "")}
 
-    def write(self, content: DraftContent, values: Values) -> DraftContent:
-        """Titles in other languages stay."""
+    def apply(self, content: DraftContent, values: Values) -> DraftContent:
+        """Return the draft with this title; translations stay."""
         page = content.page(self.key)
-        title = _told(page.title, content.own, values["title"])
+        title = _with_text(page.title, content.own_language, values["title"])
         return content.with_page(replace(page, title=title))
 
 
@@ -278,106 +295,113 @@ class LanguageSheet:
 
     language: str
 
-    def read(self, content: DraftContent) -> Values:
-        """By the names that `texts_of` gives."""
-        return {name: texts.get(self.language, "") for name, texts in texts_of(content)}
+    def values(self, content: DraftContent) -> Values:
+        """Return the translations under the names of `named_texts`."""
+        return {name: texts.get(self.language, "") for name, texts in named_texts(content)}
 
-    def write(self, content: DraftContent, values: Values) -> DraftContent:
-        """What has no value is not translated."""
-        names = (name for name, _ in texts_of(content))
+    def apply(self, content: DraftContent, values: Values) -> DraftContent:
+        """Return the draft with these translations and no others in the language."""
+        names = (name for name, _ in named_texts(content))
 
-        def changed(texts: Texts) -> Texts:
-            return _told(texts, self.language, values.get(next(names), ""))
+        def translate(texts: Texts) -> Texts:
+            return _with_text(texts, self.language, values.get(next(names), ""))
 
-        return content.each_text(changed)
+        return content.map_texts(translate)
 
 
-def texts_of(content: DraftContent) -> Iterator[tuple[str, Texts]]:
-    """Every text of a draft with a name of its own, in the order of `DraftContent.each_text`."""
+def named_texts(content: DraftContent) -> Iterator[tuple[str, Texts]]:
+    """Yield every text of a draft with a unique name, in the order of `DraftContent.map_texts`."""
     for name in SURVEY_TEXTS:
         yield f"survey-{name}", content.survey[name]
     for page in content.pages:
         yield f"page-{page.key}", page.title
         for question in page.questions:
             key = question["key"]
-            for name in TEXTS_OF_A_QUESTION:
+            for name in QUESTION_TEXTS:
                 yield f"question-{key}-{name}", question[name]
             for option in question["options"]:
                 yield f"question-{key}-option-{option['key']}", option["label"]
 
 
 def with_ids(content: DraftContent, key: int) -> DraftContent:
-    """The draft with the ids of a question's options written out: they no longer follow labels."""
+    """Store the ids of a question's options, so that they no longer follow the labels."""
     question = content.question(key)
-    ids = option_ids(question, content.own) if "options" in kind_of(question).fields else {}
-    options = tuple({**one, "id": ids.get(one["key"], one["id"])} for one in question["options"])
+    has_options = "options" in kind_of(question).fields
+    ids = option_ids(question, content.own_language) if has_options else {}
+    options = tuple(
+        {**option, "id": ids.get(option["key"], option["id"])} for option in question["options"]
+    )
     changed: Question = {**question, "options": options}
     return content.with_question(key, changed)
 
 
-def _options(
-    was: Question, rows: Sequence[Mapping[str, Any]], content: DraftContent
+def _merge_options(
+    old: Question, rows: Sequence[Mapping[str, Any]], content: DraftContent
 ) -> tuple[tuple[Mapping[str, Any], ...], int]:
-    """Options with their labels of other languages, and the last number given.
+    """Return the options with their translations, and the last key.
 
-    A row has the option's number; a page that is still open has none for what it added since, and
-    the option of the same label is meant.
+    A row has its option's key. Rows that a page added since it was opened have none; they belong to
+    the option with the same label.
     """
-    own, used = content.own, content.used
-    left = {one["key"]: one for one in was.get("options", ())}
+    language, last_key = content.own_language, content.last_key
+    unmatched = {option["key"]: option for option in old.get("options", ())}
     options = []
-    named = {row["key"] for row in rows}
+    row_keys = {row["key"] for row in rows}
     for row in rows:
-        alike = (
+        same_label = (
             key
-            for key, one in left.items()
-            if key not in named and row["label"] and one["label"].get(own) == row["label"]
+            for key, option in unmatched.items()
+            if key not in row_keys
+            and row["label"]
+            and option["label"].get(language) == row["label"]
         )
-        key = row["key"] if row["key"] in left else next(alike, 0)
-        before = left.pop(key, None)
+        key = row["key"] if row["key"] in unmatched else next(same_label, 0)
+        before = unmatched.pop(key, None)
         if before is None:
-            key = used = used + 1
-        label = _told(before["label"] if before else {}, own, row["label"])
+            key = last_key = last_key + 1
+        label = _with_text(before["label"] if before else {}, language, row["label"])
         options.append({"key": key, "id": row["id"], "label": label})
-    return tuple(options), used
+    return tuple(options), last_key
 
 
-def _following(content: DraftContent, was: Question, now: Question) -> DraftContent:
-    """The draft with what depends on a question following its new ids."""
-    before = {one["key"]: one["id"] for one in was["options"]}
+def _update_conditions(content: DraftContent, old: Question, new: Question) -> DraftContent:
+    """Return the draft with conditions on a question updated to its new ids."""
+    old_ids = {option["key"]: option["id"] for option in old["options"]}
     renamed = {
-        before[one["key"]]: one["id"]
-        for one in now["options"]
-        if before.get(one["key"]) and one["id"]
+        old_ids[option["key"]]: option["id"]
+        for option in new["options"]
+        if old_ids.get(option["key"]) and option["id"]
     }
 
-    def followed(question: Question) -> Question:
-        if not was["id"] or question["ask_question"] != was["id"]:
+    def update(question: Question) -> Question:
+        if not old["id"] or question["ask_question"] != old["id"]:
             return question
         options = tuple(renamed.get(name, name) for name in question["ask_options"])
-        return {**question, "ask_question": now["id"], "ask_options": options}
+        return {**question, "ask_question": new["id"], "ask_options": options}
 
-    return content.each_page(
-        lambda page: replace(page, questions=tuple(map(followed, page.questions)))
+    return content.map_pages(
+        lambda page: replace(page, questions=tuple(map(update, page.questions)))
     )
 
 
-def _in_language(content: DraftContent, language: str) -> DraftContent:
-    """The draft in another language of its own.
+def _change_own_language(content: DraftContent, language: str) -> DraftContent:
+    """Return the draft with another own language.
 
-    One that it has already becomes the own one; another is what was meant from the beginning.
+    A language that the draft already has swaps its role; any other tag corrects the old one.
     """
-    own = content.own
-    if language == own:
+    old = content.own_language
+    if language == old:
         return content
     if language in content.languages:
-        others = tuple(own if one == language else one for one in content.languages)
-        return replace(content, survey={**content.survey, "language": language}, languages=others)
-    renamed = renamed_language(content, own, language)
+        languages = tuple(old if other == language else other for other in content.languages)
+        return replace(
+            content, survey={**content.survey, "language": language}, languages=languages
+        )
+    renamed = rename_language(content, old, language)
     return replace(renamed, survey={**renamed.survey, "language": language})
 
 
-def _told(texts: Texts, language: str, text: str) -> Texts:
-    """A table of texts with one of its languages said anew; nothing is no entry."""
-    others = {name: each for name, each in texts.items() if name != language}
-    return {**others, language: text} if text else others
+def _with_text(texts: Texts, language: str, text: str) -> Texts:
+    """Return the texts with that of one language replaced, or removed when it is empty."""
+    remaining = {name: value for name, value in texts.items() if name != language}
+    return {**remaining, language: text} if text else remaining

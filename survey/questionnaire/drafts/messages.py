@@ -74,12 +74,12 @@ PATTERNS: Mapping[str, str] = MappingProxyType(
 """What a text is not that does not fit a pattern; other patterns are those of languages."""
 
 
-def in_form_words(text: str, field: str = "") -> str:
+def form_message(text: str, field: str = "") -> str:
     """A refusal for somebody who fills in forms; `field` is the one it stands beside.
 
-    >>> in_form_words("state epsilon, not truth_probability (mechanism exponential)")
+    >>> form_message("state epsilon, not truth_probability (mechanism exponential)")
     'choose “By epsilon” under “How private”, as “Exponential, by a table of utilities” needs it'
-    >>> in_form_words("epsilon = 99 is too weak; the nearest allowed value is epsilon = 4.6")
+    >>> form_message("epsilon = 99 is too weak; the nearest allowed value is epsilon = 4.6")
     'epsilon 99 is too weak; the nearest allowed value is epsilon 4.6'
     """
     if field in ("options", "ask_options") and (counted := _counted(text, field)):

@@ -1,4 +1,4 @@
-"""What the builder says while somebody writes: mistakes beside their fields, privacy in words."""
+"""The builder's feedback while a researcher writes: mistakes beside fields, privacy in words."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 from flask import url_for
 
 from survey.mechanism.accounting import format_epsilon
-from survey.questionnaire.drafts.check import Examined, Mistake
+from survey.questionnaire.drafts.check import DraftCheck, Mistake
 from survey.questionnaire.label import odds_in_words
 from survey.research.drafts.forms import SheetForm, fields_of
-from survey.research.drafts.plan import Planned
+from survey.research.drafts.plan import DraftPlan
 from survey.results.plan.chart import has_chart, uses_grr
 from survey.results.plan.sentences import question_plan
 from survey.settings import Caps
 
 VERBS = ("is ", "has ", "must ", "lacks ", "does ")
-"""How mistakes begin that go on from the name of their field."""
+"""First words of mistakes that continue the name of their field."""
 
 
 @dataclass(frozen=True)
 class QuestionFeedback:
-    """What one question means, each a text for the place of its name; empty while it is wrong."""
+    """Privacy and precision of one question: a text per place on the page, empty on mistakes."""
 
     epsilon: str = ""
     chance: str = ""
@@ -36,51 +36,51 @@ class QuestionFeedback:
 
     @property
     def form(self) -> dict[str, str]:
-        """For a program."""
+        """The form that the page's script reads."""
         return asdict(self)
 
 
 def question_feedback(
-    slug: str, key: int, found: Examined, planned: Planned, caps: Caps
+    slug: str, key: int, draft_check: DraftCheck, planned: DraftPlan, caps: Caps
 ) -> QuestionFeedback:
-    """The words beside a question, of a draft that was examined."""
-    total, warning = total_words(found, caps)
-    question = found.questions.get(key)
+    """Return the feedback beside a question."""
+    total, warning = total_sentences(draft_check, caps)
+    question = draft_check.questions.get(key)
     if question is None:
         return QuestionFeedback(total=total, warning=warning)
-    told = question_plan(question, planned.n, planned.margin)
+    plan = question_plan(question, planned.n, planned.margin)
     epsilon = f"{question.channel.epsilon:.4f}"
     chart = ""
     if uses_grr(question):
         k = question.channel.options
         chart = url_for("drafts.tradeoff", slug=slug, options=k, epsilon=epsilon, n=planned.n)
     elif has_chart(question):
-        # Of what is saved: the epsilon says when there is another one to show.
+        # The chart shows the saved question; its epsilon in the address tells when to reload it.
         chart = url_for("drafts.tradeoff", slug=slug, question=key, epsilon=epsilon, n=planned.n)
-    p = "" if told.p is None else f", truth probability {told.p:.3f}"
+    p = "" if plan.p is None else f", truth probability {plan.p:.3f}"
     return QuestionFeedback(
-        epsilon=f"{told.epsilon}{p}",
-        chance=told.chance,
-        bounds=told.bounds,
-        margins=told.margins,
-        reports=told.reports,
-        needed_epsilon=told.needed_epsilon,
+        epsilon=f"{plan.epsilon}{p}",
+        chance=plan.chance,
+        bounds=plan.bounds,
+        margins=plan.margins,
+        reports=plan.reports,
+        needed_epsilon=plan.needed_epsilon,
         total=total,
         warning=warning,
         chart=chart,
     )
 
 
-def total_words(found: Examined, caps: Caps) -> tuple[str, str]:
-    """What all questions give away together, and a warning when it is much."""
-    n = len(found.questions)
+def total_sentences(draft_check: DraftCheck, caps: Caps) -> tuple[str, str]:
+    """Return the privacy loss of one complete response, and a warning when it is high."""
+    n = len(draft_check.questions)
     if not n:
         return "No question is complete yet.", ""
-    epsilon = found.epsilon
-    what = f"All {n} complete questions:" if n > 1 else "The one complete question:"
+    epsilon = draft_check.epsilon
+    subject = f"All {n} complete questions:" if n > 1 else "The one complete question:"
     total = (
-        f"{what} total epsilon {format_epsilon(epsilon)} of at most {caps.survey}. One complete "
-        f"response changes the odds by a factor of at most {odds_in_words(found.ratio)}."
+        f"{subject} total epsilon {format_epsilon(epsilon)} of at most {caps.survey}. One complete "
+        f"response changes the odds by a factor of at most {odds_in_words(draft_check.ratio)}."
     )
     if epsilon > caps.survey:
         return total, "This is above the maximum: you cannot publish the survey like this."
@@ -92,8 +92,8 @@ def total_words(found: Examined, caps: Caps) -> tuple[str, str]:
     return total, ""
 
 
-def marked(form: SheetForm, mistakes: list[Mistake]) -> list[str]:
-    """Write mistakes beside their fields; returns those that have none, for the top of the page."""
+def mark_fields(form: SheetForm, mistakes: list[Mistake]) -> list[str]:
+    """Add mistakes to their fields; return those without a field, for the top of the page."""
     fields, elsewhere = fields_of(form), []
     rows = {
         f"option-{row.form.key.data}": row.form.label
@@ -105,21 +105,21 @@ def marked(form: SheetForm, mistakes: list[Mistake]) -> list[str]:
         if field is None or mistake.field == "options":
             elsewhere.append(mistake.text)
         else:
-            field.errors = [*field.errors, in_words(field.label.text, mistake.text)]
+            field.errors = [*field.errors, mistake_sentence(field.label.text, mistake.text)]
     return elsewhere
 
 
-def in_words(name: str, text: str) -> str:
-    """A mistake as a sentence of its own.
+def mistake_sentence(name: str, text: str) -> str:
+    """Return a mistake as a complete sentence.
 
-    >>> in_words("Title", "is empty"), in_words("Title", "enter one")
+    >>> mistake_sentence("Title", "is empty"), mistake_sentence("Title", "enter one")
     ('Title is empty', 'Enter one')
     """
     return f"{name} {text}" if text.startswith(VERBS) else text[:1].upper() + text[1:]
 
 
 def errors_of(form: SheetForm) -> dict[str, Any]:
-    """The mistakes beside fields, by the names of these, for a program."""
+    """Return the first mistake of each field by name, for the page's script."""
     errors = {name: field.errors[0] for name, field in fields_of(form).items() if field.errors}
     errors.pop("options", None)
     for row in getattr(form, "options", None) or ():

@@ -29,7 +29,7 @@ from wtforms.widgets import CheckboxInput, DateInput, ListWidget
 
 from survey.collect.simulation import MAX_SIMULATED
 from survey.questionnaire.designs import DESIGNS, PRIVACY
-from survey.questionnaire.drafts.check import Examined
+from survey.questionnaire.drafts.check import DraftCheck
 from survey.questionnaire.drafts.draft import DraftContent, Question
 from survey.questionnaire.drafts.edits import Values
 from survey.questionnaire.drafts.messages import FIELD_NAMES, MECHANISM_NAMES, WAY_NAMES
@@ -37,19 +37,19 @@ from survey.questionnaire.kinds import KINDS, kind_of
 from survey.research.forms import WholeNumberField, whole_number
 
 LINE, PASSAGE = Length(max=1_000), Length(max=12_000)
-"""Longer than what may be published, so that what is too long is said and not lost."""
+"""Longer than what can be published, so that a text that is too long is reported, not lost."""
 
 TYPE_NAMES: Mapping[str, str] = {name: kind.label for name, kind in KINDS.items()}
 """The names of the question types in the builder."""
 
 
 def choices(names: Mapping[str, str]) -> list[SelectChoice]:
-    """What a select offers: values and what they are called."""
+    """Return the choices of a select: values and labels."""
     return [SelectChoice(value, label) for value, label in names.items()]
 
 
 class NewDraftForm(FlaskForm):  # type: ignore[misc]
-    """A title to begin with."""
+    """The title of a new survey."""
 
     title = StringField(
         "Title", [DataRequired("Enter a title; you can change it later"), Length(max=300)]
@@ -58,17 +58,17 @@ class NewDraftForm(FlaskForm):  # type: ignore[misc]
 
 
 class DoForm(FlaskForm):  # type: ignore[misc]
-    """One of the buttons of the outline."""
+    """A form that has only buttons."""
 
 
 class SheetForm(FlaskForm):  # type: ignore[misc]
-    """What all sheets send along: the revision they were opened at."""
+    """Base of all sheets: the revision at which they were opened."""
 
     revision = HiddenField()
 
 
 class OptionForm(Form):  # type: ignore[misc]
-    """One option; its number is empty while it is new."""
+    """One option; a new one has no key yet."""
 
     key = HiddenField()
     label = StringField("Answer", [LINE])
@@ -76,7 +76,7 @@ class OptionForm(Form):  # type: ignore[misc]
 
 
 class QuestionForm(SheetForm):
-    """Everything a question of any type has; `for_type` leaves what its own has."""
+    """All fields of questions; `for_type` removes those of other types."""
 
     text = TextAreaField("Question", [PASSAGE])
     help = TextAreaField("Help below the question", [PASSAGE])
@@ -109,7 +109,7 @@ class QuestionForm(SheetForm):
     parameters = TextAreaField(FIELD_NAMES["parameters"], [PASSAGE])
 
     def for_type(self, name: str) -> QuestionForm:
-        """Without the fields of other types; the choices are those of this one."""
+        """Remove the fields of other types, and fill in the choices of this one."""
         self.kind = kind = KINDS[name]
         other_fields = {field for other in KINDS.values() for field in other.fields}
         for field in other_fields - set(kind.fields):
@@ -127,7 +127,7 @@ class QuestionForm(SheetForm):
 
 
 class SurveyForm(SheetForm):
-    """Texts and settings of the whole survey."""
+    """Texts and settings of the survey."""
 
     title = StringField("Title", [LINE])
     slug = StringField("Short name in the address", [LINE])
@@ -157,7 +157,7 @@ class SurveyForm(SheetForm):
 
 
 class PlanForm(SheetForm):
-    """What is planned; none of it is frozen."""
+    """The plan of a survey, which publishing does not freeze."""
 
     n = StringField("Expected responses", [LINE])
     margin = StringField("Target margin of error, in percentage points", [LINE])
@@ -174,7 +174,7 @@ class PageForm(SheetForm):
 
 
 def name_of(form: type[FlaskForm], field: str) -> str:
-    """What a form calls one of its fields; of an answer and of what is in no form, in words."""
+    """Return the label of a form's field, or words for an answer and the whole survey."""
     if field.startswith("option-"):
         return "Answer"
     unbound = getattr(form, field, None)
@@ -182,7 +182,7 @@ def name_of(form: type[FlaskForm], field: str) -> str:
 
 
 class SimulateForm(FlaskForm):  # type: ignore[misc]
-    """How many simulated respondents answer a try-out."""
+    """The number of simulated respondents to add to a test run."""
 
     n = WholeNumberField(
         "Simulated respondents",
@@ -195,7 +195,7 @@ class SimulateForm(FlaskForm):  # type: ignore[misc]
 
 
 class PublishDraftForm(SheetForm):
-    """What is agreed to before a draft is frozen."""
+    """The confirmation before a draft is published."""
 
     agreed = BooleanField(
         "I understand what I cannot change",
@@ -205,66 +205,66 @@ class PublishDraftForm(SheetForm):
 
 
 class LanguageForm(FlaskForm):  # type: ignore[misc]
-    """A language more."""
+    """A language to add."""
 
     language = StringField("Language", [InputRequired("Enter a language, such as es"), LINE])
     submit = SubmitField("Add language")
 
 
 def translation_form(texts: Sequence[tuple[str, str]], formdata: Any, **data: Any) -> SheetForm:
-    """A form with a field for each text, by name and label."""
+    """Return a form with a field for each text, given by name and label."""
     fields: dict[str, Any] = {name: TextAreaField(label, [PASSAGE]) for name, label in texts}
     form: SheetForm = type("TranslationForm", (SheetForm,), fields)(formdata=formdata, data=data)
     return form
 
 
 def fields_of(form: FlaskForm) -> dict[str, Field]:
-    """The fields of a sheet, by their names."""
+    """Return the fields of a sheet by name."""
     return {field.name: field for field in form if field.name not in ("csrf_token", "revision")}
 
 
-FEWEST_ROWS = 3
-"""Rows for options that stand there from the beginning."""
+MIN_ROWS = 3
+"""Rows for options in a new question."""
 
 Row = dict[str, Any]
 
 
 def values_of(form: SheetForm, base: Values) -> dict[str, Any]:
-    """What was sent, beside what the form had no field for."""
-    sent: dict[str, Any] = {}
+    """Return the values that were sent, and the old ones where the form has no field."""
+    values: dict[str, Any] = {}
     for name, field in fields_of(form).items():
-        sent[name] = _rows(field.data) if name == "options" else _value(field.data)
-    return {name: sent.get(name, value) for name, value in base.items()}
+        values[name] = _rows(field.data) if name == "options" else _value(field.data)
+    return {name: values.get(name, value) for name, value in base.items()}
 
 
 def options_after(options: tuple[Row, ...], do: str) -> tuple[Row, ...]:
-    """The options after a button of the rows was pressed; any other button changes nothing.
+    """Return the options after a button of the rows was pressed, if it was one of these.
 
     >>> [row["key"] for row in options_after(({"key": 1}, {"key": 2}), "option-up 1")]
     [2, 1]
     """
-    what, _, number = do.partition(" ")
+    action, _, number = do.partition(" ")
     rows, i = list(options), whole_number(number, -1)
-    if what == "option-add":
+    if action == "option-add":
         rows.append({"key": 0, "id": "", "label": ""})
     if not 0 <= i < len(options):
         return tuple(rows)
-    if what == "option-remove":
+    if action == "option-remove":
         del rows[i]
-    step = {"option-up": -1, "option-down": 1}.get(what, 0)
+    step = {"option-up": -1, "option-down": 1}.get(action, 0)
     if step and 0 <= i + step < len(rows):
         rows[i], rows[i + step] = rows[i + step], rows[i]
     return tuple(rows)
 
 
-def padded(options: tuple[Row, ...]) -> list[Row]:
-    """Rows to show: those there are, and empty ones to begin with."""
-    empty = [{"key": "", "id": "", "label": ""} for _ in range(FEWEST_ROWS - len(options))]
+def pad_options(options: tuple[Row, ...]) -> list[Row]:
+    """Return the rows to show, with empty ones up to the minimum."""
+    empty = [{"key": "", "id": "", "label": ""} for _ in range(MIN_ROWS - len(options))]
     return [*options, *empty]
 
 
 def _rows(entries: list[Row]) -> tuple[Row, ...]:
-    """The rows that say something or are known; a row of spaces is empty."""
+    """Return the rows that have a key, an id or a label."""
     rows = []
     for entry in entries:
         row = {
@@ -278,7 +278,7 @@ def _rows(entries: list[Row]) -> tuple[Row, ...]:
 
 
 def _value(data: Any) -> Any:
-    """Text without the spaces around it; lists as tuples, as sheets have them."""
+    """Return stripped text, and lists as tuples, as in sheets."""
     if isinstance(data, list):
         return tuple(data)
     if isinstance(data, bool):
@@ -287,40 +287,44 @@ def _value(data: Any) -> Any:
 
 
 def plain(text: str) -> str:
-    """A text without the spaces around it, and without NUL, which one of both databases refuses."""
+    """Strip a text, and remove NUL, which PostgreSQL rejects."""
     return text.replace("\r\n", "\n").replace("\0", "").strip()
 
 
 def add_conditions(
-    form: QuestionForm, content: DraftContent, found: Examined, values: Values
+    form: QuestionForm, content: DraftContent, draft_check: DraftCheck, values: Values
 ) -> None:
-    """Let a form offer what its question can depend on; `values` are those it was opened with."""
-    chosen = str(form.ask_question.data or "")
-    earlier = {str(one["id"]): one for one in _before(content, str(values["id"]))}
-    texts = {name: _text(content, one) for name, one in earlier.items()}
-    named = next((one for one in content.questions if chosen and one["id"] == chosen), None)
-    if chosen and chosen not in texts:
-        text = _text(content, named) if named else chosen
-        texts[chosen] = f"{text} (no longer an earlier question with options)"
+    """Fill in the questions and answers that a condition can name.
+
+    Browsers send the first entry of a list that lacks the stored value, so the stored question and
+    answers are offered even when they are no longer valid. `values` are those of the opened sheet.
+    """
+    parent_id = str(form.ask_question.data or "")
+    earlier = _possible_parents(content, str(values["id"]))
+    texts = {str(question["id"]): _text(content, question) for question in earlier}
+    parent = next((q for q in content.questions if parent_id and q["id"] == parent_id), None)
+    if parent_id and parent_id not in texts:
+        text = _text(content, parent) if parent else parent_id
+        texts[parent_id] = f"{text} (no longer an earlier question with options)"
     form.ask_question.choices = choices({"": "Always", **texts})
-    asked = found.questions.get(named["key"]) if named else None
-    labels = {one.id: one.label for one in asked.all_options} if asked else {}
-    if asked and chosen != values["ask_question"]:
-        # What was ticked is of the question before.
+    valid = draft_check.questions.get(parent["key"]) if parent else None
+    labels = {option.id: option.label for option in valid.all_options} if valid else {}
+    if valid and parent_id != values["ask_question"]:
+        # The ticks belong to the question that was chosen before.
         form.ask_options.data = [name for name in form.ask_options.data if name in labels]
-    _offer_answers(form, labels, is_known=asked is not None)
+    _offer_answers(form, labels, is_known=valid is not None)
 
 
 def _offer_answers(form: QuestionForm, labels: dict[str, str], *, is_known: bool) -> None:
-    """The answers to tick, and those ticked that are not, or not yet, among them."""
+    """Offer the answers of a question, and the ticked ones that are not among them."""
     ticked = form.ask_options.data or () if form.ask_question.data else ()
-    gone = " (no longer an answer of that question)" if is_known else ""
-    others = {name: f"{name}{gone}" for name in ticked if name not in labels}
-    form.ask_options.choices = choices({**labels, **others})
+    note = " (no longer an answer of that question)" if is_known else ""
+    unknown = {name: f"{name}{note}" for name in ticked if name not in labels}
+    form.ask_options.choices = choices({**labels, **unknown})
 
 
-def _before(content: DraftContent, name: str) -> Iterator[Question]:
-    """Questions before one, with options that it can depend on."""
+def _possible_parents(content: DraftContent, name: str) -> Iterator[Question]:
+    """Yield the earlier questions with options, on which a question can depend."""
     for question in content.questions:
         if question["id"] == name:
             return
@@ -329,4 +333,4 @@ def _before(content: DraftContent, name: str) -> Iterator[Question]:
 
 
 def _text(content: DraftContent, question: Question) -> str:
-    return str(question["text"].get(content.own) or question["id"])
+    return str(question["text"].get(content.own_language) or question["id"])

@@ -1,4 +1,4 @@
-"""What a draft's plan says: reports, days, a limit, groups; and what is wrong with it."""
+"""The plan of a draft: expected responses, dates, a limit and groups, parsed from its fields."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from survey.questionnaire.drafts.check import Mistake
 from survey.research.forms import LIMIT_IN_STEPS, whole_number
 from survey.store import Plan, Schedule
 
-USUAL_N = 1_000
-USUAL_POINTS = 5.0
-MOST_POINTS = 50.0
-MOST_STRATA = 200
+DEFAULT_N = 1_000
+DEFAULT_POINTS = 5.0
+MAX_POINTS = 50.0
+MAX_STRATA = 200
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A plan that was read; what is wrong has its usual value, and a mistake beside its field."""
+class DraftPlan:
+    """A parsed plan; an invalid field has its default value and a mistake."""
 
     plan: Plan
     margin: float
@@ -36,29 +36,29 @@ class Planned:
 
     @property
     def n(self) -> int:
-        """Reports to compute with."""
-        return self.plan.n or USUAL_N
+        """Number of responses to compute with."""
+        return self.plan.n or DEFAULT_N
 
 
-def planned_of(typed: Mapping[str, str]) -> Planned:
-    """Read what was typed."""
+def parse_plan(typed: Mapping[str, str]) -> DraftPlan:
+    """Parse the fields of a plan."""
     reader = _Reader(typed)
-    n = reader.read("n", _reports, 0)
-    points = reader.read("margin", _points, USUAL_POINTS)
-    opens, closes = reader.read("opens", _first_day, None), reader.read("closes", _last_day, None)
-    most = reader.read("most", _limit, 0)
-    strata: dict[str, int] = reader.read("strata", _strata, {})
-    schedule = Schedule(opens, closes, most)
+    n = reader.parse("n", _reports, 0)
+    points = reader.parse("margin", _points, DEFAULT_POINTS)
+    opens, closes = reader.parse("opens", _first_day, None), reader.parse("closes", _last_day, None)
+    maximum = reader.parse("most", _limit, 0)
+    strata: dict[str, int] = reader.parse("strata", _strata, {})
+    schedule = Schedule(opens, closes, maximum)
     try:
         validate_schedule(schedule)
     except DesignError as error:
         reader.mistakes.append(Mistake(f"{error}", "closes"))
-        schedule = Schedule(maximum=most)
-    return Planned(Plan(n, strata), points / 100, schedule, tuple(reader.mistakes))
+        schedule = Schedule(maximum=maximum)
+    return DraftPlan(Plan(n, strata), points / 100, schedule, tuple(reader.mistakes))
 
 
-def typed_plan(plan: Plan) -> dict[str, str]:
-    """A plan as somebody types it, for the next version."""
+def plan_fields(plan: Plan) -> dict[str, str]:
+    """Return a plan as typed in its fields, for the next version."""
     strata = "\n".join(f"{name} {people}" for name, people in plan.strata.items())
     return {"n": str(plan.n or ""), "strata": strata}
 
@@ -68,13 +68,13 @@ class _Reader:
         self._typed = typed
         self.mistakes: list[Mistake] = []
 
-    def read(self, name: str, parse: Callable[[str], T], usual: T) -> T:
+    def parse(self, name: str, parse: Callable[[str], T], default: T) -> T:
         text = self._typed[name].strip()
         try:
-            return parse(text) if text else usual
+            return parse(text) if text else default
         except ValueError as error:
             self.mistakes.append(Mistake(str(error), name))
-            return usual
+            return default
 
 
 def _reports(text: str) -> int:
@@ -85,11 +85,11 @@ def _reports(text: str) -> int:
 
 
 def _limit(text: str) -> int:
-    """A limit in steps: finer ones would tell, one by one, how many reports wait."""
-    most = _reports(text)
-    if most % MINIMUM_REPORTS:
+    """Parse a limit in steps: a finer limit would reveal the number of pending reports."""
+    maximum = _reports(text)
+    if maximum % MINIMUM_REPORTS:
         raise ValueError(LIMIT_IN_STEPS)
-    return most
+    return maximum
 
 
 def _points(text: str) -> float:
@@ -97,8 +97,8 @@ def _points(text: str) -> float:
         points = float(text)
     except ValueError:
         points = 0.0
-    if not 0 < points <= MOST_POINTS:
-        raise ValueError(f"Enter a number of points above 0 and up to {MOST_POINTS:g}, such as 3")
+    if not 0 < points <= MAX_POINTS:
+        raise ValueError(f"Enter a number of points above 0 and up to {MAX_POINTS:g}, such as 3")
     return points
 
 
@@ -124,8 +124,8 @@ def _not_past(day: date, instead: str) -> date:
 
 
 def _strata(text: str) -> dict[str, int]:
-    """A line for each group: its name, then how many people are invited."""
-    found: dict[str, int] = {}
+    """Parse one group per line: its name, then the number of people to invite."""
+    strata: dict[str, int] = {}
     for line in filter(str.strip, text.splitlines()):
         name, _, people = line.strip().rpartition(" ")
         name = name.strip()
@@ -133,14 +133,14 @@ def _strata(text: str) -> dict[str, int]:
             raise ValueError(
                 f"“{line.strip()[:60]}” is not a name and a number, such as: North 200"
             )
-        if name in found or name == OTHER_GROUPS or len(name) > MAX_STRATUM_LENGTH:
+        if name in strata or name == OTHER_GROUPS or len(name) > MAX_STRATUM_LENGTH:
             raise ValueError(f"“{name[:60]}” is repeated, too long or reserved")
         if whole_number(people) < MINIMUM_REPORTS:
             raise ValueError(
                 f"{name} has {people} people; at least {MINIMUM_REPORTS} are needed, because in a "
                 "smaller group a response could be linked to a person"
             )
-        found[name] = whole_number(people)
-    if len(found) > MOST_STRATA:
-        raise ValueError(f"{len(found)} groups; at most {MOST_STRATA} are allowed")
-    return found
+        strata[name] = whole_number(people)
+    if len(strata) > MAX_STRATA:
+        raise ValueError(f"{len(strata)} groups; at most {MAX_STRATA} are allowed")
+    return strata

@@ -1,4 +1,4 @@
-"""Publish a draft: what has to be right, what is worth a look, and what freezes."""
+"""Publish a draft: mistakes to fix, points to check, and what cannot be changed afterwards."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from survey.collect.publication import has_same_content, publish
 from survey.collect.release import utc_today
 from survey.errors import ConflictError, DefinitionError
 from survey.questionnaire.canonical import freeze
-from survey.questionnaire.drafts.check import Examined, Mistake, examined
+from survey.questionnaire.drafts.check import DraftCheck, Mistake, check_draft
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.model import Survey
 from survey.research.access import Route
-from survey.research.drafts.feedback import in_words, total_words
+from survey.research.drafts.feedback import mistake_sentence, total_sentences
 from survey.research.drafts.forms import (
     PageForm,
     PublishDraftForm,
@@ -24,18 +24,18 @@ from survey.research.drafts.forms import (
     name_of,
 )
 from survey.research.drafts.outline import remove_draft
-from survey.research.drafts.plan import Planned, planned_of
-from survey.research.drafts.sheets import Drafts, Opened, progress
+from survey.research.drafts.plan import DraftPlan, parse_plan
+from survey.research.drafts.sheets import Drafts, OpenDraft, progress
 from survey.research.workspace import Workspace
 from survey.store import PublishedSurvey, Schedule
 
 
 @dataclass(frozen=True)
 class Point:
-    """One point of the checklist; `where` is the page that mends it."""
+    """One point of the checklist; `address` is the page where it is fixed."""
 
     text: str
-    where: str
+    address: str
 
 
 def routes(workspace: Workspace) -> list[Route]:
@@ -49,12 +49,12 @@ class _Pages:
         self._drafts, self._caps = Drafts(workspace.store), workspace.settings.caps
 
     def publish(self, slug: str) -> Any:
-        """The checklist, and the button when nothing is wrong."""
+        """Show the checklist; publish the draft if it has no mistakes."""
         opened = self._drafts.open(slug)
-        found = examined(opened.content, self._caps)
-        planned = planned_of(opened.content.plan)
-        version = self._next_version(found)
-        wrong = self._wrong(slug, found, planned)
+        draft_check = check_draft(opened.content, self._caps)
+        planned = parse_plan(opened.content.plan)
+        version = self._next_version(draft_check)
+        wrong = self._wrong(slug, draft_check, planned)
         form = PublishDraftForm()
         if form.validate_on_submit():
             if form.revision.data != str(opened.draft.revision):
@@ -62,103 +62,105 @@ class _Pages:
                     f"{opened.draft.author} changed the draft after you opened this page; check it "
                     "again"
                 ]
-            elif found.survey is not None and not wrong:
+            elif draft_check.survey is not None and not wrong:
                 try:
-                    return self._published(opened, found.survey, planned, version)
+                    return self._publish(opened, draft_check.survey, planned, version)
                 except ConflictError as error:
                     if self._store.published_slug(opened.draft.key):
-                        return redirect(url_for("research.newest", slug=found.survey.slug))
+                        return redirect(url_for("research.newest", slug=draft_check.survey.slug))
                     form.agreed.errors = [f"Nothing was published: {error}; check the draft again"]
         form.revision.data = str(opened.draft.revision)
         page = render_template(
             "research/drafts/publish.html",
             survey=opened.draft,
             content=opened.content,
-            found=found,
+            draft_check=draft_check,
             form=form,
             wrong=wrong,
             worth=self._worth(slug, opened.content),
-            whole=total_words(found, self._caps),
+            whole=total_sentences(draft_check, self._caps),
             next_version=version,
         )
         return page, 422 if form.errors else 200
 
-    def _wrong(self, slug: str, found: Examined, planned: Planned) -> list[Point]:
-        """What keeps the draft from being published."""
-        points = [_point(slug, mistake) for mistake in found.mistakes]
+    def _wrong(self, slug: str, draft_check: DraftCheck, planned: DraftPlan) -> list[Point]:
+        """Return the points that prevent publishing."""
+        points = [_point(slug, mistake) for mistake in draft_check.mistakes]
         plan = url_for("drafts.plan", slug=slug)
         points += [Point(mistake.text, plan) for mistake in planned.mistakes]
-        if found.survey is not None:
+        if draft_check.survey is not None:
             try:
-                freeze(found.survey, 1)
+                freeze(draft_check.survey, 1)
             except DefinitionError as error:
                 points.append(Point(str(error), url_for("drafts.outline", slug=slug)))
-            if self._is_taken(found.survey.slug):
+            if self._is_taken(draft_check.survey.slug):
                 points.append(
                     Point(
                         f"Another survey, which you cannot edit, has the address "
-                        f"“{found.survey.slug}”; choose another short name",
+                        f"“{draft_check.survey.slug}”; choose another short name",
                         url_for("drafts.texts", slug=slug, _anchor="slug"),
                     )
                 )
         return points
 
     def _is_taken(self, name: str) -> bool:
-        there = bool(self._store.versions(name))
-        return there and not self._workspace.gate.allows(name, "editor")
+        exists = bool(self._store.versions(name))
+        return exists and not self._workspace.gate.allows(name, "editor")
 
     def _worth(self, slug: str, content: DraftContent) -> list[Point]:
-        """What is allowed, and mostly not meant."""
+        """Return the points that are allowed but usually unintended."""
         texts = url_for("drafts.texts", slug=slug)
         points = [
             Point(text, f"{texts}#{name}")
-            for name, text in USUALLY_SAID.items()
-            if not content.survey[name].get(content.own)
+            for name, text in RECOMMENDED_TEXTS.items()
+            if not content.survey[name].get(content.own_language)
         ]
         for language in content.languages:
-            done, of = progress(content, language)
-            if done < of:
+            translated, total = progress(content, language)
+            if translated < total:
                 where = url_for("drafts.translation", slug=slug, language=language)
-                left = f"{of - done} of {of} texts are not translated into {language}"
-                points.append(Point(f"{left}; they are shown in {content.own}", where))
+                missing = (
+                    f"{total - translated} of {total} texts are not translated into {language}"
+                )
+                points.append(Point(f"{missing}; they are shown in {content.own_language}", where))
         if not self._store.test_runs(slug):
             points.append(Point("Not tested yet", url_for("drafts.test_run", slug=slug)))
         return points
 
-    def _next_version(self, found: Examined) -> int:
-        versions = self._store.versions(found.survey.slug) if found.survey else []
+    def _next_version(self, draft_check: DraftCheck) -> int:
+        versions = self._store.versions(draft_check.survey.slug) if draft_check.survey else []
         return versions[0].version + 1 if versions else 1
 
-    def _published(self, opened: Opened, survey: Survey, planned: Planned, version: int) -> Any:
+    def _publish(self, opened: OpenDraft, survey: Survey, planned: DraftPlan, version: int) -> Any:
         newest = next(iter(self._store.versions(survey.slug)), None)
         if newest and has_same_content(survey, newest):
-            # Interrupted between publishing and what follows, pressing again finishes it.
+            # An earlier attempt was interrupted after publishing; this one finishes it.
             flash(
                 f"Version {newest.version} has the same content and is already published. "
                 "The draft is deleted."
             )
-            return self._handed_over(opened, newest, planned)
-        done = publish(
+            return self._finish(opened, newest, planned)
+        published = publish(
             self._store,
             survey,
             utc_today(),
             None if planned.schedule == Schedule() else planned.schedule,
-            # Whoever presses the button gains no role by it.
+            # Publishing gives the researcher no new role.
             {member.researcher: member.role for member in self._store.members(opened.draft.slug)},
             version,
         )
-        self._workspace.log.write("published", done.slug, f"version {done.version}")
-        return self._handed_over(opened, done, planned)
+        self._workspace.log.write("published", published.slug, f"version {published.version}")
+        return self._finish(opened, published, planned)
 
-    def _handed_over(self, opened: Opened, survey: PublishedSurvey, planned: Planned) -> Any:
-        """Keep what is planned; the draft and its try-out are gone."""
+    def _finish(self, opened: OpenDraft, survey: PublishedSurvey, planned: DraftPlan) -> Any:
+        """Store the plan and delete the draft with its test run."""
         self._store.set_plan(survey.key, planned.plan)
         self._store.set_archived(survey.slug, archived=False)
         remove_draft(self._workspace, opened.draft, survey.slug)
         return redirect(url_for("collection.overview", slug=survey.slug))
 
 
-USUALLY_SAID = {
+RECOMMENDED_TEXTS = {
     "contact": "No contact given",
     "consent": "No consent text given",
     "ethics": "No ethics approval given",
@@ -167,7 +169,7 @@ USUALLY_SAID = {
 
 
 def _point(slug: str, mistake: Mistake) -> Point:
-    """A mistake with the page it is mended on."""
+    """Return a mistake with the page where it is fixed."""
     if mistake.language:
         where = url_for("drafts.translation", slug=slug, language=mistake.language)
     elif mistake.question is not None:
@@ -176,11 +178,11 @@ def _point(slug: str, mistake: Mistake) -> Point:
         where = url_for("drafts.outline", slug=slug)
     else:
         where = url_for("drafts.texts", slug=slug, _anchor=mistake.field)
-    return Point(in_words(_name(mistake), mistake.text), where)
+    return Point(mistake_sentence(_name(mistake), mistake.text), where)
 
 
 def _name(mistake: Mistake) -> str:
-    """What the form calls the field that is wrong."""
+    """Return the form's label of the field with the mistake."""
     if mistake.question is not None:
         return name_of(QuestionForm, mistake.field)
     return name_of(PageForm if mistake.page is not None else SurveyForm, mistake.field)

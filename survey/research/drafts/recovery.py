@@ -1,7 +1,7 @@
-"""What somebody wrote is kept when their session ended meanwhile: it comes back to them.
+"""Return a form's fields to a researcher whose session ended before the form was sent.
 
-Nothing of it stays on the server. Another site's page gets nothing back: what it sent could be
-sent on by somebody who takes it for their own.
+The server stores nothing of it. A request from another site gets nothing back: a researcher could
+mistake the fields for their own and send them on.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from survey.errors import CrossSiteError
 from survey.research.workspace import Workspace
 from survey.security import check_same_origin
 
-OURS = ("csrf_token", "revision", "do", "agreed", "submit", "made")
-TYPED_INTO = ("collection.invite", "collection.schedule")
-"""Forms outside the builder whose fields take a while to fill in."""
+OWN_FIELDS = ("csrf_token", "revision", "do", "agreed", "submit", "made")
+LONG_FORMS = ("collection.invite", "collection.schedule")
+"""Forms outside the builder that take a while to fill in."""
 
-SIGNED_OUT = "you are signed out. Press Save; what you wrote is kept."
+SIGNED_OUT = "you are signed out. Press Save to keep your text."
 
 
 def init_app(app: Flask, workspace: Workspace) -> None:
-    """Keep what was typed by somebody who is not signed in any more."""
+    """Return forms whose sender is no longer signed in."""
 
-    def kept(reason: str, status: int) -> Any:
-        if request.method != "POST" or not _is_written(request.endpoint or ""):
+    def return_form(reason: str, status: int) -> Any:
+        if request.method != "POST" or not _has_text(request.endpoint or ""):
             return None
-        if not _is_same_origin(workspace.settings.public_url) or (reason and not _written()):
+        if not _is_same_origin(workspace.settings.public_url) or (reason and not _typed_fields()):
             return None
         signed_in = workspace.sessions.researcher() is not None
         if request.form.get("do") in ("autosave", "look"):
@@ -44,30 +44,32 @@ def init_app(app: Flask, workspace: Workspace) -> None:
                 for name, value in request.form.items(multi=True)
                 if name != "csrf_token"
             ],
-            written=_written(),
+            written=_typed_fields(),
             makes_links=request.endpoint == "collection.invite",
         )
         return Response(page, status)
 
-    def refused(error: CSRFError) -> Any:
-        return kept("", 409 if workspace.sessions.researcher() else 401) or error.get_response()
+    def handle_csrf_error(error: CSRFError) -> Any:
+        return (
+            return_form("", 409 if workspace.sessions.researcher() else 401) or error.get_response()
+        )
 
-    app.register_error_handler(CSRFError, refused)
-    workspace.gate.return_form = kept
-
-
-def _is_written(endpoint: str) -> bool:
-    return endpoint.startswith("drafts.") or endpoint in TYPED_INTO
+    app.register_error_handler(CSRFError, handle_csrf_error)
+    workspace.gate.return_form = return_form
 
 
-def _written() -> list[tuple[str, str]]:
-    """What somebody wrote, beside what their page sends by itself."""
-    sent = request.form.items(multi=True)
-    return [(name, value) for name, value in sent if name not in OURS and value.strip()]
+def _has_text(endpoint: str) -> bool:
+    return endpoint.startswith("drafts.") or endpoint in LONG_FORMS
+
+
+def _typed_fields() -> list[tuple[str, str]]:
+    """Return the fields that a researcher filled in."""
+    fields = request.form.items(multi=True)
+    return [(name, value) for name, value in fields if name not in OWN_FIELDS and value.strip()]
 
 
 def _is_same_origin(public_url: str) -> bool:
-    # Our own Referrer-Policy makes browsers send the Origin "null" with forms; they say this too.
+    # The Referrer-Policy makes browsers send the Origin "null" with forms, but also this header.
     if site := request.headers.get("Sec-Fetch-Site"):
         return site == "same-origin"
     try:

@@ -15,23 +15,28 @@ from pydantic import TypeAdapter, ValidationError
 
 from survey.errors import ConflictError, DesignError, NotFoundError
 from survey.questionnaire.drafts import edits
-from survey.questionnaire.drafts.check import Examined, examined
+from survey.questionnaire.drafts.check import DraftCheck, check_draft
 from survey.questionnaire.drafts.draft import DraftContent, Question
 from survey.questionnaire.drafts.edits import (
     LanguageSheet,
-    Merged,
+    Merge,
     PlanSheet,
     QuestionSheet,
     Sheet,
     SurveySheet,
     Values,
-    merged,
-    texts_of,
+    merge,
+    named_texts,
 )
 from survey.questionnaire.kinds import BaseQuestion, kind_of
 from survey.questionnaire.texts import MAX_LANGUAGES, Language
 from survey.research.access import Route
-from survey.research.drafts.feedback import errors_of, marked, question_feedback, total_words
+from survey.research.drafts.feedback import (
+    errors_of,
+    mark_fields,
+    question_feedback,
+    total_sentences,
+)
 from survey.research.drafts.forms import (
     DoForm,
     LanguageForm,
@@ -41,23 +46,23 @@ from survey.research.drafts.forms import (
     SurveyForm,
     add_conditions,
     options_after,
-    padded,
+    pad_options,
     translation_form,
     values_of,
 )
-from survey.research.drafts.plan import planned_of
+from survey.research.drafts.plan import parse_plan
 from survey.research.forms import whole_number
 from survey.research.workspace import Workspace
 from survey.results.plan.sentences import QuestionPlan, question_plan
 from survey.store import Draft, Store, draft_key
 
-TRIES = 5
-"""How often a save begins again because another one was quicker."""
+ATTEMPTS = 5
+"""Attempts of a save while other saves come first."""
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A revision of a draft, read."""
+class OpenDraft:
+    """A revision of a draft with its content."""
 
     draft: Draft
     content: DraftContent
@@ -65,16 +70,16 @@ class Opened:
 
 @dataclass(frozen=True)
 class Saved:
-    """What became of a save: nothing was kept while there are clashes to decide."""
+    """The result of a save, which stores nothing while there are clashes."""
 
-    opened: Opened
-    merged: Merged
+    opened: OpenDraft
+    merge: Merge
     was_removed: bool
 
     @property
-    def is_kept(self) -> bool:
-        """Whether what was sent is in the draft now."""
-        return not self.merged.clashes
+    def is_saved(self) -> bool:
+        """Whether the sent values are now in the draft."""
+        return not self.merge.clashes
 
 
 class Drafts:
@@ -83,55 +88,57 @@ class Drafts:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def open(self, slug: str) -> Opened:
-        """The newest revision; NotFoundError when the draft is gone."""
+    def open(self, slug: str) -> OpenDraft:
+        """Return the newest revision; raises NotFoundError if the draft is gone."""
         draft = self._store.draft(draft_key(slug))
         if draft is None:
             raise NotFoundError("this draft was published or deleted")
-        return Opened(draft, DraftContent.from_json(draft.content))
+        return OpenDraft(draft, DraftContent.from_json(draft.content))
 
-    def change(self, slug: str, who: str, change: Callable[[DraftContent], DraftContent]) -> Opened:
-        """Do something to whatever is the newest revision."""
-        for _ in range(TRIES):
+    def change(
+        self, slug: str, email: str, change: Callable[[DraftContent], DraftContent]
+    ) -> OpenDraft:
+        """Change the newest revision, whatever it is."""
+        for _ in range(ATTEMPTS):
             opened = self.open(slug)
             content = change(opened.content)
             if content == opened.content:
                 return opened
             try:
-                draft = self._store.save_draft(opened.draft, content.to_json(), who, _now())
+                draft = self._store.save_draft(opened.draft, content.to_json(), email, _now())
             except ConflictError:
                 continue
-            return Opened(draft, content)
+            return OpenDraft(draft, content)
         raise ConflictError("others are saving this draft; try again in a moment")
 
-    def save(self, slug: str, who: str, sheet: Sheet, mine: Values, revision: int) -> Saved:
+    def save(self, slug: str, email: str, sheet: Sheet, mine: Values, revision: int) -> Saved:
         """Save a sheet that was opened at a revision.
 
-        What others changed in it meanwhile stays; where both changed the same field nothing is
-        saved, and the clashes say what the others wrote.
+        Changes that others made to it since then stay. If both changed the same field, nothing is
+        saved, and the clashes hold the other values.
         """
         base = self.sheet_at(slug, sheet, revision) or {}
-        found: list[tuple[Merged, bool]] = []
+        results: list[tuple[Merge, bool]] = []
 
         def write(content: DraftContent) -> DraftContent:
-            theirs = _read(sheet, content)
-            both = merged(base, mine, mine if theirs is None else theirs)
-            found[:] = [(both, theirs is None)]
-            return content if both.clashes else sheet.write(content, both.values)
+            theirs = _values(sheet, content)
+            result = merge(base, mine, mine if theirs is None else theirs)
+            results[:] = [(result, theirs is None)]
+            return content if result.clashes else sheet.apply(content, result.values)
 
-        opened = self.change(slug, who, write)
-        return Saved(opened, *found[0])
+        opened = self.change(slug, email, write)
+        return Saved(opened, *results[0])
 
     def sheet_at(self, slug: str, sheet: Sheet, revision: int) -> Values | None:
-        """What a sheet held in a revision; None when that is not kept, or had no such part."""
+        """Return a sheet's values in a revision; None if the revision or the part is gone."""
         draft = self._store.draft(draft_key(slug), revision)
-        return _read(sheet, DraftContent.from_json(draft.content)) if draft else None
+        return _values(sheet, DraftContent.from_json(draft.content)) if draft else None
 
 
-def _read(sheet: Sheet, content: DraftContent) -> Values | None:
-    """What a sheet holds; None when its part was removed."""
+def _values(sheet: Sheet, content: DraftContent) -> Values | None:
+    """Return a sheet's values; None if its part was removed."""
     try:
-        return sheet.read(content)
+        return sheet.values(content)
     except NotFoundError:
         return None
 
@@ -140,18 +147,18 @@ def _now() -> int:
     return int(time.time())
 
 
-MakeForm = Callable[[DraftContent, Examined, Values, Any], SheetForm]
-"""Makes the form of a sheet with values, of a draft that was examined, from what was sent."""
+MakeForm = Callable[[DraftContent, DraftCheck, Values, Any], SheetForm]
+"""Makes a sheet's form from the draft, its check, the values and the form data."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """How one kind of sheet is shown: its form, its template, and where saving leads."""
+    """How a sheet is shown: its template, its endpoint, its form and template variables."""
 
     template: str
     endpoint: str
     form: MakeForm
-    more: Mapping[str, Any]
+    variables: Mapping[str, Any]
 
 
 def routes(workspace: Workspace) -> list[Route]:
@@ -172,76 +179,76 @@ class _Pages:
         self._gate = workspace.gate
 
     def question(self, slug: str, key: int) -> Any:
-        """One question, its options and its privacy."""
+        """Edit one question, its options and its privacy."""
         fixes = request.form.get("do", "") not in ("autosave", "look")
         page = Page("question", "drafts.question", _question_form, {"key": key})
         return self._sheet(slug, QuestionSheet(key, fixes), page)
 
     def texts(self, slug: str) -> Any:
-        """The texts and settings of the survey."""
+        """Edit the texts and settings of the survey."""
         page = Page("texts", "drafts.texts", _form_of(SurveyForm), {})
         return self._sheet(slug, SurveySheet(), page)
 
     def plan(self, slug: str) -> Any:
-        """What is planned."""
+        """Edit the plan."""
         page = Page("plan", "drafts.plan", _form_of(PlanForm), {})
         return self._sheet(slug, PlanSheet(), page)
 
     def translation(self, slug: str, language: str) -> Any:
-        """All texts in another language."""
-        more = {"language": language}
-        page = Page("translation", "drafts.translation", translation_of(language), more)
+        """Edit all texts in another language."""
+        variables = {"language": language}
+        page = Page("translation", "drafts.translation", translation_of(language), variables)
         return self._sheet(slug, LanguageSheet(language), page)
 
     def _sheet(self, slug: str, sheet: Sheet, page: Page) -> Any:
         opened = self._drafts.open(slug)
-        found = examined(opened.content, self._caps)
+        draft_check = check_draft(opened.content, self._caps)
         if request.method != "POST":  # also HEAD, which is answered like GET
-            values = sheet.read(opened.content)
-            form = page.form(opened.content, found, values, None)
+            values = sheet.values(opened.content)
+            form = page.form(opened.content, draft_check, values, None)
             form.revision.data = str(opened.draft.revision)
-            return self._shown(slug, page, opened.content, form)
+            return self._render(slug, page, opened.content, form)
         revision = whole_number(request.form.get("revision", ""))
-        base = self._drafts.sheet_at(slug, sheet, revision) or sheet.read(opened.content)
-        form = page.form(opened.content, found, base, request.form)
+        base = self._drafts.sheet_at(slug, sheet, revision) or sheet.values(opened.content)
+        form = page.form(opened.content, draft_check, base, request.form)
         if not form.validate_on_submit():
-            return self._shown(slug, page, opened.content, form), 422
+            return self._render(slug, page, opened.content, form), 422
         mine = values_of(form, base)
         if request.form.get("do") in ("autosave", "look") and "language" in mine:
-            # Half a tag that somebody still types is no language.
+            # While a researcher types, the field holds half a language tag.
             mine["language"] = base["language"]
         if "options" in mine:
             mine["options"] = options_after(mine["options"], request.form.get("do", ""))
-        return self._sent(slug, sheet, page, form, mine, revision)
+        return self._receive(slug, sheet, page, form, mine, revision)
 
-    def _sent(
+    def _receive(
         self, slug: str, sheet: Sheet, page: Page, form: SheetForm, mine: Values, revision: int
     ) -> Any:
-        """Look at what was sent without keeping it, or keep it."""
+        """Save what was sent, or only return the feedback on it."""
         do = request.form.get("do", "")
         if do == "look":
-            content = sheet.write(self._drafts.open(slug).content, mine)
-            return self._told(slug, page, content, form)
+            content = sheet.apply(self._drafts.open(slug).content, mine)
+            return self._respond(slug, page, content, form)
         saved = self._drafts.save(slug, self._gate.researcher().email, sheet, mine, revision)
         if do == "autosave":
-            return self._told(slug, page, saved.opened.content, form, saved)
-        if not saved.is_kept:
-            return self._clashing(slug, page, saved), 409
-        _say_what_others_did(saved, form)
+            return self._respond(slug, page, saved.opened.content, form, saved)
+        if not saved.is_saved:
+            return self._render_clashes(slug, page, saved), 409
+        _flash_merge(saved, form)
         anchor = "options" if do.startswith("option-") else None
         if do == "done":
             return redirect(url_for("drafts.outline", slug=slug))
-        return redirect(url_for(page.endpoint, slug=slug, **page.more, _anchor=anchor))
+        return redirect(url_for(page.endpoint, slug=slug, **page.variables, _anchor=anchor))
 
-    def _clashing(self, slug: str, page: Page, saved: Saved) -> str:
-        """The sheet with what both wrote, opened at what the others saved last."""
+    def _render_clashes(self, slug: str, page: Page, saved: Saved) -> str:
+        """Show the sheet with both versions, opened at the newest revision."""
         content = saved.opened.content
-        values = saved.merged.values
-        form = page.form(content, examined(content, self._caps), values, None)
+        values = saved.merge.values
+        form = page.form(content, check_draft(content, self._caps), values, None)
         form.revision.data = str(saved.opened.draft.revision)
-        return self._shown(slug, page, content, form, saved)
+        return self._render(slug, page, content, form, saved)
 
-    def _shown(
+    def _render(
         self,
         slug: str,
         page: Page,
@@ -249,24 +256,24 @@ class _Pages:
         form: SheetForm,
         saved: Saved | None = None,
     ) -> str:
-        found = examined(content, self._caps)
+        draft_check = check_draft(content, self._caps)
         opened = self._drafts.open(slug)
-        elsewhere = self._mark(form, found, content, page)
+        elsewhere = self._mark(form, draft_check, content, page)
         return render_template(
             f"research/drafts/{page.template}.html",
             survey=opened.draft,
             content=content,
             form=form,
-            found=found,
+            draft_check=draft_check,
             elsewhere=elsewhere,
-            clashes=saved.merged.clashes if saved and not saved.is_kept else {},
+            clashes=saved.merge.clashes if saved and not saved.is_saved else {},
             author=opened.draft.author,
-            feedback=self._feedback(slug, page, content, found),
-            plans=_plans(found, content) if isinstance(form, PlanForm) else [],
-            **page.more,
+            feedback=self._feedback(slug, page, content, draft_check),
+            plans=_plans(draft_check, content) if isinstance(form, PlanForm) else [],
+            **page.variables,
         )
 
-    def _told(
+    def _respond(
         self,
         slug: str,
         page: Page,
@@ -274,53 +281,60 @@ class _Pages:
         form: SheetForm,
         saved: Saved | None = None,
     ) -> Response:
-        """The same for the page's own program, which writes it where it belongs."""
-        found = examined(content, self._caps)
-        elsewhere = self._mark(form, found, content, page)
-        told: dict[str, Any] = {
+        """Return errors and feedback for the page's script."""
+        draft_check = check_draft(content, self._caps)
+        elsewhere = self._mark(form, draft_check, content, page)
+        response: dict[str, Any] = {
             "errors": errors_of(form),
             "elsewhere": elsewhere,
-            "live": self._feedback(slug, page, content, found),
+            "live": self._feedback(slug, page, content, draft_check),
         }
         if saved is not None:
-            told["revision"] = saved.opened.draft.revision if saved.is_kept else 0
-            told["clashes"] = [_label(form, name) for name in saved.merged.clashes]
-            told["who"] = saved.opened.draft.author
-        return jsonify(told)
+            response["revision"] = saved.opened.draft.revision if saved.is_saved else 0
+            response["clashes"] = [_label(form, name) for name in saved.merge.clashes]
+            response["who"] = saved.opened.draft.author
+        return jsonify(response)
 
     def _feedback(
-        self, slug: str, page: Page, content: DraftContent, found: Examined
+        self, slug: str, page: Page, content: DraftContent, draft_check: DraftCheck
     ) -> dict[str, str]:
-        if "key" in page.more:
-            planned = planned_of(content.plan)
-            return question_feedback(slug, page.more["key"], found, planned, self._caps).form
-        total, warning = total_words(found, self._caps)
+        if "key" in page.variables:
+            planned = parse_plan(content.plan)
+            return question_feedback(
+                slug, page.variables["key"], draft_check, planned, self._caps
+            ).form
+        total, warning = total_sentences(draft_check, self._caps)
         return {"total": total, "warning": warning}
 
     def _mark(
-        self, form: SheetForm, found: Examined, content: DraftContent, page: Page
+        self, form: SheetForm, draft_check: DraftCheck, content: DraftContent, page: Page
     ) -> list[str]:
-        if "key" in page.more:
-            own = [m for m in found.of_question(page.more["key"]) if not m.language]
-            return marked(form, own)
+        if "key" in page.variables:
+            mistakes = [m for m in draft_check.of_question(page.variables["key"]) if not m.language]
+            return mark_fields(form, mistakes)
         if isinstance(form, PlanForm):
-            return marked(form, list(planned_of(content.plan).mistakes))
+            return mark_fields(form, list(parse_plan(content.plan).mistakes))
         if isinstance(form, SurveyForm):
-            marked(form, [m for m in found.mistakes if m.question is None and m.page is None])
+            mark_fields(
+                form, [m for m in draft_check.mistakes if m.question is None and m.page is None]
+            )
         return []
 
 
-def _plans(found: Examined, content: DraftContent) -> list[tuple[BaseQuestion, QuestionPlan]]:
-    """Every question that is right, with what the planned reports tell of it."""
-    planned = planned_of(content.plan)
-    questions = [
-        found.questions[one["key"]] for one in content.questions if one["key"] in found.questions
+def _plans(
+    draft_check: DraftCheck, content: DraftContent
+) -> list[tuple[BaseQuestion, QuestionPlan]]:
+    """Return every question without mistakes, with its planned precision."""
+    planned = parse_plan(content.plan)
+    valid = draft_check.questions
+    questions = [valid[q["key"]] for q in content.questions if q["key"] in valid]
+    return [
+        (question, question_plan(question, planned.n, planned.margin)) for question in questions
     ]
-    return [(one, question_plan(one, planned.n, planned.margin)) for one in questions]
 
 
 def _form_of(kind: type[SheetForm]) -> MakeForm:
-    def make(_: DraftContent, _found: Examined, values: Values, formdata: Any) -> SheetForm:
+    def make(_: DraftContent, _draft_check: DraftCheck, values: Values, formdata: Any) -> SheetForm:
         form: SheetForm = kind(formdata=formdata, data=values)
         return form
 
@@ -328,12 +342,12 @@ def _form_of(kind: type[SheetForm]) -> MakeForm:
 
 
 def _question_form(
-    content: DraftContent, found: Examined, values: Values, formdata: Any
+    content: DraftContent, draft_check: DraftCheck, values: Values, formdata: Any
 ) -> SheetForm:
-    """The form of the question as it was opened: what was sent is of that type."""
-    shown = {**values, "options": padded(values["options"])} if formdata is None else values
-    form = QuestionForm(formdata=formdata, data=shown).for_type(str(values["type"]))
-    add_conditions(form, content, found, values)
+    """Return the form of the question as it was opened: the sent fields are of that type."""
+    data = {**values, "options": pad_options(values["options"])} if formdata is None else values
+    form = QuestionForm(formdata=formdata, data=data).for_type(str(values["type"]))
+    add_conditions(form, content, draft_check, values)
     return form
 
 
@@ -341,11 +355,11 @@ def _label(form: SheetForm, name: str) -> str:
     return str(form[name].label.text) if name in form else name
 
 
-def _say_what_others_did(saved: Saved, form: SheetForm) -> None:
+def _flash_merge(saved: Saved, form: SheetForm) -> None:
     if saved.was_removed:
         flash("Someone removed this question in the meantime. It is back, at the end.")
-    elif saved.merged.theirs:
-        names = ", ".join(_label(form, name) for name in saved.merged.theirs)
+    elif saved.merge.theirs:
+        names = ", ".join(_label(form, name) for name in saved.merge.theirs)
         flash(f"Saved. In the meantime someone else changed: {names}. Both changes are kept.")
     else:
         flash("Saved.")
@@ -353,19 +367,19 @@ def _say_what_others_did(saved: Saved, form: SheetForm) -> None:
 
 _LANGUAGE: TypeAdapter[str] = TypeAdapter(Language)
 
-USUAL = {"en": "English", "es": "Español", "pt": "Português", "ar": "العربية"}
-"""Languages in which the pages around a survey speak too."""
+BUILT_IN = {"en": "English", "es": "Español", "pt": "Português", "ar": "العربية"}
+"""Languages into which the pages around a survey are translated."""
 
 
 class LanguagePages:
-    """The list of a draft's languages."""
+    """The pages of a draft's languages."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._drafts, self._caps = Drafts(workspace.store), workspace.settings.caps
         self._gate = workspace.gate
 
     def routes(self) -> list[Route]:
-        """Declare the pages of the list."""
+        """Declare the pages of the languages."""
         remove = "/<slug>/languages/<language>/remove"
         return [
             Route("GET POST", "/<slug>/languages", "editor", self.languages),
@@ -373,7 +387,7 @@ class LanguagePages:
         ]
 
     def languages(self, slug: str) -> Any:
-        """Those there are, how far each is translated, and one more."""
+        """List the languages and their progress, and add one."""
         form = LanguageForm()
         if form.validate_on_submit() and self._added(slug, form):
             language = form.language.data.strip()
@@ -385,9 +399,9 @@ class LanguagePages:
             content=opened.content,
             form=form,
             remove=DoForm(formdata=None),
-            names=USUAL,
+            names=BUILT_IN,
             progress={tag: progress(opened.content, tag) for tag in opened.content.languages},
-            found=examined(opened.content, self._caps),
+            draft_check=check_draft(opened.content, self._caps),
         )
         return page, 422 if form.errors else 200
 
@@ -397,8 +411,8 @@ class LanguagePages:
             _LANGUAGE.validate_python(language)
             if len(self._drafts.open(slug).content.languages) + 1 >= MAX_LANGUAGES:
                 raise DesignError(f"a survey has at most {MAX_LANGUAGES} languages")
-            who = self._gate.researcher().email
-            self._drafts.change(slug, who, lambda one: edits.with_language(one, language))
+            email = self._gate.researcher().email
+            self._drafts.change(slug, email, lambda content: edits.with_language(content, language))
         except ValidationError:
             form.language.errors = ["Enter a language as its tag, such as es or pt-BR"]
         except DesignError as error:
@@ -406,11 +420,13 @@ class LanguagePages:
         return not form.language.errors
 
     def remove_language(self, slug: str, language: str) -> Any:
-        """One language less, with all its texts."""
+        """Remove a language with all its texts."""
         if DoForm().validate_on_submit():
-            who = self._gate.researcher().email
+            email = self._gate.researcher().email
             try:
-                self._drafts.change(slug, who, lambda one: edits.without_language(one, language))
+                self._drafts.change(
+                    slug, email, lambda content: edits.without_language(content, language)
+                )
                 flash(f"The texts in {language} were deleted.")
             except DesignError as error:
                 flash(f"Nothing was removed: {error}.")
@@ -418,9 +434,11 @@ class LanguagePages:
 
 
 def translation_of(language: str) -> Any:
-    """Makes the form of all texts in one language, beside those of the survey's own."""
+    """Return the maker of the form of all texts in one language."""
 
-    def make(content: DraftContent, _found: Examined, values: Values, formdata: Any) -> SheetForm:
+    def make(
+        content: DraftContent, _draft_check: DraftCheck, values: Values, formdata: Any
+    ) -> SheetForm:
         if language not in content.languages:
             raise NotFoundError(f"this draft has no texts in {language[:20]}")
         to_translate = list(_to_translate(content))
@@ -434,28 +452,28 @@ def translation_of(language: str) -> Any:
 
 
 def _to_translate(content: DraftContent) -> Iterator[tuple[str, str]]:
-    """The names and texts of the own language that respondents see, in their order."""
-    shown = {
+    """Yield the names and texts that respondents see, in order."""
+    visible = {
         f"question-{question['key']}-{name}"
         for question in content.questions
-        for name in _shown_texts(question)
+        for name in _visible_texts(question)
     }
-    for name, texts in texts_of(content):
-        text = texts.get(content.own, "")
-        if text and (not name.startswith("question-") or name in shown):
+    for name, texts in named_texts(content):
+        text = texts.get(content.own_language, "")
+        if text and (not name.startswith("question-") or name in visible):
             yield name, text
 
 
-def _shown_texts(question: Question) -> list[str]:
-    """What respondents see of a question of its type; the rest of a draft's is for other types."""
-    own = kind_of(question).fields
-    keys = [option["key"] for option in question["options"]] if "options" in own else []
+def _visible_texts(question: Question) -> list[str]:
+    """Return the names of the texts that a question of its type shows."""
+    fields = kind_of(question).fields
+    keys = [option["key"] for option in question["options"]] if "options" in fields else []
     always = ("text", "help", "prefer_not_to_say_label", "does_not_apply_label")
-    return [*always, *own, *(f"option-{key}" for key in keys)]
+    return [*always, *fields, *(f"option-{key}" for key in keys)]
 
 
 def progress(content: DraftContent, language: str) -> tuple[int, int]:
-    """How many texts are translated, of how many."""
+    """Return how many texts are translated, and how many there are."""
     names = {name for name, _ in _to_translate(content)}
-    told = [texts for name, texts in texts_of(content) if name in names]
-    return sum(1 for texts in told if texts.get(language)), len(told)
+    texts = [texts for name, texts in named_texts(content) if name in names]
+    return sum(1 for text in texts if text.get(language)), len(texts)

@@ -1,4 +1,4 @@
-"""Try a draft: answer it as a respondent does, and let simulated respondents answer it."""
+"""Test runs of a draft: open it as a respondent, and add test responses."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from survey.collect.simulation import (
 )
 from survey.errors import ConflictError, DesignError, NotFoundError
 from survey.estimator.core.arguments import LARGEST_N
-from survey.questionnaire.drafts.check import examined
-from survey.questionnaire.drafts.draft import Tried
+from survey.questionnaire.drafts.check import check_draft
+from survey.questionnaire.drafts.draft import TypedShares
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.model import Survey
 from survey.research.access import Route
 from survey.research.drafts.forms import DoForm, SimulateForm
-from survey.research.drafts.plan import planned_of
+from survey.research.drafts.plan import parse_plan
 from survey.research.drafts.sheets import Drafts
 from survey.research.forms import whole_number
 from survey.research.workspace import Workspace
@@ -36,7 +36,7 @@ from survey.store import Draft, PublishedSurvey, Store
 SVG = "image/svg+xml"
 
 SHARE = "share-"
-"""How the fields of shares begin."""
+"""Prefix of the fields of shares."""
 
 
 def routes(workspace: Workspace) -> list[Route]:
@@ -57,48 +57,50 @@ class _Pages:
         self._drafts = Drafts(workspace.store)
 
     def test_run(self, slug: str) -> str:
-        """What there is to try, and how."""
+        """Show the test run and the fields of its shares."""
         return self._page(slug, SimulateForm(formdata=None))
 
     def _page(self, slug: str, form: SimulateForm, wrong: str = "") -> str:
         opened = self._drafts.open(slug)
-        made = next(iter(self._store.test_runs(slug)), None)
+        test_run = next(iter(self._store.test_runs(slug)), None)
         if form.n.data is None:
-            form.n.data = min(planned_of(opened.content.plan).n, MAX_SIMULATED)
+            form.n.data = min(parse_plan(opened.content.plan).n, MAX_SIMULATED)
         return render_template(
             "research/drafts/test_run.html",
             survey=opened.draft,
             content=opened.content,
-            found=examined(opened.content, self._settings.caps),
-            made=made,
-            link=respondent_link(made, self._settings.public_url) if made else "",
-            released=self._store.n_released(made.key) if made else 0,
+            draft_check=check_draft(opened.content, self._settings.caps),
+            made=test_run,
+            link=respondent_link(test_run, self._settings.public_url) if test_run else "",
+            released=self._store.n_released(test_run.key) if test_run else 0,
             form=form,
             make=DoForm(formdata=None),
-            shares=_shown_shares(made, {**opened.content.tried.typed, **request.form.to_dict()}),
+            shares=_share_fields(
+                test_run, {**opened.content.typed_shares.typed, **request.form.to_dict()}
+            ),
             wrong=wrong,
             most=MAX_SIMULATED,
         )
 
     def make_test_run(self, slug: str) -> Any:
-        """The draft as it is now becomes the try-out; the one before goes with its reports."""
+        """Build the test run from the current draft, or delete it."""
         opened = self._drafts.open(slug)
-        found = examined(opened.content, self._settings.caps)
+        draft_check = check_draft(opened.content, self._settings.caps)
         if DoForm().validate_on_submit():
-            if found.survey is None:
+            if draft_check.survey is None:
                 flash("The draft has mistakes. Fix them before you test it.")
             elif request.form.get("do") == "remove":
                 remove_test_run(self._store, opened.draft, utc_today())
-                self._tried(slug, Tried.anew)
+                self._save_shares(slug, TypedShares.reset)
                 flash("The test run and its responses were deleted.")
             else:
-                self._make(opened.draft, found.survey)
+                self._make(opened.draft, draft_check.survey)
         return redirect(url_for("drafts.test_run", slug=slug))
 
     def _make(self, draft: Draft, survey: Survey) -> None:
         try:
             make_test_run(self._store, survey, draft, utc_today())
-            self._tried(draft.slug, Tried.anew)
+            self._save_shares(draft.slug, TypedShares.reset)
             self._log.write("made a try-out", draft.slug)
         except (ConflictError, NotFoundError):  # the button was pressed twice
             flash("The test run is already being built.")
@@ -106,54 +108,54 @@ class _Pages:
         flash("The test run is ready.")
 
     def add_test_responses(self, slug: str) -> Any:
-        """Simulated respondents answer, and their reports are released."""
+        """Add the responses of simulated respondents and release them."""
         form = SimulateForm()
-        made = next(iter(self._store.test_runs(slug)), None)
-        if made is None:
+        test_run = next(iter(self._store.test_runs(slug)), None)
+        if test_run is None:
             flash("Start the test run first.")
             return redirect(url_for("drafts.test_run", slug=slug))
         if not form.validate_on_submit():
             return self._page(slug, form), 422
         try:
-            shares = _typed_shares(made, request.form)
+            shares = _parse_shares(test_run, request.form)
             rng = np.random.default_rng()
-            n = add_test_responses(self._store, made, form.n.data, shares, rng)
+            n = add_test_responses(self._store, test_run, form.n.data, shares, rng)
         except DesignError as error:
             return self._page(slug, form, str(error)), 422
         typed = {name: request.form[name] for name in request.form if name.startswith(SHARE)}
-        self._tried(slug, lambda tried: tried.again(typed, shares))
+        self._save_shares(slug, lambda shares_before: shares_before.after_simulation(typed, shares))
         self._log.write("simulated respondents", slug, f"{n}")
         flash(f"{n:,} test responses were added. The results page shows the estimates.")
         return redirect(url_for("drafts.test_run", slug=slug))
 
-    def _tried(self, slug: str, change: Callable[[Tried], Tried]) -> None:
-        """Keep with the draft what was typed: pages of its try-out show it beside estimates."""
-        who = self._gate.researcher().email
+    def _save_shares(self, slug: str, change: Callable[[TypedShares], TypedShares]) -> None:
+        """Store the typed shares with the draft: results pages of the test run show them."""
+        email = self._gate.researcher().email
         self._drafts.change(
-            slug, who, lambda content: replace(content, tried=change(content.tried))
+            slug, email, lambda content: replace(content, typed_shares=change(content.typed_shares))
         )
 
     def tradeoff(self, slug: str) -> Response:
-        """Margin against epsilon for a question of so many options, as a picture."""
-        opened, asked = self._drafts.open(slug), request.args
-        if "question" in asked:
-            found = examined(opened.content, self._settings.caps)
-            question = found.questions.get(whole_number(asked["question"]))
+        """Return a chart of the margin of error against epsilon for one question."""
+        opened, query = self._drafts.open(slug), request.args
+        if "question" in query:
+            draft_check = check_draft(opened.content, self._settings.caps)
+            question = draft_check.questions.get(whole_number(query["question"]))
             if question is None:
                 raise NotFoundError("this question does not exist or has mistakes")
-            n = _between(asked.get("n", ""), 1, LARGEST_N)
-            drawn = convert(design_chart(question, n), "svg")
-            return Response(drawn, content_type=SVG)
-        options = _between(asked.get("options", ""), 2, 200)
-        n = _between(asked.get("n", ""), 1, LARGEST_N)
+            n = _between(query.get("n", ""), 1, LARGEST_N)
+            chart = convert(design_chart(question, n), "svg")
+            return Response(chart, content_type=SVG)
+        options = _between(query.get("options", ""), 2, 200)
+        n = _between(query.get("n", ""), 1, LARGEST_N)
         try:
-            epsilon = float(asked.get("epsilon", ""))
+            epsilon = float(query.get("epsilon", ""))
         except ValueError:
             raise DesignError("epsilon must be a number, such as 1.1") from None
         if not 0 < epsilon < 50:  # also nan
             raise DesignError("epsilon must be above 0, such as 1.1")
-        drawn = convert(tradeoff_chart(options, epsilon, n), "svg")
-        return Response(drawn, content_type=SVG)
+        chart = convert(tradeoff_chart(options, epsilon, n), "svg")
+        return Response(chart, content_type=SVG)
 
 
 def _between(text: str, low: int, high: int) -> int:
@@ -164,46 +166,37 @@ def _between(text: str, low: int, high: int) -> int:
 
 
 def field_name(question: PublishedQuestion, place: int) -> str:
-    """The field of one share."""
+    """Return the name of the field of one share."""
     return f"{SHARE}{question.id}-{place}"
 
 
-def _labels(question: PublishedQuestion) -> list[str]:
-    options = [option.label for option in question.options]
-    if question.type in ("number", "date"):
-        return ["Where the mean lies between lowest (0) and highest (100)", *options]
-    return options
-
-
-def _shown_shares(
-    made: PublishedSurvey | None, typed: Any
+def _share_fields(
+    survey: PublishedSurvey | None, typed: Any
 ) -> list[tuple[PublishedQuestion, list[tuple[str, str, str]]]]:
-    """For each question the name, label and per cent of each share, as typed or as usual."""
-    if made is None:
+    """Return the name, label and per cent of each share by question, as typed or the default."""
+    if survey is None:
         return []
-    shown = []
-    for question in made.definition.questions:
-        usual = question.kind.default_shares(question)
+    fields = []
+    for question in survey.definition.questions:
+        kind = question.kind
+        shares = zip(kind.share_labels(question), kind.default_shares(question), strict=True)
         rows = [
             (name, label, typed.get(name, f"{100 * share:.3g}"))
-            for place, (label, share) in enumerate(zip(_labels(question), usual, strict=True))
+            for place, (label, share) in enumerate(shares)
             if (name := field_name(question, place))
         ]
-        shown.append((question, rows))
-    return shown
+        fields.append((question, rows))
+    return fields
 
 
-def _typed_shares(made: PublishedSurvey, typed: Any) -> dict[str, list[float]]:
-    """Shares as fractions; those of single choices are brought to a sum of 1."""
-    found = {}
-    for question, rows in _shown_shares(made, typed):
-        shares = [_share(question, label, text) for _, label, text in rows]
-        if question.type in ("yes_no", "single_choice", "scale"):
-            if not (total := sum(shares)):
-                raise DesignError(f"{question.text}: at least one share must be above 0")
-            shares = [share / total for share in shares]
-        found[question.id] = shares
-    return found
+def _parse_shares(survey: PublishedSurvey, typed: Any) -> dict[str, list[float]]:
+    """Return the typed shares as fractions; those of single choices are scaled to a sum of 1."""
+    return {
+        question.id: question.kind.normalize_shares(
+            question, [_share(question, label, text) for _, label, text in rows]
+        )
+        for question, rows in _share_fields(survey, typed)
+    }
 
 
 def _share(question: PublishedQuestion, label: str, text: str) -> float:

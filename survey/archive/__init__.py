@@ -1,6 +1,6 @@
-"""Whole stores: checked, copied to another database, kept in a file and brought back."""
+"""Check, copy, back up and restore a whole store."""
 
-from survey.archive.consistency import Checked, check
+from survey.archive.consistency import CheckResult, check
 from survey.archive.copies import Watch, backup, copy_store, restore
 
-__all__ = ["Checked", "Watch", "backup", "check", "copy_store", "restore"]
+__all__ = ["CheckResult", "Watch", "backup", "check", "copy_store", "restore"]

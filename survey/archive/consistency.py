@@ -22,12 +22,25 @@ from survey.questionnaire.canonical import read_definition
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import INCOMPLETE_COPY, N_ASKED, Row, Snapshot
 
+MAX_MISTAKES = 1_000
+"""The check stops after this many mistakes."""
+
+ID_BYTES = 16
+id_of = itemgetter(0, 1)
+
+UNKNOWN_SURVEY = "it has reports, but the survey does not exist"
+
+Place = tuple[int, str, str, int]
+"""The survey, stratum, bucket and question of a column."""
+
+place_of = itemgetter(0, 1, 2, 3)
+
 
 @dataclass(frozen=True)
-class Published:
-    """One version of a survey; without questions when its definition is not what was published.
+class SurveyVersion:
+    """A published version; without questions if its definition is not the published one.
 
-    `released` is how many reports were, None when no row says so.
+    `released` is the number of released reports, or None if no row states it.
     """
 
     slug: str
@@ -39,27 +52,27 @@ class Published:
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """The name of the version in messages."""
         return f'survey "{self.slug}" version {self.version}'
 
     @property
     def report_bytes(self) -> int:
-        """Bytes of the stored codes of one report."""
+        """The number of bytes of one report's stored codes."""
         return sum(question.code_bytes for question in self.questions)
 
     def question(self, number: int) -> str:
-        """How messages call a question; a number when the definition has none of it."""
+        """Return a question's name in messages, or its number if it is not in the definition."""
         if 0 <= number < len(self.questions):
             return f'question "{self.questions[number].id}"'
         return f"question number {number}"
 
 
-def published_in(snapshot: Snapshot) -> dict[int, Published]:
-    """Every version of every survey by its key."""
+def read_versions(snapshot: Snapshot) -> dict[int, SurveyVersion]:
+    """Return every version of every survey by its key."""
     released = {cast("int", row[0]): cast("int", row[2]) for row in rows(snapshot, "release")}
-    found = {}
+    versions = {}
     for key, slug, version, definition, sha256, state, _ in rows(snapshot, "survey"):
-        found[cast("int", key)] = _published(
+        versions[cast("int", key)] = _version(
             cast("str", slug),
             cast("int", version),
             cast("str", state),
@@ -67,12 +80,12 @@ def published_in(snapshot: Snapshot) -> dict[int, Published]:
             cast("bytes", definition),
             cast("str", sha256),
         )
-    return found
+    return versions
 
 
-def _published(
+def _version(
     slug: str, version: int, state: str, released: int | None, definition: bytes, sha256: str
-) -> Published:
+) -> SurveyVersion:
     name, mistakes = f'survey "{slug}" version {version}', []
     questions: tuple[PublishedQuestion, ...] = ()
     digest = hashlib.sha256(definition).hexdigest()
@@ -81,50 +94,46 @@ def _published(
     else:
         mistakes.append(f"{name}: its definition has the SHA-256 {digest}, not {sha256}")
     if released is None:
-        mistakes.append(f"{name}: nothing says how many reports were released; {INCOMPLETE_COPY}")
-    return Published(slug, version, state, released, questions, tuple(mistakes))
-
-
-Place = tuple[int, str, str, int]
-"""The survey, stratum, bucket and question of a column."""
-
-place_of = itemgetter(0, 1, 2, 3)
+        mistakes.append(f"{name}: the number of released reports is missing; {INCOMPLETE_COPY}")
+    return SurveyVersion(slug, version, state, released, questions, tuple(mistakes))
 
 
 @dataclass
 class Column:
-    """Counts as stored (`counted`) and as the blocks give them (`rebuilt`), by place.
+    """The stored counts, and the counts rebuilt from the blocks, by place in the vector of counts.
 
-    `sizes` are the reports in each block by its number; `mistakes` say which of it cannot be read.
+    `sizes` holds the number of reports in each block; `mistakes` describes unreadable blocks.
     """
 
     rebuilt: Counter[int] = field(default_factory=Counter)
-    counted: Counter[int] = field(default_factory=Counter)
+    stored: Counter[int] = field(default_factory=Counter)
     sizes: dict[int, int] = field(default_factory=dict)
     mistakes: list[str] = field(default_factory=list)
 
 
-def columns(snapshot: Snapshot, surveys: dict[int, Published]) -> Iterator[tuple[Place, Column]]:
-    """Every column that has blocks or counts, in their order; one block in memory at a time."""
-    # Both tables lie in the order of these four, and texts sort by code point everywhere.
-    both = merge(
+def columns(
+    snapshot: Snapshot, surveys: dict[int, SurveyVersion]
+) -> Iterator[tuple[Place, Column]]:
+    """Yield every column with blocks or counts, with one block in memory at a time."""
+    # Both tables are sorted by these four values, and both databases sort texts by code point.
+    all_rows = merge(
         (("block", row) for row in rows(snapshot, "block")),
         (("counts", row) for row in rows(snapshot, "counts")),
-        key=lambda each: place_of(each[1]),
+        key=lambda entry: place_of(entry[1]),
     )
-    for key, found in groupby(both, key=lambda each: place_of(each[1])):
+    for key, entries in groupby(all_rows, key=lambda entry: place_of(entry[1])):
         place, column = cast("Place", key), Column()
         question = _question(surveys, place, column)
-        for table, row in found:
+        for table, row in entries:
             if table == "counts":
-                column.counted[cast("int", row[4])] += cast("int", row[5])
+                column.stored[cast("int", row[4])] += cast("int", row[5])
             else:
                 _read_block(row, question, column)
         yield place, column
 
 
 def _question(
-    surveys: dict[int, Published], place: Place, column: Column
+    surveys: dict[int, SurveyVersion], place: Place, column: Column
 ) -> PublishedQuestion | None:
     survey = surveys.get(place[0])
     if survey is None:
@@ -150,165 +159,151 @@ def _read_block(row: Row, question: PublishedQuestion | None, column: Column) ->
         return
     stored = np.frombuffer(codes, dtype=np.uint8).reshape(n, question.code_bytes)
     try:
-        asked, supports = question.count(stored)
+        n_asked, supports = question.count(stored)
     except ChannelError:
-        column.mistakes.append(f"block {block} holds a code that its question does not have")
+        column.mistakes.append(f"block {block} contains a code that its question does not have")
         return
-    column.rebuilt[N_ASKED] += asked
+    column.rebuilt[N_ASKED] += n_asked
     for place in np.flatnonzero(supports).tolist():
         column.rebuilt[place] += int(supports[place])
 
 
-ID_BYTES = 16
-id_of = itemgetter(0, 1)
+def _pending_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> Iterator[str]:
+    """Yield mistakes of pending reports: lengths, unknown surveys, repeated or missing ids.
 
-
-def waiting_mistakes(snapshot: Snapshot, surveys: dict[int, Published]) -> Iterator[str]:
-    """Reports of wrong lengths or of no survey, reports both waiting and released, ids missing.
-
-    No mistake says how many reports wait: that nobody should watch.
+    No message states the number of pending reports, because nobody should observe it.
     """
-    wrong: set[tuple[int, str]] = set()
-    seen: Counter[int] = Counter()
+    mistakes: set[tuple[int, str]] = set()
+    n_ids: Counter[int] = Counter()
     for row in rows(snapshot, "inbox"):
-        _add_mistakes(wrong, surveys, row)
+        mistakes.update(_row_mistakes(surveys, row))
     for page in pages(snapshot, "seen"):
-        seen.update(survey for survey, _ in cast("list[tuple[int, bytes]]", page))
-    wrong.update((key, "it has reports, but is no survey") for key in seen.keys() - surveys.keys())
-    wrong.update(_waiting_and_released(snapshot))
-    for key, mistake in sorted(wrong):
+        n_ids.update(survey for survey, _ in cast("list[tuple[int, bytes]]", page))
+    mistakes.update((key, UNKNOWN_SURVEY) for key in n_ids.keys() - surveys.keys())
+    mistakes.update(_pending_and_released(snapshot))
+    for key, mistake in sorted(mistakes):
         yield f"{surveys[key].name if key in surveys else f'survey number {key}'}: {mistake}"
-    yield from _missing_ids(surveys, seen)
+    yield from _missing_ids(surveys, n_ids)
 
 
-def _add_mistakes(wrong: set[tuple[int, str]], surveys: dict[int, Published], row: Row) -> None:
-    """What is wrong with one report that waits."""
-    key, name, _, codes = cast("tuple[int, bytes, str, bytes]", row)
+def _row_mistakes(surveys: dict[int, SurveyVersion], row: Row) -> Iterator[tuple[int, str]]:
+    """Yield the mistakes of one pending report, each with the key of its survey."""
+    key, report_id, _, codes = cast("tuple[int, bytes, str, bytes]", row)
     survey = surveys.get(key)
     if survey is None:
-        wrong.add((key, "it has reports, but is no survey"))
+        yield key, UNKNOWN_SURVEY
         return
-    if len(name) != ID_BYTES:
-        wrong.add((key, f"a waiting report has an id of {len(name)} bytes, not {ID_BYTES}"))
+    if len(report_id) != ID_BYTES:
+        yield key, f"a pending report has an id of {len(report_id)} bytes, not {ID_BYTES}"
     if survey.questions and len(codes) != survey.report_bytes:
-        wrong.add(
-            (key, f"a waiting report has {len(codes)} bytes of codes, not {survey.report_bytes}")
-        )
+        yield key, f"a pending report has {len(codes)} bytes of codes, not {survey.report_bytes}"
 
 
-def _waiting_and_released(snapshot: Snapshot) -> Iterator[tuple[int, str]]:
-    """The surveys with an id that both tables hold: such a report would be counted twice."""
-    waiting = map(id_of, rows(snapshot, "inbox"))
-    each = next(waiting, None)
+def _pending_and_released(snapshot: Snapshot) -> Iterator[tuple[int, str]]:
+    """Yield the surveys with an id in both tables: such a report would be counted twice."""
+    pending_ids = map(id_of, rows(snapshot, "inbox"))
+    pending = next(pending_ids, None)
     for page in pages(snapshot, "seen"):
         released = set(page)
-        # Both lie in the order of these two, and the rows of `seen` are nothing else.
-        while each is not None and each <= page[-1]:
-            if each in released:
-                yield each[0], "a report waits that was released before"
-            each = next(waiting, None)
+        # Both tables are sorted by these two values, which are all columns of `seen`.
+        while pending is not None and pending <= page[-1]:
+            if pending in released:
+                yield pending[0], "a pending report was released before"
+            pending = next(pending_ids, None)
 
 
-def _missing_ids(surveys: dict[int, Published], seen: Counter[int]) -> Iterator[str]:
-    """A released report whose id is not known could be sent again and be counted twice."""
+def _missing_ids(surveys: dict[int, SurveyVersion], n_ids: Counter[int]) -> Iterator[str]:
+    """Yield surveys with missing ids: a repeated report would be counted twice."""
     for key, survey in surveys.items():
-        forgotten = survey.state == "closed" and not seen[key]
-        if survey.released is not None and seen[key] != survey.released and not forgotten:
+        is_forgotten = survey.state == "closed" and not n_ids[key]
+        if survey.released is not None and n_ids[key] != survey.released and not is_forgotten:
             yield (
-                f"{survey.name}: {seen[key]:,} ids are known as released, "
-                f"{survey.released:,} reports were"
+                f"{survey.name}: {n_ids[key]:,} ids are recorded as released, but "
+                f"{survey.released:,} reports were released"
             )
 
 
-MOST_MISTAKES = 1_000
-"""Nobody reads more; the check ends with them."""
-
-
 @dataclass(frozen=True)
-class Checked:
-    """What a check found: published surveys, released reports, and what contradicts what."""
+class CheckResult:
+    """The result of a check: published surveys, released reports, and contradictions."""
 
     surveys: int
     reports: int
     mistakes: tuple[str, ...]
 
-    def or_refused(self) -> Checked:
-        """The same, for who goes on only with a store without mistakes; else StoreError.
+    def require_consistency(self) -> CheckResult:
+        """Return the result itself; StoreError if the check found mistakes.
 
-        >>> Checked(surveys=1, reports=30, mistakes=()).or_refused().reports
+        >>> CheckResult(surveys=1, reports=30, mistakes=()).require_consistency().reports
         30
         """
         if self.mistakes:
             raise StoreError(
                 f"this store contradicts itself ({len(self.mistakes):,} times; "
-                f"`survey check-store` tells all): {self.mistakes[0]}"
+                f"`survey check-store` lists them): {self.mistakes[0]}"
             )
         return self
 
 
-def check(snapshot: Snapshot) -> Checked:
-    """Rebuild every count of every survey, stratum, bucket and question, and compare.
+def check(snapshot: Snapshot) -> CheckResult:
+    """Rebuild the counts of every survey, stratum, bucket and question, and compare them.
 
-    Also compared: the number of released reports, the sizes of blocks, the lengths of codes, the
-    ids that were seen, and each definition's hash. Cost: one reading of all rows.
+    Also compare the number of released reports, the sizes of blocks, the lengths of codes, the
+    ids of reports, and the hash of each definition. The check reads every row once.
     """
-    surveys = published_in(snapshot)
-    return Checked(
+    surveys = read_versions(snapshot)
+    return CheckResult(
         surveys=len({survey.slug for survey in surveys.values()}),
         reports=sum(survey.released or 0 for survey in surveys.values()),
-        mistakes=tuple(islice(_mistakes(snapshot, surveys), MOST_MISTAKES)),
+        mistakes=tuple(islice(_mistakes(snapshot, surveys), MAX_MISTAKES)),
     )
 
 
-def _mistakes(snapshot: Snapshot, surveys: dict[int, Published]) -> Iterator[str]:
+def _mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> Iterator[str]:
     for survey in surveys.values():
         yield from survey.mistakes
     yield from _released_mistakes(snapshot, surveys)
-    yield from waiting_mistakes(snapshot, surveys)
+    yield from _pending_mistakes(snapshot, surveys)
 
 
-def _released_mistakes(snapshot: Snapshot, surveys: dict[int, Published]) -> Iterator[str]:
-    """Counts against blocks, the questions of a group against each other, all against `release`."""
+def _released_mistakes(snapshot: Snapshot, surveys: dict[int, SurveyVersion]) -> Iterator[str]:
+    """Compare counts with blocks, the questions of a group with each other, and with `release`."""
     totals: Counter[tuple[int, int]] = Counter()
     group: tuple[object, ...] = ()
     sizes: dict[int, int] = {}
     for place, column in columns(snapshot, surveys):
         survey, *_, question = place
-        yield from (f"{_named(place, surveys)}: {mistake}" for mistake in column.mistakes)
-        yield from _count_mistakes(place, column.rebuilt, column.counted, surveys)
+        yield from (f"{_place_name(place, surveys)}: {mistake}" for mistake in column.mistakes)
+        yield from _count_mistakes(place, column.rebuilt, column.stored, surveys)
         if place[:3] != group:
             group, sizes = place[:3], column.sizes
         elif column.sizes != sizes:
-            yield f"{_named(place, surveys)}: its blocks are not as long as the first question's"
+            yield f"{_place_name(place, surveys)}: its block sizes differ from the first question's"
         totals[survey, question] += sum(column.sizes.values())
-    for survey, found in surveys.items():
-        for question in range(len(found.questions)):
-            if totals[survey, question] != found.released:
+    for key, version in surveys.items():
+        for number in range(len(version.questions)):
+            if totals[key, number] != version.released:
                 yield (
-                    f"{found.name}, {found.question(question)}: the blocks hold "
-                    f"{totals[survey, question]:,} reports, {found.released or 0:,} were released"
+                    f"{version.name}, {version.question(number)}: the blocks contain "
+                    f"{totals[key, number]:,} reports, {version.released or 0:,} were released"
                 )
 
 
 def _count_mistakes(
-    place: Place, rebuilt: Counter[int], counted: Counter[int], surveys: dict[int, Published]
+    place: Place, rebuilt: Counter[int], stored: Counter[int], surveys: dict[int, SurveyVersion]
 ) -> Iterator[str]:
-    for option in sorted(rebuilt.keys() | counted.keys()):
-        if rebuilt[option] != counted[option]:
+    for option in sorted(rebuilt.keys() | stored.keys()):
+        if rebuilt[option] != stored[option]:
             counts = "reports asked" if option == N_ASKED else f"place {option}"
             yield (
-                f"{_named(place, surveys)}, {counts}: the blocks hold {rebuilt[option]:,}, "
-                f"the counts say {counted[option]:,}"
+                f"{_place_name(place, surveys)}, {counts}: the blocks contain "
+                f"{rebuilt[option]:,}, the counts say {stored[option]:,}"
             )
 
 
-def _named(place: Place, surveys: dict[int, Published]) -> str:
+def _place_name(place: Place, surveys: dict[int, SurveyVersion]) -> str:
     key, stratum, bucket, question = place
     survey = surveys.get(key)
     name = f"{survey.name}, {survey.question(question)}" if survey else f"survey number {key}"
-    parts = [name, *(f'{what} "{it}"' for what, it in _group(stratum, bucket) if it)]
-    return ", ".join(parts)
-
-
-def _group(stratum: str, bucket: str) -> list[tuple[str, str]]:
-    return [("link", stratum), ("released", bucket)]
+    groups = (("link", stratum), ("released", bucket))
+    return ", ".join([name, *(f'{label} "{value}"' for label, value in groups if value)])

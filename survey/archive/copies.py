@@ -11,41 +11,40 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from survey.archive.consistency import Checked, check
-from survey.archive.pages import LEFT_OUT, Portion, portions
+from survey.archive.consistency import CheckResult, check
+from survey.archive.pages import EXCLUDED, Portion, portions
 from survey.errors import ConflictError, StoreError
 from survey.store import Snapshot, Store
 from survey.store.migrations import FIRST_STEP
 from survey.store.sqlite import create_file, open_file
 
 Watch = Callable[[int, int], None]
-"""Is told again and again how many rows are done, and of how many."""
+"""Called repeatedly with the number of finished rows and the total."""
 
 
-def copy_store(source: Store, target: Store, watch: Watch) -> Checked:
-    """Copy a store that takes no reports meanwhile into an empty one, or go on with that.
+def copy_store(source: Store, target: Store, watch: Watch) -> CheckResult:
+    """Copy a store that accepts no reports meanwhile into an empty one, or continue such a copy.
 
-    Sessions are left out: everybody signs in again. Returns what the source's check found.
-
-    Raises ConflictError when the target holds anything that the source does not, or when the
-    source has changed while it was copied; StoreError when the source contradicts itself or the
-    target does not hold what was written.
+    Sessions are not copied, so everybody signs in again. Returns the result of the source's
+    check. Raises ConflictError if the target contains anything that the source does not, or if
+    the source has changed during the copy, and StoreError if the source contradicts itself or
+    the target differs from what was written.
     """
-    with source.snapshot() as moment:
-        checked = copy_snapshot(moment, target, watch)
-    # Anew: what was acknowledged since the beginning would be lost with the source.
+    with source.snapshot() as snapshot:
+        result = copy_snapshot(snapshot, target, watch)
+    # A new snapshot, because reports acknowledged during the copy would be lost with the source.
     with source.snapshot() as now:
-        if differing := difference(now, target):
+        if table := difference(now, target):
             raise ConflictError(
-                f'the source has changed while it was copied (its table "{differing}"): stop '
+                f'the source has changed while it was copied (its table "{table}"): stop '
                 "serving from it, empty the target, and copy again"
             )
-    return checked
+    return result
 
 
-def copy_snapshot(source: Snapshot, target: Store, watch: Watch) -> Checked:
-    """Bring a target to the state of a snapshot, and compare every row; as `copy_store`."""
-    checked = check(source).or_refused()
+def copy_snapshot(source: Snapshot, target: Store, watch: Watch) -> CheckResult:
+    """Bring a target to the state of a snapshot and compare every row, as `copy_store` does."""
+    result = check(source).require_consistency()
     make_tables(target)
     total, done = rows_to_copy(source, target), 0
     for portion in portions(source, target):
@@ -54,25 +53,25 @@ def copy_snapshot(source: Snapshot, target: Store, watch: Watch) -> Checked:
             target.insert_rows(portion.table, portion.missing)
         done += portion.n
         watch(done, total)
-    if differing := difference(source, target):
-        raise StoreError(f'the copy is not what was written: its table "{differing}" differs')
-    return checked
+    if table := difference(source, target):
+        raise StoreError(f'the copy differs from what was written: its table "{table}" differs')
+    return result
 
 
 def make_tables(target: Store) -> None:
-    """Migrate a database that has no tables yet; an older one is somebody's and stays as it is."""
+    """Migrate a database without tables; an older database is in use and stays unchanged."""
     if FIRST_STEP in target.pending_migrations():
         target.migrate()
 
 
 def rows_to_copy(source: Snapshot, target: Store) -> int:
-    """How many rows a copy consists of; ConflictError before anything is written.
+    """Return the number of rows of a copy; ConflictError before anything is written.
 
-    What cannot be read of the source shows here as well.
+    This also reads the whole source, so that unreadable rows raise here.
     """
-    for name in LEFT_OUT:
-        with target.snapshot() as held:
-            if held.rows(name, None, 1):
+    for name in EXCLUDED:
+        with target.snapshot() as snapshot:
+            if snapshot.rows(name, None, 1):
                 raise _foreign(name)
     n = 0
     for portion in portions(source, target):
@@ -82,7 +81,7 @@ def rows_to_copy(source: Snapshot, target: Store) -> int:
 
 
 def difference(source: Snapshot, target: Store) -> str | None:
-    """The first table in which a target is not exactly the source; None when there is none."""
+    """Return the first table in which a target differs from the source, or None."""
     for portion in portions(source, target):
         if portion.missing or portion.foreign:
             return portion.table
@@ -96,52 +95,53 @@ def _refuse_foreign(portion: Portion) -> None:
 
 def _foreign(table: str) -> ConflictError:
     return ConflictError(
-        f'the target is not empty: its table "{table}" holds what the source does not. It is '
-        "another instance's database, or a copy of an earlier state; name an empty one"
+        f'the target is not empty: its table "{table}" has rows that the source does not have. It '
+        "is another instance's database or a copy of an earlier state; choose an empty one"
     )
 
 
-def backup(store: Store, file: Path, watch: Watch) -> Checked:
-    """Write the state of a store at this moment to a new file; the store may go on serving.
+def backup(store: Store, file: Path, watch: Watch) -> CheckResult:
+    """Write the current state of a store to a new file, while the store may keep serving.
 
-    Every report that was acknowledged before is in it, waiting or released, and the ids by which
-    a report that is sent again is known. Raises ConflictError when the file exists, StoreError
-    when the store contradicts itself: then there is no file.
+    The file has every report acknowledged before, pending or released, and the ids that identify
+    repeated reports. Raises ConflictError if the file exists, and StoreError without writing a
+    file if the store contradicts itself.
     """
     if os.path.lexists(file):
-        raise _exists(file)
-    # Made for its owner alone, and with it the files that the database has beside it meanwhile.
+        raise _file_exists(file)
+    # Only the owner may read this directory, so the database's temporary files are private too.
     with TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as directory:
         partial = Path(directory) / "partial.db"
-        with create_file(partial) as target, store.snapshot() as moment:
-            checked = copy_snapshot(moment, target, watch)
+        with create_file(partial) as target, store.snapshot() as snapshot:
+            result = copy_snapshot(snapshot, target, watch)
         _synchronize(partial)
         try:
-            # Unlike a renaming, it never replaces what came under this name meanwhile.
+            # Unlike a rename, a link never replaces a file that has appeared meanwhile.
             os.link(partial, file)
         except FileExistsError:
-            raise _exists(file) from None
+            raise _file_exists(file) from None
     _synchronize(file.parent)
-    return checked
+    return result
 
 
-def restore(file: Path, store: Store, watch: Watch) -> Checked:
-    """Bring the state that a backup holds into an empty database, migrated or not.
+def restore(file: Path, store: Store, watch: Watch) -> CheckResult:
+    """Restore a backup into an empty database, migrated or not.
 
-    Interrupted, it is gone on with by restoring the same file again. The file is not changed; one
-    of an older schema is upgraded in a copy. Raises ConflictError when the database holds anything
-    else, StoreError for a file that is no store, of a newer schema, or contradicts itself.
+    Restoring the same file again continues an interrupted run. The file is not changed; a file
+    with an older schema is upgraded in a copy. Raises ConflictError if the database contains
+    anything else, and StoreError for a file that is not a store, has a newer schema, or
+    contradicts itself.
     """
-    with open_file(file) as source, source.snapshot() as moment:
-        return copy_snapshot(moment, store, watch)
+    with open_file(file) as source, source.snapshot() as snapshot:
+        return copy_snapshot(snapshot, store, watch)
 
 
-def _exists(file: Path) -> ConflictError:
-    return ConflictError(f"{file} exists already; a backup never replaces a file")
+def _file_exists(file: Path) -> ConflictError:
+    return ConflictError(f"{file} already exists; a backup never replaces a file")
 
 
 def _synchronize(path: Path) -> None:
-    """Wait until a file, or the names in a directory, are on the disk."""
+    """Wait until a file, or the names in a directory, are written to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

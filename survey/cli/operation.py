@@ -25,7 +25,7 @@ from survey.cli.common import (
 from survey.errors import SettingsError, SurveyError
 
 if TYPE_CHECKING:
-    from survey.archive import Checked, Watch
+    from survey.archive import CheckResult, Watch
     from survey.store import Store
 
 MOST_SAMPLES = 10**9
@@ -270,6 +270,6 @@ def _progress(label: str) -> Iterator[Watch]:
         yield watch
 
 
-def _describe(result: Checked) -> str:
+def _describe(result: CheckResult) -> str:
     surveys = f"{result.surveys:,} survey{'s' if result.surveys != 1 else ''}"
     return f"{surveys}, {result.reports:,} report{'s' if result.reports != 1 else ''}"

@@ -98,14 +98,14 @@ def test_a_restored_store_is_the_one_that_was_backed_up_and_knows_its_reports(
 def test_a_backup_never_replaces_a_file(filled, file):
     for make in (lambda: file.write_text("mine"), lambda: file.symlink_to("nowhere")):
         make()
-        with pytest.raises(ConflictError, match="exists already"):
+        with pytest.raises(ConflictError, match="already exists"):
             backup(filled, file, ignored)
         assert files_beside(file) == ["backup.db"]
         file.unlink()
 
 
 def test_a_file_that_comes_while_a_backup_is_made_is_not_replaced(filled, file):
-    with pytest.raises(ConflictError, match="exists already"):
+    with pytest.raises(ConflictError, match="already exists"):
         backup(filled, file, lambda done, total: file.write_text("mine"))
     assert (file.read_text(), files_beside(file)) == ("mine", ["backup.db"])
 

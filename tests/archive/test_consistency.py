@@ -80,19 +80,19 @@ def test_ids_that_were_forgotten_after_closing_are_not_missed(filled, small):
             "AND bucket = '2026-W47' AND stratum = ''",
             [],
             r'survey "small" version 1, question "pressure", released "2026-W47", place 2: '
-            r"the blocks hold (\d+), the counts say (\d+)",
+            r"the blocks contain (\d+), the counts say (\d+)",
         ),
         (
             "UPDATE counts SET n = n + 1 WHERE question = 0 AND option = -1 AND stratum = 'north'",
             [],
             r'"fell_asleep", link "north", released "2026-W4\d", reports asked: '
-            r"the blocks hold \d, the counts say \d",
+            r"the blocks contain \d, the counts say \d",
         ),
         ("DELETE FROM counts WHERE question = 0 AND option = 0", [], "the counts say 0"),
         (
             "INSERT INTO counts VALUES (1, 'south', '', 1, 0, 5)",
             [],
-            'question "pressure", link "south", place 0: the blocks hold 0, the counts say 5',
+            'question "pressure", link "south", place 0: the blocks contain 0, the counts say 5',
         ),
         (
             "INSERT INTO counts VALUES (1, '', '', 7, 0, 5)",
@@ -108,31 +108,35 @@ def test_ids_that_were_forgotten_after_closing_are_not_missed(filled, small):
         (
             "UPDATE block SET n = 1, data = ? WHERE question = 1 AND stratum = 'north'",
             [b"\xc8"],
-            "block 0 holds a code that its question does not have",
+            "block 0 contains a code that its question does not have",
         ),
         (
             "UPDATE block SET block = 1 WHERE question = 1 AND stratum = 'north'",
             [],
-            "its blocks are not as long as the first question's",
+            "its block sizes differ from the first question's",
         ),
         (
             "DELETE FROM block WHERE question = 1 AND stratum = ''",
             [],
-            '"pressure": the blocks hold 4 reports, 44 were released',
+            '"pressure": the blocks contain 4 reports, 44 were released',
         ),
-        ("UPDATE release SET n = 43", [], "the blocks hold 44 reports, 43 were released"),
-        ("DELETE FROM release", [], "nothing says how many reports were released"),
+        ("UPDATE release SET n = 43", [], "the blocks contain 44 reports, 43 were released"),
+        ("DELETE FROM release", [], "the number of released reports is missing"),
         ("UPDATE survey SET sha256 = 'ff'", [], r"its definition has the SHA-256 \w{64}, not ff"),
-        ("DELETE FROM seen WHERE id < ?", [b"\x80"], "ids are known as released, 44 reports were"),
+        (
+            "DELETE FROM seen WHERE id < ?",
+            [b"\x80"],
+            "ids are recorded as released, but 44",
+        ),
         (
             "INSERT INTO inbox SELECT 1, id, '', ? FROM seen",
             [b"\x00\x00"],
-            "a report waits that was released before",
+            "a pending report was released before",
         ),
         (
             "UPDATE inbox SET codes = ?",
             [b"\x00\x01\x02"],
-            "a waiting report has 3 bytes of codes, not 2",
+            "a pending report has 3 bytes of codes, not 2",
         ),
     ],
 )

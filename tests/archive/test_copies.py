@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from survey.archive import check, copy_store
-from survey.archive.pages import COPIED, LEFT_OUT
+from survey.archive.pages import COPIED, EXCLUDED
 from survey.cli import main
 from survey.errors import ConflictError, NotFoundError, StoreError
 from survey.questionnaire.canonical import freeze
@@ -108,7 +108,7 @@ def test_rows_that_contradict_the_tables_are_refused_together(filled, small):
 
 
 def test_every_table_is_copied_or_left_out_for_a_reason():
-    assert sorted((*COPIED, *LEFT_OUT)) == sorted(TABLES)
+    assert sorted((*COPIED, *EXCLUDED)) == sorted(TABLES)
     assert COPIED[-1] == "release"
 
 
@@ -190,7 +190,7 @@ def test_another_instances_database_is_refused_and_stays_as_it_is(filled, target
     survey = other.publish(freeze(written, 1), TODAY)
     add(other, survey, random_reports(3))
     before = contents(other)
-    with pytest.raises(ConflictError, match=r'"survey" holds what the source does not'):
+    with pytest.raises(ConflictError, match=r'"survey" has rows that the source does not have'):
         copy_store(filled, other, ignored)
     assert contents(other) == before
 
@@ -214,7 +214,7 @@ def test_a_database_with_anything_of_its_own_is_refused(filled, target, table, s
     copy_store(filled, other, ignored)
     Outside(url).run(statement)
     before = contents(other)
-    with pytest.raises(ConflictError, match=f'its table "{table}" holds'):
+    with pytest.raises(ConflictError, match=f'its table "{table}" has rows'):
         copy_store(filled, other, ignored)
     assert contents(other) == before
 

@@ -82,7 +82,7 @@ def test_a_rejected_command_prints_one_line_and_writes_nothing(filled, run, tmp_
     (tmp_path / "small.toml").write_text("a text")
     before = sorted(path.name for path in tmp_path.iterdir())
     for arguments, message in (
-        (["backup", "small.toml"], "small.toml exists already"),
+        (["backup", "small.toml"], "small.toml already exists"),
         (["backup", "no/such/folder.db"], "No such file or directory"),
         (["restore", "nothing.db"], "there is no file nothing.db"),
         (["restore", "small.toml"], "not a database"),

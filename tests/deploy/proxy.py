@@ -156,7 +156,7 @@ def nginx(directory: Path, ports: Sequence[int], *changes: tuple[str, str]) -> I
     servers = "".join(f"server 127.0.0.1:{port} max_fails=1 fail_timeout=2s;\n" for port in ports)
     (directory / "upstream.conf").write_text(f"upstream survey {{\n{servers}keepalive 64;\n}}\n")
     host = dict(changes).get(HOST, HOST)
-    _certificate(directory / "tls", host)
+    write_certificate(directory / "tls", host)
     for name in ("logs", "temporary"):
         (directory / name).mkdir()
     temporary = "".join(
@@ -215,7 +215,7 @@ def _wait(proxy: Proxy) -> None:
         time.sleep(0.05)
 
 
-def _certificate(directory: Path, host: str) -> None:
+def write_certificate(directory: Path, host: str) -> None:
     directory.mkdir()
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])

@@ -102,6 +102,48 @@ def test_the_client_uses_every_text_and_no_unknown_one():
     assert keys == used
 
 
-def test_the_start_page_names_the_send_button_as_the_review_does():
+def test_the_review_names_the_send_button_as_it_is_labelled():
     for language in LANGUAGES:
-        assert say(language, "review.send") in say(language, "start.forgotten"), language
+        assert say(language, "review.send") in say(language, "review.intro"), language
+
+
+def test_notices_name_the_first_word_of_the_page_that_people_wait_for():
+    for language in LANGUAGES:
+        word = re.split(r"[.,!]", say(language, "sent.heading"))[0]
+        for key in ("start.keepsNothing", "waiting.keepOpen", "waiting.keepOpenKiosk"):
+            assert word in say(language, key), (language, key)
+
+
+def sentences(text: Text) -> list[str]:
+    """Return the sentences of a text, with a word in place of each placeholder."""
+    whole = " ".join(re.sub(r"\{\w+\}", "ten", form) for form in forms(text))
+    return re.split(r"(?<=[.!?:])\s+", whole)
+
+
+def words(sentence: str) -> list[str]:
+    return re.findall(r"[A-Za-z0-9’'%-]+", sentence)
+
+
+def syllables(word: str) -> int:
+    """Estimate the syllables of an English word: its groups of vowels, without a silent "e"."""
+    groups = len(re.findall(r"[aeiouy]+", word.lower()))
+    return max(1, groups - (word.endswith("e") and not word.endswith("le")))
+
+
+def test_no_english_sentence_has_more_than_20_words():
+    for key, text in read_texts(SOURCE).items():
+        for sentence in sentences(text):
+            assert len(words(sentence)) <= 20, (key, sentence)
+
+
+def test_the_english_texts_can_be_read_at_the_age_of_12():
+    """The Flesch-Kincaid grade is .39 words per sentence + 11.8 syllables per word - 15.59."""
+    texts = [
+        words(sentence)
+        for text in read_texts(SOURCE).values()
+        for sentence in sentences(text)
+        if len(words(sentence)) > 3
+    ]
+    n = sum(map(len, texts))
+    n_syllables = sum(syllables(word) for sentence in texts for word in sentence)
+    assert 0.39 * n / len(texts) + 11.8 * n_syllables / n - 15.59 <= 6

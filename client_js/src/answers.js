@@ -1,5 +1,5 @@
 /**
- * What each question counts as: its answer, the opt-out, or "does not apply".
+ * What each question counts as: its answer, its opt-out, or "does not apply".
  */
 
 import { drawnQuestions, isDrawn, questions } from "./sampling.js";
@@ -14,10 +14,10 @@ import { optionAnswer, truthOf } from "./truth.js";
  *   index; of a multiple choice the indices of the ticked options, ascending
  * @typedef {Readonly<Record<string, Answer>>} Answers  question id -> answer
  * @typedef {{question: Question, optOut: string}} Gap  a question that stops the page; `optOut` is
- *   the label of the option it will count as, "" when it must be answered
+ *   the label of the option it will count as, "" when the question must be answered
  */
 
-/** A question that cannot be left out was not answered. */
+/** A required question has no answer. */
 export class UnansweredError extends Error {
   /** @param {string} question */
   constructor(question) {
@@ -27,17 +27,17 @@ export class UnansweredError extends Error {
 }
 
 /**
- * The truth of every drawn question; one that is not shown does not apply, whatever was answered.
+ * Return the truth of every drawn question. A hidden question counts as "does not apply".
  *
  * @param {Definition} definition
  * @param {Answers} answers
  * @param {Drawn} drawn
  */
 export function truthsOf(definition, answers, drawn) {
-  const chosen = chosenAnswers(definition, answers, drawn);
+  const effective = effectiveAnswers(definition, answers, drawn);
   return new Map(
     drawnQuestions(definition, drawn).map((question) => {
-      const answer = chosen.get(question.id);
+      const answer = effective.get(question.id);
       if (answer === undefined) throw new UnansweredError(question.id);
       return [question.id, truthOf(question, answer)];
     }),
@@ -45,43 +45,43 @@ export function truthsOf(definition, answers, drawn) {
 }
 
 /**
- * What every drawn question counts as: its answer, the opt-out of an untouched one, or "does not
- * apply" for one that is not asked. Undefined while an answer is owed.
+ * Return what every drawn question counts as: its answer, the opt-out if it was left empty, or "does
+ * not apply" if it is hidden. Undefined means that the question still needs an answer.
  *
  * @param {Definition} definition
  * @param {Answers} answers
  * @param {Drawn} drawn
  */
-function chosenAnswers(definition, answers, drawn) {
+function effectiveAnswers(definition, answers, drawn) {
   /** @type {Map<string, Answer | undefined>} */
-  const chosen = new Map();
-  const asked = new Map(questions(definition).map((question) => [question.id, question]));
+  const effective = new Map();
+  const questionsById = new Map(questions(definition).map((question) => [question.id, question]));
   for (const question of drawnQuestions(definition, drawn)) {
     const { id, opt_out: optOut, not_applicable: notApplicable } = question;
-    const isShown = holds(question, asked, chosen);
+    const isShown = isConditionMet(question, questionsById, effective);
     const untouched = optionAnswer(question, isShown ? optOut : notApplicable);
-    chosen.set(id, isShown && isAnswered(answers, id) ? answers[id] : untouched);
+    effective.set(id, isShown && isAnswered(answers, id) ? answers[id] : untouched);
   }
-  return chosen;
+  return effective;
 }
 
 /**
- * Whether what a question depends on was answered so that it is asked.
+ * Whether the answer that a question depends on lets the question appear.
  *
  * @param {Question} question
- * @param {Map<string, Question>} asked
- * @param {Map<string, Answer | undefined>} chosen  of the questions before
+ * @param {Map<string, Question>} questionsById
+ * @param {Map<string, Answer | undefined>} effective  of the questions before
  */
-function holds({ ask_if: condition }, asked, chosen) {
+function isConditionMet({ ask_if: condition }, questionsById, effective) {
   if (condition === null) return true;
-  const options = asked.get(condition.question)?.options ?? [];
-  const answer = chosen.get(condition.question);
+  const options = questionsById.get(condition.question)?.options ?? [];
+  const answer = effective.get(condition.question);
   const indices = typeof answer === "number" ? [answer] : (answer ?? []);
   return indices.some((index) => condition.options.includes(options[index]?.id));
 }
 
 /**
- * Untouched is also a multiple choice without a tick.
+ * Whether a question has an answer. A multiple choice without a tick has none.
  *
  * @param {Answers} answers
  * @param {string} id
@@ -93,7 +93,7 @@ function isAnswered(answers, id) {
 }
 
 /**
- * The pages of this person with the questions to show now; those without any are passed over.
+ * Return this person's pages with the questions to show now. A page may have no questions left.
  *
  * @param {Definition} definition
  * @param {Answers} answers
@@ -101,29 +101,29 @@ function isAnswered(answers, id) {
  * @returns {Page[]}
  */
 export function shownPages(definition, answers, drawn) {
-  const chosen = chosenAnswers(definition, answers, drawn);
-  const asked = new Map(questions(definition).map((question) => [question.id, question]));
+  const effective = effectiveAnswers(definition, answers, drawn);
+  const questionsById = new Map(questions(definition).map((question) => [question.id, question]));
   return definition.pages
     .map(({ title, questions: all }) => ({ title, questions: all.filter(isDrawn(drawn)) }))
     .filter((page) => page.questions.length > 0)
     .map(({ title, questions: all }) => ({
       title,
-      questions: all.filter((question) => holds(question, asked, chosen)),
+      questions: all.filter((question) => isConditionMet(question, questionsById, effective)),
     }));
 }
 
 /**
- * The gaps that stop "Continue" now. A question with an opt-out stops it the first time only; one
- * with an entry that is no answer always.
+ * Return the gaps that stop "Continue". An empty question with an opt-out stops it only once; an
+ * invalid entry stops it every time.
  *
- * @param {readonly Question[]} asked  the page's questions
+ * @param {readonly Question[]} pageQuestions
  * @param {Answers} answers
  * @param {Set<string>} nudged  ids of questions already asked for; grows
  * @param {ReadonlySet<string>} [wrong]  ids of questions with such an entry
  * @returns {Gap[]}
  */
-export function stoppingGaps(asked, answers, nudged, wrong = new Set()) {
-  const gaps = asked
+export function stoppingGaps(pageQuestions, answers, nudged, wrong = new Set()) {
+  const gaps = pageQuestions
     .filter((question) => wrong.has(question.id) || isOpen(question, answers, nudged))
     .map((question) => ({ question, optOut: wrong.has(question.id) ? "" : optOutLabel(question) }));
   for (const { question } of gaps) if (!wrong.has(question.id)) nudged.add(question.id);
@@ -131,7 +131,7 @@ export function stoppingGaps(asked, answers, nudged, wrong = new Set()) {
 }
 
 /**
- * Whether a question still waits for an answer, or for the word that it may be left out.
+ * Whether a question still needs an answer or the notice that it may be left empty.
  *
  * @param {Question} question
  * @param {Answers} answers
@@ -142,7 +142,7 @@ export function isOpen(question, answers, nudged) {
 }
 
 /**
- * The label of the option an untouched question becomes, "" when it has none.
+ * Return the label of the option that an empty question counts as, or "".
  *
  * @param {Question} question
  */

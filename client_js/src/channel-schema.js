@@ -31,22 +31,22 @@ const MAX_EXPLICIT = 64;
 
 export const MAX_NO_ANSWERS = 2;
 
-/** Channels that were looked at already. @type {WeakSet<Channel>} */
-const sound = new WeakSet();
+/** Channels that passed their checks; questions share equal channels. @type {WeakSet<Channel>} */
+const checkedChannels = new WeakSet();
 
 /**
- * A channel is one of the three kinds and made of integers that fit in a draw.
+ * Check that a channel is one of the three kinds and consists of integers that fit in a draw.
  *
  * @param {any} channel
  * @param {string} id
  */
 export function checkChannel(channel, id) {
-  if (sound.has(channel)) return;
+  if (checkedChannels.has(channel)) return;
   const check = { subset_selection: checkSet, bit_vector: checkBits, weight_table: checkTable };
   const kind = /** @type {keyof typeof check} */ (String(channel?.kind));
-  demand(Object.keys(check).includes(kind), `${id}: unknown kind of channel`);
+  demand(Object.keys(check).includes(kind), `${id}: unknown channel kind ${kind}`);
   check[kind](channel, id);
-  sound.add(channel);
+  checkedChannels.add(channel);
 }
 
 /** @param {any} channel @param {string} id */
@@ -69,24 +69,27 @@ function checkBits({ m, s, alone, sampled, T, L }, id) {
 
 /** @param {any} channel @param {string} id */
 function checkTable(channel, id) {
-  const { table, no_answers: silent } = channel;
-  demand(isInteger(silent, 0, MAX_NO_ANSWERS), `${id}: ${silent} rows of no answer`);
+  const { table, no_answers: noAnswers } = channel;
+  demand(
+    isInteger(noAnswers, 0, MAX_NO_ANSWERS),
+    `${id}: ${noAnswers} rows for no answer (0 to ${MAX_NO_ANSWERS})`,
+  );
   demandDrawable(shapeTotal(table, id), id);
   const { most, least } = ratio(channel);
-  demand(most > least, `${id}: all rows of its table are alike`);
-  const truths = tableTruths(table) + silent;
+  demand(most > least, `${id}: all rows of its table are equal`);
+  const truths = tableTruths(table) + noAnswers;
   const sum = listTotal(tableRow(channel, 0));
   demandDrawable(sum, id);
   const maxima = columnMaxima(channel);
-  // One pass over what may be four million weights.
+  // A table may have four million weights, so each is read only once.
   for (let truth = 0; truth < truths; truth += 1) {
     checkRow(tableRow(channel, truth), maxima, sum, id);
   }
 }
 
 /**
- * Many reports that say the same are worth one: p is the chance of all reports that are likeliest
- * under this truth, the chance that the best guess is right.
+ * Check one row. Reports that are likeliest under the same truth count together: p is their total
+ * probability, so that splitting one report into many cannot hide a high p.
  *
  * @param {number[]} row
  * @param {number[]} maxima  of all columns
@@ -94,20 +97,20 @@ function checkTable(channel, id) {
  * @param {string} id
  */
 function checkRow(row, maxima, sum, id) {
-  let [least, total, likeliest] = [row[0], 0, 0];
+  let [smallest, total, likeliest] = [row[0], 0, 0];
   for (let report = 0; report < row.length; report += 1) {
     const weight = row[report];
     total += weight;
-    if (weight < least) least = weight;
+    if (weight < smallest) smallest = weight;
     if (weight === maxima[report]) likeliest += weight;
   }
-  demand(least >= 1, `${id}: a weight of its table is below 1`);
+  demand(smallest >= 1, `${id}: a weight of its table is below 1`);
   demand(BigInt(total) === sum, `${id}: the rows of its table have different sums`);
   refuseAbove(100n * BigInt(likeliest), CEILINGS.percent * sum, `${id}: p is above .99`);
 }
 
 /**
- * The sum of a shape's rows, once its integers are known to be integers: nothing is built before.
+ * Check the integers of a table and return the sum of its rows, before any row is computed.
  *
  * @param {any} table
  * @param {string} id
@@ -162,19 +165,22 @@ function mixtureTotal({ a, first, b, second }, id) {
     demand(["window", "one_bit"].includes(part?.name), `${id}: a mixture of other tables`);
   }
   const total = BigInt(a) * shapeTotal(first, id) + BigInt(b) * shapeTotal(second, id);
-  demand(tableTruths(first) === tableTruths(second), `${id}: the parts of a mixture differ`);
+  demand(
+    tableTruths(first) === tableTruths(second),
+    `${id}: the parts of a mixture have different numbers of truths`,
+  );
   const reports = tableReports(first) + tableReports(second);
   demand(reports <= MAX_REPORTS, `${id}: a mixture with ${reports} reports`);
   return total;
 }
 
-/** @param {any} list @param {number} most @param {string} id */
-function checkList(list, most, id) {
-  const isList = Array.isArray(list) && isInteger(list.length, 2, most);
-  demand(isList, `${id}: its table has no 2 to ${most} weights`);
+/** @param {any} list @param {number} max @param {string} id */
+function checkList(list, max, id) {
+  const isList = Array.isArray(list) && isInteger(list.length, 2, max);
+  demand(isList, `${id}: its table needs 2 to ${max} weights per row`);
   demand(
     list.every((weight) => isInteger(weight, 1)),
-    `${id}: a weight of its table is no integer from 1`,
+    `${id}: a weight of its table is not an integer of at least 1`,
   );
 }
 
@@ -185,8 +191,8 @@ function listTotal(list) {
 
 /** @param {any} T @param {any} L @param {string} id */
 function checkWeights(T, L, id) {
-  demand([T, L].every(Number.isSafeInteger), `${id}: a channel is made of integers`);
-  demand(T > L && L >= 1, `${id}: T = ${T}, L = ${L} is not T > L >= 1`);
+  demand([T, L].every(Number.isSafeInteger), `${id}: T and L must be integers`);
+  demand(T > L && L >= 1, `${id}: T = ${T}, L = ${L} but T > L >= 1 is required`);
 }
 
 /** @param {bigint} total @param {string} id */
@@ -197,27 +203,27 @@ function demandDrawable(total, id) {
 /** @param {Question} question */
 export function checkSize(question) {
   const { id, type } = question;
-  demand(fits(question), `${id}: its channel does not fit the type ${type} and its options`);
+  demand(fitsQuestion(question), `${id}: its channel does not fit its type ${type} and options`);
 }
 
-/** Whether the channel has a truth for every answer, and no other. @param {Question} question */
-function fits({ type, options, grid, alone, max_ticks: s, channel }) {
-  const several = type === "multiple_choice";
+/** Whether the channel has exactly one truth per answer. @param {Question} question */
+function fitsQuestion({ type, options, grid, alone, max_ticks: s, channel }) {
+  const isMultiple = type === "multiple_choice";
   if (channel.kind === "bit_vector") {
-    return several && channel.m === options.length && channel.alone === alone && channel.s === s;
+    return isMultiple && channel.m === options.length && channel.alone === alone && channel.s === s;
   }
   if (channel.kind === "weight_table") {
-    const [truths, silent] = [tableTruths(channel.table), channel.no_answers];
-    if (isEntered(type)) return truths === grid?.points && silent === options.length;
-    return !several && truths + silent === options.length;
+    const [truths, noAnswers] = [tableTruths(channel.table), channel.no_answers];
+    if (isEntered(type)) return truths === grid?.points && noAnswers === options.length;
+    return !isMultiple && truths + noAnswers === options.length;
   }
-  if (!several) return !isEntered(type) && channel.k === options.length;
+  if (!isMultiple) return !isEntered(type) && channel.k === options.length;
   const count = patternCount(options.length - alone, s) + BigInt(alone);
   return channel.d === 1 && count <= MAX_PATTERNS && BigInt(channel.k) === count;
 }
 
 /**
- * How many sets of 1 to s of n options there are, counted no further than needed.
+ * Count the sets of 1 to s of n options, and stop above `MAX_PATTERNS`.
  *
  * @param {number} n
  * @param {number} s

@@ -13,7 +13,7 @@ import { tableReports } from "./weight-table.js";
  */
 
 /**
- * What a code names, as indices: d options, the bits that are 1, or the one column of a table.
+ * Return the indices that a code names: d options, the bits that are 1, or one column of a table.
  *
  * @param {Channel} channel
  * @param {unknown} code  a RangeError unless it is one of the channel's reports
@@ -31,14 +31,14 @@ export function reportedOptions(channel, code) {
 }
 
 /**
- * The bits a code speaks of: all, or those that were drawn.
+ * Return the bits that a code reports: all of them, or the ones that were drawn.
  *
  * @param {BitVector} channel
  * @param {unknown} code  a RangeError unless it is one of the channel's reports
  * @returns {number[]}
  */
-export function askedBits(channel, code) {
-  return readBits(channel, code).asked;
+export function sampledBits(channel, code) {
+  return readBits(channel, code).reported;
 }
 
 /** @param {SubsetSelection} channel @param {unknown} code */
@@ -50,18 +50,18 @@ function readSet({ k, d }, code) {
 
 /** @param {BitVector} channel @param {unknown} code */
 function readBits({ m, sampled }, code) {
-  if (sampled === m) return { asked: numbersBelow(m), ones: unpackBits(code, m) };
-  const both = unpackBits(code, 2 * m);
-  const asked = both.filter((bit) => bit < m);
-  const ones = both.filter((bit) => bit >= m).map((bit) => bit - m);
-  if (asked.length !== sampled || !ones.every((bit) => asked.includes(bit))) {
-    throw new RangeError(`${code} is no report of ${sampled} of ${m} bits`);
+  if (sampled === m) return { reported: numbersBelow(m), ones: unpackBits(code, m) };
+  const bits = unpackBits(code, 2 * m);
+  const reported = bits.filter((bit) => bit < m);
+  const ones = bits.filter((bit) => bit >= m).map((bit) => bit - m);
+  if (reported.length !== sampled || !ones.every((bit) => reported.includes(bit))) {
+    throw new RangeError(`${code} is not a report of ${sampled} of ${m} bits`);
   }
-  return { asked, ones };
+  return { reported, ones };
 }
 
 /**
- * The code of a channel that takes most characters.
+ * Return the longest code of a channel.
  *
  * @param {Channel} channel
  * @returns {Code}
@@ -75,7 +75,7 @@ export function longestCode(channel) {
 }
 
 /**
- * A set of options as k bits, option 0 first.
+ * Write a set of options as k bits, option 0 first.
  *
  * @param {number[]} members
  * @param {number} k
@@ -87,7 +87,7 @@ export function packBits(members, k) {
 }
 
 /**
- * The numbers whose bits are 1; a RangeError for what is not such bits, written in the one way.
+ * Return the numbers whose bits are 1; throw a RangeError unless the code is exactly n packed bits.
  *
  * @param {unknown} code
  * @param {number} n

@@ -1,5 +1,5 @@
 /**
- * Typed numbers and grid points: text in, integers throughout.
+ * Typed numbers and grid points, in integers throughout.
  */
 
 /**
@@ -8,29 +8,30 @@
  */
 
 /**
- * The grid point nearest to a number that was typed; halves go up. Text in, integers throughout.
+ * Return the grid point nearest to a typed number; halves round up.
  *
  * @param {Grid} grid
  * @param {string} text
- * @returns {number | null}  null for what is no number or outside the grid
+ * @returns {number | null}  null if the text is not a number within the grid
  */
 export function nearestPoint(grid, text) {
   return locate(grid, text)?.index ?? null;
 }
 
 /**
- * "1,000" is a thousand to some and one to others: no number here, unless the grid has as many
- * decimals itself and does not reach a thousand. Also where the grid has neither: who meant a
- * thousand must not count as one.
+ * Return the grid point nearest to a typed number, and whether it was rounded.
+ *
+ * "1,000" means a thousand in some languages and one in others. It is rejected unless the grid has
+ * three decimals and stays below a thousand, so that a thousand never counts as one.
  *
  * @param {Grid} grid
  * @param {string} text
  * @returns {Located | null}
  */
 export function locate(grid, text) {
-  const written = parseDecimal(text);
-  if (written === null) return null;
-  const { units, scale, mayBeThousands } = written;
+  const parsed = parseDecimal(text);
+  if (parsed === null) return null;
+  const { units, scale, mayBeThousands } = parsed;
   const isClear = grid.decimals >= 3 && !reachesThousands(grid);
   return mayBeThousands && !isClear ? null : pointAt(grid, units, scale);
 }
@@ -54,8 +55,8 @@ const NUMBER =
   /^([-\u2212\u2013+]? ?)(\d{0,20}|\d{1,3}(?:[ '\u2019\u066c]\d{3}){1,6})(?:[.,\u066b](\d{0,20}))?$/;
 
 /**
- * Digits with at most one comma or point, and spaces or apostrophes between thousands only. Wide,
- * Arabic and Persian digits count too, and the minus signs that printers use.
+ * Parse digits with at most one comma or point, and spaces or apostrophes only between thousands.
+ * Full-width, Arabic and Persian digits and typographic minus signs are accepted.
  *
  * @param {string} text
  * @returns {{units: bigint, scale: bigint, mayBeThousands: boolean} | null}  units/scale
@@ -71,7 +72,7 @@ function parseDecimal(text) {
 }
 
 /**
- * One character for each meaning, without what is not seen; raised and circled digits are none.
+ * Normalize a text: one character per meaning, no invisible ones; superscript digits are rejected.
  *
  * @param {string} text
  */
@@ -90,8 +91,8 @@ function westernDigit(digit) {
 }
 
 /**
- * A grid point as a decimal, exactly, without needless zeros; with one where three decimals could
- * be read as thousands.
+ * Write a grid point as an exact decimal without trailing zeros. A zero is added where three
+ * decimals could be read as thousands.
  *
  * @param {Grid} grid
  * @param {number} index

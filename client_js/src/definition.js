@@ -1,5 +1,5 @@
 /**
- * The survey as this device accepts it: known by its hash, well formed, never below the ceilings.
+ * A survey's definition: parsed, identified by its hash, and checked against fixed limits.
  */
 
 import { DefinitionError, demand } from "./demand.js";
@@ -11,35 +11,35 @@ import { checkStructure, demandKnown } from "./schema.js";
  * @typedef {import("./mechanism.js").Ratio} Ratio
  * @typedef {{id: string, label: string}} Option
  * @typedef {{low: number, step: number, points: number, decimals: number, unit: string}} Grid
- *   value i is (low + i step) / 10^decimals; for dates, days since 1970-01-01
+ *   value i is (low + i step) / 10^decimals; in dates, days since 1970-01-01
  * @typedef {{question: string, options: string[]}} Condition
  * @typedef {{id: string, type: string, text: string, help: string, options: Option[],
  *   grid: Grid | null, max_ticks: number, alone: number, opt_out: string, not_applicable: string,
  *   ask_if: Condition | null, mechanism: string, channel: Channel, shuffled?: true}} Question
- *   `shuffled`: the device shows its options in an order of its own
+ *   `shuffled`: each device shows the options in a random order
  * @typedef {{title: string, questions: Question[]}} Page
  * @typedef {{draw: number, groups: string[][]}} Sampling
  * @typedef {{text: string, help: string, unit: string, options: string[]}} TranslatedQuestion
  * @typedef {{title: string, questions: TranslatedQuestion[]}} TranslatedPage
  * @typedef {Record<typeof import("./translation.js").TEXTS[number], string> & {pages: TranslatedPage[]}} Translation  the
- *   texts of a definition in another language, "" for each that is not translated
+ *   texts of a definition in another language, "" where it is not translated
  * @typedef {Record<typeof import("./translation.js").TEXTS[number], string> & {id: string, format: number, slug: string,
  *   version: number, language: string, report_bytes: number, allow_skip_logic: boolean,
  *   sampling: Sampling | null, pages: Page[], bucket?: "day" | "week", access: "open" | "invitation",
  *   kiosk: boolean, theme: string, exit: string, translations: Record<string, Translation>,
  *   untranslated: ReadonlyMap<string, string>}} Definition  `id` is the SHA-256 of its bytes, in
- *   hex; `bucket` is what is kept of the date on which a report is released, nothing when it is
- *   missing; `untranslated`: texts that are in another language than the rest, and in which
+ *   hex; `bucket`: how precisely the server stores the date of release (not at all if it is missing);
+ *   `untranslated`: the language of each text that is not translated
  */
 
-/** What a definition that says nothing of it means. */
-const UNSAID = {
+/** Values of keys that a definition may omit. */
+const DEFAULTS = {
   ...{ consent: "", ethics: "", helpline: "", exit: "", theme: "" },
   ...{ access: "open", kiosk: false, translations: {} },
 };
 
 /**
- * Ceilings no definition can lift: p <= .99; e^epsilon <= e^12 per question, e^20 together.
+ * Limits that no definition can raise: p <= .99; e^epsilon <= e^12 per question and e^20 in total.
  *
  * e^12 and e^20 have 60 digits, rounded down: no fraction of weights that fit a word lies between.
  */
@@ -56,7 +56,7 @@ export const CEILINGS = {
 };
 
 /**
- * Hash, parse and check the bytes of a definition.
+ * Hash, parse and check a definition.
  *
  * @param {Uint8Array<ArrayBuffer>} bytes  exactly as served
  * @param {object} against
@@ -67,10 +67,10 @@ export const CEILINGS = {
 export async function readDefinition(bytes, { digest, expectedPrefix = "" }) {
   const id = hex(new Uint8Array(await digest(bytes)));
   checkPrefix(id, expectedPrefix);
-  const written = parse(bytes);
-  demand(written?.format === 1, "the definition is not of format 1");
-  demandKnown(written, "definition");
-  const definition = { ...UNSAID, ...written, id, untranslated: new Map() };
+  const content = parse(bytes);
+  demand(content?.format === 1, "the definition's format is not 1");
+  demandKnown(content, "definition");
+  const definition = { ...DEFAULTS, ...content, id, untranslated: new Map() };
   checkStructure(definition);
   checkCeilings(definition);
   return freeze(definition);
@@ -84,7 +84,7 @@ function hex(octets) {
 /** @param {string} id @param {string} prefix */
 function checkPrefix(id, prefix) {
   if (prefix === "") return;
-  // A prefix too short to bind anything is a link that was tampered with.
+  // A prefix that is too short to identify a definition comes from a changed link.
   if (!/^[0-9a-f]{16,64}$/i.test(prefix) || !id.startsWith(prefix.toLowerCase())) {
     throw new DefinitionError("other_definition", `definition ${id} is not the link's ${prefix}`);
   }
@@ -100,7 +100,7 @@ function parse(bytes) {
 }
 
 /**
- * Equal channels become one object: what was found of one is known of all, however many there are.
+ * Return a JSON reviver that makes equal channels one object, so that each is checked only once.
  *
  * @returns {(key: string, value: unknown) => unknown}
  */
@@ -131,8 +131,8 @@ function refuseRatio({ most, least }, ceiling, message) {
 }
 
 /**
- * No option and no bit is reported as it is more often than 99 times in 100; of tables, each row was
- * looked at above.
+ * Refuse a channel that reports the truth more than 99 times in 100. The rows of weight tables have
+ * been checked with the channel.
  *
  * @param {Channel} channel
  * @param {string} id
@@ -158,6 +158,6 @@ export function refuseAbove(value, ceiling, message) {
  */
 function freeze(value) {
   if (typeof value === "object" && value !== null)
-    for (const one of Object.values(value)) freeze(one);
+    for (const part of Object.values(value)) freeze(part);
   return Object.freeze(value);
 }

@@ -1,5 +1,5 @@
 /**
- * What every check of a definition is made of: a demand, and the error when it is not met.
+ * Building blocks of the checks of a definition: conditions, and the error if one fails.
  */
 
 /**
@@ -7,7 +7,7 @@
  *   } Reason
  */
 
-/** A definition this device will not ask; `reason` says of which kind the refusal is. */
+/** This device refuses a definition; `reason` says why. */
 export class DefinitionError extends Error {
   /** @param {Reason} reason @param {string} message */
   constructor(reason, message) {
@@ -17,23 +17,27 @@ export class DefinitionError extends Error {
   }
 }
 
-/** @param {unknown} holds @param {string} message @returns {asserts holds} */
-export function demand(holds, message) {
-  if (!holds) throw new DefinitionError("malformed", message);
+/** @param {unknown} condition @param {string} message @returns {asserts condition} */
+export function demand(condition, message) {
+  if (!condition) throw new DefinitionError("malformed", message);
 }
 
 /** @param {Record<string, any>} value @param {string[]} names @param {string} place */
 export function demandTexts(value, names, place) {
-  for (const name of names) demand(typeof value[name] === "string", `${place}.${name} is no text`);
+  for (const name of names)
+    demand(typeof value[name] === "string", `${place}.${name} is not a text`);
 }
 
-/** @param {any} value @param {number} [least] @param {number} [most] */
-export function isInteger(value, least = 0, most = Number.MAX_SAFE_INTEGER) {
-  return Number.isSafeInteger(value) && value >= least && value <= most;
+/** @param {any} value @param {number} [min] @param {number} [max] */
+export function isInteger(value, min = 0, max = Number.MAX_SAFE_INTEGER) {
+  return Number.isSafeInteger(value) && value >= min && value <= max;
 }
 
 /** @param {{id: string}[]} parts @param {string} place */
 export function demandDistinct(parts, place) {
   const ids = parts.map((part) => part.id);
-  demand(!ids.includes("") && new Set(ids).size === ids.length, `${place} share or lack an id`);
+  demand(
+    !ids.includes("") && new Set(ids).size === ids.length,
+    `${place} need distinct ids that are not empty`,
+  );
 }

@@ -1,7 +1,7 @@
 /**
- * What all views are made of: elements whose texts are only ever text.
+ * Elements of all views. Texts are only ever set as text.
  *
- * Nothing here parses markup, so no survey can smuggle any in.
+ * No function parses markup, so no survey can inject any.
  */
 
 import { say } from "./words.js";
@@ -11,7 +11,7 @@ import { say } from "./words.js";
  * @typedef {Record<string, string>} Attributes
  * @typedef {Node | string} Child
  * @typedef {{content: HTMLElement, title: string, focus?: HTMLElement}} View
- *   `focus` is where reading goes on; without it, the view's heading
+ *   `focus`: the element to focus; by default the view's heading
  */
 
 /**
@@ -22,10 +22,10 @@ import { say } from "./words.js";
  * @returns {HTMLElementTagNameMap[K]}
  */
 export function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
 }
 
 /**
@@ -34,14 +34,14 @@ export function element(tag, attributes = {}, ...children) {
  * @param {...Node} children
  */
 export function svgElement(tag, attributes, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
 }
 
 /**
- * The heading of a view; it takes focus when the view is shown.
+ * Create the heading of a view, which gets the focus when the view appears.
  *
  * @param {string} text
  * @param {Attributes} [attributes]
@@ -50,13 +50,13 @@ export function heading(text, attributes = {}) {
   return element("h1", { tabindex: "-1", ...attributes }, text);
 }
 
-/** A paragraph. @param {string} text @param {string} [name] */
+/** Create a paragraph. @param {string} text @param {string} [name] */
 export function paragraph(text, name) {
   return element("p", name ? { class: name } : {}, text);
 }
 
 /**
- * A text with blank lines as paragraphs.
+ * Split a text at blank lines into paragraphs.
  *
  * @param {string} text
  * @param {Attributes} [attributes]
@@ -75,10 +75,10 @@ export function paragraphs(text, attributes = {}) {
  * @param {Attributes} [attributes]
  */
 export function button(text, onPress, attributes = {}) {
-  const said = Array.isArray(text) ? text : [text];
-  const made = element("button", { type: "button", class: "button", ...attributes }, ...said);
-  made.addEventListener("click", onPress);
-  return made;
+  const children = Array.isArray(text) ? text : [text];
+  const node = element("button", { type: "button", class: "button", ...attributes }, ...children);
+  node.addEventListener("click", onPress);
+  return node;
 }
 
 /**
@@ -95,7 +95,7 @@ export function disclosure(summary, ...children) {
 }
 
 /**
- * The attributes of a text the researcher wrote: its language, its own direction.
+ * Return the attributes of a researcher's text: its language and direction.
  *
  * @param {Pick<Definition, "language" | "untranslated"> | null} definition
  * @param {string} text
@@ -107,7 +107,7 @@ export function surveyText(definition, text) {
 }
 
 /**
- * A text the researcher wrote, as an element.
+ * Create an element with a researcher's text.
  *
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag
@@ -120,7 +120,7 @@ export function surveyElement(tag, definition, text, attributes = {}) {
 }
 
 /**
- * A text the researcher wrote, to stand within a sentence of ours.
+ * Quote a researcher's text within a sentence of the interface.
  *
  * @param {Definition} definition
  * @param {string} text
@@ -130,7 +130,7 @@ export function quoted(definition, text) {
 }
 
 /**
- * Texts the researcher wrote, one after the other, each in its own language and direction.
+ * List researchers' texts with commas, each in its own language and direction.
  *
  * @param {Definition} definition
  * @param {readonly string[]} texts
@@ -142,7 +142,7 @@ export function listed(definition, texts) {
 }
 
 /**
- * A text of the researcher's under a heading of ours; nothing when there is none.
+ * Show a researcher's text under a heading of the interface, or nothing if there is none.
  *
  * @param {Definition} definition
  * @param {"consent" | "ethics" | "helpline" | "contact"} name

@@ -1,5 +1,5 @@
 /**
- * The drawing of the random step.
+ * The drawing of the dice between the answer and the line that is sent.
  */
 
 import { element, svgElement } from "./dom.js";
@@ -12,7 +12,7 @@ import { say } from "./words.js";
  */
 
 /**
- * What happens to the answers: replaced or not where all reports say answers, else mixed with chance.
+ * Explain and draw the random step: the answer is replaced or kept, or chance decides the report.
  *
  * @param {Definition} definition
  */
@@ -27,7 +27,7 @@ export function randomStep(definition) {
 }
 
 /**
- * The figure: strokes in SVG, words in HTML so that they can grow and be translated.
+ * Draw the figure: lines in SVG, words in HTML so that they can grow and be translated.
  *
  * @param {string} alternative
  * @param {SVGElement[]} between  what lies between the answer and the report
@@ -47,9 +47,9 @@ function randomStepDrawing(alternative, between) {
   );
 }
 
-/** @param {string} what @param {string} where */
-function caption(what, where) {
-  return element("span", {}, element("b", {}, what), " ", element("span", {}, where));
+/** @param {string} title @param {string} place */
+function caption(title, place) {
+  return element("span", {}, element("b", {}, title), " ", element("span", {}, place));
 }
 
 /** @param {string} alternative @param {SVGElement[]} between */
@@ -66,7 +66,7 @@ function strokes(alternative, between) {
   );
 }
 
-/** Straight on, the answer itself; the branch below, a random one; then both are one report. */
+/** Draw two branches: the answer itself, and a random one below; they meet in the report. */
 function replacing() {
   return [
     shape("path", "route", { d: "M82 56H100C118 56 116 32 134 32H186C204 32 202 56 220 56H270" }),
@@ -76,7 +76,7 @@ function replacing() {
   ];
 }
 
-/** One way only, and it leads through chance. */
+/** Draw one path that leads through the die. */
 function mixing() {
   return [
     shape("path", "route", { d: "M82 56H142" }),

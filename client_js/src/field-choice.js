@@ -7,14 +7,14 @@ import { say } from "./words.js";
 
 /**
  * @typedef {import("./field.js").Field} Field
- * @typedef {import("./field.js").Filled} Filled
+ * @typedef {import("./field.js").FieldContext} FieldContext
  * @typedef {{row: HTMLElement, input: HTMLInputElement, option: number}} Choice
  */
 
-/** @param {Filled} filled @returns {Field} */
-export function radios(filled) {
-  const { order, answer, onAnswer } = filled;
-  const choices = order.map((option) => choice(filled, option, "radio"));
+/** Create one radio button per option. @param {FieldContext} context @returns {Field} */
+export function radios(context) {
+  const { order, answer, onAnswer } = context;
+  const choices = order.map((option) => choiceRow(context, option, "radio"));
   for (const { input, option } of choices) {
     input.checked = answer === option;
     input.addEventListener("change", () => onAnswer(option));
@@ -33,16 +33,16 @@ export function divider() {
 }
 
 /**
- * The whole row is the label, so the whole row can be tapped.
+ * Create an option's row. The whole row is the label, so people can tap anywhere on it.
  *
- * @param {Filled} filled
+ * @param {FieldContext} context
  * @param {number} option
  * @param {"radio" | "checkbox"} type
  * @returns {Choice}
  */
-export function choice({ definition, question, name }, option, type) {
+export function choiceRow({ definition, question, name }, option, type) {
   const input = element("input", { type, name, autocomplete: "off" });
-  // The row runs as the page does, its mark on that side; within it the text runs as it must.
+  // The row follows the page's direction, and the text follows its own.
   const label = element("span", {}, quoted(definition, question.options[option].label));
   return { row: element("label", { class: "choice" }, input, label), input, option };
 }

@@ -1,5 +1,5 @@
 /**
- * A date: entered in the browser's date field, kept as a point of its grid.
+ * A date, entered in the browser's date field and stored as a grid point.
  */
 
 import { element } from "./dom.js";
@@ -8,25 +8,25 @@ import { count, say } from "./words.js";
 
 /**
  * @typedef {import("./field.js").Field} Field
- * @typedef {import("./field.js").Filled} Filled
+ * @typedef {import("./field.js").FieldContext} FieldContext
  * @typedef {import("./definition.js").Grid} Grid
  * @typedef {import("./decimal.js").Located} Located
  */
 
-/** @param {Filled} filled @param {Grid} grid @returns {Field} */
-export function dateField(filled, grid) {
-  const { language } = filled.definition;
+/** @param {FieldContext} context @param {Grid} grid @returns {Field} */
+export function dateField(context, grid) {
+  const { language } = context.definition;
   const [first, last] = [0, grid.points - 1].map((index) => dayText(grid, index, language));
   const hint = say("field.date", { first, last });
   const step = count("count.days", grid.step);
   const steps = grid.step === 1 ? "" : ` ${say("field.rounded", { step })}`;
   const [min, max] = [isoDay(grid, 0), isoDay(grid, grid.points - 1)];
-  return entryField(filled, grid, {
+  return entryField(context, grid, {
     attributes: { type: "date", min, max, class: "entry day" },
     hint: [`${hint}${steps}`],
     write: (index) => isoDay(grid, index),
     read: (input) => locateDay(grid, input.valueAsNumber),
-    // Half a date has no value, but it is not nothing.
+    // Half a date has no value, but the field is not empty.
     isEmpty: (input) => input.value === "" && !input.validity.badInput,
     problem: say("field.dateWrong", { first, last }),
   });
@@ -35,11 +35,11 @@ export function dateField(filled, grid) {
 const DAY = 86_400_000;
 
 /**
- * The grid point nearest to a day, given in milliseconds since 1970 as date fields give it.
+ * Return the grid point nearest to a day in milliseconds since 1970, as date fields give it.
  *
  * @param {Grid} grid
  * @param {number} milliseconds
- * @returns {number | null}  null for what is no day or outside the grid
+ * @returns {number | null}  null if it is not a day within the grid
  */
 export function nearestDay(grid, milliseconds) {
   return locateDay(grid, milliseconds)?.index ?? null;
@@ -55,7 +55,7 @@ function locateDay({ low, step, points }, milliseconds) {
 }
 
 /**
- * A grid point as a day of the calendar that date fields use.
+ * Write a grid point as a day of the Gregorian calendar, which date fields use.
  *
  * @param {Pick<Grid, "low" | "step">} grid
  * @param {number} index
@@ -73,7 +73,7 @@ export function dayText({ low, step }, index, language) {
 }
 
 /**
- * Plain English would put the month first; a language nobody knows must not stop the survey.
+ * Return the locale for dates: British English puts the day first, and unknown tags fall back to it.
  *
  * @param {string} language
  */
@@ -86,7 +86,7 @@ function localeOf(language) {
 }
 
 /**
- * A day, as date fields write it, in words.
+ * Write an ISO date in words.
  *
  * @param {string} iso
  * @param {string} language
@@ -96,7 +96,7 @@ export function isoDayText(iso, language) {
   return dayText({ low, step: 1 }, 0, language);
 }
 
-/** As date fields write it, and written by one. @param {Grid} grid @param {number} index */
+/** Write a grid point as an ISO date, with the help of a date field. @param {Grid} grid @param {number} index */
 function isoDay({ low, step }, index) {
   const field = element("input", { type: "date" });
   field.valueAsNumber = (low + index * step) * DAY;

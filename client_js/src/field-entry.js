@@ -1,16 +1,16 @@
 /**
- * A field to type in, beside options that are no answer.
+ * A text field beside the options for no answer.
  */
 
 import { element, surveyElement } from "./dom.js";
-import { choice, divider } from "./field-choice.js";
+import { choiceRow, divider } from "./field-choice.js";
 
 /**
  * @typedef {import("./dom.js").Child} Child
  * @typedef {import("./field-choice.js").Choice} Choice
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./field.js").Field} Field
- * @typedef {import("./field.js").Filled} Filled
+ * @typedef {import("./field.js").FieldContext} FieldContext
  * @typedef {import("./definition.js").Grid} Grid
  * @typedef {import("./decimal.js").Located} Located
  * @typedef {object} Entry
@@ -23,41 +23,44 @@ import { choice, divider } from "./field-choice.js";
  */
 
 /**
- * A field to type in, and beside it the options that are no answer: either clears the other.
+ * Create a text field and the options for no answer. Each clears the other.
  *
- * @param {Filled} filled
+ * @param {FieldContext} context
  * @param {Grid} grid
  * @param {Entry} entry
  * @returns {Field}
  */
-export function entryField(filled, grid, entry) {
-  const input = entryInput(filled, grid, entry);
-  const silent = filled.question.options.map((_, option) => choice(filled, option, "radio"));
-  for (const one of silent) offerInstead(filled, grid, input, one);
-  const isSilent = () => silent.some((one) => one.input.checked);
+export function entryField(context, grid, entry) {
+  const input = entryInput(context, grid, entry);
+  const alternatives = context.question.options.map((_, option) =>
+    choiceRow(context, option, "radio"),
+  );
+  for (const alternative of alternatives) offerInstead(context, grid, input, alternative);
+  const hasAlternative = () => alternatives.some((alternative) => alternative.input.checked);
   const takeEntry = () => {
-    for (const one of silent) one.input.checked = false;
+    for (const alternative of alternatives) alternative.input.checked = false;
     const located = entry.read(input);
-    filled.onAnswer(located?.index, located?.rounded);
+    context.onAnswer(located?.index, located?.rounded);
   };
   input.addEventListener("input", takeEntry);
-  // Half a date is no input yet, but what was chosen instead of a date is not meant any more.
+  // Half a date fires no input event, but typing it withdraws the chosen option.
   input.addEventListener("keyup", () => {
-    if (isSilent() && !entry.isEmpty(input)) takeEntry();
+    if (hasAlternative() && !entry.isEmpty(input)) takeEntry();
   });
-  const rows = [divider(), ...silent.map(({ row }) => row)];
-  const others = silent.length === 0 ? [] : [element("div", { class: "choices" }, ...rows)];
+  const rows = [divider(), ...alternatives.map(({ row }) => row)];
+  const alternativeRows =
+    alternatives.length === 0 ? [] : [element("div", { class: "choices" }, ...rows)];
   return {
-    content: [entryRow(input, grid.unit, filled.definition), ...others],
+    content: [entryRow(input, grid.unit, context.definition), ...alternativeRows],
     hint: entry.hint,
     first: input,
     entry: input,
     problem: () =>
-      isSilent() || entry.isEmpty(input) || entry.read(input) !== null ? "" : entry.problem,
+      hasAlternative() || entry.isEmpty(input) || entry.read(input) !== null ? "" : entry.problem,
   };
 }
 
-/** @param {Filled} filled @param {Grid} grid @param {Entry} entry */
+/** @param {FieldContext} context @param {Grid} grid @param {Entry} entry */
 function entryInput({ name, answer }, grid, { attributes, write }) {
   const input = element("input", { ...attributes, name, autocomplete: "off" });
   if (typeof answer === "number" && answer < grid.points) input.value = write(answer);
@@ -65,16 +68,16 @@ function entryInput({ name, answer }, grid, { attributes, write }) {
 }
 
 /**
- * An option that is no answer, beside the field that it clears.
+ * Connect an option for no answer with the text field that it clears.
  *
- * @param {Filled} filled
+ * @param {FieldContext} context
  * @param {Grid} grid
  * @param {HTMLInputElement} entry
  * @param {Choice} beside
  */
 function offerInstead({ answer, onAnswer, onProblem }, grid, entry, { input, option }) {
   input.checked = answer === grid.points + option;
-  // Not "change": who chooses what is checked already means it too.
+  // A click, not a change: choosing the checked option again also clears the field.
   input.addEventListener("click", () => {
     entry.value = "";
     onProblem("");
@@ -83,7 +86,7 @@ function offerInstead({ answer, onAnswer, onProblem }, grid, entry, { input, opt
 }
 
 /**
- * The unit stands in the hint too, which is read aloud.
+ * Create the row of a text field. Screen readers read the unit in the hint instead.
  *
  * @param {HTMLElement} input
  * @param {string} unit

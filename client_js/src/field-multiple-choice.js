@@ -1,44 +1,44 @@
 /**
- * Multiple choice: checkboxes, some of which stand alone.
+ * Multiple choice: checkboxes, some of which exclude all others.
  */
 
 import { element } from "./dom.js";
-import { choice, divider } from "./field-choice.js";
+import { choiceRow, divider } from "./field-choice.js";
 import { say } from "./words.js";
 
 /**
  * @typedef {import("./field-choice.js").Choice} Choice
  * @typedef {import("./field.js").Field} Field
- * @typedef {import("./field.js").Filled} Filled
+ * @typedef {import("./field.js").FieldContext} FieldContext
  */
 
 /**
- * Ticks; one that stands alone clears all others and is cleared by them.
+ * Create checkboxes. An exclusive option clears all others and is cleared by them.
  *
- * @param {Filled} filled
+ * @param {FieldContext} context
  * @returns {Field}
  */
-export function checkboxes(filled) {
-  const { options, alone, max_ticks: most } = filled.question;
+export function checkboxes(context) {
+  const { options, alone, max_ticks: max } = context.question;
   const together = options.length - alone;
-  const choices = filled.order.map((option) => choice(filled, option, "checkbox"));
+  const choices = context.order.map((option) => choiceRow(context, option, "checkbox"));
   const ticked = () =>
     options.flatMap((_, option) =>
-      choices.some((one) => one.option === option && one.input.checked) ? [option] : [],
+      choices.some((choice) => choice.option === option && choice.input.checked) ? [option] : [],
     );
-  const problem = () => (ticked().length > most ? say("field.tooMany", { most }) : "");
+  const problem = () => (ticked().length > max ? say("field.tooMany", { most: max }) : "");
   for (const { input, option } of choices) {
-    input.checked = Array.isArray(filled.answer) && filled.answer.includes(option);
+    input.checked = Array.isArray(context.answer) && context.answer.includes(option);
     input.addEventListener("change", () => {
       if (input.checked) clearOthers(choices, option, together);
-      filled.onProblem(problem());
+      context.onProblem(problem());
       const answer = ticked();
-      filled.onAnswer(answer.length === 0 || problem() !== "" ? undefined : answer);
+      context.onAnswer(answer.length === 0 || problem() !== "" ? undefined : answer);
     });
   }
   return {
     content: [tickList(choices, together)],
-    hint: [most < together ? say("field.upTo", { most }) : say("field.allThatApply")],
+    hint: [max < together ? say("field.upTo", { most: max }) : say("field.allThatApply")],
     first: choices[0].input,
     entry: null,
     problem,

@@ -1,5 +1,5 @@
 /**
- * A number: typed as text, kept as a point of its grid.
+ * A number, typed as text and stored as a grid point.
  */
 
 import { decimalAt, locate } from "./decimal.js";
@@ -9,18 +9,18 @@ import { figure, pieces, say } from "./words.js";
 
 /**
  * @typedef {import("./field.js").Field} Field
- * @typedef {import("./field.js").Filled} Filled
+ * @typedef {import("./field.js").FieldContext} FieldContext
  * @typedef {import("./definition.js").Grid} Grid
  */
 
-/** @param {Filled} filled @param {Grid} grid @returns {Field} */
-export function numberField(filled, grid) {
-  const { definition } = filled;
+/** @param {FieldContext} context @param {Grid} grid @returns {Field} */
+export function numberField(context, grid) {
+  const { definition } = context;
   const at = (/** @type {number} */ index) => figure(decimalAt(grid, index));
   const [low, high] = [at(0), at(grid.points - 1)];
   const step = decimalAt({ ...grid, low: 0 }, 1);
   const isWhole = step === "1" && !decimalAt(grid, 0).includes(".");
-  // Phones' number pads have no minus sign, and only some have a decimal mark.
+  // Number pads of phones have no minus sign, and some have no decimal mark.
   const whole = grid.decimals === 0 ? "numeric" : "decimal";
   const attributes = {
     type: "text",
@@ -36,7 +36,7 @@ export function numberField(filled, grid) {
     ...(step === "1" ? [] : [" ", say("field.rounded", { step: figure(step) })]),
     ...([low, high].some((bound) => /^\D?\d{4}/.test(bound)) ? [" ", say("field.thousands")] : []),
   ];
-  return entryField(filled, grid, {
+  return entryField(context, grid, {
     attributes: { ...attributes, class: "entry" },
     hint,
     write: at,

@@ -1,5 +1,5 @@
 /**
- * The field of a question, by its type, and its answer in words.
+ * The field of each question type, and answers as text.
  */
 
 import { decimalAt } from "./decimal.js";
@@ -15,14 +15,14 @@ import { figure } from "./words.js";
  * @typedef {import("./dom.js").Child} Child
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Question} Question
- * @typedef {object} Filled
+ * @typedef {object} FieldContext
  * @property {Definition} definition
  * @property {Question} question
  * @property {string} name  of its inputs, made for this load
  * @property {readonly number[]} order  in which its options are shown
  * @property {Answer | undefined} answer
- * @property {(answer: Answer | undefined, rounded?: boolean) => void} onAnswer  undefined: it has
- *   none any more; `rounded`: it is not quite what was typed
+ * @property {(answer: Answer | undefined, rounded?: boolean) => void} onAnswer  undefined: the question is empty;
+ *   `rounded`: the answer differs from what was typed
  * @property {(text: string) => void} onProblem  what is wrong at this moment, "" when nothing is
  * @typedef {object} Field
  * @property {HTMLElement[]} content
@@ -33,20 +33,20 @@ import { figure } from "./words.js";
  */
 
 /**
- * The field of a question.
+ * Create the field of a question.
  *
- * @param {Filled} filled
+ * @param {FieldContext} context
  * @returns {Field}
  */
-export function createField(filled) {
-  const { type, grid } = filled.question;
-  if (type === "multiple_choice") return checkboxes(filled);
-  if (grid === null || !isEntered(type)) return radios(filled);
-  return type === "date" ? dateField(filled, grid) : numberField(filled, grid);
+export function createField(context) {
+  const { type, grid } = context.question;
+  if (type === "multiple_choice") return checkboxes(context);
+  if (grid === null || !isEntered(type)) return radios(context);
+  return type === "date" ? dateField(context, grid) : numberField(context, grid);
 }
 
 /**
- * An answer in words, one text per option.
+ * Return an answer as text, one text per option.
  *
  * @param {Question} question
  * @param {Answer} answer

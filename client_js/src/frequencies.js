@@ -11,15 +11,15 @@ import { tableRow, tableTruths } from "./weight-table.js";
  * @typedef {import("./mechanism.js").SubsetSelection} SubsetSelection
  * @typedef {import("./mechanism.js").WeightTable} WeightTable
  * @typedef {Pick<Question, "type" | "channel" | "options" | "alone" | "max_ticks">} Protected
- *   a question, as far as its numbers need it
+ *   the parts of a question that its frequencies need
  * @typedef {{own: bigint, other: bigint, of: bigint}} Weights
  */
 
 /**
- * Of 100 people, how many reports name the first option: if it is in their answer, and if not.
+ * Return how many reports of 100 people name the first option: if they chose it, and if they did not.
  *
- * Tenths, rounded half up: these are the only figures of the label that are not bounds. None for
- * numbers and dates, whose reports name nothing.
+ * In tenths, rounded half up: the label's only numbers that are not bounds. Numbers and dates have
+ * none, because their reports name no option.
  *
  * @param {Protected} question
  * @returns {{own: string, other: string}}
@@ -40,7 +40,7 @@ function nameWeights(question) {
 }
 
 /**
- * own = dT/M,  other = d((d-1)T + (k-d)L) / (M(k-1)),  M = dT + (k-d)L
+ * Formula: own = dT/M,  other = d((d-1)T + (k-d)L) / (M(k-1)),  M = dT + (k-d)L
  *
  * @param {SubsetSelection} channel
  */
@@ -52,7 +52,7 @@ function setWeights(channel) {
 }
 
 /**
- * own = (T + (N-1)L)/M,  other = N L/M,  with N of the k patterns holding the option, M = T + (k-1)L
+ * Formula: own = (T + (N-1)L)/M,  other = N L/M,  M = T + (k-1)L,  N patterns contain the option
  *
  * @param {Protected} question
  */
@@ -63,7 +63,7 @@ function patternWeights(question) {
 }
 
 /**
- * own = W[0][0]/M, other = the smallest W[i][0]/M of another truth
+ * Formula: own = W[0][0]/M, other = the smallest W[i][0]/M of another truth
  *
  * @param {WeightTable} channel
  */

@@ -1,19 +1,19 @@
 /**
- * Starts a shared device afresh when nobody touches it.
+ * Restarts the survey on a shared device that nobody touches.
  */
 
 import { button, element } from "./dom.js";
 import { count, say } from "./words.js";
 
-/** Of a shared device, when nobody touches it: how long until it asks, and then until it goes. */
+/** Seconds until the page asks whether somebody is there, and from then until it restarts. */
 const IDLE_SECONDS = { ask: 120, go: 60 };
 
 /**
- * On a shared device nobody must find the answers of somebody who went away.
+ * Restart after a pause, so that nobody finds the answers of a person who left.
  *
  * @param {typeof globalThis & Window} window
  * @param {object} of
- * @param {() => boolean} of.canRestart  whether nothing would be lost now
+ * @param {() => boolean} of.canRestart  whether no report would be lost
  * @param {() => void} of.onRestart
  */
 export function restartWhenIdle(window, { canRestart, onRestart }) {
@@ -25,7 +25,7 @@ export function restartWhenIdle(window, { canRestart, onRestart }) {
   let timer = 0;
 
   function ask() {
-    // A browser without dialogs cannot ask.
+    // Without support for dialogs the page restarts at once.
     if (!notice.showModal) return onRestart();
     const time = count("count.seconds", IDLE_SECONDS.go);
     notice.replaceChildren(
@@ -44,7 +44,7 @@ export function restartWhenIdle(window, { canRestart, onRestart }) {
     timer = window.setTimeout(() => (canRestart() ? ask() : stay()), IDLE_SECONDS.ask * 1000);
   }
 
-  // Gone before the finger is lifted, the notice would let the tap through to an answer beneath it.
+  // The notice stays until its button is pressed: closing earlier would pass the tap to an answer.
   const sign = () => notice.open || stay();
   notice.addEventListener("close", stay);
   for (const name of ["pointerdown", "keydown", "scroll"]) window.addEventListener(name, sign);

@@ -1,12 +1,12 @@
 /**
- * The places of all texts, in the order in which a page lists them.
+ * The keys of all texts, in the order in which the page lists them.
  */
 
 /**
  * @typedef {typeof KEYS[number]} Key
  */
 
-/** The places of all texts, in the order in which a page lists them. */
+/** The keys of all texts, in the order in which the page lists them. */
 export const KEYS = /** @type {const} */ ([
   "cannot.closed",
   "cannot.crypto",

@@ -26,7 +26,7 @@ import { figure, pieces, say } from "./words.js";
  */
 
 /**
- * Natural frequencies of one question, for its first option; reports that name none need other words.
+ * Explain a question by natural frequencies of its first option, if its reports name options.
  *
  * @param {Definition} definition
  * @param {Question} question
@@ -34,14 +34,14 @@ import { figure, pieces, say } from "./words.js";
 export function frequencyParagraph(definition, question) {
   const { type, channel, options } = question;
   if (!namesOptions(question)) return element("p", {}, say("label.everyReport"));
-  const of = frequencies(question);
+  const shares = frequencies(question);
   const [own, other] = options.map(({ label }) => quoted(definition, label));
-  const values = { own, other, ownShare: about(of.own), otherShare: about(of.other) };
-  const several = channel.kind === "subset_selection" && channel.d > 1;
+  const values = { own, other, ownShare: about(shares.own), otherShare: about(shares.other) };
+  const namesSeveral = channel.kind === "subset_selection" && channel.d > 1;
   return element(
     "p",
     {},
-    ...(several ? [say("label.severalNamed", { count: channel.d }), " "] : []),
+    ...(namesSeveral ? [say("label.severalNamed", { count: channel.d }), " "] : []),
     ...(isSampled(channel)
       ? pieces("label.frequencyOfSampledTick", {
           ...values,
@@ -65,14 +65,14 @@ function frequencyKey(type, channel, options) {
   return isTable ? "label.frequencyOfRarest" : "label.frequencyOfMany";
 }
 
-/** A share of 100 that rounds to nothing is still possible. @param {string} tenths */
+/** Write a share of 100; one that rounds to 0 is still possible. @param {string} tenths */
 function about(tenths) {
   if (tenths === "0") return say("label.fewer", { n: figure("0.1") });
   return say("label.about", { n: figure(tenths) });
 }
 
 /**
- * Whether a report speaks of some of the options only.
+ * Whether a report covers only some of the options.
  *
  * @param {Channel} channel
  * @returns {channel is BitVector}
@@ -82,7 +82,7 @@ function isSampled(channel) {
 }
 
 /**
- * What one report can at most do about an answer.
+ * Say how much one report can change a suspicion at most.
  *
  * @param {Bound} bound
  */
@@ -95,49 +95,49 @@ export function boundSentence(bound) {
   });
 }
 
-/** What a suspicion becomes; the bound rounds up, so 100 would say too much. @param {number} percent */
+/** Say what a suspicion becomes; "100%" would say too much, because bounds round up. @param {number} percent */
 function becomes(percent) {
   return percent > 99 ? say("label.becomesNearly") : say("label.becomes", { percent });
 }
 
 /**
- * The frequencies of the question that is protected least, introduced by its text.
+ * Show the least protected question with its frequencies.
  *
  * @param {Definition} definition
  */
 export function leastProtectedExample(definition) {
-  const asked = questions(definition);
-  const least = leastProtected(asked);
-  const of = bounds(asked);
-  const bound = boundIn(of, least.id);
-  const alike = [...of.values()].every((one) => oddsFactor(one) === oddsFactor(bound));
+  const all = questions(definition);
+  const weakest = leastProtected(all);
+  const allBounds = bounds(all);
+  const bound = boundIn(allBounds, weakest.id);
+  const alike = [...allBounds.values()].every((other) => oddsFactor(other) === oddsFactor(bound));
   return element(
     "div",
     { class: "example" },
     element("p", { class: "quiet" }, alike ? say("start.example") : say("start.least")),
-    surveyElement("p", definition, least.text, { class: "asked" }),
-    frequencyParagraph(definition, least),
-    ...(namesOptions(least) && !bound.linked
+    surveyElement("p", definition, weakest.text, { class: "asked" }),
+    frequencyParagraph(definition, weakest),
+    ...(namesOptions(weakest) && !bound.linked
       ? []
       : [element("p", { class: "bound" }, boundSentence(bound))]),
   );
 }
 
 /**
- * A table with one row per question.
+ * Create the table of protection, one row per question.
  *
  * @param {Definition} definition
  */
 export function protectionTable(definition) {
-  const asked = questions(definition);
+  const all = questions(definition);
   const columns = [say("label.columnQuestion"), ...columnTexts()];
-  const of = bounds(asked);
-  // The roles are explicit: on narrow screens the rows are laid out as blocks, and browsers then
-  // no longer call it a table.
+  const allBounds = bounds(all);
+  // Explicit roles, because narrow screens lay out the rows as blocks and browsers then drop
+  // the table's semantics.
   return element(
     "table",
     { role: "table", class: "protection" },
-    element("caption", {}, say("label.caption"), ...tableNotes(definition, of)),
+    element("caption", {}, say("label.caption"), ...tableNotes(definition, allBounds)),
     element(
       "thead",
       { role: "rowgroup" },
@@ -150,12 +150,14 @@ export function protectionTable(definition) {
     element(
       "tbody",
       { role: "rowgroup" },
-      ...asked.map((question) => protectionRow(definition, question, boundIn(of, question.id))),
+      ...all.map((question) =>
+        protectionRow(definition, question, boundIn(allBounds, question.id)),
+      ),
     ),
   );
 }
 
-/** What stands above the numbers of the table. */
+/** Return the headings of the table's numbers. */
 function columnTexts() {
   return [
     say("label.columnOwn"),
@@ -167,17 +169,17 @@ function columnTexts() {
 }
 
 /**
- * Under which conditions the numbers of the table hold.
+ * Return the conditions under which the table's numbers are true.
  *
  * @param {Definition} definition
- * @param {Map<string, Bound>} of
+ * @param {Map<string, Bound>} allBounds
  */
-function tableNotes(definition, of) {
+function tableNotes(definition, allBounds) {
   const isAnySampled = questions(definition).some(({ channel }) => isSampled(channel));
   const notes = [
     ...(definition.sampling ? [say("label.ofAsked")] : []),
     ...(isAnySampled ? [say("label.ofSampled")] : []),
-    ...([...of.values()].some(({ linked }) => linked) ? [say("label.ofLinked")] : []),
+    ...([...allBounds.values()].some(({ linked }) => linked) ? [say("label.ofLinked")] : []),
   ];
   return notes.map((note) => element("span", { class: "note" }, note));
 }
@@ -219,7 +221,7 @@ function percent(whole) {
 }
 
 /**
- * What all answers give away together, with a warning when that is much.
+ * Say how much all lines together can change the odds.
  *
  * @param {Definition} definition
  */
@@ -228,7 +230,7 @@ export function togetherNote(definition) {
 }
 
 /**
- * The warning for surveys whose answers together are protected little; none for others.
+ * Warn if all lines together are weakly protected.
  *
  * @param {Definition} definition
  * @returns {HTMLElement[]}
@@ -240,13 +242,13 @@ export function littleWarning(definition) {
 }
 
 /**
- * What is not protected, and the two fingerprints by which to check the page.
+ * List what is not protected, and the two fingerprints for checking the page.
  *
  * @param {Definition} definition
  * @param {string} clientHash
  */
 export function openSides(definition, clientHash) {
-  const open = [
+  const gaps = [
     say("label.openPart"),
     say("label.openAddress"),
     say("label.openDevice"),
@@ -256,7 +258,7 @@ export function openSides(definition, clientHash) {
     "section",
     {},
     element("h3", {}, say("label.openHeading")),
-    element("ul", {}, ...open.map((side) => element("li", {}, side))),
+    element("ul", {}, ...gaps.map((side) => element("li", {}, side))),
     element(
       "dl",
       { class: "fingerprints" },

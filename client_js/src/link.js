@@ -1,13 +1,12 @@
 /**
- * What the address says: the survey, its hash, and an invitation.
+ * Survey links: the slug in the path; definition hash and invitation after the "#".
  */
 
 import { DefinitionError } from "./demand.js";
 
 /**
- * @typedef {{prefix: string, invitation: string, stratum: string, isTaken: boolean}} Link  what a
- *   link carries behind its "#", each part empty when it does not; `isTaken`: the page has taken
- *   the invitation out before
+ * @typedef {{prefix: string, invitation: string, stratum: string, isTaken: boolean}} Link  the parts of a
+ *   link after its "#", "" if missing; `isTaken`: the page has already removed the invitation
  */
 
 /** 32 bytes in base64url: the last character carries two zero bits. */
@@ -15,17 +14,17 @@ const TOKEN = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 const MOST_STRATUM = 60;
 
-/** As much of a definition's hash as every link carries, or more. */
+/** The start of a definition's hash, at least as long as in every link. */
 const PREFIX = /^([0-9a-f]{16,64})?$/;
 
-/** Of all ways to write an address that reach one survey, the only one that is taken. */
+/** The only accepted spelling of a survey's path. */
 const ADDRESS = /^\/s\/([a-z0-9]+(?:-[a-z0-9]+)*)\/?$/;
 
 /**
- * The slug an address names, "" when it is not written in the one way that counts.
+ * Return the slug in a path, or "" unless it has the canonical spelling.
  *
- * What is kept on the device is found by the slug. A second spelling, /s/work%70lace, would reach
- * the same survey past the mark of the first report: two reports would average the randomness away.
+ * The device stores its report under the slug. Another spelling, /s/work%70lace, would reach the same
+ * survey without finding that report, and a second report would weaken the first one's protection.
  *
  * @param {string} pathname  as the address bar has it, not decoded
  */
@@ -34,7 +33,7 @@ export function parseSlug(pathname) {
 }
 
 /**
- * What a link carries; a stratum only ever comes with the invitation that is good for it.
+ * Return the parts of a link. A stratum is only valid together with its invitation.
  *
  * @param {string} hash  from the "#" on
  * @returns {Link}
@@ -48,9 +47,9 @@ export function parseLink(hash) {
 /** @param {Link} link */
 export function checkLink({ prefix, invitation, stratum, isTaken }) {
   if (isTaken)
-    throw new DefinitionError("invitation_needed", "the link's invitation was taken out");
+    throw new DefinitionError("invitation_needed", "the invitation was removed from the link");
   const isInvited = TOKEN.test(invitation) && prefix !== "";
   const isWhole = PREFIX.test(prefix) && (invitation ? isInvited : stratum === "");
   if (isWhole && stratum.length <= MOST_STRATUM && !stratum.includes("\0")) return;
-  throw new DefinitionError("damaged_link", "the link's invitation is not whole");
+  throw new DefinitionError("damaged_link", "the link's invitation is incomplete");
 }

@@ -1,5 +1,5 @@
 /**
- * Loads the definition, or says why this device cannot start.
+ * Loads the definition and names the obstacle if this device cannot start.
  */
 
 import { readDefinition } from "./definition.js";
@@ -17,7 +17,7 @@ import { fetchDefinition, UnavailableError } from "./transport.js";
  *   | "unexpected" | Reason} Obstacle
  */
 
-/** WebCrypto is missing: an old browser, or an address without https. */
+/** WebCrypto is missing because the browser is old or the address lacks https. */
 export class CryptoMissingError extends Error {
   constructor() {
     super("this browser does not offer WebCrypto here");
@@ -26,7 +26,7 @@ export class CryptoMissingError extends Error {
 }
 
 /**
- * The definition, once it is certain that this device could keep its promise.
+ * Return the definition after checking that this device can protect the answers.
  *
  * @param {Window & typeof globalThis} window
  * @param {string} slug  from the address
@@ -42,8 +42,8 @@ export async function loadDefinition({ crypto, fetch }, slug, link, getRandomVal
     digest: (content) => crypto.subtle.digest("SHA-256", content),
     expectedPrefix: link.prefix,
   });
-  // Served under a second name, one survey could get two reports from this device.
-  demand(definition.slug === slug, `it is the survey ${definition.slug}, not ${slug}`);
+  // Under a second name, the same survey could get two reports from this device.
+  demand(definition.slug === slug, `the definition belongs to ${definition.slug}, not to ${slug}`);
   if (definition.access === "invitation" && link.invitation === "") {
     throw new DefinitionError("invitation_needed", "the survey is for people who were invited");
   }

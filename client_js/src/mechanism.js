@@ -1,7 +1,7 @@
 /**
- * What happens to an answer: integer channels that turn a truth into the code of a report.
+ * The mechanism: integer channels that turn a true answer into the code of a report.
  *
- * No DOM, no network, no float: Node enumerates this file, and what it proves is what runs.
+ * No DOM, no network, no floats: the audit enumerates this very file under Node.
  */
 
 import { packBits } from "./code.js";
@@ -25,16 +25,16 @@ import { tableRow, tableTruths, total } from "./weight-table.js";
  * @typedef {{name: "mixture", a: number, first: Window | OneBit, b: number,
  *   second: Window | OneBit}} Mixture
  * @typedef {Window | OneBit | ByDistance | Explicit | Mixture} Table
- *   the rows that few integers of a definition stand for, the same as the server's
+ *   tables whose rows follow from a few integers, equal to the server's
  * @typedef {{most: bigint, least: bigint}} Ratio  most/least = e^epsilon
  * @typedef {number | readonly number[]} Truth  an option index, or for a bit vector m ticks, 0 or 1
  * @typedef {number | string} Code  an option index, or a bit string in base64url
  */
 
 /**
- * Perturb one truth.
+ * Randomize one true answer.
  *
- * The number of draws depends on the channel alone, never on the truth or on what was drawn.
+ * The number of draws depends on the channel alone, never on the truth or on earlier draws.
  *
  * @param {Channel} channel  the JSON form that a definition carries
  * @param {Truth} truth
@@ -52,7 +52,7 @@ export function perturb(channel, truth, uniformBelow) {
       return perturbByTable(tableRow(channel, indexBelow(truths, truth)), uniformBelow);
     }
     default:
-      throw new RangeError(`unknown kind of channel ${JSON.stringify(channel)}`);
+      throw new RangeError(`unknown channel kind ${JSON.stringify(channel)}`);
   }
 }
 
@@ -70,7 +70,7 @@ export function numbersBelow(n) {
 }
 
 /**
- * At most s ticks among the options that go together, or exactly one among those that stand alone.
+ * Check the ticks: at most s options that combine, or exactly one that stands alone.
  *
  * @param {BitVector} channel
  * @param {Truth} truth
@@ -81,10 +81,10 @@ function ticks({ m, s, alone, sampled }, truth) {
   }
   const isTicks = Array.isArray(truth) && truth.every((tick) => tick === 0 || tick === 1);
   if (!isTicks || truth.length !== m) throw new RangeError(`truth must be ${m} ticks, each 0 or 1`);
-  const together = total(truth.slice(0, m - alone));
-  const apart = total(truth.slice(m - alone));
-  if (together > s) throw new RangeError(`truth has ${together} ticks; at most ${s} are allowed`);
-  if (apart > 1 || (apart === 1 && together > 0)) {
+  const nTogether = total(truth.slice(0, m - alone));
+  const nAlone = total(truth.slice(m - alone));
+  if (nTogether > s) throw new RangeError(`truth has ${nTogether} ticks; at most ${s} are allowed`);
+  if (nAlone > 1 || (nAlone === 1 && nTogether > 0)) {
     throw new RangeError("truth ticks an option that stands alone together with another");
   }
   return truth;
@@ -98,9 +98,9 @@ function demandPrivate(T, L) {
 }
 
 /**
- * Every reported bit is kept for T of T + L draws, whatever it is.
+ * Keep every reported bit with probability T / (T + L), whether it is 0 or 1.
  *
- * Which bits are reported is drawn first, says nothing about the truth, and is part of the report.
+ * The bits to report are drawn first, independently of the truth, and are part of the report.
  *
  * @param {BitVector} channel
  * @param {readonly number[]} truth
@@ -108,14 +108,14 @@ function demandPrivate(T, L) {
  */
 function perturbBits({ m, sampled, T, L }, truth, uniformBelow) {
   demandPrivate(T, L);
-  const asked = sampled < m ? drawSome(numbersBelow(m), sampled, uniformBelow) : numbersBelow(m);
-  const ones = asked.filter((bit) => truth[bit] ^ Number(uniformBelow(T + L) >= T));
+  const bits = sampled < m ? drawSome(numbersBelow(m), sampled, uniformBelow) : numbersBelow(m);
+  const ones = bits.filter((bit) => truth[bit] ^ Number(uniformBelow(T + L) >= T));
   if (sampled === m) return packBits(ones, m);
-  return packBits([...asked, ...ones.map((bit) => m + bit)], 2 * m);
+  return packBits([...bits, ...ones.map((bit) => m + bit)], 2 * m);
 }
 
 /**
- * One draw, and the whole row scanned: the report is the number of partial sums it has reached.
+ * Draw once and scan the whole row: the report is the number of partial sums that the draw reached.
  *
  * @param {number[]} row
  * @param {UniformBelow} uniformBelow
@@ -146,7 +146,7 @@ function perturbSubset({ k, d, T, L }, truth, uniformBelow) {
 }
 
 /**
- * Offset 0 for u in [0, T), then each other offset for L values of u; the truth is not looked at.
+ * Return offset 0 for u in [0, T), and each other offset for L values of u, whatever the truth.
  *
  * @param {number} k
  * @param {number} T
@@ -159,9 +159,9 @@ function drawOffset(k, T, L, uniformBelow) {
 }
 
 /**
- * d other offsets; the last may yield to offset 0.
+ * Draw d offsets other than 0; offset 0 may replace the last.
  *
- * Drawing only the offsets that are needed would let the time taken tell whether the truth is in.
+ * Always draw all of them, or the time taken would reveal whether the truth is in the set.
  *
  * @param {number} k
  * @param {number} d
@@ -170,14 +170,14 @@ function drawOffset(k, T, L, uniformBelow) {
  * @param {UniformBelow} uniformBelow
  */
 function drawOffsets(k, d, T, L, uniformBelow) {
-  const others = numbersBelow(k - 1).map((i) => i + 1);
-  const deck = drawSome(others, d, uniformBelow);
+  const offsets = numbersBelow(k - 1).map((i) => i + 1);
+  const deck = drawSome(offsets, d, uniformBelow);
   if (uniformBelow(d * T + (k - d) * L) < d * T) deck[d - 1] = 0;
   return deck;
 }
 
 /**
- * The first cards of a shuffled deck: a partial Fisher-Yates shuffle, one draw per card.
+ * Return the first cards of a shuffled deck (partial Fisher-Yates shuffle, one draw per card).
  *
  * @template T
  * @param {readonly T[]} cards

@@ -1,5 +1,5 @@
 /**
- * A report is made once per survey, kept until it is acknowledged, and resent identical.
+ * The outbox: stores a survey's only report until the server acknowledges it, and resends it unchanged.
  */
 
 /**
@@ -7,7 +7,7 @@
  * @typedef {{state: "empty"}
  *   | {state: "pending", body: string}
  *   | {state: "refused", body: string} & Refusal
- *   | {state: "sent"}} Entry  a refused entry without a body is one that could not be read
+ *   | {state: "sent"}} Entry  a refused entry without a body could not be read
  * @typedef {Pick<Storage, "getItem" | "setItem" | "removeItem">} KeptOnDevice
  * @typedef {ReturnType<typeof createOutbox>} Outbox
  */
@@ -15,16 +15,16 @@
 /** @type {Entry} */
 const EMPTY = { state: "empty" };
 
-/** Something is kept here that this page cannot read: perhaps a report, so none is drawn again. */
+/** The stored entry is unreadable and may be a report, so no new report is made. */
 const UNREADABLE = Object.freeze({ state: "refused", body: "", status: 0, name: "", detail: "" });
 
 /**
- * The outbox of one survey on this device, whatever the survey's version: fresh draws for the same
- * questions would average the randomness away.
+ * Create the outbox of a survey on this device. All versions of the survey share it, because a
+ * second randomization of the same answers would weaken their protection.
  *
- * @param {KeptOnDevice | null} storage  null where the browser denies it, and on shared devices
+ * @param {KeptOnDevice | null} storage  null if the browser denies it, and on shared devices
  * @param {string} slug
- * @param {number} [room]  characters of a report, for which there must be place
+ * @param {number} [room]  characters of a report that must fit
  */
 export function createOutbox(storage, slug, room = 0) {
   const shelf = createShelf(storage, `survey-report:${slug}`, room);
@@ -36,40 +36,39 @@ export function createOutbox(storage, slug, room = 0) {
   }
 
   /**
-   * Another tab may have gone further meanwhile, or keep another report: what it keeps stays.
+   * Store what became of a report, unless another tab has stored a different report.
    *
-   * @param {string} body  the report this tab knows about
+   * @param {string} body  this tab's report
    * @param {Entry} entry  what became of it
    */
   function settle(body, entry) {
-    const kept = shelf.read();
-    const isOurs = kept.state === "empty" || ("body" in kept && kept.body === body);
-    return isOurs ? keep(entry) : kept;
+    const stored = shelf.read();
+    const isOurs = stored.state === "empty" || ("body" in stored && stored.body === body);
+    return isOurs ? keep(entry) : stored;
   }
 
   return {
-    /** What is kept now, by this tab or another. */
+    /** Return the entry stored by this tab or another. */
     read: shelf.read,
 
-    /** Whether what is kept, or would be, outlives this page. */
+    /** Whether the entry outlives this page. */
     get durable() {
       return shelf.durable;
     },
 
     /**
-     * Keep the report that was made, unless this survey already has one: then this one is never
-     * sent.
+     * Store a new report, unless this survey already has one; then the new one is never sent.
      *
      * @param {string} body
      * @returns {Entry}
      */
     store(body) {
-      const kept = shelf.read();
-      return kept.state === "empty" ? keep({ state: "pending", body }) : kept;
+      const stored = shelf.read();
+      return stored.state === "empty" ? keep({ state: "pending", body }) : stored;
     },
 
     /**
-     * The server has the report: keep a mark, without answers, body or id.
+     * The server accepted the report: keep only a mark without codes and id.
      *
      * @param {string} body
      * @returns {Entry}  what is kept now, here and below
@@ -77,7 +76,7 @@ export function createOutbox(storage, slug, room = 0) {
     accepted: (body) => settle(body, { state: "sent" }),
 
     /**
-     * The server refused the report: keep it and the reason, unless another tab got it through.
+     * The server refused the report: keep it with the reason, unless another tab sent it.
      *
      * @param {string} body
      * @param {Refusal} refusal
@@ -87,36 +86,35 @@ export function createOutbox(storage, slug, room = 0) {
       settle(body, { state: "refused", body, status, name, detail }),
 
     /**
-     * Send a refused report again, the same bytes, unless another tab got it through.
+     * Send a refused report again, byte for byte, unless another tab sent it.
      *
      * @returns {Entry}
      */
     retry() {
-      const kept = shelf.read();
-      const canRetry = kept.state === "refused" && kept.body !== "";
-      return canRetry ? keep({ state: "pending", body: kept.body }) : kept;
+      const stored = shelf.read();
+      const canRetry = stored.state === "refused" && stored.body !== "";
+      return canRetry ? keep({ state: "pending", body: stored.body }) : stored;
     },
 
     /**
-     * Whoever wants no refused report here any more has it removed: the mark stays in its place,
-     * because a server may have kept what it refused.
+     * Remove a refused report but keep the mark, because a server may store what it refuses.
      *
      * @returns {Entry}
      */
     giveUp() {
-      const kept = shelf.read();
-      return kept.state === "refused" ? keep({ state: "sent" }) : kept;
+      const stored = shelf.read();
+      return stored.state === "refused" ? keep({ state: "sent" }) : stored;
     },
 
     /**
-     * Remove the mark, or what cannot be read; a report that may be sent again is never removed.
+     * Remove the mark or an unreadable entry; never a report that can still be sent.
      *
      * @returns {Entry}
      */
     removeTrace() {
-      const kept = shelf.read();
-      const isMark = kept.state === "sent" || (kept.state === "refused" && kept.body === "");
-      if (!isMark) return kept;
+      const stored = shelf.read();
+      const isMark = stored.state === "sent" || (stored.state === "refused" && stored.body === "");
+      if (!isMark) return stored;
       shelf.clear();
       return EMPTY;
     },
@@ -124,7 +122,7 @@ export function createOutbox(storage, slug, room = 0) {
 }
 
 /**
- * One entry in storage and in memory: storage speaks for all tabs, memory where it says nothing.
+ * Create a shelf for one entry, in storage (shared by all tabs) and in memory (if storage is empty).
  *
  * @param {KeptOnDevice | null} storage
  * @param {string} key
@@ -132,7 +130,7 @@ export function createOutbox(storage, slug, room = 0) {
  */
 function createShelf(storage, key, room) {
   /** @type {Entry} */
-  let held = EMPTY;
+  let memory = EMPTY;
   let durable = canKeep(storage, room);
 
   return {
@@ -142,27 +140,27 @@ function createShelf(storage, key, room) {
     /** @returns {Entry} */
     read() {
       const text = attempt(() => storage?.getItem(key)) ?? null;
-      if (text === null) return held;
+      if (text === null) return memory;
       durable = true;
-      held = parseEntry(text);
-      return held;
+      memory = parseEntry(text);
+      return memory;
     },
     /** @param {Entry} entry */
     write(entry) {
-      held = entry;
+      memory = entry;
       const text = JSON.stringify(entry);
       attempt(() => storage?.setItem(key, text));
       durable = attempt(() => storage?.getItem(key)) === text;
     },
     clear() {
-      held = EMPTY;
+      memory = EMPTY;
       attempt(() => storage?.removeItem(key));
     },
   };
 }
 
 /**
- * Try it with something that says nothing and is gone at once, as long as an entry can be.
+ * Whether storage accepts a meaningless text as long as an entry; the text is removed at once.
  *
  * @param {KeptOnDevice | null} storage
  * @param {number} room
@@ -177,7 +175,7 @@ function canKeep(storage, room) {
 }
 
 /**
- * A browser may deny storage at any call.
+ * Try an action; browsers may deny storage at any call.
  *
  * @template T
  * @param {() => T} action
@@ -199,13 +197,13 @@ function parseEntry(text) {
   if (entry?.state === "pending" && hasBody) return { state: "pending", body: entry.body };
   if (entry?.state !== "refused" || !hasBody) return UNREADABLE;
   const { body, status, name, detail } = entry;
-  const written = (/** @type {unknown} */ value) => String(value ?? "");
+  const toText = (/** @type {unknown} */ value) => String(value ?? "");
   return {
     state: "refused",
     body,
     status: Number(status) || 0,
-    name: written(name),
-    detail: written(detail),
+    name: toText(name),
+    detail: toText(detail),
   };
 }
 

@@ -1,7 +1,7 @@
 /**
- * Privacy loss in exact numbers: e^epsilon of a channel, of linked questions, of a whole report.
+ * Privacy loss in exact numbers: e^epsilon of a channel, of linked questions and of a whole report.
  *
- * Every figure is rounded up, against us.
+ * Every number is rounded up.
  */
 
 import { columnExtremes } from "./weight-table.js";
@@ -12,12 +12,12 @@ import { columnExtremes } from "./weight-table.js";
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Question} Question
  * @typedef {import("./mechanism.js").Ratio} Ratio
- * @typedef {Ratio & {linked: boolean}} Bound  what one report can do about one question at most;
- *   `linked`: together with the reports of other questions
+ * @typedef {Ratio & {linked: boolean}} Bound  e^epsilon of one question; `linked`: it
+ *   includes the linked questions
  */
 
 /**
- * e^epsilon of a channel, exactly.
+ * Return e^epsilon of a channel exactly.
  *
  *     T/L,  (T/L)^min(sampled, D),  or the largest ratio within a column of the table
  *
@@ -31,8 +31,8 @@ export function ratio(channel) {
 }
 
 /**
- * In how many reported bits two truths can differ: D = max(min(m - alone, 2s), s + 1, 2), as far as
- * there are options that stand alone, and never more than are reported.
+ * Return the number of reported bits in which two truths can differ: D = max(min(m - alone, 2s),
+ * s + 1, 2), where the last two need one and two exclusive options, and at most `sampled`.
  *
  * @param {BitVector} channel
  */
@@ -41,55 +41,58 @@ function differingBits({ m, s, alone, sampled }) {
   return BigInt(Math.min(sampled, D));
 }
 
-/** Above this e^epsilon (epsilon 8) all answers together are protected little. */
+/** Above this e^epsilon (epsilon 8), all answers together are weakly protected. */
 const LITTLE = 2980n;
 
 /**
- * What a report can do about every question. An answer that decides what is asked also decides the
- * truths of those questions: all that hang together by `ask_if` report on each other's answers.
+ * Return the bound of every question. An answer that hides later questions also determines their
+ * truths, so all questions linked by `ask_if` reveal something about each other's answers.
  *
  *     e^epsilon of a question = product of e^epsilon over all questions linked to it
  *
- * @param {readonly Question[]} asked
+ * @param {readonly Question[]} questions
  * @returns {Map<string, Bound>}
  */
-export function bounds(asked) {
-  const roots = linkRoots(asked);
+export function bounds(questions) {
+  const roots = linkRoots(questions);
   /** @type {Map<string, Bound>} */
   const groups = new Map();
-  for (const { id, channel } of asked) {
+  for (const { id, channel } of questions) {
     const root = roots.get(id) ?? id;
     const group = groups.get(root);
-    const own = ratio(channel);
-    groups.set(root, { ...(group ? productOf([group, own]) : own), linked: group !== undefined });
+    const ownRatio = ratio(channel);
+    groups.set(root, {
+      ...(group ? productOf([group, ownRatio]) : ownRatio),
+      linked: group !== undefined,
+    });
   }
-  return new Map(asked.map(({ id }) => [id, boundIn(groups, roots.get(id) ?? id)]));
+  return new Map(questions.map(({ id }) => [id, boundIn(groups, roots.get(id) ?? id)]));
 }
 
 /**
- * The first question of those that hang together: each is asked after one earlier question at most.
+ * Return the first question of each linked group; a question depends on at most one earlier question.
  *
- * @param {readonly Question[]} asked
+ * @param {readonly Question[]} questions
  * @returns {Map<string, string>}
  */
-function linkRoots(asked) {
+function linkRoots(questions) {
   /** @type {Map<string, string>} */
   const roots = new Map();
-  for (const { id, ask_if: condition } of asked) {
+  for (const { id, ask_if: condition } of questions) {
     roots.set(id, condition ? (roots.get(condition.question) ?? id) : id);
   }
   return roots;
 }
 
-/** @param {Map<string, Bound>} of @param {string} id @returns {Bound} */
-export function boundIn(of, id) {
-  const bound = of.get(id);
+/** @param {Map<string, Bound>} allBounds @param {string} id @returns {Bound} */
+export function boundIn(allBounds, id) {
+  const bound = allBounds.get(id);
   if (!bound) throw new RangeError(`no question ${id}`);
   return bound;
 }
 
 /**
- * The factor by which one report can at most multiply anyone's odds, rounded up to a tenth.
+ * Return the factor by which one report changes anyone's odds at most, rounded up to a tenth.
  *
  * @param {Ratio} ratio
  * @returns {string}
@@ -99,11 +102,11 @@ export function oddsFactor({ most, least }) {
 }
 
 /**
- * What a suspicion of 10% and of 50% can at most become, in whole per cent, rounded up.
+ * Return what suspicions of 10% and 50% become at most, in whole per cent, rounded up.
  *
  *     posterior = prior R / (prior R + (1 - prior)),  R = e^epsilon
  *
- * 100 means above 99%, never certainty: every report is possible under every answer.
+ * 100 means above 99%, not certainty: every report is possible under every answer.
  *
  * @param {Ratio} ratio
  * @returns {{from10: number, from50: number}}
@@ -116,7 +119,7 @@ export function posteriorBounds({ most, least }) {
 }
 
 /**
- * The odds factor of all questions one person is asked, rounded up.
+ * Return the odds factor of a whole report, rounded up.
  *
  * @param {Definition} definition
  * @returns {string}
@@ -127,7 +130,7 @@ export function totalOddsFactor(definition) {
 }
 
 /**
- * Whether all answers together are protected little: epsilon above 8.
+ * Whether all answers together are weakly protected: epsilon above 8.
  *
  * @param {Definition} definition
  */
@@ -137,32 +140,32 @@ export function isProtectedLittle(definition) {
 }
 
 /**
- * The first question of which a report says most.
+ * Return the first question with the largest bound.
  *
- * @param {readonly Question[]} asked
+ * @param {readonly Question[]} questions
  * @returns {Question}
  */
-export function leastProtected(asked) {
-  const of = bounds(asked);
-  return asked.reduce((least, question) =>
-    exceeds(boundIn(of, question.id), boundIn(of, least.id)) ? question : least,
+export function leastProtected(questions) {
+  const allBounds = bounds(questions);
+  return questions.reduce((weakest, question) =>
+    exceeds(boundIn(allBounds, question.id), boundIn(allBounds, weakest.id)) ? question : weakest,
   );
 }
 
 /**
- * e^epsilon of all that one person is asked: the product over all questions, or over the groups
- * drawn when they are the ones that say most.
+ * Return e^epsilon of a whole report: the product over all questions, or over the drawn groups that
+ * reveal most.
  *
  * @param {Pick<Definition, "pages" | "sampling">} definition
  * @returns {Ratio}
  */
 export function totalRatio({ pages, sampling }) {
-  const asked = pages.flatMap((page) => page.questions);
-  const groups = sampling?.groups ?? [asked.map(({ id }) => id)];
+  const questions = pages.flatMap((page) => page.questions);
+  const groups = sampling?.groups ?? [questions.map(({ id }) => id)];
   return groups
-    .map((group) => asked.filter(({ id }) => group.includes(id)))
+    .map((group) => questions.filter(({ id }) => group.includes(id)))
     .map((members) => productOf(members.map(({ channel }) => ratio(channel))))
-    .sort((one, other) => (exceeds(other, one) ? 1 : -1))
+    .sort((a, b) => (exceeds(b, a) ? 1 : -1))
     .slice(0, sampling?.draw ?? 1)
     .reduce((product, group) => productOf([product, group]));
 }
@@ -175,9 +178,9 @@ function productOf(ratios) {
   };
 }
 
-/** @param {Ratio} one @param {Ratio} other */
-function exceeds(one, other) {
-  return one.most * other.least > other.most * one.least;
+/** @param {Ratio} a @param {Ratio} b */
+function exceeds(a, b) {
+  return a.most * b.least > b.most * a.least;
 }
 
 /** @param {bigint} dividend @param {bigint} divisor */

@@ -1,11 +1,11 @@
 /**
- * Uniform integers from the system's generator: exact by rejection, or a named error. Nothing weaker.
+ * Uniform integers from the system's generator, exact by rejection. There is no weaker fallback.
  */
 
 const POOL_WORDS = 1024;
 const WORD_VALUES = 2 ** 32;
 
-/** The device has no generator fit for a promise of privacy, or it failed. */
+/** The device has no cryptographic random generator, or the generator failed. */
 export class NoRandomnessError extends Error {
   /** @param {string} message */
   constructor(message) {
@@ -22,11 +22,11 @@ export class NoRandomnessError extends Error {
  */
 
 /**
- * A uniform sampler over a pool of words: asking the generator once per value is 45 times slower.
+ * Create a uniform sampler over a pool of words; one call of the generator per value is 45 times slower.
  *
- * A word v is rejected when v >= 2^32 - (2^32 mod n), else the result is v mod n: every residue is
- * then hit by equally many words. Each word serves one draw and is wiped, so that what is left in
- * memory cannot undo a report; `wipe` clears the rest.
+ * A word v is rejected when v >= 2^32 - (2^32 mod n), else the result is v mod n: equally many
+ * words lead to every residue. Each word is wiped after its draw, so that memory cannot reveal how a
+ * report was drawn; `wipe` clears the rest.
  *
  * @param {GetRandomValues | undefined} getRandomValues
  * @returns {UniformBelow & {wipe: () => void}}
@@ -50,7 +50,7 @@ export function createUniformBelow(getRandomValues) {
 
   /** @param {number} n */
   function uniformBelow(n) {
-    // The limit of the last n is kept: surveys draw below few different n.
+    // Remember the limit of the last n, because surveys use few different n.
     if (n !== limited) [limit, limited] = [limitBelow(n), n];
     let word = nextWord();
     while (word >= limit) word = nextWord();
@@ -67,7 +67,7 @@ export function createUniformBelow(getRandomValues) {
 }
 
 /**
- * The first word that is rejected below n.
+ * Return the smallest word that is rejected for n.
  *
  * @param {number} n
  */
@@ -79,7 +79,7 @@ function limitBelow(n) {
 }
 
 /**
- * Random bytes for what must be unguessable but decides nothing: report ids, names of inputs.
+ * Draw random bytes for report ids and names of inputs, which must be unguessable.
  *
  * @param {GetRandomValues | undefined} getRandomValues
  * @param {number} count

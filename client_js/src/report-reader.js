@@ -1,21 +1,20 @@
 /**
- * What the codes of a report say, to show what was sent.
+ * Reads the codes of a report, to show what was sent.
  */
 
-import { askedBits, reportedOptions } from "./code.js";
+import { reportedOptions, sampledBits } from "./code.js";
 import { patterns } from "./truth.js";
 import { tableReports, tableTruths } from "./weight-table.js";
 
 /**
  * @typedef {import("./definition.js").Question} Question
  * @typedef {{asked: string[], named: string[], place: {at: number, of: number} | null}} Reported
- *   `named`: labels a code names; `asked`: labels it speaks of, none when it speaks of all; `place`:
- *   a report that names no option is one of so many
+ *   `named`: the labels that a code names; `asked`: the labels that it covers, empty if all; `place`:
+ *   the number of a report that names no option
  */
 
 /**
- * The codes of a report, to show what was sent: whatever stands there, for a device may keep a
- * report that another version made or that was damaged.
+ * Return the codes of a report unchecked: another version may have made it, or it may be damaged.
  *
  * @param {string} body
  * @returns {unknown[]}
@@ -25,7 +24,7 @@ export function reportCodes(body) {
 }
 
 /**
- * What a code says; null when it is no report of this question.
+ * Return what a code says, or null if it is not a report of this question.
  *
  * @param {Question} question
  * @param {unknown} code
@@ -44,21 +43,26 @@ export function readCode(question, code) {
 function reported(question, code) {
   const { type, options, channel } = question;
   const labels = (/** @type {number[]} */ indices) => indices.map((i) => options[i].label);
-  const named = reportedOptions(channel, code);
-  if (channel.kind === "weight_table") return reportedColumn(question, named[0]);
+  const indices = reportedOptions(channel, code);
+  if (channel.kind === "weight_table") return reportedColumn(question, indices[0]);
   if (channel.kind === "bit_vector" && channel.sampled < channel.m) {
-    return { asked: labels(askedBits(channel, code)), named: labels(named), place: null };
+    return { asked: labels(sampledBits(channel, code)), named: labels(indices), place: null };
   }
   const whole = channel.kind === "subset_selection" && type === "multiple_choice";
-  return { asked: [], named: labels(whole ? patterns(question)[named[0]] : named), place: null };
+  return {
+    asked: [],
+    named: labels(whole ? patterns(question)[indices[0]] : indices),
+    place: null,
+  };
 }
 
 /** @param {Question} question @param {number} column @returns {Reported} */
 function reportedColumn({ options, channel }, column) {
   if (channel.kind !== "weight_table") throw new RangeError("only tables have columns");
   const of = tableReports(channel.table);
-  const silent = options.length - channel.no_answers;
-  if (column >= of) return { asked: [], named: [options[silent + column - of].label], place: null };
+  const firstNoAnswer = options.length - channel.no_answers;
+  if (column >= of)
+    return { asked: [], named: [options[firstNoAnswer + column - of].label], place: null };
   if (namesOptions({ options, channel })) {
     return { asked: [], named: [options[column].label], place: null };
   }
@@ -66,18 +70,18 @@ function reportedColumn({ options, channel }, column) {
 }
 
 /**
- * Whether the reports of a question are its options, so that one can say an option.
+ * Whether each report of a question names an option.
  *
  * @param {Pick<Question, "options" | "channel">} question
  */
 export function namesOptions({ options, channel }) {
   if (channel.kind !== "weight_table") return true;
-  const { table, no_answers: silent } = channel;
-  return tableTruths(table) === tableReports(table) && options.length > silent;
+  const { table, no_answers: firstNoAnswer } = channel;
+  return tableTruths(table) === tableReports(table) && options.length > firstNoAnswer;
 }
 
 /**
- * Whether every report says an answer: the true one as it is, or a random one in its place.
+ * Whether every report names one answer: the true one or a random one.
  *
  * @param {Question} question
  */

@@ -1,5 +1,5 @@
 /**
- * From answers to the one report that leaves the device. Its length is constant.
+ * Makes the one report that leaves the device. All reports of a survey have the same length.
  */
 
 import { truthsOf } from "./answers.js";
@@ -19,7 +19,7 @@ import { checkDrawn, questions } from "./sampling.js";
 /** @type {Circumstances} */
 const PLAIN = { stratum: "", invitation: "", drawn: null };
 
-/** The survey's reports have no room for what must be in them. */
+/** A report needs more bytes than the survey's reports have. */
 export class ReportTooLongError extends Error {
   /** @param {number} needed @param {number} room */
   constructor(needed, room) {
@@ -29,7 +29,7 @@ export class ReportTooLongError extends Error {
 }
 
 /**
- * Every answer perturbed once, in the order of the questions, as the body of one request.
+ * Randomize every answer once, in the order of the questions, and return the body of the request.
  *
  * @param {Definition} definition
  * @param {Answers} answers
@@ -41,7 +41,7 @@ export class ReportTooLongError extends Error {
 export function makeReport(definition, answers, uniformBelow, idBytes, circumstances = PLAIN) {
   if (idBytes.length !== 16) throw new RangeError(`an id has 16 bytes, not ${idBytes.length}`);
   checkDrawn(definition, circumstances.drawn);
-  // All truths are known before the first draw: a missing one must not waste randomness.
+  // All truths are known before the first draw: a missing answer must not waste randomness.
   const truths = truthsOf(definition, answers, circumstances.drawn);
   const codes = questions(definition).map(({ id, channel }) => {
     const truth = truths.get(id);
@@ -51,7 +51,7 @@ export function makeReport(definition, answers, uniformBelow, idBytes, circumsta
 }
 
 /**
- * Which questions this person is asked: whole groups, drawn before the first answer.
+ * Draw the questions that this person gets: whole groups, before the first answer.
  *
  * @param {Definition} definition
  * @param {UniformBelow} uniformBelow
@@ -76,7 +76,7 @@ export function checkRoom(definition, circumstances = PLAIN) {
 }
 
 /**
- * The body as text; its padding hides how many digits the codes have.
+ * Return the body as text, padded so that its length does not reveal the codes.
  *
  * @param {Definition} definition
  * @param {string} id
@@ -84,7 +84,7 @@ export function checkRoom(definition, circumstances = PLAIN) {
  * @param {Circumstances} circumstances
  */
 function padded(definition, id, codes, { stratum, invitation }) {
-  const open = JSON.stringify({
+  const text = JSON.stringify({
     definition: definition.id,
     report_id: id,
     stratum,
@@ -92,8 +92,8 @@ function padded(definition, id, codes, { stratum, invitation }) {
     invitation,
     pad: "",
   });
-  const needed = new TextEncoder().encode(open).length;
+  const needed = new TextEncoder().encode(text).length;
   const room = definition.report_bytes;
   if (needed > room) throw new ReportTooLongError(needed, room);
-  return `${open.slice(0, -2)}${".".repeat(room - needed)}"}`;
+  return `${text.slice(0, -2)}${".".repeat(room - needed)}"}`;
 }

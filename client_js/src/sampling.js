@@ -1,5 +1,5 @@
 /**
- * Which questions a person is asked, and in which order options are shown.
+ * The questions that a person gets, and the order of their options.
  */
 
 import { drawSome } from "./mechanism.js";
@@ -12,28 +12,30 @@ import { drawSome } from "./mechanism.js";
  */
 
 /**
- * In which order this person sees the options of shuffled questions; what is no answer stays last.
+ * Draw the order of the options of shuffled questions; options for no answer stay last.
  *
  * @param {Definition} definition
  * @param {UniformBelow} uniformBelow
  * @returns {Map<string, number[]>}  question id -> indices of its options
  */
 export function shuffleOptions(definition, uniformBelow) {
-  const asked = questions(definition).filter(({ shuffled }) => shuffled);
-  return new Map(asked.map((question) => [question.id, shuffledOrder(question, uniformBelow)]));
+  const shuffled = questions(definition).filter(({ shuffled }) => shuffled);
+  return new Map(shuffled.map((question) => [question.id, shuffledOrder(question, uniformBelow)]));
 }
 
 /** @param {Question} question @param {UniformBelow} uniformBelow */
 function shuffledOrder({ options, alone, ...question }, uniformBelow) {
-  const silent = [question.opt_out, question.not_applicable];
+  const noAnswers = [question.opt_out, question.not_applicable];
   const all = options.map((_, i) => i);
-  const moved = all.filter((i) => i < options.length - alone && !silent.includes(options[i].id));
-  const last = all.filter((i) => !moved.includes(i));
-  return [...drawSome(moved, moved.length, uniformBelow), ...last];
+  const movable = all.filter(
+    (i) => i < options.length - alone && !noAnswers.includes(options[i].id),
+  );
+  const fixed = all.filter((i) => !movable.includes(i));
+  return [...drawSome(movable, movable.length, uniformBelow), ...fixed];
 }
 
 /**
- * More groups than were promised would give away more than was promised.
+ * Check the drawn questions: more groups than the survey promises would reveal more than it promises.
  *
  * @param {Definition} definition
  * @param {Drawn} drawn
@@ -42,12 +44,12 @@ export function checkDrawn({ sampling }, drawn) {
   const groups = sampling?.groups.filter((group) => group.every((id) => drawn?.includes(id)));
   const isWhole = groups?.length === sampling?.draw && groups?.flat().length === drawn?.length;
   if (sampling === null ? drawn !== null : !isWhole) {
-    throw new RangeError("the questions drawn are not the ones this survey draws");
+    throw new RangeError("the drawn questions are not a draw of this survey");
   }
 }
 
 /**
- * All questions, in the order of their codes.
+ * Return all questions in the order of their codes.
  *
  * @param {Definition} definition
  */
@@ -56,7 +58,7 @@ export function questions(definition) {
 }
 
 /**
- * The questions this person is asked.
+ * Return the questions that this person gets.
  *
  * @param {Definition} definition
  * @param {Drawn} drawn
@@ -71,14 +73,14 @@ export function isDrawn(drawn) {
 }
 
 /**
- * Of how many questions each person is asked how many: fewest and most, when groups differ in size.
+ * Return how few and how many questions one person gets, and the number of all questions.
  *
  * @param {Definition} definition
  */
 export function sampledCounts(definition) {
   const all = questions(definition).length;
   const { draw, groups } = definition.sampling ?? { draw: 1, groups: [questions(definition)] };
-  const sizes = groups.map((group) => group.length).sort((one, other) => one - other);
+  const sizes = groups.map((group) => group.length).sort((a, b) => a - b);
   const total = (/** @type {number[]} */ drawn) => drawn.reduce((sum, size) => sum + size, 0);
   return { fewest: total(sizes.slice(0, draw)), most: total(sizes.slice(-draw)), all };
 }

@@ -1,5 +1,5 @@
 /**
- * The form of a definition: its pages, questions, conditions and sampling.
+ * The structure of a definition: pages, questions, conditions and sampling.
  */
 
 import {
@@ -20,7 +20,7 @@ import { CHOICES, TYPES } from "./truth.js";
  * @typedef {import("./definition.js").Question} Question
  */
 
-/** A key that is not known here may change what is kept or asked: nobody could be told of it. */
+/** Known keys. An unknown key is refused, because this page could not tell people what it changes. */
 const KEYS = {
   definition: [
     ...["access", "allow_skip_logic", "bucket", "exit", "format", "kiosk", "language", "pages"],
@@ -33,7 +33,7 @@ const KEYS = {
   ],
 };
 
-/** Days since 1970 from the year 1 to the year 9999, which is as far as date fields go. */
+/** Days since 1970 from the year 1 to the year 9999, the range of date fields. */
 const DAYS = { first: -719_162, last: 2_932_896 };
 
 const THEMES = ["", "blue", "plum", "slate"];
@@ -45,32 +45,32 @@ export function checkStructure(definition) {
   demandTexts(definition, ["slug", "language", ...TEXTS], "it");
   const { report_bytes: room, allow_skip_logic: skips, sampling, pages, bucket } = definition;
   demand(isInteger(room, 1, 8192), `report_bytes is ${room}`);
-  demand(typeof skips === "boolean", "allow_skip_logic is neither true nor false");
+  demand(typeof skips === "boolean", "allow_skip_logic must be true or false");
   demand([undefined, "day", "week"].includes(bucket), `bucket is ${bucket}`);
-  demand(Array.isArray(pages) && pages.length > 0, "it has no pages");
+  demand(Array.isArray(pages) && pages.length > 0, "the definition has no pages");
   pages.forEach(checkPage);
-  const asked = pages.flatMap((/** @type {Page} */ page) => page.questions);
-  demandDistinct(asked, "questions");
+  const questions = pages.flatMap((/** @type {Page} */ page) => page.questions);
+  demandDistinct(questions, "questions");
   pages.forEach((_, at) => {
     checkConditions(definition, at);
   });
-  if (sampling !== null) checkSampling(sampling, asked);
+  if (sampling !== null) checkSampling(sampling, questions);
   checkManner(definition);
   for (const [language, translation] of Object.entries(definition.translations)) {
-    demand(LANGUAGE.test(language), `${language} is no language`);
+    demand(LANGUAGE.test(language), `${language} is not a language tag`);
     checkTranslation(translation, definition);
   }
 }
 
-/** How the survey is shown and entered. @param {any} definition */
+/** Check how the survey is opened, shown and left. @param {any} definition */
 function checkManner({ access, kiosk, theme, exit, translations }) {
   demand(["open", "invitation"].includes(access), `access is ${access}`);
-  demand(typeof kiosk === "boolean", "kiosk is neither true nor false");
+  demand(typeof kiosk === "boolean", "kiosk must be true or false");
   demand(THEMES.includes(theme), `theme is ${theme}`);
   const isAddress = exit === "" || (typeof exit === "string" && exit.startsWith("https://"));
-  demand(isAddress, "exit is no https address");
+  demand(isAddress, "exit must be an https address");
   const isTable = typeof translations === "object" && !Array.isArray(translations);
-  demand(translations !== null && isTable, "its translations are no table");
+  demand(translations !== null && isTable, "translations must be an object");
 }
 
 /** @param {any} page @param {number} at */
@@ -90,9 +90,9 @@ function checkQuestion(question) {
   demand(TYPES.includes(type), `${id}: unknown type ${type}`);
   demand([undefined, true].includes(question.shuffled), `${id}: shuffled is ${question.shuffled}`);
   checkOptions(question);
-  // The points of a scale may stand for numbers; other options never do.
+  // Only the options of a scale may stand for numbers.
   const isPlain = CHOICES.includes(type) && (type !== "scale" || question.grid === null);
-  if (isPlain) demand(question.grid === null, `${id}: these options have no grid`);
+  if (isPlain) demand(question.grid === null, `${id}: options of this type cannot have a grid`);
   else checkGrid(question);
   checkTicks(question);
   checkChannel(question.channel, id);
@@ -101,48 +101,51 @@ function checkQuestion(question) {
 
 /** @param {any} question */
 function checkOptions({ id, type, options, opt_out: optOut, not_applicable: notApplicable }) {
-  const least = CHOICES.includes(type) ? 2 : 0;
-  const most = least === 0 ? MAX_NO_ANSWERS : MAX_OPTIONS;
+  const min = CHOICES.includes(type) ? 2 : 0;
+  const max = min === 0 ? MAX_NO_ANSWERS : MAX_OPTIONS;
   demand(Array.isArray(options), `${id}: no options`);
-  demand(isInteger(options.length, least, most), `${id}: ${options.length} options`);
+  demand(isInteger(options.length, min, max), `${id}: ${options.length} options`);
   for (const option of options) demandTexts(option ?? {}, ["id", "label"], `${id}.options`);
   demandDistinct(options, `${id}: options`);
-  const known = ["", ...options.map((/** @type {Option} */ option) => option.id)];
-  demand(known.includes(optOut), `${id}: its opt_out is no option`);
-  demand(known.includes(notApplicable), `${id}: its not_applicable is no option`);
+  const ids = ["", ...options.map((/** @type {Option} */ option) => option.id)];
+  demand(ids.includes(optOut), `${id}: its opt_out is not an option`);
+  demand(ids.includes(notApplicable), `${id}: its not_applicable is not an option`);
 }
 
 /** @param {any} question */
 function checkGrid({ id, type, options, grid }) {
   const { low, step, points, decimals, unit } = grid ?? {};
   const furthest = Number.MAX_SAFE_INTEGER;
-  demand(isInteger(low, -furthest) && isInteger(step, 1), `${id}: low or step is no integer`);
+  demand(isInteger(low, -furthest) && isInteger(step, 1), `${id}: low and step must be integers`);
   demand(isInteger(points, 2, MAX_GRID), `${id}: ${points} grid points`);
-  const fits = type !== "scale" || points <= options.length;
-  demand(fits, `${id}: ${points} grid points for ${options.length} options`);
-  demand(isInteger(low + step * (points - 1), -furthest), `${id}: the grid goes too far`);
+  const fitsOptions = type !== "scale" || points <= options.length;
+  demand(fitsOptions, `${id}: ${points} grid points for ${options.length} options`);
+  demand(
+    isInteger(low + step * (points - 1), -furthest),
+    `${id}: the grid exceeds the safe integers`,
+  );
   demand(isInteger(decimals, 0, type === "date" ? 0 : 15), `${id}: ${decimals} decimals`);
-  demand(typeof unit === "string", `${id}: its unit is no text`);
+  demand(typeof unit === "string", `${id}: its unit is not a text`);
   const isReal = low >= DAYS.first && low + step * (points - 1) <= DAYS.last;
-  demand(type !== "date" || isReal, `${id}: its dates are beyond the calendar`);
+  demand(type !== "date" || isReal, `${id}: its dates exceed the years 1 to 9999`);
 }
 
 /** @param {any} question */
 function checkTicks({ id, type, options, max_ticks: ticks, alone, ...question }) {
-  const several = type === "multiple_choice";
-  const most = several ? Math.min(MAX_ALONE, options.length - 1) : 0;
-  demand(isInteger(alone, several ? 1 : 0, most), `${id}: ${alone} options stand alone`);
+  const isMultiple = type === "multiple_choice";
+  const max = isMultiple ? Math.min(MAX_ALONE, options.length - 1) : 0;
+  demand(isInteger(alone, isMultiple ? 1 : 0, max), `${id}: ${alone} options stand alone`);
   const together = options.slice(0, options.length - alone);
-  const mostTicks = several ? together.length : 0;
-  demand(isInteger(ticks, several ? 1 : 0, mostTicks), `${id}: at most ${ticks} ticks`);
-  const beside = together.some((/** @type {Option} */ option) =>
+  const mostTicks = isMultiple ? together.length : 0;
+  demand(isInteger(ticks, isMultiple ? 1 : 0, mostTicks), `${id}: at most ${ticks} ticks`);
+  const hasNoAnswer = together.some((/** @type {Option} */ option) =>
     [question.opt_out, question.not_applicable].includes(option.id),
   );
-  demand(!several || !beside, `${id}: an option that is no answer does not stand alone`);
+  demand(!isMultiple || !hasNoAnswer, `${id}: an option for no answer must stand alone`);
 }
 
 /**
- * What a question depends on was asked on an earlier page.
+ * Check that each question depends only on questions of earlier pages.
  *
  * @param {any} definition
  * @param {number} at
@@ -151,42 +154,45 @@ function checkConditions({ pages, allow_skip_logic: skips }, at) {
   const earlier = pages.slice(0, at).flatMap((/** @type {Page} */ page) => page.questions);
   for (const question of pages[at].questions) {
     if (question.ask_if === null) continue;
-    demand(skips, `${question.id}: it depends on another, and the survey allows no skip logic`);
+    demand(skips, `${question.id}: it depends on another question, but allow_skip_logic is false`);
     checkCondition(question, earlier);
   }
 }
 
 /** @param {any} question @param {Question[]} earlier */
 function checkCondition({ id, ask_if: condition, not_applicable: notApplicable }, earlier) {
-  demand(notApplicable !== "", `${id}: it has no option for when it is not asked`);
-  const on = earlier.find((one) => one.id === condition?.question);
-  demand(on && CHOICES.includes(on.type), `${id}: what it depends on is no choice before it`);
-  const known = on.options.map((option) => option.id);
+  demand(notApplicable !== "", `${id}: it needs a not_applicable option for when it is hidden`);
+  const parent = earlier.find((one) => one.id === condition?.question);
+  demand(
+    parent && CHOICES.includes(parent.type),
+    `${id}: it depends on a question that is not an earlier choice`,
+  );
+  const ids = parent.options.map((option) => option.id);
   const { options } = condition;
-  demand(Array.isArray(options) && options.length > 0, `${id}: it depends on no options`);
-  const areKnown = options.every((option) => known.includes(option));
-  demand(areKnown, `${id}: it depends on unknown options`);
+  demand(Array.isArray(options) && options.length > 0, `${id}: its condition has no options`);
+  const areKnown = options.every((option) => ids.includes(option));
+  demand(areKnown, `${id}: its condition has unknown options`);
 }
 
-/** @param {any} sampling @param {Question[]} asked */
-function checkSampling(sampling, asked) {
+/** @param {any} sampling @param {Question[]} questions */
+function checkSampling(sampling, questions) {
   const { draw, groups } = sampling ?? {};
   const isList = (/** @type {any} */ list) => Array.isArray(list) && list.length > 0;
   demand(isList(groups) && groups.every(isList), "sampling has no groups of questions");
   demand(isInteger(draw, 1, groups.length - 1), `sampling draws ${draw} of ${groups.length}`);
   const grouped = [...groups.flat()].sort();
-  const ids = asked.map(({ id }) => id).sort();
+  const ids = questions.map(({ id }) => id).sort();
   const isPartition = grouped.length === ids.length && ids.every((id, i) => id === grouped[i]);
-  demand(isPartition, "a question is in no group of the sampling, or in two");
-  for (const { id, ask_if: condition } of asked) {
+  demand(isPartition, "each question must be in exactly one sampling group");
+  for (const { id, ask_if: condition } of questions) {
     const group = groups.find((/** @type {string[]} */ one) => one.includes(id));
     const together = condition === null || group.includes(condition.question);
-    demand(together, `${id}: it is drawn without the question it depends on`);
+    demand(together, `${id}: it can be drawn without the question that it depends on`);
   }
 }
 
 /** @param {object} value @param {keyof typeof KEYS} kind */
 export function demandKnown(value, kind) {
   const unknown = Object.keys(value).find((key) => !KEYS[kind].includes(key));
-  demand(unknown === undefined, `a ${kind} with an unknown key, ${unknown}`);
+  demand(unknown === undefined, `a ${kind} has an unknown key, ${unknown}`);
 }

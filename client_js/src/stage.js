@@ -1,5 +1,5 @@
 /**
- * The one place where views appear, and the toolbar above it.
+ * The place where views appear, and the toolbar above it.
  */
 
 import { button, element } from "./dom.js";
@@ -11,17 +11,17 @@ import { say } from "./words.js";
  */
 
 /**
- * The one place views appear: each replaces the last, names the document and takes focus.
+ * Create the stage: each view replaces the last one, sets the document's title and takes the focus.
  *
  * @param {HTMLElement} main
  */
 export function createStage(main) {
   /** @type {() => View} */
-  let last;
+  let current;
   return {
-    /** @param {() => View} build  makes the view, again whenever the language changes */
+    /** @param {() => View} build  builds the view, again whenever the language changes */
     show(build) {
-      last = build;
+      current = build;
       const { content, title, focus } = build();
       main.replaceChildren(content);
       document.title = title;
@@ -31,14 +31,14 @@ export function createStage(main) {
     },
     /** Show the current view again, in another language, and leave the focus where it is. */
     refresh() {
-      const { content, title } = last();
-      const entered = [...main.querySelectorAll("input")];
+      const { content, title } = current();
+      const inputs = [...main.querySelectorAll("input")];
       main.replaceChildren(content);
       document.title = title;
-      // What was entered and is no answer, too many ticks or half a number, is nobody's to forget.
+      // Restore entries that are not valid answers, such as too many ticks or half a number.
       main.querySelectorAll("input").forEach((input, i) => {
-        if (entered[i]) input.checked = entered[i].checked;
-        if (entered[i]) input.value = entered[i].value;
+        if (inputs[i]) input.checked = inputs[i].checked;
+        if (inputs[i]) input.value = inputs[i].value;
       });
     },
     clear() {
@@ -48,7 +48,7 @@ export function createStage(main) {
 }
 
 /**
- * What stands above every view: the choice of a language, and the way out.
+ * Create the toolbar: the choice of language and "Leave now".
  *
  * @param {object} of
  * @param {readonly string[]} of.languages
@@ -68,9 +68,9 @@ export function toolbar({ languages, language, onLanguage, onExit }) {
  */
 function languageChooser(languages, language, onLanguage) {
   const select = element("select", { autocomplete: "off" });
-  for (const each of languages) {
-    const option = element("option", { value: each, lang: each }, nameOf(each));
-    option.selected = each === language;
+  for (const tag of languages) {
+    const option = element("option", { value: tag, lang: tag }, nameOf(tag));
+    option.selected = tag === language;
     select.append(option);
   }
   select.addEventListener("change", () => onLanguage(select.value));
@@ -82,7 +82,7 @@ function languageChooser(languages, language, onLanguage) {
   );
 }
 
-/** A language by the name that its speakers have for it. @param {string} language */
+/** Return a language's name in that language. @param {string} language */
 function nameOf(language) {
   const names = new Intl.DisplayNames([language], { type: "language" });
   const name = names.of(language) ?? language;

@@ -1,5 +1,5 @@
 /**
- * The texts of a definition in another of its languages.
+ * Translations of a definition.
  */
 
 import { demand, demandTexts } from "./demand.js";
@@ -10,13 +10,13 @@ import { demand, demandTexts } from "./demand.js";
  * @typedef {import("./definition.js").TranslatedQuestion} TranslatedQuestion
  */
 
-/** The texts of a whole survey. */
+/** Keys of the survey's own texts. */
 export const TEXTS = /** @type {const} */ ([
   ...["title", "introduction", "consent", "ethics", "helpline", "contact", "thanks"],
 ]);
 
 /**
- * The definition with its texts in another of its languages, as far as they are translated.
+ * Return the definition with its texts in another language, where they are translated.
  *
  * @param {Readonly<Definition>} definition  in its own language
  * @param {string} language
@@ -27,15 +27,15 @@ export function translateDefinition(definition, language) {
   if (!translation) return definition;
   /** @type {Map<string, string>} */
   const untranslated = new Map();
-  const chosen = (/** @type {string} */ text, /** @type {string} */ translated) => {
+  const pick = (/** @type {string} */ text, /** @type {string} */ translated) => {
     if (translated === "") untranslated.set(text, definition.language);
     return translated || text;
   };
-  const texts = TEXTS.map((name) => [name, chosen(definition[name], translation[name])]);
+  const texts = TEXTS.map((name) => [name, pick(definition[name], translation[name])]);
   const pages = definition.pages.map((page, i) => ({
-    title: chosen(page.title, translation.pages[i].title),
+    title: pick(page.title, translation.pages[i].title),
     questions: page.questions.map((question, j) =>
-      translatedQuestion(question, translation.pages[i].questions[j], chosen),
+      translatedQuestion(question, translation.pages[i].questions[j], pick),
     ),
   }));
   return { ...definition, ...Object.fromEntries(texts), pages, language, untranslated };
@@ -44,25 +44,25 @@ export function translateDefinition(definition, language) {
 /**
  * @param {Question} question
  * @param {TranslatedQuestion} translated
- * @param {(text: string, translated: string) => string} chosen
+ * @param {(text: string, translated: string) => string} pick
  * @returns {Question}
  */
-function translatedQuestion(question, translated, chosen) {
+function translatedQuestion(question, translated, pick) {
   const { text, help, options, grid } = question;
   return {
     ...question,
-    text: chosen(text, translated.text),
-    help: chosen(help, translated.help),
+    text: pick(text, translated.text),
+    help: pick(help, translated.help),
     options: options.map(({ id, label }, i) => ({
       id,
-      label: chosen(label, translated.options[i]),
+      label: pick(label, translated.options[i]),
     })),
-    grid: grid && { ...grid, unit: chosen(grid.unit, translated.unit) },
+    grid: grid && { ...grid, unit: pick(grid.unit, translated.unit) },
   };
 }
 
 /**
- * A translation has the shape of what it translates, or it would name one option by another's label.
+ * Check that a translation has the shape of its original, so that no option gets another's label.
  *
  * @param {any} translation
  * @param {Definition} definition
@@ -74,7 +74,7 @@ export function checkTranslation(translation, definition) {
     demandAsMany(page.questions, asked, (question, { options }) => {
       demandTexts(question ?? {}, ["text", "help", "unit"], "a translated question");
       demandAsMany(question.options, options, (label) => {
-        demand(typeof label === "string", "a translated label is no text");
+        demand(typeof label === "string", "a translated label is not a text");
       });
     });
   });
@@ -87,7 +87,10 @@ export function checkTranslation(translation, definition) {
  * @param {(value: any, like: T) => void} check
  */
 function demandAsMany(list, like, check) {
-  demand(Array.isArray(list) && list.length === like.length, "a translation has another shape");
+  demand(
+    Array.isArray(list) && list.length === like.length,
+    "a translation has another shape than its original",
+  );
   list.forEach((/** @type {any} */ value, /** @type {number} */ i) => {
     check(value, like[i]);
   });

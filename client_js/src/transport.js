@@ -1,10 +1,10 @@
 /**
- * The network: fetches the definition, posts a report until it is answered; tells nothing more.
+ * The network: fetches the definition and posts the report until the server answers.
  */
 
 /**
- * @typedef {{status: number, name: string, detail: string, opens?: string}} Refusal  `name`: which
- *   of the server's refusals it is, "" when that is not said; `opens`: the day when it will not be
+ * @typedef {{status: number, name: string, detail: string, opens?: string}} Refusal  `name`: the
+ *   server's name for the refusal, or ""; `opens`: the day on which the survey opens
  * @typedef {{outcome: "accepted"}
  *   | {outcome: "refused"} & Refusal
  *   | {outcome: "later", seconds: number, reason: "network" | "busy" | "many"}} Outcome
@@ -17,7 +17,7 @@ const LONGEST_WAIT_SECONDS = 600;
 const BACKOFF_SECONDS = [2, 5, 10, 20, 30];
 const LONGEST_DETAIL = 500;
 const TOO_MANY = 429;
-/** Refusals of the moment, not of the report: timeout, too early, too many requests. */
+/** Temporary refusals: timeout, too early, too many requests. */
 const PASSING = [408, 425, TOO_MANY];
 const DAY = /^\d{4}-\d\d-\d\d$/;
 const NAMED = /^urn:survey:([a-z-]{1,40})$/;
@@ -33,7 +33,7 @@ const QUIET = {
   redirect: "error",
 };
 
-/** The definition did not come; the refusal's `status` is 0 when nothing answered. */
+/** The definition did not load; the refusal's `status` is 0 if there was no answer. */
 export class UnavailableError extends Error {
   /** @param {Refusal} refusal */
   constructor(refusal) {
@@ -44,7 +44,7 @@ export class UnavailableError extends Error {
 }
 
 /**
- * The definition's bytes, exactly as served.
+ * Fetch the definition's bytes exactly as served.
  *
  * @param {Fetch} fetch
  * @param {string} url
@@ -76,7 +76,7 @@ export function sendReport(fetch, url, body) {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body,
-    // Lets the request outlive a page that is closed; browsers allow it below 64 KiB.
+    // The request survives closing the page; browsers allow this below 64 KiB.
     keepalive: body.length < 60_000,
   };
   return withinLimit(async (signal) => readOutcome(await fetch(url, { ...post, signal }))).catch(
@@ -85,16 +85,16 @@ export function sendReport(fetch, url, body) {
 }
 
 /**
- * Ask that the browser forgets the page's files: it takes that word only in answer to a request
- * that could carry cookies, which the one with the report never may.
+ * Ask the server to have the browser's cache cleared. Browsers obey only in answers to requests that
+ * may carry cookies, and the request with the report must not.
  *
  * @param {Fetch} fetch
  * @param {string} url
  */
 export async function forgetFiles(fetch, url) {
   /** @type {RequestInit} */
-  const asked = { ...QUIET, credentials: "same-origin" };
-  await withinLimit((signal) => fetch(url, { ...asked, signal })).catch(() => {});
+  const options = { ...QUIET, credentials: "same-origin" };
+  await withinLimit((signal) => fetch(url, { ...options, signal })).catch(() => {});
 }
 
 /**
@@ -120,13 +120,13 @@ async function readOutcome(response) {
   if (status >= 400 && status < 500 && !PASSING.includes(status)) {
     return { outcome: "refused", ...(await readRefusal(response)) };
   }
-  // Any other answer, a hotel's 200 page for instance, is not the survey's: the report must wait.
+  // Any other answer, such as a hotel's login page, is not the survey's: try again later.
   const reason = status === TOO_MANY ? "many" : "busy";
   return { outcome: "later", seconds: retryAfter(response), reason };
 }
 
 /**
- * What the server says of a refusal, as problem+json (RFC 9457).
+ * Read the server's refusal, in problem+json (RFC 9457).
  *
  * @param {Response} response
  * @returns {Promise<Refusal>}
@@ -169,7 +169,7 @@ async function withinLimit(request) {
 }
 
 /**
- * Waits between two tries: for some seconds, until the network is back, or until someone says "now".
+ * Create a pause between two tries. It ends after some seconds, when the network is back, or by `end`.
  *
  * @param {Pick<Window, "setTimeout" | "clearTimeout" | "addEventListener">} window
  */

@@ -8,7 +8,7 @@
  */
 
 /**
- * What the channel gets: an index, or ticks.
+ * Return the truth of an answer: an index, or ticks.
  *
  * @param {Question} question
  * @param {Answer} answer
@@ -17,15 +17,15 @@ export function truthOf(question, answer) {
   if (typeof answer === "number") return answer;
   const { options, channel } = question;
   if (channel.kind === "bit_vector") return options.map((_, i) => Number(answer.includes(i)));
-  // All of them are looked at: time must not tell which it is.
+  // All patterns are compared, so that the time taken does not reveal the answer.
   return patterns(question).reduce(
-    (found, pattern, i) => (pattern.join() === answer.join() ? i : found),
+    (index, pattern, i) => (pattern.join() === answer.join() ? i : index),
     -1,
   );
 }
 
 /**
- * An option as an answer; undefined for the id "".
+ * Return an option as an answer, or undefined for the id "".
  *
  * @param {Question} question
  * @param {string} option
@@ -38,33 +38,33 @@ export function optionAnswer({ type, options, grid }, option) {
   return isEntered(type) ? index + (grid?.points ?? 0) : index;
 }
 
-/** Whether an answer is typed, on a grid, and not chosen. @param {string} type */
+/** Whether people type the answer, which is then a grid point. @param {string} type */
 export function isEntered(type) {
   return type === "number" || type === "date";
 }
 
 /**
- * All sets of ticks that can be reported as a whole: of the options that go together in ascending
- * order of their bitmask, then each that stands alone.
+ * Return all sets of ticks that can be reported as a whole: options that combine, in ascending
+ * order of their bitmask, then each exclusive option.
  *
  * @param {Pick<Question, "options" | "alone" | "max_ticks">} question
  * @returns {number[][]}
  */
-export function patterns({ options, alone, max_ticks: most }) {
+export function patterns({ options, alone, max_ticks: max }) {
   const together = options.length - alone;
-  return [...sets(together, most), ...options.slice(together).map((_, i) => [together + i])];
+  return [...sets(together, max), ...options.slice(together).map((_, i) => [together + i])];
 }
 
 /**
- * Sets of 1 to `most` numbers below n: those whose largest is 0, then 1, ...
+ * Return the sets of 1 to `max` numbers below n, ordered by their largest number.
  *
  * @param {number} n
- * @param {number} most
+ * @param {number} max
  * @returns {number[][]}
  */
-function sets(n, most) {
-  if (most === 0) return [];
-  return Array.from({ length: n }, (_, largest) => [[], ...sets(largest, most - 1)]).flatMap(
+function sets(n, max) {
+  if (max === 0) return [];
+  return Array.from({ length: n }, (_, largest) => [[], ...sets(largest, max - 1)]).flatMap(
     (smaller, largest) => smaller.map((set) => [...set, largest]),
   );
 }

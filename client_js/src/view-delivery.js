@@ -1,5 +1,5 @@
 /**
- * The views of a report on its way, one for each state.
+ * Views of a report on its way, one per state, and of what keeps a survey from starting.
  */
 
 import {
@@ -22,13 +22,13 @@ import { count, say, sayOf } from "./words.js";
  * @typedef {import("./loader.js").Obstacle} Obstacle
  * @typedef {import("./transport.js").Refusal} Refusal
  * @typedef {import("./dom.js").View} View
- * @typedef {Definition | null} Known  null when only a kept report is left of the survey
+ * @typedef {Definition | null} MaybeDefinition  null if only a stored report is left of the survey
  */
 
 /**
  * @param {string} name
  * @param {string} title
- * @param {Known} definition
+ * @param {MaybeDefinition} definition
  * @param {...Node} children
  * @returns {View}
  */
@@ -37,7 +37,7 @@ function view(name, title, definition, ...children) {
     ? [surveyElement("p", definition, definition.title, { class: "quiet" })]
     : [];
   const content = element("div", { class: `view ${name}` }, ...survey, heading(title), ...children);
-  // Browsers keep titles in their history: one that told the state would tell who took part.
+  // Browsers store titles in their history, where the state would reveal who took part.
   return { content, title: definition?.title ?? document.title };
 }
 
@@ -46,7 +46,7 @@ function earlierNotice(earlier) {
   return earlier ? [paragraph(say("earlier"), "notice")] : [];
 }
 
-/** @param {Known} definition @param {boolean} earlier */
+/** @param {MaybeDefinition} definition @param {boolean} earlier */
 export function sendingView(definition, earlier) {
   const content = [...earlierNotice(earlier), paragraph(say("sending.text"))];
   return view("sending", say("sending.heading"), definition, ...content);
@@ -56,7 +56,7 @@ export function sendingView(definition, earlier) {
  * @typedef {{seconds: number, reason: "network" | "busy" | "many"}} Attempt  the next one, and why the last one failed
  *
  * @param {object} of
- * @param {Known} of.definition
+ * @param {MaybeDefinition} of.definition
  * @param {boolean} of.durable
  * @param {boolean} of.earlier
  * @param {() => void} of.onTryNow
@@ -69,7 +69,7 @@ export function waitingView({ definition, durable, earlier, onTryNow }) {
     onTryNow();
   });
   const unkept = definition?.kiosk ? "waiting.keepOpenKiosk" : "waiting.keepOpen";
-  const shown = view(
+  const base = view(
     "waiting",
     say("waiting.heading"),
     definition,
@@ -80,7 +80,7 @@ export function waitingView({ definition, durable, earlier, onTryNow }) {
     tryNow,
   );
   return {
-    ...shown,
+    ...base,
     announce({ seconds, reason }) {
       const isLong = seconds >= 120;
       const time = isLong
@@ -93,30 +93,30 @@ export function waitingView({ definition, durable, earlier, onTryNow }) {
 
 /**
  * @param {object} of
- * @param {Known} of.definition
+ * @param {MaybeDefinition} of.definition
  * @param {string} of.body
  * @param {boolean} of.durable  whether the mark outlives this page
  * @param {boolean} of.earlier
  * @param {() => void} of.onRemove
- * @param {() => void} of.onNext  begin for the next person on a shared device
+ * @param {() => void} of.onNext  start for the next person on a shared device
  */
 export function sentView({ definition, body, durable, earlier, onRemove, onNext }) {
   const { thanks } = definition ?? { thanks: "" };
-  const written = paragraphs(thanks, surveyText(definition, thanks));
-  const left = definition?.kiosk ? handOver(onNext) : markNotice(durable, onRemove);
+  const ownThanks = paragraphs(thanks, surveyText(definition, thanks));
+  const closing = definition?.kiosk ? handOver(onNext) : markNotice(durable, onRemove);
   return view(
     "sent",
     say("sent.heading"),
     definition,
     ...earlierNotice(earlier),
-    ...(written.length > 0 ? written : [paragraph(say("sent.thanks"))]),
+    ...(ownThanks.length > 0 ? ownThanks : [paragraph(say("sent.thanks"))]),
     disclosure(say("sent.what"), ...whatWasSent(definition, body, say("sent.warning"))),
-    ...left,
+    ...closing,
     ...around(definition),
   );
 }
 
-/** Where to turn to afterwards. @param {Known} definition */
+/** Show help line and contact. @param {MaybeDefinition} definition */
 function around(definition) {
   return definition ? [...passage(definition, "helpline"), ...passage(definition, "contact")] : [];
 }
@@ -131,7 +131,7 @@ function handOver(onNext) {
 }
 
 /**
- * What is said of the mark, and the way to remove it: only where there is one that stays.
+ * Explain the stored mark and offer to remove it, if this browser stores one.
  *
  * @param {boolean} durable
  * @param {() => void} onRemove
@@ -146,7 +146,7 @@ function markNotice(durable, onRemove) {
 
 /**
  * @param {object} of
- * @param {Known} of.definition
+ * @param {MaybeDefinition} of.definition
  * @param {boolean} of.durable
  * @param {boolean} of.earlier
  * @param {() => void} of.onRemove
@@ -161,14 +161,14 @@ export function markView({ definition, durable, earlier, onRemove }) {
   );
 }
 
-/** @param {Known} definition */
+/** @param {MaybeDefinition} definition */
 export function removedView(definition) {
   return view("removed", say("mark.removedHeading"), definition, paragraph(say("mark.removed")));
 }
 
 /**
  * @param {object} of
- * @param {Known} of.definition
+ * @param {MaybeDefinition} of.definition
  * @param {{body: string} & Refusal} of.entry
  * @param {boolean} of.durable
  * @param {boolean} of.earlier
@@ -194,7 +194,7 @@ export function refusedView({ definition, entry, durable, earlier, onTryAgain, o
   );
 }
 
-/** What a status means when the answer does not say more: it need not come from the survey. */
+/** Names of refusals by status, for answers without a name, which may not come from the survey. */
 const USUAL = /** @type {Readonly<Record<number, string>>} */ ({
   400: "malformed-report",
   404: "not-found",
@@ -207,11 +207,11 @@ const USUAL = /** @type {Readonly<Record<number, string>>} */ ({
 
 /** @param {number} status @param {string} name */
 function because(status, name) {
-  const usual = sayOf("refusal", USUAL[status] ?? "") ?? say("refusal.other", { status });
-  return sayOf("refusal", name) ?? usual;
+  const fallback = sayOf("refusal", USUAL[status] ?? "") ?? say("refusal.other", { status });
+  return sayOf("refusal", name) ?? fallback;
 }
 
-/** @param {Known} definition @param {() => void} onRemove */
+/** @param {MaybeDefinition} definition @param {() => void} onRemove */
 export function damagedView(definition, onRemove) {
   return view(
     "refused damaged",
@@ -222,15 +222,15 @@ export function damagedView(definition, onRemove) {
   );
 }
 
-/** What stays so: a button to try again would promise otherwise. */
+/** Final obstacles, for which "Try again" would be a false promise. */
 const FINAL = ["closed", "full"];
 
 /**
  * @param {object} of
  * @param {Obstacle} of.reason
- * @param {string} [of.opens]  the day on which it will be none, as in 2026-01-31, "" for no such day
+ * @param {string} [of.opens]  the day on which the survey opens, as in 2026-01-31, or ""
  * @param {() => void} of.onTryAgain
- * @param {boolean} [of.hasAnswers]  whether answers had been given
+ * @param {boolean} [of.hasAnswers]  whether the person had given answers
  */
 export function obstacleView({ reason, opens, onTryAgain, hasAnswers = false }) {
   const isFinal = FINAL.includes(reason);

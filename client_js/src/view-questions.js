@@ -1,5 +1,5 @@
 /**
- * A page of questions: native fieldsets, and what is missing on them.
+ * A page of questions as native fieldsets, with notices about missing answers.
  */
 
 import {
@@ -29,108 +29,110 @@ import { pieces, say } from "./words.js";
  * @typedef {import("./definition.js").Page} Page
  * @typedef {import("./definition.js").Question} Question
  * @typedef {import("./dom.js").View} View
- * @typedef {object} Asked
+ * @typedef {object} PageContext
  * @property {Definition} definition
- * @property {Page[]} pages  of this person, with the questions that are asked now
+ * @property {Page[]} pages  this person's pages with the questions to show now
  * @property {number} at  index of the page
- * @property {string | null} focusOn  id of the question to go to, for "Change"
+ * @property {string | null} focusOn  id of the question to focus, after "Change"
  * @property {boolean} fromReview
  * @property {(question: string) => string} nameOf  name of a question's inputs, made for this load
- * @property {(question: string) => readonly number[] | undefined} orderOf  in which to show the
- *   options of a question, where the device has shuffled them
+ * @property {(question: string) => readonly number[] | undefined} orderOf  the order of a
+ *   question's options, if they are shuffled
  * @property {(question: string) => Answer | undefined} answerTo
  * @property {(question: string, answer: Answer | undefined, rounded?: boolean) => void} onAnswer
- * @property {(wrong: Set<string>) => Gap[]} onContinue  goes on, or says which gaps stop it; `wrong`:
- *   ids of questions whose entry is no answer
+ * @property {(wrong: Set<string>) => Gap[]} onContinue  continues, or returns the gaps that
+ *   stop it; `wrong`: ids of questions with an invalid entry
  * @property {() => void} onBack
  * @typedef {object} Fieldset
  * @property {Question} question
  * @property {HTMLElement} group
  * @property {HTMLElement} heading
  * @property {Field} field
- * @property {(text: Child[], isWrong: boolean) => void} showError  none removes it
+ * @property {(text: Child[], isWrong: boolean) => void} showError  an empty text removes the error
  */
 
 /**
- * One page of questions as native fieldsets.
+ * Create a page of questions.
  *
- * @param {Asked} asked
+ * @param {PageContext} context
  * @returns {View}
  */
-export function questionView(asked) {
-  const { definition, pages, at, focusOn } = asked;
-  const of = bounds(questions(definition));
+export function questionView(context) {
+  const { definition, pages, at, focusOn } = context;
+  const allBounds = bounds(questions(definition));
   const fieldsets = pages[at].questions.map((question) =>
-    fieldset(asked, question, boundIn(of, question.id)),
+    fieldset(context, question, boundIn(allBounds, question.id)),
   );
   const content = element("div", { class: "view questions" });
   content.append(
-    top(asked),
-    ...pageHeading(asked),
-    ...fieldsets.map((one) => one.group),
-    button(say(asked.fromReview ? "question.toReview" : "question.next"), () => {
+    top(context),
+    ...pageHeading(context),
+    ...fieldsets.map((part) => part.group),
+    button(say(context.fromReview ? "question.toReview" : "question.next"), () => {
       const wrong = fieldsets.filter(({ field }) => field.problem() !== "");
-      const gaps = asked.onContinue(new Set(wrong.map(({ question }) => question.id)));
+      const gaps = context.onContinue(new Set(wrong.map(({ question }) => question.id)));
       showGaps(definition, content, fieldsets, gaps);
     }),
     ...passage(definition, "helpline"),
   );
   const changed = fieldsets.find(({ question }) => question.id === focusOn);
-  // Browsers keep titles in their history: one that told the page would tell an answer that led there.
+  // Browsers store titles in their history, where the page would reveal answers that led to it.
   const { title } = definition;
   return { content, title, ...(changed ? { focus: changed.heading } : {}) };
 }
 
-/** @param {Asked} asked */
+/** @param {PageContext} context */
 function top({ pages, at, onBack }) {
-  const of = pages.length;
-  const text = say("question.page", { at: at + 1, of });
+  const n = pages.length;
+  const text = say("question.page", { at: at + 1, of: n });
   return element(
     "div",
     { class: "top" },
     button(say("question.back"), onBack, { class: "link back" }),
     element("p", { class: "quiet" }, text),
-    element("progress", { max: String(of), value: String(at + 1), "aria-label": text }),
+    element("progress", { max: String(n), value: String(at + 1), "aria-label": text }),
   );
 }
 
 /**
- * A page with one question and no title is headed by its question; others have their own heading.
+ * Create the page's heading; a page with one question and no title uses the question itself.
  *
- * @param {Asked} asked
+ * @param {PageContext} context
  */
-function pageHeading(asked) {
-  const { definition, pages, at } = asked;
-  const { title, questions: shown } = pages[at];
+function pageHeading(context) {
+  const { definition, pages, at } = context;
+  const { title, questions: pageQuestions } = pages[at];
   if (title !== "") return [heading(title, surveyText(definition, title))];
-  if (isHeadedByQuestion(asked)) return [];
+  if (isHeadedByQuestion(context)) return [];
   const before = pages.slice(0, at).reduce((n, page) => n + page.questions.length, 0);
-  const [first, last] = [before + 1, before + shown.length];
+  const [first, last] = [before + 1, before + pageQuestions.length];
   return [heading(say(first === last ? "question.number" : "question.numbers", { first, last }))];
 }
 
-/** @param {Asked} asked */
+/** @param {PageContext} context */
 function isHeadedByQuestion({ pages, at }) {
   return pages[at].title === "" && pages[at].questions.length === 1;
 }
 
 /**
- * @param {Asked} asked
+ * @param {PageContext} context
  * @param {Question} question
  * @param {Bound} bound
  * @returns {Fieldset}
  */
-function fieldset(asked, question, bound) {
-  const { definition } = asked;
-  const name = asked.nameOf(question.id);
-  const level = isHeadedByQuestion(asked) ? "h1" : "h2";
+function fieldset(context, question, bound) {
+  const { definition } = context;
+  const name = context.nameOf(question.id);
+  const level = isHeadedByQuestion(context) ? "h1" : "h2";
   const attributes = { id: `${name}-q`, tabindex: "-1" };
   const legend = surveyElement(level, definition, question.text, attributes);
   const error = element("p", { class: "error", role: "alert", hidden: "" });
-  const field = filledField(asked, question, (text) => showError(text ? [text] : [], text !== ""));
+  const field = filledField(context, question, (text) =>
+    showError(text ? [text] : [], text !== ""),
+  );
   const hints = [
     ...hint(question.help ? [question.help] : [], surveyText(definition, question.help)),
-    // The interface's own words follow the researcher's: they say how, not what.
+    // The interface's hint follows the researcher's help text.
     ...hint(field.hint, {}),
   ];
   const group = element(
@@ -147,7 +149,7 @@ function fieldset(asked, question, bound) {
   return { question, group, heading: legend, field, showError };
 }
 
-/** @param {Asked} asked @param {Question} question @param {(text: string) => void} onProblem */
+/** @param {PageContext} context @param {Question} question @param {(text: string) => void} onProblem */
 function filledField({ definition, nameOf, orderOf, answerTo, onAnswer }, question, onProblem) {
   const { id } = question;
   return createField({
@@ -167,7 +169,7 @@ function hint(text, spoken) {
 }
 
 /**
- * What is said beside a field. What was left out is not wrong: only a wrong entry is called invalid.
+ * Return a function that shows an error beside a field. Only a wrong entry is marked as invalid.
  *
  * @param {HTMLElement} group
  * @param {HTMLElement} error
@@ -207,7 +209,7 @@ function protection(definition, question, bound) {
 }
 
 /**
- * Say what is missing on a page, on top and beside each field; the list on top takes focus.
+ * Show what is missing, at the top of the page and beside each field; the list at the top gets focus.
  *
  * @param {Definition} definition
  * @param {HTMLElement} content
@@ -217,29 +219,31 @@ function protection(definition, question, bound) {
 function showGaps(definition, content, fieldsets, gaps) {
   if (!content.isConnected) return;
   content.querySelector(".error-summary")?.remove();
-  const found = fieldsets.map((one) => ({
-    one,
-    gap: gaps.find(({ question }) => question === one.question),
+  const results = fieldsets.map((part) => ({
+    part,
+    gap: gaps.find(({ question }) => question === part.question),
   }));
-  for (const { one, gap } of found) {
-    one.showError(gap ? besideField(definition, one, gap) : [], gap?.optOut === "");
+  for (const { part, gap } of results) {
+    part.showError(gap ? besideField(definition, part, gap) : [], gap?.optOut === "");
   }
-  const items = found.flatMap(({ one, gap }) => (gap ? [summaryItem(definition, one, gap)] : []));
+  const items = results.flatMap(({ part, gap }) =>
+    gap ? [summaryItem(definition, part, gap)] : [],
+  );
   const summary = errorSummary(gaps, items);
   content.querySelector(".top")?.after(summary);
   summary.focus({ preventScroll: true });
-  // Of a list longer than the screen, its beginning.
+  // Show the beginning of a list that is longer than the screen.
   summary.scrollIntoView();
 }
 
-/** @param {Definition} definition @param {Fieldset} one @param {Gap} gap */
+/** @param {Definition} definition @param {Fieldset} part @param {Gap} gap */
 function besideField(definition, { field }, { optOut }) {
   if (field.problem() !== "") return [field.problem()];
   if (optOut !== "") return pieces("question.nudgeHere", { optOut: quoted(definition, optOut) });
   return [say(field.entry ? "question.missingEntryHere" : "question.missingHere")];
 }
 
-/** @param {Definition} definition @param {Fieldset} one @param {Gap} gap */
+/** @param {Definition} definition @param {Fieldset} part @param {Gap} gap */
 function inSummary(definition, { field }, { question: { text }, optOut }) {
   const question = quoted(definition, text);
   const problem = field.problem();
@@ -250,13 +254,13 @@ function inSummary(definition, { field }, { question: { text }, optOut }) {
   return pieces("question.nudge", { question, optOut: quoted(definition, optOut) });
 }
 
-/** @param {Definition} definition @param {Fieldset} one @param {Gap} gap */
-function summaryItem(definition, one, gap) {
-  // A button, not a link: following "#..." would overwrite the fragment that names the definition.
+/** @param {Definition} definition @param {Fieldset} part @param {Gap} gap */
+function summaryItem(definition, part, gap) {
+  // A button, because a link to "#..." would overwrite the definition's hash in the address.
   return element(
     "li",
     {},
-    button(inSummary(definition, one, gap), () => one.field.first.focus(), { class: "link" }),
+    button(inSummary(definition, part, gap), () => part.field.first.focus(), { class: "link" }),
   );
 }
 

@@ -1,5 +1,5 @@
 /**
- * What was sent: the report question by question, what it means, and its exact bytes.
+ * What was sent: the report by question, its meaning, and its exact bytes.
  */
 
 import { element, listed, paragraph, surveyElement } from "./dom.js";
@@ -10,25 +10,25 @@ import { figure, say } from "./words.js";
 /**
  * @typedef {import("./dom.js").Child} Child
  * @typedef {import("./definition.js").Definition} Definition
- * @typedef {import("./view-delivery.js").Known} Known
+ * @typedef {import("./view-delivery.js").MaybeDefinition} MaybeDefinition
  * @typedef {import("./definition.js").Question} Question
  */
 
 /**
- * The report question by question, what it means, and its exact bytes.
+ * Show the report by question, its meaning, and its exact bytes.
  *
- * @param {Known} definition
+ * @param {MaybeDefinition} definition
  * @param {string} body
  * @param {string} warning
  */
 export function whatWasSent(definition, body, warning) {
-  const known = definition !== null && JSON.parse(body).definition === definition.id;
+  const isReadable = definition !== null && JSON.parse(body).definition === definition.id;
   return [
     paragraph(say(isReplaced(definition) ? "sent.whatMeans" : "sent.whatMeansByChance")),
     paragraph(warning, "notice"),
-    known ? reportedList(definition, body) : paragraph(say("sent.unknown")),
+    isReadable ? reportedList(definition, body) : paragraph(say("sent.unknown")),
     paragraph(say("sent.bytes"), "quiet"),
-    // A region, because a label needs something to be the name of; it scrolls, so it takes focus.
+    // A region, so that it can have a label; it scrolls, so it can get the focus.
     element(
       "pre",
       { tabindex: "0", role: "region", "aria-label": say("sent.bytes"), dir: "ltr" },
@@ -37,7 +37,7 @@ export function whatWasSent(definition, body, warning) {
   ];
 }
 
-/** Whether "a random answer" is the word for every line. @param {Known} definition */
+/** Whether every line names an answer, true or random. @param {MaybeDefinition} definition */
 export function isReplaced(definition) {
   return definition !== null && questions(definition).every(saysAnswers);
 }
@@ -64,31 +64,27 @@ function reportedList(definition, body) {
  * @param {unknown} code
  */
 function reported(definition, question, code) {
-  const said = readCode(question, code);
-  if (said === null) return [element("dd", {}, say("sent.unreadable"))];
+  const line = readCode(question, code);
+  if (line === null) return [element("dd", {}, say("sent.unreadable"))];
   const about =
-    said.asked.length === 0
+    line.asked.length === 0
       ? []
-      : [labelled(say("sent.askedAbout"), listed(definition, said.asked))];
-  const named =
-    said.named.length > 0
-      ? listed(definition, said.named)
-      : [element("b", {}, said.place ? placeText(said.place) : say("sent.noneNamed"))];
-  const chance = say(saysAnswers(question) ? "sent.mayBeRandom" : "sent.fromAnyAnswer");
-  return [
-    ...about,
-    labelled(say("sent.reported"), named),
-    element("dd", { class: "quiet" }, chance),
-  ];
+      : [labelled(say("sent.askedAbout"), listed(definition, line.asked))];
+  const names =
+    line.named.length > 0
+      ? listed(definition, line.named)
+      : [element("b", {}, line.place ? placeText(line.place) : say("sent.noneNamed"))];
+  const note = say(saysAnswers(question) ? "sent.mayBeRandom" : "sent.fromAnyAnswer");
+  return [...about, labelled(say("sent.reported"), names), element("dd", { class: "quiet" }, note)];
 }
 
-/** A report that names no option: which of all that are possible. @param {{at: number, of: number}} place */
+/** Show a report that names no option by its number. @param {{at: number, of: number}} place */
 function placeText({ at, of }) {
   if (of === 2) return say("sent.placeOfTwo", { at });
   return say("sent.place", { at: figure(String(at + 1)), of: figure(String(of)) });
 }
 
-/** @param {string} what @param {Child[]} children */
-function labelled(what, children) {
-  return element("dd", {}, `${what}: `, ...children);
+/** @param {string} name @param {Child[]} children */
+function labelled(name, children) {
+  return element("dd", {}, `${name}: `, ...children);
 }

@@ -1,5 +1,5 @@
 /**
- * The review: all answers once more before the one report is made.
+ * The review of all answers before the report is made.
  */
 
 import { optOutLabel } from "./answers.js";
@@ -13,46 +13,46 @@ import { say } from "./words.js";
  * @typedef {import("./definition.js").Page} Page
  * @typedef {import("./definition.js").Question} Question
  * @typedef {import("./dom.js").View} View
- * @typedef {object} Reviewed
+ * @typedef {object} ReviewContext
  * @property {Definition} definition
- * @property {Page[]} pages  of this person, with the questions that are asked
+ * @property {Page[]} pages  this person's pages with the questions shown
  * @property {(question: string) => Answer | undefined} answerTo
- * @property {(question: string) => boolean} isRounded  whether its answer is not what was typed
+ * @property {(question: string) => boolean} isRounded  whether its answer differs from what was typed
  * @property {(question: string) => void} onChange
  * @property {() => void} onBack
  * @property {() => void} onSend
  */
 
 /**
- * All answers once more, each with a way to change it, before the one report is made.
+ * Show all answers, each with a button to change it.
  *
- * @param {Reviewed} reviewed
+ * @param {ReviewContext} context
  * @returns {View}
  */
-export function reviewView(reviewed) {
-  const { definition, pages, onBack, onSend } = reviewed;
-  const asked = pages.flatMap((page) => page.questions);
+export function reviewView(context) {
+  const { definition, pages, onBack, onSend } = context;
+  const questions = pages.flatMap((page) => page.questions);
   const content = element(
     "div",
     { class: "view review" },
     element("div", { class: "top" }, button(say("question.back"), onBack, { class: "link back" })),
     heading(say("review.heading")),
     element("p", {}, say("review.intro")),
-    element("dl", { class: "answers" }, ...asked.map((one) => row(reviewed, one))),
+    element("dl", { class: "answers" }, ...questions.map((question) => row(context, question))),
     element("p", {}, say("review.once")),
     button(say("review.send"), onSend),
   );
   return { content, title: definition.title };
 }
 
-/** @param {Reviewed} reviewed @param {Question} question */
-function row(reviewed, question) {
-  const { definition, onChange } = reviewed;
+/** @param {ReviewContext} context @param {Question} question */
+function row(context, question) {
+  const { definition, onChange } = context;
   return element(
     "div",
     { "data-question": question.id },
     surveyElement("dt", definition, question.text),
-    element("dd", {}, ...answer(reviewed, question)),
+    element("dd", {}, ...answer(context, question)),
     element(
       "dd",
       { class: "change" },
@@ -64,11 +64,11 @@ function row(reviewed, question) {
   );
 }
 
-/** @param {Reviewed} reviewed @param {Question} question */
+/** @param {ReviewContext} context @param {Question} question */
 function answer({ definition, answerTo, isRounded }, question) {
-  const given = answerTo(question.id);
-  if (given !== undefined) {
-    const texts = answerTexts(question, given, definition.language);
+  const value = answerTo(question.id);
+  if (value !== undefined) {
+    const texts = answerTexts(question, value, definition.language);
     const rounded = isRounded(question.id) ? [`${say("review.rounded")} `] : [];
     return [...rounded, ...listed(definition, texts)];
   }

@@ -1,5 +1,5 @@
 /**
- * The start page: what the survey is and, before any question, who could learn what.
+ * The start page: what the survey is, and what anyone could learn from the report.
  */
 
 import { button, disclosure, element, heading, paragraphs, passage, surveyText } from "./dom.js";
@@ -21,13 +21,13 @@ import { count, say } from "./words.js";
  */
 
 /**
- * What the survey is and, before any question, who could learn what.
+ * Create the start page.
  *
  * @param {object} of
  * @param {Definition} of.definition
  * @param {string} of.clientHash
  * @param {Link} of.link
- * @param {boolean} of.durable  whether this browser lets the page keep anything
+ * @param {boolean} of.durable  whether this browser stores anything for the page
  * @param {() => void} of.onStart
  * @returns {View}
  */
@@ -86,7 +86,7 @@ function bucketSentence(bucket) {
 }
 
 /**
- * Who can answer how often by this link, and what else the link tells.
+ * Say who can answer with this link, and what the link reveals.
  *
  * @param {Link} link
  */
@@ -101,7 +101,7 @@ function keepingNotice({ kiosk }, durable) {
   return durable ? [] : [element("p", { class: "notice" }, say("start.keepsNothing"))];
 }
 
-/** One question on what was read, with an answer to each answer; it opens and closes nothing. */
+/** Ask one question about the text above and comment on either answer; nothing depends on it. */
 function quickCheck() {
   const feedback = element("p", { role: "status", class: "feedback" });
   const choices = /** @type {const} */ ([
@@ -111,7 +111,8 @@ function quickCheck() {
     button(
       say(choice),
       ({ currentTarget }) => {
-        for (const one of choices) one.setAttribute("aria-pressed", String(one === currentTarget));
+        for (const other of choices)
+          other.setAttribute("aria-pressed", String(other === currentTarget));
         feedback.textContent = say(answer);
       },
       { class: "button second", "aria-pressed": "false" },
@@ -128,7 +129,7 @@ function quickCheck() {
   );
 }
 
-/** Whether answers decide what is asked. @param {Definition} definition */
+/** Whether some questions depend on earlier answers. @param {Definition} definition */
 function skips(definition) {
   return questions(definition).some((question) => question.ask_if !== null);
 }

@@ -1,5 +1,5 @@
 /**
- * Weight tables: the rows that a few integers of a definition stand for, the same as the server's.
+ * Weight tables, whose rows follow from a few integers and equal the server's.
  */
 
 /**
@@ -9,11 +9,11 @@
  * @typedef {import("./mechanism.js").Table} Table
  * @typedef {import("./mechanism.js").WeightTable} WeightTable
  * @typedef {import("./mechanism.js").Window} Window
- * @typedef {{least: number[], most: number[], sum: number, ratio: Ratio}} Extremes
+ * @typedef {{minima: number[], maxima: number[], sum: number, ratio: Ratio}} Extremes
  */
 
 /**
- * Number of true answers a table has rows for, the ones that are no answer apart.
+ * Return the number of rows of a table, without those for no answer.
  *
  * @param {Table} table
  * @returns {number}
@@ -36,7 +36,7 @@ export function tableTruths(table) {
 }
 
 /**
- * Number of reports a table has columns for, the ones that are no answer apart.
+ * Return the number of columns of a table, without those for no answer.
  *
  * @param {Table} table
  * @returns {number}
@@ -57,22 +57,22 @@ export function tableReports(table) {
 }
 
 /**
- * Weights of every report, given one truth; all rows of a channel have the same sum.
+ * Return the weight of every report under one truth; all rows of a channel have the same sum.
  *
  * @param {WeightTable} channel
  * @param {number} truth
  * @returns {number[]}
  */
-export function tableRow({ table, no_answers: silent }, truth) {
+export function tableRow({ table, no_answers: noAnswers }, truth) {
   const truths = tableTruths(table);
-  if (silent === 0) return plainRow(table, truth);
+  if (noAnswers === 0) return plainRow(table, truth);
   const extremes = columnExtremes(table);
-  const { others, own } = silentWeights(extremes);
-  // Both kinds of row are made whichever is asked for: time must not tell whether one answered.
+  const { others, own } = noAnswerWeights(extremes);
+  // Both kinds of row are computed, so that the time taken does not reveal whether there is an answer.
   const answered = plainRow(table, Math.min(truth, truths - 1));
-  const unanswered = filled(extremes, extremes.sum + others - own);
+  const unanswered = raiseMinima(extremes, extremes.sum + others - own);
   const row = truth < truths ? answered : unanswered;
-  const added = Array.from({ length: silent }, (_, i) => (truth === truths + i ? own : others));
+  const added = Array.from({ length: noAnswers }, (_, i) => (truth === truths + i ? own : others));
   return [...row, ...added];
 }
 
@@ -111,11 +111,11 @@ function windowRow({ k, width, stride, T, L }, truth) {
 
 /** P(1 | x) = (xT + (R-x)L) / (R(T+L)). @param {OneBit} table @param {number} truth */
 function oneBitRow({ R, T, L }, truth) {
-  const one = truth * T + (R - truth) * L;
-  return [R * (T + L) - one, one];
+  const weight = truth * T + (R - truth) * L;
+  return [R * (T + L) - weight, weight];
 }
 
-/** Noise around the truth; the ends gather what falls outside. @param {ByDistance} table @param {number} truth */
+/** Distribute around the truth; the ends of the grid collect what falls outside. @param {ByDistance} table @param {number} truth */
 function distanceRow({ weights }, truth) {
   const last = weights.length - 1;
   const row = weights.map((_, j) => weights[Math.abs(truth - j)]);
@@ -127,80 +127,81 @@ function distanceRow({ weights }, truth) {
 }
 
 /**
- * A definition's tables never change, and a thousand rows take their time.
+ * Cache of extremes: tables never change, and a thousand rows take time.
  *
  * @type {WeakMap<Table, Extremes>}
  */
-export const known = new WeakMap();
+const extremesOf = new WeakMap();
 
 /**
- * Least and most weight of every column; no option that is no answer goes beyond their ratio.
+ * Return the extremes of a table; options for no answer never exceed their ratio.
  *
  * @param {Table} table
  */
 export function columnExtremes(table) {
-  const extremes = known.get(table) ?? findExtremes(table);
-  known.set(table, extremes);
+  const extremes = extremesOf.get(table) ?? findExtremes(table);
+  extremesOf.set(table, extremes);
   return extremes;
 }
 
 /** @param {Table} table @returns {Extremes} */
 function findExtremes(table) {
-  const least = plainRow(table, 0);
-  const most = [...least];
-  const sum = total(least);
+  const minima = plainRow(table, 0);
+  const maxima = [...minima];
+  const sum = total(minima);
   for (let truth = 1; truth < tableTruths(table); truth += 1) {
     plainRow(table, truth).forEach((weight, j) => {
-      least[j] = Math.min(least[j], weight);
-      most[j] = Math.max(most[j], weight);
+      minima[j] = Math.min(minima[j], weight);
+      maxima[j] = Math.max(maxima[j], weight);
     });
   }
-  return { least, most, sum, ratio: largestRatio(most, least) };
+  return { minima, maxima, sum, ratio: largestRatio(maxima, minima) };
 }
 
-/** @param {number[]} most @param {number[]} least @returns {Ratio} */
-function largestRatio(most, least) {
+/** @param {number[]} maxima @param {number[]} minima @returns {Ratio} */
+function largestRatio(maxima, minima) {
   let largest = { most: 1n, least: 1n };
-  most.forEach((weight, j) => {
-    const ratio = { most: BigInt(weight), least: BigInt(least[j]) };
+  maxima.forEach((weight, j) => {
+    const ratio = { most: BigInt(weight), least: BigInt(minima[j]) };
     if (ratio.most * largest.least > largest.most * ratio.least) largest = ratio;
   });
   return largest;
 }
 
 /**
- * The largest weight of every column, those of the options that are no answer among them.
+ * Return the largest weight of every column, including those for no answer.
  *
  * @param {WeightTable} channel
  * @returns {number[]}
  */
-export function columnMaxima({ table, no_answers: silent }) {
+export function columnMaxima({ table, no_answers: noAnswers }) {
   const extremes = columnExtremes(table);
-  return [...extremes.most, ...Array(silent).fill(silentWeights(extremes).own)];
+  return [...extremes.maxima, ...Array(noAnswers).fill(noAnswerWeights(extremes).own)];
 }
 
 /**
- * others = floor((M - sum of minima) / (rho - 1)), own = floor(rho others).
+ * Weights of the columns for no answer: others = floor((M - sum of minima) / (rho - 1)),
+ * own = floor(rho others).
  *
  * @param {Extremes} extremes
  */
-function silentWeights({ least, sum, ratio }) {
-  const spare = BigInt(sum - total(least));
+function noAnswerWeights({ minima, sum, ratio }) {
+  const spare = BigInt(sum - total(minima));
   const others = (spare * ratio.least) / (ratio.most - ratio.least);
   const own = (ratio.most * others) / ratio.least;
   return { others: Number(others), own: Number(own) };
 }
 
 /**
- * Column minima, raised from the left until they add up to `sum`.
+ * Raise the column minima from the left until they add up to `sum`.
  *
  * @param {Extremes} extremes
  * @param {number} sum
  */
-function filled({ least, most }, sum) {
-  let missing = sum - total(least);
-  return least.map((weight, j) => {
-    const raise = Math.min(missing, most[j] - weight);
+function raiseMinima({ minima, maxima }, sum) {
+  let missing = sum - total(minima);
+  return minima.map((weight, j) => {
+    const raise = Math.min(missing, maxima[j] - weight);
     missing -= raise;
     return weight + raise;
   });

@@ -1,5 +1,5 @@
 /**
- * Every word the interface says: texts come with the page, in each language that its survey speaks.
+ * The interface's texts, which the page contains in each language of its survey.
  */
 
 import { KEYS } from "./keys.js";
@@ -7,11 +7,11 @@ import { KEYS } from "./keys.js";
 /**
  * @typedef {import("./keys.js").Key} Key
  * @typedef {string | string[]} Text  one text, or one for each plural form, in gettext's order
- * @typedef {{of: Map<string, Text>, plurals: Intl.PluralRules, rtl: boolean, group: string,
- *   mark: string}} Spoken  a language in use; `group` and `mark` stand in its numbers
+ * @typedef {{texts: Map<string, Text>, plurals: Intl.PluralRules, rtl: boolean, group: string,
+ *   mark: string}} Language  a language; `group` and `mark` are its thousands and decimal marks
  */
 
-/** The names that Intl has for gettext's plural forms, of languages with two and with six. */
+/** Intl's names of gettext's plural forms, for languages with two and with six forms. */
 const FORMS = /** @type {Readonly<Record<number, string[]>>} */ ({
   2: ["one", "other"],
   6: ["zero", "one", "two", "few", "many", "other"],
@@ -19,69 +19,72 @@ const FORMS = /** @type {Readonly<Record<number, string[]>>} */ ({
 
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 
-/** @type {Spoken} */
-let spoken;
+/** @type {Language} */
+let current;
 
 /**
- * The languages whose words came with the page.
+ * Return the languages whose texts the page contains.
  *
  * @param {Document} document
  */
 export function pageLanguages(document) {
-  const found = [...document.querySelectorAll("script[data-words]")];
-  return found.map((one) => one.getAttribute("data-words") ?? "");
+  const scripts = [...document.querySelectorAll("script[data-words]")];
+  return scripts.map((script) => script.getAttribute("data-words") ?? "");
 }
 
 /**
- * The first language wanted that there is, whatever its region; else the first there is.
+ * Return the first preferred language that is available, whatever its region, or else the first one.
  *
  * @param {readonly string[]} languages
- * @param {readonly string[]} wanted
+ * @param {readonly string[]} preferences
  */
-export function preferredLanguage(languages, wanted) {
+export function preferredLanguage(languages, preferences) {
   const base = (/** @type {string} */ tag) => tag.split("-")[0].toLowerCase();
-  const found = wanted.map(
+  const matches = preferences.map(
     (tag) =>
-      languages.find((one) => one === tag) ?? languages.find((one) => base(one) === base(tag)),
+      languages.find((language) => language === tag) ??
+      languages.find((language) => base(language) === base(tag)),
   );
-  return found.find((one) => one !== undefined) ?? languages[0];
+  return matches.find((match) => match !== undefined) ?? languages[0];
 }
 
 /**
- * From now on, everything is said in this language, or in the first that the page has words of.
+ * Use this language from now on, or the first one whose texts the page contains.
  *
  * @param {Document} document
- * @param {string} wanted
+ * @param {string} preferences
  */
-export function sayIn(document, wanted) {
-  const language = preferredLanguage(pageLanguages(document), [wanted]);
+export function sayIn(document, preferences) {
+  const language = preferredLanguage(pageLanguages(document), [preferences]);
   const words = document.querySelector(`script[data-words="${language}"]`)?.textContent ?? "[]";
   speak(language, JSON.parse(words));
-  Object.assign(document.documentElement, { lang: language, dir: spoken.rtl ? "rtl" : "ltr" });
+  Object.assign(document.documentElement, { lang: language, dir: current.rtl ? "rtl" : "ltr" });
 }
 
 /**
- * Use these texts, of this language.
+ * Use the texts of a language.
  *
  * @param {string} language
  * @param {readonly Text[]} texts  in the order of `KEYS`
  */
 export function speak(language, texts) {
-  if (texts.length !== KEYS.length) throw new RangeError("these are the texts of another page");
-  const of = new Map(KEYS.map((key, i) => [/** @type {string} */ (key), texts[i]]));
+  if (texts.length !== KEYS.length)
+    throw new RangeError("the texts belong to another version of the page");
+  const byKey = new Map(KEYS.map((key, i) => [/** @type {string} */ (key), texts[i]]));
   const parts = new Intl.NumberFormat(`${language}-u-nu-latn`).formatToParts(1234567.8);
-  const part = (/** @type {string} */ type) => parts.find((one) => one.type === type)?.value ?? "";
-  spoken = {
-    of,
+  const part = (/** @type {string} */ type) =>
+    parts.find((part) => part.type === type)?.value ?? "";
+  current = {
+    texts: byKey,
     plurals: new Intl.PluralRules(language),
-    rtl: of.get("language.direction") === "rtl",
+    rtl: byKey.get("language.direction") === "rtl",
     group: part("group"),
     mark: part("decimal"),
   };
 }
 
 /**
- * A text with its values filled in; what runs the other way does not disturb what is around it.
+ * Return a text with its values; values in the other writing direction are isolated.
  *
  * @param {Key} key
  * @param {Record<string, string | number>} [values]
@@ -91,48 +94,48 @@ export function say(key, values = {}) {
 }
 
 /**
- * The same, in pieces: a value that is an element brings its own language and direction.
+ * Return the pieces of a text; a value can be an element with its own language and direction.
  *
  * @param {Key} key
  * @param {Record<string, string | number | Node>} values
  */
 export function pieces(key, values) {
-  const text = spoken.of.get(key);
-  if (typeof text !== "string") throw new RangeError(`no text ${key}`);
+  const text = current.texts.get(key);
+  if (typeof text !== "string") throw new RangeError(`there is no text ${key}`);
   return fill(text, values);
 }
 
 /**
- * The text of a name within a group of texts; none when the group has no such name.
+ * Return the text of a name in a group of texts, or null.
  *
  * @param {string} group
  * @param {string} name
  */
 export function sayOf(group, name) {
   const key = /** @type {Key} */ (`${group}.${name}`);
-  return typeof spoken.of.get(key) === "string" ? say(key) : null;
+  return typeof current.texts.get(key) === "string" ? say(key) : null;
 }
 
 /**
- * So many of something.
+ * Return a count with its noun in the right plural form.
  *
  * @param {Key} key
  * @param {number} n
  */
 export function count(key, n) {
-  const forms = spoken.of.get(key);
-  if (!Array.isArray(forms)) throw new RangeError(`no plural forms of ${key}`);
-  const form = FORMS[forms.length].indexOf(spoken.plurals.select(n));
+  const forms = current.texts.get(key);
+  if (!Array.isArray(forms)) throw new RangeError(`${key} has no plural forms`);
+  const form = FORMS[forms.length].indexOf(current.plurals.select(n));
   return fill(forms[form] ?? forms[forms.length - 1], { n: figure(String(n)) }).join("");
 }
 
 /**
- * A number as the language writes it.
+ * Write a number with the language's marks.
  *
- * @param {string} text  digits, with a comma between thousands and a point before decimals
+ * @param {string} text  digits, with commas between thousands and a decimal point
  */
 export function figure(text) {
-  return text.replace(/[,.]/g, (sign) => (sign === "," ? spoken.group : spoken.mark));
+  return text.replace(/[,.]/g, (sign) => (sign === "," ? current.group : current.mark));
 }
 
 /** @param {string} text @param {Record<string, string | number | Node>} values */
@@ -146,5 +149,5 @@ function fill(text, values) {
 
 /** @param {string} value */
 function isolated(value) {
-  return RIGHT_TO_LEFT.test(value) === spoken.rtl ? value : `\u2068${value}\u2069`;
+  return RIGHT_TO_LEFT.test(value) === current.rtl ? value : `\u2068${value}\u2069`;
 }

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  askedBits,
   decodeBase64url,
   encodeBase64url,
   longestCode,
   reportedOptions,
+  sampledBits,
 } from "../src/code.js";
 import { perturb } from "../src/mechanism.js";
 import { ratio } from "../src/privacy-loss.js";
@@ -170,7 +170,7 @@ for (const one of VECTORS) {
       const { counts } = codesDrawn(one, truth);
       assert.equal(counts.size, choose(m, sampled) * 2 ** sampled);
       for (const [code, count] of counts) {
-        const [asked, ones] = [askedBits(one, code), reportedOptions(one, code)];
+        const [asked, ones] = [sampledBits(one, code), reportedOptions(one, code)];
         const weights = asked.map((bit) => (Number(ones.includes(bit)) === truth[bit] ? T : L));
         const kept = weights.reduce((product, weight) => product * weight, 1);
         assert.equal(count * choose(m, sampled) * (T + L) ** sampled, runs * kept);
@@ -238,7 +238,7 @@ for (const [its, codes] of [
 }
 
 test("a report of sampled bits is read as what was asked and what was said", () => {
-  assert.deepEqual(askedBits(SAMPLED, "MQ"), [2, 3]);
+  assert.deepEqual(sampledBits(SAMPLED, "MQ"), [2, 3]);
   assert.deepEqual(reportedOptions(SAMPLED, "MQ"), [3]);
   assert.deepEqual(reportedOptions(SAMPLED, "MA"), []);
 });

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-KEPT = "const ones = asked.filter((bit) => truth[bit] ^ Number(uniformBelow(T + L) >= T));"
+KEPT = "const ones = bits.filter((bit) => truth[bit] ^ Number(uniformBelow(T + L) >= T));"
 ASKED = "drawSome(numbersBelow(m), sampled, uniformBelow)"
 
 
@@ -69,14 +69,14 @@ BROKEN_CHANNELS = {
         "mechanism.js",
         KEPT,
         "const u = uniformBelow(T + L); "
-        "const ones = asked.filter((bit) => truth[bit] ^ Number(u >= T));",
+        "const ones = bits.filter((bit) => truth[bit] ^ Number(u >= T));",
         "ticks",
     ),
     "a draw used twice beside one that is thrown away": Mutant(
         "mechanism.js",
         KEPT,
-        "const u = asked.map(() => uniformBelow(T + L)); "
-        "const ones = asked.filter((bit) => truth[bit] ^ Number(u[0] >= T));",
+        "const u = bits.map(() => uniformBelow(T + L)); "
+        "const ones = bits.filter((bit) => truth[bit] ^ Number(u[0] >= T));",
         "ticks",
     ),
     "bits flipped one draw too rarely": Mutant(
@@ -107,8 +107,8 @@ BROKEN_CHANNELS = {
     ),
     "the mask of what was asked shows what was ticked": Mutant(
         "mechanism.js",
-        "return packBits([...asked, ...ones",
-        "return packBits([...asked.filter((bit) => truth[bit]), ...ones",
+        "return packBits([...bits, ...ones",
+        "return packBits([...bits.filter((bit) => truth[bit]), ...ones",
         "ticks",
     ),
     "bits that were not asked are reported too": Mutant(
@@ -132,8 +132,8 @@ BROKEN_CHANNELS = {
     ),
     "one bit turned round": Mutant(
         "weight-table.js",
-        "const one = truth * T + (R - truth) * L;",
-        "const one = truth * L + (R - truth) * T;",
+        "const weight = truth * T + (R - truth) * L;",
+        "const weight = truth * L + (R - truth) * T;",
         "tables",
     ),
     "an end of the grid that gathers nothing": Mutant(
@@ -197,9 +197,7 @@ BROKEN_CHANNELS = {
     ),
 }
 
-OWN = (
-    "groups.set(root, { ...(group ? productOf([group, own]) : own), linked: group !== undefined });"
-)
+OWN = "...(group ? productOf([group, ownRatio]) : ownRatio),"
 READ = "return freeze(definition);"
 OF_ALL = "definition.pages.flatMap((page) => page.questions)"
 
@@ -277,7 +275,7 @@ BROKEN_READING = {
     "linked questions forgotten in the label": Mutant(
         "privacy-loss.js",
         OWN,
-        "groups.set(root, { ...own, linked: group !== undefined });",
+        "...ownRatio,",
         "routed",
     ),
     "posteriors rounded down in the label": Mutant(
@@ -333,7 +331,7 @@ BROKEN_VISITS = {
     ),
     "a new report where one is kept": Mutant(
         "outbox.js",
-        'kept.state === "empty" ? keep({ state: "pending", body }) : kept',
+        'stored.state === "empty" ? keep({ state: "pending", body }) : stored',
         'keep({ state: "pending", body })',
         "two",
     ),

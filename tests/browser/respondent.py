@@ -53,16 +53,16 @@ def answer(page: Page, answers: Sequence[Answer]) -> None:
 
 def answer_and_send(page: Page, answers: Sequence[Answer] = ("Yes", "Never")) -> None:
     answer(page, answers)
-    press(page, "Send my report")
+    press(page, "Send")
 
 
 def wait_sent(page: Page) -> None:
-    heading(page, "Your report was sent")
+    heading(page, "Sent. Thank you.")
 
 
 def wait_waiting(page: Page) -> None:
     """The report waits for its next try."""
-    expect(page.get_by_role("status")).to_contain_text("Next try in")
+    expect(page.get_by_role("status")).to_contain_text("Trying again in")
 
 
 def kept(page: Page) -> dict[str, str]:

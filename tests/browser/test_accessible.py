@@ -158,23 +158,23 @@ def test_a_whole_survey_can_be_answered_by_keyboard_with_focus_always_in_sight(s
         keys.go_to("Continue")
         keys.press("Enter")
     heading(page, "Check your answers")
-    keys.go_to("Send my report")
+    keys.go_to("Send")
     keys.go_to("Change: Where do you work?", "Shift+Tab")
     assert keys.press("Enter") == "Where do you work?"
     keys.go_to("On the road")
     keys.press("Space")
-    keys.go_to("Continue to review")
+    keys.go_to("Go to review")
     keys.press("Space")
     assert page.locator(".answers b").all_inner_texts() == ANSWERS
-    keys.go_to("Send my report")
+    keys.go_to("Send")
     keys.press("Enter")
     wait_sent(page)
-    keys.go_to("What was sent")
+    keys.go_to("See what was sent")
     keys.press("Enter", "Tab")
     assert page.evaluate("document.activeElement.tagName") == "PRE"
-    keys.go_to("Remove the trace from this device")
+    keys.go_to("Forget this on this device")
     keys.press("Enter")
-    heading(page, "The trace was removed")
+    heading(page, "Forgotten")
 
 
 def leave_out(keys: Keys) -> None:
@@ -237,7 +237,7 @@ def test_what_is_wrong_is_announced_and_so_is_every_try_to_send(site, new_device
         fill_in(page, typed)
         press(page, "Continue")
     page.route("**/reports", lambda route: route.abort())
-    press(page, "Send my report")
+    press(page, "Send")
     wait_waiting(page)
     status = page.get_by_role("status").element_handle()
     page.unroute_all()
@@ -249,7 +249,7 @@ def test_what_is_wrong_is_announced_and_so_is_every_try_to_send(site, new_device
     assert status.inner_text() == "Trying now."
     held.pop().fulfill(status=503)
     wait_waiting(page)
-    assert status.inner_text().startswith("The survey cannot take")
+    assert status.inner_text().startswith("The survey cannot accept")
 
 
 @pytest.mark.parametrize("language", long_unless(["ar"], LANGUAGES))

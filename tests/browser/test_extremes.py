@@ -49,7 +49,7 @@ def test_sixty_questions_are_answered_reviewed_and_sent_in_one_report(site, devi
     heading(page, "Check your answers")
     expect(review(page, f"q{MANY - 1}")).to_contain_text("Yes")
     expect(review(page, "q0")).to_contain_text("Prefer not to say")
-    press(page, "Send my report")
+    press(page, "Send")
     wait_sent(page)
     (body,) = device.bodies
     assert len(json.loads(body)["codes"]) == MANY

@@ -144,9 +144,9 @@ def test_payloads_in_every_text_of_a_survey_are_shown_as_text_to_respondents(sit
     assert [row.text_content() for row in page.locator("dd b").all()] == spanish
     page.locator("#tools select").select_option("en")
     assert_harmless(device, site, page)
-    press(page, "Send my report")
+    press(page, "Send")
     wait_sent(page)
-    page.get_by_text("What was sent").tap()
+    page.get_by_text("See what was sent").tap()
     assert page.title().startswith("<script>alert(1)</script>")
     assert_harmless(device, site, page)
 
@@ -183,9 +183,9 @@ def test_payloads_in_the_texts_of_every_type_are_shown_as_text(site, device):
     heading(page, "Check your answers")
     shown = [PAYLOADS[1], f"3 {PAYLOADS[1]}", "1 February 2020"]
     assert page.locator("dd b").all_inner_texts() == shown
-    press(page, "Send my report")
+    press(page, "Send")
     wait_sent(page)
-    page.get_by_text("What was sent").tap()
+    page.get_by_text("See what was sent").tap()
     assert_harmless(device, site, page)
 
 

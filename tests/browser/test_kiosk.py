@@ -31,12 +31,12 @@ def survey(site):
 
 def test_nothing_is_kept_and_the_next_person_starts_afresh(site, survey, device):
     page = device.open(site.link(survey))
-    expect(page.get_by_text("This survey runs on shared devices")).to_be_visible()
+    expect(page.get_by_text("People share this device.")).to_be_visible()
     for _ in range(2):
         answer_and_send(page)
         wait_sent(page)
         assert kept(page) == {}
-        expect(page.get_by_text("Remove the trace from this device")).to_have_count(0)
+        expect(page.get_by_text("Forget this on this device")).to_have_count(0)
         press(page, "Start for the next person")
         heading(page, "A small survey")
         assert page.locator("pre").count() == 0
@@ -49,9 +49,9 @@ def test_a_report_that_waits_is_kept_on_the_page_alone_and_it_says_so(site, surv
     page = device.open(site.link(survey))
     answer(page, ["Yes", "Never"])
     device.context.set_offline(True)
-    press(page, "Send my report")
+    press(page, "Send")
     wait_waiting(page)
-    expect(page.get_by_text("Nothing is kept on this shared device.")).to_be_visible()
+    expect(page.get_by_text("This shared device stores nothing.")).to_be_visible()
     assert kept(page) == {}
     device.context.set_offline(False)
     wait_sent(page)
@@ -115,11 +115,11 @@ def test_a_report_that_waits_is_never_forgotten_for_idleness(site, survey, devic
     page.goto(site.link(survey))
     answer(page, ["Yes", "Never"])
     device.context.set_offline(True)
-    press(page, "Send my report")
+    press(page, "Send")
     wait_waiting(page)
     page.clock.run_for(400_000)
     expect(page.get_by_role("alertdialog")).to_have_count(0)
-    heading(page, "Your report is waiting to be sent")
+    heading(page, "Not sent yet")
 
 
 def test_leaving_a_shared_device_starts_afresh_and_loses_no_report(site, survey, device):
@@ -132,10 +132,10 @@ def test_leaving_a_shared_device_starts_afresh_and_loses_no_report(site, survey,
     page.reload()
     answer(page, ["Yes", "Never"])
     device.context.set_offline(True)
-    press(page, "Send my report")
+    press(page, "Send")
     wait_waiting(page)
     press(page, "Leave now")
-    heading(page, "Your report is waiting to be sent")
+    heading(page, "Not sent yet")
     device.context.set_offline(False)
     wait_sent(page)
     assert len(set(device.bodies)) == 1
@@ -147,5 +147,5 @@ def test_a_new_version_for_shared_devices_draws_no_second_report_where_one_was_s
     answer_and_send(page)
     wait_sent(page)
     shared = site.publish_as(survey.slug, SHARED)
-    heading(device.open(site.link(shared)), "A report was already sent from this device")
+    heading(device.open(site.link(shared)), "This device has already sent answers")
     assert len(device.posts) == 1

@@ -91,7 +91,7 @@ def test_answers_stay_when_the_language_is_changed_on_the_way(site, survey, devi
     heading(page, "Revise sus respuestas")
     assert page.locator("dd b").all_inner_texts() == ["No", "There"]
     read_in(page, "en")
-    press(page, "Send my report")
+    press(page, "Send")
     wait_sent(page)
 
 
@@ -161,8 +161,8 @@ def test_the_choice_of_a_language_asks_the_server_for_nothing_and_is_kept_nowher
     press(page, "متابعة")
     choose(page, "هنا")
     press(page, "متابعة")
-    press(page, "أرسل تقريري")
-    heading(page, "أُرسل تقريرك")
+    press(page, "إرسال")
+    heading(page, "أُرسلت. شكرًا لك.")
     (body,) = device.bodies
     assert set(json.loads(body)) == {
         *("definition", "report_id", "stratum", "codes", "invitation", "pad")
@@ -209,12 +209,12 @@ def test_waiting_and_sent_are_said_in_another_language_when_it_is_chosen(site, s
     choose(page, "Here")
     press(page, "Continue")
     device.context.set_offline(True)
-    press(page, "Send my report")
-    expect(page.get_by_role("status")).to_contain_text("Next try in")
+    press(page, "Send")
+    expect(page.get_by_role("status")).to_contain_text("Trying again in")
     read_in(page, "es")
-    expect(page.get_by_role("status")).to_contain_text("Próximo intento en")
+    expect(page.get_by_role("status")).to_contain_text("Nuevo intento en")
     device.context.set_offline(False)
-    heading(page, "Su informe se ha enviado")
+    heading(page, "Enviado. Gracias.")
     read_in(page, "pt")
-    heading(page, "Seu relatório foi enviado")
+    heading(page, "Enviado. Obrigado.")
     assert len(set(device.bodies)) == 1

@@ -34,8 +34,8 @@ def test_a_personal_link_lets_one_report_in_with_its_stratum(site, device):
     survey = site.publish(INVITED)
     page = device.open(invited(site, survey, "Köln & Bonn"))
     heading(page, "A small survey")
-    expect(page.get_by_text("Your link is good for one report.")).to_be_visible()
-    expect(page.get_by_text("which group your link belongs to: “Köln & Bonn”")).to_be_visible()
+    expect(page.get_by_text("Your link works once.")).to_be_visible()
+    expect(page.get_by_text("Your link belongs to a group: “Köln & Bonn”")).to_be_visible()
     answer_and_send(page)
     wait_sent(page)
     body = json.loads(device.bodies[0])
@@ -66,7 +66,7 @@ def test_the_token_leaves_the_address_and_the_history_and_is_in_no_url(site, dev
 
 def test_an_open_link_is_said_not_to_be_limited_to_one_per_person(site, device):
     page = device.open(site.link(site.publish()))
-    expect(page.get_by_text("it is not limited to one report per person")).to_be_visible()
+    expect(page.get_by_text("Please answer once.")).to_be_visible()
 
 
 def test_a_link_that_was_used_is_refused_by_name_and_the_report_kept(site, new_device):
@@ -78,9 +78,9 @@ def test_a_link_that_was_used_is_refused_by_name_and_the_report_kept(site, new_d
     wait_sent(page)
     page = second.open(link)
     answer_and_send(page)
-    heading(page, "Your report was not accepted")
+    heading(page, "The survey did not accept your lines")
     expect(page.locator(".notice").first).to_have_text(
-        "The link of this report was already used, or is not one of this survey."
+        "Your link was already used, or it belongs to another survey."
     )
     assert site.store.n_pending(survey.key) == 1
 
@@ -89,7 +89,7 @@ def test_a_link_that_was_used_is_refused_by_name_and_the_report_kept(site, new_d
 def test_a_damaged_link_is_told_and_nothing_is_asked(site, device, damage):
     page = device.open(DAMAGES[damage](invited(site, site.publish(INVITED), "north")))
     heading(page, "This survey cannot start")
-    expect(page.locator(".notice")).to_contain_text("Your link is damaged")
+    expect(page.locator(".notice")).to_contain_text("Part of your link is missing or was changed")
     assert page.locator("input").count() == 0
     assert device.posts == []
     assert not any("definition.json" in request.url for request in device.requests)
@@ -124,7 +124,7 @@ def test_another_link_pasted_over_a_damaged_one_opens(site, device):
     heading(page, "This survey cannot start")
     page.evaluate("(link) => location.assign(link)", link)
     heading(page, "A small survey")
-    expect(page.get_by_text("Your link is good for one report.")).to_be_visible()
+    expect(page.get_by_text("Your link works once.")).to_be_visible()
 
 
 def test_a_reload_of_a_personal_link_never_goes_on_without_it(site, device):
@@ -132,7 +132,7 @@ def test_a_reload_of_a_personal_link_never_goes_on_without_it(site, device):
     heading(page, "A small survey")
     page.reload()
     heading(page, "This survey cannot start")
-    expect(page.locator(".notice")).to_contain_text("Open the one you were sent again")
+    expect(page.locator(".notice")).to_contain_text("Open that link again")
 
 
 def test_a_refused_report_is_removed_when_asked_and_leaves_the_mark(site, new_device):
@@ -142,12 +142,12 @@ def test_a_refused_report_is_removed_when_asked_and_leaves_the_mark(site, new_de
     device = new_device()
     page = device.open(link)
     answer_and_send(page)
-    heading(page, "Your report was not accepted")
-    press(page, "Remove the trace from this device")
-    heading(page, "A report was already sent from this device")
+    heading(page, "The survey did not accept your lines")
+    press(page, "Forget this on this device")
+    heading(page, "This device has already sent answers")
     assert list(kept(page).values()) == ['{"state":"sent"}']
-    press(page, "Remove the trace from this device")
-    heading(page, "The trace was removed")
+    press(page, "Forget this on this device")
+    heading(page, "Forgotten")
     assert kept(page) == {}
     page = device.open(invited(site, survey))
     heading(page, "A small survey")
@@ -159,7 +159,7 @@ def test_a_report_that_waits_keeps_its_invitation_over_a_reload(site, device):
     device.context.route("**/reports", lambda route: route.abort())
     page = device.open(invited(site, survey))
     answer_and_send(page)
-    heading(page, "Your report is waiting to be sent")
+    heading(page, "Not sent yet")
     device.context.unroute("**/reports")
     page.reload()
     wait_sent(page)

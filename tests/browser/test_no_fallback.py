@@ -48,7 +48,7 @@ def test_a_page_whose_code_did_not_load_says_so(site, device, file):
     device.context.route(f"**/{file}", lambda route: route.fulfill(status=404))
     page = device.open(site.link(site.publish()))
     page.wait_for_load_state("load")
-    expect(page.get_by_text("the code of this page did not load.")).to_be_visible()
+    expect(page.get_by_text("the page did not load.")).to_be_visible()
     assert page.locator("input, select, textarea, button, form").count() == 0
     assert device.posts == []
 
@@ -77,10 +77,12 @@ def test_no_unsafe_fallback_a_generator_that_fails_at_the_last_moment_sends_noth
     page = device.open(site.link(site.publish()))
     answer(page, ["Yes", "Often"])
     page.evaluate("void (crypto.getRandomValues = () => { throw new Error('no entropy') })")
-    press(page, "Send my report")
+    press(page, "Send")
     heading(page, "This survey cannot start")
     expect(page.locator(".notice")).to_contain_text(RANDOMNESS)
-    expect(page.get_by_text("Your answers are forgotten. Nothing was sent.")).to_be_visible()
+    expect(
+        page.get_by_text("Your answers are gone from this page. Nothing was sent.")
+    ).to_be_visible()
     assert device.posts == []
     assert kept(page) == {}
 
@@ -93,8 +95,8 @@ def test_the_client_draws_from_no_other_generator_and_reads_no_clock(site, devic
     """)
     page = device.open(site.link(site.publish()))
     answer(page, ["No", "Once"])
-    press(page, "Send my report")
-    heading(page, "Your report was sent")
+    press(page, "Send")
+    heading(page, "Sent. Thank you.")
     assert device.said == []
 
 
@@ -209,7 +211,7 @@ def test_a_definition_that_is_not_the_links_is_refused(site, device, change):
     )
     page = device.open(site.link(survey))
     heading(page, "This survey cannot start")
-    expect(page.locator(".notice")).to_contain_text("is not the one your link was made for")
+    expect(page.locator(".notice")).to_contain_text("Your link was made for another survey")
     assert page.locator("input").count() == 0
     assert device.posts == []
 
@@ -220,7 +222,7 @@ def test_a_definition_of_another_survey_is_refused(site, device):
     device.context.route("**/definition.json", lambda route: route.fulfill(body=bad))
     page = device.open(f"{site.url}/s/{survey.slug}#d={hashlib.sha256(bad).hexdigest()[:16]}")
     heading(page, "This survey cannot start")
-    expect(page.locator(".notice")).to_contain_text("could not be read")
+    expect(page.locator(".notice")).to_contain_text("This page cannot read the survey.")
     assert page.locator("input").count() == 0
     assert device.posts == []
 
@@ -240,5 +242,5 @@ def test_what_is_no_definition_is_refused(site, device, body):
     device.context.route("**/definition.json", lambda route: route.fulfill(body=body))
     page = device.open(f"{site.url}/s/{survey.slug}")
     heading(page, "This survey cannot start")
-    expect(page.locator(".notice")).to_contain_text("could not be read")
+    expect(page.locator(".notice")).to_contain_text("This page cannot read the survey.")
     assert device.posts == []

@@ -38,10 +38,10 @@ def asked(page: Page) -> list[str]:
 
 
 def test_the_start_page_says_that_the_time_taken_may_tell_what_was_skipped(page, site, device):
-    expect(page.get_by_text("how long you take may tell which questions were")).to_be_visible()
+    expect(page.get_by_text("The time you take may hint at which you saw.")).to_be_visible()
     plain = device.open(site.link(site.publish()))
     heading(plain, "A small survey")
-    expect(plain.get_by_text("how long you take")).to_have_count(0)
+    expect(plain.get_by_text("The time you take")).to_have_count(0)
 
 
 def test_questions_that_do_not_apply_are_passed_over_both_ways(page):
@@ -77,18 +77,18 @@ def test_after_a_change_new_questions_are_asked_before_the_review_comes_back(pag
     assert asked(page) == [NIGHTS, TIRED]
     page.get_by_role("button", name=f"Change: {NIGHTS}").tap()
     choose(page, "Yes")
-    press(page, "Continue to review")
+    press(page, "Go to review")
     heading(page, OFTEN)
     choose(page, "More")
-    press(page, "Continue to review")
+    press(page, "Go to review")
     heading(page, SLEEP)
-    press(page, "Continue to review")
-    press(page, "Continue to review")
+    press(page, "Go to review")
+    press(page, "Go to review")
     assert asked(page) == [NIGHTS, OFTEN, SLEEP, TIRED]
     expect(review(page, "sleep")).to_contain_text("Prefer not to say not answered")
     page.get_by_role("button", name=f"Change: {NIGHTS}").tap()
     choose(page, "No")
-    press(page, "Continue to review")
+    press(page, "Go to review")
     assert asked(page) == [NIGHTS, TIRED]
 
 
@@ -120,20 +120,22 @@ def test_the_bound_of_a_question_counts_all_questions_that_are_asked_after_it(pa
     assert nights == often == sleep
     assert 20 < float(nights[0]) < 20.2
     assert tired == ["2.8", "24%", "74%"]
-    expect(page.locator(".protection caption")).to_contain_text("on all questions linked to it")
+    expect(page.locator(".protection caption")).to_contain_text("the lines of all linked questions")
     expect(page.locator(".example")).to_contain_text(NIGHTS)
     expect(page.locator(".example")).to_contain_text(
-        f"Together with all questions linked to this one in that way, one report can multiply "
-        f"anyone’s odds about your answer by at most {nights[0]}:"
+        "Together they change the odds about your answer by a factor of at most "
+        f"{nights[0]}. A suspicion"
     )
     press(page, "Start")
     page.get_by_text("How this answer is protected").tap()
-    expect(page.locator(".question details")).to_contain_text(f"by at most {nights[0]}:")
+    expect(page.locator(".question details")).to_contain_text(
+        f"by a factor of at most {nights[0]}."
+    )
     go(page, "No")
     heading(page, TIRED)
     page.get_by_text("How this answer is protected").tap()
-    expect(page.locator(".question details")).to_contain_text("by at most 2.8:")
-    expect(page.locator(".question details")).not_to_contain_text("linked")
+    expect(page.locator(".question details")).to_contain_text("by a factor of at most 2.8.")
+    expect(page.locator(".question details")).not_to_contain_text("depend on earlier")
     plain = device.open(site.link(site.publish()))
     heading(plain, "A small survey")
     expect(plain.locator(".protection")).not_to_contain_text("linked")
@@ -154,7 +156,7 @@ def test_every_path_sends_one_report_of_the_same_form_and_length(site, new_devic
             press(page, "Continue")
         if labels[0] == "Yes":
             go(page, "No")
-        press(page, "Send my report")
+        press(page, "Send")
         wait_sent(page)
         (body,) = device.bodies
         bodies.append(body)
@@ -170,9 +172,7 @@ def test_every_path_sends_one_report_of_the_same_form_and_length(site, new_devic
 
 def test_only_the_drawn_questions_exist_and_the_others_are_not_asked(site, device):
     page = device.open(site.link(site.publish(SAMPLED)))
-    expect(
-        page.get_by_text("Each person is asked 2 of 5 questions, chosen at random.")
-    ).to_be_visible()
+    expect(page.get_by_text("We ask you 2 of 5 questions, chosen at random.")).to_be_visible()
     press(page, "Start")
     shown = []
     for number in (1, 2):
@@ -181,28 +181,28 @@ def test_only_the_drawn_questions_exist_and_the_others_are_not_asked(site, devic
         go(page, "Yes")
     assert len(set(shown)) == 2
     assert asked(page) == shown
-    press(page, "Send my report")
+    press(page, "Send")
     wait_sent(page)
     codes = json.loads(device.bodies[0])["codes"]
     drawn = sorted(int(re.sub(r"\D", "", text)) for text in shown)
     assert [i for i, code in enumerate(codes) if code is not None] == drawn
-    page.get_by_text("What was sent").tap()
-    expect(page.get_by_text("Not asked", exact=True)).to_have_count(3)
+    page.get_by_text("See what was sent").tap()
+    expect(page.get_by_text("You were not asked this.", exact=True)).to_have_count(3)
 
 
 def test_frequencies_are_of_those_who_are_asked(site, device):
     page = device.open(site.link(site.publish(SAMPLED)))
     expect(page.locator(".example")).to_contain_text(
-        "never proves anything. The counts are of people who are asked the question."
+        "is not proof. The numbers count people who get the question."
     )
     expect(page.locator(".protection caption")).to_contain_text(
-        "The counts are of people who are asked the question."
+        "The numbers count people who get the question."
     )
     plain = device.open(site.link(site.publish(EVERY_TYPE)))
     heading(plain, "Work and health")
     caption = plain.locator(".protection caption")
-    expect(caption).to_contain_text("the counts are of reports that speak of the option")
-    expect(caption).not_to_contain_text("people who are asked")
+    expect(caption).to_contain_text("The numbers count lines about the option.")
+    expect(caption).not_to_contain_text("people who get")
 
 
 def test_who_is_asked_some_of_many_may_be_asked_fewer_where_answers_decide(site, device):

@@ -57,9 +57,9 @@ def test_an_untouched_question_is_asked_for_once_and_then_counts_as_prefer_not_t
     press(page, "Continue")
     summary = page.locator(".error-summary")
     expect(summary).to_be_focused()
-    expect(summary).to_contain_text("Not everything is answered")
+    expect(summary).to_contain_text("Some questions are empty")
     expect(summary.get_by_role("listitem")).to_have_count(1)
-    expect(summary).to_contain_text("it will count as “Prefer not to say”")
+    expect(summary).to_contain_text("it counts as “Prefer not to say”")
     error = page.get_by_role("group", name="First question?").locator(".error")
     expect(error).to_be_visible()
     expect(page).to_have_title("Three questions")
@@ -119,7 +119,7 @@ def test_change_leads_to_the_question_and_back_to_the_review(page):
     page.get_by_role("button", name="Change: Second question?").tap()
     assert focused(page) == "Second question?"
     choose(page, "Choice x")
-    press(page, "Continue to review")
+    press(page, "Go to review")
     heading(page, "Check your answers")
     assert [row.inner_text() for row in page.locator("dd:not(.change) b").all()] == [
         "No",
@@ -167,12 +167,12 @@ def test_the_whole_survey_works_by_keyboard_alone(site, new_device):
     tab_to("Continue")
     keys.press("Enter")
     heading(page, "Check your answers")
-    tab_to("Send my report")
+    tab_to("Send")
     keys.press("Enter")
     wait_sent(page)
-    tab_to("Remove the trace from this device")
+    tab_to("Forget this on this device")
     keys.press("Enter")
-    heading(page, "The trace was removed")
+    heading(page, "Forgotten")
 
 
 def check_basics(page: Page) -> None:
@@ -218,7 +218,7 @@ def test_every_view_has_a_language_one_heading_names_and_focus_on_the_heading(pa
     press(page, "Continue")
     check_basics(page)
     expect(page.get_by_role("group", name="First question?")).to_have_accessible_description(
-        "A hint to the first. Not answered. Continue without an answer and it will count as "
+        "A hint to the first. You left this empty. If you continue, it counts as "
         "“Prefer not to say”."
     )
     choose(page, "Yes")
@@ -231,20 +231,20 @@ def test_every_view_has_a_language_one_heading_names_and_focus_on_the_heading(pa
     # The page does not try again by itself while a busy machine looks at it.
     later = {"Retry-After": "600"}
     page.route("**/reports", lambda route: route.fulfill(status=503, headers=later))
-    press(page, "Send my report")
-    heading(page, "Your report is waiting to be sent")
+    press(page, "Send")
+    heading(page, "Not sent yet")
     arrived()
     page.unroute_all()
     page.route("**/reports", lambda route: route.fulfill(status=422))
     press(page, "Try now")
-    heading(page, "Your report was not accepted")
+    heading(page, "The survey did not accept your lines")
     arrived()
     page.unroute_all()
     press(page, "Try again")
     wait_sent(page)
     arrived()
-    press(page, "Remove the trace from this device")
-    heading(page, "The trace was removed")
+    press(page, "Forget this on this device")
+    heading(page, "Forgotten")
     arrived()
 
 
@@ -274,8 +274,8 @@ def test_focus_is_visible_by_keyboard(site, new_device):
     heading(page, "A small survey")
     outline = "(e => getComputedStyle(e).outlineStyle)"
     for words in (
-        "How your answers are protected, in numbers",
-        "What I really answered",
+        "More about protection, in numbers",
+        "What I said",
         "Nothing for certain",
         "Start",
     ):
@@ -322,7 +322,7 @@ def test_what_was_left_out_is_said_aloud_beside_its_question(page):
     press(page, "Continue")
     expect(page.get_by_role("alert")).to_have_text(
         [
-            "Not answered. Continue without an answer and it will count as “Prefer not to say”.",
+            "You left this empty. If you continue, it counts as “Prefer not to say”.",
             "Choose an answer.",
         ]
     )

@@ -26,10 +26,10 @@ pytestmark = [pytest.mark.web, pytest.mark.security]
 
 SPELLINGS = ["/s/%73{}", "/%73/s{}", "/s/s{}%2F", "/s/%53{}"]
 REFUSALS = {
-    409: "The survey already has another report with the same number.",
-    410: "The survey is closed and takes no more reports.",
-    413: "The report is larger than this survey takes.",
-    422: "The survey found a value in the report that does not fit its questions.",
+    409: "The survey already has other answers with the same number.",
+    410: "The survey is closed.",
+    413: "Your lines are longer than this survey allows.",
+    422: "One of your lines does not fit the survey’s questions.",
 }
 ALL_ANSWERS = list(product(["Yes", "No", "Prefer not to say", None], ["Never", "Once", "Often"]))
 """Every way to answer the small survey; None leaves the question untouched."""
@@ -58,7 +58,7 @@ def test_a_survey_answered_by_tapping_offline_arrives_exactly_once(site, device)
     page = device.open(site.link(survey))
     answer(page, ["Yes", "Often"])
     device.context.set_offline(True)
-    press(page, "Send my report")
+    press(page, "Send")
     for _ in range(2):
         wait_waiting(page)
         press(page, "Try now")
@@ -158,18 +158,18 @@ def test_waits_grow_and_obey_retry_after_up_to_ten_minutes(site, device):
     page.goto(site.link(survey))
     answer(page, ["No", "Once"])
     page.clock.pause_at("2026-11-21T01:00:00Z")
-    press(page, "Send my report")
-    heading(page, "Sending your report")
+    press(page, "Send")
+    heading(page, "Sending")
     status = page.get_by_role("status")
 
     def first_wait() -> bool:
         # The page's time stands still but for this, however long a busy machine takes.
         page.clock.run_for(STEP)
-        return page.get_by_text("Next try in").count() > 0
+        return page.get_by_text("Trying again in").count() > 0
 
     wait_until(first_wait)
     for seconds in (2, 5, 10, 20, 30, 30):
-        expect(status).to_contain_text(f"Next try in {seconds} seconds.")
+        expect(status).to_contain_text(f"Trying again in {seconds} seconds.")
         tries = len(device.bodies)
         page.clock.run_for(seconds * 1000 - 2 * STEP)
         assert len(device.bodies) == tries
@@ -179,7 +179,7 @@ def test_waits_grow_and_obey_retry_after_up_to_ten_minutes(site, device):
     replies.append(lambda route: problem(route, 503, **{"Retry-After": "86400"}))
     press(page, "Try now")
     expect(status).to_have_text(
-        "The survey cannot take the report right now. Next try in 10 minutes."
+        "The survey cannot accept your lines right now. Trying again in 10 minutes."
     )
     assert len(set(device.bodies)) == 1
 
@@ -194,7 +194,7 @@ def test_a_second_tab_that_was_open_before_never_makes_a_second_report(site, dev
     answer_and_send(first, ["Yes", "Never"])
     wait_waiting(first)
     second.bring_to_front()
-    press(second, "Send my report")
+    press(second, "Send")
     wait_waiting(second)
     expect(second.locator(".notice")).to_contain_text("answers you gave just now were not used")
     assert len(device.bodies) == 2
@@ -247,7 +247,7 @@ def test_a_browser_that_cannot_take_turns_sends_all_the_same(site, device):
 
 def wait_sent_or_marked(page: Page) -> None:
     """Until this tab knows that a report was sent, by itself or by another."""
-    told = re.compile("Your report was sent|A report was already sent from this device")
+    told = re.compile("Sent. Thank you.|This device has already sent answers")
     expect(page.get_by_role("heading", level=1)).to_have_text(told)
 
 
@@ -257,29 +257,29 @@ def test_a_refused_report_is_kept_shown_and_sent_again_identical(site, device, s
     page = device.open(site.link(survey))
     device.context.route("**/reports", lambda route: refuse(route, status))
     answer_and_send(page)
-    heading(page, "Your report was not accepted")
+    heading(page, "The survey did not accept your lines")
     expect(page.locator(".notice").first).to_have_text(REFUSALS[status])
     expect(page.locator("q")).to_have_text("a reason <b>")
     before = kept(page)
     press(page, "Try again")
-    heading(page, "Your report was not accepted")
+    heading(page, "The survey did not accept your lines")
     expect(page.locator("h1")).to_be_focused()
     for _ in range(2):
         page.reload()
-        heading(page, "Your report was not accepted")
+        heading(page, "The survey did not accept your lines")
         expect(page.locator(".notice").first).to_have_text(REFUSALS[status])
     assert kept(page) == before
     second = device.open(site.link(survey))
-    heading(second, "Your report was not accepted")
+    heading(second, "The survey did not accept your lines")
     assert len(device.bodies) == 2  # shown again is not sent again
     site.publish_as(survey.slug, SMALL.replace("Two questions.", "Two other questions."))
     page.bring_to_front()
     page.goto("about:blank")
     page.goto(f"{site.url}/s/{survey.slug}")
-    heading(page, "Your report was not accepted")
+    heading(page, "The survey did not accept your lines")
     press(page, "Try again")
     expect(page.locator("h1")).to_be_focused()
-    page.get_by_text("What this report says").tap()
+    page.get_by_text("See what these lines say").tap()
     expect(page.locator("pre")).to_have_text(device.bodies[0].decode())
     device.context.unroute_all()
     second.bring_to_front()
@@ -301,8 +301,8 @@ def test_a_closed_survey_still_shows_the_report_that_is_kept(site, device):
     page.route("**/definition.json", lambda route: problem(route, 410))
     page.route("**/reports", lambda route: problem(route, 410))
     page.reload()
-    heading(page, "Your report was not accepted")
-    page.get_by_text("What this report says").tap()
+    heading(page, "The survey did not accept your lines")
+    page.get_by_text("See what these lines say").tap()
     expect(page.locator("pre")).to_have_text(device.bodies[0].decode())
 
 
@@ -311,7 +311,7 @@ def test_what_cannot_be_read_is_never_replaced_by_a_fresh_report(site, device):
     page = device.open(site.link(survey))
     page.evaluate(f"localStorage.setItem('survey-report:{survey.slug}', '{{oops')")
     page.reload()
-    heading(page, "This device keeps something for this survey that cannot be read")
+    heading(page, "Stored data for this survey cannot be read")
     expect(page.locator("input")).to_have_count(0)
     assert device.posts == []
 
@@ -371,16 +371,16 @@ def test_a_refused_report_with_odd_codes_is_shown_as_far_as_it_can_be_read(site,
     survey = site.publish()
     page = device.open(site.link(survey))
     body = put(page, survey, "refused", codes)
-    heading(page, "Your report was not accepted")
-    page.get_by_text("What this report says").tap()
+    heading(page, "The survey did not accept your lines")
+    page.get_by_text("See what these lines say").tap()
     expect(page.locator("pre")).to_have_text(body)
     expect(page.locator(".reported dt")).to_have_count(2)
-    unreadable = page.get_by_text("This part of the report cannot be read.")
+    unreadable = page.get_by_text("This line cannot be read.")
     readable = sum(type(code) is int and 0 <= code < 3 for code in json.loads(codes)[:2])
     expect(unreadable).to_have_count(2 - readable)
     device.context.route("**/reports", lambda route: problem(route, 422))
     press(page, "Try again")
-    heading(page, "Your report was not accepted")
+    heading(page, "The survey did not accept your lines")
     expect(page.locator("h1")).to_be_focused()
     assert device.bodies == [body.encode()]
     assert device.said == [line for line in device.said if "422" in line]
@@ -393,7 +393,7 @@ def test_a_waiting_report_with_odd_codes_is_sent_as_it_is(site, device, codes):
     device.context.route("**/reports", lambda route: route.fulfill(status=201))
     body = put(page, survey, "pending", codes)
     wait_sent(page)
-    page.get_by_text("What was sent").tap()
+    page.get_by_text("See what was sent").tap()
     expect(page.locator("pre")).to_have_text(body)
     assert device.bodies == [body.encode()]
     assert kept(page) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
@@ -406,9 +406,9 @@ def two_tabs_with_a_refused_report(site, device):
     first = device.open(site.link(survey))
     device.context.route("**/reports", lambda route: problem(route, 410))
     answer_and_send(first)
-    heading(first, "Your report was not accepted")
+    heading(first, "The survey did not accept your lines")
     second = device.open(site.link(survey))
-    heading(second, "Your report was not accepted")
+    heading(second, "The survey did not accept your lines")
     device.context.unroute_all()
     device.said.clear()
     return survey, first, second
@@ -422,7 +422,7 @@ def test_trying_again_after_another_tab_got_it_through_says_so(site, device, min
     wait_sent(tabs[1 - mine])
     tabs[mine].bring_to_front()
     press(tabs[mine], "Try again")
-    heading(tabs[mine], "A report was already sent from this device")
+    heading(tabs[mine], "This device has already sent answers")
     assert len(device.bodies) == 2
     assert len(set(device.bodies)) == 1
     assert site.store.n_pending(survey.key) == 1
@@ -448,7 +448,7 @@ def test_trying_now_after_another_tab_got_it_accepted_leaves_the_mark(site, devi
     press(first, "Try now")
     heading(
         first,
-        "Your report was sent" if status == 201 else "A report was already sent from this device",
+        "Sent. Thank you." if status == 201 else "This device has already sent answers",
     )
     assert kept(first) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
     assert len(set(device.bodies)) == 1
@@ -462,11 +462,11 @@ def test_a_trace_that_another_tab_removed_first_is_removed_too(site, device):
     wait_sent(first)
     others = [device.open(site.link(survey)) for _ in range(2)]
     for tab in others:
-        heading(tab, "A report was already sent from this device")
+        heading(tab, "This device has already sent answers")
     for tab in [first, *others]:
         tab.bring_to_front()
-        press(tab, "Remove the trace from this device")
-        heading(tab, "The trace was removed")
+        press(tab, "Forget this on this device")
+        heading(tab, "Forgotten")
     assert kept(first) == {}
     assert len(device.bodies) == 1
     assert device.said == []
@@ -479,14 +479,14 @@ def test_after_success_a_mark_without_answer_id_or_body_stays_until_it_is_remove
     wait_sent(page)
     assert kept(page) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
     page.reload()
-    heading(page, "A report was already sent from this device")
+    heading(page, "This device has already sent answers")
     expect(page.locator("input")).to_have_count(0)
     site.publish_as(survey.slug, SMALL.replace("Two questions.", "Two newer questions."))
     page.goto("about:blank")
     page.goto(f"{site.url}/s/{survey.slug}")
-    heading(page, "A report was already sent from this device")
-    press(page, "Remove the trace from this device")
-    heading(page, "The trace was removed")
+    heading(page, "This device has already sent answers")
+    press(page, "Forget this on this device")
+    heading(page, "Forgotten")
     assert kept(page) == {}
     assert len(device.bodies) == 1
 
@@ -498,7 +498,7 @@ def test_only_the_frozen_report_is_kept_while_it_waits(site, device):
     device.context.route("**/reports", lambda route: route.abort())
     answer(page, ["Yes", "Once"])
     assert kept(page) == {}
-    press(page, "Send my report")
+    press(page, "Send")
     wait_waiting(page)
     assert list(kept(page)) == [f"survey-report:{survey.slug}"]
     stored = json.loads(kept(page)[f"survey-report:{survey.slug}"])
@@ -534,22 +534,22 @@ def test_where_storage_is_denied_the_report_waits_in_the_open_page(site, device)
 def test_where_storage_is_denied_the_page_says_so_and_promises_no_mark(site, device, denial):
     device.context.add_init_script(denial)
     page = device.open(site.link(site.publish()))
-    expect(page.locator(".notice", has_text="keep this page open")).to_be_visible()
+    expect(page.locator(".notice", has_text="Keep this page open")).to_be_visible()
     answer_and_send(page)
     wait_sent(page)
     expect(page.locator(".notice", has_text="Please do not answer again")).to_be_visible()
-    expect(page.get_by_text("This device keeps one mark")).to_have_count(0)
+    expect(page.get_by_text("This device remembers")).to_have_count(0)
     expect(page.locator("main").get_by_role("button")).to_have_count(0)
 
 
 def test_where_storage_works_nothing_of_this_is_said(site, device):
     page = device.open(site.link(site.publish()))
     heading(page, "A small survey")
-    expect(page.get_by_text("lets the page keep nothing")).to_have_count(0)
+    expect(page.get_by_text("cannot store anything")).to_have_count(0)
     assert kept(page) == {}
     answer_and_send(page)
     wait_sent(page)
-    expect(page.get_by_text("lets the page keep nothing")).to_have_count(0)
+    expect(page.get_by_text("cannot store anything")).to_have_count(0)
 
 
 @pytest.mark.parametrize("patterns", long_unless([SOME], [SOME, ALL_ANSWERS]), ids=len)
@@ -582,7 +582,7 @@ def test_pressing_send_twice_makes_one_report(site, device):
     survey = site.publish()
     page = device.open(site.link(survey))
     answer(page, ["No", "Never"])
-    page.get_by_role("button", name="Send my report").dblclick()
+    page.get_by_role("button", name="Send").dblclick()
     wait_sent(page)
     assert len(device.bodies) == 1
 

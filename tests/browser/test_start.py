@@ -23,7 +23,7 @@ WHOLE = (
     'consent = "I am 18 or older.\\n\\nI take part of my own will."\n'
     'ethics = "Approved by the board, 2026-4."\nhelpline = "Call 112 at any hour."\n' + SMALL
 )
-RIGHT = "That’s right. Every report can come from every answer, so none proves anything."
+RIGHT = "That’s right. Every line can come from every answer, so no line is proof."
 THEMES = ("", "blue", "plum", "slate")
 
 CONTRAST = """() => {
@@ -66,11 +66,9 @@ def test_the_quick_check_answers_kindly_opens_nothing_and_tells_nobody(site, dev
     page = device.open(site.link(site.publish()))
     heading(page, "A small survey")
     before = len(device.requests)
-    press(page, "What I really answered")
+    press(page, "What I said")
     expect(page.get_by_role("status")).to_contain_text("Not quite: nothing for certain.")
-    expect(page.get_by_role("button", name="What I really answered")).to_have_attribute(
-        "aria-pressed", "true"
-    )
+    expect(page.get_by_role("button", name="What I said")).to_have_attribute("aria-pressed", "true")
     press(page, "Nothing for certain")
     expect(page.get_by_role("status")).to_have_text(RIGHT)
     assert len(device.requests) == before
@@ -121,7 +119,7 @@ def test_leaving_goes_where_the_survey_says(site, device):
         (
             Schedule(closes=TODAY.replace(year=2020)),
             "This survey is closed",
-            "takes no more reports",
+            "It accepts no more answers.",
         ),
     ],
 )
@@ -145,15 +143,13 @@ def test_a_survey_that_fills_up_meanwhile_says_so_and_the_report_is_kept(site, n
     first = other.open(site.link(survey))
     answer_and_send(first)
     wait_sent(first)
-    press(page, "Send my report")
-    heading(page, "Your report was not accepted")
-    expect(page.locator(".notice").first).to_have_text(
-        "The survey has as many reports as it takes."
-    )
+    press(page, "Send")
+    heading(page, "The survey did not accept your lines")
+    expect(page.locator(".notice").first).to_have_text("The survey has reached its limit.")
     heading(new_device().open(site.link(survey)), "This survey is closed")
     site.store.set_schedule(survey.key, Schedule())
     press(page, "Try again")
-    heading(page, "Your report was sent")
+    heading(page, "Sent. Thank you.")
     assert len(set(device.bodies)) == 1
 
 

@@ -47,7 +47,7 @@ def test_a_whole_visit_keeps_only_the_mark_and_asks_only_this_host(site, device)
     answer(page, ["Yes", "Never"])
     assert kept(page) == {}
     assert page.evaluate(STORES) == NOTHING
-    press(page, "Send my report")
+    press(page, "Send")
     wait_sent(page)
     assert list(kept(page)) == [f"survey-report:{survey.slug}"]
     assert page.evaluate(STORES) == NOTHING
@@ -149,7 +149,7 @@ def finish(page: Page) -> None:
     choose(page, "A desk")
     press(page, "Continue")
     heading(page, "Check your answers")
-    press(page, "Send my report")
+    press(page, "Send")
     wait_sent(page)
 
 
@@ -159,14 +159,14 @@ def test_what_was_typed_is_no_markup_and_is_gone_with_its_page(site, device):
     assert page.evaluate("document.activeElement.value") == TYPED
     assert TYPED not in page.content()
     finish(page)
-    page.get_by_text("What was sent").tap()
+    page.get_by_text("See what was sent").tap()
     for text in (TYPED, "35 hours"):
         assert text not in page.content()
     assert page.locator("input").count() == 0
     assert all(TYPED not in kept for kept in kept_by(page))
     page.go_back()
     page.go_forward()
-    heading(page, "A report was already sent from this device")
+    heading(page, "This device has already sent answers")
     assert TYPED not in page.content()
 
 
@@ -274,7 +274,7 @@ def walk(page: Page, given: str, following: str, ends: str) -> None:
         press(page, "Continue")
     heading(page, "Check your answers")
     if ends == "after sending":
-        press(page, "Send my report")
+        press(page, "Send")
         wait_sent(page)
 
 
@@ -294,9 +294,9 @@ def test_prints_hide_answers_and_reports(site, device):
     page.emulate_media(media="print")
     expect(page.locator(".answers")).to_be_hidden()
     page.emulate_media(media="screen")
-    press(page, "Send my report")
+    press(page, "Send")
     wait_sent(page)
-    page.get_by_text("What was sent").tap()
+    page.get_by_text("See what was sent").tap()
     expect(page.locator("pre")).to_be_visible()
     page.emulate_media(media="print")
     for part in ("pre", ".reported"):

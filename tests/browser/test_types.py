@@ -67,7 +67,7 @@ def test_several_options_can_be_ticked_and_unticked(page):
     choose(page, "I was ill")
     assert ticked(page) == ["I was tired"]
     expect(page.get_by_role("group", name=REASONS)).to_have_accessible_description(
-        "Think of the last month. Select up to 2."
+        "Think of the last month. Choose up to 2."
     )
 
 
@@ -86,13 +86,13 @@ def test_an_option_that_stands_alone_clears_all_others_and_is_cleared_by_them(pa
 def test_more_ticks_than_allowed_are_said_at_once_and_stop_the_page(page):
     for label in ("I was ill", "I was tired", "A child was ill"):
         choose(page, label)
-    expect(error(page)).to_have_text("Select at most 2.")
-    expect(page.get_by_role("alert")).to_have_text("Select at most 2.")
+    expect(error(page)).to_have_text("Choose at most 2.")
+    expect(page.get_by_role("alert")).to_have_text("Choose at most 2.")
     for _ in range(2):
         press(page, "Continue")
         summary = page.locator(".error-summary")
         expect(summary).to_be_focused()
-        expect(summary.locator("li")).to_have_text(f"“{REASONS}”: Select at most 2.")
+        expect(summary.locator("li")).to_have_text(f"“{REASONS}”: Choose at most 2.")
     choose(page, "I was ill")
     expect(error(page)).to_have_count(0)
     press(page, "Continue")
@@ -103,7 +103,7 @@ def test_ticks_that_were_all_taken_back_count_as_untouched(page):
     choose(page, "I was ill")
     choose(page, "I was ill")
     press(page, "Continue")
-    expect(error(page)).to_contain_text("it will count as “Prefer not to say”")
+    expect(error(page)).to_contain_text("it counts as “Prefer not to say”")
 
 
 def test_ticks_come_back(page):
@@ -213,7 +213,7 @@ def test_an_empty_number_is_nudged_once_and_one_without_opt_out_always(page):
     leave_out(page, REASONS)
     heading(page, HOURS)
     press(page, "Continue")
-    expect(error(page)).to_contain_text("it will count as “Prefer not to say”")
+    expect(error(page)).to_contain_text("it counts as “Prefer not to say”")
     # Nothing is wrong with it: it was left out.
     expect(entry(page)).to_have_attribute("aria-invalid", "false")
     press(page, "Continue")
@@ -222,7 +222,7 @@ def test_an_empty_number_is_nudged_once_and_one_without_opt_out_always(page):
     expect(page.locator(".choice")).to_have_count(0)
     for _ in range(2):
         press(page, "Continue")
-        expect(error(page)).to_have_text("Give an answer.")
+        expect(error(page)).to_have_text("Enter an answer.")
         expect(entry(page)).to_have_attribute("aria-invalid", "true")
 
 
@@ -358,22 +358,22 @@ def test_every_type_is_reviewed_changed_and_sent_as_one_report(site, device):
     ]:
         page.get_by_role("button", name=f"Change: {change}").tap()
         act()
-        press(page, "Continue to review")
+        press(page, "Go to review")
         heading(page, "Check your answers")
         expect(review(page, question).locator("b")).to_have_text(meant)
     expect(review(page, "hours").locator("dd").first).to_have_text("rounded to 5 hours")
     expect(review(page, "warmth").locator("dd").first).to_have_text("rounded to 20 °C")
-    press(page, "Send my report")
+    press(page, "Send")
     wait_sent(page)
     codes = json.loads(device.bodies[0])["codes"]
     assert [type(code) for code in codes] == [str, int, int, int, int, str, int]
-    page.get_by_text("What was sent").tap()
+    page.get_by_text("See what was sent").tap()
     expect(page.locator(".reported > div")).to_have_count(7)
     reported = page.locator(".reported").inner_text()
     assert "cannot be read" not in reported
     # The scale and the sets of tools say answers; no other report does.
     assert reported.count("random answer") == reported.count("This may be a random answer.") == 2
-    assert reported.count("Every answer can lead to this.") == 5
+    assert reported.count("This line can come from every answer.") == 5
     assert len(device.posts) == 1
     assert device.said == []
 
@@ -402,10 +402,10 @@ def test_a_wrong_number_never_reaches_the_review(page):
     leave_out_both(page)
     page.get_by_role("button", name=f"Change: {WARMTH}").tap()
     entry(page).fill("99")
-    press(page, "Continue to review")
+    press(page, "Go to review")
     expect(error(page)).to_have_text("Enter a number from \u221210 to 40.")
     entry(page).fill("9")
-    press(page, "Continue to review")
+    press(page, "Go to review")
     heading(page, "Check your answers")
     expect(review(page, "warmth")).to_contain_text("9 °C")
 
@@ -425,7 +425,7 @@ def test_a_number_and_a_date_that_are_points_are_not_called_rounded(page):
         expect(review(page, question).locator("dd").first).to_have_text(text)
     page.get_by_role("button", name=f"Change: {HOURS}").tap()
     entry(page).fill("35")
-    press(page, "Continue to review")
+    press(page, "Go to review")
     expect(review(page, "hours").locator("dd").first).to_have_text("35 hours")
 
 
@@ -473,27 +473,31 @@ def test_numbers_with_three_decimals_come_back_as_they_were_shown(site, device):
     heading(page, "Check your answers")
     expect(review(page, "weight").locator("b")).to_have_text("1.125")
     expect(review(page, "parts").locator("dd").first).to_have_text("rounded to 1.5")
-    press(page, "Send my report")
+    press(page, "Send")
     wait_sent(page)
-    page.get_by_text("What was sent").tap()
+    page.get_by_text("See what was sent").tap()
     bit = page.locator(".reported > div").last
-    expect(bit).to_contain_text(f"{json.loads(device.bodies[0])['codes'][2]} (one bit, which is no")
-    expect(bit).to_contain_text("Every answer can lead to this.")
+    expect(bit).to_contain_text(
+        f"{json.loads(device.bodies[0])['codes'][2]}: a code number, not your"
+    )
+    expect(bit).to_contain_text("This line can come from every answer.")
 
 
 def test_what_is_said_before_the_first_question_is_true_of_every_mechanism(site, device):
-    replaced = "this page sometimes replaces it by a random one"
-    by_chance = "this page decides by chance what the report says"
+    replaced = "sometimes your answer, sometimes another"
+    by_chance = "Your answer only makes some lines more likely"
     plain = device.open(site.link(site.publish()))
     heading(plain, "A small survey")
     drawing = plain.locator(".random-step svg")
     expect(plain.locator(".privacy")).to_contain_text(replaced)
-    expect(drawing).to_have_attribute("aria-label", re.compile("is replaced by a random answer"))
+    expect(drawing).to_have_attribute("aria-label", re.compile("a random answer takes its place"))
     for toml, title in ((EVERY_TYPE, "Work and health"), (EIGHTHS, "Eighths")):
         page = device.open(site.link(site.publish(toml)))
         heading(page, title)
         label = page.locator(".privacy")
         expect(label).to_contain_text(by_chance)
-        expect(label).not_to_contain_text("random one")
+        expect(label).not_to_contain_text(replaced)
         drawing = page.locator(".random-step svg")
-        expect(drawing).to_have_attribute("aria-label", re.compile("chance decides what"))
+        expect(drawing).to_have_attribute(
+            "aria-label", re.compile("They decide what the line says")
+        )

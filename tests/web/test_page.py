@@ -134,7 +134,7 @@ def test_a_survey_in_one_language_brings_no_words_of_another(client, small):
 
 @pytest.mark.parametrize(
     ("asks", "says"),
-    [("es", "Aquí no hay nada"), ("ar", "لا يوجد شيء هنا"), ("en", "Nothing is here")],
+    [("es", "Página no encontrada"), ("ar", "الصفحة غير موجودة"), ("en", "Page not found")],
 )
 def test_an_address_without_a_survey_says_so_in_the_reader_s_language(client, small, asks, says):
     headers = {"Accept": "text/html", "Accept-Language": asks}

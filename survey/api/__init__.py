@@ -1,4 +1,4 @@
-"""Programs' side: what was released, read with a token; the same rows as pages and files."""
+"""The API for programs: released results, read with a token; the same rows as the pages."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ __all__ = ["init_app"]
 
 
 def init_app(app: Flask, store: Store, results: Results, settings: Settings) -> None:
-    """Add the addresses for programs to the application."""
+    """Add the API to the application."""
     app.register_blueprint(blueprint(store, results, Gate(store), settings.public_url))
     guard(app)

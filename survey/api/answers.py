@@ -1,4 +1,4 @@
-"""What programs get as JSON: frozen classes whose fields are the keys, and the schemas of them."""
+"""The JSON objects of the API, as frozen classes whose fields are the keys, and their schemas."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from survey.results.estimates.table import Row
 from survey.results.options import Wanted
 from survey.store import PublishedSurvey, Release, State
 
-MOST_LISTED = 500
-"""Surveys in one list; an instance with more has them at their own addresses still."""
+MAX_LISTED = 500
+"""Surveys in one list; others are still available at their own addresses."""
 
 
 @dataclass(frozen=True)
 class Version:
     """A published version of a survey.
 
-    changed        UTC day of its last change of state
-    opens, closes  first and last UTC day on which it takes reports; null without such a limit
-    most           reports that it takes at most; 0 for any number
-    sha256         SHA-256 of the definition, in hex
-    epsilon        of everything one respondent sends, rounded up
-    languages      those it is written in, its own first
-    archived       whether researchers' lists leave the survey out
-    release        number of the newest release: as long as it stays, estimates stay
-    released       reports that have been released; estimates are made from these alone
+    changed        UTC day of the last change of state
+    opens, closes  first and last UTC day on which reports are accepted; null for no limit
+    most           maximum number of reports; 0 for no limit
+    sha256         SHA-256 of the definition, in hexadecimal
+    epsilon        privacy loss of one complete report, rounded up
+    languages      languages of the survey, its own first
+    archived       whether the survey is hidden from researchers' lists
+    release        number of the newest release; estimates change only with a new release
+    released       number of released reports, from which all estimates are computed
     """
 
     slug: str
@@ -54,19 +54,19 @@ class Version:
 
 @dataclass(frozen=True)
 class Surveys:
-    """The surveys that the token's researcher may read.
+    """The surveys that the researcher of the token may read.
 
-    total    how many there are; where it is more than are listed, the others have their addresses
-    surveys  by slug, each by its newest version
+    total    number of surveys; if more than are listed, use the address of each survey
+    surveys  newest version of each survey, sorted by slug
     """
 
     total: int
-    surveys: Annotated[tuple[Version, ...], Field(max_length=MOST_LISTED)]
+    surveys: Annotated[tuple[Version, ...], Field(max_length=MAX_LISTED)]
 
 
 @dataclass(frozen=True)
 class Versions:
-    """All versions of a survey, the newest first."""
+    """All versions of a survey, newest first."""
 
     slug: str
     versions: tuple[Version, ...]
@@ -74,12 +74,12 @@ class Versions:
 
 @dataclass(frozen=True)
 class Estimates:
-    """All rows of a version after a release: those of the dashboard's CSV, under its names.
+    """The estimates of a version: the rows and column names of the CSV.
 
-    sha256    of the definition that the reports answer to
-    release   number of the release that was read
-    released  reports that had been released by then
-    wanted    the way of reading that was asked for
+    sha256    SHA-256 of the definition
+    release   number of the newest release in the estimates
+    released  number of reports in the estimates
+    wanted    interval options of the request
     """
 
     slug: str
@@ -93,9 +93,9 @@ class Estimates:
 
 @dataclass(frozen=True)
 class PearsonTest:
-    """Whether the reports to two questions are related at all.
+    """A chi-squared test of whether the reports on two questions are related.
 
-    small_expected  whether expected counts are too small for the p-value to be trusted
+    small_expected  whether expected counts are too small for a reliable p-value
     """
 
     statistic: float
@@ -106,11 +106,11 @@ class PearsonTest:
 
 @dataclass(frozen=True)
 class Crosstab:
-    """Two questions crossed: a row per cell, shown or hidden whole.
+    """A cross-tabulation of two questions, with one row per cell.
 
-    n      released reports that hold both
-    shown  show, caution or hide; then no cell has numbers
-    test   null where there is none: hidden tables, reports of sets, reports that are all the same
+    n      number of released reports with both questions
+    shown  show, caution or hide; if hide, all cells are suppressed
+    test   null for suppressed tables, reports of sets, and reports that are all equal
     """
 
     slug: str
@@ -124,7 +124,7 @@ class Crosstab:
 
 @dataclass(frozen=True)
 class Problem:
-    """A refusal (RFC 9457); `detail` says which value was wrong and what would be right."""
+    """An error (RFC 9457); `detail` says which value is wrong and what would be right."""
 
     type: str
     title: str
@@ -133,7 +133,7 @@ class Problem:
 
 
 def version_of(survey: PublishedSurvey, release: Release, *, archived: bool) -> Version:
-    """What is said of a version without its reports."""
+    """Describe a version of a survey."""
     definition, schedule = survey.definition, survey.schedule
     return Version(
         slug=survey.slug,
@@ -154,7 +154,7 @@ def version_of(survey: PublishedSurvey, release: Release, *, archived: bool) -> 
 
 
 def estimates_of(result: SurveyResult) -> Estimates:
-    """A result's rows, and what they are rows of."""
+    """Return the estimates of a version with their release."""
     survey = result.survey
     return Estimates(
         survey.slug,
@@ -167,49 +167,49 @@ def estimates_of(result: SurveyResult) -> Estimates:
     )
 
 
-def crosstab_of(found: CrossedQuestions) -> Crosstab:
-    """A table's rows, and the test of its reports."""
-    survey, test = found.survey, found.test
+def crosstab_of(table: CrossedQuestions) -> Crosstab:
+    """Return the rows of a cross-tabulation and its test."""
+    survey, test = table.survey, table.test
     return Crosstab(
         survey.slug,
         survey.version,
         survey.sha256,
-        found.table.n,
-        found.shown,
+        table.table.n,
+        table.shown,
         PearsonTest(test.statistic, test.df, test.p_value, test.small_expected) if test else None,
-        tuple(found.rows),
+        tuple(table.rows),
     )
 
 
 ADAPTERS: Mapping[type, TypeAdapter[Any]] = {
     kind: TypeAdapter(kind) for kind in (Surveys, Versions, Version, Estimates, Crosstab, Problem)
 }
-"""What writes each answer, and knows its schema."""
+"""The serializer and the schema of each class."""
 
 
 def to_json(answer: object) -> bytes:
-    """An answer as UTF-8; numbers that are none are null."""
+    """Serialize an object as JSON in UTF-8; NaN becomes null."""
     return ADAPTERS[type(answer)].dump_json(answer)
 
 
-class _Plain(GenerateJsonSchema):
-    """Schemas without a title for every key: the key is one."""
+class _UntitledSchema(GenerateJsonSchema):
+    """Schemas without titles, which would repeat the keys."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  pydantic's
         return False
 
 
 def schemas() -> dict[str, Any]:
-    """The JSON Schema of each answer and of all within it, by name; other keys are none of it."""
-    _, found = TypeAdapter.json_schemas(
+    """Return the JSON Schemas of all classes by name; none allows other keys."""
+    _, schemas = TypeAdapter.json_schemas(
         [(kind.__name__, "serialization", adapter) for kind, adapter in ADAPTERS.items()],
         ref_template="#/components/schemas/{model}",
-        schema_generator=_Plain,
+        schema_generator=_UntitledSchema,
     )
-    return {name: _closed(schema) for name, schema in found["$defs"].items()}
+    return {name: _closed(schema) for name, schema in schemas["$defs"].items()}
 
 
 def _closed(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """An object's schema that allows no other key; examples for Python are left out."""
+    """Forbid other keys, and omit Python examples from the description."""
     description = schema["description"].partition(">>>")[0].rstrip()
     return {**schema, "description": description, "additionalProperties": False}

@@ -1,4 +1,4 @@
-"""The description of the API (OpenAPI 3.1), made from the tables that the addresses run on."""
+"""The OpenAPI 3.1 document of the API, generated from its table of operations."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from survey.version import __version__
 
 VERSION = "3.1.1"
 
-ABOUT = """What surveys were published here, and what can be estimated from their released reports:
-the rows of the dashboard and its CSV, read by programs. The server holds random answers only; see
-`flag` of every row for what is suppressed, and the project's README for the columns.
+ABOUT = """The published surveys of this server, and the estimates from their released reports: the
+same rows as on the results page and in its CSV. The server stores randomized answers only. The
+`flag` of a row says whether it is suppressed; the README of the project explains all columns.
 
-Tokens are made under Account, Programs, on the researchers' pages, and read what their researcher
-may read. Every answer has an ETag: sent back in If-None-Match it is answered with 304 as long as
-nothing else was released. Refusals are problem+json (RFC 9457). Nothing is paged: estimates are as
-many as the CSV has rows, and the limits of lists and tables are in the schemas.
+Researchers create tokens on their account page under API tokens. A token can read what its
+researcher can read. Every response has an ETag; send it in If-None-Match to get 304 until the next
+release. Errors are problem+json (RFC 9457). There is no paging: the number of estimates is the
+number of CSV rows, and the schemas give the limits of lists and tables.
 """
 
-REFUSALS: dict[type[SurveyError], str] = {
-    UnauthorizedError: "No token, or one that is not good any more",
-    ForbiddenError: "The token lacks the scope that is named",
-    NotFoundError: "There is none, or your researcher may not read it",
-    NotAcceptableError: "Not a media type of this address",
-    QueryError: "A key or value of the query that is out of range; the detail says what is right",
-    StoreBusyError: "The database is busy; come again after Retry-After seconds",
+ERRORS: dict[type[SurveyError], str] = {
+    UnauthorizedError: "There is no token, or it is not valid",
+    ForbiddenError: "The token lacks the scope named in the detail",
+    NotFoundError: "It does not exist, or the researcher of the token may not read it",
+    NotAcceptableError: "The address does not offer this media type",
+    QueryError: "A query parameter is invalid; the detail says what would be right",
+    StoreBusyError: "The database is busy; try again after Retry-After seconds",
 }
-"""What each refusal of the API means; its status is the one of the table of errors."""
+"""The meaning of each error in the API; its status is in `survey.errors.STATUS`."""
 
 PATHS: dict[str, dict[str, Any]] = {
     "slug": {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$", "maxLength": 60},
@@ -53,8 +53,8 @@ PATHS: dict[str, dict[str, Any]] = {
 
 @cache
 def document(public_url: str) -> bytes:
-    """The document as JSON."""
-    made = {
+    """Return the document as JSON."""
+    contents = {
         "openapi": VERSION,
         "info": {"title": "Survey", "version": __version__, "description": ABOUT},
         "servers": [{"url": public_url.rstrip("/")}],
@@ -69,7 +69,7 @@ def document(public_url: str) -> bytes:
             },
         },
     }
-    return json.dumps(made, ensure_ascii=False).encode("utf-8")
+    return json.dumps(contents, ensure_ascii=False).encode("utf-8")
 
 
 def _path(operation: Operation) -> str:
@@ -86,20 +86,20 @@ def _operation(name: str, operation: Operation) -> dict[str, Any]:
         "summary": operation.summary,
         "parameters": _parameters(operation),
         "responses": {
-            "200": _answer(operation),
-            "304": {"description": "Nothing changed since the answer with this ETag"},
-            **dict(_refusal(error, REFUSALS[error]) for error in _refusals(operation)),
+            "200": _response(operation),
+            "304": {"description": "The response with this ETag is still current"},
+            **dict(_error_response(error, ERRORS[error]) for error in _errors(operation)),
         },
         "security": [{"token": [operation.scope]}] if operation.scope else [],
     }
 
 
 def _parameters(operation: Operation) -> list[dict[str, Any]]:
-    within = [
+    path_parameters = [
         {"name": name, "in": "path", "required": True, "schema": PATHS[name]}
         for name in re.findall(r"<(?:\w+:)?(\w+)>", operation.path)
     ]
-    asked = [
+    query_parameters = [
         {
             "name": name,
             "in": "query",
@@ -109,41 +109,39 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
         }
         for name in operation.query
     ]
-    return [*within, *asked]
+    return [*path_parameters, *query_parameters]
 
 
-def _answer(operation: Operation) -> dict[str, Any]:
+def _response(operation: Operation) -> dict[str, Any]:
     return {
         "description": operation.summary,
-        "headers": {
-            "ETag": {"description": "The tag of this answer", "schema": {"type": "string"}}
-        },
+        "headers": {"ETag": {"description": "Tag of this response", "schema": {"type": "string"}}},
         "content": {kind: {"schema": _schema(kind, of)} for kind, of in operation.answers.items()},
     }
 
 
 def _schema(media_type: str, of: type) -> dict[str, Any]:
-    """Of JSON its class; of a CSV its columns; of other files nothing."""
+    """Return the schema of a JSON class, the columns of a CSV, or nothing for other files."""
     if media_type == CSV:
         names = ", ".join(column_names(of))
-        return {"type": "string", "description": f"A header and a line per row: {names}"}
+        return {"type": "string", "description": f"A header and one line per row: {names}"}
     if media_type != JSON:
         return {}
     return {"type": "object"} if of is object else {"$ref": f"#/components/schemas/{of.__name__}"}
 
 
-def _refusals(operation: Operation) -> list[type[SurveyError]]:
-    """What may be refused at an address."""
-    never = {
+def _errors(operation: Operation) -> list[type[SurveyError]]:
+    """Return the errors that an operation can raise."""
+    impossible = {
         UnauthorizedError: operation.scope is None,
         ForbiddenError: operation.scope is None,
         NotFoundError: "<" not in operation.path,
         StoreBusyError: operation.scope is None,
     }
-    return [error for error in REFUSALS if not never.get(error)]
+    return [error for error in ERRORS if not impossible.get(error)]
 
 
-def _refusal(error: type[SurveyError], meaning: str) -> tuple[str, dict[str, Any]]:
+def _error_response(error: type[SurveyError], meaning: str) -> tuple[str, dict[str, Any]]:
     schema = {"$ref": f"#/components/schemas/{Problem.__name__}"}
     content = {"application/problem+json": {"schema": schema}}
     return str(int(STATUS[error])), {"description": meaning, "content": content}

@@ -1,6 +1,6 @@
-"""Every operation of the API in one table: its address, its scope, its parameters and its answers.
+"""The operations of the API in one table: path, scope, parameters and media types of each.
 
-The routes, the check of tokens, the parsing of queries and the OpenAPI document are made from it.
+Routes, access control, query parsing and the OpenAPI document are derived from this table.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from survey.results.options import (
 from survey.results.variables import items_of
 from survey.store import PublishedSurvey
 
-LONGEST_SHOWN = 40
-"""Characters of a wrong value or key that a refusal repeats."""
+MAX_QUOTED = 40
+"""Characters of a wrong value or name that an error message repeats."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A key of a query: what it means, and the JSON Schema of its values."""
+    """A query parameter: its meaning, and the JSON Schema of its values."""
 
     meaning: str
     schema: Mapping[str, Any]
@@ -46,7 +46,7 @@ QUESTION: Mapping[str, Any] = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$",
 
 PARAMETERS: Mapping[str, Parameter] = {
     "level": Parameter(
-        "How often an interval covers, as a decimal number",
+        "Confidence level of each interval, as a decimal number",
         {
             "type": "number",
             "minimum": LEAST_LEVEL,
@@ -55,20 +55,22 @@ PARAMETERS: Mapping[str, Parameter] = {
         },
     ),
     "interval": Parameter(
-        f"Of shares that have a choice; only {DEFAULT_INTERVAL} with the target respondents",
+        f"Interval method; with the target respondents only {DEFAULT_INTERVAL}",
         {"type": "string", "enum": list(OFFERED), "default": DEFAULT_INTERVAL},
     ),
     "simultaneous": Parameter(
-        "1: all shares of a question are covered at once",
+        "1: the intervals cover all shares of a question simultaneously",
         {"type": "string", "enum": list(YES_NO), "default": "0"},
     ),
     "target": Parameter(
-        "Shares of the population, or of these respondents alone, without the sampling",
+        "Shares of the population, or of these respondents only, without sampling error",
         {"type": "string", "enum": list(TARGETS), "default": TARGETS[0]},
     ),
-    "first": Parameter("The id of the question in the rows", QUESTION, required=True),
+    "first": Parameter("Id of the question in the rows", QUESTION, required=True),
     "second": Parameter(
-        "The id of the question in the columns, another one", QUESTION, required=True
+        "Id of the question in the columns, different from the first",
+        QUESTION,
+        required=True,
     ),
 }
 
@@ -77,32 +79,32 @@ ESTIMATES = ("level", "interval", "simultaneous", "target")
 CROSSTAB = ("first", "second", "level")
 
 
-def checked_query(asked: MultiDict[str, str], names: Sequence[str]) -> dict[str, str]:
-    """What was asked, of the keys that an address takes.
+def check_query(query: MultiDict[str, str], names: Sequence[str]) -> dict[str, str]:
+    """Return the parameters of a query.
 
-    Raises QueryError for another key, one that stands twice, or one that is missing.
+    Raises QueryError for a parameter that is unknown, repeated or missing.
     """
-    for name in asked:
+    for name in query:
         if name not in names:
-            takes = f"what can be asked is {', '.join(names)}" if names else "nothing can be asked"
-            raise QueryError(f"{name[:LONGEST_SHOWN]!r} means nothing here; {takes}")
-        if len(asked.getlist(name)) > 1:
-            raise QueryError(f"{name} stands in the query more than once")
+            allowed = f"allowed: {', '.join(names)}" if names else "none is allowed here"
+            raise QueryError(f"{name[:MAX_QUOTED]!r} is an unknown parameter; {allowed}")
+        if len(query.getlist(name)) > 1:
+            raise QueryError(f"the parameter {name} is given more than once")
     for name in names:
-        if PARAMETERS[name].required and not asked.get(name):
-            raise QueryError(f"{name} is missing: {PARAMETERS[name].meaning.lower()}")
-    return asked.to_dict()
+        if PARAMETERS[name].required and not query.get(name):
+            raise QueryError(f"the parameter {name} is missing: {PARAMETERS[name].meaning.lower()}")
+    return query.to_dict()
 
 
 def questions_of(query: Mapping[str, str], survey: PublishedSurvey) -> list[str]:
-    """The ids of the two questions that a checked query names; QueryError for any other word."""
-    known = [item.question.id for item in items_of(survey)]
+    """Return the ids of the two questions of a crosstab query; QueryError for unknown ids."""
+    question_ids = [item.question.id for item in items_of(survey)]
     names = [query["first"], query["second"]]
     for name in names:
-        if name not in known:
+        if name not in question_ids:
             raise QueryError(
-                f"{name[:LONGEST_SHOWN]!r} is no question of {survey.slug}; "
-                f"there are {', '.join(known)}"
+                f"{name[:MAX_QUOTED]!r} is not a question of {survey.slug}; "
+                f"its questions are {', '.join(question_ids)}"
             )
     return names
 
@@ -113,12 +115,12 @@ JSON, CSV = "application/json", "text/csv"
 
 @dataclass(frozen=True)
 class Operation:
-    """One address, below `PREFIX`.
+    """An operation of the API, at a path below `PREFIX`.
 
-    scope    what a token must be good for (one of `SCOPES`); None where no token is needed
-    answers  what is given as each media type, the usual one first: the class of a JSON answer or
-             of a CSV's rows, `object` for any other
-    query    names of what may be asked, all of `queries.PARAMETERS`
+    scope    the scope that a token must have (a key of `SCOPES`); None if no token is required
+    answers  media types, the default first, with the class of the JSON object or of the CSV rows;
+             `object` for other content
+    query    names of the query parameters (keys of `PARAMETERS`)
     """
 
     path: str
@@ -135,33 +137,33 @@ OPERATIONS: Mapping[str, Operation] = {
     "surveys": Operation(
         "/surveys",
         "surveys",
-        "The surveys you may read, by slug, each by its newest version",
+        "The newest version of each survey that you may read, sorted by slug",
         {JSON: answers.Surveys},
     ),
     "survey": Operation(
         "/surveys/<slug>",
         "surveys",
-        "All versions of a survey, the newest first",
+        "All versions of a survey, newest first",
         {JSON: answers.Versions},
     ),
     "version": Operation(VERSION, "surveys", "One version of a survey", {JSON: answers.Version}),
     "definition": Operation(
         f"{VERSION}/definition",
         "surveys",
-        "The published definition, byte for byte; the SHA-256 of its bytes is the ETag",
+        "The published definition, byte for byte; the ETag is its SHA-256",
         {JSON: object},
     ),
     "estimates": Operation(
         f"{VERSION}/estimates",
         "estimates",
-        "The rows of the dashboard and its CSV",
+        "Estimates: the rows of the results page and its CSV",
         {JSON: answers.Estimates, CSV: Row},
         ESTIMATES,
     ),
     "crosstab": Operation(
         f"{VERSION}/crosstab",
         "estimates",
-        "Joint shares of the answers to two questions",
+        "Cross-tabulation of two questions: joint shares",
         {JSON: answers.Crosstab, CSV: CrossedRow},
         CROSSTAB,
     ),
@@ -175,15 +177,15 @@ OPERATIONS: Mapping[str, Operation] = {
     "crosstab_xlsx": Operation(
         f"{VERSION}/exports/crosstab.xlsx",
         "exports",
-        "Joint shares, codebook and methods as a workbook",
+        "Cross-tabulation, codebook and methods as a workbook",
         {XLSX: object},
         CROSSTAB,
     ),
     "reports_zip": Operation(
         f"{VERSION}/exports/reports.zip",
         "exports",
-        "The released reports, randomized as they were sent, with their channels; for editors",
+        "Released reports, as randomized on the devices, with their channels; for editors",
         {ZIP: object},
     ),
 }
-"""By the name of the endpoint, which is also that of its view."""
+"""Operations by the name of their endpoint, which is also the name of the view."""

@@ -1,4 +1,4 @@
-"""The views of the API: access by token, content negotiation, and the answer of each operation."""
+"""The views of the API: access by token, content negotiation, and one view per operation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flask import Blueprint, Flask, Response, g, request
 from werkzeug.datastructures import MIMEAccept
 
 from survey.api.answers import (
-    MOST_LISTED,
+    MAX_LISTED,
     Surveys,
     Version,
     Versions,
@@ -23,7 +23,7 @@ from survey.api.answers import (
     version_of,
 )
 from survey.api.openapi import document
-from survey.api.operations import CSV, OPERATIONS, PREFIX, checked_query, questions_of
+from survey.api.operations import CSV, OPERATIONS, PREFIX, check_query, questions_of
 from survey.errors import (
     ChannelError,
     CountsError,
@@ -44,77 +44,85 @@ from survey.store import ROLES, Action, ApiToken, PublishedSurvey, Researcher, S
 from survey.version import __version__
 
 NO_TOKEN = (
-    "this address wants a token: send the header Authorization: Bearer TOKEN; tokens are made "  # noqa: S105
-    "under Account, Programs, on the researchers' pages"
+    "a token is required: send the header Authorization: Bearer TOKEN; create tokens on your "  # noqa: S105
+    "account page under API tokens"
 )
-"""The same for no token, a wrong one and one that was ended."""
+"""Identical for a missing, a wrong and a revoked token."""
 
 
 class Gate:
-    """Lets through who may, before a view runs."""
+    """Checks the token of a request and which surveys it may read.
+
+    A survey that the researcher may not read does not exist for the program (404). A scope that the
+    token lacks is named (403).
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def check(self) -> None:
-        """Refuse a request whose token is not good for its address."""
+        """Raise UnauthorizedError or ForbiddenError if the token does not allow this operation."""
         scope = OPERATIONS[(request.endpoint or "").partition(".")[2]].scope
         if scope is None:
             return
         token = self._token()
         if scope not in token.scopes.split():
             raise ForbiddenError(
-                f"this address wants a token with the scope {scope}, which yours has not; "
-                "make another one"
+                f"this address requires a token with the scope {scope}, which yours lacks; "
+                "create another one"
             )
         g.reader = self._store.researcher_by_key(token.researcher)
 
     def surveys(self) -> list[PublishedSurvey]:
-        """Every version of every survey that may be read, by slug, the newest first."""
-        mine = self._readable()
+        """Return all versions of all surveys that may be read, by slug, newest first."""
+        slugs = self._readable_slugs()
         return [
             survey
             for survey in self._store.surveys()
-            if not survey.is_test_run and (mine is None or survey.slug in mine)
+            if not survey.is_test_run and (slugs is None or survey.slug in slugs)
         ]
 
     def versions(self, slug: str) -> list[PublishedSurvey]:
-        """All versions of a survey, the newest first."""
-        mine = self._readable()
-        found = self._store.versions(slug) if mine is None or slug in mine else []
-        if not found or found[0].is_test_run:
+        """Return all versions of a survey, newest first."""
+        slugs = self._readable_slugs()
+        versions = self._store.versions(slug) if slugs is None or slug in slugs else []
+        if not versions or versions[0].is_test_run:
             raise NotFoundError(f'there is no survey "{slug}"')
-        return found
+        return versions
 
     def version(self, slug: str, version: int) -> PublishedSurvey:
-        """One version of a survey."""
+        """Return one version of a survey."""
         for survey in self.versions(slug):
             if survey.version == version:
                 return survey
         raise NotFoundError(f'there is no survey "{slug}" version {version}')
 
     def editable(self, slug: str, version: int) -> PublishedSurvey:
-        """One version of a survey that the researcher edits: whose rows they may give away."""
+        """Return a version of a survey whose reports the researcher may download as an editor."""
         survey = self.version(slug, version)
         reader: Researcher = g.reader
         role = "owner" if reader.is_admin else self._store.roles(reader.key)[slug]
         if ROLES.index(role) < ROLES.index("editor"):
-            raise ForbiddenError(f"this needs the role editor in the survey {slug}")
+            raise ForbiddenError(f"this requires the role editor in the survey {slug}")
         return survey
 
-    def log(self, what: str, slug: str, detail: str) -> None:
-        """Write down what a program did, under its researcher's name."""
+    def log(self, event: str, slug: str, detail: str) -> None:
+        """Log an action of a program under the name of its researcher."""
         reader: Researcher = g.reader
-        self._store.add_action(Action(int(time.time()), reader.email, what, slug, detail))
+        self._store.add_action(Action(int(time.time()), reader.email, event, slug, detail))
 
-    def _readable(self) -> Container[str] | None:
-        """The slugs of all surveys that may be read; None for every one."""
+    def _readable_slugs(self) -> Container[str] | None:
+        """Return the slugs of all surveys that may be read, None for all surveys."""
         reader: Researcher = g.reader
         return None if reader.is_admin else self._store.roles(reader.key)
 
     def _token(self) -> ApiToken:
-        sent = request.authorization
-        bearer = sent.token if sent is not None and sent.type == "bearer" else None
+        authorization = request.authorization
+        bearer = (
+            authorization.token
+            if authorization is not None and authorization.type == "bearer"
+            else None
+        )
         token = self._store.api_token(hash_of(bearer)) if bearer else None
         if token is None:
             raise UnauthorizedError(NO_TOKEN)
@@ -122,53 +130,53 @@ class Gate:
 
 
 def guard(app: Flask) -> None:
-    """Stop the start where an address for programs is not in the table, or the table's nowhere."""
+    """Raise RuntimeError for an API address that is not in the table, or the reverse."""
     rules = {rule.rule: rule.endpoint for rule in app.url_map.iter_rules()}
-    ours = {PREFIX + each.path: f"api.{name}" for name, each in OPERATIONS.items()}
+    declared = {PREFIX + operation.path: f"api.{name}" for name, operation in OPERATIONS.items()}
     for rule, endpoint in rules.items():
-        if rule.startswith(API) and ours.get(rule) != endpoint:
-            raise RuntimeError(f"which token opens {rule} ({endpoint}) is not said")
-    for rule in ours:
+        if rule.startswith(API) and declared.get(rule) != endpoint:
+            raise RuntimeError(f"{rule} ({endpoint}) is not in the table of operations")
+    for rule in declared:
         if rule not in rules:
-            raise RuntimeError(f"{rule} is said to be there and is not")
+            raise RuntimeError(f"{rule} is in the table of operations but has no route")
 
 
-def chosen(offered: Sequence[str]) -> str:
-    """The media type that the reader likes best; the first for whoever takes any.
+def negotiate(media_types: Sequence[str]) -> str:
+    """Return the media type that the client prefers; the first one by default.
 
-    Raises NotAcceptableError where none will do.
+    Raises NotAcceptableError if the client accepts none of them.
     """
-    asked = request.accept_mimetypes
-    if not asked:
-        return offered[0]
-    # What stands behind a type, such as a charset, is left to us.
-    plain = MIMEAccept([(kind.partition(";")[0], quality) for kind, quality in asked])
-    if (best := plain.best_match(offered)) is None:
-        raise NotAcceptableError(f"this address answers with {' or '.join(offered)}")
+    accepted = request.accept_mimetypes
+    if not accepted:
+        return media_types[0]
+    # Parameters such as a charset are ignored.
+    plain = MIMEAccept([(kind.partition(";")[0], quality) for kind, quality in accepted])
+    if (best := plain.best_match(media_types)) is None:
+        raise NotAcceptableError(f"this address offers {' or '.join(media_types)}")
     return best
 
 
-def tag_of(survey: PublishedSurvey, release: int, *reading: object) -> str:
-    """The tag of what was read of a release; other code may read it otherwise."""
-    parts = (survey.sha256, survey.state, release, __version__, *reading)
+def tag_of(survey: PublishedSurvey, release: int, *key: object) -> str:
+    """Return the ETag of a result, which changes with the release and the version of this code."""
+    parts = (survey.sha256, survey.state, release, __version__, *key)
     return hashlib.sha256("\n".join(map(str, parts)).encode("utf-8")).hexdigest()[:32]
 
 
-def whole(body: bytes, media_type: str, tag: str = "") -> Response:
-    """An answer that is at hand, tagged by its bytes unless it has a tag already."""
-    return _answer(tag or hashlib.sha256(body).hexdigest(), media_type, lambda: body)
+def complete(body: bytes, media_type: str, tag: str = "") -> Response:
+    """Return a response that is already known; its tag is the hash of its bytes by default."""
+    return _response(tag or hashlib.sha256(body).hexdigest(), media_type, lambda: body)
 
 
 def computed(tag: str, media_type: str, body: Callable[[], bytes | str]) -> Response:
-    """An answer that is computed only for whoever has not got it.
+    """Return a response that is computed only if the client does not have it.
 
-    The tag is a weak one: each process says in every row when it made them, so that two answers
-    say the same of the same release, but not in the same bytes.
+    The tag is weak, because each row contains the time of its computation: two responses for the
+    same release are equivalent, but not equal byte for byte.
     """
-    return _answer(tag, media_type, body, weak=True)
+    return _response(tag, media_type, body, weak=True)
 
 
-def _answer(
+def _response(
     tag: str, media_type: str, body: Callable[[], bytes | str], *, weak: bool = False
 ) -> Response:
     if request.if_none_match.contains_weak(tag):
@@ -184,12 +192,12 @@ def _with_charset(media_type: str) -> str:
 
 
 def blueprint(store: Store, results: Results, gate: Gate, public_url: str) -> Blueprint:
-    """The routes of the table, each to the view of its name."""
+    """Create the routes of all operations, each with the view of the same name."""
     routes = Blueprint("api", __name__, url_prefix=PREFIX)
     pages = _Pages(store, results, gate, public_url)
     routes.before_request(gate.check)
     for name, operation in OPERATIONS.items():
-        # Without OPTIONS: other sites' pages ask by it whether they may read, and they never may.
+        # No OPTIONS: browsers send it to ask whether another site may read, which none may.
         routes.add_url_rule(
             operation.path, name, getattr(pages, name), provide_automatic_options=False
         )
@@ -197,45 +205,45 @@ def blueprint(store: Store, results: Results, gate: Gate, public_url: str) -> Bl
 
 
 class _Pages:
-    """A view for every endpoint of the table; what each takes and gives stands there."""
+    """One view for each operation of the table."""
 
     def __init__(self, store: Store, results: Results, gate: Gate, public_url: str) -> None:
         self._store, self._results, self._gate = store, results, gate
         self._public_url = public_url
 
     def description(self) -> Response:
-        """The OpenAPI document."""
-        kind, _ = _asked("description")
-        return whole(document(self._public_url), kind)
+        """Return the OpenAPI document."""
+        kind, _ = _parse_request("description")
+        return complete(document(self._public_url), kind)
 
     def surveys(self) -> Response:
-        """The newest version of each survey."""
-        kind, _ = _asked("surveys")
+        """Return the newest version of each survey."""
+        kind, _ = _parse_request("surveys")
         groups = groupby(self._gate.surveys(), key=attrgetter("slug"))
         newest = [next(versions) for _, versions in groups]
-        listed = self._described(newest[:MOST_LISTED])
-        return whole(to_json(Surveys(len(newest), listed)), kind)
+        listed = self._described(newest[:MAX_LISTED])
+        return complete(to_json(Surveys(len(newest), listed)), kind)
 
     def survey(self, slug: str) -> Response:
-        """All versions of one survey."""
-        kind, _ = _asked("survey")
-        return whole(to_json(Versions(slug, self._described(self._gate.versions(slug)))), kind)
+        """Return all versions of a survey."""
+        kind, _ = _parse_request("survey")
+        return complete(to_json(Versions(slug, self._described(self._gate.versions(slug)))), kind)
 
     def version(self, slug: str, version: int) -> Response:
-        """One version."""
-        kind, _ = _asked("version")
+        """Return a version of a survey."""
+        kind, _ = _parse_request("version")
         (described,) = self._described([self._gate.version(slug, version)])
-        return whole(to_json(described), kind)
+        return complete(to_json(described), kind)
 
     def definition(self, slug: str, version: int) -> Response:
-        """The bytes that every device reads."""
-        kind, _ = _asked("definition")
+        """Return the definition exactly as respondents' devices read it."""
+        kind, _ = _parse_request("definition")
         survey = self._gate.version(slug, version)
-        return whole(survey.canonical, kind, survey.sha256)
+        return complete(survey.canonical, kind, survey.sha256)
 
     def estimates(self, slug: str, version: int) -> Response:
-        """The rows of the dashboard."""
-        kind, query = _asked("estimates")
+        """Return the estimates of a version."""
+        kind, query = _parse_request("estimates")
         survey, wanted = self._gate.version(slug, version), wanted_from(query)
 
         def body() -> bytes | str:
@@ -245,20 +253,20 @@ class _Pages:
         return computed(self._tag(survey, kind, wanted), kind, body)
 
     def crosstab(self, slug: str, version: int) -> Response:
-        """Two questions crossed."""
-        kind, query = _asked("crosstab")
+        """Return a cross-tabulation."""
+        kind, query = _parse_request("crosstab")
         survey, wanted = self._gate.version(slug, version), wanted_from(query)
         names = questions_of(query, survey)
 
         def body() -> bytes | str:
-            found = self._crossed(survey, names, wanted)
-            return to_csv(found.rows, CrossedRow) if kind == CSV else to_json(crosstab_of(found))
+            table = self._crossed(survey, names, wanted)
+            return to_csv(table.rows, CrossedRow) if kind == CSV else to_json(crosstab_of(table))
 
         return computed(self._tag(survey, kind, *names, wanted), kind, body)
 
     def estimates_xlsx(self, slug: str, version: int) -> Response:
-        """The workbook of the dashboard."""
-        kind, query = _asked("estimates_xlsx")
+        """Return the workbook of the estimates."""
+        kind, query = _parse_request("estimates_xlsx")
         survey, wanted = self._gate.version(slug, version), wanted_from(query)
         return computed(
             self._tag(survey, kind, wanted),
@@ -267,8 +275,8 @@ class _Pages:
         )
 
     def crosstab_xlsx(self, slug: str, version: int) -> Response:
-        """The workbook of a cross-tab."""
-        kind, query = _asked("crosstab_xlsx")
+        """Return the workbook of a cross-tabulation."""
+        kind, query = _parse_request("crosstab_xlsx")
         survey, wanted = self._gate.version(slug, version), wanted_from(query)
         names = questions_of(query, survey)
         return computed(
@@ -278,8 +286,8 @@ class _Pages:
         )
 
     def reports_zip(self, slug: str, version: int) -> Response:
-        """The released reports, of which each download is in the survey's log."""
-        kind, _ = _asked("reports_zip")
+        """Return the released reports; the log of the survey records each download."""
+        kind, _ = _parse_request("reports_zip")
         survey = self._gate.editable(slug, version)
 
         def body() -> bytes:
@@ -307,12 +315,12 @@ class _Pages:
         except (ChannelError, CountsError) as error:
             raise QueryError(str(error)) from None
 
-    def _tag(self, survey: PublishedSurvey, *reading: object) -> str:
-        # The number of the release alone: what a reader has already is not counted again.
-        return tag_of(survey, self._store.newest_release(survey.key).number, *reading)
+    def _tag(self, survey: PublishedSurvey, *key: object) -> str:
+        # Only the release number is read, so that a current response costs no computation.
+        return tag_of(survey, self._store.newest_release(survey.key).number, *key)
 
 
-def _asked(name: str) -> tuple[str, dict[str, str]]:
-    """The media type and the query of a request, as its address takes them."""
+def _parse_request(name: str) -> tuple[str, dict[str, str]]:
+    """Return the media type and the query of a request to an operation."""
     operation = OPERATIONS[name]
-    return chosen(tuple(operation.answers)), checked_query(request.args, operation.query)
+    return negotiate(tuple(operation.answers)), check_query(request.args, operation.query)

@@ -13,6 +13,8 @@ from survey.audit.harness import Check, Node
 from survey.audit.respondents import Form, all_answers, questions
 from survey.questionnaire.canonical import canonical_json
 from survey.questionnaire.definition import MAX_REPORT_BYTES, Definition
+from survey.questionnaire.kinds.choice import SingleChoice
+from survey.questionnaire.kinds.multiple_choice import MultipleChoice
 from survey.questionnaire.label import labels, odds_in_words
 
 Reason = Literal["", "too_weak", "malformed", "other_definition"]
@@ -174,20 +176,20 @@ def _integers() -> Iterator[tuple[str, list[Form], Reason]]:
 
 def choice(k: int, T: int, L: int) -> Form:
     """Return a single choice over k options with generalized randomized response."""
-    return _question("single_choice", k, _set(k, T, L))
+    return _question(SingleChoice.type, k, _set(k, T, L))
 
 
 def ticks(T: int, L: int) -> Form:
     """Return a multiple choice of at most one of two ordinary options, or one exclusive option."""
     channel = {"kind": "bit_vector", "m": 3, "s": 1, "alone": 1, "sampled": 3, "T": T, "L": L}
-    return {**_question("multiple_choice", 3, channel), "alone": 1, "max_ticks": 1}
+    return {**_question(MultipleChoice.type, 3, channel), "alone": 1, "max_ticks": 1}
 
 
 def coins(*rows: list[int]) -> Form:
     """Return a single choice with an explicit table."""
     table = {"name": "explicit", "table": list(rows)}
     channel = {"kind": "weight_table", "table": table, "no_answers": 0}
-    return _question("single_choice", len(rows), channel)
+    return _question(SingleChoice.type, len(rows), channel)
 
 
 def _set(k: int, T: int | str, L: int) -> Form:

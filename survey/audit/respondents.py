@@ -17,6 +17,7 @@ from survey.audit.channels import Truth, ticks
 from survey.audit.harness import Check, Node
 from survey.mechanism import channel_from_json
 from survey.questionnaire.definition import INVITATION_LENGTH, Definition, report_body
+from survey.questionnaire.kinds import kind_of
 
 Form = Mapping[str, Any]
 """A definition, or one of its questions, in canonical JSON."""
@@ -74,7 +75,7 @@ def patterns(question: Form) -> list[tuple[int, ...]]:
 def answers_of(question: Form) -> list[Answer | None]:
     """Return every possible answer, and None if the question can be left unanswered."""
     unanswered: list[Answer | None] = [None] if question["opt_out"] else []
-    if question["type"] == "multiple_choice":
+    if kind_of(question).is_multiple:
         return [*patterns(question), *([(), None] if unanswered else [])]
     return [*range(_grid_points(question) + len(question["options"])), *unanswered]
 
@@ -84,7 +85,7 @@ def random_answer(question: Form, rng: random.Random) -> Answer | None:
     if question["opt_out"] and rng.random() < 0.1:
         return None
     n = len(question["options"])
-    if question["type"] != "multiple_choice":
+    if not kind_of(question).is_multiple:
         return rng.randrange(_grid_points(question) + n)
     ordinary = n - question["alone"]
     if question["alone"] and rng.random() < 0.2:
@@ -128,7 +129,7 @@ def _effective_answer(
 
 def _option(question: Form, option_id: str) -> Answer:
     index = [option["id"] for option in question["options"]].index(option_id)
-    if question["type"] == "multiple_choice":
+    if kind_of(question).is_multiple:
         return (index,)
     return _grid_points(question) + index
 
@@ -143,7 +144,7 @@ def _truth(question: Form, answer: Answer) -> Truth:
 
 def is_number(question: Form) -> bool:
     """Return whether the truths are points of a grid, followed by options that are no answer."""
-    return question["type"] in ("number", "date")
+    return kind_of(question).is_numeric
 
 
 def _grid_points(question: Form) -> int:

@@ -42,6 +42,7 @@ from survey.mechanism import (
 )
 from survey.questionnaire.canonical import canonical_json
 from survey.questionnaire.definition import report_body
+from survey.questionnaire.kinds import kind_of
 
 GROUP = "whole reports"
 
@@ -172,7 +173,7 @@ def pair(form: Form, first: Form, second: Form) -> Pair:
 
 def _has_few_answers(question: Form) -> bool:
     """Return whether the answers can be listed: 1,000 options have 2^1000 sets."""
-    is_multiple = question["type"] == "multiple_choice"
+    is_multiple = kind_of(question).is_multiple
     return not is_multiple or len(question["options"]) <= 8
 
 
@@ -206,7 +207,7 @@ def resized(question: Form, size: Size) -> Form:
 def _smaller(question: Form, ordinary: int, T: int) -> Form:
     if is_number(question):
         return _smaller_grid(question, ordinary)
-    if question["type"] == "multiple_choice":
+    if kind_of(question).is_multiple:
         return _smaller_multiple_choice(question, ordinary, T)
     return _smaller_choice(question, max(ordinary, 2), T)
 

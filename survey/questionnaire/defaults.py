@@ -53,9 +53,6 @@ def with_standard_privacy(question: Mapping[str, Any]) -> dict[str, Any]:
 
     With generalized randomized response of k options p = 3/(k+2), so that p/q = 3: 3/5 for yes/no
     with "prefer not to say".
-
-    >>> with_standard_privacy({"type": "yes_no"})["truth_probability"]
-    '3/5'
     """
     mechanism = question.get("mechanism", "grr")
     design = DESIGNS.get(str(mechanism))

@@ -46,13 +46,13 @@ def copy_snapshot(source: Snapshot, target: Store, watch: Watch) -> CheckResult:
     """Bring a target to the state of a snapshot and compare every row, as `copy_store` does."""
     result = check(source).require_consistency()
     make_tables(target)
-    total, done = rows_to_copy(source, target), 0
+    total, copied = rows_to_copy(source, target), 0
     for portion in portions(source, target):
         _refuse_foreign(portion)
         if portion.missing:
             target.insert_rows(portion.table, portion.missing)
-        done += portion.n
-        watch(done, total)
+        copied += portion.n
+        watch(copied, total)
     if table := difference(source, target):
         raise StoreError(f'the copy differs from what was written: its table "{table}" differs')
     return result

@@ -1,7 +1,7 @@
-// Runs the shipped client for `survey audit`: a question on stdin, the answer on stdout, as JSON.
-// `definition` is the survey's canonical text, which the client reads as a device does: channels
-// named by their question, people and draws are run on the objects that come out of that reading.
-// Every other key is a list; each of its parts is answered by the function of that name.
+// Runs the shipped client for `survey audit`: JSON requests on stdin, JSON answers on stdout.
+// `definition` is the survey's canonical text, which the client reads as a device does; requests
+// that name a question or a respondent use the objects that result from this reading.
+// Every other key is a list of requests, which the function of the same name answers one by one.
 import { createHash, webcrypto } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -21,14 +21,14 @@ const digest = (bytes) => webcrypto.subtle.digest("SHA-256", bytes);
 const read = (canonical, expectedPrefix = "") =>
   readDefinition(new TextEncoder().encode(canonical), { digest, expectedPrefix });
 const survey = definition === undefined ? null : await read(definition);
-const asked = survey?.pages.flatMap((page) => page.questions) ?? [];
+const allQuestions = survey?.pages.flatMap((page) => page.questions) ?? [];
 
-/** The channel that the device has for a question of the survey, or one that is no survey's. */
+/** Return the device's channel of a question, or the channel in the request. */
 function channelOf({ question: id, channel }) {
-  return id === undefined ? channel : asked.find((each) => each.id === id).channel;
+  return id === undefined ? channel : allQuestions.find((item) => item.id === id).channel;
 }
 
-/** A source of given draws, 0 where none is given; `ranges` gathers their n. */
+/** Return a source of the given draws, then of zeros; `ranges` records each n. */
 function replay(draws, ranges) {
   return (n) => {
     ranges.push(n);
@@ -38,7 +38,7 @@ function replay(draws, ranges) {
 
 const realGenerator = (array) => webcrypto.getRandomValues(array);
 
-/** How often each outcome comes, over all sequences of draws; their ranges must be constant. */
+/** Count each outcome over all sequences of draws, whose ranges must be constant. */
 function everySequence(run) {
   const outcomes = new Map();
   const draws = [];
@@ -58,7 +58,7 @@ function everySequence(run) {
   }
 }
 
-/** {channel, truths} -> for each truth how often each report comes. */
+/** {channel, truths} -> for each truth, how often each report occurs. */
 function enumerate({ truths, ...named }) {
   const channel = channelOf(named);
   return truths.map((truth) => {
@@ -68,8 +68,9 @@ function enumerate({ truths, ...named }) {
 }
 
 /**
- * {channel, truth, draws, at, values} -> reports as draw number `at` takes these values, the others
- * staying as they are. `values` a number: all below it, answered by where each new report begins.
+ * {channel, truth, draws, at, values} -> the report for each value of draw number `at`, with the
+ * other draws unchanged. If `values` is a number n: all values below n, as the first value of each
+ * run of equal reports.
  */
 function alone({ truth, draws, at, values, ...named }) {
   const channel = channelOf(named);
@@ -93,7 +94,7 @@ function alone({ truth, draws, at, values, ...named }) {
   return { reports, ranges: [...seen] };
 }
 
-/** {channel} -> e^epsilon as the pages show it and the ceilings check it. */
+/** {channel} -> e^epsilon as the pages show it and the ceilings limit it. */
 function ratios(named) {
   const { most, least } = loss.ratio(channelOf(named));
   return [String(most), String(least)];
@@ -106,7 +107,7 @@ function rows({ truths, ...named }) {
   return truths.map((truth) => hashed(tableRow(channel, truth)));
 }
 
-/** {canonical, answers, idBytes, circumstances} -> each different body, and how often it came. */
+/** {canonical, answers, idBytes, circumstances} -> each different body and how often it occurs. */
 async function reports({ canonical, answers, idBytes, circumstances }) {
   const small = await read(canonical);
   const bodies = new Map();
@@ -124,7 +125,7 @@ async function reports({ canonical, answers, idBytes, circumstances }) {
   return { bodies: [...bodies.keys()], tables };
 }
 
-/** {answers, draws, idBytes, circumstances} -> a person's body; a refusal by its error's name. */
+/** {answers, draws, idBytes, circumstances} -> a respondent's body, or the name of the error. */
 function people({ answers, draws, idBytes, circumstances }) {
   const ranges = [];
   const id = Uint8Array.from(idBytes);
@@ -135,7 +136,7 @@ function people({ answers, draws, idBytes, circumstances }) {
   }
 }
 
-/** {} -> how often each set of questions is drawn, over all sequences of draws. */
+/** {} -> how often each set of questions is sampled, over all sequences of draws. */
 function drawn() {
   const { outcomes, ranges } = everySequence((below) =>
     JSON.stringify(drawQuestions(survey, below)),
@@ -143,15 +144,15 @@ function drawn() {
   return { outcomes: Object.fromEntries(outcomes), ranges };
 }
 
-/** {draws} -> the questions drawn, and the ranges of the draws. */
+/** {draws} -> the sampled questions and the ranges of the draws. */
 function drawnBy({ draws }) {
   const ranges = [];
   return { questions: drawQuestions(survey, replay(draws, ranges)), ranges };
 }
 
 /**
- * {below, words} -> draws below these n, of one generator that is fed these words; what is left in
- * its pool; how many words anywhere are not wiped at the end.
+ * {below, words} -> draws below each n from one generator that receives these words, the rest of
+ * its pool, and the number of words that remain in memory at the end.
  */
 function words({ below, words: fed }) {
   const pools = [];
@@ -167,12 +168,12 @@ function words({ below, words: fed }) {
   return { values, left, fills: pools.length, kept };
 }
 
-/** bytes -> the id that the device makes of them. */
+/** bytes -> the id that the device makes from them. */
 function ids(bytes) {
   return [...drawBytes((array) => array.set(bytes), bytes.length)];
 }
 
-/** {channel, truths, n, bits} -> counts of n reports of the real generator, by code or by bit. */
+/** {channel, truths, n, bits} -> counts of n reports with the real generator, by code or bit. */
 function sample({ truths, n, bits, ...named }) {
   const channel = channelOf(named);
   const uniformBelow = createUniformBelow(realGenerator);
@@ -183,7 +184,7 @@ function sample({ truths, n, bits, ...named }) {
   });
 }
 
-/** {answers, n, bits} -> n whole reports: of every question how often asked, and what came. */
+/** {answers, n, bits} -> for n whole reports: how often each question was asked, and counts. */
 function sampleReports({ answers, n, bits }) {
   const uniformBelow = createUniformBelow(realGenerator);
   const tallies = bits.map((width) => (width ? tallyOfBits(width) : tallyOfCodes()));
@@ -207,7 +208,7 @@ function sampleReports({ answers, n, bits }) {
   return { ids: reportIds.size, asked: times, counts: tallies.map((tally) => tally.counts()) };
 }
 
-/** Codes that are small integers are counted in an array, ten times as fast as by their names. */
+/** Count small integer codes in an array, which is ten times as fast as a map. */
 function tallyOfCodes() {
   const small = new Float64Array(8192);
   const named = new Map();
@@ -241,12 +242,12 @@ const UNSAID = {
   ...{ access: "open", kiosk: false, translations: {} },
 };
 
-/** {canonical, prefix} -> the survey as this device reads it, in canonical JSON; or the refusal. */
+/** {canonical, prefix} -> the survey on this device in canonical JSON, or the reason of rejection. */
 async function accept({ canonical, prefix }) {
   try {
     const { id, untranslated, ...form } = await read(canonical, prefix);
     const written = JSON.parse(canonical);
-    // What a definition does not say means the usual, and nothing else.
+    // A definition omits properties with their default value.
     for (const [name, usual] of Object.entries(UNSAID)) {
       if (!(name in written) && JSON.stringify(form[name]) === JSON.stringify(usual)) {
         delete form[name];
@@ -264,10 +265,10 @@ function sortedKeys(_, value) {
   return Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-/** {} -> the label's figures, question by question, and of all questions together. */
+/** {} -> the figures of the label for each question and for all questions together. */
 function label() {
-  const bounds = loss.bounds(asked);
-  const figures = asked.map((each) => [
+  const bounds = loss.bounds(allQuestions);
+  const figures = allQuestions.map((each) => [
     each.id,
     {
       ...frequencies(each),
@@ -280,7 +281,7 @@ function label() {
   return { questions: Object.fromEntries(figures), total };
 }
 
-/** {replaced, people} -> what each one's visit asked of the network, kept and left behind. */
+/** {replaced, people} -> the requests, stored entries and remaining memory of each visit. */
 async function visits({ replaced, people: visitors }) {
   const visit = await prepareVisits(client, replaced, definition);
   const seen = [];
@@ -308,7 +309,7 @@ const answers = {
 const answered = [];
 for (const [name, parts] of Object.entries(question)) {
   const seen = [];
-  // One after the other: visits share the globals that stand for a browser.
+  // One at a time, because visits share the globals that replace a browser's.
   for (const part of parts) seen.push(await answers[name](part));
   answered.push([name, seen]);
 }

@@ -1,14 +1,14 @@
-// Whole visits of the shipped main.js, from the link to the acknowledgment, in a browser of
-// stand-ins: the modules that build pages answer for a person, everything else is as it is served.
+// Runs whole visits of the shipped main.js, from the link to the acknowledgment, without a browser:
+// stand-ins replace the modules that build pages; all other modules are the served ones.
 import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
-/** The entry runs when it is loaded: every visit loads it under another address. */
+/** The entry module runs when it is loaded, so every visit loads it under another address. */
 let visits = 0;
 
 /**
- * A function that makes one visit and tells what was seen of it.
+ * Return a function that makes one visit and returns a record of it.
  *
  * @param client  folder of the client's files
  * @param replaced  names of the modules that build pages
@@ -30,13 +30,13 @@ export async function prepareVisits(client, replaced, canonical) {
     }
     visits += 1;
     await import(`${entry}?visit=${visits}`);
-    // Nothing here waits for a network or a clock: one turn later all of it has happened.
+    // Nothing here waits for a network or a clock, so one turn later the visit is complete.
     await new Promise((resolve) => setImmediate(resolve));
     return device.seen();
   };
 }
 
-/** The same names, each answered by `page`; a list where the page has nothing to say. */
+/** Replace a module by one with the same exports, which call `page` or return an empty list. */
 async function replace(client, folder, name) {
   const names = Object.keys(await import(pathToFileURL(`${client}/${name}`).href));
   const lines = names.map(
@@ -46,9 +46,9 @@ async function replace(client, folder, name) {
 }
 
 /**
- * What main.js takes for a browser, at an address with `slug` and `hash`, one person in front of it.
- * The first posts are answered by `failures`: a status, or 0 for no answer at all. `stored` is what
- * an earlier visit has left, `meanwhile` what another tab leaves before the report is sent.
+ * Return the globals of a browser at an address with `slug` and `hash`, used by one respondent.
+ * `failures` answers the first posts: a status, or 0 for no answer. `stored` is the storage of an
+ * earlier visit, `meanwhile` the entries that another tab stores before the report is sent.
  */
 function createDevice(canonical, texts, { slug, hash, answers, words, idBytes, failures, ...other }) {
   const failing = [...failures];
@@ -90,7 +90,7 @@ function createDevice(canonical, texts, { slug, hash, answers, words, idBytes, f
   const history = { replaceState() {} };
   const locks = { request: async (_, inTurn) => inTurn() };
   const navigator = { languages: ["en"], locks };
-  // Between two tries no time passes.
+  // No time passes between two attempts.
   const timers = { setTimeout: queueMicrotask, clearTimeout() {}, addEventListener() {} };
   const window = { ...timers, localStorage, crypto, fetch, location };
   const script = { getAttribute: () => "en", textContent: texts };
@@ -113,7 +113,7 @@ function createDevice(canonical, texts, { slug, hash, answers, words, idBytes, f
   return { globals, seen };
 }
 
-/** A person who starts, answers what is shown, goes on when asked again, and sends. */
+/** A respondent who starts, answers the shown questions, confirms skipped ones, and sends. */
 function visitor(answers, beforeSending) {
   return {
     createStage: () => ({ show: (build) => build().visit?.(), clear() {} }),

@@ -240,7 +240,7 @@ def demo(
     from survey.demo import run
 
     run.start(
-        (directory or run.usual_directory()).absolute(),
+        (directory or run.default_directory()).absolute(),
         port,
         respondents,
         fresh=fresh,

@@ -1,4 +1,4 @@
-"""`survey demo`: a survey with simulated respondents who take the same path as real ones."""
+"""The demo survey, and simulated respondents whose reports take the same path as real ones."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ TRUE_SHARES: Mapping[str, Mapping[Answer, float]] = {
     "satisfaction": dict(enumerate((0.08, 0.10, 0.14, 0.14, 0.18, 0.23, 0.13))),
     "leaving": dict(enumerate((0.34, 0.66))),
 }
-"""What the simulated respondents would truthfully answer, as answers and shares; invented."""
+"""Fictitious true answers of the simulated respondents, with their shares."""
 
 
 @contextmanager
-def alone_in(directory: Path) -> Iterator[None]:
-    """Keep the directory to one demo: a second one would take away the first one's database."""
+def lock_directory(directory: Path) -> Iterator[None]:
+    """Lock the directory; ConflictError if another demo uses it, because both share a database."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "lock").open("w") as lock:
         try:
@@ -68,23 +68,23 @@ def alone_in(directory: Path) -> Iterator[None]:
 
 
 def load() -> Survey:
-    """The demo's survey as it is written."""
+    """Return the demo's survey as loaded from its file."""
     return load_file(DEFINITION, Caps())
 
 
 def definition() -> Definition:
-    """The demo's survey as it is published."""
+    """Return the demo's survey as published."""
     return freeze(load(), 1)
 
 
 def prepare(store: Store, today: date) -> PublishedSurvey:
-    """The demo's survey, published if it is not yet."""
-    found = store.versions("workplace")
-    return found[0] if found else publish(store, load(), today)
+    """Return the demo's published survey, and publish it first if necessary."""
+    versions = store.versions("workplace")
+    return versions[0] if versions else publish(store, load(), today)
 
 
-def is_untouched(survey: PublishedSurvey) -> bool:
-    """Whether this is still the survey that the simulated respondents know how to answer."""
+def is_unchanged(survey: PublishedSurvey) -> bool:
+    """Return whether the survey is open and has the questions that `TRUE_SHARES` answers."""
     return (
         survey.state == "open"
         and survey.definition.canonical == freeze(load(), survey.version).canonical
@@ -92,7 +92,7 @@ def is_untouched(survey: PublishedSurvey) -> bool:
 
 
 def set_login(store: Store, password_hash: str) -> None:
-    """Give the demo's researcher a password, new at every start."""
+    """Set the password of the demo's researcher, who gets a new one at every start."""
     try:
         store.set_password(EMAIL, password_hash)
     except NotFoundError:
@@ -100,7 +100,7 @@ def set_login(store: Store, password_hash: str) -> None:
 
 
 def respond(store: Store, survey: PublishedSurvey, n: int, today: date) -> Iterator[int]:
-    """Let n simulated respondents answer; yields after each report is on the disk."""
+    """Submit reports of n simulated respondents; yield the number of stored reports after each."""
     intake = Intake(store)
     for number, answers in enumerate(_respondents(survey.definition, n), 1):
         intake.receive(survey.slug, simulated_report(survey, answers), today)
@@ -112,6 +112,6 @@ def _respondents(definition: Definition, n: int) -> Iterator[tuple[Answer, ...]]
     columns = []
     for question in definition.questions:
         answers, shares = zip(*TRUE_SHARES[question.id].items(), strict=True)
-        chosen = np.concatenate(list(truths(shares, n, rng)))
-        columns.append([answers[i] for i in chosen.tolist()])
+        indices = np.concatenate(list(truths(shares, n, rng)))
+        columns.append([answers[i] for i in indices.tolist()])
     yield from zip(*columns, strict=True)

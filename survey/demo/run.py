@@ -1,4 +1,4 @@
-"""Start the demo: its database, its simulated respondents, its server, and the links to it."""
+"""`survey demo`: prepare the database, simulate respondents, and run the server."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from survey.store import PublishedSurvey, Store, open_store
 DATABASE_FILES = ("demo.db", "demo.db-wal", "demo.db-shm")
 
 
-def usual_directory() -> Path:
-    """Where a demo is kept when nothing else is said."""
+def default_directory() -> Path:
+    """Return the directory of a demo that is started without --directory."""
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(home) / "ldp-survey" / "demo"
 
@@ -29,7 +29,7 @@ def usual_directory() -> Path:
 def start(directory: Path, port: int, respondents: int, *, fresh: bool, open_browser: bool) -> None:
     """Run the demo in its own directory until interrupted."""
     server.check_port("127.0.0.1", port)
-    with demo.alone_in(directory):
+    with demo.lock_directory(directory):
         if fresh:
             for name in DATABASE_FILES:
                 (directory / name).unlink(missing_ok=True)
@@ -42,16 +42,16 @@ def start(directory: Path, port: int, respondents: int, *, fresh: bool, open_bro
         _simulate(store, survey, settings, respondents)
         store.close_connections()
 
-        def tell() -> None:
+        def show_links() -> None:
             click.echo(_links(survey, settings, password, directory))
             if open_browser:
                 webbrowser.open(respondent_link(survey, settings.public_url))
 
-        server.serve(settings, "127.0.0.1", port, 1, tell)
+        server.serve(settings, "127.0.0.1", port, 1, show_links)
 
 
 def _settings(directory: Path, port: int) -> Settings:
-    """The demo's settings, in the environment too: the server's workers read them there."""
+    """Return the demo's settings and set them in the environment for the server's workers."""
     os.environ.update(
         SURVEY_SECRET=secrets.token_hex(32),
         SURVEY_DATABASE=f"sqlite:///{directory / 'demo.db'}",
@@ -61,17 +61,19 @@ def _settings(directory: Path, port: int) -> Settings:
 
 
 def _simulate(store: Store, survey: PublishedSurvey, settings: Settings, respondents: int) -> None:
-    """Bring the demo up to its number of respondents, releasing as the server would."""
-    there = store.n_released(survey.key) + store.n_pending(survey.key)
-    if respondents <= there:
+    """Add simulated respondents up to the number, and release reports as the server does."""
+    n_reports = store.n_released(survey.key) + store.n_pending(survey.key)
+    if respondents <= n_reports:
         return
-    if not demo.is_untouched(survey):
-        click.echo("The survey was changed or closed: nobody is simulated. --fresh starts over.")
+    if not demo.is_unchanged(survey):
+        click.echo(
+            "The survey was changed or closed, so no respondents are added. --fresh starts over."
+        )
         return
     releases = ReleaseLoop(store, settings)
     with click.progressbar(
-        demo.respond(store, survey, respondents - there, utc_today()),
-        length=respondents - there,
+        demo.respond(store, survey, respondents - n_reports, utc_today()),
+        length=respondents - n_reports,
         label="Simulated respondents",
     ) as reports:
         for number in reports:
@@ -87,5 +89,5 @@ def _links(survey: PublishedSurvey, settings: Settings, password: str, directory
         f"Dashboard           {dashboard}\n"
         f"  sign in with      {demo.EMAIL}  {password}\n"
         f"Estimates as CSV    {dashboard}/{survey.version}/estimates.csv\n\n"
-        f"Kept in {directory}. Stop with Ctrl-C."
+        f"The data is in {directory}. Press Ctrl-C to stop."
     )

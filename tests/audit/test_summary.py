@@ -72,7 +72,7 @@ def test_an_audit_that_finds_a_broken_client_exits_with_1(published, monkeypatch
     refused = CliRunner().invoke(main, ["audit", "small", *QUICK])
     assert refused.exit_code == 1
     assert "BAD  enumeration of" in refused.stdout
-    assert "does not keep its promises" in refused.stderr
+    assert "does not randomize as promised" in refused.stderr
 
 
 def test_an_audit_without_node_says_what_is_missing(monkeypatch):

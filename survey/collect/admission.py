@@ -1,4 +1,4 @@
-"""Whether a survey takes reports now, by its state and its schedule; every refusal named."""
+"""Whether a survey accepts reports now, by its state, its schedule and its maximum."""
 
 from __future__ import annotations
 
@@ -8,41 +8,45 @@ from survey.errors import ClosedError, DesignError, FullError, NotOpenError, Sur
 from survey.store import PublishedSurvey, Schedule, Store
 
 GRACE = timedelta(days=7)
-"""How long the version before the current one, and the ids of a closed survey, are known."""
+"""How long the previous version accepts reports, and a closed survey recognizes copies of them."""
 
 
 def refusal(store: Store, survey: PublishedSurvey, today: date) -> SurveyError | None:
-    """Why a survey takes no new report today, or None when it does.
+    """Return why a survey accepts no new report today, or None if it does.
 
-    How many it has is counted when it is asked: reports that arrive at the same moment may bring
-    it a few above its limit.
+    For pages: the store counts again while it adds a report, and never exceeds the maximum.
     """
-    schedule = survey.schedule
-    if survey.state == "closed" or (schedule.closes and today > schedule.closes):
-        return ClosedError("this survey is closed and takes no more reports")
-    if schedule.opens and today < schedule.opens:
-        return NotOpenError(schedule.opens)
-    if schedule.maximum and taken(store, survey) >= schedule.maximum:
-        return FullError(f"this survey has the {schedule.maximum:,} reports that it takes")
+    maximum = survey.schedule.maximum
+    if error := schedule_refusal(survey, today):
+        return error
+    if maximum and store.n_released(survey.key) + store.n_pending(survey.key) >= maximum:
+        return FullError(f"this survey has its maximum of {maximum:,} reports")
     return None
 
 
-def taken(store: Store, survey: PublishedSurvey) -> int:
-    """Reports that a version has, released or waiting; for its limit alone, never for readers."""
-    return store.n_released(survey.key) + store.n_pending(survey.key)
+def schedule_refusal(survey: PublishedSurvey, today: date) -> SurveyError | None:
+    """Return why a survey's state and days allow no new report today, or None if they do."""
+    schedule = survey.schedule
+    if survey.state == "closed" or (schedule.closes and today > schedule.closes):
+        return ClosedError("this survey is closed and accepts no more reports")
+    if schedule.opens and today < schedule.opens:
+        return NotOpenError(schedule.opens)
+    return None
 
 
 def is_over(survey: PublishedSurvey, today: date) -> bool:
-    """Whether a survey's last day has passed and nobody has closed it yet."""
+    """Return whether the last day of an open survey has passed."""
     closes = survey.schedule.closes
     return survey.state == "open" and closes is not None and today > closes
 
 
 def validate_schedule(schedule: Schedule) -> Schedule:
-    """A schedule that can be kept; DesignError says why another cannot."""
+    """Return a schedule if it is possible; raise DesignError with the reason if it is not."""
     opens, closes = schedule.opens, schedule.closes
     if opens and closes and closes < opens:
         raise DesignError(f"the survey would close on {closes}, before it opens on {opens}")
     if schedule.maximum < 0:
-        raise DesignError(f"a survey takes at most {schedule.maximum} reports; 0 means any number")
+        raise DesignError(
+            f"the maximum number of reports must be 0 (no maximum) or more, not {schedule.maximum}"
+        )
     return schedule

@@ -1,7 +1,8 @@
 """Accept a report: check it against its survey and answer once its group is on the disk.
 
 Requests neither parse definitions nor query the database themselves. Definitions never change and
-are cached by their hash; the state of a survey, which can change, is read once for each group.
+are cached by their hash. What can change, the state of a survey and its number of reports, is
+read once for each group.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from datetime import date
 from time import monotonic
 from typing import Protocol
 
-from survey.collect.admission import GRACE, refusal
+from survey.collect.admission import GRACE, schedule_refusal
 from survey.collect.committer import Committer, Outcome
 from survey.collect.wire import Submission, parse
 from survey.errors import (
@@ -26,34 +27,33 @@ from survey.errors import (
 from survey.questionnaire.definition import Definition
 from survey.store import PublishedSurvey, Store, StoredReport
 
+MAX_DEFINITIONS = 256
+"""Most parsed definitions in the cache."""
+
 
 class IntakeMetrics(Protocol):
-    """Is told of every commit and refusal; whoever implements it tells nothing finer than steps."""
+    """Receives every commit and refusal; must publish them only in steps of many reports."""
 
-    def committed(self, accepted: int, seconds: float, left: int) -> None:
-        """A group was committed: reports accepted, how long it took, how many wait behind it."""
+    def committed(self, accepted: int, seconds: float, queued: int) -> None:
+        """Record a commit: its accepted reports, its duration, the reports queued behind it."""
         ...
 
     def refused(self, error: SurveyError) -> None:
-        """A report was refused."""
+        """Record a refused report."""
         ...
 
 
 class _NoMetrics:
-    """IntakeMetrics that nobody reads."""
+    """Metrics that are not recorded."""
 
-    def committed(self, accepted: int, seconds: float, left: int) -> None:
-        """Forget it."""
+    def committed(self, accepted: int, seconds: float, queued: int) -> None:
+        """Do nothing."""
 
     def refused(self, error: SurveyError) -> None:
-        """Forget it."""
+        """Do nothing."""
 
 
 NO_METRICS = _NoMetrics()
-
-
-MOST_DEFINITIONS = 256
-"""Definitions that are kept parsed; more are parsed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +67,18 @@ class Arrival:
 
 
 class Intake:
-    """Takes the reports of all threads of a process into one store, group by group."""
+    """Accepts the reports of all threads of a process into a store, in groups."""
 
-    def __init__(self, store: Store, figures: IntakeMetrics = NO_METRICS) -> None:
+    def __init__(self, store: Store, metrics: IntakeMetrics = NO_METRICS) -> None:
         self._store = store
-        self._figures = figures
+        self._metrics = metrics
         self._definitions: dict[str, Definition] = {}
         self._committer = Committer(self._timed_commit)
 
     def receive(self, slug: str, body: bytes, today: date) -> None:
-        """Store the report in `body`, or raise the one refusal that fits.
+        """Store the report in a request's body, or raise the error with which it is refused.
 
-        Returns when the report is on the disk, also when it was there before.
+        Returns when the report is on the disk, even if it was stored earlier.
         """
         submission = parse(body)
         definition = self._definition(slug, submission.definition)
@@ -86,83 +86,85 @@ class Intake:
         self._committer.add(Arrival(slug, submission.definition, report, today))
 
     def _definition(self, slug: str, sha256: str) -> Definition:
-        """The definition that the report's device had."""
-        known = self._definitions.get(sha256)
-        if known is not None and known.slug == slug:
-            return known
-        found = _made_for(self._store.versions(slug), sha256).definition
-        if len(self._definitions) >= MOST_DEFINITIONS:
+        """Return the definition with which the device made its report."""
+        cached = self._definitions.get(sha256)
+        if cached is not None and cached.slug == slug:
+            return cached
+        definition = _find_version(self._store.versions(slug), sha256).definition
+        if len(self._definitions) >= MAX_DEFINITIONS:
             self._definitions.clear()
-        self._definitions[sha256] = found
-        return found
+        self._definitions[sha256] = definition
+        return definition
 
     def _timed_commit(self, arrivals: Sequence[Arrival]) -> Sequence[Outcome]:
-        begun = monotonic()
+        start = monotonic()
         outcomes = self._commit(arrivals)
-        self._figures.committed(
+        self._metrics.committed(
             sum(outcome is None for outcome in outcomes),
-            monotonic() - begun,
+            monotonic() - start,
             self._committer.queued,
         )
         return outcomes
 
     def _commit(self, arrivals: Sequence[Arrival]) -> Sequence[Outcome]:
-        """Store a group in one transaction; what its survey does not take is refused alone."""
+        """Store a group in one transaction; refuse single reports that a survey does not accept."""
         slugs = {arrival.slug for arrival in arrivals}
         versions = {slug: self._store.versions(slug) for slug in slugs}
         outcomes: list[Outcome] = [None] * len(arrivals)
-        taken: list[tuple[int, StoredReport]] = []
+        reports: list[tuple[int, StoredReport]] = []
         places: list[int] = []
+        maxima: dict[int, int] = {}
         for place, arrival in enumerate(arrivals):
             try:
-                survey = _made_for(versions[arrival.slug], arrival.definition)
+                survey = _find_version(versions[arrival.slug], arrival.definition)
                 if not self._is_stored_late(arrival, survey, versions[arrival.slug][0]):
-                    taken.append((survey.key, arrival.report))
+                    reports.append((survey.key, arrival.report))
                     places.append(place)
+                    maxima[survey.key] = survey.schedule.maximum
             except SurveyError as refusal:
                 outcomes[place] = refusal
-        stored = self._store.add_reports(taken) if taken else ()
-        for place, outcome in zip(places, stored, strict=True):
-            outcomes[place] = outcome
+        verdicts = self._store.add_reports(reports, maxima) if reports else ()
+        for place, verdict in zip(places, verdicts, strict=True):
+            outcomes[place] = verdict
         return outcomes
 
     def _is_stored_late(
         self, arrival: Arrival, survey: PublishedSurvey, current: PublishedSurvey
     ) -> bool:
-        """Whether a version that takes no new reports has this one already; if not, the refusal.
+        """Return whether a version that accepts no new reports has this one; raise why if not.
 
-        Someone whose acknowledgement was lost must learn that the report did arrive.
+        A respondent whose acknowledgement was lost must learn that the report was stored.
         """
-        refused = _stale(survey, current, arrival.today) or refusal(
-            self._store, survey, arrival.today
+        refusal = _outdated(survey, current, arrival.today) or schedule_refusal(
+            survey, arrival.today
         )
-        if refused is None:
+        if refusal is None:
             return False
         if not self._store.has_report(survey.key, arrival.report):
-            raise refused
+            raise refusal
         return True
 
 
-def _made_for(versions: Sequence[PublishedSurvey], definition: str) -> PublishedSurvey:
-    """The version whose definition the report's device had."""
+def _find_version(versions: Sequence[PublishedSurvey], sha256: str) -> PublishedSurvey:
+    """Return the version with the definition with which the device made its report."""
     if not versions:
         raise NotFoundError("there is no survey at this address")
     for survey in versions:
-        if survey.sha256 == definition:
+        if survey.sha256 == sha256:
             return survey
     raise OutdatedError("this report was made for another definition of the survey")
 
 
-def _stale(survey: PublishedSurvey, current: PublishedSurvey, today: date) -> SurveyError | None:
-    """Why a version that another has followed takes no new reports, or None when it does."""
-    late = survey.version < current.version - 1 or today - survey.changed > GRACE
-    if survey.state == "superseded" and late:
+def _outdated(survey: PublishedSurvey, current: PublishedSurvey, today: date) -> SurveyError | None:
+    """Return why a superseded version accepts no new reports, or None if it does."""
+    is_late = survey.version < current.version - 1 or today - survey.changed > GRACE
+    if survey.state == "superseded" and is_late:
         return OutdatedError("this report was made for another definition of the survey")
     return None
 
 
 def accept(submission: Submission, definition: Definition) -> StoredReport:
-    """Hold a submission against its survey; the first code that does not fit is named."""
+    """Check a submission against its survey; raise an error that names the first wrong code."""
     questions = definition.questions
     if len(submission.codes) != len(questions):
         raise ReportError(
@@ -170,7 +172,7 @@ def accept(submission: Submission, definition: Definition) -> StoredReport:
             f"not {len(submission.codes)}"
         )
     if definition.access == "invitation" and not submission.invitation:
-        raise InvitationNeededError("this survey takes reports only from personal links")
+        raise InvitationNeededError("this survey accepts reports only with an invitation")
     _check_drawn(submission.codes, definition)
     codes = []
     for number, (code, question) in enumerate(zip(submission.codes, questions, strict=True), 1):
@@ -184,15 +186,15 @@ def accept(submission: Submission, definition: Definition) -> StoredReport:
 
 
 def _check_drawn(codes: Sequence[object], definition: Definition) -> None:
-    """In a survey that draws its questions, whole groups are null, as many as are not drawn."""
+    """Check that a report answers all questions of as many groups as its survey draws."""
     if not definition.is_sampled:
         return
-    asked = {
+    answered = {
         question.id for code, question in zip(codes, definition.questions, strict=True)
         if code is not None
     }  # fmt: skip
-    drawn = [group for group in definition.groups if asked.issuperset(group)]
-    if len(drawn) != definition.drawn or sum(map(len, drawn)) != len(asked):
+    groups = [group for group in definition.groups if answered.issuperset(group)]
+    if len(groups) != definition.drawn or sum(map(len, groups)) != len(answered):
         raise ReportError(
             f"codes must be null for all but {definition.drawn} of the "
             f"{len(definition.groups)} questions that are drawn, with those that depend on them"

@@ -142,7 +142,7 @@ def _add(
     verdicts: Verdicts = {}
     for item in distinct:
         if item[0] in nearly_full:
-            verdicts[item] = _add_single(transaction, item, rooms)
+            verdicts[item] = _add_single(transaction, item, rooms, limits)
     remaining = [item for item in distinct if item[0] not in nearly_full]
     while remaining:
         batch, remaining = _split_independent(remaining)
@@ -178,14 +178,14 @@ def _add_one_by_one(
     for item in dict.fromkeys(reports):
         try:
             with transaction.savepoint():
-                verdicts[item] = _add_single(transaction, item, rooms)
+                verdicts[item] = _add_single(transaction, item, rooms, limits)
         except StoreError as refusal:
             verdicts[item] = refusal
     return verdicts
 
 
 def _add_single(
-    transaction: Transaction, item: Addressed, rooms: dict[int, int]
+    transaction: Transaction, item: Addressed, rooms: dict[int, int], limits: Mapping[int, int]
 ) -> SurveyError | None:
     """Add a report if its survey has room, and count it; a report that is known is accepted."""
     survey, report = item
@@ -197,7 +197,7 @@ def _add_single(
     except ConflictError as conflict:
         return conflict
     if rooms[survey] <= 0:
-        return FullError("this survey has its maximum number of reports")
+        return FullError(f"this survey has its maximum of {limits[survey]:,} reports")
     verdict = _add_independent(transaction, [item])[item]
     rooms[survey] -= verdict is None
     return verdict

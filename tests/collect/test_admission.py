@@ -50,7 +50,7 @@ def test_a_full_survey_refuses_new_reports_and_acknowledges_those_it_has(store, 
     first = body(small)
     for report in (first, body(small)):
         intake.receive("small", report, TODAY)
-    with pytest.raises(FullError, match="the 2 reports that it takes"):
+    with pytest.raises(FullError, match="maximum of 2 reports"):
         intake.receive("small", body(small), TODAY)
     intake.receive("small", first, TODAY)
     store.set_schedule(small.key, Schedule(maximum=3))

@@ -49,11 +49,11 @@ class HeldStore:
     def __getattr__(self, name):
         return getattr(self._store, name)
 
-    def add_reports(self, reports):
+    def add_reports(self, reports, maxima=None):
         self.groups.append(len(reports))
         self.begun.release()
         assert self.allowed.acquire(timeout=WAIT)
-        return self._store.add_reports(reports)
+        return self._store.add_reports(reports, maxima)
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_exactly_once_also_from_64_threads_at_once(threads, store, small):
 def test_a_store_that_cannot_be_used_is_busy_for_all_and_works_again_afterwards(
     threads, store, small, monkeypatch
 ):
-    def full(_):
+    def full(*_):
         raise StoreBusyError("disk full")
 
     intake = Intake(store)

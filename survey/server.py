@@ -40,7 +40,7 @@ from survey.errors import SurveyError
 from survey.ops.health import Internal, checks, internal_address, serve_inside
 from survey.ops.logs import catch_all, configuration
 from survey.ops.metrics import Gauges
-from survey.ops.safety import SetUp, refuse_unsafe
+from survey.ops.safety import Deployment, refuse_unsafe
 from survey.respond.client import Client
 from survey.settings import Settings
 from survey.store import Store, open_store
@@ -52,22 +52,29 @@ if TYPE_CHECKING:
 import subprocess
 
 THREADS = 64
-"""Requests that a worker answers at once: so many reports can share a commit."""
+"""Requests that a worker handles at the same time, whose reports can share a commit."""
 
 CONNECTIONS = 1024
-"""Connections of a worker; more wait unaccepted, so that the accepted are answered in time."""
+"""Connections that a worker accepts; others wait, so that accepted ones are served in time."""
 
 IDLE_SECONDS = 15
-"""How long a connection may keep its place without a request."""
+"""How long a connection may stay open without a request."""
 
 STOP_SECONDS = 30
-"""How long a worker may take to answer what it has taken; then it is killed."""
+"""How long a worker may take to answer the requests it has accepted; then it is killed."""
 
 STARTUP_SECONDS = 30.0
 
-MEMORY = Path("/dev/shm")  # noqa: S108  what is made in it is the owner's alone
+MEMORY = Path("/dev/shm")  # noqa: S108  only its owner can read the directory made in it
 
-MOST_USUAL_WORKERS = 4
+MAX_DEFAULT_WORKERS = 4
+
+STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
+
+WAKE_UP = signal.SIGURG
+"""A signal without a meaning here; it is ignored where no handler is set."""
+
+START_CHECK = "from survey.server import check_start; check_start({address!r})"
 
 logger = logging.getLogger(__name__)
 
@@ -81,15 +88,15 @@ def serve(
 ) -> None:
     """Serve until interrupted; the workers read their settings from the environment.
 
-    Releases run in this parent process alone, so that there is one loop however many workers.
+    Only this parent process runs the release loop, whatever the number of workers.
     """
     check_port(address, port)
-    refuse_unsafe(SetUp(settings, os.environ, address))
+    refuse_unsafe(Deployment(settings, os.environ, address))
     store = open_store(settings.database)
     store.check_complete()
     store.close_connections()
     server = _server(address, port, workers)
-    # These threads wait for a commit most of the time; they do not compete for the cores.
+    # Granian warns about many threads. These mostly wait for commits and hardly use the cores.
     granian_logger.addFilter(lambda record: "Python threads" not in record.getMessage())
     granian_logger.addFilter(lambda record: _is_killed(server, record.getMessage()))
     server.signal_handler_reload = Renewal(server, address)  # type: ignore[method-assign]
@@ -100,8 +107,11 @@ def serve(
     server.on_startup(ready.start)
     try:
         catch_all()
-        hear_signals()
-        with _figures() as directory, _inside(settings, store, address, port, directory):
+        forward_signals()
+        with (
+            _metrics_directory() as directory,
+            _internal_server(settings, store, address, port, directory),
+        ):
             server.serve()
     finally:
         stop.set()
@@ -110,31 +120,31 @@ def serve(
 
 
 @contextmanager
-def _figures() -> Iterator[str]:
-    """A directory in which the workers add up what they count; it goes with the server.
+def _metrics_directory() -> Iterator[str]:
+    """Create a directory in which the workers add up their metrics, until the server ends.
 
-    In memory, where there is such a place: its files are mapped, and a process that writes into
-    one for which a full disk has no room is killed at once.
+    It is in memory if possible: the files are mapped, and a process that writes to one for which
+    a full disk has no room is killed at once.
     """
     memory = str(MEMORY) if os.access(MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="survey-figures-", dir=memory) as directory:
-        # Read by the workers, which inherit it.
+        # The workers inherit the variable.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
         yield directory
 
 
 @contextmanager
-def _inside(
+def _internal_server(
     settings: Settings, store: Store, address: str, port: int, directory: str
 ) -> Iterator[None]:
-    """While it serves, the addresses inside answer too, if there are any."""
+    """Serve health, readiness and metrics on the internal address, if there is one."""
     if not settings.internal:
         yield
         return
-    look = partial(checks, store, settings, _local_url(address, port))
-    gauges = Gauges(store, settings, Client.load().sha256, look)
-    counted = MultiProcessCollector(None, directory)  # type: ignore[no-untyped-call]
-    application = Internal(look, [gauges, counted], store.close_thread_connection)
+    run_checks = partial(checks, store, settings, _local_url(address, port))
+    gauges = Gauges(store, settings, Client.load().sha256, run_checks)
+    totals = MultiProcessCollector(None, directory)  # type: ignore[no-untyped-call]
+    application = Internal(run_checks, [gauges, totals], store.close_thread_connection)
     stop = serve_inside(application, internal_address(settings.internal))
     try:
         yield
@@ -142,17 +152,17 @@ def _inside(
         stop()
 
 
-def usual_workers() -> int:
-    """A process for each core that this one may use; the disk takes no more than a few in turn."""
-    # Not every system can tell which cores are ours.
-    mine = (
+def default_workers() -> int:
+    """Return one worker per usable core, up to a few: all of them share the disk."""
+    # Not every system tells which cores a process may use.
+    cores = (
         os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     )
-    return min(len(mine), MOST_USUAL_WORKERS)
+    return min(len(cores), MAX_DEFAULT_WORKERS)
 
 
 def _server(address: str, port: int, workers: int) -> AbstractServer[Any]:
-    # A forked worker would inherit the release loop's connection in an unknown state.
+    # A forked worker would inherit the release loop's connections in an unknown state.
     multiprocessing.set_start_method("spawn", force=True)
     return Granian(
         "survey.server:worker",
@@ -175,21 +185,21 @@ def _server(address: str, port: int, workers: int) -> AbstractServer[Any]:
 
 
 def _is_killed(server: AbstractServer[Any], message: str) -> bool:
-    """Whether a worker said to be killed is there at all; true of every other message.
+    """Return whether to log a message: false for the killing of a worker that has ended.
 
-    Two threads of the server wait for each worker's end. The one that comes second is told of no
-    end, until the first has written it down a moment later, and takes the worker for alive.
+    Two threads of granian wait for the end of each worker. The second one does not see the end
+    until the first has recorded it a moment later, and reports the worker as alive.
     """
-    if not (said := re.match(r"Killing (old )?worker-(\d+) ", message)):
+    if not (match := re.match(r"Killing (old )?worker-(\d+) ", message)):
         return True
     time.sleep(0.1)
-    if said[1]:  # It is none of the server's any more.
+    if match[1]:  # An old worker is no longer in the server's list.
         return len(multiprocessing.active_children()) > len(server.wrks)
-    return bool(server.wrks[int(said[2]) - 1].is_alive())
+    return bool(server.wrks[int(match[2]) - 1].is_alive())
 
 
 def worker() -> Flask:
-    """The application in a worker process, which ends when the server that started it is gone."""
+    """Return the application of a worker process, which ends when its server is gone."""
     catch_all()
     end_with_parent()
     try:
@@ -197,12 +207,12 @@ def worker() -> Flask:
     except Exception:
         logger.critical("a worker cannot start; see: survey config check", exc_info=True)
         sys.exit(1)
-    app.wsgi_app = parting(app.wsgi_app)  # type: ignore[assignment, method-assign]
+    app.wsgi_app = close_after_stop(app.wsgi_app)  # type: ignore[assignment, method-assign]
     return app
 
 
 def check_port(address: str, port: int) -> None:
-    """Refuse a port that somebody else listens on, before anything else is done."""
+    """Raise SurveyError if another program listens on a port."""
     with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -215,8 +225,8 @@ def check_port(address: str, port: int) -> None:
 
 
 def _when_ready(address: str, port: int, on_ready: Callable[[], None]) -> None:
-    """Call back once the server answers."""
-    # Without a proxy: a setting of the machine's must not lead a request to ourselves elsewhere.
+    """Call `on_ready` once the server answers."""
+    # Ignore the machine's proxy settings: this request must reach this server itself.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     for _ in range(int(STARTUP_SECONDS / 0.1)):
         try:
@@ -231,59 +241,53 @@ def _when_ready(address: str, port: int, on_ready: Callable[[], None]) -> None:
 
 
 def _local_url(address: str, port: int) -> str:
-    """The address under which this machine reaches what listens on `address`."""
-    everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, never bound
-    host = everywhere.get(address, address)
+    """Return the URL with which this machine reaches a server that listens on `address`."""
+    loopbacks = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, never bound
+    host = loopbacks.get(address, address)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-STOPPING = {signal.SIGTERM, signal.SIGINT}
+def forward_signals(on_signal: Callable[[int], None] = lambda _: None) -> None:
+    """Make the main thread run its signal handlers at once, whichever thread gets a signal.
 
-NUDGE = signal.SIGURG
-"""A signal that means nothing to us, and is ignored where nobody listens to it."""
+    The system may deliver a signal to any thread, but Python runs handlers only in the main
+    thread, and while that waits for a lock, only a signal of its own wakes it: on a busy machine,
+    10 of 129 servers did not stop until they were killed. A separate thread therefore receives
+    each signal, calls `on_signal` with its number, and wakes the main thread.
 
-
-def hear_signals(heard: Callable[[int], None] = lambda _: None) -> None:
-    """Let the main thread run its handlers at once, whichever thread takes a signal.
-
-    The system may hand a signal to any thread, but Python runs its handlers in the main thread
-    alone, and while that waits for a lock only a signal of its own wakes it: on a busy machine
-    10 of 129 servers that were stopped went on until they were killed. So a thread is told of
-    every signal and wakes the main thread. `heard` is called with its number, in that thread.
-
-    To be called by the main thread; handlers may be set before and later.
+    Call this in the main thread, before or after handlers are set.
     """
     read, write = os.pipe()
     os.set_blocking(write, False)
-    signal.signal(NUDGE, lambda *_: None)
+    signal.signal(WAKE_UP, lambda *_: None)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    threading.Thread(target=_listen, args=[read, heard], daemon=True).start()
+    threading.Thread(target=_listen, args=[read, on_signal], daemon=True).start()
 
 
-def _listen(read: int, heard: Callable[[int], None]) -> None:
-    waiting = threading.main_thread().ident
-    while numbers := os.read(read, 16):
-        # What wakes the main thread is told here too.
-        for number in set(numbers) - {NUDGE}:
-            heard(number)
-            if waiting is not None:
-                signal.pthread_kill(waiting, NUDGE)
+def _listen(pipe: int, on_signal: Callable[[int], None]) -> None:
+    main_thread = threading.main_thread().ident
+    while numbers := os.read(pipe, 16):
+        # The signal that wakes the main thread arrives here too.
+        for number in set(numbers) - {WAKE_UP}:
+            on_signal(number)
+            if main_thread is not None:
+                signal.pthread_kill(main_thread, WAKE_UP)
 
 
-def parting(app: WSGIApplication) -> WSGIApplication:
-    """The application of a worker: once told to stop, its next answer on a connection is the last.
+def close_after_stop(app: WSGIApplication) -> WSGIApplication:
+    """Return an application that closes each connection after an answer, once it must stop.
 
-    The server asks its connections to end, but one that is never idle may miss that on a busy
-    machine, and would hold the worker until it is killed.
+    The server asks its connections to end. On a busy machine a connection that is never idle may
+    miss that, and would keep the worker running until it is killed.
     """
     stops = threading.Event()
-    # The server's own handlers come later and replace any other.
-    hear_signals(lambda number: stops.set() if number in STOPPING else None)
+    # A signal handler would not do: the server sets its own later.
+    forward_signals(lambda number: stops.set() if number in STOP_SIGNALS else None)
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
-            last = [("Connection", "close")] if stops.is_set() else []
-            return start_response(status, [*headers, *last], *rest)
+        def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
+            extra = [("Connection", "close")] if stops.is_set() else []
+            return start_response(status, [*headers, *extra], *error)
 
         return app(environ, start)
 
@@ -291,9 +295,9 @@ def parting(app: WSGIApplication) -> WSGIApplication:
 
 
 def end_with_parent() -> None:
-    """End this worker when the server that started it is gone.
+    """End this worker when its server is gone.
 
-    Orphaned workers would hold the port and take reports that nobody releases.
+    Orphaned workers would occupy the port and accept reports that no process releases.
     """
     if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_end_with, args=[parent], daemon=True).start()
@@ -301,9 +305,9 @@ def end_with_parent() -> None:
 
 
 def _end_now() -> None:
-    """End without taking the interpreter apart, once all that was taken is answered.
+    """End without shutting the interpreter down, after all accepted requests were answered.
 
-    The server's threads outlive it, and the first that looks for it then aborts the process.
+    The threads of granian outlive the interpreter, and abort the process when they call it.
     """
     logging.shutdown()
     sys.stdout.flush()
@@ -312,45 +316,43 @@ def _end_now() -> None:
 
 
 def _end_with(parent: BaseProcess) -> None:
-    # At once when it is gone, be it before this line: what is acknowledged is on the disk, what
-    # is not will be sent again.
+    # End at once: acknowledged reports are on the disk, and devices send the others again.
     parent.join()
     os._exit(1)
 
 
-TRIAL = "from survey.server import check_start; check_start({address!r})"
-
-
 class Renewal:
-    """What SIGHUP does: new workers take the place of old ones, if they would start at all.
+    """The handler of SIGHUP: it replaces the workers by new ones, if new ones can start.
 
-    Whether they would is tried in a process of its own, with the files as they are now. If not,
-    the old ones go on: renewed, they would be gone, and with the last of them the server.
+    A separate process checks that with the current files. If it fails, the old workers stay:
+    replaced by workers that end at once, they would take the server with them.
     """
 
     def __init__(self, server: AbstractServer[Any], address: str) -> None:
         self._renew: Callable[[], None] = server.signal_handler_reload
-        # -P: nothing that lies in the folder it was started in is taken for a module.
-        self._command = [sys.executable, "-P", "-c", TRIAL.format(address=address)]
-        self._alone = threading.Lock()
+        # -P: import nothing from the current folder.
+        self._command = [sys.executable, "-P", "-c", START_CHECK.format(address=address)]
+        self._lock = threading.Lock()
 
     def __call__(self, *_: object) -> None:
-        threading.Thread(target=self._try, daemon=True).start()
+        threading.Thread(target=self._renew_if_possible, daemon=True).start()
 
-    def _try(self) -> None:
-        with self._alone:
-            # Words of ours alone, and quoted.
-            tried = subprocess.run(  # noqa: S603
+    def _renew_if_possible(self) -> None:
+        with self._lock:
+            # The command consists of constants and a quoted address.
+            check = subprocess.run(  # noqa: S603
                 self._command, stdin=subprocess.DEVNULL, capture_output=True
             )
-        if tried.returncode:
-            logger.error("not renewed: new workers would not start; see: survey config check")
+        if check.returncode:
+            logger.error(
+                "workers are not replaced: new ones would not start; see: survey config check"
+            )
         else:
             self._renew()
 
 
 def check_start(address: str) -> None:
-    """Do all that a server does before it serves, with the settings and the code of now."""
+    """Do everything that a server does before it serves, with the current settings and code."""
     settings = Settings.from_environment(os.environ)
-    refuse_unsafe(SetUp(settings, os.environ, address))
+    refuse_unsafe(Deployment(settings, os.environ, address))
     create_app(settings)

@@ -49,14 +49,14 @@ def config() -> None:
 @exit_on_error
 def check_config(address: str) -> None:
     """List unsafe settings and their remedies; exit 1 if the server would not start."""
-    from survey.ops.safety import SetUp, findings, unusable
+    from survey.ops.safety import Deployment, database_findings, findings
 
     settings = configured_settings()
-    problems = [*unusable(settings), *findings(SetUp(settings, os.environ, address))]
+    problems = [*database_findings(settings), *findings(Deployment(settings, os.environ, address))]
     for problem in problems:
-        word = "refused" if problem.refused else "advice"
-        click.echo(f"{word}: {problem.setting}: {problem.what}\n         {problem.do}")
-    errors = sum(problem.refused for problem in problems)
+        word = "refused" if problem.is_fatal else "advice"
+        click.echo(f"{word}: {problem.setting}: {problem.problem}\n         {problem.remedy}")
+    errors = sum(problem.is_fatal for problem in problems)
     if errors:
         click.echo(f"survey: the server would not start ({errors} refused)", err=True)
         sys.exit(1)
@@ -93,7 +93,7 @@ def serve(address: str, port: int, workers: int | None) -> None:
         if sys.stdout.isatty():
             click.echo(f"listening on {address} port {port}; public URL {settings.public_url}")
 
-    server.serve(settings, address, port, workers or server.usual_workers(), announce)
+    server.serve(settings, address, port, workers or server.default_workers(), announce)
 
 
 @click.command()

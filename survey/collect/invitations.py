@@ -32,9 +32,9 @@ _STRATUM: TypeAdapter[str] = TypeAdapter(
 
 
 def token_hash(token: str) -> bytes:
-    """SHA-256 of a token as it stands in its link; the token has 256 bits, so no salt is needed.
+    """Return the SHA-256 of a link's token, without salt because a token has 256 random bits.
 
-    Raises ReportError when it has not the form of a token.
+    Raises ReportError if the text does not have the form of a token.
 
     >>> token_hash("A" * 43).hex()[:16]
     '0f007385b6f9d4b7'
@@ -45,7 +45,7 @@ def token_hash(token: str) -> bytes:
 
 
 def new_tokens(count: int) -> list[str]:
-    """Tokens from the system's CSPRNG.
+    """Return new tokens from the operating system's CSPRNG.
 
     >>> [len(token) for token in new_tokens(2)]
     [43, 43]
@@ -54,9 +54,9 @@ def new_tokens(count: int) -> list[str]:
 
 
 def validate_stratum(store: Store, survey: PublishedSurvey, stratum: str, count: int) -> str:
-    """The name of a stratum of which so many more people are to be invited.
+    """Return the name of a stratum for which `count` more invitations are to be issued.
 
-    Raises DesignError for a name that cannot be shown, and when too few would be invited of it.
+    Raises DesignError for a name that cannot be displayed, or if the stratum would be too small.
     """
     try:
         name = _STRATUM.validate_python(stratum)
@@ -64,13 +64,13 @@ def validate_stratum(store: Store, survey: PublishedSurvey, stratum: str, count:
         reason = error.errors(include_url=False)[0]["msg"]
         raise DesignError(f"stratum {stratum[:MAX_STRATUM_LENGTH]!a}: {reason}") from None
     if name == OTHER_GROUPS:
-        raise DesignError(f'"{name}" is what small strata are called together; choose another name')
-    planned = store.n_invited(survey.key, name) + count
-    if name and planned < MINIMUM_REPORTS:
+        raise DesignError(f'"{name}" is the name of the merged small strata; choose another name')
+    n = store.n_invited(survey.key, name) + count
+    if name and n < MINIMUM_REPORTS:
         raise DesignError(
-            f'stratum "{name}" would have {planned} people; {MINIMUM_REPORTS} are needed: '
-            "among fewer, a report would be too nearly somebody's. Invite them without a stratum, "
-            "or join it with another"
+            f'stratum "{name}" would have {n} people; {MINIMUM_REPORTS} are needed: among fewer, '
+            "reports could be linked to persons. Invite them without a stratum, or merge it "
+            "with another"
         )
     return name
 
@@ -82,29 +82,30 @@ def issue_invitations(
     tokens: Sequence[str],
     before: int | None = None,
 ) -> None:
-    """Let each token be spent by one report of a stratum; its hash is kept, the token is not.
+    """Issue single-use invitations for a stratum; only the hashes of the tokens are stored.
 
-    Raises ConflictError when the stratum no longer has the `before` invitations known of.
+    Raises ConflictError if the stratum does not have `before` invitations (if given).
     """
     hashes = [token_hash(token) for token in tokens]
     store.add_invitations(survey.key, stratum, hashes, before)
 
 
 HASH_IN_LINK = 16
-"""Digits of the definition id in a link's fragment; the client refuses another definition."""
+"""Digits of the definition's hash in a link; the page refuses any other definition."""
 
 
 def respondent_link(
     survey: PublishedSurvey, public_url: str, *, token: str = "", stratum: str = ""
 ) -> str:
-    """The link to send: the start of the definition's hash, by which the page checks the survey.
+    """Return the link for respondents, with a part of the hash by which the page checks the survey.
 
-    With a token it is good for one report, of the stratum for which the token was issued.
+    With a token, the link is valid for one report in the stratum of the invitation. Everything is
+    in the fragment, after "#", which browsers do not send to servers.
     """
     parts = {"s": quote(stratum, safe=""), "i": token, "d": survey.sha256[:HASH_IN_LINK]}
-    # The hash comes last: wherever the end of a personal link is cut off, its page sees that.
-    carried = "&".join(f"{name}={value}" for name, value in parts.items() if value)
-    return f"{public_url.rstrip('/')}/s/{survey.slug}#{carried}"
+    # The hash comes last, so that the page notices a link that was cut off anywhere.
+    fragment = "&".join(f"{name}={value}" for name, value in parts.items() if value)
+    return f"{public_url.rstrip('/')}/s/{survey.slug}#{fragment}"
 
 
 def qr_code(link: str, image_format: str = "svg") -> bytes:

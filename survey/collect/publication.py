@@ -22,19 +22,18 @@ def publish(
     team: Mapping[int, Role] | None = None,
     version: int | None = None,
 ) -> PublishedSurvey:
-    """Freeze a survey as its next version; the version before takes reports for a few days more.
+    """Freeze a survey as its next version; the previous version accepts reports for a few days.
 
-    Without a schedule it goes on with that of the version before. A first version belongs to
-    `team`. Raises ConflictError when the newest version says exactly the same, and when it would
-    not be the `version` that somebody agreed to: another was published under the name meanwhile.
+    Without a schedule, the version gets that of the previous one. A first version belongs to
+    `team`. Raises ConflictError if the newest version has exactly the same content, or if the next
+    version is not `version` because another one was published meanwhile.
     """
     newest = next(iter(store.versions(survey.slug)), None)
-    kept = newest.schedule if newest else Schedule()
-    schedule = validate_schedule(kept if schedule is None else schedule)
+    previous = newest.schedule if newest else Schedule()
+    schedule = validate_schedule(previous if schedule is None else schedule)
     if newest and has_same_content(survey, newest):
         raise ConflictError(
-            f"{survey.slug} is published already, with the same content, as version "
-            f"{newest.version}"
+            f"{survey.slug} is already published with the same content as version {newest.version}"
         )
     following = newest.version + 1 if newest else 1
     if version not in (None, following):
@@ -43,63 +42,61 @@ def publish(
 
 
 def has_same_content(survey: Survey, newest: PublishedSurvey) -> bool:
-    """Whether the newest version is open and is what the survey would be published as."""
+    """Return whether the newest version is open and has exactly the content of the survey."""
     return newest.state == "open" and freeze(survey, newest.version).canonical == newest.canonical
 
 
 def close(store: Store, slug: str, today: date) -> bool:
-    """Take no more reports and release what waits; returns whether there was anything to do.
+    """Accept no more reports and release the pending ones; return whether anything changed.
 
-    What waits is released even when it is fewer than a release's minimum: a report that nobody
-    may ever read would have been given for nothing. Interrupted, it is finished by closing again.
-    The file is rewritten at the end, so that its pages tell nothing of who came when.
+    Releases pending reports even if they are fewer than a release's minimum: otherwise nobody
+    could ever use them. To continue after an interruption, close again. The database is rewritten
+    at the end, so that its files do not show who came when.
     """
     find_survey(store, slug)
-    closed = store.close_survey(slug, today)
-    released = sum(
-        release(store, survey, 1, clock=lambda: today) for survey in store.versions(slug)
-    )
+    versions = store.close_survey(slug, today)
+    n = sum(release(store, survey, 1, clock=lambda: today) for survey in store.versions(slug))
     try:
         store.vacuum()
     except StoreBusyError as error:
         raise StoreBusyError(
-            f"{slug} is closed and all its reports are released, but its tables are still to be "
-            "rewritten without their history: somebody reads all of them just now, a backup "
-            f"perhaps. The server does so by itself; or close it again when that is over ({error})"
+            f"{slug} is closed and all its reports are released, but a reader, such as a backup, "
+            "keeps its tables from being rewritten without their history. The server will rewrite "
+            f"them later; or close the survey again when the reader has finished ({error})"
         ) from None
-    return bool(closed or released)
+    return bool(versions or n)
 
 
-WHO = "retention"
-"""Who did it, in the log."""
+ACTOR = "retention"
+"""The name in the log of the command that deletes surveys."""
 
 
-def over_since(versions: list[PublishedSurvey]) -> date | None:
-    """The day on which the last version was closed; None while one still takes reports."""
+def _closed_since(versions: list[PublishedSurvey]) -> date | None:
+    """Return the day on which the last version was closed, or None if one is open."""
     if any(survey.state == "open" for survey in versions):
         return None
     return max(survey.changed for survey in versions)
 
 
 def overdue(store: Store, days: int, today: date) -> list[str]:
-    """Names of the surveys that were closed more than `days` days ago."""
+    """Return the slugs of the surveys that were closed more than `days` days ago."""
     slugs = dict.fromkeys(survey.slug for survey in store.surveys() if not survey.is_test_run)
     last = today - timedelta(days=days)
     return [
         slug
         for slug in slugs
-        if (over := over_since(store.versions(slug))) is not None and over < last
+        if (closed := _closed_since(store.versions(slug))) is not None and closed < last
     ]
 
 
 def delete_overdue(store: Store, days: int, today: date) -> list[str]:
-    """Delete them with every report, and rewrite the file they lay in; returns their names."""
+    """Delete the surveys of `overdue` with all their reports; return their slugs."""
     slugs = overdue(store, days, today)
     for slug in slugs:
         store.delete_survey(slug, today)
-        said = f"{slug}, with all its reports, {days} days after its close"
-        store.add_action(Action(int(time.time()), WHO, "deleted a survey", "", said))
+        detail = f"{slug}, with all its reports, {days} days after its close"
+        store.add_action(Action(int(time.time()), ACTOR, "deleted a survey", "", detail))
     if slugs:
-        # What was deleted lies in free pages of the file until it is rewritten.
+        # Deleted rows stay in free pages of the file until it is rewritten.
         store.vacuum()
     return slugs

@@ -1,7 +1,7 @@
-"""Release: shuffle what waits into blocks and add it to the counts; only then is it readable.
+"""Release pending reports: shuffle them into blocks and add them to the counts that are read.
 
-Reports are released at least `release_minimum` together, so that one more respondent changes
-nothing that anyone can watch, and the order in which they came is gone.
+At least `release_minimum` reports are released together, so that results never change by a single
+respondent, and the order of arrival is lost.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from survey.store import (
 )
 
 BLOCK_SIZE = 65_536
-"""Reports per block; a stratum's last block grows to this before the next one begins."""
+"""Reports per block; the last block of a stratum grows to this size before the next one."""
 
 POLL_SECONDS = 1.0
 
 REWRITE_SECONDS = 30.0
-"""How long after a reader was in the way a closed survey's tables are tried again."""
+"""Pause before closed surveys' tables are rewritten again, after a reader prevented it."""
 
 logger = logging.getLogger(__name__)
 
 Codes = NDArray[np.uint8]
-"""Reports as rows, the codes of all questions side by side, shape (n, bytes of a report)."""
+"""One row per report with the codes of all questions, shape (n, bytes of a report)."""
 
 Clock = Callable[[], date]
 
 
 def utc_today() -> date:
-    """The UTC date."""
+    """Return the current UTC date."""
     return datetime.now(UTC).date()
 
 
 def bucket_of(survey: PublishedSurvey, released: date) -> str:
-    """What is kept of the day of a release: nothing, the day, or its ISO week.
+    """Return what is stored of the day of a release: nothing, the day, or its ISO week.
 
     >>> from types import SimpleNamespace
     >>> surveys = [
@@ -77,37 +77,37 @@ def bucket_of(survey: PublishedSurvey, released: date) -> str:
 def compose_release(
     questions: Sequence[PublishedQuestion], groups: Sequence[PendingReports]
 ) -> ReleaseContent:
-    """Shuffle each stratum's waiting reports together with its newest block.
+    """Shuffle each stratum's pending reports together with its newest block, and count them.
 
-    One permutation moves all codes of a report together: cross-tabs stay possible.
+    One permutation moves all codes of a report together, which keeps cross-tabs possible.
     """
     columns: list[BlockColumn] = []
     counts: Counter[tuple[str, str, int, int]] = Counter()
     widths = [question.code_bytes for question in questions]
     for group in groups:
-        waiting = np.frombuffer(b"".join(group.codes), dtype=np.uint8).reshape(-1, sum(widths))
-        for number, column in enumerate(_columns(waiting, widths)):
-            asked, supports = questions[number].count(column)
-            counts[group.stratum, group.bucket, number, N_ASKED] += asked
+        rows = np.frombuffer(b"".join(group.codes), dtype=np.uint8).reshape(-1, sum(widths))
+        for number, column in enumerate(_columns(rows, widths)):
+            n_asked, supports = questions[number].count(column)
+            counts[group.stratum, group.bucket, number, N_ASKED] += n_asked
             for option in np.flatnonzero(supports).tolist():
                 counts[group.stratum, group.bucket, number, option] += int(supports[option])
-        columns.extend(_blocks(group, waiting, widths))
+        columns.extend(_blocks(group, rows, widths))
     return ReleaseContent(columns=columns, counts=counts)
 
 
 def _columns(rows: Codes, widths: Sequence[int]) -> list[Codes]:
-    """Each question's codes, shape (n, bytes of one)."""
+    """Return each question's codes, shape (n, bytes of a code)."""
     return np.split(rows, np.cumsum(widths)[:-1], axis=1)
 
 
-def _blocks(group: PendingReports, waiting: Codes, widths: Sequence[int]) -> Iterator[BlockColumn]:
-    """The newest block with the waiting reports, shuffled, cut into blocks again."""
-    number, rows = 0, waiting
+def _blocks(group: PendingReports, new: Codes, widths: Sequence[int]) -> Iterator[BlockColumn]:
+    """Yield blocks of the newest block's reports and the new ones, shuffled together."""
+    number, rows = 0, new
     if group.last is not None:
         number = group.last.number
         old = _rows(group.last, widths)
         if len(old) < BLOCK_SIZE:
-            rows = np.concatenate([old, waiting])
+            rows = np.concatenate([old, new])
         else:
             number += 1
     rows = rows[secure_permutation(len(rows))]
@@ -121,7 +121,7 @@ def _blocks(group: PendingReports, waiting: Codes, widths: Sequence[int]) -> Ite
 
 
 def _rows(block: LastBlock, widths: Sequence[int]) -> Codes:
-    """The reports of a block, put together again from its columns."""
+    """Return the reports of a block as rows, from its columns."""
     columns = [
         np.frombuffer(column, dtype=np.uint8).reshape(-1, width)
         for column, width in zip(block.columns, widths, strict=True)
@@ -132,15 +132,15 @@ def _rows(block: LastBlock, widths: Sequence[int]) -> Codes:
 def release(
     store: Store, survey: PublishedSurvey, minimum: int, *, clock: Clock = utc_today
 ) -> int:
-    """Release what waits, if at least `minimum` reports do; returns how many.
+    """Release pending reports if there are at least `minimum`; return their number.
 
-    It goes in portions, between which senders are served, and ends with what waited at its
-    beginning: under load there is always more.
+    Works in portions, between which new reports are accepted, and stops after as many reports as
+    were pending at the start: under load there are always more.
     """
-    n, waiting = 0, store.n_pending(survey.key)
-    sealed = partial(compose_release, survey.definition.questions)
-    while n < waiting:
-        portion = store.release(survey.key, minimum, sealed, bucket=bucket_of(survey, clock()))
+    n, n_pending = 0, store.n_pending(survey.key)
+    compose = partial(compose_release, survey.definition.questions)
+    while n < n_pending:
+        portion = store.release(survey.key, minimum, compose, bucket=bucket_of(survey, clock()))
         if not portion:
             break
         n += portion
@@ -149,24 +149,24 @@ def release(
     return n
 
 
-def is_due(waiting: int, released: int, seconds: float, settings: Settings) -> bool:
-    """Whether a release should happen now: enough wait, and they are 1% or waited long enough.
+def is_due(n_pending: int, n_released: int, seconds: float, settings: Settings) -> bool:
+    """Return whether to release now: enough reports are pending, for long enough or 1% of all.
 
     >>> settings = Settings()
     >>> [is_due(n, released, seconds, settings)
     ...  for n, released, seconds in ((25, 0, 0.0), (24, 0, 99.0), (30, 10_000, 3.0))]
     [True, False, False]
     """
-    if waiting < settings.release_minimum:
+    if n_pending < settings.release_minimum:
         return False
-    return 100 * waiting >= released or seconds >= settings.release_seconds
+    return 100 * n_pending >= n_released or seconds >= settings.release_seconds
 
 
 class ReleaseLoop:
-    """Releases by itself what is due, for as long as a server runs and whatever fails.
+    """Releases reports when they are due, as long as a server runs and whatever fails.
 
-    Several servers on one database each run one: the store lets one release at a time, and what
-    one has released the others find gone.
+    Several servers on one database each run a loop: the store admits one release at a time, and
+    released reports are no longer pending for the others.
     """
 
     def __init__(self, store: Store, settings: Settings, *, clock: Clock = utc_today) -> None:
@@ -174,28 +174,27 @@ class ReleaseLoop:
         self._settings = settings
         self._clock = clock
         self._last: dict[int, tuple[int, float]] = {}
-        self._tidied: date | None = None
+        self._cleaned_up: date | None = None
         self._rewritten: set[int] = set()
         self._rewrite_from = 0.0
 
     def run(self, stop: Event) -> None:
-        """Look once a second until `stop` is set; whatever fails is tried again."""
+        """Release once a second until `stop` is set; repeat what failed."""
         while not stop.wait(POLL_SECONDS):
             try:
-                self.look(monotonic())
-                self.tidy(self._clock())
+                self.release_due(monotonic())
+                self.clean_up(self._clock())
             except SurveyError as error:
                 logger.warning("no release this time", exc_info=error)
             except Exception:
-                # The thread must outlive a mistake of ours: without it nothing is released.
+                # The thread must survive a programming error: without it nothing is released.
                 logger.exception("no release this time")
         self._store.close_connections()
 
-    def look(self, now: float) -> int:
-        """Release every survey that is due at `now` (seconds); returns how many reports.
+    def release_due(self, now: float) -> int:
+        """Release every survey that is due at `now` (seconds); return the number of reports.
 
-        A survey whose release fails keeps no other from its own; the first error is raised
-        after all had their turn.
+        If releases fail, raises the first error after all surveys had their turn.
         """
         n, errors = 0, []
         for survey in self._store.surveys():
@@ -210,36 +209,36 @@ class ReleaseLoop:
     def _release_if_due(self, survey: PublishedSurvey, now: float) -> int:
         if is_over(survey, self._clock()):
             self._store.close_survey(survey.slug, self._clock())
-        waiting = self._store.n_pending(survey.key)
+        n_pending = self._store.n_pending(survey.key)
         if survey.state == "closed":
-            return self._finish_close(survey) if waiting else 0
-        released = self._store.n_released(survey.key)
-        if self._last.get(survey.key, (-1, now))[0] != released:
-            # Also when another server released it: those who wait came after that.
-            self._last[survey.key] = (released, now)
-        waited = now - self._last[survey.key][1]
-        if not is_due(waiting, released, waited, self._settings):
+            return self._finish_close(survey) if n_pending else 0
+        n_released = self._store.n_released(survey.key)
+        if self._last.get(survey.key, (-1, now))[0] != n_released:
+            # Another server may have released it: the pending reports came after that.
+            self._last[survey.key] = (n_released, now)
+        seconds = now - self._last[survey.key][1]
+        if not is_due(n_pending, n_released, seconds, self._settings):
             return 0
         n = release(self._store, survey, self._settings.release_minimum, clock=self._clock)
-        self._last[survey.key] = (released + n, now)
+        self._last[survey.key] = (n_released + n, now)
         return n
 
     def _finish_close(self, survey: PublishedSurvey) -> int:
-        """A close that was interrupted between its steps is finished here."""
+        """Finish a close that was interrupted between its steps."""
         n = release(self._store, survey, 1, clock=self._clock)
         self._store.vacuum()
         return n
 
-    def tidy(self, today: date) -> None:
-        """Once a day, forget ids of surveys closed so long ago that nobody will send them again.
+    def clean_up(self, today: date) -> None:
+        """Remove what releases and closed surveys have left behind.
 
-        What somebody's reading, or an end, kept a release from tidying is tidied whenever it can
-        be, and what it kept a close from rewriting is rewritten.
+        Repeats the clean-ups and rewrites that readers or interruptions have prevented. Once a
+        day, deletes the ids of surveys that were closed so long ago that nobody sends them again.
         """
         self._store.retry_clean_up()
         closed = [survey for survey in self._store.surveys() if survey.state == "closed"]
         self._rewrite({survey.key for survey in closed if today - survey.changed <= GRACE})
-        if today == self._tidied:
+        if today == self._cleaned_up:
             return
         old = [survey for survey in closed if today - survey.changed > GRACE]
         for survey in old:
@@ -247,16 +246,16 @@ class ReleaseLoop:
             self._store.clean_up_after_release(survey.key)
         if old and self._store.has_free_pages():
             self._store.vacuum()
-        self._tidied = today
+        self._cleaned_up = today
 
     def _rewrite(self, closed: set[int]) -> None:
-        """Rewrite the store once for surveys closed of late, by this process or another."""
+        """Rewrite the store once for recently closed surveys, closed by any process."""
         if closed <= self._rewritten or monotonic() < self._rewrite_from:
             return
         try:
             self._store.vacuum()
         except StoreBusyError:
-            # Somebody reads all of it; nobody waits for this.
+            # A reader prevents it, and nobody waits for it.
             self._rewrite_from = monotonic() + REWRITE_SECONDS
         else:
             self._rewritten |= closed

@@ -1,6 +1,6 @@
-"""The wire format of a report, read strictly: one form, one spelling, every refusal named.
+"""Parse the wire format of a report strictly: each report has exactly one valid encoding.
 
-A request's body is never echoed or logged: errors name the place and the allowed range.
+A request's body is never echoed or logged: errors name only the place and the allowed range.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ KEYS = ("definition", "report_id", "stratum", "codes", "invitation", "pad")
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A body that has the wire format's form; its codes are not checked yet.
+    """A request's body in the wire format; its codes are not checked yet.
 
-    `invitation` is the SHA-256 of the link's token, b"" for an open link.
+    `invitation` is the SHA-256 of the invitation's token, b"" for an open link.
     """
 
     definition: str
@@ -36,7 +36,7 @@ class Submission:
 
 
 def parse(body: bytes) -> Submission:
-    """Read the wire format and nothing else."""
+    """Parse a request's body; raise an error that names what differs from the wire format."""
     if len(body) > MAX_REPORT_BYTES:
         raise ReportTooLargeError(f"a report has at most {MAX_REPORT_BYTES:,} bytes")
     form = _strict_json(body)
@@ -62,12 +62,12 @@ def parse(body: bytes) -> Submission:
 
 
 def _stratum(stratum: str, invitation: str) -> str:
-    """A stratum comes with an invitation: on an open link anybody could name any."""
+    """Check a stratum; only invitations have one: with an open link, anybody could choose any."""
     if stratum and not invitation:
         raise ReportError("stratum must be empty in a report without an invitation")
     if len(stratum) > MAX_STRATUM_LENGTH:
         raise ReportError(f"stratum has at most {MAX_STRATUM_LENGTH} characters")
-    # No database keeps it alike.
+    # PostgreSQL cannot store this character.
     if "\0" in stratum:
         raise ReportError("stratum must not hold the character U+0000")
     return stratum
@@ -79,14 +79,14 @@ def _report_id(text: str) -> bytes:
             octets = base64.urlsafe_b64decode(text + "==")
         except binascii.Error:
             octets = b""
-        # One id has one spelling: the last character carries two bits that must be zero.
+        # Each id has one spelling: the last two bits of the last character must be zero.
         if base64.urlsafe_b64encode(octets).decode("ascii").rstrip("=") == text:
             return octets
     raise ReportError("report_id must be 16 bytes in base64url without padding (22 characters)")
 
 
 def _strict_json(body: bytes) -> Any:
-    """JSON without what parsers disagree about: repeated keys, NaN, half characters."""
+    """Parse JSON; refuse what parsers interpret differently: repeated keys, NaN, surrogates."""
     try:
         text = body.decode("utf-8")
         return json.loads(
@@ -123,5 +123,5 @@ def _finite(text: str) -> float:
 
 
 def _small_integer(text: str) -> int | float:
-    # Longer ones are no code of any survey; as floats they are refused where codes are checked.
+    # Longer integers are no survey's codes; as floats they fail the check of the codes.
     return int(text) if len(text) <= 10 else float(text)

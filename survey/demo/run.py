@@ -78,7 +78,7 @@ def _simulate(store: Store, survey: PublishedSurvey, settings: Settings, respond
     ) as reports:
         for number in reports:
             if number % 100 == 0:
-                releases.look(time.monotonic())
+                releases.release_due(time.monotonic())
     release(store, survey, settings.release_minimum)
 
 

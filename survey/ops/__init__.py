@@ -1,1 +1,1 @@
-"""Running an instance: logs, readiness and figures, none of which can tell of a respondent."""
+"""Operation of an instance: logs, readiness and metrics that reveal nothing of respondents."""

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 MEGABYTE = 1_000_000
 ANSWER_SECONDS = 2.0
 STORE_SECONDS = 3.0
-"""A database that answers no sooner is none to take reports with; whoever asks waits no longer."""
+"""Longest wait for the database; one that takes longer is not ready for reports."""
 
 LATE = f"no answer within {STORE_SECONDS:g} seconds"
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that must be so; `why` says in words of ours what is not."""
+    """The result of a check; `why` names the problem in the program's own words."""
 
     ok: bool
     why: str = ""
@@ -49,30 +49,30 @@ OK = Check(ok=True)
 
 
 def checks(store: Store, settings: Settings, own_url: str) -> Mapping[str, Check]:
-    """Everything that a server needs to take reports, each looked at now."""
-    found: dict[str, Check] = {}
+    """Check now everything that a server needs in order to accept reports."""
+    results: dict[str, Check] = {}
     deadline = monotonic() + STORE_SECONDS
-    asking = Thread(target=_ask, args=[store, found], daemon=True)
-    asking.start()
-    others = {"disk": _disk(settings), "workers": _workers(own_url)}
-    asking.join(max(deadline - monotonic(), 0.0))
+    thread = Thread(target=_check_store, args=[store, results], daemon=True)
+    thread.start()
+    other_checks = {"disk": _disk(settings), "workers": _workers(own_url)}
+    thread.join(max(deadline - monotonic(), 0.0))
     late = Check(ok=False, why=LATE)
-    return {name: found.get(name, late) for name in OF_STORE} | others
+    return {name: results.get(name, late) for name in STORE_CHECKS} | other_checks
 
 
-def _ask(store: Store, found: dict[str, Check]) -> None:
-    """Ask the database one thing after the other; what is told is told at once."""
+def _check_store(store: Store, results: dict[str, Check]) -> None:
+    """Check the database step by step; add each result as soon as it is known."""
     try:
-        for name, look in OF_STORE.items():
-            found[name] = look(store)
+        for name, check in STORE_CHECKS.items():
+            results[name] = check(store)
     finally:
-        # What this thread alone opened goes with it.
+        # The thread ends here, and with it the use of its connection.
         store.close_thread_connection()
 
 
-def _tried(look: Callable[[], None]) -> Check:
+def _try(check: Callable[[], None]) -> Check:
     try:
-        look()
+        check()
     except (SurveyError, OSError) as error:
         return Check(ok=False, why=type(error).__name__)
     return OK
@@ -86,21 +86,21 @@ def _migrated(store: Store) -> Check:
     return Check(ok=False, why="run: survey migrate") if pending else OK
 
 
-OF_STORE: Mapping[str, Callable[[Store], Check]] = {
+STORE_CHECKS: Mapping[str, Callable[[Store], Check]] = {
     "migrated": _migrated,
-    "writable": lambda store: _tried(store.check_writable),
-    "whole": lambda store: _tried(store.check_complete),
+    "writable": lambda store: _try(store.check_writable),
+    "whole": lambda store: _try(store.check_complete),
 }
 
 
 def free_megabytes(settings: Settings) -> int | None:
-    """Free space where the database's file is; None where it is another server's disk."""
+    """Return the free space on the database's disk, or None if the database is a server."""
     file = database_file(settings.database)
-    return None if file is None else shutil.disk_usage(_there(file)).free // MEGABYTE
+    return None if file is None else shutil.disk_usage(_nearest_folder(file)).free // MEGABYTE
 
 
-def _there(file: Path) -> Path:
-    """The file's folder, or the nearest one above it that is there."""
+def _nearest_folder(file: Path) -> Path:
+    """Return the file's folder, or the nearest one above it that exists."""
     return next(folder for folder in file.absolute().parents if folder.exists())
 
 
@@ -115,7 +115,7 @@ def _disk(settings: Settings) -> Check:
 
 
 def _workers(own_url: str) -> Check:
-    # Without a proxy: a setting of the machine's must not lead a request to ourselves elsewhere.
+    # Ignore the machine's proxy settings: this request must reach this server itself.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(f"{own_url}/healthz", timeout=ANSWER_SECONDS):
@@ -132,29 +132,29 @@ SECURITY = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store")
 
 
 def internal_address(setting: str) -> tuple[str, int]:
-    """Where to listen: an address of this machine that is not reached from outside.
+    """Return the address and port to listen on, which must not be reachable from outside.
 
-    A name is looked up, so that a container may listen on the address its network gave it. Raises
-    SettingsError for every address, and for any other than a loopback or private one.
+    Resolves names, so that a container can listen on the address that its network gave it. Raises
+    SettingsError for any address that is neither loopback nor private, and for "all addresses".
     """
     host, port = host_and_port(setting)
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4][0]
+        resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4][0]
     except OSError:
-        raise SettingsError(f"SURVEY_INTERNAL = {setting!r}: {host} is no known name") from None
-    address = ipaddress.ip_address(str(found))
-    # ::ffff:0.0.0.0 is an address of version 6 that listens everywhere, too.
+        raise SettingsError(f"SURVEY_INTERNAL = {setting!r}: the name {host} is unknown") from None
+    address = ipaddress.ip_address(str(resolved))
+    # ::ffff:0.0.0.0 is an IPv6 address that also listens everywhere.
     address = getattr(address, "ipv4_mapped", None) or address
     if address.is_unspecified or not (address.is_loopback or address.is_private):
         raise SettingsError(
-            f"SURVEY_INTERNAL = {setting!r}: figures are for the inside alone; take a loopback "
-            "address, or the machine's own in a private network"
+            f"SURVEY_INTERNAL = {setting!r}: metrics must not be public; use a loopback "
+            "address, or the machine's own address in a private network"
         )
     return str(address), port
 
 
 class Internal:
-    """A WSGI application of three addresses: /healthz, /readyz, /metrics."""
+    """A WSGI application with three addresses: /healthz, /readyz and /metrics."""
 
     def __init__(
         self, checks: Checks, collectors: Iterable[Collector], close: Callable[[], None]
@@ -168,11 +168,11 @@ class Internal:
         try:
             status, kind, body = self._answer(environ)
         except Exception:
-            # The library would print its text, and a path with it, beside the lines.
-            logger.exception("a question inside was not answered")
+            # The library would print the error's text, with a path, outside the log.
+            logger.exception("an internal request failed")
             status, kind, body = "500 Internal Server Error", "text/plain", b"see the log\n"
         finally:
-            # Every request has a thread of its own; what it alone opened goes with it.
+            # Each request has its own thread, and so its own connection.
             self._close()
         start_response(status, [("Content-Type", kind), *SECURITY])
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
@@ -190,10 +190,10 @@ class Internal:
         return "404 Not Found", "text/plain", b"/healthz, /readyz or /metrics\n"
 
     def _readiness(self) -> tuple[str, str, bytes]:
-        found = self._checks()
-        ready = all(check.ok for check in found.values())
-        told = {name: "ok" if check.ok else check.why for name, check in found.items()}
-        body = json.dumps({"ready": ready, **told}, indent=2).encode() + b"\n"
+        checks = self._checks()
+        ready = all(check.ok for check in checks.values())
+        texts = {name: "ok" if check.ok else check.why for name, check in checks.items()}
+        body = json.dumps({"ready": ready, **texts}, indent=2).encode() + b"\n"
         return "200 OK" if ready else "503 Service Unavailable", "application/json", body
 
 
@@ -201,27 +201,27 @@ class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Whoever asked has gone, or never said what; the library would print from where."""
+        """Log a connection that ended early; the library would print the client's address."""
         del request, client_address
-        logger.info("a connection inside ended before its answer")
+        logger.info("an internal connection ended before its answer")
 
 
-class _ServerOfSix(_Server):
+class _Ipv6Server(_Server):
     address_family = socket.AF_INET6
 
 
 class _Unlogged(WSGIRequestHandler):
-    """Tells nobody of a request."""
+    """A request handler that logs nothing."""
 
     timeout = 10
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the library's name
-        """Say nothing."""
+        """Log nothing."""
 
 
 def serve_inside(application: Internal, address: tuple[str, int]) -> Callable[[], None]:
-    """Answer on this address in threads of their own; returns what ends it."""
-    kind = _ServerOfSix if ":" in address[0] else _Server
+    """Serve on an address in threads; return a function that stops."""
+    kind = _Ipv6Server if ":" in address[0] else _Server
     try:
         server = make_server(*address, application, server_class=kind, handler_class=_Unlogged)
     except OSError as error:

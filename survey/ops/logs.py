@@ -1,7 +1,8 @@
-"""Logs as lines of JSON with fixed fields, none of which can hold what somebody sent.
+"""Logs as lines of JSON with fixed fields, none of which can contain what a client sent.
 
-A message is what the code says, never what was put into it; an error is the names of its classes
-and the places it came through, never its text: that may quote a report, an address or a token.
+A message is logged as it stands in the code, without its arguments. An error is logged as the
+names of its classes and the places it passed, without its text, which may quote a report, an
+address or a token.
 """
 
 from __future__ import annotations
@@ -18,48 +19,48 @@ from types import TracebackType
 from typing import Any
 
 FIELDS = ("time", "level", "logger", "event", "numbers", "errors", "codes", "at")
-"""All that a line has, in this order."""
+"""The fields of each line, in this order."""
 
 OWN = "survey."
 SERVER = "_granian"
-"""The server's own logger: it tells of workers; its log of requests is off."""
+"""The logger of granian, which logs its workers; its request log is off."""
 
-OF_WORKERS = re.compile(
+WORKER_EVENTS = re.compile(
     r"(Starting|Shutting down) granian( \(main PID: \d+\))?"
     r"|(Unexpected exit from|Respawning|Stopped|Stopping|Stopping old|Stopped old) worker-\d+"
     r"|Killing (old )?worker-\d+ after it refused to gracefully stop"
     r"|HUP signal received, gracefully respawning workers\.\."
     r"|Worker crash loop detected, exiting"
 )
-UNTOLD = "a message of another library, which may quote what somebody sent"
+WITHHELD = "a message of another library, withheld because it may quote what a client sent"
 
-MOST_FRAMES = 12
+MAX_FRAMES = 12
 PACKAGE = Path(__file__).parents[2]
 
 
 class Lines(logging.Formatter):
-    """A record as one line of JSON with the fields of `FIELDS`."""
+    """Formats a record as one line of JSON with the fields of `FIELDS`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line; whatever the record holds, nothing else gets into it."""
+        """Return the line, which contains nothing else of the record."""
         error = record.exc_info[1] if record.exc_info else None
         chain = list(_chain(error))
         values = (
-            # To the minute: a finer time would tell when somebody sent a report that failed.
+            # To the minute: a finer time would show when somebody sent a report that failed.
             datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%MZ"),
             record.levelname.lower(),
             record.name,
             _event(record),
             _numbers(record.args) if _is_own(record) else [],
-            [type(each).__name__ for each in chain],
-            [code for each in chain if (code := _code(each))],
+            [type(link).__name__ for link in chain],
+            [code for link in chain if (code := _code(link))],
             _places(error.__traceback__) if error else [],
         )
         return json.dumps(dict(zip(FIELDS, values, strict=True)))
 
 
 def configuration() -> dict[str, Any]:
-    """For `logging.config.dictConfig`: everything as lines, on standard output."""
+    """Return the `logging.config.dictConfig` that writes all logs as lines to standard output."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -74,58 +75,58 @@ def configuration() -> dict[str, Any]:
         "root": {"handlers": ["lines"], "level": "WARNING"},
         "loggers": {
             SERVER: {"handlers": ["lines"], "propagate": False},
-            # It tells of each try to connect; that reports are refused is told by ourselves.
+            # It logs each attempt to connect; the committer logs that reports are refused.
             "psycopg.pool": {"level": "ERROR"},
         },
     }
 
 
 def catch_all() -> None:
-    """Let what nobody catches be told by these lines, not printed with its text."""
+    """Log uncaught errors as lines, instead of printing them with their text."""
     logger = logging.getLogger(__name__)
     sys.excepthook = lambda kind, error, trace: logger.critical(
-        "an error that nobody caught", exc_info=(kind, error, trace)
+        "uncaught error", exc_info=(kind, error, trace)
     )
     threading.excepthook = lambda args: logger.critical(
-        "an error that nobody caught in a thread",
+        "uncaught error in a thread",
         exc_info=args.exc_value or True,
     )
     sys.unraisablehook = lambda args: logger.error(
-        "an error while something was cleared away", exc_info=args.exc_value or True
+        "error while an object was deleted", exc_info=args.exc_value or True
     )
     logging.captureWarnings(capture=True)
 
 
 def _is_own(record: logging.LogRecord) -> bool:
-    # The name alone is the application's in the web framework, which logs the address asked for.
+    # Flask's logger has the bare name, and logs the requested address.
     return record.name.startswith(OWN)
 
 
 def _event(record: logging.LogRecord) -> str:
-    """What our code says, before anything is put into it; of others what is harmless."""
+    """Return the message of our code without its arguments; of granian, known messages."""
     text = record.msg if isinstance(record.msg, str) else ""
     if _is_own(record):
         return text
-    return text if record.name == SERVER and OF_WORKERS.fullmatch(text) else UNTOLD
+    return text if record.name == SERVER and WORKER_EVENTS.fullmatch(text) else WITHHELD
 
 
 def _numbers(args: object) -> list[int | float]:
-    """The numbers that a message is said with."""
-    given = args if isinstance(args, tuple) else ()
-    return [each for each in given if type(each) in (int, float)]
+    """Return the numbers among a message's arguments."""
+    values = args if isinstance(args, tuple) else ()
+    return [value for value in values if type(value) in (int, float)]
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and what it came of, also where it was raised `from None`."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    """Yield the error and its causes, also where it was raised `from None`."""
+    visited: set[int] = set()
+    while error is not None and id(error) not in visited:
+        visited.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
 
 
 def _code(error: BaseException) -> str:
-    """What the database or the system calls it: a word of theirs, such as SQLITE_FULL or 53100."""
+    """Return the code of the database or system for an error, such as SQLITE_FULL or 53100."""
     for name in ("sqlite_errorname", "sqlstate", "errno"):
         code = getattr(error, name, None)
         if code is not None and re.fullmatch(r"[A-Z0-9_]{1,40}", str(code)):
@@ -134,11 +135,11 @@ def _code(error: BaseException) -> str:
 
 
 def _places(trace: TracebackType | None) -> list[str]:
-    """The last places that an error came through: file and line, never the text of a line."""
+    """Return the last places that an error passed: file and line, never the text of a line."""
     places = []
     while trace is not None:
         path = Path(trace.tb_frame.f_code.co_filename)
-        shown = path.relative_to(PACKAGE) if path.is_relative_to(PACKAGE) else Path(path.name)
-        places.append(f"{shown.as_posix()}:{trace.tb_lineno}")
+        name = path.relative_to(PACKAGE) if path.is_relative_to(PACKAGE) else Path(path.name)
+        places.append(f"{name.as_posix()}:{trace.tb_lineno}")
         trace = trace.tb_next
-    return places[-MOST_FRAMES:]
+    return places[-MAX_FRAMES:]

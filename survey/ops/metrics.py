@@ -15,18 +15,18 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 
 from survey.errors import STATUS, SurveyError
-from survey.ops.health import MEGABYTE, OF_STORE, Check, free_megabytes
+from survey.ops.health import MEGABYTE, STORE_CHECKS, Check, free_megabytes
 from survey.settings import Settings
 from survey.store import Store
 from survey.version import __version__
 
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 REPORTS = (1, 2, 4, 8, 16, 32, 64, 128)
-"""The most reports of one commit is the last; so many may wait behind it as well."""
+"""Buckets for reports in one commit, and for reports in the queue behind it."""
 
 OTHER = "Other"
 REASONS = {error: error.__name__.removesuffix("Error") for error in STATUS}
-"""Names of refusals, all that a label can be: none is made of what was sent."""
+"""The only labels of refusals; no label contains anything that a client sent."""
 
 ACCEPTED = "survey_reports_accepted"
 REFUSED = "survey_reports_refused"
@@ -36,28 +36,28 @@ COMMIT_QUEUE = "survey_commit_queue"
 
 
 class Steps:
-    """Holds back what happens until it is of `step` reports together, then tells all of it."""
+    """Holds events back until they concern `step` reports, and then publishes all of them."""
 
     def __init__(self, step: int) -> None:
         self._step = step
         self._lock = Lock()
-        self._held: list[Callable[[], None]] = []
+        self._pending: list[Callable[[], None]] = []
         self._reports = 0
 
-    def hold(self, reports: int, tell: Callable[[], None]) -> None:
-        """Keep `tell` until enough reports came, these among them."""
+    def add(self, reports: int, publish: Callable[[], None]) -> None:
+        """Call `publish` once enough reports, including these, have arrived."""
         with self._lock:
-            self._held.append(tell)
+            self._pending.append(publish)
             self._reports += reports
             if self._reports < self._step:
                 return
-            told, self._held, self._reports = self._held, [], 0
-        for each in told:
-            each()
+            events, self._pending, self._reports = self._pending, [], 0
+        for event in events:
+            event()
 
 
 class Metrics:
-    """The figures of one process; several processes add up in `PROMETHEUS_MULTIPROC_DIR`."""
+    """The metrics of one process; those of several add up in `PROMETHEUS_MULTIPROC_DIR`."""
 
     def __init__(self, step: int, registry: CollectorRegistry | None = None) -> None:
         registry = registry or CollectorRegistry()
@@ -68,41 +68,41 @@ class Metrics:
         self._seconds = Histogram(
             COMMIT_SECONDS, "Time of one commit.", buckets=SECONDS, registry=registry
         )
-        self._together = Histogram(
+        self._group_size = Histogram(
             COMMIT_REPORTS, "Reports of one commit.", buckets=REPORTS, registry=registry
         )
-        self._left = Histogram(
+        self._queue = Histogram(
             COMMIT_QUEUE, "Reports that wait behind a commit.", buckets=REPORTS, registry=registry
         )
         self._commits = Steps(step)
         self._refusals = {name: Steps(step) for name in (*REASONS.values(), OTHER)}
 
-    def committed(self, accepted: int, seconds: float, left: int) -> None:
-        """Hold back a commit of `accepted` reports until a step is full."""
+    def committed(self, accepted: int, seconds: float, queued: int) -> None:
+        """Record a commit of `accepted` reports once a step is full."""
         if not accepted:
             return
 
-        def tell() -> None:
+        def publish() -> None:
             self._accepted.inc(accepted)
             self._seconds.observe(seconds)
-            self._together.observe(accepted)
-            self._left.observe(left)
+            self._group_size.observe(accepted)
+            self._queue.observe(queued)
 
-        self._commits.hold(accepted, tell)
+        self._commits.add(accepted, publish)
 
     def refused(self, error: SurveyError) -> None:
-        """Hold back a refusal until a step of its reason is full."""
+        """Record a refusal once a step of its reason is full."""
         name = REASONS.get(type(error), OTHER)
-        # Named only when it is told: a reason that stands at 0 would tell of its first refusal.
-        self._refusals[name].hold(1, lambda: self._refused.labels(name).inc())
+        # The label is created last: a reason with the value 0 would reveal its first refusal.
+        self._refusals[name].add(1, lambda: self._refused.labels(name).inc())
 
 
 DISK_STEP = 64
-"""Free megabytes are told in steps of so many: reports that arrive take less, for long."""
+"""Free megabytes are rounded down to a multiple, so that they do not change with each report."""
 
 
 class Gauges(Collector):
-    """Readiness, free disk, reports released so far, version and page code of a server."""
+    """Readiness, free disk space, released reports, version and page code, read when asked."""
 
     def __init__(
         self,
@@ -115,11 +115,11 @@ class Gauges(Collector):
         self._client_sha256, self._checks = client_sha256, checks
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: describing would ask the database."""
+        """Describe nothing: that would query the database."""
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Everything as it is now, what cannot be told left out."""
+        """Yield all current values, except those that cannot be read."""
         yield InfoMetricFamily(
             "survey",
             "Version of the server and hash of the page code it serves.",
@@ -128,17 +128,17 @@ class Gauges(Collector):
         ready = GaugeMetricFamily(
             "survey_ready", "Whether it can take reports, by what that needs.", labels=["check"]
         )
-        found = self._checks()
-        for name, check in found.items():
+        checks = self._checks()
+        for name, check in checks.items():
             ready.add_metric([name], float(check.ok))
         yield ready
         if (free := free_megabytes(self._settings)) is not None:
-            told = free // DISK_STEP * DISK_STEP * MEGABYTE
+            rounded = free // DISK_STEP * DISK_STEP * MEGABYTE
             yield GaugeMetricFamily(
-                "survey_disk_free_bytes", "Free where the database is, in steps.", value=told
+                "survey_disk_free_bytes", "Free where the database is, in steps.", value=rounded
             )
-        if not all(check.ok for name, check in found.items() if name in OF_STORE):
-            return  # It would be waited for once more.
+        if not all(check.ok for name, check in checks.items() if name in STORE_CHECKS):
+            return  # The database would make the caller wait again.
         try:
             surveys = [survey for survey in self._store.surveys() if not survey.is_test_run]
             released = sum(self._store.n_released(survey.key) for survey in surveys)

@@ -1,4 +1,4 @@
-"""What is unsafe in how an instance is set up, and what to do: `survey config check`."""
+"""Check the configuration of an instance for unsafe settings: `survey config check`."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from survey.settings import SECRET_FILE, Settings
 from survey.store import database_file, open_store
 
 OFF = ("", "0", "false", "no")
-"""What Flask takes for no in FLASK_DEBUG; Python takes any text for yes in its own two."""
+"""Values with which FLASK_DEBUG is off; Python's own two variables are on with any text."""
 
 ENCRYPTED = ("verify-full", "verify-ca")
-OTHERS = stat.S_IRWXG | stat.S_IRWXO
+OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something unsafe: what it is, what to do, and whether the server refuses to start so."""
+    """An unsafe setting: its problem, the remedy, and whether the server refuses to start."""
 
     setting: str
-    what: str
-    do: str
-    refused: bool = False
+    problem: str
+    remedy: str
+    is_fatal: bool = False
 
 
 @dataclass(frozen=True)
-class SetUp:
-    """How an instance is about to run: its settings, its environment, where it listens."""
+class Deployment:
+    """How an instance will run: its settings, its environment, the address it listens on."""
 
     settings: Settings
     environment: Mapping[str, str]
     address: str = "127.0.0.1"
 
 
-def findings(set_up: SetUp) -> list[Finding]:
-    """All there is to say, what is refused first."""
-    found = [finding for check in CHECKS for finding in check(set_up)]
-    return sorted(found, key=lambda finding: not finding.refused)
+def findings(deployment: Deployment) -> list[Finding]:
+    """Return everything that is unsafe, fatal findings first."""
+    results = [finding for check in CHECKS for finding in check(deployment)]
+    return sorted(results, key=lambda finding: not finding.is_fatal)
 
 
-def unusable(settings: Settings) -> list[Finding]:
-    """Why the database that is named cannot be served from, asked of itself."""
+def database_findings(settings: Settings) -> list[Finding]:
+    """Return why a server cannot use the database, by opening it."""
     try:
         store = open_store(settings.database)
         try:
@@ -56,130 +56,137 @@ def unusable(settings: Settings) -> list[Finding]:
         finally:
             store.close_connections()
     except SurveyError as error:
-        what, _, do = str(error).partition("; ")
-        return [Finding("SURVEY_DATABASE", what, do or "see the runbook", refused=True)]
+        problem, _, remedy = str(error).partition("; ")
+        return [Finding("SURVEY_DATABASE", problem, remedy or "see the runbook", is_fatal=True)]
     return []
 
 
-def refuse_unsafe(set_up: SetUp) -> None:
-    """Raise SettingsError with everything for which a server does not start."""
-    refused = [finding for finding in findings(set_up) if finding.refused]
-    if refused:
+def refuse_unsafe(deployment: Deployment) -> None:
+    """Raise SettingsError with all fatal findings, for a server that is about to start."""
+    fatal = [finding for finding in findings(deployment) if finding.is_fatal]
+    if fatal:
         raise SettingsError(
-            "\n".join(f"{each.setting}: {each.what}; {each.do}" for each in refused)
+            "\n".join(
+                f"{finding.setting}: {finding.problem}; {finding.remedy}" for finding in fatal
+            )
         )
 
 
-def _secret(set_up: SetUp) -> Iterable[Finding]:
+def _secret(deployment: Deployment) -> Iterable[Finding]:
     try:
-        set_up.settings.with_real_secret()
+        deployment.settings.with_real_secret()
     except SettingsError as error:
-        what, _, do = str(error).removeprefix("SURVEY_SECRET ").partition("; ")
-        yield Finding("SURVEY_SECRET", what, do, refused=True)
+        problem, _, remedy = str(error).removeprefix("SURVEY_SECRET ").partition("; ")
+        yield Finding("SURVEY_SECRET", problem, remedy, is_fatal=True)
 
 
-def _debug(set_up: SetUp) -> Iterable[Finding]:
+def _debug(deployment: Deployment) -> Iterable[Finding]:
     for name, off in (("FLASK_DEBUG", OFF), ("PYTHONDEVMODE", ("",)), ("PYTHONINSPECT", ("",))):
-        if set_up.environment.get(name, "").lower() not in off:
-            yield Finding(name, "debugging shows what requests hold", "unset it", refused=True)
+        if deployment.environment.get(name, "").lower() not in off:
+            yield Finding(
+                name, "debugging shows the content of requests", "unset it", is_fatal=True
+            )
 
 
-def _plain_http(set_up: SetUp) -> Iterable[Finding]:
-    if not is_loopback(set_up.address) and not set_up.settings.trusted_proxies:
+def _plain_http(deployment: Deployment) -> Iterable[Finding]:
+    if not is_loopback(deployment.address) and not deployment.settings.trusted_proxies:
         yield Finding(
             "--address",
-            f"{set_up.address} takes plain http from other machines, with no proxy in front",
-            "listen on 127.0.0.1 behind a proxy that ends TLS, or say with "
-            "SURVEY_TRUSTED_PROXIES=1 that only such a proxy reaches it",
-            refused=True,
+            f"{deployment.address} accepts plain http from other machines without a proxy",
+            "listen on 127.0.0.1 behind a proxy that terminates TLS, or set "
+            "SURVEY_TRUSTED_PROXIES=1 if only such a proxy can reach the server",
+            is_fatal=True,
         )
-    elif not is_loopback(set_up.address):
+    elif not is_loopback(deployment.address):
         yield Finding(
             "--address",
-            f"who reaches {set_up.address} without the proxy may claim any address",
-            "let nothing but the proxy reach it, by a network of their own or a firewall",
+            f"clients that reach {deployment.address} without the proxy can claim any address",
+            "use a separate network or a firewall so that only the proxy can reach it",
         )
 
 
-def _readable_files(set_up: SetUp) -> Iterable[Finding]:
-    """The files of an SQLite database must be its owner's alone."""
-    if (named := database_file(set_up.settings.database)) is None:
+def _readable_files(deployment: Deployment) -> Iterable[Finding]:
+    """Check that only the owner can read the files of an SQLite database."""
+    if (path := database_file(deployment.settings.database)) is None:
         return
-    # The database writes beside the file itself, wherever a link to it stands.
-    file = named.resolve()
+    # The database writes beside the file itself, not beside a link to it.
+    file = path.resolve()
     for path in (file, *(Path(f"{file}-{kind}") for kind in ("wal", "shm"))):
         if path.exists() and not path.is_file():
-            yield Finding("SURVEY_DATABASE", f"{path} is no file", "name a file", refused=True)
-        elif _mode(path) & OTHERS:
+            yield Finding("SURVEY_DATABASE", f"{path} is not a file", "name a file", is_fatal=True)
+        elif _mode(path) & OTHER_USERS:
             yield Finding(
                 "SURVEY_DATABASE",
-                f"others on this machine can read or change {path}",
+                f"other users of this machine can read or change {path}",
                 f"run: chmod 600 {path}",
-                refused=True,
+                is_fatal=True,
             )
 
 
 def _mode(path: Path) -> int:
-    """The rights of a file; none where there is no file, or none that we may look at."""
+    """Return the access rights of a file, or 0 if it is missing or inaccessible."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except OSError:
         return 0
 
 
-def _secret_file(set_up: SetUp) -> Iterable[Finding]:
-    """A secret that others write is theirs; one that they read signs sessions for them."""
-    if SECRET_FILE not in set_up.environment:
+def _secret_file(deployment: Deployment) -> Iterable[Finding]:
+    """Check the secret's file: users who can read or write it can sign sessions."""
+    if SECRET_FILE not in deployment.environment:
         return
-    path = Path(set_up.environment[SECRET_FILE]).resolve()
-    mode = _mode(path) & OTHERS
+    path = Path(deployment.environment[SECRET_FILE]).resolve()
+    mode = _mode(path) & OTHER_USERS
     if mode:
         yield Finding(
             SECRET_FILE,
-            f"others on this machine can read or change {path}",
+            f"other users of this machine can read or change {path}",
             f"run: chmod 600 {path}",
-            # A group of one's own may read it; everybody else would sign sessions with it.
-            refused=bool(mode & ~stat.S_IRGRP),
+            # Its group may read it.
+            is_fatal=bool(mode & ~stat.S_IRGRP),
         )
 
 
-def _folders(set_up: SetUp) -> Iterable[Finding]:
-    """Who may write a folder may put another file, link or folder in the place of any in it."""
-    file, secret = database_file(set_up.settings.database), set_up.environment.get(SECRET_FILE)
-    named = [path.absolute() for path in (file, secret and Path(secret)) if path]
-    for folder in sorted({above for path in named for above in _above(path)}):
+def _folders(deployment: Deployment) -> Iterable[Finding]:
+    """Check the folders: users who can write to one can replace any file in it."""
+    file, secret = (
+        database_file(deployment.settings.database),
+        deployment.environment.get(SECRET_FILE),
+    )
+    paths = [path.absolute() for path in (file, secret and Path(secret)) if path]
+    for folder in sorted({parent for path in paths for parent in _parents(path)}):
         mode = _mode(folder)
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             yield Finding(
                 "folder",
-                f"everybody on this machine can replace files in {folder}",
+                f"every user of this machine can replace files in {folder}",
                 f"run: chmod 700 {folder}",
-                refused=True,
+                is_fatal=True,
             )
 
 
-def _above(path: Path) -> Iterable[Path]:
-    """Every folder on the way to a file: as it is named, and where links lead."""
+def _parents(path: Path) -> Iterable[Path]:
+    """Return every folder above a file: of its path, and of the file that links lead to."""
     return (*path.parents, *path.resolve().parents)
 
 
-def _internal(set_up: SetUp) -> Iterable[Finding]:
-    if not set_up.settings.internal:
+def _internal(deployment: Deployment) -> Iterable[Finding]:
+    if not deployment.settings.internal:
         yield Finding(
             "SURVEY_INTERNAL",
-            "nobody can ask whether the server is ready, or for its figures",
-            "set it to 127.0.0.1:9464, and let your monitoring ask there",
+            "monitoring cannot read the server's readiness and metrics",
+            "set it to 127.0.0.1:9464 and read them there",
         )
         return
     try:
-        internal_address(set_up.settings.internal)
+        internal_address(deployment.settings.internal)
     except SettingsError as error:
-        what, _, do = str(error).partition("; ")
-        yield Finding("SURVEY_INTERNAL", what, do or "set it anew", refused=True)
+        problem, _, remedy = str(error).partition("; ")
+        yield Finding("SURVEY_INTERNAL", problem, remedy or "change it", is_fatal=True)
 
 
-def _public(set_up: SetUp) -> Iterable[Finding]:
-    settings = set_up.settings
+def _public(deployment: Deployment) -> Iterable[Finding]:
+    settings = deployment.settings
     if settings.opens_here_only:
         yield Finding(
             "SURVEY_PUBLIC_URL",
@@ -189,80 +196,82 @@ def _public(set_up: SetUp) -> Iterable[Finding]:
     elif not settings.trusted_proxies:
         yield Finding(
             "SURVEY_TRUSTED_PROXIES",
-            "the proxy that ends TLS is not trusted: all tries to sign in count as one visitor's",
+            "the TLS proxy is not trusted: all attempts to sign in count as the same visitor's",
             "set it to 1 when that proxy sets X-Forwarded-For itself",
-            refused=True,
+            is_fatal=True,
         )
 
 
-def _postgresql(set_up: SetUp) -> Iterable[Finding]:
-    parts = urlsplit(set_up.settings.database)
+def _postgresql(deployment: Deployment) -> Iterable[Finding]:
+    parts = urlsplit(deployment.settings.database)
     if parts.scheme != "postgresql":
         return
-    given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    if parts.password or "password" in given:
+    options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    if parts.password or "password" in options:
         yield Finding(
             "SURVEY_DATABASE",
-            "it holds a password, which lists of processes and crash reports may show",
-            "put it into a file that PGPASSFILE names",
+            "it contains a password, which process lists and crash reports may show",
+            "put the password into a file and name the file in PGPASSFILE",
         )
-    mode = given.get("sslmode", set_up.environment.get("PGSSLMODE", ""))
-    host = given.get("host", parts.hostname or set_up.environment.get("PGHOST", ""))
+    mode = options.get("sslmode", deployment.environment.get("PGSSLMODE", ""))
+    host = options.get("host", parts.hostname or deployment.environment.get("PGHOST", ""))
     # A path is the folder of a socket on this machine.
     if host and not host.startswith("/") and not is_loopback(host) and mode not in ENCRYPTED:
         yield Finding(
             "SURVEY_DATABASE",
-            f"reports go to {host} without a check of who answers",
-            "add ?sslmode=verify-full; leave it where the network between is yours alone",
+            f"reports are sent to {host} without verifying the server",
+            "add ?sslmode=verify-full, unless the network between is private",
         )
 
 
-def _strength(set_up: SetUp) -> Iterable[Finding]:
-    usual = Settings()
-    if set_up.settings.password_cost < usual.password_cost:
+def _strength(deployment: Deployment) -> Iterable[Finding]:
+    default = Settings()
+    if deployment.settings.password_cost < default.password_cost:
         yield Finding(
             "SURVEY_PASSWORD_COST",
-            "a stolen database gives its passwords away sooner",
-            f"leave it at {usual.password_cost}",
+            "passwords in a stolen database can be guessed faster",
+            f"leave it at {default.password_cost}",
         )
-    if set_up.settings.caps.warning > usual.caps.warning:
+    if deployment.settings.caps.warning > default.caps.warning:
         yield Finding(
             "SURVEY_EPSILON_WARNING",
-            "researchers are not warned where all answers together are protected little",
-            f"leave it at {usual.caps.warning}",
+            "researchers are not warned when a survey gives little protection",
+            f"leave it at {default.caps.warning}",
         )
 
 
-def _keeping(set_up: SetUp) -> Iterable[Finding]:
-    if not set_up.settings.retention_days:
+def _retention(deployment: Deployment) -> Iterable[Finding]:
+    if not deployment.settings.retention_days:
         yield Finding(
             "SURVEY_RETENTION_DAYS",
-            "closed surveys stay until somebody deletes them",
-            "set after how many days `survey retention` deletes them, as your ethics board asks",
+            "closed surveys are kept until somebody deletes them",
+            "set the number of days after which `survey retention` deletes them",
         )
 
 
-def _disk(set_up: SetUp) -> Iterable[Finding]:
+def _disk(deployment: Deployment) -> Iterable[Finding]:
     try:
-        free = free_megabytes(set_up.settings)
+        free = free_megabytes(deployment.settings)
     except OSError:
-        return  # The database itself says that it cannot be reached.
-    if free is not None and free < set_up.settings.disk_minimum:
+        return  # The check of the database reports that.
+    if free is not None and free < deployment.settings.disk_minimum:
         yield Finding(
             "SURVEY_DISK_MINIMUM",
             f"only {free} MB are free where the database is",
-            "make room: a full disk refuses reports, and none that was acknowledged is lost",
+            "free some space: with a full disk, the server refuses reports",
         )
 
 
-def _person(_: SetUp) -> Iterable[Finding]:
+def _user(_: Deployment) -> Iterable[Finding]:
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         yield Finding(
-            "user", "it runs as root", "run it as a user of its own, as deploy/survey.service does"
+            "user",
+            "the server runs as root",
+            "run it as a separate user, as deploy/survey.service does",
         )
 
 
-CHECKS: tuple[Callable[[SetUp], Iterable[Finding]], ...] = (
+CHECKS: tuple[Callable[[Deployment], Iterable[Finding]], ...] = (
     _secret,
     _debug,
     _plain_http,
@@ -273,7 +282,7 @@ CHECKS: tuple[Callable[[SetUp], Iterable[Finding]], ...] = (
     _public,
     _postgresql,
     _strength,
-    _keeping,
+    _retention,
     _disk,
-    _person,
+    _user,
 )

@@ -251,7 +251,7 @@ def server(run, tmp_path):
         (
             ["--address", "0.0.0.0"],
             {"SURVEY_TRUSTED_PROXIES": "0", "SURVEY_PUBLIC_URL": "http://127.0.0.1:8000"},
-            "takes plain http from other machines",
+            "accepts plain http from other machines",
         ),
     ],
 )

@@ -71,10 +71,10 @@ def test_a_survey_whose_last_day_has_passed_is_closed_by_the_server(store, small
     store.set_schedule(small.key, Schedule(closes=TODAY))
     Intake(store).receive("small", body(small), TODAY)
     for today, state, waiting in ((TODAY, "open", 1), (TODAY + DAY, "closed", 1)):
-        ReleaseLoop(store, settings, clock=lambda today=today: today).look(0)
+        ReleaseLoop(store, settings, clock=lambda today=today: today).release_due(0)
         assert find_survey(store, "small").state == state
         assert store.n_pending(small.key) == waiting
-    ReleaseLoop(store, settings, clock=lambda: TODAY + DAY).look(0)
+    ReleaseLoop(store, settings, clock=lambda: TODAY + DAY).release_due(0)
     assert store.n_pending(small.key) == 0
     assert store.n_released(small.key) == 1
 

@@ -114,7 +114,7 @@ def test_a_report_is_never_acknowledged_by_another_s_commit(threads, disk):
 
 
 def test_a_leader_commits_one_group_and_is_answered(threads, disk):
-    committer = Committer(disk.commit, most_together=2)
+    committer = Committer(disk.commit, max_group=2)
     leader = lead(threads, committer, disk, 0)
     followers = add(threads, committer, range(1, 6))
     disk.allowed.release()
@@ -183,7 +183,7 @@ def test_a_busy_store_is_told_at_once_to_all_that_wait(threads, disk):
     def busy(_: Sequence[int]) -> Sequence[Outcome]:
         raise StoreBusyError("disk full")
 
-    committer = Committer(disk.commit, most_together=1, refusing_seconds=WAIT)
+    committer = Committer(disk.commit, max_group=1, refusing_seconds=WAIT)
     disk.outcome = busy
     leader = lead(threads, committer, disk, 0)
     followers = add(threads, committer, [1, 2, 3])
@@ -198,7 +198,7 @@ def test_a_busy_store_is_told_at_once_to_all_that_wait(threads, disk):
 
 
 def test_a_full_queue_refuses_at_once_and_takes_again_when_it_has_room(threads, disk):
-    committer = Committer(disk.commit, most_queued=2)
+    committer = Committer(disk.commit, max_queued=2)
     leader = lead(threads, committer, disk, 0)
     followers = add(threads, committer, [1, 2])
     with pytest.raises(StoreBusyError, match="too many reports"):
@@ -255,7 +255,7 @@ class LateLock:
 class LateTicket(committer_module._Ticket[int]):
     def __init__(self, item: int) -> None:
         super().__init__(item)
-        self.woken = LateLock()
+        self.wake_up = LateLock()
 
 
 def test_an_answer_or_the_lead_that_comes_as_patience_ends_is_taken(threads, disk, monkeypatch):
@@ -282,7 +282,7 @@ def test_no_wake_up_is_lost_and_nothing_committed_twice_or_unanswered():
         time.sleep(len(items) % 3 / 4000)
         return [None] * len(items)
 
-    committer = Committer(commit, most_queued=8, most_together=4, patience_seconds=0.002)
+    committer = Committer(commit, max_queued=8, max_group=4, patience_seconds=0.002)
 
     def send(thread: int) -> None:
         for number in range(150):
@@ -300,7 +300,7 @@ def test_no_wake_up_is_lost_and_nothing_committed_twice_or_unanswered():
     assert acknowledged <= set(durable)
     assert len(acknowledged) > 100
     assert not committer._queue
-    assert not committer._is_led
+    assert not committer._has_leader
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")

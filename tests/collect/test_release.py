@@ -178,27 +178,27 @@ def test_another_bucket_is_refused_with_its_place():
 def test_what_is_due_by_share_or_by_time_is_released_and_nothing_else(store, settings, small):
     loop = ReleaseLoop(store, settings)
     fill(store, small, 5000)
-    assert loop.look(0.0) == 5000
+    assert loop.release_due(0.0) == 5000
     fill(store, small, 49)
-    assert loop.look(59.0) == 0
+    assert loop.release_due(59.0) == 0
     fill(store, small, 1)
-    assert loop.look(59.0) == 50
+    assert loop.release_due(59.0) == 50
     fill(store, small, 25)
-    assert loop.look(118.0) == 0
-    assert loop.look(119.0) == 25
+    assert loop.release_due(118.0) == 0
+    assert loop.release_due(119.0) == 25
 
 
 def test_after_another_server_s_release_the_time_begins_anew(store, settings, small):
     ours, theirs = ReleaseLoop(store, settings), ReleaseLoop(store, settings)
     fill(store, small, 5000)
-    assert ours.look(0.0) == 5000
+    assert ours.release_due(0.0) == 5000
     fill(store, small, 30)
-    theirs.look(0.0)
-    assert theirs.look(60.0) == 30
-    assert ours.look(61.0) == 0
+    theirs.release_due(0.0)
+    assert theirs.release_due(60.0) == 30
+    assert ours.release_due(61.0) == 0
     fill(store, small, 30)
-    assert ours.look(100.0) == 0
-    assert ours.look(121.0) == 30
+    assert ours.release_due(100.0) == 0
+    assert ours.release_due(121.0) == 30
 
 
 def test_two_loops_at_once_release_every_report_once(settings, store, small):
@@ -211,7 +211,7 @@ def test_two_loops_at_once_release_every_report_once(settings, store, small):
         for second in range(20):
             start.wait(20)
             fill(own, small, 40)
-            n += loop.look(float(second))
+            n += loop.release_due(float(second))
         own.close_connections()
         return n
 
@@ -239,7 +239,7 @@ def test_one_survey_s_failing_release_keeps_no_other_from_its_own(
     for survey in (small, other):
         fill(store, survey, 30)
     with pytest.raises(StoreBusyError, match="locked"):
-        ReleaseLoop(store, settings).look(0.0)
+        ReleaseLoop(store, settings).release_due(0.0)
     assert (store.n_released(small.key), store.n_released(other.key)) == (30, 0)
 
 
@@ -257,7 +257,7 @@ def test_the_loop_outlives_every_error_and_says_so(
         raise error
 
     loop = ReleaseLoop(store, settings, clock=lambda: TODAY)
-    monkeypatch.setattr(loop, "look", fail_twice)
+    monkeypatch.setattr(loop, "release_due", fail_twice)
     monkeypatch.setattr("survey.collect.release.POLL_SECONDS", 0.001)
     runner = threading.Thread(target=loop.run, args=[stop])
     runner.start()
@@ -282,6 +282,6 @@ def test_a_seal_that_fails_leaves_what_waits_untouched(store, settings, small):
 def test_a_setting_for_more_together_is_kept(store, settings, small):
     loop = ReleaseLoop(store, replace(settings, release_minimum=100))
     fill(store, small, 99)
-    assert loop.look(0.0) == loop.look(500.0) == 0
+    assert loop.release_due(0.0) == loop.release_due(500.0) == 0
     fill(store, small, 1)
-    assert loop.look(500.0) == 100
+    assert loop.release_due(500.0) == 100

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from survey.archive import check
-from survey.collect.committer import SILENT_SECONDS
+from survey.collect.committer import LOG_SECONDS
 from survey.settings import Settings
 from tests.conftest import SECRET, wait_until, wait_until_up
 from tests.faults.processes import workers_of
@@ -94,7 +94,7 @@ def test_disk_full_again_and_again_loses_nothing_and_recovers_by_itself(
     assert "reports are refused for now" in said
     assert "SQLITE_FULL" in said
     # Once in a while, not once for each report: the log may lie on the same disk.
-    assert said.count("refused for now") <= cycles + (time.monotonic() - began) // SILENT_SECONDS
+    assert said.count("refused for now") <= cycles + (time.monotonic() - began) // LOG_SECONDS
 
 
 @pytest.mark.security

@@ -75,7 +75,7 @@ def test_workers_go_on_when_those_that_would_take_their_place_would_not_start(
         load.wait_for(20)
         secret.write_text("short")
         server.send_signal(signal.SIGHUP)
-        while "not renewed" not in (line := server.stdout.readline()):
+        while "workers are not replaced" not in (line := server.stdout.readline()):
             assert line
         load.wait_for(50)
         assert workers_of(server.pid) == before

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from survey.errors import StoreBusyError
-from survey.ops.logs import FIELDS, UNTOLD, Lines
+from survey.ops.logs import FIELDS, WITHHELD, Lines
 
 PLANTED = "203.0.113.7 token-AbC secret-answer"
 
@@ -95,7 +95,7 @@ def test_numbers_of_our_own_are_told_and_texts_are_not():
     found = line(record_of("survey.server", "after %d seconds of %s", 30, "x"))
     assert (found["event"], found["numbers"]) == ("after %d seconds of %s", [30])
     assert line(record_of("other", "%d", 30))["numbers"] == []
-    assert line(record_of("other", "%d", 30))["event"] == UNTOLD
+    assert line(record_of("other", "%d", 30))["event"] == WITHHELD
 
 
 LOGGING = """
@@ -117,8 +117,8 @@ def test_the_configuration_sends_everything_through_these_lines():
     code = LOGGING.replace("PLANTED", repr(PLANTED))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     said = [json.loads(each) for each in done.stdout.splitlines()]
-    events = ["it failed", "an error that nobody caught"]
-    assert [each["event"] for each in said] == [UNTOLD, *events]
+    events = ["it failed", "uncaught error"]
+    assert [each["event"] for each in said] == [WITHHELD, *events]
     assert done.stderr == ""
     assert PLANTED not in done.stdout
 
@@ -134,5 +134,5 @@ def test_an_error_that_nobody_caught_is_a_line_too(monkeypatch, caplog):
     logging.captureWarnings(capture=False)
     sys.excepthook(ValueError, error, error.__traceback__)
     (record,) = caplog.records
-    assert record.getMessage() == "an error that nobody caught"
+    assert record.getMessage() == "uncaught error"
     assert PLANTED not in Lines().format(record)

@@ -74,5 +74,5 @@ def test_what_is_held_back_is_told_once():
     told: list[int] = []
     steps = Steps(3)
     for i in range(7):
-        steps.hold(1, lambda i=i: told.append(i))
+        steps.add(1, lambda i=i: told.append(i))
     assert told == [0, 1, 2, 3, 4, 5]

@@ -10,7 +10,7 @@ import pytest
 
 from survey.errors import SettingsError
 from survey.ops.health import internal_address
-from survey.ops.safety import SetUp, findings, refuse_unsafe
+from survey.ops.safety import Deployment, findings, refuse_unsafe
 from survey.settings import Settings
 from tests.conftest import SECRET
 
@@ -18,7 +18,7 @@ PUBLIC = "https://survey.example.org"
 HERE = {"trusted_proxies": 0, "public_url": "http://127.0.0.1:8000"}
 
 
-def set_up(address="127.0.0.1", environment=None, **settings) -> SetUp:
+def deployment(address="127.0.0.1", environment=None, **settings) -> Deployment:
     usual = {
         "secret": SECRET,
         "public_url": PUBLIC,
@@ -27,20 +27,20 @@ def set_up(address="127.0.0.1", environment=None, **settings) -> SetUp:
         "retention_days": 365,
         "database": "sqlite:////nowhere/at/all.db",
     }
-    return SetUp(Settings(**(usual | settings)), environment or {}, address)
+    return Deployment(Settings(**(usual | settings)), environment or {}, address)
 
 
-def refused(of: SetUp) -> list[str]:
-    return [each.setting for each in findings(of) if each.refused]
+def refused(of: Deployment) -> list[str]:
+    return [each.setting for each in findings(of) if each.is_fatal]
 
 
-def advice(of: SetUp) -> list[str]:
-    return [each.setting for each in findings(of) if not each.refused and each.setting != "user"]
+def advice(of: Deployment) -> list[str]:
+    return [each.setting for each in findings(of) if not each.is_fatal and each.setting != "user"]
 
 
 def test_a_safe_set_up_has_nothing_to_say():
-    assert (refused(set_up()), advice(set_up())) == ([], [])
-    refuse_unsafe(set_up())
+    assert (refused(deployment()), advice(deployment())) == ([], [])
+    refuse_unsafe(deployment())
 
 
 @pytest.mark.security
@@ -69,7 +69,7 @@ def test_a_safe_set_up_has_nothing_to_say():
     ],
 )
 def test_boot_refuses_what_is_unsafe_by_name(unsafe, name):
-    of = set_up(**unsafe)
+    of = deployment(**unsafe)
     assert refused(of) == [name]
     with pytest.raises(SettingsError, match=name):
         refuse_unsafe(of)
@@ -82,7 +82,7 @@ def test_boot_refuses_a_database_that_others_can_read_or_change(tmp_path, kind, 
     file = tmp_path / "survey.db"
     for path in (file, tmp_path / f"survey.db{kind}"):
         path.touch(mode=0o600)
-    of = set_up(database=f"sqlite:///{file}")
+    of = deployment(database=f"sqlite:///{file}")
     refuse_unsafe(of)
     (tmp_path / f"survey.db{kind}").chmod(mode)
     with pytest.raises(SettingsError, match=f"chmod 600 {tmp_path}"):
@@ -97,14 +97,14 @@ def test_boot_refuses_a_database_whose_link_hides_files_that_others_can_read(tmp
     link.symlink_to(file)
     Path(f"{file}-wal").touch(mode=0o644)
     with pytest.raises(SettingsError, match=r"chmod 600 .*kept/survey\.db-wal"):
-        refuse_unsafe(set_up(database=f"sqlite:///{link}"))
+        refuse_unsafe(deployment(database=f"sqlite:///{link}"))
 
 
 @pytest.mark.security
 def test_boot_refuses_a_secret_that_others_can_change_and_advises_where_they_can_read(tmp_path):
     file = tmp_path / "secret"
     file.write_text(SECRET)
-    of = set_up(environment={"SURVEY_SECRET_FILE": str(file)})
+    of = deployment(environment={"SURVEY_SECRET_FILE": str(file)})
     found = {}
     for mode in (0o600, 0o640, 0o644, 0o660):
         file.chmod(mode)
@@ -121,7 +121,7 @@ def test_boot_refuses_every_folder_on_the_way_in_which_anybody_could_put_another
     named.mkdir()
     (kept / "survey.db").touch(mode=0o600)
     (named / "survey.db").symlink_to(kept / "survey.db")
-    of = set_up(database=f"sqlite:///{named / 'survey.db'}")
+    of = deployment(database=f"sqlite:///{named / 'survey.db'}")
     assert refused(of) == []
     for folder in (kept, tmp_path / "open", named):
         folder.chmod(0o777)
@@ -135,8 +135,8 @@ def test_boot_refuses_every_folder_on_the_way_in_which_anybody_could_put_another
 @pytest.mark.security
 @pytest.mark.parametrize("name", ["", "/dev/null"])
 def test_what_is_no_file_is_not_advised_to_be_hidden(tmp_path, name):
-    of = set_up(database=f"sqlite:///{name or tmp_path}")
-    with pytest.raises(SettingsError, match="is no file; name a file"):
+    of = deployment(database=f"sqlite:///{name or tmp_path}")
+    with pytest.raises(SettingsError, match="is not a file; name a file"):
         refuse_unsafe(of)
 
 
@@ -202,9 +202,9 @@ def test_an_address_in_another_spelling_is_refused_before_cookies_lose_their_pro
     ],
 )
 def test_what_could_be_safer_is_said_with_what_to_do_and_keeps_nobody_from_starting(weak, name):
-    of = set_up(**weak)
+    of = deployment(**weak)
     assert (refused(of), advice(of)) == ([], [name])
-    assert all(each.do for each in findings(of))
+    assert all(each.remedy for each in findings(of))
     refuse_unsafe(of)
 
 
@@ -217,11 +217,11 @@ def test_what_could_be_safer_is_said_with_what_to_do_and_keeps_nobody_from_start
     ],
 )
 def test_a_database_server_that_is_near_or_checked_is_well(database):
-    assert advice(set_up(database=database)) == []
+    assert advice(deployment(database=database)) == []
 
 
 def test_no_password_of_a_database_is_told():
-    of = set_up(database="postgresql://survey:hidden-word@db.example.org/survey")
+    of = deployment(database="postgresql://survey:hidden-word@db.example.org/survey")
     assert "hidden-word" not in str(findings(of))
 
 

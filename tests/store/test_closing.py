@@ -58,7 +58,7 @@ def test_a_close_that_was_interrupted_is_finished_by_closing_again(store, small)
 def test_a_close_that_was_interrupted_is_finished_by_the_release_loop(store, small, settings):
     add(store, small, [report(1)])
     store.close_survey("small", TODAY)
-    assert ReleaseLoop(store, settings).look(0.0) == 1
+    assert ReleaseLoop(store, settings).release_due(0.0) == 1
 
 
 def test_a_close_whose_rewriting_failed_is_finished_by_closing_again(store, small, monkeypatch):
@@ -82,7 +82,7 @@ def test_a_close_while_somebody_reads_everything_releases_all_and_can_be_finishe
 ):
     add(store, small, random_reports(40))
     # PostgreSQL rewrites a table only when nobody reads it.
-    refused = pytest.raises(StoreBusyError, match="or close it again when that is over")
+    refused = pytest.raises(StoreBusyError, match="or close the survey again when")
     with store.snapshot() as snapshot:
         assert snapshot.rows("inbox", None, 1)
         with refused if settings.database.startswith("postgresql") else nullcontext():
@@ -97,9 +97,9 @@ def test_ids_are_forgotten_when_nobody_will_send_them_again(store, small, settin
     add(store, small, [report(1)])
     close(store, "small", TODAY)
     loop = ReleaseLoop(store, settings)
-    loop.tidy(TODAY + timedelta(days=7))
+    loop.clean_up(TODAY + timedelta(days=7))
     assert store.has_report(small.key, report(1))
-    loop.tidy(TODAY + timedelta(days=8))
+    loop.clean_up(TODAY + timedelta(days=8))
     assert not store.has_report(small.key, report(1))
 
 

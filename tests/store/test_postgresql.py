@@ -296,7 +296,7 @@ def test_what_a_killed_release_left_in_order_is_rewritten_by_the_next_server(
     assert store.release(small.key, 25, side_by_side) == 60  # and then the power failed
     assert outside.run("SELECT pg_relation_size('inbox')") != [(0,)]
     server = open_store(settings.database)
-    ReleaseLoop(server, settings).tidy(TODAY)
+    ReleaseLoop(server, settings).clean_up(TODAY)
     server.close_connections()
     assert outside.run("SELECT pg_relation_size('inbox')") == [(0,)]
     assert len(outside.run("SELECT DISTINCT xmin::text FROM invitation WHERE spent = 1")) == 1
@@ -315,7 +315,7 @@ def test_a_close_that_a_reader_kept_from_rewriting_is_rewritten_by_the_server(
         reader.execute("ROLLBACK")
     node = outside.run("SELECT pg_relation_filenode('seen')")
     server = open_store(settings.database)
-    ReleaseLoop(server, settings).tidy(TODAY)
+    ReleaseLoop(server, settings).clean_up(TODAY)
     server.close_connections()
     assert outside.run("SELECT pg_relation_filenode('seen')") != node
     assert not store.has_free_pages()

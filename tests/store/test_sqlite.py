@@ -177,7 +177,7 @@ def test_the_log_of_a_release_that_another_process_left_is_cut_by_the_server(
     store, small, path, settings, outside, ended
 ):
     loop = ReleaseLoop(store, settings)
-    loop.tidy(TODAY)
+    loop.clean_up(TODAY)
     other = open_store(settings.database)
     add(other, small, [report(number) for number in range(30)])
     log = path.with_name(path.name + "-wal")
@@ -190,7 +190,7 @@ def test_the_log_of_a_release_that_another_process_left_is_cut_by_the_server(
         # A command's process ends here, and with it what it knew.
         other.close_connections()
         assert log.stat().st_size > 0
-    loop.tidy(TODAY)
+    loop.clean_up(TODAY)
     assert log.stat().st_size == 0
 
 

@@ -39,7 +39,7 @@ function readChannels(...channels) {
 
 const refused = (reason) => (error) => error instanceof DefinitionError && error.reason === reason;
 
-test("a definition is known by the hash of its bytes and frozen throughout", async () => {
+test("a definition's id is the hash of its bytes, and it is frozen", async () => {
   const definition = await read(GOOD);
   assert.equal(definition.id, sha256(bytesOf(GOOD)));
   assert.ok(Object.isFrozen(definition.pages[0].questions[0].channel));
@@ -48,7 +48,7 @@ test("a definition is known by the hash of its bytes and frozen throughout", asy
   }, TypeError);
 });
 
-test("the start of the hash in the link must fit", async () => {
+test("the hash's prefix in the link must match", async () => {
   const id = sha256(bytesOf(GOOD));
   for (const prefix of [id, id.slice(0, 16), id.slice(0, 20).toUpperCase(), "", undefined]) {
     assert.equal((await read(GOOD, prefix)).id, id);
@@ -61,7 +61,7 @@ for (const prefix of ["0".repeat(16), "g".repeat(16), "ab", "x"]) {
   });
 }
 
-test("a prefix that fits but is too short to bind is refused", async () => {
+test("a matching prefix that is too short is refused", async () => {
   const id = sha256(bytesOf(GOOD));
   await assert.rejects(read(GOOD, id.slice(0, 15)), refused("other_definition"));
   await assert.rejects(read(GOOD, `${id}0`), refused("other_definition"));
@@ -72,25 +72,25 @@ test("one changed byte is another definition", async () => {
   await assert.rejects(read({ ...GOOD, version: 2 }, id), refused("other_definition"));
 });
 
-test("p = .99 is the ceiling, exactly", async () => {
+test("p = .99 is exactly the limit", async () => {
   await readChannels(channel(2, 99, 1));
   await readChannels(channel(2, 99 * 10 ** 7, 10 ** 7));
   await assert.rejects(readChannels(channel(2, 99 * 10 ** 7 + 1, 10 ** 7)), refused("too_weak"));
   await assert.rejects(readChannels(channel(3, 199, 1)), refused("too_weak"));
 });
 
-test("p of a set counts all sets that hold the truth", async () => {
+test("p of a set counts all sets that contain the truth", async () => {
   await readChannels(channel(4, 33, 1, 3));
   await assert.rejects(readChannels(channel(4, 34, 1, 3)), refused("too_weak"));
 });
 
-test("epsilon 12 of one question is the ceiling, exactly", async () => {
+test("epsilon 12 of one question is exactly the limit", async () => {
   // e^12 = 162,754.7914190...
   await readChannels(channel(2000, 162_754_791, 1000));
   await assert.rejects(readChannels(channel(2000, 162_754_792, 1000)), refused("too_weak"));
 });
 
-test("bits just below epsilon 12 are taken, and those just above are not", async () => {
+test("bits just below epsilon 12 are accepted, and bits just above are not", async () => {
   // e^3 = 20.0855369231...: four bits may differ, and its fourth power is e^12.
   const ticks = (T) => bits(5, T, 10_000_000, { s: 3, alone: 1 });
   await readChannels(ticks(200_855_200));
@@ -98,7 +98,7 @@ test("bits just below epsilon 12 are taken, and those just above are not", async
   await assert.rejects(readChannels(ticks(200_855_370)), refused("too_weak"));
 });
 
-test("epsilon 20 of all questions is the ceiling, exactly", async () => {
+test("epsilon 20 of all questions is exactly the limit", async () => {
   // e^20 = 485,165,195.4097902...
   const together = (T) => [channel(2000, T, 10_000), channel(60, 5000, 1)];
   await readChannels(...together(970_330_390));
@@ -109,7 +109,7 @@ test("epsilon 20 of all questions is the ceiling, exactly", async () => {
   );
 });
 
-test("four questions of epsilon 5, to the last digit of their weights, are taken", async () => {
+test("four questions of epsilon 5, to the last digit of their weights, are accepted", async () => {
   // e^5 = 148.4131591025...
   const five = (T) => Array(4).fill(channel(9, T, 1_000_000));
   await readChannels(...five(148_413_159));
@@ -117,7 +117,7 @@ test("four questions of epsilon 5, to the last digit of their weights, are taken
   await assert.rejects(readChannels(...five(148_413_160)), refused("too_weak"));
 });
 
-test("many modest questions reach the total as surely as one bold one", async () => {
+test("many modest questions reach the total limit too", async () => {
   await readChannels(...Array(18).fill(channel(2, 3, 1)));
   await assert.rejects(readChannels(...Array(19).fill(channel(2, 3, 1))), refused("too_weak"));
 });
@@ -177,7 +177,7 @@ const GOOD_QUESTIONS = {
   "1,024 patterns": pickSome("a", channel(1024, 3, 1), 11),
 };
 for (const [name, asked] of Object.entries(GOOD_QUESTIONS)) {
-  test(`${name} is taken`, async () => {
+  test(`${name} is accepted`, async () => {
     await read(definitionOf([asked]));
   });
 }
@@ -284,14 +284,14 @@ for (const [name, shape] of Object.entries(WRONG_TABLES)) {
   });
 }
 
-test("no report of a table is more likely than .99, whoever sends it", async () => {
+test("no report of a table is more likely than .99 under any truth", async () => {
   const coins = (...rows) => definitionOf([question("a", table(square(...rows)))]);
   await read(coins([99, 1], [1, 99]));
   await assert.rejects(read(coins([199, 1], [1, 199])), refused("too_weak"));
   await assert.rejects(read(coins([100, 100], [199, 1])), refused("too_weak"));
 });
 
-test("many reports that say the same are worth one", async () => {
+test("reports that are likeliest under the same truth count together", async () => {
   const wide = (T) =>
     question("a", table({ name: "window", k: 2, width: 1000, stride: 1000, T, L: 1 }));
   await read(definitionOf([wide(99)]));
@@ -304,7 +304,7 @@ test("many reports that say the same are worth one", async () => {
   await assert.rejects(read(definitionOf([many(100)])), refused("too_weak"));
 });
 
-test("that holds for the rows of no answer too, and for the one that is likeliest", async () => {
+test("the limit includes the rows for no answer", async () => {
   const silent = (T) => {
     const shape = { name: "window", k: 2, width: 400, stride: 400, T, L: 1 };
     return question("a", table(shape, 1));
@@ -313,7 +313,7 @@ test("that holds for the rows of no answer too, and for the one that is likelies
   await assert.rejects(read(definitionOf([silent(2000)])), refused("too_weak"));
 });
 
-test("two hundred equal questions share one channel, which is looked at once", async () => {
+test("two hundred equal questions share one channel, which is checked once", async () => {
   const shape = { name: "window", k: 1000, width: 500, stride: 1, T: 21, L: 20 };
   const fine = amount("a", table(shape, 2));
   const asked = Array.from({ length: 200 }, (_, i) => ({ ...fine, id: `x${i}` }));
@@ -333,7 +333,7 @@ test("no bit is kept more often than .99, and all of a report stay below epsilon
   await read(ticks(11, 3, 1, { alone: 1, sampled: 10 }));
 });
 
-test("a survey that draws questions is weighed by the groups that say most", async () => {
+test("the total of a survey with sampling counts the groups that reveal most", async () => {
   const asked = Array.from({ length: 30 }, (_, i) => question(`x${i}`, channel(2, 3, 1)));
   const survey = (draw) =>
     definitionOf(asked, { sampling: { draw, groups: asked.map(({ id }) => [id]) } });
@@ -372,7 +372,7 @@ const WRONG_CONDITIONS = {
     { allow_skip_logic: true },
   ),
 };
-test("skip logic that is allowed is taken", async () => {
+test("allowed skip logic is accepted", async () => {
   await read(SKIPS);
   await read({
     ...SKIPS,
@@ -386,7 +386,7 @@ for (const [name, wrong] of Object.entries(WRONG_CONDITIONS)) {
   });
 }
 
-test("a survey may keep the day or the week of a release, and nothing else of its date", async () => {
+test("a survey may store the day or the week of a release, and nothing else of its date", async () => {
   for (const bucket of ["day", "week"]) {
     assert.equal((await read({ ...GOOD, bucket })).bucket, bucket);
   }
@@ -461,7 +461,7 @@ for (const [name, wrong] of Object.entries(WRONG_DEFINITIONS)) {
   });
 }
 
-test("bytes that are no JSON in UTF-8 are refused", async () => {
+test("bytes that are not JSON in UTF-8 are refused", async () => {
   for (const bytes of [new Uint8Array([0xff, 0xfe]), new TextEncoder().encode("{")]) {
     await assert.rejects(readDefinition(bytes, { digest }), refused("malformed"));
   }
@@ -481,16 +481,16 @@ function browser(changes = {}) {
 const LINK = parseLink(`#d=${sha256(BYTES).slice(0, 16)}`);
 const TOKEN = "A".repeat(43);
 
-test("a definition that fits its link is loaded", async () => {
+test("a definition that matches its link is loaded", async () => {
   const definition = await loadDefinition(browser(), "workplace", LINK, fill);
   assert.equal(definition.id, sha256(BYTES));
 });
 
-test("a link without a hash is served too", async () => {
+test("a link without a hash opens the survey too", async () => {
   await loadDefinition(browser(), "workplace", parseLink(""), fill);
 });
 
-test("without randomness or WebCrypto nothing is even requested", async () => {
+test("without randomness or WebCrypto nothing is requested", async () => {
   const fetch = () => assert.fail("requested");
   const broken = () => {
     throw new Error("no entropy");
@@ -506,14 +506,14 @@ test("another definition than the link's is refused", async () => {
   await assert.rejects(loadDefinition(browser(), "workplace", link, fill), DefinitionError);
 });
 
-test("a definition served under another name is refused: it would get a second report", async () => {
+test("a definition served under another name is refused, because it would get a second report", async () => {
   await assert.rejects(
     loadDefinition(browser(), "school", LINK, fill),
     (error) => error instanceof DefinitionError && error.reason === "malformed",
   );
 });
 
-test("a link carries the definition's hash, an invitation and the stratum it is good for", () => {
+test("a link contains the definition's hash, an invitation and its stratum", () => {
   const link = parseLink(`#d=ab&s=K%C3%B6ln%20%26%20Bonn&i=${TOKEN}`);
   const whole = { prefix: "ab", invitation: TOKEN, stratum: "Köln & Bonn", isTaken: false };
   assert.deepEqual(link, whole);
@@ -534,14 +534,14 @@ for (const hash of [
   "d=0123456789abcdef.",
   `d=0123456789ABCDEF&i=${TOKEN}`,
 ]) {
-  test(`a damaged link is told and nothing is requested: ${hash}`, async () => {
+  test(`a damaged link is reported and nothing is requested: ${hash}`, async () => {
     const window = browser({ fetch: () => assert.fail("requested") });
     const loaded = loadDefinition(window, "workplace", parseLink(`#${hash}`), fill);
     await assert.rejects(loaded, refused("damaged_link"));
   });
 }
 
-test("wherever a personal link with a stratum is cut, it is not taken for another", async () => {
+test("a personal link cut anywhere is never valid", async () => {
   const link = `#s=Night%20shift&i=${TOKEN}&d=${"0".repeat(16)}`;
   const window = browser({ fetch: () => assert.fail("requested") });
   for (let end = "#s=N".length; end < link.length; end += 1) {
@@ -550,13 +550,13 @@ test("wherever a personal link with a stratum is cut, it is not taken for anothe
   }
 });
 
-test("a reload after the invitation was taken out asks for the link again", async () => {
+test("a reload after the invitation was removed asks for the link again", async () => {
   const window = browser({ fetch: () => assert.fail("requested") });
   const loaded = loadDefinition(window, "workplace", parseLink(`#d=${"0".repeat(16)}&i=`), fill);
   await assert.rejects(loaded, refused("invitation_needed"));
 });
 
-test("a survey for the invited asks nobody without an invitation", async () => {
+test("a survey by invitation asks nothing without an invitation", async () => {
   const bytes = bytesOf({ ...GOOD, access: "invitation" });
   const window = browser({ fetch: async () => new Response(bytes) });
   const open = (hash) => loadDefinition(window, "workplace", parseLink(hash), fill);
@@ -578,7 +578,7 @@ const TRANSLATED = {
   translations: { es: SPANISH },
 };
 
-test("a survey is read in another of its languages, as far as it is translated", async () => {
+test("a definition has its texts in another language where they are translated", async () => {
   const definition = await read(TRANSLATED);
   const spanish = translateDefinition(definition, "es");
   const [asked] = spanish.pages[0].questions;
@@ -635,7 +635,7 @@ for (const changes of [
   });
 }
 
-test("only the one spelling of an address names a survey", () => {
+test("only one spelling of a path names a survey", () => {
   for (const pathname of ["/s/workplace", "/s/workplace/"]) {
     assert.equal(parseSlug(pathname), "workplace");
   }

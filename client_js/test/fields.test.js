@@ -65,12 +65,12 @@ for (const text of [
   "3–5",
   "9".repeat(21),
 ]) {
-  test(`"${text}" is no number from 0 to 80`, () => {
+  test(`"${text}" is not a number from 0 to 80`, () => {
     assert.equal(nearestPoint(FIVES, text), null);
   });
 }
 
-test("a minus sign is taken as keyboards write it and as printers do", () => {
+test("a minus sign is accepted as keyboards write it and as printers do", () => {
   for (const text of [
     "-0.5",
     "\u22120.5",
@@ -87,7 +87,7 @@ test("a minus sign is taken as keyboards write it and as printers do", () => {
   assert.equal(nearestPoint(HALVES, "-0.76"), 0);
 });
 
-test("what is a thousand to some and one to others is no number", () => {
+test("a text that could be a thousand or one is not a number", () => {
   const wide = grid(0, 1000, 1000);
   for (const text of ["1,000", "1.000", "12.500", "999,000", "+1,000"]) {
     assert.equal(nearestPoint(wide, text), null, text);
@@ -98,18 +98,18 @@ test("what is a thousand to some and one to others is no number", () => {
   }
 });
 
-test("a thousand beyond the grid is not read as one", () => {
+test("a thousand beyond the grid does not count as one", () => {
   assert.equal(nearestPoint(grid(0, 1, 1000), "1,000"), null);
   assert.equal(nearestPoint(grid(0, 5, 200, 1), "37.125"), null);
 });
 
-test("three decimals are taken where the grid has them", () => {
+test("three decimals are accepted if the grid has them", () => {
   assert.equal(nearestPoint(grid(0, 125, 17, 3), "1.125"), 9);
   assert.equal(nearestPoint(grid(1000, 5, 500, 3), "3,495"), 499);
   assert.equal(nearestPoint(grid(0, 1_000, 1_000, 3), "999.000"), 999);
 });
 
-test("three decimals are no number where the grid has them and reaches a thousand", () => {
+test("three decimals are rejected if the grid reaches a thousand", () => {
   const wide = grid(125, 100_000, 100, 3);
   for (const one of [wide, grid(-1_000_000, 1_000, 1_000, 3), grid(0, 1_000, 1_001, 3)]) {
     for (const text of ["1,000", "1.000", "9,900", "-1,000", "999.125"]) {
@@ -128,7 +128,7 @@ test("three decimals are no number where the grid has them and reaches a thousan
   assert.equal(decimalAt(wide, 1), "100.1250");
 });
 
-test("thousands may stand in groups of three, and digits in no others", () => {
+test("digits may be grouped only in threes", () => {
   const wide = grid(0, 1000, 1000);
   for (const text of ["12 000", "12'000", "12’000", "12\u00a0000", "12\u202f000", "١٢٬٠٠٠"]) {
     assert.equal(nearestPoint(wide, text), 12, text);
@@ -139,7 +139,7 @@ test("thousands may stand in groups of three, and digits in no others", () => {
   }
 });
 
-test("what is shown for a point is taken for that point, whatever the grid", () => {
+test("every point's text leads back to that point", () => {
   for (const decimals of [0, 1, 2, 3, 4, 6, 12, 15]) {
     for (const low of [0, 1, -1, 999, -1000, 1000, 12_345_678, -(10 ** 12), 10 ** 12]) {
       for (const step of [1, 5, 7, 125, 1000, 12_345]) {
@@ -153,13 +153,13 @@ test("what is shown for a point is taken for that point, whatever the grid", () 
   }
 });
 
-test("it is known whether what was typed was rounded", () => {
+test("a located number says whether it was rounded", () => {
   assert.deepEqual(locate(FIVES, "35.0"), { index: 7, rounded: false });
   assert.deepEqual(locate(FIVES, "35.1"), { index: 7, rounded: true });
   assert.deepEqual(locate(FIVES, "33"), { index: 7, rounded: true });
 });
 
-test("every point is its own nearest, however small its steps and far its start", () => {
+test("every point is its own nearest point", () => {
   for (const one of [FIVES, HALVES, grid(999_999_999_000, 1, 1000), grid(-3, 1, 1000, 6)]) {
     for (let index = 0; index < one.points; index += 1) {
       assert.equal(nearestPoint(one, decimalAt(one, index)), index);
@@ -167,13 +167,13 @@ test("every point is its own nearest, however small its steps and far its start"
   }
 });
 
-test("rounding is exact where a float would fall on the other side", () => {
+test("rounding is exact where floats would err", () => {
   // 1.005 is 1.00499999999999989... as a float.
   assert.equal(nearestPoint(grid(0, 1, 1000, 2), "1.0050"), 101);
   assert.equal(nearestPoint(grid(0, 1, 1000, 2), "1.00499999999999989"), 100);
 });
 
-test("decimals are written exactly, without needless zeros", () => {
+test("decimals are written exactly, without trailing zeros", () => {
   assert.deepEqual(
     [0, 1, 2, 3].map((i) => decimalAt(HALVES, i)),
     ["\u22121", "\u22120.5", "0", "0.5"],
@@ -194,12 +194,12 @@ test("a day goes to the nearest day of the grid", () => {
 });
 
 for (const wrong of [10_286 * DAY, (10_288 + 52 * 7) * DAY, Number.NaN, 10_287 * DAY + 1]) {
-  test(`${wrong} ms is no day of the grid`, () => {
+  test(`${wrong} ms is not a day of the grid`, () => {
     assert.equal(nearestDay(WEEKS, wrong), null);
   });
 }
 
-test("a day is written in the survey's language, by the calendar it was given in", () => {
+test("a day is written in the survey's language and the Gregorian calendar", () => {
   assert.equal(dayText(WEEKS, 0, "en"), "2 March 1998");
   assert.equal(dayText(WEEKS, 0, "en-US"), "March 2, 1998");
   assert.equal(dayText(WEEKS, 0, "es"), "2 de marzo de 1998");
@@ -207,13 +207,13 @@ test("a day is written in the survey's language, by the calendar it was given in
   assert.equal(dayText(grid(-719_162, 1, 2), 0, "en"), "1 January 1");
 });
 
-test("a language that nobody knows does not stop the survey", () => {
+test("an unknown language does not stop the survey", () => {
   for (const language of ["en-12", "x", ""]) {
     assert.equal(dayText(WEEKS, 0, language), "2 March 1998");
   }
 });
 
-test("an answer is shown in words, whatever its kind", () => {
+test("every kind of answer can be shown as text", () => {
   const hours = amount("a", table({ name: "one_bit", R: 16, T: 3, L: 1 }, 2), { grid: FIVES });
   const spoken = { ...hours, grid: { ...FIVES, unit: "hours" } };
   assert.deepEqual(answerTexts(spoken, 7, "en"), ["35 hours"]);

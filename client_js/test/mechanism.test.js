@@ -63,7 +63,7 @@ function setsDrawn(one, truth) {
 
 for (const one of SUBSETS) {
   const { k, d, T, L } = one;
-  test(`sets of ${d} of ${k} that hold the truth come out ${T} times to ${L}`, () => {
+  test(`sets of ${d} of ${k} that contain the truth have weight ${T} times to ${L}`, () => {
     for (let truth = 0; truth < k; truth += 1) {
       const table = setsDrawn(one, truth);
       const holds = (set) => set.split(" ").includes(String(truth));
@@ -78,7 +78,7 @@ for (const one of SUBSETS) {
   });
 }
 
-test("the draws asked for depend on the channel alone", () => {
+test("the ranges of the draws depend only on the channel", () => {
   for (const one of [...SUBSETS, ...GRR.slice(0, 6)]) {
     const seen = new Set();
     for (let truth = 0; truth < one.k; truth += 1) {
@@ -178,7 +178,7 @@ for (const one of VECTORS) {
     }
   });
 
-  test(`the ratio of ${sampled} of ${m} bits, s=${s}, alone=${alone} is the largest there is`, () => {
+  test(`the ratio of ${sampled} of ${m} bits, s=${s}, alone=${alone} is the largest possible`, () => {
     const tables = tickPatterns(one).map((truth) => codesDrawn(one, truth).counts);
     const worst = [...tables[0].keys()].map((code) => {
       const seen = tables.map((counts) => counts.get(code));
@@ -194,7 +194,7 @@ for (const one of VECTORS) {
   });
 }
 
-test("of 2 of 4 bits, the asked ones are drawn first and stand before the reported ones", () => {
+test("with 2 of 4 bits, the drawn bits come first, in the draws and in the code", () => {
   const one = bits(4, 3, 1, { sampled: 2 });
   // deck 0123: 0 <-> 2 -> 2103; 1 <-> 3 -> 2301: bits 2 and 3 are asked. Bit 2 kept, bit 3 flipped.
   const draws = replay([2, 2, 2, 3]);
@@ -219,7 +219,7 @@ for (const [why, ticks] of [
 }
 
 for (const change of [{ sampled: 0 }, { sampled: 6 }, { sampled: undefined }, { alone: "1" }]) {
-  test(`bits with ${JSON.stringify(change)} are no channel`, () => {
+  test(`bits with ${JSON.stringify(change)} are not a channel`, () => {
     const broken = { ...LIMITED, ...change };
     assert.throws(() => perturb(broken, [0, 0, 0, 0, 0], () => 0), RangeError);
   });
@@ -237,7 +237,7 @@ for (const [its, codes] of [
   }
 }
 
-test("a report of sampled bits is read as what was asked and what was said", () => {
+test("a report of sampled bits names the bits it covers and their values", () => {
   assert.deepEqual(sampledBits(SAMPLED, "MQ"), [2, 3]);
   assert.deepEqual(reportedOptions(SAMPLED, "MQ"), [3]);
   assert.deepEqual(reportedOptions(SAMPLED, "MA"), []);

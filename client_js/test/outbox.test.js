@@ -14,7 +14,7 @@ test("a new outbox is empty", () => {
   assert.deepEqual(createOutbox(deviceStorage(), "workplace").read(), { state: "empty" });
 });
 
-test("a report is made once and frozen", () => {
+test("a report is stored once and never changes", () => {
   const outbox = createOutbox(deviceStorage(), "workplace");
   const entry = { state: "pending", body: BODY };
   assert.deepEqual(outbox.store(BODY), entry);
@@ -22,7 +22,7 @@ test("a report is made once and frozen", () => {
   assert.equal(outbox.durable, true);
 });
 
-test("after a reload the same bytes are waiting", () => {
+test("the same bytes wait after a reload", () => {
   const storage = deviceStorage();
   createOutbox(storage, "workplace").store(BODY);
   const reloaded = createOutbox(storage, "workplace");
@@ -30,7 +30,7 @@ test("after a reload the same bytes are waiting", () => {
   assert.deepEqual(reloaded.store(OTHER).body, BODY);
 });
 
-test("a second tab opened before finds the first tab's report", () => {
+test("a second tab finds the first tab's report", () => {
   const storage = deviceStorage();
   const [first, second] = [createOutbox(storage, "workplace"), createOutbox(storage, "workplace")];
   assert.equal(second.read().state, "empty");
@@ -46,7 +46,7 @@ test("two surveys have two outboxes", () => {
   assert.equal(createOutbox(storage, "school").read().state, "empty");
 });
 
-test("after acceptance one mark is left, without body or id", () => {
+test("acceptance leaves one mark without body and id", () => {
   const storage = deviceStorage();
   const outbox = createOutbox(storage, "workplace");
   outbox.store(BODY);
@@ -55,7 +55,7 @@ test("after acceptance one mark is left, without body or id", () => {
   assert.deepEqual(outbox.store(OTHER), { state: "sent" });
 });
 
-test("the mark can be removed, a report that may still be sent cannot", () => {
+test("the mark can be removed, but not a report that can still be sent", () => {
   const storage = deviceStorage();
   const outbox = createOutbox(storage, "workplace");
   assert.deepEqual(outbox.removeTrace(), { state: "empty" });
@@ -70,7 +70,7 @@ test("the mark can be removed, a report that may still be sent cannot", () => {
   assert.equal(outbox.read().state, "empty");
 });
 
-test("a refused report is kept with its reason, and tried again as it is", () => {
+test("a refused report stays with its reason and is sent again unchanged", () => {
   const storage = deviceStorage();
   const outbox = createOutbox(storage, "workplace");
   outbox.store(BODY);
@@ -99,7 +99,7 @@ function twoTabs() {
   return { storage, first, second };
 }
 
-test("trying again after another tab got it through finds the mark", () => {
+test("trying again after another tab sent the report finds the mark", () => {
   const { storage, first, second } = twoTabs();
   second.retry();
   second.accepted(BODY);
@@ -107,7 +107,7 @@ test("trying again after another tab got it through finds the mark", () => {
   assert.deepEqual([...storage.kept], [[KEY, '{"state":"sent"}']]);
 });
 
-test("sent stays sent, whatever answer another tab still gets", () => {
+test("a sent report stays sent whatever answer another tab gets", () => {
   const { storage, first, second } = twoTabs();
   second.accepted(BODY);
   assert.deepEqual(first.refused(BODY, refusal(422, "x")), { state: "sent" });
@@ -121,7 +121,7 @@ test("trying again while another tab tries finds the same bytes waiting", () => 
   assert.deepEqual(first.retry(), waiting);
 });
 
-test("what became of one report never overwrites another", () => {
+test("the outcome of one report never overwrites another report", () => {
   const { storage, first } = twoTabs();
   const other = '{"state":"pending","body":"{\\"codes\\":[0]}"}';
   storage.setItem(KEY, other);
@@ -130,7 +130,7 @@ test("what became of one report never overwrites another", () => {
   assert.equal(storage.getItem(KEY), other);
 });
 
-test("what a newer page may have written is not overwritten either", () => {
+test("an entry of a newer page is not overwritten", () => {
   const { storage, first } = twoTabs();
   storage.setItem(KEY, "{new");
   assert.equal(first.refused(BODY, refusal(422, "")).body, "");
@@ -138,7 +138,7 @@ test("what a newer page may have written is not overwritten either", () => {
   assert.equal(storage.getItem(KEY), "{new");
 });
 
-test("a trace that another tab removed is removed without ado", () => {
+test("removing a trace that another tab removed does nothing", () => {
   const { storage, first, second } = twoTabs();
   second.accepted(BODY);
   assert.equal(first.read().state, "sent");
@@ -148,7 +148,7 @@ test("a trace that another tab removed is removed without ado", () => {
   assert.equal(storage.kept.size, 0);
 });
 
-test("with nothing kept there is nothing to try again", () => {
+test("an empty outbox has nothing to try again", () => {
   assert.deepEqual(createOutbox(deviceStorage(), "workplace").retry(), { state: "empty" });
 });
 
@@ -162,7 +162,7 @@ const DENIALS = {
   "storage that forgets": { ...deviceStorage(), setItem: () => {} },
 };
 for (const [name, storage] of Object.entries(DENIALS)) {
-  test(`with ${name} the report is held in memory, said to be not durable, never redrawn`, () => {
+  test(`with ${name} the report stays in memory, is not durable, and is never made again`, () => {
     const outbox = createOutbox(storage, "workplace");
     outbox.store(BODY);
     assert.equal(outbox.durable, false);

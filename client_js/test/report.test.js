@@ -33,7 +33,7 @@ const ID = Uint8Array.from({ length: 16 }, (_, i) => i);
 const TWO = known([question("a", channel(2, 3, 1)), question("b", channel(3, 3, 2))]);
 const uniformBelow = createUniformBelow((array) => crypto.getRandomValues(array));
 
-test("the body is the contract's, to the byte", () => {
+test("the body follows the protocol byte for byte", () => {
   const body = makeReport(TWO, { a: 0, b: 1 }, replay([0, 3]), ID);
   const open =
     `{"definition":"${TWO.id}","report_id":"AAECAwQFBgcICQoLDA0ODw","stratum":"",` +
@@ -77,7 +77,7 @@ test("the same codes make the same bytes, whatever the answers were", () => {
   assert.equal(bodies.size, 6);
 });
 
-test("the draws asked for do not depend on the answers", () => {
+test("the draws do not depend on the answers", () => {
   const survey = known([
     question("a", channel(2, 3, 1)),
     question("b", channel(5, 3, 1, 2)),
@@ -113,12 +113,12 @@ test("a survey's bytes, not its characters, are counted", () => {
   assert.equal(JSON.parse(body).stratum, "Göteborg ✓");
 });
 
-test("an untouched question takes its opt-out", () => {
+test("an empty question counts as its opt-out", () => {
   const survey = known([question("a", channel(4, 3, 1), { optOut: "o2" })]);
   assert.deepEqual(reportCodes(makeReport(survey, {}, replay([0]), ID)), [2]);
 });
 
-test("an untouched question without opt-out is refused before any draw", () => {
+test("a required question without an answer is refused before any draw", () => {
   const survey = known([
     question("a", channel(2, 3, 1)),
     question("b", channel(2, 3, 1), { optOut: "" }),
@@ -128,12 +128,12 @@ test("an untouched question without opt-out is refused before any draw", () => {
   assert.deepEqual(draws.asked, []);
 });
 
-test("names that every object has are no answers", () => {
+test("inherited names of objects are not answers", () => {
   const survey = known([question("constructor", channel(2, 3, 1))]);
   assert.deepEqual(reportCodes(makeReport(survey, {}, replay([0]), ID)), [1]);
 });
 
-test("each question has draws of its own", () => {
+test("each question has its own draws", () => {
   const draws = replay([1, 2]);
   const codes = reportCodes(makeReport(TWO, { a: 1, b: 2 }, draws, ID));
   assert.deepEqual(codes, [
@@ -146,7 +146,7 @@ test("an id of other than 16 bytes is refused", () => {
   assert.throws(() => makeReport(TWO, {}, uniformBelow, ID.slice(1)), RangeError);
 });
 
-test("a survey whose longest report has no room is refused before it is asked", () => {
+test("a survey whose longest report does not fit is refused at the start", () => {
   const asked = [question("a", channel(101, 3, 1)), question("b", channel(20, 3, 1, 4))];
   const needed = JSON.stringify({
     definition: "ab".repeat(32),
@@ -160,7 +160,7 @@ test("a survey whose longest report has no room is refused before it is asked", 
   assert.throws(() => checkRoom(known(asked, { report_bytes: needed - 1 })), ReportTooLongError);
 });
 
-test("what was sent is shown by its labels, and what cannot be read by none", () => {
+test("a report is shown by its labels, an unreadable code by none", () => {
   const [one, set] = [question("a", channel(3, 3, 1)), question("b", channel(5, 3, 1, 2))];
   assert.deepEqual(readCode(one, 2).named, ["Option 2"]);
   assert.deepEqual(readCode(set, "wA").named, ["Option 0", "Option 1"]);
@@ -168,7 +168,7 @@ test("what was sent is shown by its labels, and what cannot be read by none", ()
   for (const code of [0, "", "w!", "_A", null, undefined]) assert.equal(readCode(set, code), null);
 });
 
-test("ticks are shown by their labels, also none, and which options were asked about", () => {
+test("ticks are shown by their labels, with the options that they cover", () => {
   const all = question("a", bits(5, 3, 1, { alone: 1 }));
   const some = question("b", bits(4, 3, 1, { sampled: 2, alone: 1 }));
   const whole = pickSome("c", channel(8, 3, 1), 4);
@@ -181,7 +181,7 @@ test("ticks are shown by their labels, also none, and which options were asked a
   assert.equal(readCode(whole, 8), null);
 });
 
-test("a table's report is an option where its reports are options, else one of so many", () => {
+test("a table's report is an option or a number", () => {
   const scale = question("a", table({ name: "by_distance", weights: [8, 4, 2, 1] }, 1));
   const hours = amount("b", table({ name: "window", k: 5, width: 3, stride: 1, T: 3, L: 1 }, 2));
   assert.deepEqual(readCode(scale, 3).named, ["Option 3"]);
@@ -192,7 +192,7 @@ test("a table's report is an option where its reports are options, else one of s
   assert.equal(readCode(hours, 9), null);
 });
 
-test("the patterns of ticks are in the order of their bitmask, then those that stand alone", () => {
+test("patterns follow the order of their bitmask, then come the exclusive options", () => {
   const shape = (options, alone, ticks) =>
     pickSome("a", channel(8, 3, 1), options, { alone, ticks });
   assert.deepEqual(patterns(shape(4, 1, 3)), [
@@ -219,7 +219,7 @@ function truthIn(asked, answers) {
   return reportCodes(makeReport(known([asked]), answers, draws, ID))[0];
 }
 
-test("ticks become bits, or the place of their pattern", () => {
+test("ticks become bits, or the index of their pattern", () => {
   const vector = question("a", bits(5, 3, 1, { alone: 2 }));
   const whole = pickSome("a", channel(8, 3, 1), 4);
   assert.equal(truthIn(vector, { a: [0, 2] }), "oA");
@@ -232,7 +232,7 @@ test("ticks become bits, or the place of their pattern", () => {
   );
 });
 
-test("ticks that no respondent can leave are refused before any draw", () => {
+test("impossible ticks are refused before any draw", () => {
   const vector = question("a", bits(5, 3, 1, { s: 2, alone: 2 }));
   const whole = pickSome("a", channel(8, 3, 1), 4);
   for (const a of [
@@ -247,7 +247,7 @@ test("ticks that no respondent can leave are refused before any draw", () => {
   }
 });
 
-test("a number is its grid point, one that is not given the option after the grid", () => {
+test("a number is its grid point, and no answer is an index after the grid", () => {
   const hours = amount("a", table({ name: "by_distance", weights: [90, 2, 1] }, 2));
   const top = (a) => truthIn(hours, a === undefined ? {} : { a });
   // The last draw of each row is the last report: "prefer not to say".
@@ -276,7 +276,7 @@ const kept = (definition, answers, circumstances) =>
   reportCodes(makeReport(definition, answers, () => 0, ID, circumstances));
 const shownIds = (...of) => shownPages(...of).map((page) => page.questions.map(({ id }) => id));
 
-test("a question that is not asked does not apply, whatever was answered before", () => {
+test("a hidden question counts as 'does not apply'", () => {
   assert.deepEqual(kept(SKIPS, { work: 0, night: 1, often: 0 }), [0, 1, 2]);
   assert.deepEqual(kept(SKIPS, { work: 1, night: 0, often: 0 }), [1, 2, 2]);
   assert.deepEqual(kept(SKIPS, { work: 0, night: 0, often: 1 }), [0, 0, 1]);
@@ -301,7 +301,7 @@ test("a question can depend on a tick", () => {
   assert.deepEqual(shownIds(survey, { work: [1, 2] }, null), [["work"], []]);
 });
 
-test("one that must be answered and is not leaves the rest unasked until it is", () => {
+test("a required question without an answer hides the questions that depend on it", () => {
   const survey = known([{ ...YES_NO, opt_out: "" }, HIDDEN], { allow_skip_logic: true });
   assert.deepEqual(shownIds(survey, {}, null), [["work"], []]);
   assert.throws(() => kept(survey, {}), UnansweredError);
@@ -325,7 +325,7 @@ const SAMPLED = known(
   { sampling: { draw: 2, groups: [["a"], ["b", "c"], ["d"]] } },
 );
 
-test("groups of questions are drawn whole, each set of groups equally often", () => {
+test("whole groups of questions are drawn, each set equally often", () => {
   const counts = new Map();
   for (const { result, ranges } of everyRun((draw) => drawQuestions(SAMPLED, draw))) {
     assert.deepEqual(ranges, [3, 2]);
@@ -336,7 +336,7 @@ test("groups of questions are drawn whole, each set of groups equally often", ()
   assert.equal(drawQuestions(TWO, replay([])), null);
 });
 
-test("a question that was not drawn is null, is not shown and takes no draw", () => {
+test("a question that was not drawn is hidden, has code null and needs no draw", () => {
   const circumstances = { stratum: "", invitation: "", drawn: ["d", "b", "c"] };
   const draws = replay([0, 0, 0]);
   const body = makeReport(SAMPLED, { a: 0, b: 1, c: 2, d: 0 }, draws, ID, circumstances);
@@ -346,19 +346,19 @@ test("a question that was not drawn is null, is not shown and takes no draw", ()
 });
 
 for (const drawn of [null, [], ["a"], ["a", "b"], ["a", "b", "d"], ["a", "b", "c", "d"]]) {
-  test(`questions drawn as ${JSON.stringify(drawn)} make no report`, () => {
+  test(`questions drawn as ${JSON.stringify(drawn)} are refused`, () => {
     const circumstances = { stratum: "", invitation: "", drawn };
     const all = { a: 0, b: 0, c: 0, d: 0 };
     assert.throws(() => makeReport(SAMPLED, all, replay([]), ID, circumstances), RangeError);
   });
 }
 
-test("a survey that draws no questions takes no drawn ones", () => {
+test("a survey without sampling refuses drawn questions", () => {
   const circumstances = { stratum: "", invitation: "", drawn: ["a"] };
   assert.throws(() => makeReport(TWO, { a: 0, b: 0 }, replay([]), ID, circumstances), RangeError);
 });
 
-test("room is needed for the longest code of every kind, null among them where there is one", () => {
+test("the longest code of every kind must fit", () => {
   const asked = [
     question("a", bits(17, 3, 1)),
     question("b", bits(9, 3, 1, { sampled: 3 })),
@@ -395,7 +395,7 @@ test("room is needed for the longest code of every kind, null among them where t
 const one = (its) => question("x", its);
 const ask = (...channels) => known(channels.map((its, i) => question(`x${i}`, its)));
 
-test("the design's own example comes out", () => {
+test("the label gives the numbers of the design's example", () => {
   assert.deepEqual(frequencies(one(channel(2, 3, 1))), { own: "75", other: "25" });
   assert.deepEqual(frequencies(one(channel(3, 6, 1))), { own: "75", other: "12.5" });
   assert.equal(oddsFactor(ratio(channel(2, 3, 1))), "3");
@@ -406,7 +406,7 @@ test("tenths are rounded half up", () => {
   assert.deepEqual(frequencies(one(channel(5, 12, 1))), { own: "75", other: "6.3" });
 });
 
-test("factors and suspicions are rounded up, against us", () => {
+test("factors and suspicions are rounded up", () => {
   assert.equal(oddsFactor(ratio(channel(5, 27_182, 10_000))), "2.8");
   assert.equal(oddsFactor(ratio(channel(5, 28, 10))), "2.8");
   assert.equal(oddsFactor(ratio(channel(5, 28_001, 10_000))), "2.9");
@@ -424,7 +424,7 @@ test("the factor stays exact where a float would not", () => {
   assert.equal(totalOddsFactor(many).replaceAll(",", ""), String(99_999_999n ** 12n));
 });
 
-test("little protection begins above 2980, exactly", () => {
+test("weak protection begins exactly above 2980", () => {
   assert.equal(isProtectedLittle(ask(channel(2, 2980, 1))), false);
   assert.equal(isProtectedLittle(ask(channel(2, 29_800_001, 10_000))), true);
 });
@@ -442,7 +442,7 @@ const linked = (...of) =>
     question(id, its, { ask_if: on ? { question: on, options: ["o0"] } : null }),
   );
 
-test("what is asked after an answer tells of it: the bound counts all that hangs together", () => {
+test("the bound of a question includes all linked questions", () => {
   const asked = linked(
     ["parent", channel(3, 3, 1)],
     ["apart", channel(3, 5, 1)],
@@ -459,7 +459,7 @@ test("what is asked after an answer tells of it: the bound counts all that hangs
   assert.deepEqual(posteriorBounds(of.get("child")), { from10: 88, from50: 99 });
 });
 
-test("no report tells more of an answer than the bound of its question", () => {
+test("no report reveals more about an answer than its question's bound", () => {
   // "No" (1) to the first makes the others "does not apply" (2): all truths, all codes.
   const its = channel(3, 3, 1);
   const survey = known(
@@ -491,7 +491,7 @@ test("no report tells more of an answer than the bound of its question", () => {
   assert.equal(Number(above / least), 27);
 });
 
-test("the least protected question is one whose links say most", () => {
+test("the least protected question counts linked questions", () => {
   const asked = linked(
     ["bold", channel(3, 8, 1)],
     ["parent", channel(3, 3, 1)],
@@ -501,7 +501,7 @@ test("the least protected question is one whose links say most", () => {
   assert.equal(leastProtected(asked.slice(0, 2)).id, "bold");
 });
 
-test("only one option or another in its place is called a random answer", () => {
+test("only generalized randomized response counts as a random answer", () => {
   const says = (its) => saysAnswers(question("a", its));
   assert.equal(says(channel(3, 3, 1)), true);
   assert.equal(says(channel(5, 3, 1, 2)), false);
@@ -509,7 +509,7 @@ test("only one option or another in its place is called a random answer", () => 
   assert.equal(says(table({ name: "one_bit", R: 9, T: 5, L: 2 })), false);
 });
 
-test("a survey that draws questions gives away the groups that say most", () => {
+test("the total of a survey with sampling counts the groups that reveal most", () => {
   const survey = ask(channel(2, 3, 1), channel(2, 5, 1), channel(2, 2, 1), channel(2, 7, 2));
   const sampling = { draw: 2, groups: [["x0", "x2"], ["x1"], ["x3"]] };
   assert.equal(totalOddsFactor({ ...survey, sampling }), "30");
@@ -517,7 +517,7 @@ test("a survey that draws questions gives away the groups that say most", () => 
   assert.deepEqual(sampledCounts({ ...survey, sampling }), { fewest: 2, most: 3, all: 4 });
 });
 
-test("of ticks the label says how often a report says one that is there, and one that is not", () => {
+test("the label of ticks says how often a report contains an option, chosen or not", () => {
   assert.deepEqual(frequencies(one(bits(5, 3, 1))), { own: "75", other: "25" });
   assert.deepEqual(frequencies(one(bits(5, 3, 1, { sampled: 2 }))), { own: "75", other: "25" });
   // Of the 8 patterns of 3 options and one alone 4 hold the first: (12 + 3)/19, 4/19.
@@ -527,7 +527,7 @@ test("of ticks the label says how often a report says one that is there, and one
   });
 });
 
-test("of a table the label says the first option's column, at its rarest for the others", () => {
+test("the label of a table uses the first option's column", () => {
   // Rows 8 4 2 1 with their tails: 15 ways of 22 to stay at the end, 1 of 22 from the other end.
   const scale = one(table({ name: "by_distance", weights: [8, 4, 2, 1] }));
   assert.deepEqual(frequencies(scale), { own: "68.2", other: "4.5" });
@@ -535,7 +535,7 @@ test("of a table the label says the first option's column, at its rarest for the
   assert.deepEqual(frequencies(hours), { own: "", other: "" });
 });
 
-test("odds and suspicions are those of the whole report, whatever its kind", () => {
+test("odds and suspicions cover the whole report for every kind of channel", () => {
   const ticks = bits(5, 3, 1, { s: 2, alone: 1 });
   assert.equal(oddsFactor(ratio(ticks)), "81");
   assert.equal(oddsFactor(ratio({ ...ticks, sampled: 2 })), "9");
@@ -547,7 +547,7 @@ const OPTIONAL = question("a", channel(3, 3, 1));
 const REQUIRED = question("b", channel(2, 3, 1), { optOut: "" });
 const ids = (gaps) => gaps.map((gap) => gap.question.id);
 
-test("an untouched question with an opt-out stops the page once", () => {
+test("an empty question with an opt-out stops the page once", () => {
   const nudged = new Set();
   assert.deepEqual(stoppingGaps([OPTIONAL], {}, nudged), [
     { question: OPTIONAL, optOut: "Option 2" },
@@ -561,7 +561,7 @@ test("a question without opt-out stops the page until it is answered", () => {
   assert.deepEqual(stoppingGaps([REQUIRED], { b: 0 }, nudged), []);
 });
 
-test("both are listed together, in the page's order", () => {
+test("all gaps are listed in the page's order", () => {
   assert.deepEqual(ids(stoppingGaps([OPTIONAL, REQUIRED], {}, new Set())), ["a", "b"]);
 });
 
@@ -569,12 +569,12 @@ test("the first option counts as an answer", () => {
   assert.deepEqual(stoppingGaps([OPTIONAL], { a: 0 }, new Set()), []);
 });
 
-test("a multiple choice without a tick is untouched", () => {
+test("a multiple choice without a tick is empty", () => {
   assert.deepEqual(ids(stoppingGaps([OPTIONAL], { a: [] }, new Set())), ["a"]);
   assert.deepEqual(stoppingGaps([OPTIONAL], { a: [0] }, new Set()), []);
 });
 
-test("an entry that is no answer stops the page always, and is not taken for left out", () => {
+test("an invalid entry always stops the page and does not count as empty", () => {
   const nudged = new Set();
   const wrong = new Set(["a"]);
   for (let i = 0; i < 2; i += 1) {

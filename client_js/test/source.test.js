@@ -64,6 +64,6 @@ test("every module opens with a sentence", () => {
   for (const name of scripts) assert.match(read(name), /^\/\*\*\n \* [A-Z].*/, name);
 });
 
-test("every module but the entry is one that Node can enumerate: none touches the page when loaded", async () => {
+test("no module but the entry touches the page when it is loaded", async () => {
   for (const name of scripts) if (name !== "main.js") await import(new URL(name, SOURCE));
 });

@@ -42,7 +42,7 @@ test("a report is posted as JSON without credentials, referrer, cache or redirec
   });
 });
 
-test("201 and only 201 is acceptance", async () => {
+test("only status 201 means acceptance", async () => {
   assert.deepEqual(await post(answering(201)), { outcome: "accepted" });
   for (const status of [200, 202, 204]) {
     assert.deepEqual(await post(answering(status)), {
@@ -54,7 +54,7 @@ test("201 and only 201 is acceptance", async () => {
 });
 
 for (const status of [400, 403, 404, 409, 410, 413, 415, 422]) {
-  test(`${status} is a refusal with the server's words`, async () => {
+  test(`${status} is a refusal with the server's message`, async () => {
     const body = JSON.stringify({ status, detail: "codes[1] is 9" });
     const refused = { outcome: "refused", status, name: "", detail: "codes[1] is 9" };
     assert.deepEqual(await post(answering(status, { body })), refused);
@@ -62,7 +62,7 @@ for (const status of [400, 403, 404, 409, 410, 413, 415, 422]) {
 }
 
 for (const body of ["<html>", "null", '{"detail":7}', ""]) {
-  test(`a refusal that says ${JSON.stringify(body)} has no words`, async () => {
+  test(`a refusal that says ${JSON.stringify(body)} has no message`, async () => {
     assert.deepEqual(await post(answering(422, { body })), {
       outcome: "refused",
       status: 422,
@@ -72,7 +72,7 @@ for (const body of ["<html>", "null", '{"detail":7}', ""]) {
   });
 }
 
-test("long words are cut", async () => {
+test("long messages are shortened", async () => {
   const body = JSON.stringify({ detail: "x".repeat(9999) });
   assert.equal((await post(answering(422, { body }))).detail.length, 500);
 });
@@ -87,7 +87,7 @@ for (const status of [408, 425, 429, 500, 502, 503, 504]) {
   });
 }
 
-test("a refusal is known by the name that the server gives it", async () => {
+test("a refusal has the name that the server gives it", async () => {
   const named = async (type) =>
     (await post(answering(410, { body: JSON.stringify({ type }) }))).name;
   assert.equal(await named("urn:survey:full"), "full");
@@ -146,7 +146,7 @@ test("a refusal ends the tries", async () => {
   assert.equal(outcome, refusal);
 });
 
-test("the definition's bytes come as they are", async () => {
+test("the definition's bytes are unchanged", async () => {
   const body = '{"title":"Über\\n"}';
   const bytes = await fetchDefinition(answering(200, { body }), "/s/workplace/definition.json");
   assert.equal(new TextDecoder().decode(bytes), body);
@@ -201,6 +201,6 @@ for (const [name, end] of Object.entries(ENDINGS)) {
   });
 }
 
-test("saying now while nothing waits does nothing", () => {
+test("ending a pause that has not begun does nothing", () => {
   createPause(stoppedWindow()).end();
 });

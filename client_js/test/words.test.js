@@ -37,13 +37,13 @@ function pageWith(languages) {
   };
 }
 
-test("a text is said with its values, each once and as it is", () => {
+test("a text contains its values unchanged", () => {
   speak("en", texts({ "question.page": "Page {at} of {of}", "question.wrong": "{question}!" }));
   assert.equal(say("question.page", { at: 2, of: 5 }), "Page 2 of 5");
   assert.equal(say("question.wrong", { question: "{question} $& <b>" }), "{question} $& <b>!");
 });
 
-test("a value that is an element is filled in as one, anew at each place", () => {
+test("an element as a value is copied to each place", () => {
   const element = { cloneNode: () => ({ copied: true }) };
   speak("en", texts({ "question.wrong": "“{question}”: {problem}, {question}" }));
   const said = pieces("question.wrong", { question: element, problem: "no" });
@@ -51,7 +51,7 @@ test("a value that is an element is filled in as one, anew at each place", () =>
   assert.notEqual(said[1], said[5]);
 });
 
-test("what runs the other way is kept apart from what is around it", () => {
+test("a value in the other writing direction is isolated", () => {
   speak("en", texts({ "question.wrong": "{question}: x" }));
   assert.equal(say("question.wrong", { question: "نعم" }), "\u2068نعم\u2069: x");
   speak("ar", texts({ "question.wrong": "{question}: x", "language.direction": "rtl" }));
@@ -59,7 +59,7 @@ test("what runs the other way is kept apart from what is around it", () => {
   assert.equal(say("question.wrong", { question: "Yes" }), "\u2068Yes\u2069: x");
 });
 
-test("so many are counted as the language counts", () => {
+test("counts use the language's plural forms", () => {
   speak("en", texts({ "count.pages": ["{n} page", "{n} pages"] }));
   assert.deepEqual(
     [0, 1, 2, 1000000].map((n) => count("count.pages", n)),
@@ -91,7 +91,7 @@ test("numbers are written as the language writes them", () => {
   }
 });
 
-test("the language wanted first is taken, whatever its region, else the first there is", () => {
+test("the first available preferred language is used, or else the first language", () => {
   assert.equal(preferredLanguage(["en", "es"], ["es-MX", "en"]), "es");
   assert.equal(preferredLanguage(["en", "pt-BR"], ["pt"]), "pt-BR");
   assert.equal(preferredLanguage(["en", "pt", "pt-BR"], ["pt-BR"]), "pt-BR");
@@ -99,7 +99,7 @@ test("the language wanted first is taken, whatever its region, else the first th
   assert.equal(preferredLanguage(["es"], []), "es");
 });
 
-test("everything is said in the language chosen, or in the first whose words the page has", () => {
+test("texts are in the chosen language, or in the page's first one", () => {
   const page = pageWith({ en: texts({ earlier: "Before" }), es: texts({ earlier: "Antes" }) });
   sayIn(page, "es-AR");
   assert.equal(say("earlier"), "Antes");
@@ -109,12 +109,12 @@ test("everything is said in the language chosen, or in the first whose words the
   assert.equal(page.documentElement.lang, "en");
 });
 
-test("a page without its words, or with another's, says so at once", () => {
+test("a page with missing or foreign texts fails at once", () => {
   assert.throws(() => sayIn(pageWith({}), "en"), RangeError);
   assert.throws(() => speak("en", ["one text"]), RangeError);
 });
 
-test("only texts of a group are found by a name from elsewhere", () => {
+test("a name from the server finds only texts of its group", () => {
   speak("en", texts());
   assert.equal(sayOf("refusal", "full"), "refusal.full");
   for (const name of ["", "nothing", "__proto__", "constructor", "heading"]) {

@@ -81,19 +81,19 @@ WRONG: dict[int, Callable[[Page], object]] = {
 
 def states(site: Site, device: Device, language: str) -> Iterator[State]:
     """Everything the page of a survey can show, one after the other."""
-    device.tries_only_when_told()
-    yield from turned_away(site, device)
+    device.disable_retries()
+    yield from obstacle_states(site, device)
     survey = site.publish(WHOLE)
     page = device.open(site.link(survey))
-    yield from starting(page, language)
-    yield from answering(page, language)
-    yield from sending(page, language)
-    yield from coming_back(page, language, f"survey-report:{survey.slug}")
+    yield from start_states(page, language)
+    yield from answer_states(page, language)
+    yield from send_states(page, language)
+    yield from return_states(page, language, f"survey-report:{survey.slug}")
     page.close()
-    yield from sharing(site, device, language)
+    yield from shared_device_states(site, device, language)
 
 
-def turned_away(site: Site, device: Device) -> Iterator[State]:
+def obstacle_states(site: Site, device: Device) -> Iterator[State]:
     survey = site.publish(WHOLE)
     page = device.context.new_page()
     page.route("**/main.js", lambda route: route.abort())
@@ -106,8 +106,8 @@ def turned_away(site: Site, device: Device) -> Iterator[State]:
         ("unknown", f"{site.url}/s/none"),
         ("wrong link", f"{site.url}/s/{site.publish(WHOLE).slug}#d=0123456789abcdef"),
         ("closed", site.link(survey)),
-        ("not open", site.link(scheduled(site, Schedule(opens=TODAY.replace(year=2090))))),
-        ("over", site.link(scheduled(site, Schedule(closes=TODAY.replace(year=2020))))),
+        ("not open", site.link(publish_scheduled(site, Schedule(opens=TODAY.replace(year=2090))))),
+        ("over", site.link(publish_scheduled(site, Schedule(closes=TODAY.replace(year=2020))))),
         ("not invited", invited),
         ("damaged link", f"{invited}&i=abc"),
     ):
@@ -116,10 +116,10 @@ def turned_away(site: Site, device: Device) -> Iterator[State]:
         expect(page.locator(".notice, .quiet").first).to_be_visible()
         yield name, page
     page.close()
-    yield from on_lesser_devices(site, device)
+    yield from states_without_storage(site, device)
 
 
-def scheduled(site: Site, schedule: Schedule) -> PublishedSurvey:
+def publish_scheduled(site: Site, schedule: Schedule) -> PublishedSurvey:
     survey = site.publish(WHOLE)
     site.store.set_schedule(survey.key, schedule)
     return survey
@@ -131,7 +131,7 @@ LESSER = {
 }
 
 
-def on_lesser_devices(site: Site, device: Device) -> Iterator[State]:
+def states_without_storage(site: Site, device: Device) -> Iterator[State]:
     link = site.link(site.publish(WHOLE))
     for name, broken in LESSER.items():
         page = device.context.new_page()
@@ -142,7 +142,7 @@ def on_lesser_devices(site: Site, device: Device) -> Iterator[State]:
         page.close()
 
 
-def starting(page: Page, language: str) -> Iterator[State]:
+def start_states(page: Page, language: str) -> Iterator[State]:
     expect(page.locator(".view.start")).to_be_visible()
     yield "start", page
     page.locator("summary").tap()
@@ -151,7 +151,7 @@ def starting(page: Page, language: str) -> Iterator[State]:
     press(page, say(language, "start.agree"))
 
 
-def answering(page: Page, language: str) -> Iterator[State]:
+def answer_states(page: Page, language: str) -> Iterator[State]:
     for at, typed in enumerate(ENTRIES):
         yield f"page {at}", page
         press(page, say(language, "question.next"))
@@ -176,7 +176,7 @@ def fill_in(page: Page, typed: str) -> None:
         entry.fill(typed) if entry.count() else group.locator("label.choice").last.tap()
 
 
-def sending(page: Page, language: str) -> Iterator[State]:
+def send_states(page: Page, language: str) -> Iterator[State]:
     held: list[Route] = []
     page.route("**/reports", lambda route: held.append(route))
     with page.expect_request("**/reports"):
@@ -204,7 +204,7 @@ def refuse(route: Route) -> None:
     route.fulfill(status=409, json=problem, content_type="application/problem+json")
 
 
-def coming_back(page: Page, language: str, key: str) -> Iterator[State]:
+def return_states(page: Page, language: str, key: str) -> Iterator[State]:
     page.reload()
     heading(page, say(language, "mark.heading"))
     yield "mark", page
@@ -216,7 +216,7 @@ def coming_back(page: Page, language: str, key: str) -> Iterator[State]:
     yield "damaged", page
 
 
-def sharing(site: Site, device: Device, language: str) -> Iterator[State]:
+def shared_device_states(site: Site, device: Device, language: str) -> Iterator[State]:
     """A device that many people use."""
     page = device.context.new_page()
     page.clock.install()

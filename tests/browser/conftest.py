@@ -121,7 +121,7 @@ class Device:
         self.said.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
-    def tries_only_when_told(self) -> Device:
+    def disable_retries(self) -> Device:
         """From now on no report that waits is sent again by a timer; `open` its page after this.
 
         A test that counts the tries would otherwise have as long between two acts as the page

@@ -65,7 +65,7 @@ def wait_waiting(page: Page) -> None:
     expect(page.get_by_role("status")).to_contain_text("Trying again in")
 
 
-def kept(page: Page) -> dict[str, str]:
+def stored_entries(page: Page) -> dict[str, str]:
     """All that the page's origin keeps in local storage."""
     stored: dict[str, str] = page.evaluate("({...localStorage})")
     return stored

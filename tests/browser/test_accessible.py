@@ -24,10 +24,10 @@ from tests.browser.accessible import (
     WHOLE,
     WRONG,
     State,
-    answering,
+    answer_states,
     fill_in,
-    sending,
-    starting,
+    send_states,
+    start_states,
     states,
 )
 from tests.browser.respondent import choose, heading, option, press, wait_sent, wait_waiting
@@ -45,28 +45,32 @@ MAGNIFIED = {"viewport": {"width": 320, "height": 256}, "is_mobile": False}
 """A window of 1280 by 1024 at 400 per cent; on a phone it would grow with what is too wide."""
 
 
-def faults(walk: Iterable[State], measure: Callable[[Page], list[str]]) -> dict[str, list[str]]:
+def find_faults(
+    walk: Iterable[State], measure: Callable[[Page], list[str]]
+) -> dict[str, list[str]]:
     """What is measured in each state that is not as it should be."""
     return {name: found for name, page in walk if (found := measure(page))}
 
 
-def test_the_states_of_a_whole_visit_have_no_violation(site, device):
+def test_every_state_of_a_visit_passes_the_accessibility_checks(site, device):
     device.context.add_init_script(AXE_SCRIPT)
     page = device.open(site.link(site.publish(WHOLE)))
-    walk = chain(starting(page, "en"), answering(page, "en"), sending(page, "en"))
-    assert faults(walk, lambda page: page.evaluate(VIOLATIONS, RULES)) == {}
+    walk = chain(start_states(page, "en"), answer_states(page, "en"), send_states(page, "en"))
+    assert find_faults(walk, lambda page: page.evaluate(VIOLATIONS, RULES)) == {}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("look", LOOKS)
-def test_every_state_has_no_violation_in_light_dark_and_right_to_left(site, new_device, look):
+def test_every_state_passes_the_accessibility_checks_in_light_dark_and_right_to_left(
+    site, new_device, look
+):
     device = new_device(**LOOKS[look])
     device.context.add_init_script(AXE_SCRIPT)
-    walk = pictured(states(site, device, LOOKS[look]["locale"]), look)
-    assert faults(walk, lambda page: page.evaluate(VIOLATIONS, RULES)) == {}
+    walk = with_pictures(states(site, device, LOOKS[look]["locale"]), look)
+    assert find_faults(walk, lambda page: page.evaluate(VIOLATIONS, RULES)) == {}
 
 
-def pictured(walk: Iterable[State], look: str) -> Iterator[State]:
+def with_pictures(walk: Iterable[State], look: str) -> Iterator[State]:
     """The same walk; with SURVEY_TEST_SCREENSHOTS it leaves a picture of each state."""
     for name, page in walk:
         for width in (390, 1280) if DIRECTORY else ():
@@ -78,7 +82,7 @@ def pictured(walk: Iterable[State], look: str) -> Iterator[State]:
         yield name, page
 
 
-def lost_at_any_spacing(page: Page) -> list[str]:
+def clipped_texts(page: Page) -> list[str]:
     page.evaluate(SPACED, True)
     spaced = page.evaluate(LOST)
     page.evaluate(SPACED, False)
@@ -87,14 +91,12 @@ def lost_at_any_spacing(page: Page) -> list[str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("language", ["en", "ar"])
-def test_at_400_percent_nothing_scrolls_sideways_or_is_lost_however_it_is_spaced(
-    site, new_device, language
-):
+def test_at_400_percent_nothing_scrolls_sideways_or_disappears(site, new_device, language):
     walk = states(site, new_device(locale=language, **MAGNIFIED), language)
-    assert faults(walk, lost_at_any_spacing) == {}
+    assert find_faults(walk, clipped_texts) == {}
 
 
-def unlike_its_reader(page: Page) -> list[str]:
+def texts_in_another_language(page: Page) -> list[str]:
     """In Arabic, for whoever has it read aloud, wants nothing to move or has a heavy hand."""
     spoken = page.evaluate("[document.documentElement.lang, document.documentElement.dir]")
     boxes = [tool.bounding_box() for tool in page.locator("#tools select, #tools button").all()]
@@ -108,11 +110,11 @@ def unlike_its_reader(page: Page) -> list[str]:
 
 
 @pytest.mark.long
-def test_in_arabic_targets_can_be_hit_nothing_moves_and_each_text_says_its_language(
+def test_in_arabic_targets_are_large_nothing_moves_and_each_text_names_its_language(
     site, new_device
 ):
     walk = states(site, new_device(locale="ar", reduced_motion="reduce"), "ar")
-    assert faults(walk, unlike_its_reader) == {}
+    assert find_faults(walk, texts_in_another_language) == {}
 
 
 class Keys:
@@ -142,7 +144,7 @@ class Keys:
         self.page.keyboard.type(text)
 
 
-def test_a_whole_survey_can_be_answered_by_keyboard_with_focus_always_in_sight(site, new_device):
+def test_a_survey_can_be_answered_by_keyboard_with_the_focus_always_visible(site, new_device):
     device = new_device(locale="en-GB", has_touch=False, **MAGNIFIED)
     page = device.open(site.link(site.publish(WHOLE)))
     heading(page, "Work and health")
@@ -177,7 +179,7 @@ def test_a_whole_survey_can_be_answered_by_keyboard_with_focus_always_in_sight(s
     heading(page, "Forgotten")
 
 
-def leave_out(keys: Keys) -> None:
+def skip(keys: Keys) -> None:
     """First go on without an answer, then answer where the summary of errors leads."""
     keys.go_to("Continue")
     keys.press("Enter")
@@ -194,7 +196,7 @@ BY_KEYS: list[Callable[[Keys], object]] = [
     lambda keys: (keys.go_to("0 (Very bad)"), keys.press("Space", "ArrowDown", "ArrowDown")),
     lambda keys: keys.type("How warm is your place of work?", "20.5"),
     lambda keys: [(keys.go_to(name), keys.press("Space")) for name in ("At home", "A desk")],
-    leave_out,
+    skip,
 ]
 """How each page is answered."""
 ANSWERS = [
@@ -203,7 +205,7 @@ ANSWERS = [
 ]
 
 
-def test_every_input_has_a_name_and_every_group_is_called_by_its_question(site, new_device):
+def test_every_input_has_a_name_and_every_group_is_labelled_by_its_question(site, new_device):
     page = new_device(locale="en").open(site.link(site.publish(WHOLE)))
     press(page, "I agree, start")
     for typed in ENTRIES:
@@ -221,8 +223,8 @@ def test_every_input_has_a_name_and_every_group_is_called_by_its_question(site, 
     expect(page.get_by_role("combobox")).to_have_accessible_name("Language")
 
 
-def test_what_is_wrong_is_announced_and_so_is_every_try_to_send(site, new_device):
-    device = new_device(locale="en").tries_only_when_told()
+def test_screen_readers_announce_errors_and_every_attempt_to_send(site, new_device):
+    device = new_device(locale="en").disable_retries()
     page = device.open(site.link(site.publish(WHOLE)))
     press(page, "I agree, start")
     for at, typed in enumerate(ENTRIES):
@@ -253,7 +255,7 @@ def test_what_is_wrong_is_announced_and_so_is_every_try_to_send(site, new_device
 
 
 @pytest.mark.parametrize("language", long_unless(["ar"], LANGUAGES))
-def test_every_page_says_its_language_and_direction(site, new_device, language):
+def test_every_page_states_its_language_and_direction(site, new_device, language):
     toml = WHOLE.replace("title = { en = ", 'title = { es = "Trabajo", pt = "Trabalho", en = ')
     page = new_device(locale=language).open(site.link(site.publish(toml)))
     for address in (page.url, f"{site.url}/s/none"):
@@ -262,7 +264,7 @@ def test_every_page_says_its_language_and_direction(site, new_device, language):
         assert spoken == [language, say(language, "language.direction")]
 
 
-def test_in_forced_colors_focus_and_what_is_chosen_stay_visible(site, new_device):
+def test_focus_and_chosen_options_stay_visible_in_forced_colors(site, new_device):
     page = new_device(locale="en", forced_colors="active").open(site.link(site.publish(WHOLE)))
     button = page.locator(".check button").first
     pictures = [button.screenshot()]
@@ -278,9 +280,7 @@ def test_in_forced_colors_focus_and_what_is_chosen_stay_visible(site, new_device
     assert len(set(pictures)) == len(pictures)
 
 
-def test_whoever_is_still_there_chooses_nothing_by_saying_so_and_goes_on_at_the_same_place(
-    site, device
-):
+def test_confirming_presence_chooses_no_answer_and_keeps_the_place(site, device):
     page = device.context.new_page()
     page.clock.install()
     page.goto(site.link(site.publish(f"kiosk = true\n{SMALL}")))

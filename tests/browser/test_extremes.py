@@ -36,7 +36,7 @@ def overflow(page: Page) -> int:
     return wider
 
 
-def test_sixty_questions_are_answered_reviewed_and_sent_in_one_report(site, device):
+def test_sixty_questions_can_be_answered_reviewed_and_sent_in_one_report(site, device):
     survey = site.publish(
         one_page(*(f'id = "q{i}"\ntype = "yes_no"\ntext = "Question {i}?"' for i in range(MANY)))
     )
@@ -57,7 +57,7 @@ def test_sixty_questions_are_answered_reviewed_and_sent_in_one_report(site, devi
     assert site.store.n_pending(survey.key) == 1
 
 
-def test_a_label_of_10_000_characters_is_refused_by_name_before_anybody_sees_it(site):
+def test_publishing_refuses_a_label_of_10_000_characters_by_name(site):
     long = SMALL.replace('label = "Never"', f'label = "{"n" * 10_000}"')
     with pytest.raises(DefinitionError, match="has 10,000 characters; at most 300 fit"):
         publish(site.store, load(long.encode(), "s.toml", Caps()), TODAY)
@@ -88,7 +88,7 @@ def test_the_longest_texts_without_a_space_stay_within_the_page(site, new_device
     assert overflow(page) == 0
 
 
-def test_options_that_run_in_both_directions_each_run_in_their_own(site, device):
+def test_each_option_has_its_own_writing_direction(site, device):
     survey = site.publish(
         one_page(
             'id = "mixed"\ntype = "single_choice"\ntext = "Where? (أين)"\noptions = ['
@@ -109,7 +109,7 @@ def test_options_that_run_in_both_directions_each_run_in_their_own(site, device)
 
 
 @pytest.mark.parametrize("clock", long_unless(["1970"], CLOCKS))
-def test_a_device_whose_clock_is_wrong_sends_like_any_other(site, device, clock):
+def test_a_device_with_a_wrong_clock_sends_its_report(site, device, clock):
     survey = site.publish()
     device.context.clock.set_fixed_time(CLOCKS[clock])
     page = device.open(site.link(survey))
@@ -119,7 +119,7 @@ def test_a_device_whose_clock_is_wrong_sends_like_any_other(site, device, clock)
     assert site.store.n_pending(survey.key) == 1
 
 
-def test_a_survey_s_text_within_a_sentence_of_the_page_says_its_own_language(site, new_device):
+def test_a_quoted_text_names_its_own_language(site, new_device):
     survey = site.publish(
         one_page(
             'id = "slept"\ntype = "yes_no"\ntext = "Dormiu?"\nprefer_not_to_say = "Nada"',
@@ -137,7 +137,7 @@ def test_a_survey_s_text_within_a_sentence_of_the_page_says_its_own_language(sit
     assert page.locator(".hint bdi[lang=pt]").all_inner_texts() == ["horas"]
 
 
-def test_decimals_are_shown_with_the_mark_of_the_language_and_read_with_either(site, device):
+def test_decimals_use_the_mark_of_the_language_and_accept_either_mark(site, device):
     survey = site.publish(
         one_page(
             'id = "hours"\ntype = "number"\ntext = "¿Cuántas?"\nlow = 0\nhigh = 9\nstep = "0.5"'

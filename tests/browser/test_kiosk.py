@@ -12,8 +12,8 @@ from tests.browser.respondent import (
     answer_and_send,
     choose,
     heading,
-    kept,
     press,
+    stored_entries,
     wait_sent,
     wait_waiting,
 )
@@ -29,13 +29,13 @@ def survey(site):
     return site.publish(SHARED)
 
 
-def test_nothing_is_kept_and_the_next_person_starts_afresh(site, survey, device):
+def test_a_shared_device_stores_nothing_and_the_next_person_starts_again(site, survey, device):
     page = device.open(site.link(survey))
     expect(page.get_by_text("People share this device.")).to_be_visible()
     for _ in range(2):
         answer_and_send(page)
         wait_sent(page)
-        assert kept(page) == {}
+        assert stored_entries(page) == {}
         expect(page.get_by_text("Forget this on this device")).to_have_count(0)
         press(page, "Start for the next person")
         heading(page, "A small survey")
@@ -45,20 +45,20 @@ def test_nothing_is_kept_and_the_next_person_starts_afresh(site, survey, device)
     assert site.store.n_pending(survey.key) == 2
 
 
-def test_a_report_that_waits_is_kept_on_the_page_alone_and_it_says_so(site, survey, device):
+def test_a_shared_device_keeps_a_waiting_report_only_in_the_page_and_says_so(site, survey, device):
     page = device.open(site.link(survey))
     answer(page, ["Yes", "Never"])
     device.context.set_offline(True)
     press(page, "Send")
     wait_waiting(page)
     expect(page.get_by_text("This shared device stores nothing.")).to_be_visible()
-    assert kept(page) == {}
+    assert stored_entries(page) == {}
     device.context.set_offline(False)
     wait_sent(page)
     assert len(set(device.bodies)) == 1
 
 
-def test_answers_of_somebody_who_went_away_are_forgotten(site, survey, device):
+def test_the_answers_of_a_person_who_left_are_cleared(site, survey, device):
     page = device.context.new_page()
     page.clock.install(time="2026-11-21T00:00:00Z")
     page.goto(site.link(survey))
@@ -83,7 +83,7 @@ def test_answers_of_somebody_who_went_away_are_forgotten(site, survey, device):
     assert device.posts == []
 
 
-def test_a_browser_without_dialogs_forgets_without_asking(site, survey, device):
+def test_a_browser_without_dialogs_clears_answers_without_asking(site, survey, device):
     page = device.context.new_page()
     page.add_init_script("delete HTMLDialogElement.prototype.showModal")
     page.clock.install(time="2026-11-21T00:00:00Z")
@@ -98,7 +98,7 @@ def test_a_browser_without_dialogs_forgets_without_asking(site, survey, device):
     assert page.locator("input:checked").count() == 0
 
 
-def test_somebody_who_goes_on_is_not_asked(site, survey, device):
+def test_an_active_person_is_not_asked_whether_they_are_there(site, survey, device):
     page = device.context.new_page()
     page.clock.install()
     page.goto(site.link(survey))
@@ -109,7 +109,7 @@ def test_somebody_who_goes_on_is_not_asked(site, survey, device):
     expect(page.get_by_role("alertdialog")).to_have_count(0)
 
 
-def test_a_report_that_waits_is_never_forgotten_for_idleness(site, survey, device):
+def test_a_waiting_report_survives_idleness(site, survey, device):
     page = device.context.new_page()
     page.clock.install()
     page.goto(site.link(survey))
@@ -122,7 +122,7 @@ def test_a_report_that_waits_is_never_forgotten_for_idleness(site, survey, devic
     heading(page, "Not sent yet")
 
 
-def test_leaving_a_shared_device_starts_afresh_and_loses_no_report(site, survey, device):
+def test_leaving_on_a_shared_device_restarts_the_survey_and_loses_no_report(site, survey, device):
     page = device.open(site.link(survey))
     answer(page, ["Yes", "Never"])
     press(page, "Leave now")
@@ -141,7 +141,7 @@ def test_leaving_a_shared_device_starts_afresh_and_loses_no_report(site, survey,
     assert len(set(device.bodies)) == 1
 
 
-def test_a_new_version_for_shared_devices_draws_no_second_report_where_one_was_sent(site, device):
+def test_a_new_version_for_shared_devices_makes_no_second_report_after_one_was_sent(site, device):
     survey = site.publish()
     page = device.open(site.link(survey))
     answer_and_send(page)

@@ -43,7 +43,7 @@ def survey(site):
     return site.publish(NIGHTS)
 
 
-def spoken(page: Page) -> tuple[str | None, str | None]:
+def language_and_direction(page: Page) -> tuple[str | None, str | None]:
     html = page.locator("html")
     return html.get_attribute("lang"), html.get_attribute("dir")
 
@@ -53,11 +53,11 @@ def read_in(page: Page, language: str) -> None:
 
 
 @pytest.mark.parametrize("locale", long_unless(["pt-BR", "fr"], LOCALES))
-def test_the_browser_s_language_is_taken_where_the_survey_has_it(site, survey, new_device, locale):
+def test_the_page_uses_the_browsers_language_if_the_survey_has_it(site, survey, new_device, locale):
     language = LOCALES[locale]
     page = new_device(locale=locale).open(site.link(survey))
     heading(page, TITLES[language])
-    assert spoken(page) == (language, "rtl" if language == "ar" else "ltr")
+    assert language_and_direction(page) == (language, "rtl" if language == "ar" else "ltr")
     expect(page.get_by_role("button", name=say(language, "start.button"))).to_be_visible()
 
 
@@ -76,13 +76,13 @@ def test_a_whole_survey_can_be_answered_in_every_language(site, survey, new_devi
     assert json.loads(device.bodies[0])["definition"] == survey.sha256
 
 
-def test_answers_stay_when_the_language_is_changed_on_the_way(site, survey, device):
+def test_changing_the_language_keeps_the_answers(site, survey, device):
     page = device.open(site.link(survey))
     press(page, "Start")
     choose(page, "No")
     read_in(page, "ar")
     expect(page.get_by_role("heading", level=1)).to_have_text("هل نمت؟")
-    assert spoken(page) == ("ar", "rtl")
+    assert language_and_direction(page) == ("ar", "rtl")
     assert page.locator("input:checked + span").inner_text() == "لا"
     press(page, "متابعة")
     choose(page, "There")
@@ -96,7 +96,7 @@ def test_answers_stay_when_the_language_is_changed_on_the_way(site, survey, devi
 
 
 @pytest.mark.security
-def test_what_is_entered_and_is_no_answer_stays_when_the_language_is_changed(site, device):
+def test_changing_the_language_keeps_invalid_entries(site, device):
     survey = site.publish(
         NIGHTS.replace(
             '[[pages]]\n[[pages.questions]]\nid = "slept"',
@@ -116,7 +116,7 @@ def test_what_is_entered_and_is_no_answer_stays_when_the_language_is_changed(sit
     expect(page.locator("input:checked")).to_have_count(2)
 
 
-def test_a_page_that_cannot_start_has_the_way_out_and_the_languages(site, survey, new_device):
+def test_a_page_that_cannot_start_offers_leave_now_and_the_languages(site, survey, new_device):
     page = new_device(locale="ar").open(f"{site.link(survey)[:-1]}")
     heading(page, say("ar", "cannot.heading"))
     read_in(page, "en")
@@ -126,7 +126,7 @@ def test_a_page_that_cannot_start_has_the_way_out_and_the_languages(site, survey
 
 
 @pytest.mark.parametrize("language", ["en", "ar"])
-def test_a_label_of_another_direction_never_runs_under_its_mark(site, new_device, language):
+def test_a_label_in_the_other_direction_never_overlaps_its_radio_button(site, new_device, language):
     label = {"en": "إجابة طويلة جدًا " * 8, "ar": "A very long answer in English " * 6}[language]
     survey = site.publish(NIGHTS.replace('label = "There"', f'label = "{label.strip()}"'))
     page = new_device(locale=language).open(site.link(survey))
@@ -145,9 +145,7 @@ def test_a_label_of_another_direction_never_runs_under_its_mark(site, new_device
     assert len(boxes) == 2
 
 
-def test_the_choice_of_a_language_asks_the_server_for_nothing_and_is_kept_nowhere(
-    site, survey, device
-):
+def test_choosing_a_language_sends_no_request_and_is_not_stored(site, survey, device):
     page = device.open(site.link(survey))
     heading(page, "Nights")
     before = len(device.requests)
@@ -172,7 +170,7 @@ def test_the_choice_of_a_language_asks_the_server_for_nothing_and_is_kept_nowher
         assert "ar" not in request.all_headers().get("accept-language", "")
 
 
-def test_what_is_not_translated_is_said_in_its_own_language(site, survey, device):
+def test_untranslated_texts_name_their_own_language(site, survey, device):
     page = device.open(site.link(survey))
     read_in(page, "ar")
     lead = page.locator(".lead p")
@@ -182,18 +180,16 @@ def test_what_is_not_translated_is_said_in_its_own_language(site, survey, device
     assert title.get_attribute("lang") == "ar"
 
 
-def test_a_language_the_interface_does_not_speak_has_its_texts_in_english_words(
-    site, survey, new_device
-):
+def test_a_survey_in_another_language_has_an_english_interface(site, survey, new_device):
     page = new_device(locale="de").open(site.link(survey))
     heading(page, "Nächte")
-    assert spoken(page) == ("en", "ltr")
+    assert language_and_direction(page) == ("en", "ltr")
     assert page.get_by_role("heading", level=1).get_attribute("lang") == "de"
     options = page.locator("#tools option")
     assert options.all_inner_texts() == ["English", "العربية", "Deutsch", "Español", "Português"]
 
 
-def test_whoever_changes_the_language_by_keyboard_stays_at_the_choice(site, survey, new_device):
+def test_changing_the_language_by_keyboard_keeps_the_focus(site, survey, new_device):
     page = new_device(has_touch=False, is_mobile=False).open(site.link(survey))
     page.locator("#tools select").focus()
     page.keyboard.press("ArrowDown")
@@ -201,7 +197,7 @@ def test_whoever_changes_the_language_by_keyboard_stays_at_the_choice(site, surv
     assert page.evaluate("document.activeElement.tagName") == "SELECT"
 
 
-def test_waiting_and_sent_are_said_in_another_language_when_it_is_chosen(site, survey, device):
+def test_the_waiting_and_sent_views_change_language_too(site, survey, device):
     page = device.open(site.link(survey))
     press(page, "Start")
     choose(page, "Yes")

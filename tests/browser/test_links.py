@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from survey.collect.invitations import issue_invitations, new_tokens, respondent_link
-from tests.browser.respondent import answer_and_send, heading, kept, press, wait_sent
+from tests.browser.respondent import answer_and_send, heading, press, stored_entries, wait_sent
 from tests.conftest import SMALL, long_unless
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
@@ -30,7 +30,7 @@ def invited(site, survey, stratum: str = "") -> str:
     return respondent_link(survey, site.url, token=token, stratum=stratum)
 
 
-def test_a_personal_link_lets_one_report_in_with_its_stratum(site, device):
+def test_a_personal_link_sends_one_report_with_its_group(site, device):
     survey = site.publish(INVITED)
     page = device.open(invited(site, survey, "Köln & Bonn"))
     heading(page, "A small survey")
@@ -64,12 +64,12 @@ def test_the_token_leaves_the_address_and_the_history_and_is_in_no_url(site, dev
     assert not any(request.all_headers().get("referer") for request in device.requests)
 
 
-def test_an_open_link_is_said_not_to_be_limited_to_one_per_person(site, device):
+def test_an_open_link_asks_people_to_answer_once(site, device):
     page = device.open(site.link(site.publish()))
     expect(page.get_by_text("Please answer once.")).to_be_visible()
 
 
-def test_a_link_that_was_used_is_refused_by_name_and_the_report_kept(site, new_device):
+def test_a_used_link_is_refused_by_name_and_the_report_stays(site, new_device):
     survey = site.publish(INVITED)
     link = invited(site, survey)
     first, second = new_device(), new_device()
@@ -86,7 +86,7 @@ def test_a_link_that_was_used_is_refused_by_name_and_the_report_kept(site, new_d
 
 
 @pytest.mark.parametrize("damage", long_unless(["cut", "script"], DAMAGES))
-def test_a_damaged_link_is_told_and_nothing_is_asked(site, device, damage):
+def test_a_damaged_link_is_reported_and_asks_nothing(site, device, damage):
     page = device.open(DAMAGES[damage](invited(site, site.publish(INVITED), "north")))
     heading(page, "This survey cannot start")
     expect(page.locator(".notice")).to_contain_text("Part of your link is missing or was changed")
@@ -96,7 +96,7 @@ def test_a_damaged_link_is_told_and_nothing_is_asked(site, device, damage):
     assert device.said == []
 
 
-def test_a_survey_for_the_invited_says_so_to_who_comes_without_a_link(site, device):
+def test_a_survey_by_invitation_says_so_without_a_personal_link(site, device):
     survey = site.publish(INVITED)
     page = device.open(site.link(survey))
     heading(page, "This survey cannot start")
@@ -127,7 +127,7 @@ def test_another_link_pasted_over_a_damaged_one_opens(site, device):
     expect(page.get_by_text("Your link works once.")).to_be_visible()
 
 
-def test_a_reload_of_a_personal_link_never_goes_on_without_it(site, device):
+def test_reloading_a_personal_link_never_continues_without_it(site, device):
     page = device.open(invited(site, site.publish(), "north"))
     heading(page, "A small survey")
     page.reload()
@@ -135,7 +135,7 @@ def test_a_reload_of_a_personal_link_never_goes_on_without_it(site, device):
     expect(page.locator(".notice")).to_contain_text("Open that link again")
 
 
-def test_a_refused_report_is_removed_when_asked_and_leaves_the_mark(site, new_device):
+def test_removing_a_refused_report_leaves_the_mark(site, new_device):
     survey = site.publish(INVITED)
     link = invited(site, survey)
     answer_and_send(new_device().open(link))
@@ -145,17 +145,17 @@ def test_a_refused_report_is_removed_when_asked_and_leaves_the_mark(site, new_de
     heading(page, "The survey did not accept your lines")
     press(page, "Forget this on this device")
     heading(page, "This device has already sent answers")
-    assert list(kept(page).values()) == ['{"state":"sent"}']
+    assert list(stored_entries(page).values()) == ['{"state":"sent"}']
     press(page, "Forget this on this device")
     heading(page, "Forgotten")
-    assert kept(page) == {}
+    assert stored_entries(page) == {}
     page = device.open(invited(site, survey))
     heading(page, "A small survey")
 
 
-def test_a_report_that_waits_keeps_its_invitation_over_a_reload(site, device):
+def test_a_waiting_report_keeps_its_invitation_after_a_reload(site, device):
     survey = site.publish(INVITED)
-    device.tries_only_when_told()
+    device.disable_retries()
     device.context.route("**/reports", lambda route: route.abort())
     page = device.open(invited(site, survey))
     answer_and_send(page)

@@ -79,8 +79,8 @@ DESK = {"viewport": {"width": 1280, "height": 800}, "is_mobile": False}
 @pytest.fixture(
     params=[pytest.param({}, id="phone"), pytest.param(DESK, id="desk", marks=pytest.mark.long)]
 )
-def looked_at(request, new_device) -> Device:
-    return new_device(**request.param).tries_only_when_told()
+def device_in_look(request, new_device) -> Device:
+    return new_device(**request.param).disable_retries()
 
 
 @pytest.fixture
@@ -111,9 +111,9 @@ def look(tmp_path) -> Callable[[Page, str], None]:
     return check
 
 
-def test_respondents_pages_fit_and_every_target_can_be_hit(site, looked_at, look):
+def test_respondents_pages_fit_and_every_target_is_large_enough(site, device_in_look, look):
     survey = site.publish(WORKPLACE)
-    page = looked_at.open(site.link(survey))
+    page = device_in_look.open(site.link(survey))
     heading(page, "Your working conditions")
     look(page, "respond-start")
     page.locator("summary").first.click()
@@ -165,8 +165,8 @@ def test_respondents_pages_fit_and_every_target_can_be_hit(site, looked_at, look
     look(page, "respond-404")
 
 
-def test_every_type_of_question_fits_and_every_target_can_be_hit(site, looked_at, look):
-    page = looked_at.open(site.link(site.publish(EVERY_TYPE)))
+def test_every_type_of_question_fits_and_every_target_is_large_enough(site, device_in_look, look):
+    page = device_in_look.open(site.link(site.publish(EVERY_TYPE)))
     heading(page, "Work and health")
     page.locator("summary").first.click()
     look(page, "types-start-numbers")
@@ -205,15 +205,15 @@ def test_every_type_of_question_fits_and_every_target_can_be_hit(site, looked_at
     look(page, "types-sent-open")
 
 
-def test_the_start_pages_of_paths_and_of_drawn_questions_fit(site, looked_at, look):
+def test_start_pages_with_skip_logic_and_sampling_fit(site, device_in_look, look):
     for name, toml in (("skips", SKIPS), ("drawn", SAMPLED)):
-        page = looked_at.open(site.link(site.publish(toml)))
+        page = device_in_look.open(site.link(site.publish(toml)))
         expect(page.get_by_role("button", name="Start")).to_be_visible()
         look(page, f"types-{name}-start")
 
 
-def test_long_words_and_titles_wrap(site, looked_at, look):
-    page = looked_at.open(site.link(site.publish(LONG)))
+def test_long_words_and_titles_wrap(site, device_in_look, look):
+    page = device_in_look.open(site.link(site.publish(LONG)))
     expect(page.get_by_role("button", name="Start")).to_be_visible()
     look(page, "respond-long-start")
     press(page, "Start")
@@ -276,10 +276,10 @@ def test_long_words_wrap_in_options_units_and_the_table_at_every_width(
     look(page, "types-long-sent")
 
 
-def test_a_closed_survey_tells_people_so(site, looked_at, look):
+def test_a_closed_survey_says_that_it_is_closed(site, device_in_look, look):
     survey = site.publish()
     close(site.store, survey.slug, TODAY)
-    page = looked_at.open(site.link(survey))
+    page = device_in_look.open(site.link(survey))
     expect(page.get_by_text("closed").first).to_be_visible()
     look(page, "respond-410")
 
@@ -287,9 +287,7 @@ def test_a_closed_survey_tells_people_so(site, looked_at, look):
 CORE = ("workplace/1", "workplace/1/questions/injured", "workplace/explore", "workplace/collect")
 
 
-def test_the_pages_of_a_survey_follow_the_rules_of_accessibility(
-    serve, store, researcher, new_device, look
-):
+def test_respondents_pages_pass_the_accessibility_rules(serve, store, researcher, new_device, look):
     url, device = serve(), new_device()
     device.context.add_init_script(AXE_SCRIPT)
     toml = WORKPLACE.replace('slug = "small"', 'slug = "workplace"')
@@ -303,7 +301,7 @@ def test_the_pages_of_a_survey_follow_the_rules_of_accessibility(
 
 @pytest.mark.long
 @pytest.mark.parametrize("window", ["phone", "desk"])
-def test_researchers_pages_fit_and_follow_the_rules_of_accessibility(
+def test_researchers_pages_fit_and_pass_the_accessibility_rules(
     serve, store, researcher, new_device, look, window
 ):
     url, device = serve(), new_device(**({} if window == "phone" else DESK))

@@ -9,7 +9,7 @@ import math
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.respondent import answer, heading, kept, press
+from tests.browser.respondent import answer, heading, press, stored_entries
 from tests.conftest import long_unless
 
 pytestmark = pytest.mark.security
@@ -44,7 +44,7 @@ def test_no_unsafe_fallback_without_javascript_there_is_nothing_to_fill_in_and_i
 
 
 @pytest.mark.parametrize("file", long_unless(["main.js", "random.js"], NEEDED))
-def test_a_page_whose_code_did_not_load_says_so(site, device, file):
+def test_a_page_with_a_missing_module_says_that_it_did_not_load(site, device, file):
     device.context.route(f"**/{file}", lambda route: route.fulfill(status=404))
     page = device.open(site.link(site.publish()))
     page.wait_for_load_state("load")
@@ -63,7 +63,7 @@ def test_a_page_whose_code_did_not_load_says_so(site, device, file):
     ],
     ids=["throws", "missing", "no crypto", "no subtle"],
 )
-def test_a_device_without_cryptography_is_asked_nothing(site, device, sabotage, words):
+def test_a_device_without_cryptography_gets_no_questions(site, device, sabotage, words):
     device.context.add_init_script(sabotage)
     page = device.open(site.link(site.publish()))
     heading(page, "This survey cannot start")
@@ -84,7 +84,7 @@ def test_no_unsafe_fallback_a_generator_that_fails_at_the_last_moment_sends_noth
         page.get_by_text("Your answers are gone from this page. Nothing was sent.")
     ).to_be_visible()
     assert device.posts == []
-    assert kept(page) == {}
+    assert stored_entries(page) == {}
 
 
 def test_the_client_draws_from_no_other_generator_and_reads_no_clock(site, device):
@@ -103,7 +103,7 @@ def test_the_client_draws_from_no_other_generator_and_reads_no_clock(site, devic
 # -- the definition
 
 
-def forged(survey, change) -> bytes:
+def forge(survey, change) -> bytes:
     definition = json.loads(survey.canonical)
     change(definition)
     return json.dumps(
@@ -122,7 +122,7 @@ def weaken(T, L=1):
     return change
 
 
-def many_options(definition):
+def with_many_options(definition):
     """p = .0996 but epsilon above 12: only the ratio gives it away."""
     question = definition["pages"][0]["questions"][0]
     k = 10_000
@@ -131,7 +131,7 @@ def many_options(definition):
     question["channel"].update(k=k, T=math.ceil(math.e**12 * 1.0001), L=1)
 
 
-def every_bit(definition):
+def with_every_bit(definition):
     """Each bit is kept with p = .9, all ten together are above epsilon 12."""
     question = definition["pages"][0]["questions"][0]
     options = [{"id": f"o{i}", "label": str(i)} for i in range(10)]
@@ -140,7 +140,7 @@ def every_bit(definition):
     question.update(max_ticks=9, alone=1)
 
 
-def a_certain_number(definition):
+def with_certain_number(definition):
     """Of 1,000 reports one is as good as certain for who stands at the end of the grid."""
     question = definition["pages"][0]["questions"][0]
     grid = {"low": 0, "step": 1, "points": 2, "decimals": 0, "unit": ""}
@@ -149,7 +149,7 @@ def a_certain_number(definition):
     question.update(type="number", options=[], opt_out="", grid=grid, channel=channel)
 
 
-def all_together(definition):
+def all_questions(definition):
     """Each question alone is below the ceiling, all together are above 20."""
     (question,) = definition["pages"][0]["questions"]
     question["channel"].update(T=100, L=1)
@@ -161,10 +161,10 @@ def all_together(definition):
     [
         weaken(1998),
         weaken(199),
-        many_options,
-        every_bit,
-        a_certain_number,
-        all_together,
+        with_many_options,
+        with_every_bit,
+        with_certain_number,
+        all_questions,
     ],
     ids=[
         "p .999",
@@ -179,7 +179,7 @@ def test_a_definition_above_the_built_in_ceilings_is_refused_even_with_a_matchin
     site, device, change
 ):
     survey = site.publish()
-    bad = forged(survey, change)
+    bad = forge(survey, change)
     device.context.route("**/definition.json", lambda route: route.fulfill(body=bad))
     page = device.open(f"{site.url}/s/{survey.slug}#d={hashlib.sha256(bad).hexdigest()[:16]}")
     heading(page, "This survey cannot start")
@@ -188,9 +188,9 @@ def test_a_definition_above_the_built_in_ceilings_is_refused_even_with_a_matchin
     assert device.posts == []
 
 
-def test_a_definition_just_below_the_ceilings_is_asked_so_the_refusal_can_fail(site, device):
+def test_a_definition_just_below_the_limits_is_accepted(site, device):
     survey = site.publish()
-    fair = forged(survey, weaken(198))
+    fair = forge(survey, weaken(198))
     device.context.route("**/definition.json", lambda route: route.fulfill(body=fair))
     page = device.open(f"{site.url}/s/{survey.slug}#d={hashlib.sha256(fair).hexdigest()}")
     heading(page, "A small survey")
@@ -204,10 +204,10 @@ def test_a_definition_just_below_the_ceilings_is_asked_so_the_refusal_can_fail(s
         weaken(100),
     ],
 )
-def test_a_definition_that_is_not_the_links_is_refused(site, device, change):
+def test_a_definition_with_another_hash_than_the_links_is_refused(site, device, change):
     survey = site.publish()
     device.context.route(
-        "**/definition.json", lambda route: route.fulfill(body=forged(survey, change))
+        "**/definition.json", lambda route: route.fulfill(body=forge(survey, change))
     )
     page = device.open(site.link(survey))
     heading(page, "This survey cannot start")
@@ -218,7 +218,7 @@ def test_a_definition_that_is_not_the_links_is_refused(site, device, change):
 
 def test_a_definition_of_another_survey_is_refused(site, device):
     survey = site.publish()
-    bad = forged(survey, lambda definition: definition.update(slug="another"))
+    bad = forge(survey, lambda definition: definition.update(slug="another"))
     device.context.route("**/definition.json", lambda route: route.fulfill(body=bad))
     page = device.open(f"{site.url}/s/{survey.slug}#d={hashlib.sha256(bad).hexdigest()[:16]}")
     heading(page, "This survey cannot start")
@@ -237,7 +237,7 @@ def test_a_link_with_a_wrong_or_shortened_hash_is_refused(site, device, fragment
 
 
 @pytest.mark.parametrize("body", long_unless([b"", b'{"format":2}'], BODIES))
-def test_what_is_no_definition_is_refused(site, device, body):
+def test_bytes_that_are_not_a_definition_are_refused(site, device, body):
     survey = site.publish()
     device.context.route("**/definition.json", lambda route: route.fulfill(body=body))
     page = device.open(f"{site.url}/s/{survey.slug}")

@@ -72,12 +72,12 @@ def word(truth: int, report: int) -> int:
     return 0 if offset == 0 else 5 + offset
 
 
-def seen(request: Request) -> tuple[object, ...]:
+def observable_parts(request: Request) -> tuple[object, ...]:
     headers = sorted(request.all_headers().items())
     return request.method, request.url, headers, request.post_data_buffer, request.resource_type
 
 
-def watched(device: Device, page: Page) -> dict[str, object]:
+def traces(device: Device, page: Page) -> dict[str, object]:
     """Everything outside the page's memory, and the page itself.
 
     The page is told of a resource some time after its answer: all are waited for.
@@ -86,7 +86,7 @@ def watched(device: Device, page: Page) -> dict[str, object]:
     page.wait_for_function(TOLD, arg=sorted(asked))
     return {
         **page.evaluate(STATE),
-        "requests": sorted(map(repr, map(seen, device.requests))),
+        "requests": sorted(map(repr, map(observable_parts, device.requests))),
         "order": [request.url for request in device.posts],
         "console": device.said,
         "kept": device.context.storage_state(indexed_db=True),
@@ -115,7 +115,7 @@ def visit_with(
     end: Callable[[Page], None],
 ) -> dict[str, object]:
     """A visit with these words for the generator, which must come out as these codes."""
-    device = new_device().tries_only_when_told()
+    device = new_device().disable_retries()
     device.context.add_init_script(STUB.replace("CHOSEN", json.dumps(chosen)))
     if end is wait_waiting:
         device.context.route("**/reports", lambda route: route.abort())
@@ -124,7 +124,7 @@ def visit_with(
     press(page, "Send")
     end(page)
     assert json.loads(device.bodies[0])["codes"] == list(codes)
-    found = watched(device, page)
+    found = traces(device, page)
     device.context.close()
     return found
 
@@ -149,7 +149,7 @@ def test_the_raw_answer_never_leaves_opposite_ones_leave_the_same_traces(site, n
     assert one == other
 
 
-def test_other_codes_do_show_so_the_comparison_can_fail(site, new_device):
+def test_the_comparison_of_traces_detects_different_codes(site, new_device):
     link = site.link(site.publish())
     one = visit(site, new_device, link, ("Yes", "Often"), (1, 1), wait_sent)
     other = visit(
@@ -221,7 +221,7 @@ def words(channel: AnyChannel, truth: int | list[int], code: object) -> list[int
     return [int(channel.weights[truth][:code].sum())]
 
 
-def give(page: Page, given: str) -> None:
+def enter_answers(page: Page, given: str) -> None:
     """Type it, choose it, or leave the question out."""
     if given == "Prefer not to say":
         choose(page, given)
@@ -241,9 +241,9 @@ def fill_in(page: Page, ticks: list[str], hours: str | None, since: str) -> None
     press(page, "Continue")
     if hours is not None:
         heading(page, "How many hours did you work?")
-        give(page, hours)
+        enter_answers(page, hours)
     heading(page, "Since when?")
-    give(page, since)
+    enter_answers(page, since)
     heading(page, "Check your answers")
 
 

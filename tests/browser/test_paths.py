@@ -25,56 +25,56 @@ def page(site, device) -> Page:
     return device.open(site.link(site.publish(SKIPS)))
 
 
-def go(page: Page, *labels: str) -> None:
+def answer_pages(page: Page, *labels: str) -> None:
     for label in labels:
         choose(page, label)
         press(page, "Continue")
 
 
-def asked(page: Page) -> list[str]:
+def reviewed_questions(page: Page) -> list[str]:
     """The questions of the review."""
     heading(page, "Check your answers")
     return page.locator(".answers dt").all_inner_texts()
 
 
-def test_the_start_page_says_that_the_time_taken_may_tell_what_was_skipped(page, site, device):
+def test_the_start_page_says_that_the_time_taken_may_hint_at_the_questions(page, site, device):
     expect(page.get_by_text("The time you take may hint at which you saw.")).to_be_visible()
     plain = device.open(site.link(site.publish()))
     heading(plain, "A small survey")
     expect(plain.get_by_text("The time you take")).to_have_count(0)
 
 
-def test_questions_that_do_not_apply_are_passed_over_both_ways(page):
+def test_questions_that_do_not_apply_are_skipped_forwards_and_backwards(page):
     press(page, "Start")
     heading(page, NIGHTS)
-    go(page, "No")
+    answer_pages(page, "No")
     heading(page, TIRED)
     expect(page.get_by_text("Page 4 of 4")).to_be_visible()
     press(page, "Back")
     heading(page, NIGHTS)
-    go(page, "Yes")
+    answer_pages(page, "Yes")
     heading(page, OFTEN)
-    go(page, "One or two")
+    answer_pages(page, "One or two")
     heading(page, TIRED)
-    go(page, "Yes")
-    assert asked(page) == [NIGHTS, OFTEN, TIRED]
+    answer_pages(page, "Yes")
+    assert reviewed_questions(page) == [NIGHTS, OFTEN, TIRED]
     press(page, "Back")
     heading(page, TIRED)
     press(page, "Back")
     heading(page, OFTEN)
 
 
-def test_a_question_left_untouched_counts_as_prefer_not_to_say_for_those_that_depend_on_it(page):
+def test_an_empty_question_counts_as_prefer_not_to_say_for_questions_that_depend_on_it(page):
     press(page, "Start")
     press(page, "Continue")
     press(page, "Continue")
     heading(page, TIRED)
 
 
-def test_after_a_change_new_questions_are_asked_before_the_review_comes_back(page):
+def test_new_questions_after_a_change_come_before_the_review(page):
     press(page, "Start")
-    go(page, "No", "Yes")
-    assert asked(page) == [NIGHTS, TIRED]
+    answer_pages(page, "No", "Yes")
+    assert reviewed_questions(page) == [NIGHTS, TIRED]
     page.get_by_role("button", name=f"Change: {NIGHTS}").tap()
     choose(page, "Yes")
     press(page, "Go to review")
@@ -84,17 +84,17 @@ def test_after_a_change_new_questions_are_asked_before_the_review_comes_back(pag
     heading(page, SLEEP)
     press(page, "Go to review")
     press(page, "Go to review")
-    assert asked(page) == [NIGHTS, OFTEN, SLEEP, TIRED]
+    assert reviewed_questions(page) == [NIGHTS, OFTEN, SLEEP, TIRED]
     expect(review(page, "sleep")).to_contain_text("Prefer not to say not answered")
     page.get_by_role("button", name=f"Change: {NIGHTS}").tap()
     choose(page, "No")
     press(page, "Go to review")
-    assert asked(page) == [NIGHTS, TIRED]
+    assert reviewed_questions(page) == [NIGHTS, TIRED]
 
 
-def test_back_from_a_change_that_leaves_questions_open_does_not_skip_them(page):
+def test_going_back_after_a_change_does_not_skip_open_questions(page):
     press(page, "Start")
-    go(page, "No", "Yes")
+    answer_pages(page, "No", "Yes")
     page.get_by_role("button", name=f"Change: {NIGHTS}").tap()
     choose(page, "Yes")
     press(page, "Back")
@@ -102,7 +102,7 @@ def test_back_from_a_change_that_leaves_questions_open_does_not_skip_them(page):
     press(page, "Start")
     press(page, "Continue")
     heading(page, OFTEN)
-    go(page, "One or two")
+    answer_pages(page, "One or two")
     heading(page, TIRED)
 
 
@@ -114,7 +114,7 @@ def bounds(page: Page) -> list[list[str]]:
 
 
 @pytest.mark.security
-def test_the_bound_of_a_question_counts_all_questions_that_are_asked_after_it(page, site, device):
+def test_the_bound_of_a_question_includes_all_linked_questions(page, site, device):
     # Epsilon 1 rounds to factors of 2.7 and 2.8; three linked questions have 3 times that epsilon.
     nights, often, sleep, tired = bounds(page)
     assert nights == often == sleep
@@ -131,7 +131,7 @@ def test_the_bound_of_a_question_counts_all_questions_that_are_asked_after_it(pa
     expect(page.locator(".question details")).to_contain_text(
         f"by a factor of at most {nights[0]}."
     )
-    go(page, "No")
+    answer_pages(page, "No")
     heading(page, TIRED)
     page.get_by_text("How this answer is protected").tap()
     expect(page.locator(".question details")).to_contain_text("by a factor of at most 2.8.")
@@ -149,13 +149,13 @@ def test_every_path_sends_one_report_of_the_same_form_and_length(site, new_devic
         device = new_device()
         page = device.open(link)
         press(page, "Start")
-        go(page, *labels)
+        answer_pages(page, *labels)
         if hours:
             heading(page, SLEEP)
             entry(page).fill(hours)
             press(page, "Continue")
         if labels[0] == "Yes":
-            go(page, "No")
+            answer_pages(page, "No")
         press(page, "Send")
         wait_sent(page)
         (body,) = device.bodies
@@ -170,7 +170,7 @@ def test_every_path_sends_one_report_of_the_same_form_and_length(site, new_devic
 # -- sampling
 
 
-def test_only_the_drawn_questions_exist_and_the_others_are_not_asked(site, device):
+def test_only_the_drawn_questions_appear(site, device):
     page = device.open(site.link(site.publish(SAMPLED)))
     expect(page.get_by_text("We ask you 2 of 5 questions, chosen at random.")).to_be_visible()
     press(page, "Start")
@@ -178,9 +178,9 @@ def test_only_the_drawn_questions_exist_and_the_others_are_not_asked(site, devic
     for number in (1, 2):
         expect(page.get_by_text(f"Page {number} of 2")).to_be_visible()
         shown.append(page.locator("h1").inner_text())
-        go(page, "Yes")
+        answer_pages(page, "Yes")
     assert len(set(shown)) == 2
-    assert asked(page) == shown
+    assert reviewed_questions(page) == shown
     press(page, "Send")
     wait_sent(page)
     codes = json.loads(device.bodies[0])["codes"]
@@ -190,7 +190,7 @@ def test_only_the_drawn_questions_exist_and_the_others_are_not_asked(site, devic
     expect(page.get_by_text("You were not asked this.", exact=True)).to_have_count(3)
 
 
-def test_frequencies_are_of_those_who_are_asked(site, device):
+def test_frequencies_count_people_who_get_the_question(site, device):
     page = device.open(site.link(site.publish(SAMPLED)))
     expect(page.locator(".example")).to_contain_text(
         "is not proof. The numbers count people who get the question."
@@ -205,7 +205,7 @@ def test_frequencies_are_of_those_who_are_asked(site, device):
     expect(caption).not_to_contain_text("people who get")
 
 
-def test_who_is_asked_some_of_many_may_be_asked_fewer_where_answers_decide(site, device):
+def test_with_sampling_and_skip_logic_the_start_page_says_up_to(site, device):
     both = SKIPS.replace("epsilon = 1", "epsilon = 1\nquestions_per_person = 1", 1)
     page = device.open(site.link(site.publish(both)))
     expect(page.get_by_text("Each person is asked up to 3 of 4 questions")).to_be_visible()
@@ -213,7 +213,7 @@ def test_who_is_asked_some_of_many_may_be_asked_fewer_where_answers_decide(site,
     expect(page.get_by_text("Up to 4 questions on 4 pages.")).to_be_visible()
 
 
-def test_questions_are_drawn_once_a_visit_not_again_with_every_start(site, device):
+def test_questions_are_drawn_once_per_visit(site, device):
     page = device.open(site.link(site.publish(SAMPLED)))
     found = set()
     for _ in range(6):
@@ -224,7 +224,7 @@ def test_questions_are_drawn_once_a_visit_not_again_with_every_start(site, devic
     assert len(found) == 1
 
 
-def test_people_are_asked_different_questions(site, device):
+def test_different_people_get_different_questions(site, device):
     link = site.link(site.publish(SAMPLED))
     found = set()
     page = device.open(link)

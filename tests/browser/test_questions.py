@@ -51,7 +51,7 @@ def focused(page: Page) -> str:
     return text
 
 
-def test_an_untouched_question_is_asked_for_once_and_then_counts_as_prefer_not_to_say(page):
+def test_an_empty_question_is_noticed_once_and_then_counts_as_prefer_not_to_say(page):
     press(page, "Start")
     choose(page, "Choice y")
     press(page, "Continue")
@@ -108,7 +108,7 @@ def test_back_keeps_the_answers(page):
     expect(option(page, "Yes").locator("input")).to_be_checked()
 
 
-def test_change_leads_to_the_question_and_back_to_the_review(page):
+def test_change_opens_the_question_and_returns_to_the_review(page):
     press(page, "Start")
     choose(page, "No")
     choose(page, "Choice y")
@@ -198,7 +198,7 @@ def check_basics(page: Page) -> None:
     assert set(referred) - {""} <= set(ids)
 
 
-def test_every_view_has_a_language_one_heading_names_and_focus_on_the_heading(page):
+def test_every_view_has_a_language_names_and_one_focused_heading(page):
     heading(page, "Three questions")
     check_basics(page)
 
@@ -288,14 +288,14 @@ def test_focus_is_visible_by_keyboard(site, new_device):
     assert page.evaluate(f"{outline}(document.activeElement.nextElementSibling)") == "solid"
 
 
-def test_nothing_moves_by_itself_when_an_answer_is_chosen(page):
+def test_choosing_an_answer_moves_nothing(page):
     press(page, "Start")
     for label in ("Yes", "No", "Choice x"):
         choose(page, label)
         heading(page, "Both at once")
 
 
-def test_where_a_finger_rests_never_looks_like_a_proposed_answer(page):
+def test_a_resting_finger_never_looks_like_a_suggested_answer(page):
     press(page, "Start")
     page.locator("label.choice").first.hover()
     spans = page.locator("label.choice span").all()
@@ -303,7 +303,7 @@ def test_where_a_finger_rests_never_looks_like_a_proposed_answer(page):
     assert len({span.evaluate(looks) for span in spans}) == 1
 
 
-def test_the_title_is_the_surveys_from_the_start_to_the_review(page):
+def test_the_documents_title_is_the_surveys_in_every_view(page):
     expect(page).to_have_title("Three questions")
     press(page, "Start")
     heading(page, "Both at once")
@@ -317,7 +317,7 @@ def test_the_title_is_the_surveys_from_the_start_to_the_review(page):
         heading(page, words)
 
 
-def test_what_was_left_out_is_said_aloud_beside_its_question(page):
+def test_an_empty_question_is_announced_beside_the_question(page):
     press(page, "Start")
     press(page, "Continue")
     expect(page.get_by_role("alert")).to_have_text(
@@ -328,7 +328,7 @@ def test_what_was_left_out_is_said_aloud_beside_its_question(page):
     )
 
 
-def test_answers_of_another_visit_are_not_there(site, device):
+def test_a_new_visit_has_no_answers_of_an_earlier_one(site, device):
     link = site.link(site.publish())
     page = device.open(link)
     answer(page, ["Yes", "Often"])

@@ -15,8 +15,8 @@ from tests.browser.respondent import (
     answer_and_send,
     choose,
     heading,
-    kept,
     press,
+    stored_entries,
     wait_sent,
     wait_waiting,
 )
@@ -53,7 +53,7 @@ def refuse(route: Route, status: int) -> None:
 
 
 def test_a_survey_answered_by_tapping_offline_arrives_exactly_once(site, device):
-    device.tries_only_when_told()
+    device.disable_retries()
     survey = site.publish()
     page = device.open(site.link(survey))
     answer(page, ["Yes", "Often"])
@@ -78,7 +78,7 @@ def test_a_survey_answered_by_tapping_offline_arrives_exactly_once(site, device)
 
 
 def test_a_lost_acknowledgment_leads_to_the_same_bytes_and_one_report(site, device):
-    device.tries_only_when_told()
+    device.disable_retries()
     survey = site.publish()
     page = device.open(site.link(survey))
     lost = iter([True, True, False])
@@ -104,7 +104,7 @@ def test_a_lost_acknowledgment_leads_to_the_same_bytes_and_one_report(site, devi
 def test_perturbed_once_twenty_failed_sends_reloads_a_tab_and_the_back_button_repeat_the_bytes(
     site, device
 ):
-    device.tries_only_when_told()
+    device.disable_retries()
     survey = site.publish()
     failures = cycle(
         [
@@ -185,7 +185,7 @@ def test_waits_grow_and_obey_retry_after_up_to_ten_minutes(site, device):
 
 
 def test_a_second_tab_that_was_open_before_never_makes_a_second_report(site, device):
-    device.tries_only_when_told()
+    device.disable_retries()
     survey = site.publish()
     first, second = device.open(site.link(survey)), device.open(site.link(survey))
     answer(second, ["No", "Once"])
@@ -201,8 +201,8 @@ def test_a_second_tab_that_was_open_before_never_makes_a_second_report(site, dev
     assert len(set(device.bodies)) == 1
 
 
-def test_a_kept_report_whose_survey_does_not_load_has_the_way_out_beside_it(site, device):
-    device.tries_only_when_told()
+def test_a_stored_report_whose_survey_does_not_load_offers_leave_now(site, device):
+    device.disable_retries()
     page = device.open(site.link(site.publish()))
     device.context.route("**/reports", lambda route: problem(route, 503))
     answer_and_send(page)
@@ -235,7 +235,7 @@ def test_two_tabs_that_send_in_the_same_moment_send_one_report(site, device):
     assert site.store.n_pending(survey.key) == 1
 
 
-def test_a_browser_that_cannot_take_turns_sends_all_the_same(site, device):
+def test_a_browser_without_locks_sends_the_report(site, device):
     survey = site.publish()
     device.context.add_init_script("delete Navigator.prototype.locks")
     page = device.open(site.link(survey))
@@ -252,7 +252,7 @@ def wait_sent_or_marked(page: Page) -> None:
 
 
 @pytest.mark.parametrize("status", long_unless([409], REFUSALS))
-def test_a_refused_report_is_kept_shown_and_sent_again_identical(site, device, status):
+def test_a_refused_report_stays_can_be_read_and_is_sent_again_unchanged(site, device, status):
     survey = site.publish()
     page = device.open(site.link(survey))
     device.context.route("**/reports", lambda route: refuse(route, status))
@@ -260,7 +260,7 @@ def test_a_refused_report_is_kept_shown_and_sent_again_identical(site, device, s
     heading(page, "The survey did not accept your lines")
     expect(page.locator(".notice").first).to_have_text(REFUSALS[status])
     expect(page.locator("q")).to_have_text("a reason <b>")
-    before = kept(page)
+    before = stored_entries(page)
     press(page, "Try again")
     heading(page, "The survey did not accept your lines")
     expect(page.locator("h1")).to_be_focused()
@@ -268,7 +268,7 @@ def test_a_refused_report_is_kept_shown_and_sent_again_identical(site, device, s
         page.reload()
         heading(page, "The survey did not accept your lines")
         expect(page.locator(".notice").first).to_have_text(REFUSALS[status])
-    assert kept(page) == before
+    assert stored_entries(page) == before
     second = device.open(site.link(survey))
     heading(second, "The survey did not accept your lines")
     assert len(device.bodies) == 2  # shown again is not sent again
@@ -290,8 +290,8 @@ def test_a_refused_report_is_kept_shown_and_sent_again_identical(site, device, s
     assert site.store.n_pending(survey.key) == 1
 
 
-def test_a_closed_survey_still_shows_the_report_that_is_kept(site, device):
-    device.tries_only_when_told()
+def test_a_closed_survey_still_shows_the_stored_report(site, device):
+    device.disable_retries()
     survey = site.publish()
     device.context.route("**/reports", lambda route: route.abort())
     page = device.open(site.link(survey))
@@ -306,7 +306,7 @@ def test_a_closed_survey_still_shows_the_report_that_is_kept(site, device):
     expect(page.locator("pre")).to_have_text(device.bodies[0].decode())
 
 
-def test_what_cannot_be_read_is_never_replaced_by_a_fresh_report(site, device):
+def test_an_unreadable_entry_is_never_replaced_by_a_new_report(site, device):
     survey = site.publish()
     page = device.open(site.link(survey))
     page.evaluate(f"localStorage.setItem('survey-report:{survey.slug}', '{{oops')")
@@ -327,17 +327,17 @@ def test_an_address_in_another_spelling_never_gets_a_second_report(site, device,
     page = device.open(site.link(survey))
     answer_and_send(page)
     wait_sent(page)
-    before = kept(page)
+    before = stored_entries(page)
     other = device.open(site.url + spelling.format(survey.slug[1:]))
     other.wait_for_load_state("networkidle")
     expect(other.locator("input")).to_have_count(0)
     expect(other.get_by_role("button", name="Start")).to_have_count(0)
     assert definitions(device) == 1
     assert len(device.bodies) == 1
-    assert kept(page) == before
+    assert stored_entries(page) == before
 
 
-def test_a_percent_encoded_link_is_no_survey_and_finds_nothing_kept(site, device):
+def test_a_percent_encoded_link_opens_no_survey(site, device):
     survey = site.publish()
     page = device.open(f"{site.url}/s/%73{survey.slug[1:]}#d={survey.sha256[:16]}")
     heading(page, "This survey cannot start")
@@ -345,11 +345,11 @@ def test_a_percent_encoded_link_is_no_survey_and_finds_nothing_kept(site, device
         "There is no survey at this address. Check the link."
     )
     expect(page.get_by_text("Nothing was asked, and nothing was sent.")).to_be_visible()
-    assert kept(page) == {}
+    assert stored_entries(page) == {}
     assert definitions(device) == 0
 
 
-def put(page, survey, state: str, codes: str) -> str:
+def store_entry(page, survey, state: str, codes: str) -> str:
     """Keep a report on the device whose codes are these, and say its body."""
     body = f'{{"definition":"{survey.sha256}","codes":{codes},"pad":""}}'
     entry = {"state": state, "body": body, "status": 422, "detail": ""}
@@ -370,7 +370,7 @@ ODD_CODES = ["[9,9]", "[-1,0.5]", "[0]", "[]", "[0,1,2]", '[null,"AAAA"]', '[{"t
 def test_a_refused_report_with_odd_codes_is_shown_as_far_as_it_can_be_read(site, device, codes):
     survey = site.publish()
     page = device.open(site.link(survey))
-    body = put(page, survey, "refused", codes)
+    body = store_entry(page, survey, "refused", codes)
     heading(page, "The survey did not accept your lines")
     page.get_by_text("See what these lines say").tap()
     expect(page.locator("pre")).to_have_text(body)
@@ -391,12 +391,12 @@ def test_a_waiting_report_with_odd_codes_is_sent_as_it_is(site, device, codes):
     survey = site.publish()
     page = device.open(site.link(survey))
     device.context.route("**/reports", lambda route: route.fulfill(status=201))
-    body = put(page, survey, "pending", codes)
+    body = store_entry(page, survey, "pending", codes)
     wait_sent(page)
     page.get_by_text("See what was sent").tap()
     expect(page.locator("pre")).to_have_text(body)
     assert device.bodies == [body.encode()]
-    assert kept(page) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
+    assert stored_entries(page) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
     assert device.said == []
 
 
@@ -415,7 +415,7 @@ def two_tabs_with_a_refused_report(site, device):
 
 
 @pytest.mark.parametrize("mine", [0, 1], ids=["the tab that made it", "the tab that found it"])
-def test_trying_again_after_another_tab_got_it_through_says_so(site, device, mine):
+def test_trying_again_after_another_tab_sent_the_report_says_so(site, device, mine):
     survey, *tabs = two_tabs_with_a_refused_report(site, device)
     tabs[1 - mine].bring_to_front()
     press(tabs[1 - mine], "Try again")
@@ -426,13 +426,13 @@ def test_trying_again_after_another_tab_got_it_through_says_so(site, device, min
     assert len(device.bodies) == 2
     assert len(set(device.bodies)) == 1
     assert site.store.n_pending(survey.key) == 1
-    assert kept(tabs[mine]) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
+    assert stored_entries(tabs[mine]) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
     assert device.said == []
 
 
 @pytest.mark.parametrize("status", long_unless([201], [201, 410, 422]))
-def test_trying_now_after_another_tab_got_it_accepted_leaves_the_mark(site, device, status):
-    device.tries_only_when_told()
+def test_trying_now_after_another_tab_sent_the_report_leaves_the_mark(site, device, status):
+    device.disable_retries()
     survey = site.publish()
     device.context.route("**/reports", lambda route: route.abort())
     first = device.open(site.link(survey))
@@ -450,7 +450,7 @@ def test_trying_now_after_another_tab_got_it_accepted_leaves_the_mark(site, devi
         first,
         "Sent. Thank you." if status == 201 else "This device has already sent answers",
     )
-    assert kept(first) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
+    assert stored_entries(first) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
     assert len(set(device.bodies)) == 1
     assert site.store.n_pending(survey.key) == 1
 
@@ -467,7 +467,7 @@ def test_a_trace_that_another_tab_removed_first_is_removed_too(site, device):
         tab.bring_to_front()
         press(tab, "Forget this on this device")
         heading(tab, "Forgotten")
-    assert kept(first) == {}
+    assert stored_entries(first) == {}
     assert len(device.bodies) == 1
     assert device.said == []
 
@@ -477,7 +477,7 @@ def test_after_success_a_mark_without_answer_id_or_body_stays_until_it_is_remove
     page = device.open(site.link(survey))
     answer_and_send(page)
     wait_sent(page)
-    assert kept(page) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
+    assert stored_entries(page) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
     page.reload()
     heading(page, "This device has already sent answers")
     expect(page.locator("input")).to_have_count(0)
@@ -487,26 +487,26 @@ def test_after_success_a_mark_without_answer_id_or_body_stays_until_it_is_remove
     heading(page, "This device has already sent answers")
     press(page, "Forget this on this device")
     heading(page, "Forgotten")
-    assert kept(page) == {}
+    assert stored_entries(page) == {}
     assert len(device.bodies) == 1
 
 
-def test_only_the_frozen_report_is_kept_while_it_waits(site, device):
-    device.tries_only_when_told()
+def test_only_the_report_is_stored_while_it_waits(site, device):
+    device.disable_retries()
     survey = site.publish()
     page = device.open(site.link(survey))
     device.context.route("**/reports", lambda route: route.abort())
     answer(page, ["Yes", "Once"])
-    assert kept(page) == {}
+    assert stored_entries(page) == {}
     press(page, "Send")
     wait_waiting(page)
-    assert list(kept(page)) == [f"survey-report:{survey.slug}"]
-    stored = json.loads(kept(page)[f"survey-report:{survey.slug}"])
+    assert list(stored_entries(page)) == [f"survey-report:{survey.slug}"]
+    stored = json.loads(stored_entries(page)[f"survey-report:{survey.slug}"])
     assert stored == {"state": "pending", "body": device.bodies[0].decode()}
 
 
-def test_where_storage_is_denied_the_report_waits_in_the_open_page(site, device):
-    device.tries_only_when_told()
+def test_without_storage_the_report_waits_in_the_open_page(site, device):
+    device.disable_retries()
     survey = site.publish()
     device.context.add_init_script(
         "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('no') }})"
@@ -531,7 +531,7 @@ def test_where_storage_is_denied_the_report_waits_in_the_open_page(site, device)
     ],
     ids=["when named", "when used"],
 )
-def test_where_storage_is_denied_the_page_says_so_and_promises_no_mark(site, device, denial):
+def test_without_storage_the_page_says_so_and_promises_no_mark(site, device, denial):
     device.context.add_init_script(denial)
     page = device.open(site.link(site.publish()))
     expect(page.locator(".notice", has_text="Keep this page open")).to_be_visible()
@@ -542,11 +542,11 @@ def test_where_storage_is_denied_the_page_says_so_and_promises_no_mark(site, dev
     expect(page.locator("main").get_by_role("button")).to_have_count(0)
 
 
-def test_where_storage_works_nothing_of_this_is_said(site, device):
+def test_with_storage_the_page_does_not_warn_about_it(site, device):
     page = device.open(site.link(site.publish()))
     heading(page, "A small survey")
     expect(page.get_by_text("cannot store anything")).to_have_count(0)
-    assert kept(page) == {}
+    assert stored_entries(page) == {}
     answer_and_send(page)
     wait_sent(page)
     expect(page.get_by_text("cannot store anything")).to_have_count(0)

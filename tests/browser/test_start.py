@@ -11,8 +11,8 @@ from tests.browser.respondent import (
     answer_and_send,
     choose,
     heading,
-    kept,
     press,
+    stored_entries,
     wait_sent,
 )
 from tests.conftest import SMALL, TODAY, long_unless
@@ -47,7 +47,7 @@ CONTRAST = """() => {
 }"""
 
 
-def test_consent_ethics_and_helpline_stand_before_the_button_that_agrees(site, device):
+def test_consent_ethics_and_help_line_come_before_the_button_that_agrees(site, device):
     page = device.open(site.link(site.publish(WHOLE)))
     heading(page, "A small survey")
     sections = page.locator(".passage h2").all_inner_texts()
@@ -62,7 +62,7 @@ def test_consent_ethics_and_helpline_stand_before_the_button_that_agrees(site, d
     expect(page.locator(".helpline")).to_contain_text("Call 112 at any hour.")
 
 
-def test_the_quick_check_answers_kindly_opens_nothing_and_tells_nobody(site, device):
+def test_the_quick_check_explains_its_answer_and_sends_nothing(site, device):
     page = device.open(site.link(site.publish()))
     heading(page, "A small survey")
     before = len(device.requests)
@@ -72,14 +72,14 @@ def test_the_quick_check_answers_kindly_opens_nothing_and_tells_nobody(site, dev
     press(page, "Nothing for certain")
     expect(page.get_by_role("status")).to_have_text(RIGHT)
     assert len(device.requests) == before
-    assert kept(page) == {}
+    assert stored_entries(page) == {}
     press(page, "Start")
     heading(page, "First page")
 
 
 @pytest.mark.security
 @pytest.mark.parametrize("at", ["start", "review"])
-def test_leaving_forgets_everything_and_back_does_not_lead_here_again(site, device, at):
+def test_leaving_clears_everything_and_back_does_not_return(site, device, at):
     page = device.context.new_page()
     page.goto(f"{site.url}/healthz")
     page.goto(site.link(site.publish()))
@@ -123,9 +123,7 @@ def test_leaving_goes_where_the_survey_says(site, device):
         ),
     ],
 )
-def test_before_its_first_day_and_after_its_last_a_survey_says_so(
-    site, device, schedule, title, said
-):
+def test_a_survey_says_that_it_has_not_opened_or_is_closed(site, device, schedule, title, said):
     survey = site.publish()
     site.store.set_schedule(survey.key, schedule)
     page = device.open(site.link(survey))
@@ -134,7 +132,7 @@ def test_before_its_first_day_and_after_its_last_a_survey_says_so(
     assert device.posts == []
 
 
-def test_a_survey_that_fills_up_meanwhile_says_so_and_the_report_is_kept(site, new_device):
+def test_a_survey_that_reaches_its_limit_says_so_and_the_report_stays(site, new_device):
     survey = site.publish()
     site.store.set_schedule(survey.key, Schedule(maximum=1))
     device, other = new_device(), new_device()
@@ -154,7 +152,7 @@ def test_a_survey_that_fills_up_meanwhile_says_so_and_the_report_is_kept(site, n
 
 
 @pytest.mark.parametrize("theme", long_unless(["blue"], THEMES))
-def test_every_accent_keeps_a_contrast_of_seven(site, device, theme):
+def test_every_accent_has_a_contrast_of_at_least_seven(site, device, theme):
     page = device.open(site.link(site.publish(f'theme = "{theme}"\n{SMALL}')))
     heading(page, "A small survey")
     for scheme in ("light", "dark"):
@@ -162,9 +160,7 @@ def test_every_accent_keeps_a_contrast_of_seven(site, device, theme):
         assert page.evaluate(CONTRAST) == []
 
 
-def test_shuffled_options_come_in_different_orders_and_what_is_no_answer_stays_last(
-    site, new_device
-):
+def test_shuffled_options_vary_in_order_and_options_for_no_answer_stay_last(site, new_device):
     names = [f"Option {letter}" for letter in "ABCDEFGH"]
     options = ", ".join(f'{{id = "o{i}", label = "{name}"}}' for i, name in enumerate(names))
     survey = site.publish(

@@ -19,12 +19,12 @@ from tests.browser.respondent import (
     choose,
     entry,
     heading,
-    kept,
     press,
+    stored_entries,
     wait_sent,
 )
 from tests.browser.surveys import EVERY_TYPE, SKIPS
-from tests.conftest import SMALL, long_unless
+from tests.conftest import ROOT, SMALL, long_unless
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
 
@@ -40,16 +40,16 @@ ENDS = ("on the next page", "at the review", "after sending")
 NOTHING = {"session": {}, "cookie": "", "databases": [], "caches": [], "workers": 0, "state": None}
 
 
-def test_a_whole_visit_keeps_only_the_mark_and_asks_only_this_host(site, device):
+def test_a_visit_stores_only_the_mark_and_requests_only_this_host(site, device):
     survey = site.publish()
     page = device.open(site.link(survey))
     steps = page.evaluate("history.length")
     answer(page, ["Yes", "Never"])
-    assert kept(page) == {}
+    assert stored_entries(page) == {}
     assert page.evaluate(STORES) == NOTHING
     press(page, "Send")
     wait_sent(page)
-    assert list(kept(page)) == [f"survey-report:{survey.slug}"]
+    assert list(stored_entries(page)) == [f"survey-report:{survey.slug}"]
     assert page.evaluate(STORES) == NOTHING
     assert page.evaluate("history.length") == steps
     assert page.url == site.link(survey)
@@ -79,16 +79,17 @@ def test_no_answer_of_the_server_sets_a_cookie(site, device):
         assert "set-cookie" not in response.all_headers()
 
 
-def test_the_page_takes_at_most_14_requests(site, device):
+def test_the_page_requests_each_file_once_and_nothing_else(site, device):
     page = device.open(site.link(site.publish()))
     heading(page, "A small survey")
     page.wait_for_load_state("networkidle")
-    asked = [request.url for request in device.requests]
-    # Some browsers ask for an icon late or never: it is part of the page, and no request.
+    urls = [request.url for request in device.requests]
+    # Some browsers request an icon late or never, so the icon is part of the page.
     assert page.locator("link[rel=icon]").get_attribute("href").startswith("data:image/svg+xml,")
-    assert len(asked) <= 14
-    assert len(asked) == len(set(asked))
-    assert sum(url.endswith("/definition.json") for url in asked) == 1
+    assert len(urls) == len(set(urls))
+    assert sum(url.endswith("/definition.json") for url in urls) == 1
+    files = {path.name for path in (ROOT / "client_js/src").glob("*.js")} | {"respond.css"}
+    assert {url.rpartition("/")[2] for url in urls if "/client/" in url} == files
 
 
 def test_inputs_stand_in_no_form_and_their_names_differ_between_loads(site, device):
@@ -109,7 +110,7 @@ def test_inputs_stand_in_no_form_and_their_names_differ_between_loads(site, devi
     assert len(set(names)) == 3
 
 
-def test_the_dom_of_a_question_tells_no_answer_apart_in_its_markup(site, device):
+def test_the_markup_of_a_question_does_not_depend_on_the_answer(site, device):
     page = device.open(site.link(site.publish()))
     press(page, "Start")
     before = page.content()
@@ -153,7 +154,7 @@ def finish(page: Page) -> None:
     wait_sent(page)
 
 
-def test_what_was_typed_is_no_markup_and_is_gone_with_its_page(site, device):
+def test_a_typed_text_is_not_in_the_markup_and_disappears_with_its_page(site, device):
     page = device.open(site.link(site.publish(EVERY_TYPE)))
     type_number(page)
     assert page.evaluate("document.activeElement.value") == TYPED
@@ -163,19 +164,19 @@ def test_what_was_typed_is_no_markup_and_is_gone_with_its_page(site, device):
     for text in (TYPED, "35 hours"):
         assert text not in page.content()
     assert page.locator("input").count() == 0
-    assert all(TYPED not in kept for kept in kept_by(page))
+    assert all(TYPED not in kept for kept in profile_entries(page))
     page.go_back()
     page.go_forward()
     heading(page, "This device has already sent answers")
     assert TYPED not in page.content()
 
 
-def kept_by(page: Page) -> list[str]:
+def profile_entries(page: Page) -> list[str]:
     """Everything the page keeps anywhere, and its address."""
-    return [str(kept(page)), str(page.evaluate(STORES)), page.url, page.title()]
+    return [str(stored_entries(page)), str(page.evaluate(STORES)), page.url, page.title()]
 
 
-def test_a_number_typed_and_not_sent_is_gone_after_a_reload_and_after_back(site, device):
+def test_a_typed_number_disappears_after_a_reload_and_after_back(site, device):
     page = device.open(site.link(site.publish(EVERY_TYPE)))
     type_number(page)
     page.reload()
@@ -191,7 +192,7 @@ def test_a_number_typed_and_not_sent_is_gone_after_a_reload_and_after_back(site,
     expect(entry(page)).to_have_value("")
 
 
-def test_the_fields_to_type_in_are_kept_by_no_browser(site, device):
+def test_browsers_do_not_store_text_fields(site, device):
     page = device.open(site.link(site.publish(EVERY_TYPE)))
     type_number(page)
     field = entry(page)
@@ -239,7 +240,7 @@ PAGES = [f"Page {number} of 4" for number in range(1, 5)]
 
 
 @pytest.mark.parametrize("ends", long_unless(["after sending"], ENDS))
-def test_the_browsers_profile_tells_no_path_through_the_questions(site, browser, tmp_path, ends):
+def test_the_browsers_profile_reveals_no_path_through_the_questions(site, browser, tmp_path, ends):
     survey = site.publish(SKIPS)
     titles = {}
     for given, following in (("Yes", OFTEN), ("No", TIRED)):
@@ -251,7 +252,7 @@ def test_the_browsers_profile_tells_no_path_through_the_questions(site, browser,
         # Another page lets the browser write down the one it leaves.
         page.goto("about:blank")
         context.close()
-        titles[given] = titles_kept(profile)
+        titles[given] = stored_titles(profile)
         found = all_bytes(profile)
         for text in (*PAGES, NIGHTS, OFTEN, TIRED, "One or two"):
             for encoding in ("utf-8", "utf-16-le"):
@@ -278,7 +279,7 @@ def walk(page: Page, given: str, following: str, ends: str) -> None:
         wait_sent(page)
 
 
-def titles_kept(profile: Path) -> list[str]:
+def stored_titles(profile: Path) -> list[str]:
     """The titles in the browser's history."""
     with closing(sqlite3.connect(profile / "Default" / "History")) as history:
         return sorted(title for (title,) in history.execute("SELECT title FROM urls"))

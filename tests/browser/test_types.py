@@ -41,7 +41,7 @@ def error(page: Page) -> Locator:
     return page.locator(".error:not([hidden])")
 
 
-def leave_out(page: Page, *questions: str) -> None:
+def skip(page: Page, *questions: str) -> None:
     """Past questions that count as "Prefer not to say"."""
     for question in questions:
         heading(page, question)
@@ -49,8 +49,8 @@ def leave_out(page: Page, *questions: str) -> None:
         press(page, "Continue")
 
 
-def to_places(page: Page) -> None:
-    leave_out(page, REASONS, HOURS, SINCE, MOOD)
+def go_to_places(page: Page) -> None:
+    skip(page, REASONS, HOURS, SINCE, MOOD)
     heading(page, WARMTH)
     entry(page).fill("20")
     press(page, "Continue")
@@ -71,7 +71,7 @@ def test_several_options_can_be_ticked_and_unticked(page):
     )
 
 
-def test_an_option_that_stands_alone_clears_all_others_and_is_cleared_by_them(page):
+def test_an_exclusive_option_clears_all_others_and_is_cleared_by_them(page):
     choose(page, "I was ill")
     choose(page, "I was tired")
     choose(page, "None of these")
@@ -83,7 +83,7 @@ def test_an_option_that_stands_alone_clears_all_others_and_is_cleared_by_them(pa
     expect(page.locator(".or")).to_have_text("or")
 
 
-def test_more_ticks_than_allowed_are_said_at_once_and_stop_the_page(page):
+def test_too_many_ticks_are_reported_at_once_and_stop_the_page(page):
     for label in ("I was ill", "I was tired", "A child was ill"):
         choose(page, label)
     expect(error(page)).to_have_text("Choose at most 2.")
@@ -99,14 +99,14 @@ def test_more_ticks_than_allowed_are_said_at_once_and_stop_the_page(page):
     heading(page, HOURS)
 
 
-def test_ticks_that_were_all_taken_back_count_as_untouched(page):
+def test_a_question_without_remaining_ticks_counts_as_empty(page):
     choose(page, "I was ill")
     choose(page, "I was ill")
     press(page, "Continue")
     expect(error(page)).to_contain_text("it counts as “Prefer not to say”")
 
 
-def test_ticks_come_back(page):
+def test_ticks_are_restored_after_going_back(page):
     choose(page, "I was ill")
     choose(page, "A child was ill")
     press(page, "Continue")
@@ -144,8 +144,8 @@ def test_ticks_work_by_keyboard_alone(site, new_device):
         pytest.param("٠", "0", "0 hours", marks=pytest.mark.long),
     ],
 )
-def test_a_number_is_rounded_on_the_device_and_shown_so(page, typed, shown, meant):
-    leave_out(page, REASONS)
+def test_a_number_is_rounded_on_the_device_and_shown_rounded(page, typed, shown, meant):
+    skip(page, REASONS)
     heading(page, HOURS)
     field = entry(page)
     expect(field).to_have_attribute("inputmode", "numeric")
@@ -159,15 +159,15 @@ def test_a_number_is_rounded_on_the_device_and_shown_so(page, typed, shown, mean
     press(page, "Back")
     expect(entry(page)).to_have_value(shown)
     press(page, "Continue")
-    leave_out(page, SINCE, MOOD)
+    skip(page, SINCE, MOOD)
     heading(page, WARMTH)
     entry(page).fill("1")
     press(page, "Continue")
-    leave_out_both(page)
+    skip_both(page)
     expect(review(page, "hours")).to_contain_text(meant)
 
 
-def leave_out_both(page: Page) -> None:
+def skip_both(page: Page) -> None:
     """On the last page, whose second question must be answered."""
     heading(page, PLACES)
     option(page, "Does not apply").tap()
@@ -177,8 +177,8 @@ def leave_out_both(page: Page) -> None:
 
 
 @pytest.mark.parametrize("typed", long_unless(["81", "1e1"], NO_HOURS))
-def test_what_is_no_number_of_the_question_always_stops_the_page(page, typed):
-    leave_out(page, REASONS)
+def test_an_invalid_number_always_stops_the_page(page, typed):
+    skip(page, REASONS)
     heading(page, HOURS)
     entry(page).fill(typed)
     for _ in range(2):
@@ -194,7 +194,7 @@ def test_what_is_no_number_of_the_question_always_stops_the_page(page, typed):
 
 
 def test_an_option_beside_a_number_clears_it_and_is_cleared_by_typing(page):
-    leave_out(page, REASONS)
+    skip(page, REASONS)
     heading(page, HOURS)
     entry(page).fill("90")
     choose(page, "Does not apply")
@@ -209,15 +209,15 @@ def test_an_option_beside_a_number_clears_it_and_is_cleared_by_typing(page):
     assert ticked(page) == ["Prefer not to say"]
 
 
-def test_an_empty_number_is_nudged_once_and_one_without_opt_out_always(page):
-    leave_out(page, REASONS)
+def test_an_empty_number_is_noticed_once_and_always_without_an_opt_out(page):
+    skip(page, REASONS)
     heading(page, HOURS)
     press(page, "Continue")
     expect(error(page)).to_contain_text("it counts as “Prefer not to say”")
     # Nothing is wrong with it: it was left out.
     expect(entry(page)).to_have_attribute("aria-invalid", "false")
     press(page, "Continue")
-    leave_out(page, SINCE, MOOD)
+    skip(page, SINCE, MOOD)
     heading(page, WARMTH)
     expect(page.locator(".choice")).to_have_count(0)
     for _ in range(2):
@@ -227,7 +227,7 @@ def test_an_empty_number_is_nudged_once_and_one_without_opt_out_always(page):
 
 
 def test_numbers_below_zero_can_be_typed_on_a_phone(page):
-    leave_out(page, REASONS, HOURS, SINCE, MOOD)
+    skip(page, REASONS, HOURS, SINCE, MOOD)
     heading(page, WARMTH)
     expect(entry(page)).to_have_attribute("inputmode", "text")
     entry(page).fill("-3.26")
@@ -236,7 +236,7 @@ def test_numbers_below_zero_can_be_typed_on_a_phone(page):
     press(page, "Back")
     expect(entry(page)).to_have_value("\u22123.5")
     press(page, "Continue")
-    leave_out_both(page)
+    skip_both(page)
     expect(review(page, "warmth")).to_contain_text("\u22123.5 °C")
 
 
@@ -244,7 +244,7 @@ def test_numbers_below_zero_can_be_typed_on_a_phone(page):
 
 
 def test_a_date_is_rounded_on_the_device_and_shown_in_words(page):
-    leave_out(page, REASONS, HOURS)
+    skip(page, REASONS, HOURS)
     heading(page, SINCE)
     field = entry(page)
     expect(field).to_have_attribute("min", "1998-03-02")
@@ -255,15 +255,15 @@ def test_a_date_is_rounded_on_the_device_and_shown_in_words(page):
     press(page, "Back")
     expect(entry(page)).to_have_value("1998-03-06")
     press(page, "Continue")
-    leave_out(page, MOOD)
+    skip(page, MOOD)
     entry(page).fill("1")
     press(page, "Continue")
-    leave_out_both(page)
+    skip_both(page)
     expect(review(page, "since")).to_contain_text("6 March 1998")
 
 
 def test_a_date_outside_the_range_or_half_a_date_always_stops_the_page(page):
-    leave_out(page, REASONS, HOURS)
+    skip(page, REASONS, HOURS)
     heading(page, SINCE)
     wrong: list[Callable[[], None]] = [
         lambda: entry(page).fill("1997-01-01"),
@@ -280,8 +280,8 @@ def test_a_date_outside_the_range_or_half_a_date_always_stops_the_page(page):
     heading(page, MOOD)
 
 
-def test_what_was_chosen_beside_half_a_date_counts_however_often_it_is_chosen(page):
-    leave_out(page, REASONS, HOURS)
+def test_an_option_chosen_beside_half_a_date_counts(page):
+    skip(page, REASONS, HOURS)
     heading(page, SINCE)
     choose(page, "Prefer not to say")
     entry(page).press_sequentially("03")
@@ -299,8 +299,8 @@ def test_what_was_chosen_beside_half_a_date_counts_however_often_it_is_chosen(pa
     assert ticked(page) == ["Prefer not to say"]
 
 
-def test_an_option_that_is_checked_wins_over_half_a_date_whatever_the_browser_told(page):
-    leave_out(page, REASONS, HOURS)
+def test_a_checked_option_wins_over_half_a_date_in_every_browser(page):
+    skip(page, REASONS, HOURS)
     heading(page, SINCE)
     choose(page, "Prefer not to say")
     # Some browsers say nothing of half a date: no event reaches the page.
@@ -378,8 +378,8 @@ def test_every_type_is_reviewed_changed_and_sent_as_one_report(site, device):
     assert device.said == []
 
 
-def test_an_answer_that_must_be_given_and_was_taken_back_does_not_reach_the_review(page):
-    to_places(page)
+def test_a_required_answer_that_was_removed_does_not_reach_the_review(page):
+    go_to_places(page)
     choose(page, "A desk")
     choose(page, "At home")
     press(page, "Continue")
@@ -398,8 +398,8 @@ def test_an_answer_that_must_be_given_and_was_taken_back_does_not_reach_the_revi
 
 
 def test_a_wrong_number_never_reaches_the_review(page):
-    to_places(page)
-    leave_out_both(page)
+    go_to_places(page)
+    skip_both(page)
     page.get_by_role("button", name=f"Change: {WARMTH}").tap()
     entry(page).fill("99")
     press(page, "Go to review")
@@ -410,16 +410,16 @@ def test_a_wrong_number_never_reaches_the_review(page):
     expect(review(page, "warmth")).to_contain_text("9 °C")
 
 
-def test_a_number_and_a_date_that_are_points_are_not_called_rounded(page):
-    leave_out(page, REASONS)
+def test_a_number_and_a_date_on_the_grid_are_not_called_rounded(page):
+    skip(page, REASONS)
     entry(page).fill("37")
     press(page, "Continue")
     entry(page).fill("1998-03-05")
     press(page, "Continue")
-    leave_out(page, MOOD)
+    skip(page, MOOD)
     entry(page).fill("1.5")
     press(page, "Continue")
-    leave_out_both(page)
+    skip_both(page)
     given = {"hours": "rounded to 35 hours", "since": "rounded to 6 March 1998"}
     for question, text in (given | {"warmth": "1.5 °C"}).items():
         expect(review(page, question).locator("dd").first).to_have_text(text)
@@ -458,7 +458,7 @@ prefer_not_to_say = false
 """
 
 
-def test_numbers_with_three_decimals_come_back_as_they_were_shown(site, device):
+def test_numbers_with_three_decimals_are_restored_as_shown(site, device):
     page = device.open(site.link(site.publish(EIGHTHS)))
     press(page, "Start")
     hints = page.locator(".hint").all_inner_texts()
@@ -483,7 +483,7 @@ def test_numbers_with_three_decimals_come_back_as_they_were_shown(site, device):
     expect(bit).to_contain_text("This line can come from every answer.")
 
 
-def test_what_is_said_before_the_first_question_is_true_of_every_mechanism(site, device):
+def test_the_start_page_is_true_for_every_mechanism(site, device):
     replaced = "sometimes your answer, sometimes another"
     by_chance = "Your answer only makes some lines more likely"
     plain = device.open(site.link(site.publish()))

@@ -68,7 +68,7 @@ def test_the_answers_of_a_person_who_left_are_cleared(site, survey, device):
     choose(page, "Yes")
     page.clock.run_for(121_000)
     notice = page.get_by_role("alertdialog", name="Are you still there?")
-    expect(notice).to_contain_text("within 60 seconds")
+    expect(notice).to_contain_text("for 60 seconds")
     expect(notice.get_by_role("button")).to_be_focused()
     press(page, "I am still here")
     # A closed one is no dialog to anybody, but its end is told a moment later, and then it is gone.

@@ -85,7 +85,7 @@ def test_new_questions_after_a_change_come_before_the_review(page):
     press(page, "Go to review")
     press(page, "Go to review")
     assert reviewed_questions(page) == [NIGHTS, OFTEN, SLEEP, TIRED]
-    expect(review(page, "sleep")).to_contain_text("Prefer not to say not answered")
+    expect(review(page, "sleep")).to_contain_text("Prefer not to say left empty")
     page.get_by_role("button", name=f"Change: {NIGHTS}").tap()
     choose(page, "No")
     press(page, "Go to review")
@@ -208,7 +208,7 @@ def test_frequencies_count_people_who_get_the_question(site, device):
 def test_with_sampling_and_skip_logic_the_start_page_says_up_to(site, device):
     both = SKIPS.replace("epsilon = 1", "epsilon = 1\nquestions_per_person = 1", 1)
     page = device.open(site.link(site.publish(both)))
-    expect(page.get_by_text("Each person is asked up to 3 of 4 questions")).to_be_visible()
+    expect(page.get_by_text("We ask you up to 3 of 4 questions")).to_be_visible()
     page = device.open(site.link(site.publish(SKIPS)))
     expect(page.get_by_text("Up to 4 questions on 4 pages.")).to_be_visible()
 

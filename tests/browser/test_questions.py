@@ -73,7 +73,7 @@ def test_an_empty_question_is_noticed_once_and_then_counts_as_prefer_not_to_say(
     heading(page, "Check your answers")
     for question in ("a", "c"):
         expect(page.locator(f"[data-question={question}]")).to_contain_text(
-            "Prefer not to say not answered"
+            "Prefer not to say left empty"
         )
 
 

@@ -18,7 +18,7 @@ from survey import api, errors, research, respond
 from survey.catalogue import SOURCE, say
 from survey.ops.metrics import Metrics
 from survey.respond.views import request_language
-from survey.results.estimates.result import Results
+from survey.results.estimates.result import ResultCache
 from survey.security import API, headers
 from survey.settings import Settings
 from survey.store import Store, open_store
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 UNEXPECTED = "an unexpected error"
 
-IMMUTABLE_ENDPOINTS = ("respond.client_file", "research.asset", "reporting.stylesheet")
+IMMUTABLE_ENDPOINTS = ("respond.client_file", "research.asset", "reports.stylesheet")
 """Files whose addresses contain the hash of their content."""
 
 RETRY_SECONDS = range(5, 16)
@@ -88,7 +88,7 @@ def create_app(settings: Settings | None = None, store: Store | None = None) -> 
     store = store or open_store(settings.database)
     client = respond.Client.load()
     respond.init_app(app, store, settings, client, Metrics(settings.release_minimum))
-    results = Results(store)
+    results = ResultCache(store)
     research.init_app(app, store, results, settings, client.sha256)
     api.init_app(app, store, results, settings)
     app.add_url_rule("/", "home", lambda: render_template("home.html"))

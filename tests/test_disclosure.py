@@ -13,7 +13,13 @@ from survey.disclosure import (
     merge_small_groups,
     merge_small_strata,
 )
-from survey.results.grouped import by_bucket, by_month, by_stratum, by_week, longer
+from survey.results.groups import (
+    lengthen,
+    split_by_link,
+    split_by_month,
+    split_by_period,
+    split_by_week,
+)
 from survey.store import Tally
 
 sizes = st.dictionaries(st.text("abc", max_size=4), st.integers(1, 60), max_size=8)
@@ -72,8 +78,8 @@ def test_small_groups_no_totals_of_links_times_or_both_leave_few_reports_when_su
     for reading in (
         lambda cell: links[cell[0]],
         lambda cell: groups[cell][1],
-        lambda cell: longer(groups[cell][1], "week"),
-        lambda cell: longer(groups[cell][1], "month"),
+        lambda cell: lengthen(groups[cell][1], "week"),
+        lambda cell: lengthen(groups[cell][1], "month"),
     ):
         read: dict[tuple[str, str], set[str]] = {}
         for cell in sizes:
@@ -103,7 +109,7 @@ def published(sizes: dict[tuple[str, str], int]) -> np.ndarray:
     rows = [tally.counts[0] for tally in tallies.values()]
     groups = merge_small_groups(sizes)
     told = [np.sum(rows, axis=0)]
-    for read in (by_stratum, by_bucket, by_week, by_month):
+    for read in (split_by_link, split_by_period, split_by_week, split_by_month):
         told += [tally.counts[0] for tally in read(tallies).values()]
     # A file of single reports names link and time of each.
     told += [

@@ -5,14 +5,14 @@ from __future__ import annotations
 from flask import Flask
 
 from survey.api.views import Gate, blueprint, guard
-from survey.results.estimates.result import Results
+from survey.results.estimates.result import ResultCache
 from survey.settings import Settings
 from survey.store import Store
 
 __all__ = ["init_app"]
 
 
-def init_app(app: Flask, store: Store, results: Results, settings: Settings) -> None:
+def init_app(app: Flask, store: Store, results: ResultCache, settings: Settings) -> None:
     """Add the API to the application."""
     app.register_blueprint(blueprint(store, results, Gate(store), settings.public_url))
     guard(app)

@@ -11,10 +11,11 @@ from pydantic import Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from survey.estimator import Disclosure
-from survey.results.crosstab.compute import MOST_ROWS, CrossedQuestions, CrossedRow
+from survey.results.crosstab.compute import MAX_CELLS
+from survey.results.crosstab.table import CrosstabResult, CrosstabRow
 from survey.results.estimates.result import SurveyResult
-from survey.results.estimates.table import Row
-from survey.results.options import Wanted
+from survey.results.estimates.table import EstimateRow
+from survey.results.options import IntervalOptions
 from survey.store import PublishedSurvey, Release, State
 
 MAX_LISTED = 500
@@ -87,8 +88,8 @@ class Estimates:
     sha256: str
     release: int
     released: int
-    wanted: Wanted
-    rows: tuple[Row, ...]
+    wanted: IntervalOptions
+    rows: tuple[EstimateRow, ...]
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class Crosstab:
     n: int
     shown: Disclosure
     test: PearsonTest | None
-    rows: Annotated[tuple[CrossedRow, ...], Field(max_length=MOST_ROWS)]
+    rows: Annotated[tuple[CrosstabRow, ...], Field(max_length=MAX_CELLS)]
 
 
 @dataclass(frozen=True)
@@ -162,12 +163,12 @@ def estimates_of(result: SurveyResult) -> Estimates:
         survey.sha256,
         result.release,
         result.n,
-        result.wanted,
+        result.options,
         tuple(result.rows),
     )
 
 
-def crosstab_of(table: CrossedQuestions) -> Crosstab:
+def crosstab_of(table: CrosstabResult) -> Crosstab:
     """Return the rows of a cross-tabulation and its test."""
     survey, test = table.survey, table.test
     return Crosstab(
@@ -175,7 +176,7 @@ def crosstab_of(table: CrossedQuestions) -> Crosstab:
         survey.version,
         survey.sha256,
         table.table.n,
-        table.shown,
+        table.disclosure,
         PearsonTest(test.statistic, test.df, test.p_value, test.small_expected) if test else None,
         tuple(table.rows),
     )

@@ -15,18 +15,18 @@ from survey.api import answers
 from survey.errors import QueryError
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.shares.binomial import TARGETS
-from survey.results.crosstab.compute import CrossedRow
-from survey.results.estimates.table import Row
+from survey.results.crosstab.table import CrosstabRow
+from survey.results.estimates.table import EstimateRow
 from survey.results.exports.microdata import ZIP
 from survey.results.exports.workbook import XLSX
 from survey.results.options import (
-    LEAST_LEVEL,
-    MOST_LEVEL,
-    OFFERED,
-    USUAL_LEVEL,
+    DEFAULT_LEVEL,
+    INTERVAL_CHOICES,
+    MAX_LEVEL,
+    MIN_LEVEL,
     YES_NO,
 )
-from survey.results.variables import items_of
+from survey.results.variables import list_variables
 from survey.store import PublishedSurvey
 
 MAX_QUOTED = 40
@@ -49,14 +49,14 @@ PARAMETERS: Mapping[str, Parameter] = {
         "Confidence level of each interval, as a decimal number",
         {
             "type": "number",
-            "minimum": LEAST_LEVEL,
-            "maximum": MOST_LEVEL,
-            "default": USUAL_LEVEL,
+            "minimum": MIN_LEVEL,
+            "maximum": MAX_LEVEL,
+            "default": DEFAULT_LEVEL,
         },
     ),
     "interval": Parameter(
         f"Interval method; with the target respondents only {DEFAULT_INTERVAL}",
-        {"type": "string", "enum": list(OFFERED), "default": DEFAULT_INTERVAL},
+        {"type": "string", "enum": list(INTERVAL_CHOICES), "default": DEFAULT_INTERVAL},
     ),
     "simultaneous": Parameter(
         "1: the intervals cover all shares of a question simultaneously",
@@ -98,7 +98,7 @@ def check_query(query: MultiDict[str, str], names: Sequence[str]) -> dict[str, s
 
 def questions_of(query: Mapping[str, str], survey: PublishedSurvey) -> list[str]:
     """Return the ids of the two questions of a crosstab query; QueryError for unknown ids."""
-    question_ids = [item.question.id for item in items_of(survey)]
+    question_ids = [item.question.id for item in list_variables(survey)]
     names = [query["first"], query["second"]]
     for name in names:
         if name not in question_ids:
@@ -157,14 +157,14 @@ OPERATIONS: Mapping[str, Operation] = {
         f"{VERSION}/estimates",
         "estimates",
         "Estimates: the rows of the results page and its CSV",
-        {JSON: answers.Estimates, CSV: Row},
+        {JSON: answers.Estimates, CSV: EstimateRow},
         ESTIMATES,
     ),
     "crosstab": Operation(
         f"{VERSION}/crosstab",
         "estimates",
         "Cross-tabulation of two questions: joint shares",
-        {JSON: answers.Crosstab, CSV: CrossedRow},
+        {JSON: answers.Crosstab, CSV: CrosstabRow},
         CROSSTAB,
     ),
     "estimates_xlsx": Operation(

@@ -33,12 +33,14 @@ from survey.errors import (
     QueryError,
     UnauthorizedError,
 )
-from survey.results.crosstab.compute import CrossedQuestions, CrossedRow, crossed
-from survey.results.estimates.result import Results
+from survey.results.crosstab.compute import compute_crosstab
+from survey.results.crosstab.request import CrosstabRequest
+from survey.results.crosstab.table import CrosstabResult, CrosstabRow
+from survey.results.estimates.result import ResultCache
 from survey.results.exports.csv import to_csv
 from survey.results.exports.microdata import write_microdata
-from survey.results.exports.workbook import crossed_workbook, workbook
-from survey.results.options import Wanted, wanted_from
+from survey.results.exports.workbook import crosstab_workbook, estimates_workbook
+from survey.results.options import IntervalOptions, parse_options
 from survey.security import API, hash_of
 from survey.store import ROLES, Action, ApiToken, PublishedSurvey, Researcher, Store
 from survey.version import __version__
@@ -191,7 +193,7 @@ def _with_charset(media_type: str) -> str:
     return f"{media_type}; charset=utf-8" if media_type.startswith("text/") else media_type
 
 
-def blueprint(store: Store, results: Results, gate: Gate, public_url: str) -> Blueprint:
+def blueprint(store: Store, results: ResultCache, gate: Gate, public_url: str) -> Blueprint:
     """Create the routes of all operations, each with the view of the same name."""
     routes = Blueprint("api", __name__, url_prefix=PREFIX)
     pages = _Pages(store, results, gate, public_url)
@@ -207,7 +209,7 @@ def blueprint(store: Store, results: Results, gate: Gate, public_url: str) -> Bl
 class _Pages:
     """One view for each operation of the table."""
 
-    def __init__(self, store: Store, results: Results, gate: Gate, public_url: str) -> None:
+    def __init__(self, store: Store, results: ResultCache, gate: Gate, public_url: str) -> None:
         self._store, self._results, self._gate = store, results, gate
         self._public_url = public_url
 
@@ -244,45 +246,45 @@ class _Pages:
     def estimates(self, slug: str, version: int) -> Response:
         """Return the estimates of a version."""
         kind, query = _parse_request("estimates")
-        survey, wanted = self._gate.version(slug, version), wanted_from(query)
+        survey, options = self._gate.version(slug, version), parse_options(query)
 
         def body() -> bytes | str:
-            result = self._results.of(survey, wanted)
+            result = self._results.result(survey, options)
             return to_csv(result.rows) if kind == CSV else to_json(estimates_of(result))
 
-        return computed(self._tag(survey, kind, wanted), kind, body)
+        return computed(self._tag(survey, kind, options), kind, body)
 
     def crosstab(self, slug: str, version: int) -> Response:
         """Return a cross-tabulation."""
         kind, query = _parse_request("crosstab")
-        survey, wanted = self._gate.version(slug, version), wanted_from(query)
+        survey, options = self._gate.version(slug, version), parse_options(query)
         names = questions_of(query, survey)
 
         def body() -> bytes | str:
-            table = self._crossed(survey, names, wanted)
-            return to_csv(table.rows, CrossedRow) if kind == CSV else to_json(crosstab_of(table))
+            table = self._crossed(survey, names, options)
+            return to_csv(table.rows, CrosstabRow) if kind == CSV else to_json(crosstab_of(table))
 
-        return computed(self._tag(survey, kind, *names, wanted), kind, body)
+        return computed(self._tag(survey, kind, *names, options), kind, body)
 
     def estimates_xlsx(self, slug: str, version: int) -> Response:
         """Return the workbook of the estimates."""
         kind, query = _parse_request("estimates_xlsx")
-        survey, wanted = self._gate.version(slug, version), wanted_from(query)
+        survey, options = self._gate.version(slug, version), parse_options(query)
         return computed(
-            self._tag(survey, kind, wanted),
+            self._tag(survey, kind, options),
             kind,
-            lambda: workbook(self._results.of(survey, wanted)),
+            lambda: estimates_workbook(self._results.result(survey, options)),
         )
 
     def crosstab_xlsx(self, slug: str, version: int) -> Response:
         """Return the workbook of a cross-tabulation."""
         kind, query = _parse_request("crosstab_xlsx")
-        survey, wanted = self._gate.version(slug, version), wanted_from(query)
+        survey, options = self._gate.version(slug, version), parse_options(query)
         names = questions_of(query, survey)
         return computed(
-            self._tag(survey, kind, *names, wanted),
+            self._tag(survey, kind, *names, options),
             kind,
-            lambda: crossed_workbook(self._crossed(survey, names, wanted)),
+            lambda: crosstab_workbook(self._crossed(survey, names, options)),
         )
 
     def reports_zip(self, slug: str, version: int) -> Response:
@@ -308,10 +310,11 @@ class _Pages:
         )
 
     def _crossed(
-        self, survey: PublishedSurvey, names: Sequence[str], wanted: Wanted
-    ) -> CrossedQuestions:
+        self, survey: PublishedSurvey, names: Sequence[str], options: IntervalOptions
+    ) -> CrosstabResult:
         try:
-            return crossed(self._store, survey, names, wanted)
+            request = CrosstabRequest(names[0], names[1])
+            return compute_crosstab(self._store, survey, request, options)
         except (ChannelError, CountsError) as error:
             raise QueryError(str(error)) from None
 

@@ -13,12 +13,12 @@ from survey.estimator.shares.binomial import TARGETS
 from survey.results.estimates.result import SurveyResult
 from survey.results.exports.csv import to_csv, to_json
 from survey.results.exports.text import to_lines
-from survey.results.options import OFFERED, Wanted
+from survey.results.options import INTERVAL_CHOICES, IntervalOptions
 
 
 def estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the fields of `Wanted` and the version of the survey as options."""
-    defaults = Wanted()
+    """Add the fields of `IntervalOptions` and the version of the survey as options."""
+    defaults = IntervalOptions()
     for option in (
         click.option(
             "--target",
@@ -33,7 +33,7 @@ def estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--interval",
             default=defaults.interval,
             show_default=True,
-            help=f"Interval method: {', '.join(OFFERED)}.",
+            help=f"Interval method: {', '.join(INTERVAL_CHOICES)}.",
         ),
         click.option(
             "--level", default=defaults.level, show_default=True, help="Confidence level."

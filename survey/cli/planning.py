@@ -44,15 +44,15 @@ from survey.estimator.planning.sample_size import (
 )
 from survey.questionnaire.canonical import unpublished
 from survey.questionnaire.definition import Definition
-from survey.results.estimates.result import Results
-from survey.results.options import Wanted
+from survey.results.estimates.result import ResultCache
+from survey.results.options import IntervalOptions
 from survey.results.plan.chart import (
     check_suffix,
     grid_specification,
     tradeoff_specification,
     write_chart,
 )
-from survey.results.wording import amounts
+from survey.results.wording import number_format
 from survey.store import PublishedSurvey, Store, find_survey, open_store
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
@@ -285,13 +285,13 @@ def simulate(
     They answer a copy of the survey in a temporary database, which is deleted afterwards.
     """
     form = output_format(as_json=as_json, as_csv=as_csv)
-    options = Wanted(**fields)
+    options = IntervalOptions(**fields)
     definition = unpublished(find_survey(configured_store(), slug, version).definition)
     shares = complete_shares(definition, dict(map(_parse_shares, typed)))
     with _temporary_store() as store:
         survey = store.publish(definition, utc_today())
         _collect(store, survey, n, shares, np.random.default_rng())
-        print_result(Results(store).of(survey, options), form)
+        print_result(ResultCache(store).result(survey, options), form)
     if form == "text":
         click.echo("\n".join(["", *_truth_lines(definition, true_values(definition, shares))]))
 
@@ -342,4 +342,5 @@ def _truth_lines(definition: Definition, truths: dict[str, Truth]) -> Iterator[s
         for option in question.options:
             yield f"    {option.label:<{width}}  {truth.shares[option.id]:.1%}"
         if truth.mean is not None:
-            yield f"    Mean of those who answer: {amounts(question, 'mean').text(truth.mean)}"
+            mean = number_format(question, "mean").text(truth.mean)
+            yield f"    Mean of those who answer: {mean}"

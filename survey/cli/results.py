@@ -19,12 +19,14 @@ from survey.cli.output import (
 )
 from survey.mechanism.arrays import Integers
 from survey.parquet import ENGINES, export_reports, open_reports
-from survey.results.crosstab.compute import CrossedQuestions, CrossedRow, crossed, crossed_by
-from survey.results.crosstab.compute import to_lines as crossed_lines
-from survey.results.estimates.result import Results, SurveyResult, survey_result
+from survey.results.crosstab.compute import compute_crosstab, crosstab_from_counts
+from survey.results.crosstab.request import CrosstabRequest
+from survey.results.crosstab.sentences import terminal_lines
+from survey.results.crosstab.table import CrosstabResult, CrosstabRow
+from survey.results.estimates.result import ResultCache, SurveyResult
 from survey.results.exports.csv import to_csv, to_json
 from survey.results.exports.microdata import write_microdata
-from survey.results.options import Wanted
+from survey.results.options import IntervalOptions
 from survey.store import PublishedSurvey, Store, find_survey
 
 DEFAULT_ENGINE = next(iter(ENGINES))
@@ -56,15 +58,17 @@ def estimate(
         raise click.UsageError("--engine requires --parquet")
     if parquet is not None and version is not None:
         raise click.UsageError("--version requires SLUG: an export contains one version")
-    options = Wanted(**fields)
+    options = IntervalOptions(**fields)
     if cross is not None:
-        if options != Wanted(level=options.level):
+        if options != IntervalOptions(level=options.level):
             raise click.UsageError("--cross allows --level, and no other option of estimates")
         if parquet is not None:
             table = _crosstab_of_export(parquet, engine or DEFAULT_ENGINE, cross, options)
         else:
             store = configured_store()
-            table = crossed(store, find_survey(store, str(slug), version), cross, options)
+            table = compute_crosstab(
+                store, find_survey(store, str(slug), version), CrosstabRequest(*cross), options
+            )
         _print_crosstab(table, form)
         return
     if parquet is not None:
@@ -92,7 +96,7 @@ def export(
     **fields: Any,
 ) -> None:
     """Write the estimates of SLUG as CSV, or its released reports."""
-    options = Wanted(**fields)
+    options = IntervalOptions(**fields)
     if parquet is None and microdata is None:
         text = to_csv(_result(slug, version, options).rows)
         if output is None:
@@ -100,7 +104,7 @@ def export(
         else:
             output.write_text(text, encoding="utf-8", newline="")
         return
-    if output is not None or options != Wanted() or (parquet and microdata):
+    if output is not None or options != IntervalOptions() or (parquet and microdata):
         name = "--parquet" if parquet else "--microdata"
         raise click.UsageError(f"{name} writes reports: only --version can be added")
     store = configured_store()
@@ -111,33 +115,33 @@ def export(
         _export_parquet(store, survey, parquet)
 
 
-def _result(slug: str, version: int | None, options: Wanted) -> SurveyResult:
+def _result(slug: str, version: int | None, options: IntervalOptions) -> SurveyResult:
     store = configured_store()
-    return Results(store).of(find_survey(store, slug, version), options)
+    return ResultCache(store).result(find_survey(store, slug, version), options)
 
 
-def _result_of_export(directory: Path, engine: str, options: Wanted) -> SurveyResult:
+def _result_of_export(directory: Path, engine: str, options: IntervalOptions) -> SurveyResult:
     with open_reports(directory, engine) as reports:
-        return survey_result(reports.survey, reports.tally(), datetime.now(UTC), options)
+        return SurveyResult(reports.survey, reports.tally(), datetime.now(UTC), options)
 
 
 def _crosstab_of_export(
-    directory: Path, engine: str, names: tuple[str, str], options: Wanted
-) -> CrossedQuestions:
+    directory: Path, engine: str, names: tuple[str, str], options: IntervalOptions
+) -> CrosstabResult:
     with open_reports(directory, engine) as reports:
         ids = [question.id for question in reports.survey.definition.questions]
 
         def counts(first: int, second: int) -> Integers:
             return reports.joint_counts(ids[first], ids[second])
 
-        return crossed_by(counts, reports.survey, names, options)
+        return crosstab_from_counts(counts, reports.survey, CrosstabRequest(*names), options)
 
 
-def _print_crosstab(table: CrossedQuestions, form: str) -> None:
+def _print_crosstab(table: CrosstabResult, form: str) -> None:
     if form == "csv":
-        print_csv(to_csv(table.rows, CrossedRow))
+        print_csv(to_csv(table.rows, CrosstabRow))
     else:
-        click.echo(to_json(table.rows) if form == "json" else "\n".join(crossed_lines(table)))
+        click.echo(to_json(table.rows) if form == "json" else "\n".join(terminal_lines(table)))
 
 
 def _export_microdata(store: Store, survey: PublishedSurvey, file: Path) -> None:

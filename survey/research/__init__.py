@@ -7,18 +7,17 @@ from flask_wtf.csrf import CSRFProtect
 
 from survey.research import (
     accounts,
+    analyses,
     collection,
     drafts,
-    grouping,
     microdata,
-    reporting,
+    reports,
     surveys,
     team,
 )
-from survey.research.explore import comparing, exploring, regressing, weighing
 from survey.research.forms import MAX_UPLOAD_BYTES
 from survey.research.workspace import Workspace
-from survey.results.estimates.result import Results
+from survey.results.estimates.result import ResultCache
 from survey.settings import Settings
 from survey.store import Store
 
@@ -26,7 +25,7 @@ __all__ = ["MAX_UPLOAD_BYTES", "init_app"]
 
 
 def init_app(
-    app: Flask, store: Store, results: Results, settings: Settings, client_hash: str
+    app: Flask, store: Store, results: ResultCache, settings: Settings, client_hash: str
 ) -> None:
     """Add the researchers' pages to the application; a CSRF token protects each form."""
     csrf = CSRFProtect(app)
@@ -34,8 +33,8 @@ def init_app(
     csrf.exempt(app.view_functions["respond.reports"])
     workspace = Workspace.over(store, results, settings, client_hash)
     parts = (
-        *(accounts, team, drafts, collection, microdata, reporting, grouping, surveys),
-        *(exploring, comparing, weighing, regressing),
+        *(accounts, team, drafts, collection, surveys),
+        *(analyses, microdata, reports),
     )
     workspace.gate.add(app, [section for part in parts for section in part.sections(workspace)])
     drafts.recovery.init_app(app, workspace)

@@ -156,9 +156,7 @@ class Gate:
         if survey and self.role(survey):
             # Unsaved text is returned; a second press of Publish leads to the published survey.
             reason = f"This draft was published as {survey} in the meantime and cannot be changed."
-            return self.return_form(reason, 409) or redirect(
-                url_for("research.newest", slug=survey)
-            )
+            return self.return_form(reason, 409) or redirect(url_for("results.newest", slug=survey))
         if draft_key(slug) and (response := self.return_form(DRAFT_DELETED, 404)):
             return response
         raise NotFoundError(f'there is no survey "{slug}"')

@@ -34,7 +34,7 @@ from survey.research.forms import (
 )
 from survey.research.workspace import Workspace
 from survey.results.exports.csv import links_csv
-from survey.results.grouped import by_bucket, by_stratum
+from survey.results.groups import split_by_link, split_by_period
 from survey.store import PublishedSurvey, Schedule, Store, find_survey
 
 CREATED_MEANWHILE = (
@@ -227,13 +227,15 @@ def _describe(schedule: Schedule) -> str:
 
 def _by_stratum(store: Store, survey: PublishedSurvey) -> Mapping[str, int]:
     """Count released reports by group; small groups are merged, the open link alone is none."""
-    tallies = by_stratum(store.tallies(survey.key))
-    return {group.stratum: tally.n for group, tally in tallies.items()}
+    tallies = split_by_link(store.tallies(survey.key))
+    return {group.name: tally.n for group, tally in tallies.items()}
 
 
 def _by_bucket(store: Store, survey: PublishedSurvey) -> Mapping[str, int]:
     """Count released reports by the day or week of release, if the survey stores it."""
-    return {group.bucket: tally.n for group, tally in by_bucket(store.tallies(survey.key)).items()}
+    return {
+        group.name: tally.n for group, tally in split_by_period(store.tallies(survey.key)).items()
+    }
 
 
 class _EndPages:

@@ -83,7 +83,7 @@ class _Pages:
             "research/microdata.html",
             survey=survey,
             definition=survey.definition,
-            little_protected=survey.definition.epsilon > self._caps.warning,
+            is_weakly_protected=survey.definition.epsilon > self._caps.warning,
             release_minimum=self._minimum,
             released=self._store.n_released(survey.key),
             form=form,

@@ -18,16 +18,15 @@ from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.loading import load
 from survey.research.access import Gate, Route, Section
 from survey.research.forms import PublishForm
-from survey.research.results_pages import result_routes
 from survey.research.workspace import Workspace
 from survey.results.exports.figures import FORMATS
-from survey.results.wording import in_words, percent, row_label
+from survey.results.wording import describe_estimate, percent, row_label
 from survey.settings import Settings
 from survey.store import PublishedSurvey, Store
 
 SURVEY_PAGES = (
-    ("research.newest", "Results"),
-    ("exploring.crosstab", "Explore"),
+    ("results.newest", "Results"),
+    ("results.crosstab", "Explore"),
     ("collection.overview", "Collect"),
     ("team.members", "Team"),
     ("team.log", "Log"),
@@ -52,7 +51,6 @@ def sections(workspace: Workspace) -> list[Section]:
         Route("GET", "/assets/<version>/research.css", "anybody", asset),
         Route("GET", "/", "researcher", pages.surveys),
         Route("GET POST", "/publish", "researcher", pages.publish),
-        *result_routes(workspace),
     ]
     section = Section("research", "/research", routes)
 
@@ -62,7 +60,7 @@ def sections(workspace: Workspace) -> list[Section]:
             "research_css": url_for("research.asset", version=stylesheet_hash),
             "client_hash": workspace.client_hash,
             "percent": percent,
-            "in_words": in_words,
+            "describe_estimate": describe_estimate,
             "row_label": row_label,
             "format_epsilon": format_epsilon,
             "moment": moment,
@@ -106,7 +104,7 @@ class _SurveyPages:
             try:
                 survey = _publish(self._store, form.file.data, self._settings, self._gate)
                 self._log.write("published", survey.slug, f"version {survey.version}")
-                return redirect(url_for("research.newest", slug=survey.slug))
+                return redirect(url_for("results.newest", slug=survey.slug))
             except DefinitionError as error:
                 mistakes = error.mistakes
             except ConflictError as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from survey.research.access import Gate
 from survey.research.credentials import Passwords
 from survey.research.sessions import Sessions, Throttle
-from survey.results.estimates.result import Results
+from survey.results.estimates.result import ResultCache
 from survey.settings import Settings
 from survey.store import Action, Store, team_slug
 
@@ -41,7 +41,7 @@ class Workspace:
     """A store with everything the researchers' pages need to work on it."""
 
     store: Store
-    results: Results
+    results: ResultCache
     settings: Settings
     client_hash: str
     passwords: Passwords
@@ -52,7 +52,7 @@ class Workspace:
 
     @classmethod
     def over(
-        cls, store: Store, results: Results, settings: Settings, client_hash: str
+        cls, store: Store, results: ResultCache, settings: Settings, client_hash: str
     ) -> Workspace:
         """Create the workspace of a store."""
         passwords = Passwords(settings.password_cost)

@@ -1,32 +1,31 @@
-"""Dot-and-interval charts of shares, cells, mean and median: Vega-Lite, rendered to SVG."""
+"""Shared base of all charts: colours, axes, dots with intervals, and rendering to SVG.
+
+Charts are Vega-Lite specifications.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
-
-import vl_convert
+from typing import Any, NamedTuple, Protocol
 
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.difference.table import DifferenceRow
-from survey.results.estimates.question import QuestionResult
-from survey.results.estimates.table import Row
-from survey.results.wording import row_label
 
 VEGA_LITE = "5.20"
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+
 ROW_PIXELS = 40
-"""Height of a table's row, so that side by side each dot stands beside its figures."""
+"""Height of a table's row, so that each dot is level with its figures."""
 
 BAR_PIXELS = 24
 PLOT_PIXELS = 240
 LABEL_PIXELS = 176
 MARGIN = {"left": 186, "top": 5, "right": 24, "bottom": 44}
-"""Room on a page for labels at the left, and for an axis below with its title."""
+"""Room on a page for labels on the left, and for the axis with its title below."""
 
-MOST_DRAWN = 512
-"""Charts that are remembered: those of a long survey, in light and dark."""
+CACHE_SIZE = 512
+"""Rendered charts that are kept in memory: those of a long survey, light and dark."""
 
 MEASURED_LABEL_PIXELS = 144
 """Longest label as measured without the reader's font, which may be a fifth wider."""
@@ -38,21 +37,20 @@ RULE = "#c9d1d6"
 
 
 class Palette(NamedTuple):
-    """The colours of a chart: of marks, of letters, of lines; as in the pages' stylesheet."""
+    """The colours of a chart's marks, letters and lines; the same as in the stylesheet."""
 
     accent: str
     ink: str
     rule: str
 
 
-LOOKS: Mapping[str, Palette] = {
+PALETTES: Mapping[str, Palette] = {
     "light": Palette(ACCENT, INK, RULE),
     "dark": Palette("#7cc7e6", "#eef2f4", "#3b474e"),
 }
-"""What a page stands on; charts that are kept as files are light."""
+"""Palettes by colour scheme; chart files always use the light one."""
 
-
-OPTIONS = {
+OPTION_AXIS = {
     "field": "option",
     "type": "nominal",
     "sort": None,
@@ -74,159 +72,26 @@ PERCENT_AXIS = {
 }
 
 
-DIFFERENCE_ENDS = (0.1, 0.2, 0.4, 0.6, 1.0)
-"""Where an axis of differences ends: at the first beyond which no interval reaches."""
+class IntervalRow(Protocol):
+    """A row of any table with an estimate and its interval."""
+
+    @property
+    def estimate(self) -> float | None:
+        """The estimate, None if suppressed."""
+
+    @property
+    def conf_low(self) -> float | None:
+        """The lower end of the interval."""
+
+    @property
+    def conf_high(self) -> float | None:
+        """The upper end of the interval."""
 
 
-def chart_specification(result: QuestionResult) -> dict[str, Any]:
-    """Estimated share and interval of each option, on an axis that is always 0 to 100%.
-
-    Estimates outside the axis are drawn at its end as a triangle: the table has them.
-    """
-    title = f"Estimated shares with {result.wanted.percent} intervals: {result.question.text}"
-    return _specification(title, _share_points(result, result.shares), PERCENT_AXIS)
-
-
-def spread_specification(result: QuestionResult) -> dict[str, Any]:
-    """The histogram: a bar, its dot and interval for each cell, on the axis of shares."""
-    title = f"Estimated shares of answers with {result.wanted.percent} intervals: "
-    points = _share_points(result, result.spread)
-    drawn = _specification(title + result.question.text, points, PERCENT_AXIS)
-    return {**drawn, "layer": [_bars(), *drawn["layer"]]}
-
-
-def middle_specification(result: QuestionResult) -> dict[str, Any]:
-    """Mean and median with their intervals, on an axis from the least to the largest answer."""
-    grid = result.question.grid
-    if grid is None or not result.middles:
-        raise ValueError(f"question {result.question.id} has no mean to show")
-    low, high = grid.values[0], grid.values[-1]
-    points = [
-        point(row, row.statistic.capitalize(), result.words(row), low, high)
-        for row in result.middles
-        if row.estimate is not None
-    ]
-    names = " and ".join(row.statistic for row in result.middles)
-    title = f"Estimated {names} with {result.wanted.percent} intervals: {result.question.text}"
-    return _specification(title, points, value_axis(result.question, low, high))
-
-
-def difference_specification(title: str, rows: Sequence[DifferenceRow]) -> dict[str, Any]:
-    """Differences of shares and their intervals, on an axis that is the same on both sides of 0."""
-    ends = [abs(end) for row in rows for end in (row.conf_low, row.conf_high) if end is not None]
-    most = next(end for end in DIFFERENCE_ENDS if end >= max(ends, default=0.0))
-    points = [
-        point(
-            row,
-            row.option_label,
-            f"{row.option_label}: {100 * row.estimate:.0f} points",
-            -most,
-            most,
-        )
-        for row in rows
-        if row.estimate is not None
-    ]
-    axis = {
-        "title": "percentage points",
-        "values": [-most, -most / 2, 0, most / 2, most],
-        "labelExpr": "format(datum.value * 100, '~r')",
-    }
-    return _specification(title, points, {"scale": {"domain": [-most, most]}, "axis": axis})
-
-
-def _share_points(result: QuestionResult, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    return [
-        point(row, row.option_label, result.words(row), 0.0, 1.0)
-        for row in rows
-        if row.estimate is not None
-    ]
-
-
-def value_axis(question: PublishedQuestion, low: float, high: float) -> dict[str, Any]:
-    """An axis of answers: the two ends and the middle; dates by their years and months."""
-    ends = [low, (low + high) / 2, high]
-    unit = question.grid.unit if question.grid else ""
-    axis: dict[str, Any] = {"title": unit or None, "values": ends}
-    if question.type == "date":
-        # Vega counts dates in milliseconds, ours are days.
-        axis |= {"labelExpr": "utcFormat(datum.value * 86400000, '%b %Y')"}
-    return {"scale": {"domain": [low, high], "nice": False}, "axis": axis}
-
-
-def _specification(
-    title: str, points: list[dict[str, Any]], across: dict[str, Any]
+def chart_point(
+    row: IntervalRow, label: str, description: str, low: float, high: float
 ) -> dict[str, Any]:
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "description": title,
-        "width": PLOT_PIXELS,
-        "height": {"step": ROW_PIXELS},
-        "background": None,
-        "data": {"values": points},
-        "encoding": {"y": OPTIONS},
-        "layer": [_intervals(across), _dots(across)],
-        "config": config(LOOKS["light"]),
-    }
-
-
-def config(colours: Palette) -> dict[str, Any]:
-    """How every chart looks in these colours."""
-    return {
-        "font": FONT,
-        "view": {"stroke": None},
-        "mark": {"color": colours.accent},
-        "rule": {"color": colours.accent},
-        "header": {"labelFontSize": 13, "labelColor": colours.ink, "titleColor": colours.ink},
-        "axis": {
-            "labelFontSize": 13,
-            "titleFontSize": 13,
-            "titleFontWeight": "normal",
-            "labelColor": colours.ink,
-            "titleColor": colours.ink,
-            "gridColor": colours.rule,
-            "tickColor": colours.rule,
-            "domainColor": colours.rule,
-        },
-    }
-
-
-def _bars() -> dict[str, Any]:
-    return {
-        "mark": {"type": "bar", "height": BAR_PIXELS, "opacity": 0.2, "aria": False},
-        "encoding": {"x": _axis("dot", PERCENT_AXIS)},
-    }
-
-
-def _intervals(across: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False},
-        "encoding": {"x": _axis("low", across), "x2": {"field": "high"}},
-    }
-
-
-def _dots(across: dict[str, Any]) -> dict[str, Any]:
-    shapes = {
-        "domain": ["no", "below", "above"],
-        "range": ["circle", "triangle-left", "triangle-right"],
-    }
-    return {
-        "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
-        "encoding": {
-            "x": _axis("dot", across),
-            "shape": {"field": "outside", "type": "nominal", "legend": None, "scale": shapes},
-            "description": {"field": "words"},
-        },
-    }
-
-
-def _axis(field: str, across: dict[str, Any]) -> dict[str, Any]:
-    return {"field": field, "type": "quantitative", **across}
-
-
-def point(
-    row: Row | DifferenceRow, label: str, words: str, low: float, high: float
-) -> dict[str, Any]:
-    """What is drawn of a row; an estimate beyond the axis stands at its end."""
+    """Return the data of a row; an estimate outside the axis is drawn at its end as a triangle."""
     estimate = row.estimate or 0.0
     outside = "below" if estimate < low else "above" if estimate > high else "no"
     return {
@@ -235,59 +100,115 @@ def point(
         "low": row.conf_low,
         "high": row.conf_high,
         "outside": outside,
-        "words": f"{label}: {words}",
+        "words": f"{label}: {description}",
     }
 
 
-def chart_svg(result: QuestionResult, look: str = "light") -> str:
-    """The chart of a question's shares as SVG text for a page; empty when there are none."""
-    return _svg(chart_specification(result), look) if has_numbers(result.shares) else ""
+def dot_chart(title: str, data: list[dict[str, Any]], scale: dict[str, Any]) -> dict[str, Any]:
+    """Return a chart with one line per option: a dot and its interval."""
+    return {
+        "$schema": SCHEMA,
+        "description": title,
+        "width": PLOT_PIXELS,
+        "height": {"step": ROW_PIXELS},
+        "background": None,
+        "data": {"values": data},
+        "encoding": {"y": OPTION_AXIS},
+        "layer": [_interval_layer(scale), _dot_layer(scale)],
+        "config": config(PALETTES["light"]),
+    }
 
 
-def spread_svg(result: QuestionResult, look: str = "light") -> str:
-    """The chart of a question's cells as SVG text for a page; empty when there are none."""
-    return _svg(spread_specification(result), look) if has_numbers(result.spread) else ""
+def bar_layer() -> dict[str, Any]:
+    """Return a layer of bars behind the dots of a histogram."""
+    return {
+        "mark": {"type": "bar", "height": BAR_PIXELS, "opacity": 0.2, "aria": False},
+        "encoding": {"x": _horizontal("dot", PERCENT_AXIS)},
+    }
 
 
-def middle_svg(result: QuestionResult, look: str = "light") -> str:
-    """The chart of mean and median as SVG text for a page; empty when there is neither."""
-    return _svg(middle_specification(result), look) if has_numbers(result.middles) else ""
+def _interval_layer(scale: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False},
+        "encoding": {"x": _horizontal("low", scale), "x2": {"field": "high"}},
+    }
 
 
-def difference_svg(title: str, rows: Sequence[DifferenceRow]) -> str:
-    """The chart of differences as SVG text for the page; empty when there are none."""
-    if not has_numbers(rows):
-        return ""
-    specification = difference_specification(title, rows)
-    return drawn(json.dumps({**specification, "config": config(LOOKS["light"])}))
+def _dot_layer(scale: dict[str, Any]) -> dict[str, Any]:
+    shapes = {
+        "domain": ["no", "below", "above"],
+        "range": ["circle", "triangle-left", "triangle-right"],
+    }
+    return {
+        "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
+        "encoding": {
+            "x": _horizontal("dot", scale),
+            "shape": {"field": "outside", "type": "nominal", "legend": None, "scale": shapes},
+            "description": {"field": "words"},
+        },
+    }
 
 
-def is_clipped(rows: Sequence[Row]) -> bool:
-    """Whether a share is drawn at the end of its axis because it lies beyond."""
-    return any(row.estimate is not None and not 0 <= row.estimate <= 1 for row in rows)
+def _horizontal(field: str, scale: dict[str, Any]) -> dict[str, Any]:
+    return {"field": field, "type": "quantitative", **scale}
 
 
-def has_numbers(rows: Sequence[Row | DifferenceRow]) -> bool:
-    """Whether anything of these rows may be shown."""
+def value_axis(question: PublishedQuestion, low: float, high: float) -> dict[str, Any]:
+    """Return an axis of answers with both ends and the middle; dates by month and year."""
+    values = [low, (low + high) / 2, high]
+    unit = question.grid.unit if question.grid else ""
+    axis: dict[str, Any] = {"title": unit or None, "values": values}
+    if question.kind.is_date:
+        # Vega measures dates in milliseconds, the grid in days.
+        axis |= {"labelExpr": "utcFormat(datum.value * 86400000, '%b %Y')"}
+    return {"scale": {"domain": [low, high], "nice": False}, "axis": axis}
+
+
+def config(palette: Palette) -> dict[str, Any]:
+    """Return the configuration of every chart in these colours."""
+    return {
+        "font": FONT,
+        "view": {"stroke": None},
+        "mark": {"color": palette.accent},
+        "rule": {"color": palette.accent},
+        "header": {"labelFontSize": 13, "labelColor": palette.ink, "titleColor": palette.ink},
+        "axis": {
+            "labelFontSize": 13,
+            "titleFontSize": 13,
+            "titleFontWeight": "normal",
+            "labelColor": palette.ink,
+            "titleColor": palette.ink,
+            "gridColor": palette.rule,
+            "tickColor": palette.rule,
+            "domainColor": palette.rule,
+        },
+    }
+
+
+def has_numbers(rows: Iterable[IntervalRow]) -> bool:
+    """Return whether any of these rows is shown."""
     return any(row.estimate is not None for row in rows)
 
 
-def size(rows: Sequence[Row]) -> tuple[int, int]:
-    """Width and height on a page of the chart of these rows, in pixels, without drawing it."""
-    drawn = len({row_label(row) for row in rows if row.estimate is not None})
-    return (
-        MARGIN["left"] + PLOT_PIXELS + MARGIN["right"],
-        MARGIN["top"] + drawn * ROW_PIXELS + MARGIN["bottom"],
-    )
+def is_clipped(rows: Sequence[IntervalRow]) -> bool:
+    """Return whether a share lies outside the axis and is drawn at its end."""
+    return any(row.estimate is not None and not 0 <= row.estimate <= 1 for row in rows)
 
 
-def _svg(specification: dict[str, Any], look: str) -> str:
-    """Drawn with margins that do not depend on its texts: the page leaves room for it."""
-    fixed = {"autosize": "none", "padding": MARGIN, "config": config(LOOKS[look])}
-    return drawn(json.dumps({**specification, **fixed}))
+def chart_svg(specification: dict[str, Any], palette: str = "light") -> str:
+    """Render a chart to SVG in the colours of a palette."""
+    return render_svg(json.dumps({**specification, "config": config(PALETTES[palette])}))
 
 
-@lru_cache(maxsize=MOST_DRAWN)
-def drawn(specification: str) -> str:
-    """A specification as SVG text."""
+def fixed_chart_svg(specification: dict[str, Any], palette: str = "light") -> str:
+    """Render a chart with margins that do not depend on its labels: the page leaves room for it."""
+    return chart_svg({**specification, "autosize": "none", "padding": MARGIN}, palette)
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def render_svg(specification: str) -> str:
+    """Render a chart's JSON to SVG."""
+    # vl_convert loads a JavaScript engine, which no other page needs.
+    import vl_convert
+
     return str(vl_convert.vegalite_to_svg(specification, vl_version=VEGA_LITE))

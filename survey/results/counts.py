@@ -1,9 +1,10 @@
-"""How often reports to two questions came together, counted from the released blocks."""
+"""Counts over the released blocks of reports: pairs of questions, and combinations of several."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,125 +12,193 @@ from numpy.typing import NDArray
 from survey.errors import CountsError
 from survey.estimator.tables.axes import Crossed
 from survey.mechanism import SubsetSelection
-from survey.mechanism.arrays import Codes
+from survey.mechanism.arrays import AnyIntegers, Codes, Integers
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.variables import Item
-from survey.store import PublishedSurvey, Store
+from survey.results.groups import stratum_names
+from survey.results.variables import Variable
+from survey.results.wording import not_enough
+from survey.store import BlockColumn, PublishedSurvey, Store
 
-Integers = NDArray[np.int64]
+BYTE_CELLS = 256
+"""Largest table whose cells fit into one byte per report, which is faster to count."""
 
-ONE_BYTE = 256
-"""Cells of a table up to which two codes of a report are combined in a single byte: quicker."""
+BATCH = 2**20
+"""Reports whose cells are counted in one call."""
 
-TOGETHER = 2**20
-"""Reports whose cells are counted at once."""
+MAX_COMBINATIONS = 20_000
+"""Largest number of combinations that are counted; a fit to more would take minutes."""
 
 
-def crossed_counts(store: Store, survey: PublishedSurvey, first: int, second: int) -> Integers:
-    """Counts of shape (counted, counted) that `survey.estimator.crosstab` takes.
+def joint_counts(store: Store, survey: PublishedSurvey, first: int, second: int) -> Integers:
+    """Return the counts that `survey.estimator.crosstab` takes, shape (counted, counted).
 
-    `first` and `second` are places of questions whose channels can be crossed. Reports that were
-    asked both are counted, those of sets once for each pair of options in them. Raises CountsError
-    for a stored code that no device can have sent.
+    `first` and `second` are positions of questions. Only reports that hold both questions count;
+    a report of a set of options counts once per pair of options. Raises CountsError for a stored
+    code outside the channel.
     """
-    asked = survey.definition.questions
-    return item_counts(store, survey, Item(first, asked[first]), Item(second, asked[second]))
+    questions = survey.definition.questions
+    return joint_variable_counts(
+        store, survey, Variable(first, questions[first]), Variable(second, questions[second])
+    )
 
 
-def item_counts(store: Store, survey: PublishedSurvey, first: Item, second: Item) -> Integers:
-    """The same of two items, of which one may be a single answer of a multiple choice."""
+def joint_variable_counts(
+    store: Store, survey: PublishedSurvey, first: Variable, second: Variable
+) -> Integers:
+    """Return joint counts as `joint_counts` does, also for one option of a multiple choice."""
     questions = [first.question, second.question]
     shape = questions[0].channel.counted, questions[1].channel.counted
-    both = _codes(store, survey, first, second)
-    if any(map(_holds_sets, questions)):
+    pairs = _code_pairs(store, survey, first, second)
+    if any(map(_reports_sets, questions)):
         counts = np.zeros(shape, dtype=np.int64)
-        for a, b in both:
-            counts += _members(questions[0], a).T @ _members(questions[1], b)
+        for a, b in pairs:
+            counts += _indicators(questions[0], a).T @ _indicators(questions[1], b)
         return counts
-    cells = (_cells(questions, a, b, shape) for a, b in both)
-    return _counted(cells, shape[0] * shape[1]).reshape(shape)
+    cells = (_cells(questions, a, b, shape) for a, b in pairs)
+    return _count_cells(cells, shape[0] * shape[1]).reshape(shape)
 
 
-def _codes(
-    store: Store,
-    survey: PublishedSurvey,
-    first: Item,
-    second: Item,
+class CombinationCounts(NamedTuple):
+    """The combinations of reports that occur, one row each.
+
+    codes  (rows, questions): the reported codes
+    link   (rows,): position of the row's link in `links`
+    times  (rows,): number of respondents who sent this combination
+    links  names of the links, the one with most reports first
+    """
+
+    codes: Integers
+    link: Integers
+    times: Integers
+    links: tuple[str, ...]
+
+
+def count_combinations(
+    store: Store, survey: PublishedSurvey, places: Sequence[int]
+) -> CombinationCounts:
+    """Count the reports that hold all these questions, whose reports are one code each.
+
+    Raises CountsError for too many combinations, or if no report holds all questions.
+    """
+    sizes = [survey.definition.questions[place].channel.counted for place in places]
+    n_cells = math.prod(sizes)
+    if n_cells > MAX_COMBINATIONS:
+        raise CountsError(
+            f"{n_cells:,} combinations of reports are more than {MAX_COMBINATIONS:,}: choose fewer "
+            "questions, or questions with fewer options"
+        )
+    names = stratum_names(store.tallies(survey.key))
+    tables: dict[str, Integers] = {}
+    for columns in store.block_columns(survey.key, places):
+        name = names[columns[0].stratum]
+        counts = np.bincount(_combined_cells(survey, places, sizes, columns), minlength=n_cells)
+        tables[name] = tables.get(name, 0) + counts
+    links = sorted(tables, key=lambda name: (-int(tables[name].sum()), name))
+    table = np.array([tables[name] for name in links], dtype=np.int64).reshape(-1, n_cells)
+    link, cell = np.nonzero(table)
+    if not cell.size:
+        raise CountsError(f"{not_enough(survey)}: no released report holds all these questions")
+    codes = np.stack(np.unravel_index(cell, sizes), axis=1)
+    return CombinationCounts(codes, link, table[link, cell], tuple(links))
+
+
+def _code_pairs(
+    store: Store, survey: PublishedSurvey, first: Variable, second: Variable
 ) -> Iterator[tuple[Codes, Codes]]:
-    """Block by block, the codes of both questions of the reports that were asked both."""
+    """Yield block by block the codes of the reports that hold both variables."""
     for columns in store.block_columns(survey.key, [first.place, second.place]):
-        a, b = (np.frombuffer(each.data, np.uint8).reshape(each.n, -1) for each in columns)
+        a, b = (np.frombuffer(column.data, np.uint8).reshape(column.n, -1) for column in columns)
         if first.question.nullable:
-            # A first byte of 1 says that a question was asked; it is no part of the code.
+            # The first byte is 1 if the question was asked; the code follows it.
             asked = (a[:, 0] & b[:, 0]).astype(bool)
             a, b = a[asked, 1:], b[asked, 1:]
-        if first.tick is not None or second.tick is not None:
-            told = first.asked(a) & second.asked(b)
-            a, b = first.codes(a[told]), second.codes(b[told])
+        if first.option is not None or second.option is not None:
+            asked = first.was_asked(a) & second.was_asked(b)
+            a, b = first.decode(a[asked]), second.decode(b[asked])
         yield a, b
+
+
+def _combined_cells(
+    survey: PublishedSurvey,
+    places: Sequence[int],
+    sizes: Sequence[int],
+    columns: Sequence[BlockColumn],
+) -> Integers:
+    """Return the cell of each report of a block that holds all questions, the last fastest."""
+    questions = [survey.definition.questions[place] for place in places]
+    codes = [np.frombuffer(column.data, np.uint8).reshape(column.n, -1) for column in columns]
+    if questions[0].nullable:
+        # The first byte is 1 if the question was asked; the code follows it.
+        asked = np.all([part[:, 0] == 1 for part in codes], axis=0)
+        codes = [part[asked, 1:] for part in codes]
+    cells = np.zeros(len(codes[0]), dtype=np.int64)
+    for question, part, size in zip(questions, codes, sizes, strict=True):
+        cells = cells * size + code_numbers(question, part)
+    return cells
 
 
 def _cells(
     questions: Sequence[PublishedQuestion], a: Codes, b: Codes, shape: tuple[int, int]
-) -> NDArray[np.integer[Any]]:
-    """The place of each report's cell, a k_b + b, in one byte where that is enough."""
-    kind = np.uint8 if shape[0] * shape[1] <= ONE_BYTE else np.int64
-    found: NDArray[np.integer[Any]] = np.multiply(numbers_of(questions[0], a), shape[1], dtype=kind)
-    found += numbers_of(questions[1], b).astype(kind, copy=False)
-    return found
+) -> AnyIntegers:
+    """Return the cell of each report, a k_b + b, in one byte where that is enough."""
+    kind = np.uint8 if shape[0] * shape[1] <= BYTE_CELLS else np.int64
+    cells: AnyIntegers = np.multiply(code_numbers(questions[0], a), shape[1], dtype=kind)
+    cells += code_numbers(questions[1], b).astype(kind, copy=False)
+    return cells
 
 
-def _counted(cells: Iterable[NDArray[np.integer[Any]]], size: int) -> Integers:
-    """How often each cell occurs.
-
-    Of cells of one byte two at a time: a pair of bytes is a number below 2^16, and the counts of
-    the pairs, summed along both bytes, are those of the bytes. That halves the time.
-    """
-    if size > ONE_BYTE:
+def _count_cells(cells: Iterable[NDArray[np.integer[Any]]], size: int) -> Integers:
+    """Count how often each cell occurs; tables of one byte per cell are counted in batches."""
+    if size > BYTE_CELLS:
         counts = np.zeros(size, dtype=np.int64)
         for part in cells:
             counts += np.bincount(part, minlength=size)
         return counts
-    counts, waiting = np.zeros(ONE_BYTE, dtype=np.int64), []
+    counts, batch = np.zeros(BYTE_CELLS, dtype=np.int64), []
     for part in cells:
-        waiting.append(part)
-        if sum(map(len, waiting)) >= TOGETHER:
-            counts += _of_bytes(np.concatenate(waiting))
-            waiting = []
-    if waiting:
-        counts += _of_bytes(np.concatenate(waiting))
+        batch.append(part)
+        if sum(map(len, batch)) >= BATCH:
+            counts += _count_bytes(np.concatenate(batch))
+            batch = []
+    if batch:
+        counts += _count_bytes(np.concatenate(batch))
     return counts[:size]
 
 
-def _of_bytes(cells: NDArray[np.integer[Any]]) -> Integers:
+def _count_bytes(cells: AnyIntegers) -> Integers:
+    """Count bytes two at a time, which halves the time.
+
+    A pair of bytes is a number below 2^16; the counts of the pairs, summed over either byte, are
+    the counts of the bytes.
+    """
     even = len(cells) - len(cells) % 2
-    pairs = np.bincount(cells[:even].view(np.uint16), minlength=ONE_BYTE**2)
-    pairs = pairs.reshape(ONE_BYTE, ONE_BYTE)
-    last = np.bincount(cells[even:], minlength=ONE_BYTE)
+    pairs = np.bincount(cells[:even].view(np.uint16), minlength=BYTE_CELLS**2)
+    pairs = pairs.reshape(BYTE_CELLS, BYTE_CELLS)
+    last = np.bincount(cells[even:], minlength=BYTE_CELLS)
     return np.asarray(pairs.sum(axis=0) + pairs.sum(axis=1) + last)
 
 
-def numbers_of(question: PublishedQuestion, codes: Codes) -> NDArray[np.integer[Any]]:
-    """The code of each report as a number, of one byte or two."""
-    found: NDArray[np.integer[Any]] = codes[:, 0]
+def code_numbers(question: PublishedQuestion, codes: Codes) -> AnyIntegers:
+    """Return each report's code of one or two bytes as a number; CountsError if out of range."""
+    numbers: AnyIntegers = codes[:, 0]
     if codes.shape[1] == 2:
-        found = (codes[:, 0].astype(np.uint16) << 8) | codes[:, 1]
-    if found.size and int(found.max()) >= question.channel.counted:
+        numbers = (codes[:, 0].astype(np.uint16) << 8) | codes[:, 1]
+    if numbers.size and int(numbers.max()) >= question.channel.counted:
         raise CountsError(
-            f"question {question.id}: code {int(found.max())} must be from 0 to "
+            f"question {question.id}: code {int(numbers.max())} must be from 0 to "
             f"{question.channel.counted - 1}"
         )
-    return found
+    return numbers
 
 
-def _members(question: PublishedQuestion, codes: Codes) -> Integers:
-    """1 where a report supports an option, shape (n, counted)."""
+def _indicators(question: PublishedQuestion, codes: Codes) -> Integers:
+    """Return 1 where a report supports an option, shape (n, counted)."""
     counted = question.channel.counted
-    if _holds_sets(question):
+    if _reports_sets(question):
         return np.unpackbits(codes, axis=1)[:, :counted].astype(np.int64)
-    return np.asarray(np.eye(counted, dtype=np.int64)[numbers_of(question, codes)])
+    return np.asarray(np.eye(counted, dtype=np.int64)[code_numbers(question, codes)])
 
 
-def _holds_sets(question: PublishedQuestion) -> bool:
+def _reports_sets(question: PublishedQuestion) -> bool:
     channel: Crossed = question.channel  # type: ignore[assignment]
     return isinstance(channel, SubsetSelection) and channel.d > 1

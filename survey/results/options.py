@@ -1,4 +1,4 @@
-"""What a reader asks of the intervals: how sure, which kind, all at once, whose shares."""
+"""Options of a reader: confidence level, interval method, simultaneous coverage, and target."""
 
 from __future__ import annotations
 
@@ -10,104 +10,111 @@ from survey.errors import DesignError
 from survey.estimator.core.intervals import DEFAULT_INTERVAL, FIXED_POPULATION, INTERVALS
 from survey.estimator.shares.binomial import POPULATION, RESPONDENTS, TARGETS
 
-LEAST_LEVEL, MOST_LEVEL = 0.5, 0.999
-USUAL_LEVEL = 0.95
-USUAL_LEVELS = (0.9, USUAL_LEVEL, 0.99)
-"""The levels that pages offer."""
+MIN_LEVEL, MAX_LEVEL = 0.5, 0.999
+DEFAULT_LEVEL = 0.95
+LEVEL_CHOICES = (0.9, DEFAULT_LEVEL, 0.99)
+"""The confidence levels that pages offer."""
 
-OFFERED = tuple(name for name in INTERVALS if name != FIXED_POPULATION)
-"""Intervals that can be asked for; that for these respondents belongs to their target."""
+INTERVAL_CHOICES = tuple(name for name in INTERVALS if name != FIXED_POPULATION)
+"""Interval methods a reader can choose; the target "respondents" has a method of its own."""
 
 INTERVAL_NAMES: Mapping[str, str] = {
-    "feldman-cousins": "usual (Feldman-Cousins)",
+    "feldman-cousins": "Feldman-Cousins (default)",
     "wilson-hull": "Wilson, extended",
     "wilson": "Wilson, textbook",
     "clopper-pearson": "Clopper-Pearson",
 }
-"""What the intervals of `OFFERED` are called on pages."""
+"""The names of `INTERVAL_CHOICES` on pages."""
+
+RESPONDENTS_ONLY = "shares of these respondents only"
 
 DECIMAL = re.compile(r"-?[0-9]*\.?[0-9]+")
-"""A number as links write it; `float` would also take other scripts' digits, 0_9 and nan."""
+"""A number in a link. `float` would also accept digits of other scripts, 0_9 and nan."""
 
 YES_NO: Mapping[str, bool] = {"1": True, "0": False}
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A way to read a survey; refuses by name what is out of range.
+class IntervalOptions:
+    """How intervals are computed. Values out of range raise DesignError.
 
     level         coverage of each interval
-    interval      of shares that have a choice; means, medians and tables have one of their own
-    simultaneous  whether all shares of a question are covered at once
-    target        whose shares: of the population, or of these respondents alone. Means, medians
-                  and cells are always the population's
+    interval      method for shares; means, medians and tables have one method each
+    simultaneous  whether the intervals of all shares of a question cover simultaneously
+    target        "population", or "respondents" for the shares of these respondents only;
+                  means, medians and cells always describe the population
 
-    >>> Wanted(level=0.9).words
+    >>> IntervalOptions(level=0.9).description
     '90% intervals'
     """
 
-    level: float = USUAL_LEVEL
+    level: float = DEFAULT_LEVEL
     interval: str = DEFAULT_INTERVAL
     simultaneous: bool = False
     target: str = POPULATION
 
     def __post_init__(self) -> None:
-        if not LEAST_LEVEL <= self.level <= MOST_LEVEL:
+        if not MIN_LEVEL <= self.level <= MAX_LEVEL:
             raise DesignError(
-                f"level = {self.level:g} must be from {LEAST_LEVEL} to {MOST_LEVEL}, "
-                f"for example {USUAL_LEVEL}"
+                f"level = {self.level:g} must be from {MIN_LEVEL} to {MAX_LEVEL}, "
+                f"for example {DEFAULT_LEVEL}"
             )
-        if self.interval not in OFFERED:
-            raise DesignError(f"interval = {self.interval!r} must be one of {', '.join(OFFERED)}")
+        if self.interval not in INTERVAL_CHOICES:
+            choices = ", ".join(INTERVAL_CHOICES)
+            raise DesignError(f"interval = {self.interval!r} must be one of {choices}")
         if self.target not in TARGETS:
             raise DesignError(f"target = {self.target!r} must be one of {', '.join(TARGETS)}")
         if self.target == RESPONDENTS and self.interval != DEFAULT_INTERVAL:
             raise DesignError(
-                f"interval = {self.interval!r} is one for the population; "
+                f"interval = {self.interval!r} applies to the population only; "
                 "leave it out with target = 'respondents'"
             )
 
     @property
     def percent(self) -> str:
-        """The level as people say it."""
+        """The confidence level in per cent."""
         return f"{100 * self.level:.4g}%"
 
     @property
-    def words(self) -> str:
-        """What the intervals are, in words."""
-        whose = f", {THESE_RESPONDENTS}" if self.target == RESPONDENTS else ""
-        at_once = ", all shares of a question at once" if self.simultaneous else ""
-        return f"{self.percent} intervals{at_once}{whose}"
+    def description(self) -> str:
+        """The intervals in words."""
+        simultaneous = ", simultaneous for all shares of a question" if self.simultaneous else ""
+        target = f", {RESPONDENTS_ONLY}" if self.target == RESPONDENTS else ""
+        return f"{self.percent} intervals{simultaneous}{target}"
 
 
-THESE_RESPONDENTS = "shares of these respondents alone"
+DEFAULT_OPTIONS = IntervalOptions()
+"""The options of a link without parameters. They also decide what is suppressed."""
 
 
-def wanted_from(query: Mapping[str, str]) -> Wanted:
-    """Read a link's query; what it does not say is as usual, other keys mean nothing.
+def parse_options(query: Mapping[str, str]) -> IntervalOptions:
+    """Parse a link's query; missing keys take their defaults, unknown keys are ignored.
 
-    >>> wanted_from({"level": "0.99", "simultaneous": "1"}).words
-    '99% intervals, all shares of a question at once'
+    >>> parse_options({"level": "0.99", "simultaneous": "1"}).description
+    '99% intervals, simultaneous for all shares of a question'
     """
-    said = {field.name: query[field.name] for field in fields(Wanted) if field.name in query}
-    level, at_once = said.pop("level", str(USUAL_LEVEL)), said.pop("simultaneous", "0")
+    names = [field.name for field in fields(IntervalOptions)]
+    values = {name: query[name] for name in names if name in query}
+    level = values.pop("level", str(DEFAULT_LEVEL))
+    simultaneous = values.pop("simultaneous", "0")
     if not DECIMAL.fullmatch(level):
-        raise DesignError(f"level = {level[:40]!r} must be a number, for example {USUAL_LEVEL}")
-    if at_once not in YES_NO:
-        raise DesignError(f"simultaneous = {at_once[:40]!r} must be 1 or 0")
-    return Wanted(level=float(level), simultaneous=YES_NO[at_once], **said)
+        raise DesignError(f"level = {level[:40]!r} must be a number, for example {DEFAULT_LEVEL}")
+    if simultaneous not in YES_NO:
+        raise DesignError(f"simultaneous = {simultaneous[:40]!r} must be 1 or 0")
+    return IntervalOptions(level=float(level), simultaneous=YES_NO[simultaneous], **values)
 
 
-def query_of(wanted: Wanted) -> dict[str, str]:
-    """The query of a link to this way of reading; nothing that is as usual.
+def options_to_query(options: IntervalOptions) -> dict[str, str]:
+    """Return the query of a link with these options; defaults are left out.
 
-    >>> query_of(Wanted(level=0.9, simultaneous=True)), query_of(Wanted())
-    ({'level': '0.9', 'simultaneous': '1'}, {})
+    >>> options_to_query(IntervalOptions(level=0.9, simultaneous=True))
+    {'level': '0.9', 'simultaneous': '1'}
+    >>> options_to_query(IntervalOptions())
+    {}
     """
-    usual = Wanted()
-    changed = {
-        field.name: getattr(wanted, field.name)
-        for field in fields(Wanted)
-        if getattr(wanted, field.name) != getattr(usual, field.name)
+    values = {field.name: getattr(options, field.name) for field in fields(IntervalOptions)}
+    return {
+        name: "1" if value is True else str(value)
+        for name, value in values.items()
+        if value != getattr(DEFAULT_OPTIONS, name)
     }
-    return {name: "1" if value is True else str(value) for name, value in changed.items()}

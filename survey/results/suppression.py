@@ -1,10 +1,14 @@
-"""What of a question may be shown yet, and about how many more respondents the rest needs."""
+"""Suppression: which estimates are precise enough to show, and how many responses are missing."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import numpy as np
+
+from survey.errors import NoBaseError
 from survey.estimator import (
     AnsweredShares,
     Disclosure,
@@ -16,76 +20,135 @@ from survey.estimator import (
     reports_needed,
     rounded_up,
 )
+from survey.mechanism import BitVector
+from survey.mechanism.simulation import population
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.estimates.compute import Estimates
-from survey.results.from_nothing import imagined
+from survey.results.estimates.compute import QuestionEstimates, estimate_question
+from survey.results.options import DEFAULT_OPTIONS
+from survey.results.questions import truth_values
 
-Hidden = Proportions | AnsweredShares | Mean | Histogram | Quantiles
-"""What can be said to need more reports."""
+SUPPRESSED: Disclosure = "hide"
 
+FLAGS: Mapping[Disclosure, str] = {"show": "", "caution": "caution", "hide": "suppressed"}
+"""The flag of a row in CSV and API for each decision."""
 
-class Decisions(NamedTuple):
-    """Whether each part of a question may be shown; a part that nothing is known of is hidden."""
+SIMULATED_N = (50, 200, 800, 3_200)
+"""Numbers of simulated reports, tried in order until the estimates exist."""
 
-    shares: Disclosure
-    answered: Disclosure
-    spread: Disclosure
-    mean: Disclosure
-    median: Disclosure
+SEED = 0
+"""A fixed seed, so that a page shows the same number each time."""
 
-
-class Needed(NamedTuple):
-    """About how many more respondents each hidden part needs; 0 for what is not known."""
-
-    shares: int
-    answered: int
-    spread: int
-    mean: int
-    median: int
+Estimate = Proportions | AnsweredShares | Mean | Histogram | Quantiles
 
 
-def decisions(found: Estimates) -> Decisions:
-    """Decide for each part; the shares of a question are shown or hidden all together.
+class PartDisclosures(NamedTuple):
+    """The decision about each part of a question; a part without an estimate is suppressed."""
 
-    Shares among those who answered are never shown without those among all.
+    shares: Disclosure = SUPPRESSED
+    answered: Disclosure = SUPPRESSED
+    spread: Disclosure = SUPPRESSED
+    mean: Disclosure = SUPPRESSED
+    median: Disclosure = SUPPRESSED
+
+
+class MissingResponses(NamedTuple):
+    """About how many more responses each suppressed part needs; 0 if unknown."""
+
+    shares: int = 0
+    answered: int = 0
+    spread: int = 0
+    mean: int = 0
+    median: int = 0
+
+
+def decide_disclosures(estimates: QuestionEstimates) -> PartDisclosures:
+    """Decide for each part of a question; all shares of a question are shown or none.
+
+    Shares among those who answered are shown only together with the shares among all.
     """
-    shares: Disclosure = disclosure(found.shares) if found.shares else "hide"
-    answered: Disclosure = "hide"
-    if found.answered and shares != "hide":
-        answered = disclosure(found.answered)
-    spread, middle = found.numbers.spread, found.numbers.median
-    return Decisions(
-        shares,
-        answered,
-        disclosure(spread) if spread else "hide",
-        disclosure(found.mean) if found.mean else "hide",
-        disclosure(middle) if middle else "hide",
+
+    def decide(estimate: Estimate | None) -> Disclosure:
+        return disclosure(estimate) if estimate else SUPPRESSED
+
+    shares = decide(estimates.shares)
+    return PartDisclosures(
+        shares=shares,
+        answered=decide(estimates.answered) if shares != SUPPRESSED else SUPPRESSED,
+        spread=decide(estimates.numbers.spread),
+        mean=decide(estimates.mean),
+        median=decide(estimates.numbers.median),
     )
 
 
-def needed(
-    found: Estimates, asked: int, n: int, question: PublishedQuestion, one_in: float
-) -> Needed:
-    """About how many of all n respondents, of whom `asked` were asked, are still missing.
+def count_missing_responses(
+    estimates: QuestionEstimates,
+    n_asked: int,
+    n: int,
+    question: PublishedQuestion,
+    draw_factor: float,
+) -> MissingResponses:
+    """Estimate how many more responses each part needs, given n of which n_asked hold the question.
 
-    While nobody was asked it is told from what a few simulated ones would say; then everybody is
-    asked `one_in` so many questions.
+    If nobody was asked the number is computed from simulated reports, and each respondent is
+    assumed to be asked one in `draw_factor` questions.
     """
-    of_all = n / asked if asked else one_in
-    found = found if asked else imagined(question)
+    respondents_per_report = n / n_asked if n_asked else draw_factor
+    if not n_asked:
+        estimates = simulate_estimates(question)
 
-    def more(hidden: Hidden | None) -> int:
-        if hidden is None:
+    def count_missing(part: str) -> int:
+        reports = _reports_needed(question, estimates, part)
+        if respondents_per_report != 1:
+            reports = rounded_up(math.ceil(reports * respondents_per_report))
+        return max(reports - n, 0) if reports else 0
+
+    return MissingResponses(*map(count_missing, MissingResponses._fields))
+
+
+def _reports_needed(question: PublishedQuestion, estimates: QuestionEstimates, part: str) -> int:
+    """Return how many reports make a part precise enough; 0 if that is unknown.
+
+    With sampled options it can happen that no report holds one of them. Nothing is known about
+    its precision then, so the number comes from simulated reports.
+    """
+    for source in (estimates, *_simulations(question)):
+        estimate = _part(source, part)
+        if estimate is None:
             return 0
-        reports = reports_needed(hidden)
-        whole = reports if of_all == 1 else rounded_up(math.ceil(reports * of_all))
-        return max(whole - n, 0)
+        try:
+            return reports_needed(estimate)
+        except NoBaseError:
+            continue
+    return 0
 
-    numbers = found.numbers
-    return Needed(
-        more(found.shares),
-        more(found.answered),
-        more(numbers.spread),
-        more(found.mean),
-        more(numbers.median),
-    )
+
+def _part(estimates: QuestionEstimates, part: str) -> Estimate | None:
+    source = estimates.numbers if part in ("spread", "median") else estimates
+    estimate: Estimate | None = getattr(source, part)
+    return estimate
+
+
+def simulate_estimates(question: PublishedQuestion) -> QuestionEstimates:
+    """Return estimates from simulated respondents to whom all answers are equally common.
+
+    They serve only to predict how many responses are needed; they contain nobody's answers.
+    """
+    for estimates in _simulations(question):
+        if estimates.mean is not None or not truth_values(question):
+            break
+    return estimates
+
+
+def _simulations(question: PublishedQuestion) -> Iterator[QuestionEstimates]:
+    for n in SIMULATED_N:
+        yield estimate_question(question, n, _simulate_counts(question, n), DEFAULT_OPTIONS)
+
+
+def _simulate_counts(question: PublishedQuestion, n: int) -> list[int]:
+    channel = question.channel
+    # Each respondent ticks one option of a multiple-choice question that is reported by bits.
+    ticks = np.eye(channel.m, dtype=np.int64) if isinstance(channel, BitVector) else None
+    k = channel.truths if ticks is None else len(ticks)
+    rng = np.random.default_rng(SEED)
+    counts: list[int] = population(channel, [1 / k] * k, n, rng, ticks).tolist()
+    return counts

@@ -1,7 +1,8 @@
-"""What can be crossed: a question, or one answer of a multiple choice that is reported by itself.
+"""Variables of a cross-tabulation: a question, or one option of a multiple-choice question.
 
-Of a multiple choice whose options are reported bit by bit, each bit is randomized response of two
-options, ticked or not: as such it is crossed with anything, under the name `question.option`.
+A multiple-choice question that is reported option by option uses one randomized bit per option.
+Each bit is a question of its own with two answers, ticked or not ticked, under the name
+`question.option`.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from survey.errors import NotFoundError
 from survey.mechanism import BitVector, SubsetSelection
-from survey.mechanism.arrays import Codes
+from survey.mechanism.arrays import Booleans, Codes
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.texts import Option
 from survey.store import PublishedSurvey
@@ -23,52 +23,53 @@ TICKED = (Option(id="ticked", label="Ticked"), Option(id="not_ticked", label="No
 
 
 @dataclass(frozen=True)
-class Item:
-    """A question and its place in a report; `tick` is the one option meant, None for all of it."""
+class Variable:
+    """A question and its position in a report; `option` is set for one option of the question."""
 
     place: int
     question: PublishedQuestion
-    tick: int | None = None
+    option: int | None = None
     bits: BitVector | None = None
 
-    def asked(self, codes: Codes) -> NDArray[np.bool_]:
-        """Which of the codes, shape (n, bytes), tell of it: all, unless options are drawn."""
-        if self.tick is None or self.bits is None or not self.bits.is_sampled:
+    def was_asked(self, codes: Codes) -> Booleans:
+        """Return which reports hold this variable; all of them unless options are sampled."""
+        if self.option is None or self.bits is None or not self.bits.is_sampled:
             return np.ones(len(codes), dtype=bool)
-        return np.unpackbits(codes, axis=1)[:, self.tick].astype(bool)
+        return np.unpackbits(codes, axis=1)[:, self.option].astype(bool)
 
-    def codes(self, codes: Codes) -> Codes:
-        """The codes as those of its question: 0 for a bit that says ticked, 1 for one that not."""
-        if self.tick is None or self.bits is None:
+    def decode(self, codes: Codes) -> Codes:
+        """Return the codes of the variable: for an option 0 means ticked, 1 not ticked."""
+        if self.option is None or self.bits is None:
             return codes
-        reported = self.tick + (self.bits.m if self.bits.is_sampled else 0)
-        return np.asarray(1 - np.unpackbits(codes, axis=1)[:, reported : reported + 1])
+        column = self.option + (self.bits.m if self.bits.is_sampled else 0)
+        return np.asarray(1 - np.unpackbits(codes, axis=1)[:, column : column + 1])
 
 
-def items_of(survey: PublishedSurvey) -> Iterator[Item]:
-    """Everything of a survey that can be crossed, in its order."""
+def list_variables(survey: PublishedSurvey) -> Iterator[Variable]:
+    """Yield the variables of a survey in the order of its questions."""
     for place, question in enumerate(survey.definition.questions):
         if isinstance(question.channel, BitVector):
-            yield from _ticks(place, question, question.channel)
+            yield from _option_variables(place, question, question.channel)
         else:
-            yield Item(place, question)
+            yield Variable(place, question)
 
 
-def item_of(survey: PublishedSurvey, name: str) -> Item:
-    """The item of a name; NotFoundError names those there are."""
-    found = list(items_of(survey))
-    for item in found:
-        if item.question.id == name:
-            return item
-    there = ", ".join(item.question.id for item in found)
-    raise NotFoundError(f'{survey.slug} has no question "{name}" to cross; there are {there}')
+def find_variable(survey: PublishedSurvey, name: str) -> Variable:
+    """Return a variable by its name; NotFoundError lists the names that exist."""
+    variables = {variable.question.id: variable for variable in list_variables(survey)}
+    if name not in variables:
+        choices = ", ".join(variables)
+        raise NotFoundError(f'{survey.slug} has no question "{name}" to cross; there are {choices}')
+    return variables[name]
 
 
-def _ticks(place: int, question: PublishedQuestion, channel: BitVector) -> Iterator[Item]:
+def _option_variables(
+    place: int, question: PublishedQuestion, channel: BitVector
+) -> Iterator[Variable]:
     # P(bit | ticked) = T/(T+L): Warner's channel of two options, the first of them ticked.
     bit = SubsetSelection(k=2, d=1, T=channel.T, L=channel.L)
-    for tick, option in enumerate(question.options):
-        alone = replace(
+    for index, option in enumerate(question.options):
+        option_question = replace(
             question,
             id=f"{question.id}.{option.id}",
             type="single_choice",
@@ -80,4 +81,4 @@ def _ticks(place: int, question: PublishedQuestion, channel: BitVector) -> Itera
             not_applicable="",
             channel=bit,
         )
-        yield Item(place, alone, tick, channel)
+        yield Variable(place, option_question, index, channel)

@@ -1,30 +1,33 @@
-"""Estimates as people say them: shares in per cent, others in the unit of their question."""
+"""Numbers, estimates and missing estimates in the words of pages, terminal and report."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import TYPE_CHECKING
 
 from survey.questionnaire.grid import EPOCH
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.estimates.table import Row
 from survey.store import PublishedSurvey
 
-NOT_ENOUGH = "not enough responses yet"
-NEVER_ENOUGH = "not enough responses"
-"""Where no more reports can come."""
+if TYPE_CHECKING:
+    from survey.results.estimates.table import EstimateRow
+
+NOT_ENOUGH_YET = "not enough responses yet"
+NOT_ENOUGH = "not enough responses"
+"""The text for a survey that accepts no more responses."""
 
 
 def not_enough(survey: PublishedSurvey) -> str:
-    """What to say instead of figures that may not be shown."""
-    return NOT_ENOUGH if survey.state == "open" else NEVER_ENOUGH
+    """Return the text that replaces suppressed estimates."""
+    return NOT_ENOUGH_YET if survey.state == "open" else NOT_ENOUGH
 
 
 @dataclass(frozen=True)
-class Amounts:
-    """How numbers of one question are written: with decimals and a unit, or as dates.
+class NumberFormat:
+    """Format of a question's numbers: decimals and unit, or dates.
 
-    >>> Amounts(1, "hours").text(1234.56), Amounts(0, "", is_date=True).text(18262.4)
+    >>> NumberFormat(1, "hours").text(1234.56), NumberFormat(0, "", is_date=True).text(18262.4)
     ('1,234.6 hours', '1 January 2020')
     """
 
@@ -33,65 +36,66 @@ class Amounts:
     is_date: bool = False
 
     def number(self, value: float) -> str:
-        """The value without its unit, with a real minus sign."""
+        """Format a value without its unit, with a real minus sign."""
         if self.is_date:
-            return _day(value)
+            return _date_text(value)
         # Adding 0.0 makes -0.0 positive.
         return f"{round(value, self.decimals) + 0.0:,.{self.decimals}f}".replace("-", "−")
 
     def text(self, value: float) -> str:
-        """The value with its unit."""
+        """Format a value with its unit."""
         return f"{self.number(value)} {self.unit}".rstrip()
 
 
-def amounts(question: PublishedQuestion, statistic: str) -> Amounts:
-    """A median is a point of the grid; a mean lies between them and has one decimal more."""
+def number_format(question: PublishedQuestion, statistic: str) -> NumberFormat:
+    """Return the format of a statistic; a mean gets one decimal more than the grid's values."""
     if question.grid is None:
-        return Amounts()
-    more = 1 if statistic == "mean" else 0
-    return Amounts(question.grid.decimals + more, question.grid.unit, question.type == "date")
+        return NumberFormat()
+    extra = 1 if statistic == "mean" else 0
+    return NumberFormat(question.grid.decimals + extra, question.grid.unit, question.kind.is_date)
 
 
-def _day(value: float) -> str:
-    """Days since 1970-01-01 as a date, within the years that have one."""
+def _date_text(value: float) -> str:
+    """Format days since 1970-01-01 as a date, limited to years 1 to 9999."""
     days = min(max(round(value), (date.min - EPOCH).days), (date.max - EPOCH).days)
     day = EPOCH + timedelta(days)
     return f"{day.day} {day:%B %Y}"
 
 
-def row_label(row: Row) -> str:
-    """What a row is about: its option or cell, or the mean or median."""
+def row_label(row: EstimateRow) -> str:
+    """Return the option or cell of a row, or "Mean" or "Median"."""
     if row.statistic == "share":
         return row.option_label
-    of = " of those who answered" if row.base == "answered" else ""
-    return f"{row.statistic.capitalize()}{of}"
+    base = " of those who answered" if row.base == "answered" else ""
+    return f"{row.statistic.capitalize()}{base}"
 
 
-def in_words(row: Row, written: Amounts | None = None, *, closed: bool = False) -> str:
-    """An estimate as people say it; `written` is how a mean's or median's numbers are.
+def describe_estimate(
+    row: EstimateRow, formatter: NumberFormat | None = None, *, closed: bool = False
+) -> str:
+    """Describe a row's estimate and interval in words.
 
-    `closed` is whether no more reports can come.
-
+    `formatter` formats means and medians. `closed` says that no more responses can arrive.
     The linear estimate is not clipped, so it may lie outside its interval.
     """
     if row.flag == "not_estimable":
         return "cannot be estimated from this design"
     if row.estimate is None or row.conf_low is None or row.conf_high is None:
-        return NEVER_ENOUGH if closed else NOT_ENOUGH
+        return NOT_ENOUGH if closed else NOT_ENOUGH_YET
     if row.statistic == "share":
         return (
             f"estimated {percent(row.estimate)}, "
             f"between {percent(row.conf_low)[:-1]} and {percent(row.conf_high)}"
         )
-    to = written or Amounts(1)
+    numbers = formatter or NumberFormat(1)
     if row.conf_low == row.conf_high:
-        return f"estimated {to.text(row.estimate)}, no other value is in the interval"
-    ends = f"{to.number(row.conf_low)} and {to.text(row.conf_high)}"
-    return f"estimated {to.text(row.estimate)}, between {ends}"
+        return f"estimated {numbers.text(row.estimate)}, no other value is in the interval"
+    ends = f"{numbers.number(row.conf_low)} and {numbers.text(row.conf_high)}"
+    return f"estimated {numbers.text(row.estimate)}, between {ends}"
 
 
 def percent(share: float | None) -> str:
-    """A share as whole per cent with a real minus sign; nothing for none.
+    """Format a share as whole per cent with a real minus sign; empty for None.
 
     >>> percent(0.234), percent(-0.012), percent(-0.001)
     ('23%', '−1%', '0%')
@@ -103,7 +107,7 @@ def percent(share: float | None) -> str:
 
 
 def points(difference: float | None) -> str:
-    """A difference of shares in whole percentage points with a real minus sign.
+    """Format a difference of shares in whole percentage points with a real minus sign.
 
     >>> points(0.234), points(-0.012), points(None)
     ('23', '−1', '')
@@ -111,19 +115,28 @@ def points(difference: float | None) -> str:
     return percent(difference)[:-1]
 
 
-def p_value(p: float) -> str:
-    """A p-value as papers write it.
+def percent_range(low: float | None, high: float | None) -> str:
+    """Format an interval of shares.
 
-    >>> p_value(0.0123), p_value(0.00001)
+    >>> percent_range(-0.012, 0.234)
+    '−1 to 23%'
+    """
+    return f"{percent(low)[:-1]} to {percent(high)}"
+
+
+def format_p_value(p: float) -> str:
+    """Format a p-value as papers do.
+
+    >>> format_p_value(0.0123), format_p_value(0.00001)
     ('p = 0.012', 'p < 0.001')
     """
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
-def exact(share: float) -> str:
-    """A share in per cent with one decimal and a real minus sign.
+def percent_with_decimal(share: float) -> str:
+    """Format a share in per cent with one decimal and a real minus sign.
 
-    >>> exact(0.2346), exact(-0.0123), exact(-0.0001)
+    >>> percent_with_decimal(0.2346), percent_with_decimal(-0.0123), percent_with_decimal(-0.0001)
     ('23.5%', '−1.2%', '0.0%')
     """
     return f"{round(share * 100, 1) + 0.0:.1f}%".replace("-", "−")

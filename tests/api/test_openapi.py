@@ -12,10 +12,11 @@ from openapi_spec_validator import validate
 from survey.api.openapi import document
 from survey.api.operations import CSV, OPERATIONS, PREFIX
 from survey.errors import STATUS
-from survey.results.crosstab.compute import MOST_ROWS, CrossedRow
-from survey.results.estimates.table import Row
+from survey.results.crosstab.compute import MAX_CELLS
+from survey.results.crosstab.table import CrosstabRow
+from survey.results.estimates.table import EstimateRow
 from survey.results.exports.csv import column_names
-from survey.results.options import LEAST_LEVEL, MOST_LEVEL, OFFERED, Wanted
+from survey.results.options import INTERVAL_CHOICES, MAX_LEVEL, MIN_LEVEL, IntervalOptions
 from survey.store import SCOPES
 
 
@@ -51,7 +52,7 @@ def test_every_route_is_in_it_and_the_other_way_round(app, described):
 
 
 def test_rows_have_the_columns_of_the_csv_and_no_other(described):
-    for kind in (Row, CrossedRow):
+    for kind in (EstimateRow, CrosstabRow):
         schema = described["components"]["schemas"][kind.__name__]
         assert tuple(schema["properties"]) == tuple(schema["required"]) == column_names(kind)
         assert schema["additionalProperties"] is False
@@ -61,22 +62,22 @@ def test_a_csv_s_columns_are_told(described):
     for path, each in operations(described).items():
         kinds = each["responses"]["200"]["content"]
         if CSV in kinds:
-            row = CrossedRow if path.endswith("crosstab") else Row
+            row = CrosstabRow if path.endswith("crosstab") else EstimateRow
             assert ", ".join(column_names(row)) in kinds[CSV]["schema"]["description"]
 
 
 def test_limits_are_those_that_queries_are_held_against(described):
     asked = operations(described)[f"{PREFIX}/surveys/{{slug}}/versions/{{version}}/estimates"]
     schemas = {each["name"]: each["schema"] for each in asked["parameters"]}
-    assert set(schemas) == {"slug", "version", *(field.name for field in fields(Wanted))}
-    assert (schemas["level"]["minimum"], schemas["level"]["maximum"]) == (LEAST_LEVEL, MOST_LEVEL)
-    assert tuple(schemas["interval"]["enum"]) == OFFERED
-    usual = Wanted()
+    assert set(schemas) == {"slug", "version", *(field.name for field in fields(IntervalOptions))}
+    assert (schemas["level"]["minimum"], schemas["level"]["maximum"]) == (MIN_LEVEL, MAX_LEVEL)
+    assert tuple(schemas["interval"]["enum"]) == INTERVAL_CHOICES
+    usual = IntervalOptions()
     assert schemas["level"]["default"] == usual.level
     assert schemas["interval"]["default"] == usual.interval
     assert schemas["target"]["default"] == usual.target
     table = described["components"]["schemas"]["Crosstab"]["properties"]["rows"]
-    assert table["maxItems"] == MOST_ROWS
+    assert table["maxItems"] == MAX_CELLS
 
 
 def test_each_scope_is_explained_and_each_address_names_its_own(described):

@@ -14,7 +14,7 @@ from survey.collect.publication import close, publish
 from survey.errors import StoreBusyError
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
-from survey.results.crosstab.compute import CrossedRow
+from survey.results.crosstab.table import CrosstabRow
 from survey.results.exports.csv import column_names
 from survey.settings import Caps
 from tests.api.conftest import CROSSED, LATEST, PATHS, Program, make_token
@@ -97,7 +97,7 @@ def test_json_says_what_was_read_and_how(program, filled):
 
 def test_cross_tabs_are_those_of_the_page_and_hidden_whole(program, client, store, filled, reader):
     as_csv = program.get(CROSSED, accept="text/csv")
-    assert tuple(rows_of(as_csv)[0]) == column_names(CrossedRow)
+    assert tuple(rows_of(as_csv)[0]) == column_names(CrosstabRow)
     said = program.get(CROSSED).get_json()
     assert (len(said["rows"]), said["n"], said["test"]["df"]) == (9, 3000, 4)
     sign_in(client, "reader@example.org")
@@ -159,7 +159,7 @@ def test_what_was_not_changed_is_not_computed_again(program, store, app, filled,
 
     for name in ("tally", "tallies", "blocks", "block_columns"):
         monkeypatch.setattr(store, name, computed)
-    monkeypatch.setattr("survey.results.estimates.result.survey_result", computed)
+    monkeypatch.setattr("survey.results.estimates.result.SurveyResult", computed)
     for path, tag in tags.items():
         assert program.get(path, tag=tag).status_code == 304
 

@@ -30,7 +30,7 @@ from survey.collect.release import BLOCK_SIZE, release
 from survey.estimator.tables.crosstab import CHUNK
 from survey.questionnaire.loading import load
 from survey.research.credentials import Passwords
-from survey.results.counts import crossed_counts
+from survey.results.counts import joint_counts
 from survey.settings import Caps, Settings
 from survey.store import N_ASKED, PublishedSurvey, Store, StoredReport, open_store
 from tests.benchmarks.ingestion import postgresql
@@ -121,9 +121,9 @@ def crossed(store: Store, survey: PublishedSurvey, a: Column, b: Column) -> tupl
     """Seconds for a cross-tab from the store, and for the baseline; in turns, and equal."""
     pairs = []
     for _ in range(TURNS):
-        stored = seconds(lambda: crossed_counts(store, survey, 0, 1), 1)
+        stored = seconds(lambda: joint_counts(store, survey, 0, 1), 1)
         pairs.append((stored, seconds(lambda: plain(a, b), 1)))
-    np.testing.assert_array_equal(crossed_counts(store, survey, 0, 1).ravel(), plain(a, b))
+    np.testing.assert_array_equal(joint_counts(store, survey, 0, 1).ravel(), plain(a, b))
     place = sorted(range(TURNS), key=lambda turn: pairs[turn][0] / pairs[turn][1])[TURNS // 2]
     return pairs[place]
 

@@ -18,8 +18,8 @@ from survey.collect.simulation import (
 from survey.errors import DefinitionError, DesignError
 from survey.estimator import mean
 from survey.questionnaire.loading import load
-from survey.results.estimates.compute import values
-from survey.results.estimates.result import Results
+from survey.results.estimates.result import ResultCache
+from survey.results.questions import truth_values
 from survey.settings import Caps
 from tests.browser import surveys
 from tests.conftest import SMALL, TODAY
@@ -44,7 +44,7 @@ def test_simulated_respondents_are_estimated_near_the_shares_they_were_given(sto
     survey = make_test_run(store, written(SMALL), draft, TODAY)
     shares = {"fell_asleep": [0.3, 0.6, 0.1], "pressure": [0.5, 0.5, 0.0]}
     assert add_test_responses(store, survey, 4_000, shares, rng) == 4_000
-    result = Results(store).of(survey)
+    result = ResultCache(store).result(survey)
     assert result.n == 4_000
     found = {row.option_id: row for row in result.questions[1].shares}
     for name, share in zip(("never", "once", "often"), shares["pressure"], strict=True):
@@ -66,7 +66,7 @@ def test_a_number_is_estimated_near_the_mean_it_was_given(store, draft, rng):
     add_test_responses(store, survey, 3_000, {"hours": [0.25]}, rng)
     at = [question.id for question in survey.definition.questions].index("hours")
     question = survey.definition.questions[at]
-    found = mean(store.tally(survey.key).counts[at], question.channel, values(question))
+    found = mean(store.tally(survey.key).counts[at], question.channel, truth_values(question))
     assert abs(found.estimate - 20) < 5 * found.std_error
 
 
@@ -151,7 +151,9 @@ def test_people_who_do_not_answer_a_number_are_simulated_too(store, draft, rng):
     text = surveys.EVERY_TYPE.replace("epsilon = 0.5", "epsilon = 2.8")
     survey = make_test_run(store, written(text), draft, TODAY)
     add_test_responses(store, survey, 4_000, {"hours": [0.25, 0.4, 0.1]}, rng)
-    (question,) = [one for one in Results(store).of(survey).questions if one.question.id == "hours"]
+    (question,) = [
+        one for one in ResultCache(store).result(survey).questions if one.question.id == "hours"
+    ]
     found = {row.option_id: row for row in question.shares}
     for name, share in (("does_not_apply", 0.4), ("prefer_not_to_say", 0.1)):
         row = found[name]

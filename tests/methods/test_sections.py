@@ -25,10 +25,10 @@ from survey.methods import (
     topics,
 )
 from survey.questionnaire.designs import DESIGNS
-from survey.results.estimates.compute import MOST_WEIGHTS
-from survey.results.estimates.histogram import MOST_CELLS
+from survey.results.estimates.compute import MAX_CHANNEL_SIZE
+from survey.results.estimates.histogram import MAX_CELLS
 from survey.results.estimates.table import FLAGS, MECHANISMS, NOT_ESTIMABLE
-from survey.results.options import OFFERED
+from survey.results.options import INTERVAL_CHOICES
 
 SECTIONS = [section for topic in topics() for section in topic.sections]
 
@@ -53,7 +53,7 @@ def failures(example: str, name: str) -> str:
 
 
 def test_every_interval_has_a_section():
-    for name in (*OFFERED, *INTERVALS):
+    for name in (*INTERVAL_CHOICES, *INTERVALS):
         assert interval_anchor(name) in sections(), name
 
 
@@ -130,8 +130,8 @@ def test_the_constants_in_the_text_are_those_of_the_code():
     stated = {
         "suppression": (f"{HIDDEN_WIDTH:.2f} or wider", f"at most {SHOWN_WIDTH:.2f} wide",
                         f"below {FEWEST_EFFECTIVE}"),
-        "histogram": (f"at most {MOST_CELLS} cells",),
-        "median": (f"more than {MOST_WEIGHTS:,} probabilities",),
+        "histogram": (f"at most {MAX_CELLS} cells",),
+        "median": (f"more than {MAX_CHANNEL_SIZE:,} probabilities",),
         "interval-fieller": (f"{QUARTER:g} of a report", f"{HALF:g} of a report"),
         "mechanism-hybrid": (f"epsilon {HYBRID_FROM}",),
         "strata": (f"fewer than {MINIMUM_REPORTS} released", f"“{OTHER_GROUPS}”"),

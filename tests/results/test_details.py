@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from survey.estimator import margin_split, poisoning
-from survey.results.estimates.compute import estimates
-from survey.results.options import Wanted
+from survey.results.estimates.compute import estimate_question
+from survey.results.options import IntervalOptions
 from tests.results.test_every_type import QUESTIONS, counts_of, result_of, survey_of
 
 OF_OPTIONS = [name for name in QUESTIONS if name not in ("hours", "pay", "since")]
@@ -30,7 +30,9 @@ def test_they_are_those_of_the_library_for_every_type(result, name):
     if found.shares_part.disclosure == "hide":
         assert found.details == ()
         return
-    shares = estimates(question, 20_000, counts_of(question, 20_000), Wanted()).shares
+    shares = estimate_question(
+        question, 20_000, counts_of(question, 20_000), IntervalOptions()
+    ).shares
     split = margin_split(shares)
     patterns = question.patterns if question.by_patterns else None
     bounds = poisoning(shares, question.channel, patterns=patterns)
@@ -42,7 +44,7 @@ def test_they_are_those_of_the_library_for_every_type(result, name):
         ("margin", split.margin),
         ("sampling", split.sampling),
         ("randomization", split.randomization),
-        ("made_up", bounds.fakes_per_margin),
+        ("fabricated", bounds.fakes_per_margin),
     ):
         np.testing.assert_array_equal(
             [getattr(line, field) for line in found.details], expected, err_msg=field

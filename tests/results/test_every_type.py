@@ -35,23 +35,27 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.loading import load
-from survey.results.charts import (
-    chart_svg,
-    is_clipped,
-    middle_specification,
+from survey.results.charts import is_clipped
+from survey.results.estimates.chart import (
+    middle_chart,
     middle_svg,
-    spread_specification,
+    shares_svg,
+    spread_chart,
     spread_svg,
 )
-from survey.results.estimates.compute import cells_of, numeric_channel, values
-from survey.results.estimates.question import QuestionResult
-from survey.results.estimates.result import SurveyResult, question_result, survey_result
-from survey.results.estimates.sentences import made_up_remark, margin_remark
+from survey.results.estimates.compute import histogram_cells
+from survey.results.estimates.result import (
+    QuestionResult,
+    SurveyResult,
+    question_result,
+)
+from survey.results.estimates.sentences import fabrication_remark, margin_remark
 from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.csv import to_csv
 from survey.results.exports.text import to_lines
-from survey.results.options import Wanted
-from survey.results.wording import Amounts, in_words, row_label
+from survey.results.options import IntervalOptions
+from survey.results.questions import single_code_channel, truth_values
+from survey.results.wording import NumberFormat, describe_estimate, row_label
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Tally
 from tests.conftest import TODAY
@@ -107,7 +111,7 @@ def counts_of(question: PublishedQuestion, n: int, seed: int = 5) -> list[int]:
 def result_of(survey: PublishedSurvey, asked: int = N, n: int = N) -> SurveyResult:
     questions = survey.definition.questions
     counts = [counts_of(question, asked) for question in questions]
-    return survey_result(survey, Tally(1, n, [asked] * len(questions), counts), NOW)
+    return SurveyResult(survey, Tally(1, n, [asked] * len(questions), counts), NOW)
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +176,7 @@ def test_share_rows_are_what_the_estimator_says(result):
         counts = counts_of(asked, N)
         if asked.by_patterns:
             expected = subset_shares(counts, asked.channel, asked.patterns, len(asked.options))
-        elif asked.type in ("number", "date"):
+        elif asked.kind.is_numeric:
             if not asked.options:
                 continue
             expected = no_answer_shares(np.array(counts), asked.channel)
@@ -230,11 +234,11 @@ def test_a_mean_is_shown_although_the_shares_of_its_scale_are_hopeless(monkeypat
     assert question.mean.estimate is not None
     shares, mean_, *_ = question.caveats(closed=False)
     assert shares.startswith("Not enough responses yet for the shares: about ")
-    assert mean_ == "Read the mean with caution: the intervals are still wide."
-    assert (bool(chart_svg(question)), bool(middle_svg(question))) == (False, True)
-    margins = [remark for remark in question.remarks if "margin is" in remark]
+    assert mean_ == "Low precision for the mean: the intervals are wide."
+    assert (bool(shares_svg(question)), bool(middle_svg(question))) == (False, True)
+    margins = [remark for remark in question.remarks if "margin of error is" in remark]
     assert len(margins) == 1
-    assert margins[0].startswith("The mean’s margin is ±")
+    assert margins[0].startswith("The mean’s margin of error is ±")
     lines = to_lines(result)
     assert any("Mean of those who answered" in line for line in lines)
     assert not any("Value 1" in line or "Of those who answered:" in line for line in lines)
@@ -285,7 +289,7 @@ def test_where_few_answered_it_is_said_how_many_more_are_needed_and_then_they_ar
     few = of(600)
     assert few.shares_part.disclosure != "hide"
     assert few.answered_part.disclosure == "hide"
-    more = few.answered_part.more_needed
+    more = few.answered_part.missing
     assert few.share_caveats(closed=False)[-1] == (
         f"Not enough responses yet for shares among those who answered: about {more:,} more needed."
     )
@@ -299,20 +303,19 @@ def test_the_widest_margin_is_split_in_words(result):
     split = margin_split(shares)
     widest = int(split.margin.argmax())
     assert question.remarks[0] == (
-        f"The widest margin is ±{100 * split.margin[widest]:.1f} points. Open answers would leave "
-        f"±{100 * split.sampling[widest]:.1f}; the rest is the randomization."
+        f"The widest margin of error is ±{100 * split.margin[widest]:.1f} points. Without "
+        f"randomization it would be ±{100 * split.sampling[widest]:.1f} points."
     )
 
 
 def test_the_margin_of_a_mean_is_split_in_words(result):
     question = one(result, "pay").question
     split = margin_split_of_mean(
-        counts_of(question, N), numeric_channel(question), values(question), level=0.95
+        counts_of(question, N), single_code_channel(question), truth_values(question), level=0.95
     )
     assert one(result, "pay").remarks[0] == (
-        f"The mean’s margin is ±{split.margin[0]:.1f}. Open answers would leave "
-        f"{'at most ' if split.at_most else ''}±{split.sampling[0]:.1f}; the rest is the "
-        "randomization."
+        f"The mean’s margin of error is ±{split.margin[0]:.1f}. Without randomization it would be "
+        f"{'at most ' if split.at_most else ''}±{split.sampling[0]:.1f}."
     )
 
 
@@ -377,7 +380,7 @@ def test_with_question_sampling_rows_count_those_asked():
     result = result_of(survey, asked=5_000, n=N)
     assert {row.n_reports for row in result.rows} == {5_000}
     for question in result.questions:
-        assert question.notes[0] == "Asked to about 5,000 of 20,000 respondents, at random."
+        assert question.notes[0] == "Asked of a random 5,000 of 20,000 respondents."
 
 
 def test_a_hidden_question_of_sampled_ones_needs_more_of_all_respondents():
@@ -386,8 +389,8 @@ def test_a_hidden_question_of_sampled_ones_needs_more_of_all_respondents():
     half, full = result_of(survey, 20, 40), result_of(alone, 20, 20)
     for some, all_ in zip(half.questions, full.questions, strict=True):
         assert some.disclosure == all_.disclosure == "hide"
-        needed = all_.shares_part.more_needed + 20
-        assert 2 * needed <= some.shares_part.more_needed + 40 <= 2.2 * needed
+        needed = all_.shares_part.missing + 20
+        assert 2 * needed <= some.shares_part.missing + 40 <= 2.2 * needed
 
 
 @pytest.mark.parametrize("name", list(QUESTIONS))
@@ -395,10 +398,10 @@ def test_a_question_nobody_answered_yet_has_rows_without_numbers(name):
     survey = survey_of([name])
     (question,) = survey.definition.questions
     tally = Tally(0, 0, [0], [[0] * question.channel.counted])
-    result = survey_result(survey, tally, NOW)
+    result = SurveyResult(survey, tally, NOW)
     assert result.questions[0].disclosure == "hide"
     for part in (result.questions[0].shares_part, result.questions[0].mean_part):
-        assert bool(part.rows) == bool(part.more_needed)
+        assert bool(part.rows) == bool(part.missing)
     for row in result.rows:
         assert (row.estimate, row.report_count, row.flag, row.n_reports) == (
             None,
@@ -416,7 +419,7 @@ def test_what_is_hidden_has_no_number_of_any_kind(name):
     (question,) = result_of(survey_of([name]), 30, 30).questions
     assert question.disclosure == "hide"
     for part in (question.shares_part, question.mean_part, question.median_part):
-        assert part.more_needed > 0 or not part.rows
+        assert part.missing > 0 or not part.rows
     assert question.remarks == ()
     for row in question.rows:
         shown = (row.estimate, row.mle, row.std_error, row.conf_low, row.report_share)
@@ -438,10 +441,10 @@ def test_shares_a_design_cannot_tell_say_so_beside_the_mean():
     assert question.disclosure == "show"
     assert {row.flag for row in question.shares} == {"not_estimable"}
     assert {row.estimate for row in question.shares} == {None}
-    assert in_words(question.shares[0]) == "cannot be estimated from this design"
+    assert describe_estimate(question.shares[0]) == "cannot be estimated from this design"
     assert question.mean.estimate == mean([9_000, 11_000], channel, range(1, 8)).estimate
     assert (question.median.flag, question.median.estimate) == ("not_estimable", None)
-    assert chart_svg(question) == ""
+    assert shares_svg(question) == ""
     assert middle_svg(question) != ""
 
 
@@ -460,8 +463,8 @@ def test_words_of_means_have_a_unit_an_interval_and_one_decimal_more_than_the_gr
     question = one(result, "hours")
     row = replace(question.mean, estimate=5.204, conf_low=5.01, conf_high=5.386)
     assert row_label(row) == "Mean of those who answered"
-    assert question.words(row) == "estimated 5.20 hours, between 5.01 and 5.39 hours"
-    assert question.words(replace(row, estimate=None)) == "not enough responses yet"
+    assert question.describe(row) == "estimated 5.20 hours, between 5.01 and 5.39 hours"
+    assert question.describe(replace(row, estimate=None)) == "not enough responses yet"
     assert row_label(one(result, "pay").mean) == "Mean"
 
 
@@ -469,15 +472,15 @@ def test_words_of_medians_have_the_decimals_of_the_grid_and_say_when_one_value_i
     question = one(result, "hours")
     row = replace(question.median, estimate=2.5, conf_low=2.0, conf_high=3.0)
     assert row_label(row) == "Median of those who answered"
-    assert question.words(row) == "estimated 2.5 hours, between 2.0 and 3.0 hours"
+    assert question.describe(row) == "estimated 2.5 hours, between 2.0 and 3.0 hours"
     sure = replace(row, conf_low=2.5, conf_high=2.5)
-    assert question.words(sure) == "estimated 2.5 hours, no other value is in the interval"
+    assert question.describe(sure) == "estimated 2.5 hours, no other value is in the interval"
 
 
 def test_means_of_dates_are_days_in_the_csv_and_dates_in_words(result):
     question = one(result, "since")
     row = replace(question.mean, estimate=18262.4, conf_low=18262.0, conf_high=18290.6)
-    words = question.words(row)
+    words = question.describe(row)
     assert words == "estimated 1 January 2020, between 1 January 2020 and 30 January 2020"
     (parsed,) = csv.DictReader(io.StringIO(to_csv([row])))
     assert parsed["estimate"] == "18262.4"
@@ -487,11 +490,11 @@ def test_means_of_dates_are_days_in_the_csv_and_dates_in_words(result):
 @pytest.mark.parametrize(
     ("amounts", "value", "text"),
     [
-        (Amounts(1, "km"), -0.04, "0.0 km"),
-        (Amounts(1), -12.25, "−12.2"),
-        (Amounts(0), 1234.5, "1,234"),
-        (Amounts(is_date=True), -1e9, "1 January 1"),
-        (Amounts(is_date=True), 1e9, "31 December 9999"),
+        (NumberFormat(1, "km"), -0.04, "0.0 km"),
+        (NumberFormat(1), -12.25, "−12.2"),
+        (NumberFormat(0), 1234.5, "1,234"),
+        (NumberFormat(is_date=True), -1e9, "1 January 1"),
+        (NumberFormat(is_date=True), 1e9, "31 December 9999"),
     ],
 )
 def test_amounts_are_written_as_people_read_them(amounts, value, text):
@@ -507,11 +510,11 @@ def test_lines_say_what_the_page_says(result):
     assert "Several answers possible: shares do not add up to 100%." in lines
     choice = one(result, "choice")
     heading = lines.index("Of those who answered:")
-    assert lines.index(in_words(choice.shares[0])) < heading
-    assert lines.index(in_words(choice.answered[0])) > heading
-    assert "Each report tells about 1 of the 5 answers, at random." in lines
+    assert lines.index(describe_estimate(choice.shares[0])) < heading
+    assert lines.index(describe_estimate(choice.answered[0])) > heading
+    assert "Each report covers 1 of the 5 answers, at random." in lines
     for row in hours.middles:
-        assert re.search(rf"{row_label(row)} +{re.escape(hours.words(row))}", lines)
+        assert re.search(rf"{row_label(row)} +{re.escape(hours.describe(row))}", lines)
     for question in result.questions:
         for said in (*question.remarks, *question.caveats(closed=False)):
             assert f"  {said}\n" in lines + "\n"
@@ -520,7 +523,7 @@ def test_lines_say_what_the_page_says(result):
 def test_mean_and_median_have_a_chart_on_the_axis_of_their_grid(result):
     for name, ends in {"hours": [0.0, 10.0], "pay": [-100, 100], "mood": [0, 6]}.items():
         question = one(result, name)
-        specification = middle_specification(question)
+        specification = middle_chart(question)
         axis = specification["layer"][0]["encoding"]["x"]
         assert axis["scale"]["domain"] == ends
         drawn = [point["option"] for point in specification["data"]["values"]]
@@ -531,7 +534,7 @@ def test_mean_and_median_have_a_chart_on_the_axis_of_their_grid(result):
 @pytest.mark.parametrize("name", list(QUESTIONS))
 def test_charts_are_svg_without_script_or_style(result, name):
     question = one(result, name)
-    drawn = [chart_svg(question), middle_svg(question), spread_svg(question)]
+    drawn = [shares_svg(question), middle_svg(question), spread_svg(question)]
     is_shown = question.spread_part.disclosure != "hide"
     assert [bool(svg) for svg in drawn] == [bool(question.shares), bool(question.mean), is_shown]
     for svg in filter(None, drawn):
@@ -548,7 +551,7 @@ def test_a_mean_outside_its_grid_is_drawn_at_its_end(result):
     question = one(result, "hours")
     moved = replace(question.mean, estimate=-0.3)
     part = replace(question.mean_part, rows=(moved,))
-    point = middle_specification(replace(question, mean_part=part))["data"]["values"][0]
+    point = middle_chart(replace(question, mean_part=part))["data"]["values"][0]
     assert (point["dot"], point["outside"]) == (0.0, "below")
 
 
@@ -556,7 +559,7 @@ def test_median_rows_are_what_the_estimator_says(result):
     for name in ("hours", "pay", "mood", "wave", "since"):
         question = one(result, name)
         asked = question.question
-        expected = median(counts_of(asked, N), asked.channel, values(asked))
+        expected = median(counts_of(asked, N), asked.channel, truth_values(asked))
         if question.median_part.disclosure == "hide":
             assert question.median.estimate is None
             continue
@@ -579,7 +582,7 @@ def few() -> QuestionResult:
 
 def test_cell_rows_are_what_the_estimator_says(few):
     asked = few.question
-    expected = histogram(counts_of(asked, 40_000), asked.channel, values(asked), range(8))
+    expected = histogram(counts_of(asked, 40_000), asked.channel, truth_values(asked), range(8))
     assert few.spread_part.disclosure != "hide"
     assert [row.option_label for row in few.spread] == list("0123456")
     assert [row.option_id for row in few.spread][:2] == ["from_0_to_0", "from_1_to_1"]
@@ -591,7 +594,7 @@ def test_cell_rows_are_what_the_estimator_says(few):
 
 
 def test_a_histogram_has_a_bar_a_dot_and_an_interval_on_the_axis_from_0_to_100(few):
-    specification = spread_specification(few)
+    specification = spread_chart(few)
     marks = [layer["mark"]["type"] for layer in specification["layer"]]
     assert marks == ["bar", "rule", "point"]
     assert specification["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0, 1]
@@ -609,7 +612,7 @@ def test_a_histogram_too_wide_to_show_has_rows_without_numbers(result):
 
 def test_cells_belong_to_the_question_and_hold_every_value_once(result):
     for question in result.questions:
-        found = cells_of(question.question)
+        found = histogram_cells(question.question)
         if not found:
             continue
         grid = question.question.grid
@@ -628,28 +631,29 @@ def test_what_is_said_of_reports_is_what_the_estimator_says(result):
     found = poisoning(proportions(counts, channel), channel)
     fewest = math.ceil(found.margin.max() / found.largest_shift.max())
     assert question.remarks[1:] == (
-        'The reports fit the randomization. So can made-up ones, and a self-protective "no".',
-        f"{fewest:,} made-up reports of {N:,} could move an estimate by the widest margin, "
-        "unnoticed.",
+        "The responses are consistent with the randomization. This cannot rule out fabricated "
+        "responses or untruthful answers.",
+        f"As few as {fewest:,} fabricated responses out of {N:,} could shift an estimate by the "
+        "widest margin of error undetected.",
     )
     hours = one(result, "hours")
     found = poisoning_of_mean(
-        counts_of(hours.question, N), hours.question.channel, values(hours.question)
+        counts_of(hours.question, N), hours.question.channel, truth_values(hours.question)
     )
     assert hours.remarks[-1] == (
-        f"{found.fakes_per_margin[0]:,} made-up reports of {N:,} could move the mean by half of "
-        "its interval, unnoticed."
+        f"As few as {found.fakes_per_margin[0]:,} fabricated responses out of {N:,} could shift "
+        "the mean by its margin of error undetected."
     )
 
 
 @pytest.mark.parametrize(
     "wanted",
     [
-        Wanted(),
-        Wanted(level=0.99),
-        Wanted(simultaneous=True),
-        Wanted(target="respondents"),
-        Wanted(interval="clopper-pearson"),
+        IntervalOptions(),
+        IntervalOptions(level=0.99),
+        IntervalOptions(simultaneous=True),
+        IntervalOptions(target="respondents"),
+        IntervalOptions(interval="clopper-pearson"),
     ],
     ids=str,
 )
@@ -666,19 +670,20 @@ def test_made_up_reports_are_counted_for_the_margin_that_is_printed(wanted):
         target=wanted.target,
     )
     half = (shares.conf_high - shares.conf_low).max() / 2
-    assert f"widest margin is ±{100 * half:.1f} points" in margin_remark(shares)
+    assert f"widest margin of error is ±{100 * half:.1f} points" in margin_remark(shares)
     # A fake for the option nobody has moves it by (1 - lambda)/((p-q) n), lambda = 0.
     needed = math.ceil(half * (channel.p - channel.q) * 300)
     assert needed > 1
-    assert made_up_remark(shares, question) == (
-        f"{needed} made-up reports of 300 could move an estimate by the widest margin, unnoticed."
+    assert fabrication_remark(shares, question) == (
+        f"As few as {needed} fabricated responses out of 300 could shift an estimate by the widest "
+        "margin of error undetected."
     )
 
 
 def test_of_a_multiple_choice_only_the_margin_is_said(result):
     for name in ("bits", "sampled", "subsets"):
         (only,) = one(result, name).remarks
-        assert only.startswith("The widest margin is ±")
+        assert only.startswith("The widest margin of error is ±")
 
 
 def test_reports_that_cannot_have_come_through_the_channel_are_called_so():
@@ -686,11 +691,11 @@ def test_reports_that_cannot_have_come_through_the_channel_are_called_so():
     (question,) = survey.definition.questions
     found = question_result(survey, question, 8000, 8000, [7600, 200, 100, 100], NOW)
     assert channel_fit([7600, 200, 100, 100], question.channel).doubtful
-    assert any("do not fit the randomization" in remark for remark in found.remarks)
+    assert any("not consistent with the randomization" in remark for remark in found.remarks)
 
 
 def test_a_scale_says_which_answers_its_scores_stand_for(result):
-    assert one(result, "mood").notes == ["Scores run from 0 (0) to 6 (6)."]
+    assert one(result, "mood").notes == ["Scores: 0 = 0, 6 = 6."]
 
 
 def test_a_share_drawn_at_the_end_of_its_axis_is_explained(result):
@@ -706,11 +711,11 @@ def test_what_has_no_report_says_how_many_it_needs_the_same_every_time(name):
     question = survey.definition.questions[0]
     none = [0] * question.channel.counted
     first, again = (question_result(survey, question, 0, 0, none, NOW) for _ in range(2))
-    needed = [part.more_needed for part in first.parts]
-    assert needed == [part.more_needed for part in again.parts]
+    needed = [part.missing for part in first.parts]
+    assert needed == [part.missing for part in again.parts]
     said = " ".join(first.caveats(closed=False))
     for part in (first.shares_part, first.mean_part, first.median_part, first.spread_part):
-        assert not part.rows or f"about {part.more_needed:,} more needed" in said
+        assert not part.rows or f"about {part.missing:,} more needed" in said
 
 
 def test_of_questions_that_are_drawn_more_people_are_needed_from_nothing():
@@ -721,5 +726,5 @@ def test_of_questions_that_are_drawn_more_people_are_needed_from_nothing():
         question = survey.definition.questions[0]
         none = [0] * question.channel.counted
         found = question_result(survey, question, 0, 0, none, NOW)
-        lacks.append(found.shares_part.more_needed)
+        lacks.append(found.shares_part.missing)
     assert lacks[1] == pytest.approx(2 * lacks[0], rel=0.1)

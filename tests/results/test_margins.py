@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from survey.errors import DesignError
-from survey.results.weighting.request import UNITS, Category, read_margins
+from survey.results.weighting.request import UNITS, Category, parse_margins
 
 THREE = [
     Category("n", "North, upper"),
@@ -33,7 +33,7 @@ THREE = [
     ],
 )
 def test_margins_are_read_however_they_are_written(text, unit):
-    assert read_margins(text, THREE, unit) == pytest.approx([0.25, 0.75, 0.0], abs=0.004)
+    assert parse_margins(text, THREE, unit) == pytest.approx([0.25, 0.75, 0.0], abs=0.004)
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,13 @@ def test_margins_are_read_however_they_are_written(text, unit):
 )
 def test_what_cannot_be_read_is_said_where_it_stands(text, unit, said):
     with pytest.raises(DesignError, match=re.escape(said)):
-        read_margins(text, THREE, unit)
+        parse_margins(text, THREE, unit)
 
 
 @given(st.text(), st.sampled_from(sorted(UNITS)))
 def test_any_text_is_read_or_refused_in_words(text, unit):
     try:
-        found = read_margins(text, THREE, unit)
+        found = parse_margins(text, THREE, unit)
     except DesignError:
         return
     assert sum(found) == pytest.approx(1)

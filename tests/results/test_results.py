@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from survey import demo
 from survey.estimator import proportions
 from survey.questionnaire.canonical import freeze
-from survey.results.charts import chart_specification, chart_svg
-from survey.results.crosstab.compute import CrossedRow
+from survey.results.crosstab.table import CrosstabRow
 from survey.results.difference.table import DifferenceRow
-from survey.results.estimates.result import survey_result
-from survey.results.estimates.table import Row
+from survey.results.estimates.chart import shares_chart, shares_svg
+from survey.results.estimates.result import SurveyResult
+from survey.results.estimates.table import EstimateRow
 from survey.results.exports.codebook import CodebookRow
 from survey.results.exports.csv import column_names, to_csv
 from survey.results.regression.table import RegressionRow
-from survey.results.weighting.compute import WeightedRow
-from survey.results.wording import in_words, percent
+from survey.results.weighting.table import WeightingRow
+from survey.results.wording import describe_estimate, percent
 from survey.settings import Caps
 from survey.store import Tally
 from tests.results.hostile import STARTS, TEXTS, hostile_rows
@@ -40,7 +40,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 def result_of(small, counts):
     n = sum(counts[0])
     tally = Tally(release=1, n=n, n_asked=[n] * len(counts), counts=counts)
-    return survey_result(small, tally, NOW)
+    return SurveyResult(small, tally, NOW)
 
 
 def test_rows_are_what_the_estimator_says(small):
@@ -59,7 +59,7 @@ def test_suppression_is_per_question_and_hides_every_number(small):
     result = result_of(small, [[20, 10, 10], [20, 10, 10]])
     for question in result.questions:
         assert question.disclosure == "hide"
-        assert question.shares_part.more_needed > 0
+        assert question.shares_part.missing > 0
         for row in question.rows:
             assert (row.report_count, row.report_share, row.estimate, row.conf_low) == (None,) * 4
             assert row.flag == "suppressed"
@@ -69,7 +69,7 @@ def test_estimates_outside_0_and_1_stay_in_table_and_csv_and_are_marked_in_the_c
     counts = [[11600, 78000, 10400], [33000, 34000, 33000]]
     question = result_of(small, counts).questions[0]
     assert question.rows[0].estimate < 0
-    values = chart_specification(question)["data"]["values"]
+    values = shares_chart(question)["data"]["values"]
     assert values[0]["outside"] == "below"
     assert values[0]["dot"] == 0
     row = next(csv.DictReader(io.StringIO(to_csv(question.rows))))
@@ -78,22 +78,22 @@ def test_estimates_outside_0_and_1_stay_in_table_and_csv_and_are_marked_in_the_c
 
 def test_a_chart_is_svg_without_script_or_style_on_an_axis_from_0_to_100(small):
     question = result_of(small, [[900, 1300, 800], [1000, 1100, 900]]).questions[0]
-    svg = chart_svg(question)
+    svg = shares_svg(question)
     assert svg.startswith("<svg")
     assert "<script" not in svg
     assert "style=" not in svg
     assert "0%" in svg
     assert "100%" in svg
-    assert json.dumps(chart_specification(question))
+    assert json.dumps(shares_chart(question))
 
 
 def test_words_say_estimated_and_the_interval(small):
     row = result_of(small, [[900, 1300, 800], [1000, 1100, 900]]).rows[0]
-    assert in_words(row) == (
+    assert describe_estimate(row) == (
         f"estimated {percent(row.estimate)}, between "
         f"{percent(row.conf_low)[:-1]} and {percent(row.conf_high)}"
     )
-    assert in_words(replace(row, estimate=None)) == "not enough responses yet"
+    assert describe_estimate(replace(row, estimate=None)) == "not enough responses yet"
 
 
 @pytest.mark.security
@@ -142,7 +142,7 @@ def small_row():
         canonical=definition.canonical,
     )
     counts = [[900, 1300, 800], [1000, 1100, 900]]
-    row = survey_result(survey, Tally(1, 3000, [3000, 3000], counts), NOW).rows[0]
+    row = SurveyResult(survey, Tally(1, 3000, [3000, 3000], counts), NOW).rows[0]
     return replace(row, estimate=-0.25)
 
 
@@ -157,7 +157,7 @@ def test_the_demo_has_8_questions_that_can_be_answered_as_simulated_and_epsilon_
         assert len({question.truth(answer) for answer in shares}) == len(shares)
 
 
-@pytest.mark.parametrize("kind", [CrossedRow, DifferenceRow, WeightedRow, RegressionRow])
+@pytest.mark.parametrize("kind", [CrosstabRow, DifferenceRow, WeightingRow, RegressionRow])
 def test_every_csv_names_a_survey_a_question_and_an_answer_as_that_of_estimates_does(kind):
     before = ("first_", "second_", "against_", "predictor_", "reference_")
     names = [name for name in column_names(kind) if re.search("survey|question|option|level", name)]
@@ -166,4 +166,4 @@ def test_every_csv_names_a_survey_a_question_and_an_answer_as_that_of_estimates_
     assert bare == {"survey_id", "survey_version", "question_id", "option_id", "option_label"} | {
         "conf_level"
     }
-    assert bare <= set(column_names(Row))
+    assert bare <= set(column_names(EstimateRow))

@@ -20,22 +20,34 @@ from survey.store import ColleagueLink, PublishedSurvey, Role, Store
 from tests.conftest import ROOT
 from tests.results.exploring import add_people, turned
 
+DIFFERENCE = {"question": "fell_asleep", "a": "link:north", "b": "link:south"}
+WEIGHTING = {"question": "fell_asleep", "by": "link", "margins": "north,20%\nsouth,80"}
+REGRESSION = {"question": "fell_asleep", "predictor": "pressure"}
+TREND = {"question": "fell_asleep"}
+TREND_ENDPOINTS = (
+    *("results.links", "results.trend", "results.versions"),
+    *("results.trend_csv", "results.trend_chart", "results.trend_figure"),
+)
 CROSSED = {"first": "fell_asleep", "second": "pressure"}
 ASKED: Mapping[str, Mapping[str, str]] = {
-    "grouping": {"question": "fell_asleep"},
-    "exploring": CROSSED,
+    **dict.fromkeys(TREND_ENDPOINTS, TREND),
+    **dict.fromkeys(("results.crosstab", "results.crosstab_csv", "results.crosstab_xlsx"), CROSSED),
     "api.crosstab": CROSSED,
     "api.crosstab_xlsx": CROSSED,
-    "comparing": {"question": "fell_asleep", "a": "link:north", "b": "link:south"},
-    "weighing": {"question": "fell_asleep", "by": "link", "margins": "north,20%\nsouth,80"},
-    "regressing": {"question": "fell_asleep", "predictor": "pressure"},
+    **dict.fromkeys(
+        ("results.difference", "results.difference_csv", "results.difference_figure"), DIFFERENCE
+    ),
+    **dict.fromkeys(
+        ("results.weighting", "results.weighting_upload", "results.weighting_csv"), WEIGHTING
+    ),
+    **dict.fromkeys(("results.regression", "results.regression_csv"), REGRESSION),
     "drafts.tradeoff": {"options": "3", "epsilon": "1", "n": "1000"},
 }
 """What a link asks for, by endpoint or by the part of the pages that it belongs to."""
 
 FILES = {
     "research.asset": "survey/static/research.css",
-    "reporting.stylesheet": "survey/static/report.css",
+    "reports.stylesheet": "survey/static/report.css",
     "drafts.script": "survey/static/builder.js",
 }
 """Files whose address holds their own hash."""

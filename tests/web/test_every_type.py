@@ -20,7 +20,7 @@ from statsmodels.datasets import fair
 
 from survey.collect.publication import close, publish
 from survey.questionnaire.loading import load
-from survey.results.estimates.result import Results
+from survey.results.estimates.result import ResultCache
 from survey.results.exports.csv import to_csv
 from survey.settings import Caps
 from tests.conftest import ROOT, TODAY
@@ -221,7 +221,7 @@ def estimated(serve, store, node, definition: str) -> dict[Place, dict[str, str]
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) == len(answers) == 6366
     close(store, "every-type", TODAY)
-    rows = csv.DictReader(io.StringIO(to_csv(Results(store).of(survey).rows)))
+    rows = csv.DictReader(io.StringIO(to_csv(ResultCache(store).result(survey).rows)))
     return {
         (row["question_id"], row["option_id"], row["base"]): row
         for row in rows

@@ -9,11 +9,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from survey.results.difference.compute import compared
-from survey.results.groups import group_named
-from survey.results.options import Wanted
-from survey.results.regression.compute import regressed
-from survey.results.weighting.compute import weighted
+from survey.results.difference.compute import compute_difference
+from survey.results.difference.request import DifferenceRequest
+from survey.results.options import IntervalOptions
+from survey.results.regression.compute import compute_regression
+from survey.results.regression.request import RegressionRequest
+from survey.results.weighting.compute import compute_weighting
+from survey.results.weighting.request import WeightingRequest
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
 from tests.results.exploring import add_people, turned
@@ -58,8 +60,8 @@ def test_all_explore_pages_lead_to_each_other_and_say_what_to_do_first(reader, t
 
 def test_a_difference_has_its_table_chart_test_sentence_and_caveat(reader, store, two_links):
     answer = reader.get(f"{PAGE}/difference?{LINKS}")
-    groups = [group_named(store, two_links, f"link:{name}") for name in ("north", "south")]
-    found = compared(store, two_links, "fell_asleep", tuple(groups), Wanted())
+    request = DifferenceRequest("fell_asleep", "link:north", "link:south")
+    found = compute_difference(store, two_links, request, IntervalOptions())
     shown = re.findall(r'class="number strong">(−?\d+)<', answer.text)
     assert shown == [f"{100 * row.estimate:.0f}".replace("-", "−") for row in found.rows]
     assert "<svg" in answer.text
@@ -128,7 +130,8 @@ def test_margins_are_asked_for_with_a_line_for_each_category(reader, two_links):
 
 def test_weighted_shares_stand_beside_the_unweighted(reader, store, two_links):
     answer = reader.get(f"{PAGE}/weighting?{BY_LINK}{MARGINS}")
-    found = weighted(store, two_links, "fell_asleep", "link", [0.2, 0.8], Wanted())
+    request = WeightingRequest("fell_asleep", "link", "north,20\nsouth,80")
+    found = compute_weighting(store, two_links, request, IntervalOptions())
     shown = re.findall(r'class="number strong">(\d+)%<', answer.text)
     assert shown == [f"{100 * row.estimate:.0f}" for row in found.rows]
     assert f"design effect {found.design_effect:.2f}" in answer.text
@@ -190,7 +193,7 @@ def test_uploaded_margins_that_do_not_add_up_stand_in_the_field_to_be_corrected(
     [
         (b"PK\x03\x04", "save it as CSV first"),
         (b"  \n ", "no lines of text"),
-        (b"north,20\n" * 500, "A link carries up to 3,000 characters"),
+        (b"north,20\n" * 500, "Margins in a link can have 3,000 characters"),
     ],
 )
 def test_a_file_that_is_none_is_refused_beside_its_field(reader, two_links, content, words):
@@ -204,14 +207,15 @@ def test_a_file_that_is_none_is_refused_beside_its_field(reader, two_links, cont
 def test_margins_longer_than_a_link_carries_are_refused_and_stay(reader, two_links):
     answer = reader.get(f"{PAGE}/weighting?{BY_LINK}&margins={'north,20%0A' * 400}")
     assert answer.status_code == 422
-    assert "A link carries up to 3,000 characters" in answer.text
+    assert "Margins in a link can have 3,000 characters" in answer.text
     assert answer.text.count("north,20") == 400
 
 
 def test_odds_ratios_are_those_of_the_library(reader, store, two_links):
     query = "question=fell_asleep&predictor=pressure&predictor=link"
     answer = reader.get(f"{PAGE}/regression?{query}")
-    found = regressed(store, two_links, "fell_asleep", ["pressure", "link"], Wanted())
+    request = RegressionRequest("fell_asleep", ("pressure", "link"))
+    found = compute_regression(store, two_links, request, IntervalOptions())
     shown = re.findall(r'class="number strong">([\d.,]+)<', answer.text)
     assert shown == [f"{row.odds_ratio:.3g}" for row in found.rows]
     assert answer.text.count(" checked>") == 2

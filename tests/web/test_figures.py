@@ -9,7 +9,7 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
-from survey.results.estimates.result import Results
+from survey.results.estimates.result import ResultCache
 from survey.results.exports.figures import FORMATS
 from survey.settings import Caps
 from tests.browser.research import add_released
@@ -43,7 +43,7 @@ def test_a_chart_can_be_downloaded_in_every_format(reader, small):
 
 
 def test_the_specification_has_the_numbers_of_the_table(reader, store, small):
-    question = Results(store).of(small).questions[0]
+    question = ResultCache(store).result(small).questions[0]
     specification = json.loads(reader.get(address(question.question, "json")).data)
     points = specification["data"]["values"]
     assert [point["dot"] for point in points] == [

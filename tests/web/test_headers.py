@@ -81,15 +81,14 @@ PARTS = [
     ("", "respond", "accounts", "account", "tokens"),
     ("team", "people", "collection", "lifecycle", "microdata"),
     ("drafts",),
-    ("reporting",),
+    ("reports",),
     ("research",),
-    ("grouping", "exploring"),
-    ("comparing", "weighing", "regressing"),
+    ("results",),
     ("api",),
 ]
 NOT_200 = {
     "accounts.authentication_code": 302,  # nobody is half way in
-    "research.newest": 302,
+    "results.newest": 302,
     "respond.sent": 204,
 }
 """What an open page answers; all others with 200."""

@@ -9,9 +9,15 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
-from survey.results.estimates.result import Results
-from survey.results.options import INTERVAL_NAMES, OFFERED, Wanted, query_of, wanted_from
-from survey.results.wording import exact
+from survey.results.estimates.result import ResultCache
+from survey.results.options import (
+    INTERVAL_CHOICES,
+    INTERVAL_NAMES,
+    IntervalOptions,
+    options_to_query,
+    parse_options,
+)
+from survey.results.wording import percent_with_decimal
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.conftest import SMALL, TODAY
@@ -45,11 +51,12 @@ def test_a_question_alone_has_both_estimates_both_parts_of_the_margin_and_made_u
 ):
     page = reader.get(f"{BASE}/1/questions/{FIRST}")
     assert page.status_code == 200
-    found = Results(store).of(small).question(FIRST)
+    found = ResultCache(store).result(small).question(FIRST)
     said = text_of(page.text)
     for line in found.details:
         expected = (
-            f"{line.label} {exact(line.unbiased)} {exact(line.display)} "
+            f"{line.label} {percent_with_decimal(line.unbiased)} "
+            f"{percent_with_decimal(line.display)} "
             f"{100 * line.std_error:.2f} ±{100 * line.margin:.1f} "
             f"±{100 * line.sampling:.1f} ±{100 * line.randomization:.1f} "
             f"{line.n_effective:,.0f} {line.made_up:,}"
@@ -90,10 +97,10 @@ def test_a_long_survey_has_an_outline_that_says_what_is_hidden(client, researche
 
 
 def test_every_interval_is_offered_by_a_name_and_only_what_can_be_combined(reader):
-    assert tuple(INTERVAL_NAMES) == OFFERED
+    assert tuple(INTERVAL_NAMES) == INTERVAL_CHOICES
     page = reader.get(f"{BASE}/1").text
-    for name in OFFERED:
-        query = query_of(Wanted(interval=name))
+    for name in INTERVAL_CHOICES:
+        query = options_to_query(IntervalOptions(interval=name))
         address = f"{BASE}/1" + (f"?interval={query['interval']}" if query else "")
         assert f'<a href="{address}"' in page
         assert INTERVAL_NAMES[name] in page
@@ -113,7 +120,7 @@ def test_every_way_of_reading_that_is_linked_can_be_opened(reader):
     assert len(seen) > 12
     for address in seen:
         _, _, query = address.partition("?")
-        wanted_from(dict(pair.split("=") for pair in query.split("&") if pair))
+        parse_options(dict(pair.split("=") for pair in query.split("&") if pair))
 
 
 def test_figures_say_at_which_release_they_stand(reader, store, small):

@@ -24,8 +24,8 @@ from survey.collect.release import release
 from survey.questionnaire.loading import load
 from survey.research.credentials import Passwords
 from survey.research.sessions import Throttle
-from survey.results.estimates.result import MOST_KEPT, Results
-from survey.results.options import Wanted, wanted_from
+from survey.results.estimates.result import CACHE_SIZE, ResultCache
+from survey.results.options import IntervalOptions, parse_options
 from survey.results.wording import row_label
 from survey.settings import Caps
 from survey.store import StoredReport
@@ -433,7 +433,7 @@ def test_every_figure_is_the_same_on_page_in_csv_in_json_and_in_the_terminal(
 ):
     monkeypatch.setenv("SURVEY_DATABASE", settings.database)
     for reading in readings:
-        check_figures(signed_in, Results(store).of(every, wanted_from(reading)), reading)
+        check_figures(signed_in, ResultCache(store).result(every, parse_options(reading)), reading)
 
 
 def check_figures(signed_in, result, reading):
@@ -464,9 +464,11 @@ def check_figures(signed_in, result, reading):
                 continue
             seen += 1
             assert re.search(
-                rf"^  {re.escape(row_label(row))} +{re.escape(question.words(row))}$", printed, re.M
+                rf"^  {re.escape(row_label(row))} +{re.escape(question.describe(row))}$",
+                printed,
+                re.M,
             )
-            words = question.words(row).removeprefix("estimated ")
+            words = question.describe(row).removeprefix("estimated ")
             estimate, _, ends = words.partition(", ")
             ends = ends.removeprefix("between ").replace(" and ", " to ")
             unit = question.amounts(row).unit if row.statistic != "share" else ""
@@ -569,18 +571,18 @@ def test_small_groups_one_more_report_changes_nothing_readable(signed_in, store,
 
 def test_results_are_computed_once_per_release(store, small, monkeypatch):
     add_released(store, small, 100)
-    results, wide = Results(store), Wanted(level=0.99)
-    assert results.of(small) is results.of(small)
-    assert results.of(small, wide) is results.of(small, wide) is not results.of(small)
+    results, wide = ResultCache(store), IntervalOptions(level=0.99)
+    assert results.result(small) is results.result(small)
+    assert results.result(small, wide) is results.result(small, wide) is not results.result(small)
     add_released(store, small, 100)
-    assert results.of(small).n == results.of(small, wide).n == 200
+    assert results.result(small).n == results.result(small, wide).n == 200
 
 
 def test_no_more_ways_of_reading_are_kept_than_a_number(store, small):
-    results = Results(store)
-    for place in range(MOST_KEPT + 5):
-        results.of(small, Wanted(level=0.5 + place / 1000))
-    assert len(results._kept) == MOST_KEPT
+    results = ResultCache(store)
+    for place in range(CACHE_SIZE + 5):
+        results.result(small, IntervalOptions(level=0.5 + place / 1000))
+    assert len(results._kept) == CACHE_SIZE
 
 
 @pytest.mark.security

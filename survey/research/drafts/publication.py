@@ -67,7 +67,7 @@ class _Pages:
                     return self._publish(opened, draft_check.survey, planned, version)
                 except ConflictError as error:
                     if self._store.published_slug(opened.draft.key):
-                        return redirect(url_for("research.newest", slug=draft_check.survey.slug))
+                        return redirect(url_for("results.newest", slug=draft_check.survey.slug))
                     form.agreed.errors = [f"Nothing was published: {error}; check the draft again"]
         form.revision.data = str(opened.draft.revision)
         page = render_template(

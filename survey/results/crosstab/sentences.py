@@ -1,123 +1,112 @@
-"""A table of two questions in the words of a paper, each with the caveat that belongs to it."""
+"""Sentences about a cross-tabulation: for a paper, for the terminal, caveats, and methods."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from survey.estimator import Independence
-from survey.results.crosstab.compute import CrossedQuestions, CrossedRow
+from survey.results.crosstab.table import CrosstabResult, CrosstabRow
 from survey.results.exports.codebook import COLLECTION, LIMITS, SUPPRESSION, survey_facts
-from survey.results.wording import p_value, percent
+from survey.results.wording import format_p_value, not_enough, percent, percent_range
 
-HEAT_STEPS = 8
-"""Shades of a cell, from nothing to the largest share of its table."""
-
-
-_HOW = {
+METHOD_PHRASES = {
     "linear": "debiased by joint inversion",
     "em": "the most likely table by expectation maximization",
 }
 
 
-def to_write(found: CrossedQuestions) -> list[str]:
-    """Sentences as they can stand in a paper; none while the table is hidden."""
-    if found.shown == "hide":
+def paper_sentences(result: CrosstabResult) -> list[str]:
+    """Return sentences for a paper; none while the table is suppressed."""
+    if result.is_suppressed:
         return []
-    largest = max(found.rows, key=lambda row: row.estimate or 0.0)
-    sentences = [_share(found, largest)]
-    if found.test is not None:
-        sentences.append(_relation(found, found.test))
+    largest = max(result.rows, key=lambda row: row.estimate or 0.0)
+    sentences = [_share_sentence(result, largest)]
+    if result.test is not None:
+        sentences.append(_test_sentence(result, result.test))
     return sentences
 
 
-def caveats(found: CrossedQuestions) -> list[str]:
-    """What must be said beside the figures."""
-    how = " (joint inversion)" if found.table.method == "linear" else ""
-    said = [
-        f"Every cell is estimated from both random answers of each report at once{how}. Counting "
-        "the reports of those who reported a certain answer would be biased."
+def caveats(result: CrosstabResult) -> list[str]:
+    """Return the caveats that belong beside the table."""
+    method = " (joint inversion)" if result.table.method == "linear" else ""
+    texts = [
+        f"Each cell is estimated from both randomized answers of all reports at once{method}. "
+        "Counting only the reports with a certain answer would be biased."
     ]
-    if found.table.method == "em":
-        said.append(
-            "The most likely table has no cell below 0 and is nearer to the truth on the whole; "
-            "small cells are biased, so add up, compare and publish unbiased estimates."
+    if result.table.method == "em":
+        texts.append(
+            "The most likely table has no negative cells and is closer to the truth overall, but "
+            "small cells are biased. Use unbiased estimates to add up, compare or publish."
         )
-        if not found.table.converged:
-            said.append("The search for the most likely table did not end: do not use it.")
-    if found.shown == "caution":
-        said.append("The intervals are wide: read the table as a first impression.")
-    if found.test is not None and found.test.small_expected:
-        said.append("Few reports are expected in some cells, so the test is doubtful.")
-    if found.test is None and found.shown != "hide":
-        said.append(
-            "Whether the answers are related is not tested here: the reports name several options, "
-            "or all say the same."
+        if not result.table.converged:
+            texts.append("The search for the most likely table did not converge: do not use it.")
+    if result.disclosure == "caution":
+        texts.append("The intervals are wide: treat the table as a first impression.")
+    if result.test is not None and result.test.small_expected:
+        texts.append("Some cells have few expected reports, so the test is unreliable.")
+    if result.test is None and not result.is_suppressed:
+        texts.append(
+            "There is no test of independence: each report names several options, or all reports "
+            "are the same."
         )
-    return said
+    return texts
 
 
-def crossed_methods(found: CrossedQuestions) -> list[tuple[str, str]]:
-    """How the table was made, in pairs of what and how, for its export."""
-    test = [_relation(found, found.test)] if found.test is not None else []
+def crosstab_methods(result: CrosstabResult) -> list[tuple[str, str]]:
+    """Return how the table was made, as pairs of a heading and a text, for its workbook."""
+    test = [_test_sentence(result, result.test)] if result.test is not None else []
     return [
-        *survey_facts(found.survey, found.table.n),
-        ("Questions", " × ".join(question.text for question in found.questions)),
-        ("Figures", f"{100 * found.table.level:.4g}% intervals, of each cell alone"),
+        *survey_facts(result.survey, result.table.n),
+        ("Questions", " × ".join(question.text for question in result.questions)),
+        ("Figures", f"{100 * result.table.level:.4g}% intervals, per cell"),
         ("Collection", COLLECTION),
         (
             "Estimation",
             "Joint inversion of both channels (P = A⁻¹ F B⁻ᵀ), unbiased: a cell may lie "
-            "outside 0 to 1. Wilson’s score intervals; they hold sampling and randomization.",
+            "outside 0 to 1. Wilson’s score intervals, which include sampling and randomization.",
         ),
         ("Suppression", SUPPRESSION),
-        *(("Test", each) for each in test),
-        ("Limits", " ".join([*caveats(found), LIMITS])),
+        *(("Test", sentence) for sentence in test),
+        ("Limits", " ".join([*caveats(result), LIMITS])),
     ]
 
 
-def heat(found: CrossedQuestions) -> list[int | None]:
-    """A shade for each row of the table, 0 to `HEAT_STEPS`; None while it is hidden."""
-    rows = found.rows
-    largest = max((row.estimate or 0.0 for row in rows), default=0.0)
-    return [_shade(row.estimate, largest) for row in rows]
-
-
-def _shade(estimate: float | None, largest: float) -> int | None:
-    if estimate is None:
-        return None
-    return round(HEAT_STEPS * max(estimate, 0.0) / largest) if largest > 0 else 0
-
-
-def by_row(found: CrossedQuestions) -> list[tuple[str, Sequence[tuple[CrossedRow, int | None]]]]:
-    """The cells row by row, with the label of the first answer and the shade of each."""
-    rows, shades = found.rows, heat(found)
-    width = found.table.estimate.shape[1]
-    return [
-        (
-            rows[at].first_option_label,
-            list(zip(rows[at : at + width], shades[at : at + width], strict=True)),
+def terminal_lines(result: CrosstabResult) -> list[str]:
+    """Return the table for a terminal: the estimate of each cell in words, and the test."""
+    first, second = (question.text for question in result.questions)
+    lines = [f"{first} × {second}: {result.table.n:,} released reports hold both questions"]
+    if result.is_suppressed:
+        return [*lines, f"  {not_enough(result.survey)}"]
+    labels = [f"{row.first_option_label}, {row.second_option_label}" for row in result.rows]
+    width = max(map(len, labels))
+    for label, row in zip(labels, result.rows, strict=True):
+        low, high = percent(row.conf_low)[:-1], percent(row.conf_high)
+        words = f"estimated {percent(row.estimate)}, between {low} and {high}"
+        lines.append(f"  {label:<{width}}  {words}")
+    if result.disclosure == "caution":
+        lines.append("  low precision: the intervals are wide")
+    if result.test is not None:
+        doubt = ", unreliable: some cells have few reports" if result.test.small_expected else ""
+        lines.append(
+            f"  test of independence: chi-square {result.test.statistic:.1f} with "
+            f"{result.test.df} degrees of freedom, p = {result.test.p_value:.3f}{doubt}"
         )
-        for at in range(0, len(rows), width)
-    ]
+    return lines
 
 
-def _share(found: CrossedQuestions, row: CrossedRow) -> str:
-    first, second = (question.text for question in found.questions)
-    low, high = percent(row.conf_low)[:-1], percent(row.conf_high)
+def _share_sentence(result: CrosstabResult, row: CrosstabRow) -> str:
+    first, second = (question.text for question in result.questions)
     return (
         f"An estimated {percent(row.estimate)} answered “{row.first_option_label}” to “{first}” "
         f"and “{row.second_option_label}” to “{second}” ({100 * row.conf_level:g}% confidence "
-        f"interval {low} to {high}; {row.n_reports:,} reports, each randomized on the "
-        f"respondent’s device, {_HOW[found.table.method]})."
+        f"interval {percent_range(row.conf_low, row.conf_high)}; {row.n_reports:,} reports, each "
+        f"randomized on the respondent’s device, {METHOD_PHRASES[result.table.method]})."
     )
 
 
-def _relation(found: CrossedQuestions, test: Independence) -> str:
-    first, second = (question.text for question in found.questions)
-    told = (
-        "were related" if test.p_value < 1 - found.table.level else "were not shown to be related"
-    )
+def _test_sentence(result: CrosstabResult, test: Independence) -> str:
+    first, second = (question.text for question in result.questions)
+    is_significant = test.p_value < 1 - result.table.level
+    verb = "were related" if is_significant else "were not shown to be related"
     return (
-        f"The answers to “{first}” and “{second}” {told} (Pearson’s test of the randomized "
-        f"reports, χ²({test.df}) = {test.statistic:.1f}, {p_value(test.p_value)})."
+        f"The answers to “{first}” and “{second}” {verb} (Pearson’s test of the randomized "
+        f"reports, χ²({test.df}) = {test.statistic:.1f}, {format_p_value(test.p_value)})."
     )

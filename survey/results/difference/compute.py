@@ -1,4 +1,4 @@
-"""A question's answers compared between two groups: links, versions, or by another answer."""
+"""Computation of differences between two links, two versions, or two answers to a question."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from survey.errors import ChannelError, CountsError, NoBaseError, NotFoundError
 from survey.estimator import (
-    Conditional,
     Difference,
     Disclosure,
     Independence,
@@ -25,177 +24,183 @@ from survey.estimator import (
     mean_difference,
     proportions,
 )
-from survey.mechanism import BitVector, SubsetSelection, WeightTable
+from survey.mechanism import BitVector, SubsetSelection
+from survey.mechanism.arrays import Integers
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.counts import Integers, crossed_counts
-from survey.results.crosstab.compute import crossable, place_of
-from survey.results.difference.table import Compared, is_number
-from survey.results.estimates.compute import numeric_channel, values
-from survey.results.groups import ANSWER, VERSION, Group, splits
-from survey.results.options import Wanted
-from survey.results.strata_counts import counts_by_link
+from survey.results.counts import joint_counts
+from survey.results.crosstab.compute import crosstab_channels
+from survey.results.difference.request import DifferenceRequest
+from survey.results.difference.table import DifferenceResult
+from survey.results.groups import ANSWER, VERSION, Group, find_group, tallies_by_link
+from survey.results.options import DEFAULT_OPTIONS, IntervalOptions
+from survey.results.questions import (
+    defines_groups,
+    find_question,
+    question_index,
+    single_code_channel,
+    truth_values,
+)
+from survey.results.suppression import SUPPRESSED
 from survey.store import PublishedSurvey, Store, find_survey
 
 
-def compared(
-    store: Store,
-    survey: PublishedSurvey,
-    name: str,
-    groups: tuple[Group, Group],
-    wanted: Wanted,
-) -> Compared:
-    """Compare the answers to a question, named by its id, between two groups of one kind.
+def compute_difference(
+    store: Store, survey: PublishedSurvey, request: DifferenceRequest, options: IntervalOptions
+) -> DifferenceResult:
+    """Compare the answers to a question between two groups of one kind.
 
-    Raises CountsError for groups that cannot be compared, NotFoundError for an unknown question,
-    ChannelError for questions whose reports tell no shares.
+    Raises CountsError for groups that cannot be compared, NotFoundError for an unknown question or
+    group, ChannelError for questions whose reports do not identify shares.
     """
-    question = survey.definition.questions[place_of(survey, name)]
-    first, second = groups
+    first, second = (find_group(store, survey, name) for name in (request.a, request.b))
+    question = find_question(survey, request.question)
     if first == second:
-        raise CountsError(f"{first.label} with itself: two different groups are compared")
-    if first.kind != second.kind or (first.kind == ANSWER and first.of != second.of):
+        raise CountsError(f"{first.label} with itself: choose two different groups")
+    if first.kind != second.kind or (first.kind == ANSWER and first.name != second.name):
         raise CountsError(
-            "two links, two versions, or two answers to one question are compared: "
+            "choose two links, two versions, or two answers to one question: "
             f"{first.label} and {second.label} are not of one kind"
         )
+    groups = first, second
     if first.kind == ANSWER:
-        return _by_answer(store, survey, question, groups, wanted)
-    if first.kind == VERSION:
-        reports = [_of_version(store, survey, question, group) for group in groups]
-    else:
-        reports = [_of_link(store, survey, name, group) for group in groups]
-    return _openly(survey, question, groups, (reports[0], reports[1]), wanted)
+        return _by_answer(store, survey, question, groups, options)
+    find_sample = _version_sample if first.kind == VERSION else _link_sample
+    samples = (
+        find_sample(store, survey, question, first),
+        find_sample(store, survey, question, second),
+    )
+    return _between_samples(survey, question, groups, samples, options)
 
 
-class _Reports(NamedTuple):
-    """What a group's devices ran, and the counts of its `asked` reports."""
+class Sample(NamedTuple):
+    """The reports of one group to a question: how many hold it, and their counts."""
 
     question: PublishedQuestion
-    asked: int
+    n_asked: int
     counts: Integers
 
     def mean(self, level: float) -> Mean | None:
-        """None where there is none, or where hardly anybody answered."""
-        channel, numbers = numeric_channel(self.question), values(self.question)
-        if channel is None or not numbers:
+        """Return the mean; None if there is none, or if hardly anybody answered."""
+        channel, values = single_code_channel(self.question), truth_values(self.question)
+        if channel is None or not values:
             return None
         try:
-            return mean(self.counts, channel, numbers, level=level)
+            return mean(self.counts, channel, values, level=level)
         except NoBaseError:
             return None
 
 
-def _of_link(store: Store, survey: PublishedSurvey, name: str, group: Group) -> _Reports:
-    place = place_of(survey, name)
-    for one in counts_by_link(store, survey):
-        if one.name == group.of:
-            question = survey.definition.questions[place]
-            return _Reports(question, one.asked[place], one.counts[place])
-    raise NotFoundError(f"no released report came by the {group.label}")
-
-
-def _of_version(
+def _link_sample(
     store: Store, survey: PublishedSurvey, question: PublishedQuestion, group: Group
-) -> _Reports:
-    """The same question of another version; its channel may be another one."""
-    other = find_survey(store, survey.slug, int(group.of))
-    asked = {one.id: place for place, one in enumerate(other.definition.questions)}
-    if question.id not in asked:
+) -> Sample:
+    tally = tallies_by_link(store, survey).get(group.name)
+    if tally is None:
+        raise NotFoundError(f"no released report arrived by the {group.label}")
+    place = question_index(survey, question.id)
+    return Sample(question, tally.n_asked[place], np.asarray(tally.counts[place], dtype=np.int64))
+
+
+def _version_sample(
+    store: Store, survey: PublishedSurvey, question: PublishedQuestion, group: Group
+) -> Sample:
+    """Return the reports of another version to the same question, on its own channel."""
+    version = find_survey(store, survey.slug, int(group.name))
+    places = {other.id: place for place, other in enumerate(version.definition.questions)}
+    if question.id not in places:
         raise CountsError(f"{group.label} does not ask {question.id}")
-    place = asked[question.id]
-    theirs = other.definition.questions[place]
-    if _form(theirs) != _form(question):
+    place = places[question.id]
+    counterpart = version.definition.questions[place]
+    if _answer_list(counterpart) != _answer_list(question):
         raise CountsError(
             f"{question.id} has other options in {group.label}: shares of different lists of "
-            "options are not compared"
+            "options cannot be compared"
         )
-    tally = store.tally(other.key)
-    return _Reports(theirs, tally.n_asked[place], np.asarray(tally.counts[place], dtype=np.int64))
+    tally = store.tally(version.key)
+    return Sample(
+        counterpart, tally.n_asked[place], np.asarray(tally.counts[place], dtype=np.int64)
+    )
 
 
-def _form(question: PublishedQuestion) -> tuple[object, ...]:
-    """What two questions must have in common to be compared."""
+def _answer_list(question: PublishedQuestion) -> tuple[object, ...]:
+    """Return what two questions must have in common to be compared."""
     ids = tuple(option.id for option in question.options)
     return question.type, ids, question.grid, question.by_patterns and question.max_ticks
 
 
-def _openly(
+def _between_samples(
     survey: PublishedSurvey,
     question: PublishedQuestion,
     groups: tuple[Group, Group],
-    reports: tuple[_Reports, _Reports],
-    wanted: Wanted,
-) -> Compared:
-    """Of groups that are known openly."""
-    first, second = reports
-    shares, shown = None, _HIDDEN
-    means, means_shown = None, _HIDDEN
-    if first.asked and second.asked:
-        shares = None if is_number(question) else _shares(first, second, wanted)
-        shown = _shares_shown(reports) if shares else _HIDDEN
-        means, means_shown = _means(reports, wanted)
-    return Compared(
+    samples: tuple[Sample, Sample],
+    options: IntervalOptions,
+) -> DifferenceResult:
+    """Compare groups whose members are known exactly."""
+    shares, shares_disclosure = None, SUPPRESSED
+    means, means_disclosure = None, SUPPRESSED
+    if samples[0].n_asked and samples[1].n_asked:
+        if not question.kind.is_numeric:
+            shares = _share_differences(samples, options)
+            shares_disclosure = _shares_disclosure(samples)
+        means, means_disclosure = _mean_difference(samples, options)
+    return DifferenceResult(
         survey=survey,
         question=question,
         groups=groups,
-        n=(first.asked, second.asked),
+        n=(samples[0].n_asked, samples[1].n_asked),
         shares=shares,
-        shown=shown,
+        shares_disclosure=shares_disclosure,
         means=means,
-        means_shown=means_shown,
-        test=_test(reports) if shown != "hide" else None,
-        wanted=wanted,
+        means_disclosure=means_disclosure,
+        test=_test(samples) if shares_disclosure != SUPPRESSED else None,
+        options=options,
     )
 
 
-_HIDDEN: Disclosure = "hide"
-
-
-def _shares(first: _Reports, second: _Reports, wanted: Wanted) -> Difference:
+def _share_differences(samples: tuple[Sample, Sample], options: IntervalOptions) -> Difference:
+    first, second = samples
     return difference(
         first.counts,
         second.counts,
         first.question.channel,
         second.question.channel,
-        n_a=first.asked,
-        n_b=second.asked,
-        level=wanted.level,
+        n_a=first.n_asked,
+        n_b=second.n_asked,
+        level=options.level,
     )
 
 
-def _shares_shown(reports: Sequence[_Reports]) -> Disclosure:
-    """Each group's shares are in the table: all are shown or none, by the usual intervals."""
-    level = Wanted().level
+def _shares_disclosure(samples: Sequence[Sample]) -> Disclosure:
+    """Decide about the shares of both groups together, which the table lists."""
+    level = DEFAULT_OPTIONS.level
     return disclosure(
         *(
-            proportions(one.counts, one.question.channel, n=one.asked, level=level)
-            for one in reports
+            proportions(sample.counts, sample.question.channel, n=sample.n_asked, level=level)
+            for sample in samples
         )
     )
 
 
-def _means(
-    reports: tuple[_Reports, _Reports], wanted: Wanted
+def _mean_difference(
+    samples: tuple[Sample, Sample], options: IntervalOptions
 ) -> tuple[MeanDifference | None, Disclosure]:
-    usual = [one.mean(Wanted().level) for one in reports]
-    a, b = (one.mean(wanted.level) for one in reports)
-    if a is None or b is None or usual[0] is None or usual[1] is None:
-        return None, _HIDDEN
-    return mean_difference(a, b), disclosure(usual[0], usual[1])
+    default_a, default_b = (sample.mean(DEFAULT_OPTIONS.level) for sample in samples)
+    a, b = (sample.mean(options.level) for sample in samples)
+    if a is None or b is None or default_a is None or default_b is None:
+        return None, SUPPRESSED
+    return mean_difference(a, b), disclosure(default_a, default_b)
 
 
-def _test(reports: Sequence[_Reports]) -> Independence | None:
-    """Pearson's test of group by report; none where a report is in several cells.
+def _test(samples: Sequence[Sample]) -> Independence | None:
+    """Return Pearson's test of group by report; None if a report counts in several cells.
 
-    Where the groups' devices ran different channels, equal answers give different reports.
+    There is no test between different channels: equal answers then give different reports.
     """
-    channels = [one.question.channel for one in reports]
-    channel = channels[0]
-    if channel != channels[1] or isinstance(channel, BitVector):
+    channel, other = (sample.question.channel for sample in samples)
+    if channel != other or isinstance(channel, BitVector):
         return None
     if isinstance(channel, SubsetSelection) and channel.d > 1:
         return None
-    table = np.stack([one.counts for one in reports])
+    table = np.stack([sample.counts for sample in samples])
     return independence(table) if (table.sum(axis=0) > 0).sum() > 1 else None
 
 
@@ -204,37 +209,32 @@ def _by_answer(
     survey: PublishedSurvey,
     question: PublishedQuestion,
     groups: tuple[Group, Group],
-    wanted: Wanted,
-) -> Compared:
-    """Of groups by a reported answer: by joint inversion, never by filtering."""
-    if is_number(question):
-        raise CountsError(
-            f"{question.id} is a number: its mean is compared between links or versions"
-        )
-    place, other = place_of(survey, question.id), place_of(survey, groups[0].of)
-    if place == other:
+    options: IntervalOptions,
+) -> DifferenceResult:
+    """Compare groups defined by an answer: by joint inversion, never by filtering reports."""
+    if question.kind.is_numeric:
+        raise CountsError(f"{question.id} is a number: compare its mean between links or versions")
+    place, base_place = question_index(survey, question.id), question_index(survey, groups[0].name)
+    if place == base_place:
         raise CountsError(f"{question.id} cannot be split by its own answers")
-    if not splits(question):
+    if not defines_groups(question):
         raise ChannelError(
-            f"each report to {question.id} names several options: it is compared between links or "
-            "versions only"
+            f"each report to {question.id} names several options: compare it between links or "
+            "versions"
         )
-    channels = crossable([question, survey.definition.questions[other]])
-    counts = crossed_counts(store, survey, place, other)
-    options = [group.option for group in groups]
-    shares, shown = None, _HIDDEN
+    channels = crosstab_channels([question, survey.definition.questions[base_place]])
+    counts = joint_counts(store, survey, place, base_place)
+    answers = [group.option for group in groups]
+    shares, shares_disclosure = None, SUPPRESSED
     if counts.any():
-        table = crosstab(counts, channels, level=wanted.level)
+        default = crosstab(counts, channels, level=DEFAULT_OPTIONS.level)
         try:
-            shown = disclosure(_usual_conditional(counts, channels, options))
-            shares = conditional_difference(table, options)
+            decision = disclosure(conditional(default, 1, options=answers))
+            table = crosstab(counts, channels, level=options.level)
+            shares, shares_disclosure = conditional_difference(table, answers), decision
         except NoBaseError:
-            shares, shown = None, _HIDDEN
+            shares, shares_disclosure = None, SUPPRESSED
     n = int(counts.sum())
-    return Compared(survey, question, groups, (n, n), shares, shown, None, _HIDDEN, None, wanted)
-
-
-def _usual_conditional(
-    counts: Integers, channels: Sequence[SubsetSelection | WeightTable], options: list[int]
-) -> Conditional:
-    return conditional(crosstab(counts, channels, level=Wanted().level), 1, options=options)
+    return DifferenceResult(
+        survey, question, groups, (n, n), shares, shares_disclosure, None, SUPPRESSED, None, options
+    )

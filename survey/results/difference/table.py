@@ -1,4 +1,4 @@
-"""A question's answers in two groups: how far apart they are, and whether that may be shown."""
+"""Rows of a difference between two groups: one per answer, and one for the mean."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 
 from survey.estimator import Difference, Disclosure, Independence, MeanDifference
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.crosstab.compute import answers
-from survey.results.estimates.compute import values
-from survey.results.estimates.table import FLAGS
 from survey.results.groups import ANSWER, Group
-from survey.results.options import Wanted
+from survey.results.options import IntervalOptions
+from survey.results.questions import Answer, truth_labels, truth_values
+from survey.results.suppression import FLAGS, SUPPRESSED
 from survey.store import PublishedSurvey
 
 
@@ -19,8 +18,8 @@ from survey.store import PublishedSurvey
 class DifferenceRow:
     """One answer, or the mean, in both groups; the fields are the columns of the CSV.
 
-    `estimate` is that of group a minus that of group b; shares are fractions of one, means in the
-    question's own unit. Without numbers while they are hidden.
+    `estimate` is group a minus group b. Shares are fractions of one, means are in the question's
+    own unit. Suppressed rows have no numbers.
     """
 
     survey_id: str
@@ -46,11 +45,11 @@ class DifferenceRow:
 
 
 @dataclass(frozen=True)
-class Compared:
-    """Two groups' answers to a question, what of it may be shown, and Pearson's test if it holds.
+class DifferenceResult:
+    """The answers of two groups to a question, the decisions about them, and Pearson's test.
 
-    `n` are the reports of each group; of groups by an answer, those that hold both questions:
-    which of them are whose nobody knows.
+    `n` is the number of reports of each group; for groups by an answer, the number of reports
+    that hold both questions, because nobody knows who belongs to which group.
     """
 
     survey: PublishedSurvey
@@ -58,48 +57,46 @@ class Compared:
     groups: tuple[Group, Group]
     n: tuple[int, int]
     shares: Difference | None
-    shown: Disclosure
+    shares_disclosure: Disclosure
     means: MeanDifference | None
-    means_shown: Disclosure
+    means_disclosure: Disclosure
     test: Independence | None
-    wanted: Wanted
+    options: IntervalOptions
 
     @property
     def by_answer(self) -> bool:
-        """Whether the groups are known through random answers alone."""
+        """Whether the groups are known only through randomized answers."""
         return self.groups[0].kind == ANSWER
 
     @property
-    def hidden(self) -> bool:
-        """Whether nothing may be shown."""
-        return self.shown == "hide" and self.means_shown == "hide"
+    def is_suppressed(self) -> bool:
+        """Whether nothing is shown."""
+        return self.shares_disclosure == self.means_disclosure == SUPPRESSED
 
     @property
     def share_rows(self) -> list[DifferenceRow]:
-        """A row for each answer; shown or hidden all together. None of a number or date."""
-        if is_number(self.question):
+        """One row per answer, all shown or none; empty for numbers and dates."""
+        if self.question.kind.is_numeric:
             return []
-        shown = self.shares if self.shown != "hide" else None
         return [
-            self._row("share", option, self.shown, _at(shown, place))
-            for place, option in enumerate(answers(self.question))
+            self._row("share", answer, self.shares_disclosure, _share_numbers(self.shares, place))
+            for place, answer in enumerate(truth_labels(self.question))
         ]
 
     @property
     def mean_rows(self) -> list[DifferenceRow]:
-        """The row of the mean, of a question whose answers stand for numbers."""
-        if not values(self.question) or self.by_answer:
+        """The row of the mean, if answers stand for numbers."""
+        if not truth_values(self.question) or self.by_answer:
             return []
-        shown = self.means if self.means_shown != "hide" else None
-        return [self._row("mean", ("", ""), self.means_shown, _of_means(shown))]
+        return [self._row("mean", ("", ""), self.means_disclosure, _mean_numbers(self.means))]
 
     @property
     def rows(self) -> list[DifferenceRow]:
-        """All rows, in the order of the CSV."""
+        """All rows in the order of the CSV."""
         return [*self.share_rows, *self.mean_rows]
 
     def _row(
-        self, statistic: str, option: tuple[str, str], shown: Disclosure, numbers: dict[str, Any]
+        self, statistic: str, answer: Answer, disclosure: Disclosure, numbers: dict[str, Any]
     ) -> DifferenceRow:
         first, second = self.groups
         return DifferenceRow(
@@ -107,48 +104,43 @@ class Compared:
             survey_version=self.survey.version,
             question_id=self.question.id,
             statistic=statistic,
-            option_id=option[0],
-            option_label=option[1],
+            option_id=answer[0],
+            option_label=answer[1],
             group_a=first.id,
             group_b=second.id,
             n_a=self.n[0],
             n_b=self.n[1],
-            conf_level=self.wanted.level,
-            flag=FLAGS[shown],
-            **numbers,
+            conf_level=self.options.level,
+            flag=FLAGS[disclosure],
+            **(NO_NUMBERS if disclosure == SUPPRESSED else numbers),
         )
 
 
+NUMBERS = ("estimate", "std_error", "conf_low", "conf_high", "p_value")
+"""Columns that both estimators' results hold under the same name."""
+
 NO_NUMBERS: dict[str, Any] = {
-    **dict.fromkeys(("estimate_a", "estimate_b", "estimate", "std_error")),
-    **dict.fromkeys(("conf_low", "conf_high", "p_value")),
+    **dict.fromkeys(("estimate_a", "estimate_b", *NUMBERS)),
     "method": "",
 }
 
 
-def _at(found: Difference | None, place: int) -> dict[str, Any]:
-    if found is None:
+def _share_numbers(shares: Difference | None, place: int) -> dict[str, Any]:
+    if shares is None:
         return NO_NUMBERS
-    names = ("estimate", "std_error", "conf_low", "conf_high", "p_value")
     return {
-        "estimate_a": float(found.share_a[place]),
-        "estimate_b": float(found.share_b[place]),
-        **{name: float(getattr(found, name)[place]) for name in names},
-        "method": found.method,
+        "estimate_a": float(shares.share_a[place]),
+        "estimate_b": float(shares.share_b[place]),
+        **{name: float(getattr(shares, name)[place]) for name in NUMBERS},
+        "method": shares.method,
     }
 
 
-def _of_means(found: MeanDifference | None) -> dict[str, Any]:
-    if found is None:
+def _mean_numbers(means: MeanDifference | None) -> dict[str, Any]:
+    if means is None:
         return NO_NUMBERS
-    names = ("estimate", "std_error", "conf_low", "conf_high", "p_value", "method")
     return {
-        "estimate_a": found.mean_a,
-        "estimate_b": found.mean_b,
-        **{name: getattr(found, name) for name in names},
+        "estimate_a": means.mean_a,
+        "estimate_b": means.mean_b,
+        **{name: getattr(means, name) for name in (*NUMBERS, "method")},
     }
-
-
-def is_number(question: PublishedQuestion) -> bool:
-    """Whether a question has a mean and no list of options to compare."""
-    return question.type in ("number", "date")

@@ -1,4 +1,4 @@
-"""What the released counts of one question tell: shares, a mean, and how numbers are spread."""
+"""Estimates of one question from its released counts: shares, mean, median and histogram."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from survey.errors import ChannelError, NoBaseError
 from survey.estimator import (
@@ -24,212 +23,195 @@ from survey.estimator import (
     proportions,
     subset_shares,
 )
-from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
+from survey.mechanism import BitVector, SubsetSelection, WeightTable
+from survey.mechanism.arrays import Integers
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.histogram import Cell, cells, edges
-from survey.results.options import Wanted
+from survey.results.options import IntervalOptions
+from survey.results.questions import (
+    channel_size,
+    opt_outs,
+    single_code_channel,
+    substantive_options,
+    truth_values,
+)
 
-Counts = NDArray[np.int64]
-
-MOST_WEIGHTS = 500_000
-"""Truths times reports up to which medians and cells are estimated while somebody waits for a
-page: a grid of 400 values. For finer ones there is `survey.estimator`."""
+MAX_CHANNEL_SIZE = 500_000
+"""Largest channel (truths times reports) whose medians and cells are estimated for a page: a grid
+of 400 values. For finer grids call `survey.estimator` directly."""
 
 
-class Numbers(NamedTuple):
-    """How answers that are numbers are spread; `told` whether the design tells it at all.
+class NumberEstimates(NamedTuple):
+    """The distribution of answers that are numbers.
 
-    spread  shares of the cells of a number or date
-    median  of numbers, dates and scales
+    spread        shares of the cells of a number or date
+    median        of numbers, dates and scales
+    is_estimable  whether the question's design allows these estimates at all
     """
 
     spread: Histogram | None = None
     median: Quantiles | None = None
-    told: bool = True
+    is_estimable: bool = True
 
 
 @dataclass(frozen=True)
-class Estimates:
-    """All estimates of one question; each is None where nobody was asked or nothing is known.
+class QuestionEstimates:
+    """All estimates of a question; each is None if nobody was asked or it cannot be estimated.
 
-    `shares` has one number per option of the question; None also where there is no option, or
-    the design cannot tell them. `answered` has one per option that is an answer, None also where
-    hardly anybody answered. `supports` are the reports that say each option, None where a report
-    says no option. `mean` and `numbers` are those of questions whose answers stand for numbers,
-    over `base`: all or answered.
+    shares    one number per option; None also if the design does not identify the shares
+    answered  one number per substantive option; None also if hardly anybody answered
+    supports  number of reports that name each option; None if reports do not name options
+    mean      of questions whose answers stand for numbers
+    numbers   histogram and median
+    base      "all" or "answered": the respondents whom mean and numbers describe
     """
 
     shares: Proportions | None
     answered: AnsweredShares | None
     supports: tuple[int | None, ...]
     mean: Mean | None
-    numbers: Numbers
+    numbers: NumberEstimates
     base: str
 
 
-def estimates(
-    question: PublishedQuestion, asked: int, counts: Sequence[int], wanted: Wanted
-) -> Estimates:
-    """Estimate all that a question's channel can tell from its counts."""
+def estimate_question(
+    question: PublishedQuestion, n_asked: int, counts: Sequence[int], options: IntervalOptions
+) -> QuestionEstimates:
+    """Compute every estimate that a question's channel allows from its counts."""
     c = np.asarray(counts, dtype=np.int64)
-    base = "answered" if None in values(question) else "all"
-    if not asked:
-        return Estimates(None, None, (None,) * len(question.options), None, Numbers(), base)
-    shares = _shares(question, asked, c, wanted) if question.options else None
-    return Estimates(
+    if not n_asked:
+        return no_estimates(question)
+    shares = _shares(question, n_asked, c, options) if question.options else None
+    has_base = shares is not None and bool(substantive_options(question))
+    return QuestionEstimates(
         shares=shares,
-        answered=_answered(question, asked, c, wanted) if shares and answers(question) else None,
+        answered=_answered(question, n_asked, c, options) if has_base else None,
         supports=_supports(question, c),
-        mean=_mean(question, c, wanted),
-        numbers=_numbers(question, c, wanted),
-        base=base,
+        mean=_mean(question, c, options),
+        numbers=_numbers(question, c, options),
+        base=_base(question),
     )
 
 
-def no_answers(question: PublishedQuestion) -> tuple[int, ...]:
-    """Options that are no answer: "prefer not to say", "does not apply"."""
-    silent = {question.opt_out, question.not_applicable} - {""}
-    return tuple(i for i, option in enumerate(question.options) if option.id in silent)
+def no_estimates(question: PublishedQuestion) -> QuestionEstimates:
+    """Return the estimates of a question about which nothing is known."""
+    supports = (None,) * len(question.options)
+    return QuestionEstimates(None, None, supports, None, NumberEstimates(), _base(question))
 
 
-def answers(question: PublishedQuestion) -> tuple[int, ...]:
-    """Options that are answers, of a question that also has one that is none; else nothing."""
-    silent = no_answers(question)
-    if not silent:
+def _base(question: PublishedQuestion) -> str:
+    return "answered" if None in truth_values(question) else "all"
+
+
+def histogram_cells(question: PublishedQuestion) -> tuple[Cell, ...]:
+    """Return the histogram cells of a number or date; a scale uses its own options instead."""
+    if question.grid is None or not question.kind.is_numeric or not truth_values(question):
         return ()
-    return tuple(i for i in range(len(question.options)) if i not in silent)
+    return cells(question.grid, is_date=question.kind.is_date)
 
 
-def values(question: PublishedQuestion) -> tuple[float | None, ...]:
-    """The number each truth stands for, None for those that are no answer; empty without a mean.
-
-    Of subset selection with d > 1 only the shares are known: its counts are per option.
-    """
-    if question.grid is None or numeric_channel(question) is None:
-        return ()
-    silent = question.channel.truths - question.grid.points
-    return (*question.grid.values, *(None,) * silent)
-
-
-def numeric_channel(question: PublishedQuestion) -> SubsetSelection | WeightTable | None:
-    """The channel, if its counts are one per report, so that numbers can be read from them."""
-    channel = question.channel
-    if isinstance(channel, BitVector) or (isinstance(channel, SubsetSelection) and channel.d > 1):
-        return None
-    return channel
-
-
-def weights(channel: AnyChannel) -> int:
-    """The size of a channel as a table, which is what reading it takes time by."""
-    return channel.truths * channel.counted
-
-
-def cells_of(question: PublishedQuestion) -> tuple[Cell, ...]:
-    """The cells of a number's or a date's histogram; that of a scale are its own options."""
-    if question.grid is None or question.type not in ("number", "date") or not values(question):
-        return ()
-    return cells(question.grid, is_date=question.type == "date")
-
-
-def _mean(question: PublishedQuestion, counts: Counts, wanted: Wanted) -> Mean | None:
-    """The mean; None where there is none, or where hardly anybody answered."""
-    channel, numbers = numeric_channel(question), values(question)
-    if channel is None or not numbers:
+def _mean(question: PublishedQuestion, counts: Integers, options: IntervalOptions) -> Mean | None:
+    """Return the mean; None if there is none, or if hardly anybody answered."""
+    channel, values = single_code_channel(question), truth_values(question)
+    if channel is None or not values:
         return None
     try:
-        return mean(counts, channel, numbers, level=wanted.level)
+        return mean(counts, channel, values, level=options.level)
     except NoBaseError:
         return None
 
 
-def _numbers(question: PublishedQuestion, counts: Counts, wanted: Wanted) -> Numbers:
-    """How the numbers of those who answered are spread, if it can be told."""
-    channel, numbers = numeric_channel(question), values(question)
-    if channel is None or not numbers:
-        return Numbers()
-    if weights(channel) > MOST_WEIGHTS:
-        return Numbers(told=False)
+def _numbers(
+    question: PublishedQuestion, counts: Integers, options: IntervalOptions
+) -> NumberEstimates:
+    """Return histogram and median of those who answered, if they can be estimated."""
+    channel, values = single_code_channel(question), truth_values(question)
+    if channel is None or not values:
+        return NumberEstimates()
+    if channel_size(channel) > MAX_CHANNEL_SIZE:
+        return NumberEstimates(is_estimable=False)
     try:
-        middle = median(counts, channel, numbers, level=wanted.level)
-        return Numbers(_spread(question, channel, counts, wanted), middle)
+        middle = median(counts, channel, values, level=options.level)
+        return NumberEstimates(_histogram(question, channel, counts, options), middle)
     except NoBaseError:
-        return Numbers()
+        return NumberEstimates()
     except ChannelError:
-        return Numbers(told=False)
+        return NumberEstimates(is_estimable=False)
 
 
-def _spread(
+def _histogram(
     question: PublishedQuestion,
     channel: SubsetSelection | WeightTable,
-    counts: Counts,
-    wanted: Wanted,
+    counts: Integers,
+    options: IntervalOptions,
 ) -> Histogram | None:
-    found = cells_of(question)
-    if question.grid is None or not found:
+    bins = histogram_cells(question)
+    if question.grid is None or not bins:
         return None
-    # All cells at once by Bonferroni, as for shares.
-    level = 1 - (1 - wanted.level) / len(found) if wanted.simultaneous else wanted.level
-    return histogram(counts, channel, values(question), edges(question.grid, found), level=level)
+    # Bonferroni over the cells gives simultaneous coverage, as for shares.
+    level = 1 - (1 - options.level) / len(bins) if options.simultaneous else options.level
+    bounds = edges(question.grid, bins)
+    return histogram(counts, channel, truth_values(question), bounds, level=level)
 
 
 def _shares(
-    question: PublishedQuestion, asked: int, counts: Counts, wanted: Wanted
+    question: PublishedQuestion, n_asked: int, counts: Integers, options: IntervalOptions
 ) -> Proportions | None:
-    """One share per option; None where different shares give the same reports."""
+    """Return one share per option; None if different shares give the same reports."""
     channel = question.channel
-    asked_for: dict[str, Any] = {
-        "level": wanted.level,
-        "simultaneous": wanted.simultaneous,
-        "target": wanted.target,
+    arguments: dict[str, Any] = {
+        "level": options.level,
+        "simultaneous": options.simultaneous,
+        "target": options.target,
     }
-    # Tables of more than two options have an interval of their own.
+    # Tables of more than two options have one interval method only.
     if not isinstance(channel, WeightTable) or channel.truths == channel.reports == 2:
-        asked_for["interval"] = wanted.interval
+        arguments["interval"] = options.interval
     estimator = shares_estimator(question)
     if estimator is subset_shares:
-        return estimator(counts, channel, question.patterns, len(question.options), **asked_for)
+        return estimator(counts, channel, question.patterns, len(question.options), **arguments)
     if estimator is proportions:
-        asked_for["n"] = asked
+        arguments["n"] = n_asked
     try:
-        return estimator(counts, channel, **asked_for)
+        return estimator(counts, channel, **arguments)
     except ChannelError:
         return None
 
 
 def shares_estimator(question: PublishedQuestion) -> Callable[..., Proportions]:
-    """The function that reads the shares of a question, which methods name."""
+    """Return the function that estimates a question's shares."""
     if question.by_patterns:
         return subset_shares
-    if isinstance(question.channel, WeightTable) and question.type in ("number", "date"):
+    if isinstance(question.channel, WeightTable) and question.kind.is_numeric:
         return no_answer_shares
     return proportions
 
 
 def _answered(
-    question: PublishedQuestion, asked: int, counts: Counts, wanted: Wanted
+    question: PublishedQuestion, n_asked: int, counts: Integers, options: IntervalOptions
 ) -> AnsweredShares | None:
-    """Shares among those who answered; None where these are not clearly anybody."""
+    """Return shares among those who answered; None if hardly anybody clearly answered."""
     patterns = question.patterns if question.by_patterns else None
     try:
         return answered_shares(
             counts,
             question.channel,
-            no_answers(question),
-            n=None if patterns else asked,
+            opt_outs(question),
+            n=None if patterns else n_asked,
             patterns=patterns,
-            level=wanted.level,
-            simultaneous=wanted.simultaneous,
-            target=wanted.target,
+            level=options.level,
+            simultaneous=options.simultaneous,
+            target=options.target,
         )
     except NoBaseError:
         return None
 
 
-def _supports(question: PublishedQuestion, counts: Counts) -> tuple[int | None, ...]:
-    """How many reports say each option, where a report says options.
+def _supports(question: PublishedQuestion, counts: Integers) -> tuple[int | None, ...]:
+    """Return how many reports name each option, None for options that reports do not name.
 
-    Reports of a table say an option when there are as many reports as options, and always the
-    ones that stand for no answer.
+    Reports of a table name options if there are as many reports as options; opt-out options
+    always have a report of their own.
     """
     channel, k = question.channel, len(question.options)
     if isinstance(channel, BitVector):
@@ -237,7 +219,7 @@ def _supports(question: PublishedQuestion, counts: Counts) -> tuple[int | None, 
     if question.by_patterns:
         holding = [[option in pattern for pattern in question.patterns] for option in range(k)]
         return tuple(int(counts[holds].sum()) for holds in holding)
-    own = k
+    n_named = k
     if isinstance(channel, WeightTable) and channel.reports != k:
-        own = channel.no_answers
-    return (None,) * (k - own) + tuple(counts[len(counts) - own :].tolist())
+        n_named = channel.no_answers
+    return (None,) * (k - n_named) + tuple(counts[len(counts) - n_named :].tolist())

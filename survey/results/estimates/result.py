@@ -1,39 +1,328 @@
-"""The rows that dashboard, CSV and `survey estimate` all print, made in one place."""
+"""Results of a survey: its questions with rows, decisions, remarks, and what to say about them."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, TypeVar
 
-from survey.errors import NotFoundError
+from survey.estimator import Disclosure, Proportions, margin_split, poisoning
+from survey.mechanism import BitVector
+from survey.questionnaire.grid import Grid
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.estimates.compute import Estimates, estimates
-from survey.results.estimates.details import Detail, details
-from survey.results.estimates.question import Part, QuestionResult
+from survey.results.estimates.compute import (
+    QuestionEstimates,
+    estimate_question,
+    no_estimates,
+)
 from survey.results.estimates.sentences import remarks
-from survey.results.estimates.table import Row, Told, question_rows
-from survey.results.grouped import EVERYBODY, Group, Tallies
-from survey.results.options import Wanted
-from survey.results.suppression import Decisions, decisions, needed
+from survey.results.estimates.table import EstimateRow, RowContext, question_rows
+from survey.results.groups import EVERYONE, Group, Tallies
+from survey.results.options import DEFAULT_OPTIONS, IntervalOptions
+from survey.results.questions import question_index
+from survey.results.suppression import (
+    SUPPRESSED,
+    MissingResponses,
+    PartDisclosures,
+    count_missing_responses,
+    decide_disclosures,
+)
+from survey.results.wording import NumberFormat, describe_estimate, number_format
 from survey.store import PublishedSurvey, Store, Tally
+
+logger = logging.getLogger(__name__)
+
+FAILED = "This question could not be estimated because of an error in the software ({})."
+"""The reason on a page if an estimator fails; the server's log has the details."""
+
+CACHE_SIZE = 32
+"""Results that are kept in memory, one per survey, release and options."""
+
+
+@dataclass(frozen=True)
+class Detail:
+    """Figures behind one option's share; all but `fabricated` are fractions of one.
+
+    unbiased        the linear estimate, which may lie outside 0 to 1
+    display         the most likely share within 0 to 1; shares of exclusive answers sum to 1
+    margin          half the interval; its square is the sum of the squares of the two parts
+    sampling        the margin without randomization
+    randomization   the margin if everybody in the population had been asked
+    randomized      the part of the variance that is due to randomization, 0 to 1
+    fabricated      number of fabricated reports that could shift the estimate by its margin
+    """
+
+    label: str
+    unbiased: float
+    display: float
+    std_error: float
+    n_effective: float
+    margin: float
+    sampling: float
+    randomization: float
+    randomized: float
+    fabricated: int
+
+
+def share_details(question: PublishedQuestion, shares: Proportions) -> tuple[Detail, ...]:
+    """Return the details of each option of a question whose answers are options."""
+    split = margin_split(shares)
+    patterns = question.patterns if question.by_patterns else None
+    bounds = poisoning(shares, question.channel, patterns=patterns)
+    return tuple(
+        Detail(
+            label=option.label,
+            unbiased=float(shares.estimate[i]),
+            display=float(shares.mle[i]),
+            std_error=float(shares.std_error[i]),
+            n_effective=float(shares.n_effective[i]),
+            margin=float(split.margin[i]),
+            sampling=float(split.sampling[i]),
+            randomization=float(split.randomization[i]),
+            randomized=float(split.randomized[i]),
+            fabricated=int(bounds.fakes_per_margin[i]),
+        )
+        for i, option in enumerate(question.options)
+    )
+
+
+@dataclass(frozen=True)
+class ResultPart:
+    """Rows that are shown or suppressed together.
+
+    missing       about how many more responses are needed while suppressed
+    is_estimable  whether the question's design allows these estimates
+    name          what a caveat calls them; empty if the question has one part only
+    """
+
+    rows: tuple[EstimateRow, ...]
+    disclosure: Disclosure = SUPPRESSED
+    missing: int = 0
+    is_estimable: bool = True
+    name: str = ""
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether a table lists the rows: with numbers, or as not estimable beside other parts."""
+        beside_another = not self.is_estimable and bool(self.name)
+        return bool(self.rows) and (self.disclosure != SUPPRESSED or beside_another)
+
+    def caveat(self, *, closed: bool) -> str:
+        """Return the warning beside the rows, or the text that replaces them; empty if neither.
+
+        `closed` surveys accept no responses, so the number of missing responses is left out.
+        """
+        if not self.rows or self.disclosure == "show":
+            return ""
+        if self.disclosure == "caution":
+            of = f" for {self.name}" if self.name else ""
+            return f"Low precision{of}: {self._precision}."
+        if not self.is_estimable:
+            return "" if self.name else "Nothing can be estimated from this question's design."
+        of = f" for {self.name}" if self.name else ""
+        if closed:
+            return f"Not enough responses{of}."
+        more = f"about {self.missing:,} more" if self.missing else "more"
+        return f"Not enough responses yet{of}: {more} needed."
+
+    @property
+    def _precision(self) -> str:
+        """The widest margin of error of shares; other statistics have units of their own."""
+        widths = [
+            row.conf_high - row.conf_low
+            for row in self.rows
+            if row.statistic == "share" and row.conf_low is not None and row.conf_high is not None
+        ]
+        return f"margin ±{50 * max(widths):.1f} points" if widths else "the intervals are wide"
+
+
+@dataclass(frozen=True)
+class QuestionResult:
+    """The result of one question; each part is shown or suppressed independently.
+
+    Shares among those who answered are shown only together with the shares among all. `n_asked`
+    of the `n` released reports hold the question. `failure` is the reason why an estimator failed.
+    """
+
+    question: PublishedQuestion
+    shares_part: ResultPart
+    answered_part: ResultPart
+    spread_part: ResultPart
+    mean_part: ResultPart
+    median_part: ResultPart
+    n_asked: int
+    n: int
+    remarks: tuple[str, ...]
+    details: tuple[Detail, ...]
+    options: IntervalOptions
+    failure: str = ""
+
+    @property
+    def parts(self) -> tuple[ResultPart, ...]:
+        """All parts in the order of the CSV."""
+        return (
+            self.shares_part,
+            self.answered_part,
+            self.spread_part,
+            self.mean_part,
+            self.median_part,
+        )
+
+    @property
+    def rows(self) -> tuple[EstimateRow, ...]:
+        """All rows in the order of the CSV."""
+        return tuple(row for part in self.parts for row in part.rows)
+
+    @property
+    def shares(self) -> tuple[EstimateRow, ...]:
+        """The rows of options, among all."""
+        return self.shares_part.rows
+
+    @property
+    def answered(self) -> tuple[EstimateRow, ...]:
+        """The rows of answers, among those who answered."""
+        return self.answered_part.rows
+
+    @property
+    def spread(self) -> tuple[EstimateRow, ...]:
+        """The rows of histogram cells."""
+        return self.spread_part.rows
+
+    @property
+    def mean(self) -> EstimateRow | None:
+        """The row of the mean, if answers stand for numbers."""
+        return next(iter(self.mean_part.rows), None)
+
+    @property
+    def median(self) -> EstimateRow | None:
+        """The row of the median, if answers stand for numbers."""
+        return next(iter(self.median_part.rows), None)
+
+    @property
+    def middles(self) -> tuple[EstimateRow, ...]:
+        """The rows of mean and median that are shown."""
+        parts = (self.mean_part, self.median_part)
+        return tuple(row for part in parts if part.is_listed for row in part.rows)
+
+    @property
+    def among_answered(self) -> dict[str, EstimateRow]:
+        """The rows among those who answered that are shown, by option id."""
+        rows = self.answered if self.answered_part.disclosure != SUPPRESSED else ()
+        return {row.option_id: row for row in rows}
+
+    def share_caveats(self, *, closed: bool) -> list[str]:
+        """Return the warnings about shares, or the texts that replace them."""
+        if self.failure:
+            return [self.failure]
+        everyone, answered = self.shares_part, self.answered_part
+        texts = [everyone.caveat(closed=closed)]
+        if everyone.disclosure not in (SUPPRESSED, answered.disclosure):
+            texts.append(answered.caveat(closed=closed))
+        return [text for text in texts if text]
+
+    def middle_caveats(self, *, closed: bool) -> list[str]:
+        """Return the warnings about mean and median, or the texts that replace them."""
+        if self.failure:
+            return [] if self.shares else [self.failure]
+        if self.mean_part.disclosure == self.median_part.disclosure == "caution":
+            return ["Low precision for mean and median: the intervals are wide."]
+        texts = (part.caveat(closed=closed) for part in (self.mean_part, self.median_part))
+        return [text for text in texts if text]
+
+    def spread_caveats(self, *, closed: bool) -> list[str]:
+        """Return the warning about the histogram, or the text that replaces it."""
+        text = "" if self.failure else self.spread_part.caveat(closed=closed)
+        return [text] if text else []
+
+    def caveats(self, *, closed: bool) -> list[str]:
+        """Return all warnings about the question's numbers."""
+        return [
+            *self.share_caveats(closed=closed),
+            *self.middle_caveats(closed=closed),
+            *self.spread_caveats(closed=closed),
+        ]
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """The most permissive decision of all parts: "hide" if nothing is shown."""
+        order: tuple[Disclosure, ...] = ("show", "caution", "hide")
+        return min((part.disclosure for part in self.parts), key=order.index)
+
+    def number_format(self, row: EstimateRow) -> NumberFormat:
+        """Return the number format of a mean's or median's row."""
+        return number_format(self.question, row.statistic)
+
+    def describe(self, row: EstimateRow, *, closed: bool = False) -> str:
+        """Describe one of this question's rows in words."""
+        return describe_estimate(row, self.number_format(row), closed=closed)
+
+    @property
+    def spread_title(self) -> str:
+        """The heading of the histogram."""
+        unit = self.question.grid.unit if self.question.grid else ""
+        answered = self.spread and self.spread[0].base == "answered"
+        base = "Of those who answered" if answered else "All"
+        return f"{base}, in {unit}" if unit else base
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on who was asked and on how to read the shares."""
+        notes = []
+        if self.n_asked < self.n:
+            notes.append(
+                f"Asked of a random {_round_count(self.n_asked)} of {self.n:,} respondents."
+            )
+        if self.question.kind.is_multiple:
+            notes.append("Several answers possible: shares do not add up to 100%.")
+        channel = self.question.channel
+        if isinstance(channel, BitVector) and channel.sampled < channel.m:
+            notes.append(
+                f"Each report covers {channel.sampled} of the {channel.m} answers, at random."
+            )
+        if self.question.kind.is_ordered and self.question.grid and self.mean:
+            notes.append(_scale_note(self.question, self.question.grid))
+        return notes
+
+
+def _scale_note(question: PublishedQuestion, grid: Grid) -> str:
+    """Return which scores the ends of a scale have."""
+    first, last = question.options[0].label, question.options[grid.points - 1].label
+    return f"Scores: {_end(grid.values[0], first)}, {_end(grid.values[-1], last)}."
+
+
+def _end(score: float, label: str) -> str:
+    """Name an end of a scale, without repeating the score that its label states.
+
+    >>> _end(1, "1 (Not at all)"), _end(5, "Completely")
+    ('1 = Not at all', '5 = Completely')
+    """
+    prefix = f"{score:g} ("
+    if label.startswith(prefix) and label.endswith(")"):
+        label = label.removeprefix(prefix)[:-1]
+    return f"{score:g} = {label}"
+
+
+def _round_count(n: int) -> str:
+    """Round a number of respondents to three significant digits."""
+    return f"{round(n, 3 - len(str(n))):,}"
 
 
 @dataclass(frozen=True)
 class SurveyResult:
-    """All that can be read of one version of a survey after one of its releases.
+    """The result of one version of a survey after one of its releases.
 
-    `group` is whose reports they are. A question is estimated when it is first looked at.
+    `group` is the group of respondents. A question is estimated when it is first accessed.
     """
 
     survey: PublishedSurvey
     tally: Tally
-    wanted: Wanted
     now: datetime
-    group: Group = EVERYBODY
-    _found: dict[int, QuestionResult] = field(default_factory=dict, compare=False, repr=False)
+    options: IntervalOptions = DEFAULT_OPTIONS
+    group: Group = EVERYONE
+    _results: dict[int, QuestionResult] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def release(self) -> int:
@@ -42,176 +331,199 @@ class SurveyResult:
 
     @property
     def n(self) -> int:
-        """Released reports."""
+        """The number of released reports."""
         return self.tally.n
 
     @property
     def questions(self) -> tuple[QuestionResult, ...]:
-        """Every question, in the survey's order."""
+        """The results of all questions in order."""
         return tuple(self._at(place) for place in range(len(self.tally.counts)))
 
-    def question(self, name: str) -> QuestionResult:
-        """The question of this id; NotFoundError when the survey has none."""
-        return self._at(place_of(self.survey, name))
+    def question(self, question_id: str) -> QuestionResult:
+        """Return a question's result; NotFoundError if the survey has no such question."""
+        return self._at(question_index(self.survey, question_id))
 
     @property
-    def rows(self) -> list[Row]:
-        """Every row of every question, in the survey's order."""
+    def rows(self) -> list[EstimateRow]:
+        """All rows of all questions in order."""
         return [row for question in self.questions for row in question.rows]
 
     def _at(self, place: int) -> QuestionResult:
-        if place not in self._found:
-            self._found[place] = question_result(
+        if place not in self._results:
+            self._results[place] = question_result(
                 self.survey,
                 self.survey.definition.questions[place],
-                self.tally.n,
+                self.n,
                 self.tally.n_asked[place],
                 self.tally.counts[place],
                 self.now,
-                self.wanted,
+                self.options,
                 self.group,
             )
-        return self._found[place]
-
-
-def asks(survey: PublishedSurvey, name: str) -> bool:
-    """Whether a version has a question of this id."""
-    return any(question.id == name for question in survey.definition.questions)
-
-
-def place_of(survey: PublishedSurvey, name: str) -> int:
-    """The place of the question of this id; NotFoundError says which there are."""
-    names = [question.id for question in survey.definition.questions]
-    if name not in names:
-        raise NotFoundError(f'{survey.slug} has no question "{name}"; there are {", ".join(names)}')
-    return names.index(name)
-
-
-Kept = TypeVar("Kept")
-Split = Callable[[Tallies], dict[Group, Tally]]
-
-USUAL = Wanted()
-"""The usual way to read a survey; what may be shown is decided in it, however it is read."""
-
-MOST_KEPT = 32
-"""Ways of reading surveys that are remembered; any query of a link is one."""
-
-
-class Results:
-    """Makes results once per release and way of reading, and keeps the newest of them.
-
-    Every process keeps its own; the release's number says whether what is kept still holds.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._kept: dict[Hashable, tuple[int, Any]] = {}
-        self._lock = Lock()
-
-    def of(self, survey: PublishedSurvey, wanted: Wanted = USUAL) -> SurveyResult:
-        """The result of a survey's newest release."""
-        tally = self._store.tally(survey.key)
-
-        def made() -> SurveyResult:
-            return survey_result(survey, tally, datetime.now(UTC), wanted)
-
-        return self._once(tally.release, (survey, wanted), made)
-
-    def by(
-        self, survey: PublishedSurvey, split: Split, wanted: Wanted = USUAL
-    ) -> dict[Group, SurveyResult]:
-        """The results of each group of a survey's released reports, as `split` tells them apart."""
-        # Read first: a release between this and the counts is found out the next time.
-        release = self._store.tally(survey.key).release
-
-        def made() -> dict[Group, SurveyResult]:
-            now = datetime.now(UTC)
-            found = split(self._store.tallies(survey.key))
-            return {
-                group: survey_result(survey, tally, now, wanted, group)
-                for group, tally in found.items()
-            }
-
-        return self._once(release, (survey, split, wanted), made)
-
-    def _once(self, release: int, key: Hashable, make: Callable[[], Kept]) -> Kept:
-        with self._lock:
-            kept = self._kept.get(key)
-        if kept is None or kept[0] != release:
-            kept = release, make()
-            with self._lock:
-                self._kept.pop(key, None)
-                self._kept[key] = kept
-                while len(self._kept) > MOST_KEPT:
-                    del self._kept[next(iter(self._kept))]
-        found: Kept = kept[1]
-        return found
-
-
-def survey_result(
-    survey: PublishedSurvey,
-    tally: Tally,
-    now: datetime,
-    wanted: Wanted = USUAL,
-    group: Group = EVERYBODY,
-) -> SurveyResult:
-    """Turn released counts into rows."""
-    return SurveyResult(survey, tally, wanted, now, group)
+        return self._results[place]
 
 
 def question_result(
     survey: PublishedSurvey,
     question: PublishedQuestion,
     n: int,
-    asked: int,
+    n_asked: int,
     counts: Sequence[int],
     now: datetime,
-    wanted: Wanted = USUAL,
-    group: Group = EVERYBODY,
+    options: IntervalOptions = DEFAULT_OPTIONS,
+    group: Group = EVERYONE,
 ) -> QuestionResult:
-    """Estimate a question from the counts of those asked, of n respondents.
+    """Estimate a question from the counts of the n_asked of n reports that hold it.
 
-    What may be shown is decided on the usual intervals: asking for narrower ones shows no more.
+    If an estimator fails, the result has all rows without numbers, and says so: one question must
+    never make the others unreadable.
     """
-    usual = estimates(question, asked, counts, USUAL)
-    found = usual if wanted == USUAL else estimates(question, asked, counts, wanted)
-    shown = decisions(usual)
-    rows = question_rows(Told(survey, question, asked, found, shown, wanted, now, group))
-    definition = survey.definition
-    one_in = len(definition.groups) / definition.drawn
-    more = needed(usual, asked, n, question, one_in)
-    several = bool(rows.mean)
-    unspread = not found.numbers.told
-    return QuestionResult(
-        question=question,
-        shares_part=Part(
-            rows.shares,
-            shown.shares,
-            more.shares,
-            told=not asked or usual.shares is not None,
-            what=_shares_name(question) if several else "",
-        ),
-        answered_part=Part(
-            rows.answered, shown.answered, more.answered, what="shares among those who answered"
-        ),
-        spread_part=Part(rows.spread, shown.spread, more.spread, not unspread, "the histogram"),
-        mean_part=Part(rows.mean, shown.mean, more.mean, what="the mean" if several else ""),
-        median_part=Part(rows.median, shown.median, more.median, not unspread, "the median"),
-        asked=asked,
-        n=n,
-        remarks=remarks(question, counts, found, shown) if asked else (),
-        details=_details(question, found, shown),
-        wanted=wanted,
+    context = RowContext(
+        survey, question, n_asked, no_estimates(question), PartDisclosures(), options, now, group
+    )
+    try:
+        return _estimate(context, n, counts)
+    except Exception as error:
+        logger.exception("%s: question %s cannot be estimated", survey.slug, question.id)
+        return _build_result(
+            context._replace(has_failed=True),
+            n,
+            has_shares=False,
+            failure=FAILED.format(type(error).__name__),
+        )
+
+
+def _estimate(context: RowContext, n: int, counts: Sequence[int]) -> QuestionResult:
+    """Estimate a question; the default options decide about suppression.
+
+    Narrower intervals therefore reveal nothing more.
+    """
+    question, n_asked = context.question, context.n_asked
+    default = estimate_question(question, n_asked, counts, DEFAULT_OPTIONS)
+    estimates = default
+    if context.options != DEFAULT_OPTIONS:
+        estimates = estimate_question(question, n_asked, counts, context.options)
+    disclosures = decide_disclosures(default)
+    definition = context.survey.definition
+    draw_factor = len(definition.groups) / definition.drawn
+    return _build_result(
+        context._replace(estimates=estimates, disclosures=disclosures),
+        n,
+        missing=count_missing_responses(default, n_asked, n, question, draw_factor),
+        has_shares=not n_asked or default.shares is not None,
+        remarks=remarks(question, counts, estimates, disclosures) if n_asked else (),
+        details=_details(question, estimates, disclosures),
     )
 
 
-def _details(question: PublishedQuestion, found: Estimates, shown: Decisions) -> tuple[Detail, ...]:
-    """Nothing where the options are only the ones that are no answer, or may not be shown."""
-    if found.shares is None or shown.shares == "hide" or question.type in ("number", "date"):
+def _build_result(
+    context: RowContext,
+    n: int,
+    *,
+    missing: MissingResponses = MissingResponses(),  # noqa: B008  immutable
+    has_shares: bool,
+    remarks: tuple[str, ...] = (),
+    details: tuple[Detail, ...] = (),
+    failure: str = "",
+) -> QuestionResult:
+    rows, disclosures, question = question_rows(context), context.disclosures, context.question
+    has_mean = bool(rows.mean)
+    has_numbers = context.estimates.numbers.is_estimable and not failure
+    shares_name = "the shares" if question.kind.is_ordered else "the share who did not answer"
+    return QuestionResult(
+        question=question,
+        shares_part=ResultPart(
+            rows.shares,
+            disclosures.shares,
+            missing.shares,
+            is_estimable=has_shares,
+            name=shares_name if has_mean else "",
+        ),
+        answered_part=ResultPart(
+            rows.answered,
+            disclosures.answered,
+            missing.answered,
+            name="shares among those who answered",
+        ),
+        spread_part=ResultPart(
+            rows.spread, disclosures.spread, missing.spread, has_numbers, "the histogram"
+        ),
+        mean_part=ResultPart(
+            rows.mean, disclosures.mean, missing.mean, name="the mean" if has_mean else ""
+        ),
+        median_part=ResultPart(
+            rows.median, disclosures.median, missing.median, has_numbers, "the median"
+        ),
+        n_asked=context.n_asked,
+        n=n,
+        remarks=remarks,
+        details=details,
+        options=context.options,
+        failure=failure,
+    )
+
+
+def _details(
+    question: PublishedQuestion, estimates: QuestionEstimates, disclosures: PartDisclosures
+) -> tuple[Detail, ...]:
+    """Return the details of shown shares; none if the only options are opt-outs."""
+    if estimates.shares is None or disclosures.shares == SUPPRESSED or question.kind.is_numeric:
         return ()
-    return details(question, found.shares)
+    return share_details(question, estimates.shares)
 
 
-def _shares_name(question: PublishedQuestion) -> str:
-    """Options of a number or date are the ones that are no answer."""
-    return "the shares" if question.type == "scale" else "the share of those who did not answer"
+Cached = TypeVar("Cached")
+Split = Callable[[Tallies], dict[Group, Tally]]
+
+
+class ResultCache:
+    """Computes results once per release and options, and keeps the most recent of them.
+
+    Each process has a cache of its own. A cached result is valid while the release number is.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._entries: dict[Hashable, tuple[int, Any]] = {}
+        self._lock = Lock()
+
+    def result(
+        self, survey: PublishedSurvey, options: IntervalOptions = DEFAULT_OPTIONS
+    ) -> SurveyResult:
+        """Return the result of a survey's newest release."""
+        tally = self.store.tally(survey.key)
+
+        def compute() -> SurveyResult:
+            return SurveyResult(survey, tally, datetime.now(UTC), options)
+
+        return self._cached(tally.release, (survey, options), compute)
+
+    def results_by_group(
+        self, survey: PublishedSurvey, split: Split, options: IntervalOptions = DEFAULT_OPTIONS
+    ) -> dict[Group, SurveyResult]:
+        """Return the results of each group into which `split` divides the released reports."""
+        # The number is read before the counts: a release in between is noticed next time.
+        release = self.store.tally(survey.key).release
+
+        def compute() -> dict[Group, SurveyResult]:
+            now = datetime.now(UTC)
+            tallies = split(self.store.tallies(survey.key))
+            return {
+                group: SurveyResult(survey, tally, now, options, group)
+                for group, tally in tallies.items()
+            }
+
+        return self._cached(release, (survey, split, options), compute)
+
+    def _cached(self, release: int, key: Hashable, compute: Callable[[], Cached]) -> Cached:
+        with self._lock:
+            entry = self._entries.get(key)
+        if entry is None or entry[0] != release:
+            entry = release, compute()
+            with self._lock:
+                self._entries.pop(key, None)
+                self._entries[key] = entry
+                while len(self._entries) > CACHE_SIZE:
+                    del self._entries[next(iter(self._entries))]
+        value: Cached = entry[1]
+        return value

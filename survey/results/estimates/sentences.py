@@ -1,4 +1,4 @@
-"""What a statistician would say under a question's figures: short lines, each with its caveat."""
+"""Remarks under a question's estimates: sources of the margin, goodness of fit, fabrication."""
 
 from __future__ import annotations
 
@@ -16,123 +16,132 @@ from survey.estimator import (
 )
 from survey.estimator.planning.sample_size import rounded
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.estimates.compute import (
-    MOST_WEIGHTS,
-    Estimates,
-    numeric_channel,
-    values,
-    weights,
+from survey.results.estimates.compute import MAX_CHANNEL_SIZE, QuestionEstimates
+from survey.results.questions import (
+    channel_size,
+    single_code_channel,
+    truth_values,
 )
-from survey.results.suppression import Decisions
-from survey.results.wording import amounts
+from survey.results.suppression import SUPPRESSED, PartDisclosures
+from survey.results.wording import number_format
 
 
 def remarks(
     question: PublishedQuestion,
     counts: Sequence[int],
-    found: Estimates,
-    shown: Decisions,
+    estimates: QuestionEstimates,
+    disclosures: PartDisclosures,
 ) -> tuple[str, ...]:
-    """Where the margin comes from, whether the reports fit, and what made-up ones could do.
+    """Return remarks on the estimates that are shown; they reveal nothing the rows do not.
 
-    Only about what is shown: nothing here tells more than the rows do. Of a multiple choice the
-    margin alone, because its options are estimated each for itself.
+    A multiple-choice question gets the remark on its margin only, because its options are
+    estimated independently.
     """
-    said = []
-    of_shares = shown.shares != "hide" and question.type not in ("number", "date")
-    shares = found.shares if of_shares else None
+    shares = estimates.shares
+    if disclosures.shares == SUPPRESSED or question.kind.is_numeric:
+        shares = None
+    mean = estimates.mean if disclosures.mean != SUPPRESSED and not shares else None
+    texts = []
     if shares:
-        said.append(margin_remark(shares))
-    elif found.mean and shown.mean != "hide":
-        said.append(margin_of_mean_remark(found.mean, question, counts))
-    if question.type != "multiple_choice" and {shown.shares, shown.mean} != {"hide"}:
-        said.append(fit_remark(question, counts))
+        texts.append(margin_remark(shares))
+    elif mean:
+        texts.append(mean_margin_remark(mean, question, counts))
+    is_shown = {disclosures.shares, disclosures.mean} != {SUPPRESSED}
+    if not question.kind.is_multiple and is_shown:
+        texts.append(fit_remark(question, counts))
         if shares:
-            said.append(made_up_remark(shares, question))
-        elif found.mean and shown.mean != "hide":
-            said.append(made_up_mean_remark(found.mean, question, counts))
-    return tuple(text for text in said if text)
+            texts.append(fabrication_remark(shares, question))
+        elif mean:
+            texts.append(mean_fabrication_remark(mean, question, counts))
+    return tuple(text for text in texts if text)
 
 
 def margin_remark(shares: Proportions) -> str:
-    """The widest interval's half, and what sampling alone would leave of it."""
+    """State the widest margin of error, and what it would be without randomization."""
     split = margin_split(shares)
     widest = int(split.margin.argmax())
-    whole = f"The widest margin is ±{_points(split.margin[widest])} points"
+    margin = f"The widest margin of error is ±{_points(split.margin[widest])} points"
     if shares.target == "respondents":
-        return f"{whole}, all of it from the randomization."
-    return (
-        f"{whole}. Open answers would leave ±{_points(split.sampling[widest])}; "
-        "the rest is the randomization."
-    )
+        return f"{margin}, all of it from the randomization."
+    sampling = _points(split.sampling[widest])
+    return f"{margin}. Without randomization it would be ±{sampling} points."
 
 
-def margin_of_mean_remark(found: Mean, question: PublishedQuestion, counts: Sequence[int]) -> str:
-    """Half of the mean's interval, and what open answers would leave of it."""
-    reader = numeric_channel(question)
-    if reader is None:
+def mean_margin_remark(mean: Mean, question: PublishedQuestion, counts: Sequence[int]) -> str:
+    """State the mean's margin of error, and what it would be without randomization."""
+    channel = single_code_channel(question)
+    if channel is None:
         return ""
-    split = margin_split_of_mean(counts, reader, values(question), level=found.level)
-    whole, alone = (_number(part[0], question) for part in (split.margin, split.sampling))
-    most = "at most " if split.at_most else ""
+    split = margin_split_of_mean(counts, channel, truth_values(question), level=mean.level)
+    margin, sampling = (_amount(part[0], question) for part in (split.margin, split.sampling))
+    at_most = "at most " if split.at_most else ""
     return (
-        f"The mean’s margin is ±{whole}. Open answers would leave {most}±{alone}; the rest is "
-        "the randomization."
+        f"The mean’s margin of error is ±{margin}. Without randomization it would be "
+        f"{at_most}±{sampling}."
     )
 
 
 def fit_remark(question: PublishedQuestion, counts: Sequence[int]) -> str:
-    """Whether the reports can have come through the randomization; nothing if not decided."""
-    if weights(question.channel) > MOST_WEIGHTS:
+    """State whether the reports are consistent with the channel; empty if undecided."""
+    if channel_size(question.channel) > MAX_CHANNEL_SIZE:
         return ""
     fit = channel_fit(counts, question.channel)
     if fit.doubtful:
         return (
-            f"These reports do not fit the randomization (by chance about 1 time in "
-            f"{_times(fit.p_value)}): some may not come from this page. Do not rely on the figures."
+            "The responses are not consistent with the randomization (chance alone would cause "
+            f"this about 1 time in {_odds(fit.p_value)}): some may not come from this page. Do "
+            "not rely on these estimates."
         )
     if fit.flag:
         return ""
-    return 'The reports fit the randomization. So can made-up ones, and a self-protective "no".'
+    return (
+        "The responses are consistent with the randomization. This cannot rule out fabricated "
+        "responses or untruthful answers."
+    )
 
 
-def made_up_remark(shares: Proportions, question: PublishedQuestion) -> str:
-    """How few made-up reports move some share by the widest margin, which `margin_remark` says."""
+def fabrication_remark(shares: Proportions, question: PublishedQuestion) -> str:
+    """State how few fabricated reports could shift some share by the widest margin of error."""
     bounds = poisoning(shares, question.channel)
     fewest = int(bounds.fakes_for(bounds.margin.max()).min())
-    return f"{_made_up(fewest, bounds.n)} could move an estimate by the widest margin, unnoticed."
+    return (
+        f"{_fabricated(fewest, bounds.n)} could shift an estimate by the widest margin of error "
+        "undetected."
+    )
 
 
-def made_up_mean_remark(found: Mean, question: PublishedQuestion, counts: Sequence[int]) -> str:
-    """How few made-up reports move the mean by half of its interval."""
-    reader = numeric_channel(question)
-    if reader is None:
+def mean_fabrication_remark(mean: Mean, question: PublishedQuestion, counts: Sequence[int]) -> str:
+    """State how few fabricated reports could shift the mean by its margin of error."""
+    channel = single_code_channel(question)
+    if channel is None:
         return ""
-    bounds = poisoning_of_mean(counts, reader, values(question), level=found.level)
+    bounds = poisoning_of_mean(counts, channel, truth_values(question), level=mean.level)
     fewest = int(bounds.fakes_per_margin[0])
-    return f"{_made_up(fewest, bounds.n)} could move the mean by half of its interval, unnoticed."
+    return (
+        f"{_fabricated(fewest, bounds.n)} could shift the mean by its margin of error undetected."
+    )
 
 
-def _made_up(fewest: int, n: int) -> str:
-    reports = "1 made-up report" if fewest == 1 else f"{fewest:,} made-up reports"
-    return f"{reports} of {n:,}"
+def _fabricated(fewest: int, n: int) -> str:
+    responses = "1 fabricated response" if fewest == 1 else f"{fewest:,} fabricated responses"
+    return f"As few as {responses} out of {n:,}"
 
 
-def _number(margin: float, question: PublishedQuestion) -> str:
-    """A margin in the unit of the question, with at least one significant digit."""
-    written = amounts(question, "mean")
-    unit = "days" if written.is_date else written.unit
-    return f"{rounded(float(margin), written.decimals, digits=1)} {unit}".rstrip()
+def _amount(margin: float, question: PublishedQuestion) -> str:
+    """Format a margin in the unit of the question, with at least one significant digit."""
+    formatter = number_format(question, "mean")
+    unit = "days" if formatter.is_date else formatter.unit
+    return f"{rounded(float(margin), formatter.decimals, digits=1)} {unit}".rstrip()
 
 
 def _points(margin: float) -> str:
     return rounded(100 * float(margin), decimals=1, digits=1)
 
 
-def _times(p_value: float) -> str:
-    """1/p to one significant digit, as far as it means anything.
+def _odds(p_value: float) -> str:
+    """Return 1/p to one significant digit, at most a million.
 
-    >>> _times(0.0042), _times(0.0)
+    >>> _odds(0.0042), _odds(0.0)
     ('200', '1,000,000')
     """
     times = min(1 / max(p_value, 1e-12), 1e6)

@@ -1,4 +1,4 @@
-"""One line of results: the fields are the columns of the CSV, whatever the question."""
+"""Rows of estimates: one table for page, CSV, API and terminal, whatever the question type."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from survey.estimator import AnsweredShares, Disclosure, Proportions
 from survey.mechanism import WeightTable
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.texts import Option
-from survey.results.estimates.compute import Estimates, answers, cells_of, values
+from survey.results.estimates.compute import QuestionEstimates, histogram_cells
 from survey.results.estimates.histogram import Cell
-from survey.results.grouped import Group
-from survey.results.options import Wanted
-from survey.results.suppression import Decisions
+from survey.results.groups import Group
+from survey.results.options import IntervalOptions
+from survey.results.questions import substantive_options, truth_values
+from survey.results.suppression import FLAGS, SUPPRESSED, PartDisclosures
 from survey.store import PublishedSurvey
 from survey.version import __version__
 
 ESTIMATED = ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective")
-"""Columns that an estimator's result has under the same name, one number per option."""
+"""Columns that an estimator's result holds under the same name, one number per option."""
 
 NO_NUMBERS = {**dict.fromkeys(("report_count", "report_share", *ESTIMATED)), "method": ""}
-"""A row that may not be shown, or of which nothing is known."""
-
-FLAGS: Mapping[Disclosure, str] = {"show": "", "caution": "caution", "hide": "suppressed"}
+"""The columns of a row that is suppressed or cannot be estimated."""
 
 NOT_ESTIMABLE = "not_estimable"
-"""The flag of shares that the question's design cannot tell; its mean can be."""
+"""The flag of an estimate that the question's design does not allow, or that failed."""
 
 MECHANISMS: Mapping[str, str] = MappingProxyType(
     {
@@ -53,24 +52,24 @@ MECHANISMS: Mapping[str, str] = MappingProxyType(
         "subsets": "generalized randomized response over sets",
     }
 )
-"""The mechanisms of a definition in words."""
+"""The names of mechanisms in CSV, by their name in a definition."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """One estimate: a share of an option or of a cell of values, a mean or a median.
+class EstimateRow:
+    """One estimate: the share of an option or histogram cell, a mean, or a median.
 
-    option_id, option_label  the option or cell; empty for what is about the whole question
+    option_id, option_label  the option or cell; empty for statistics of the whole question
     statistic           share, mean or median
-    base                all, or answered: of those whose answer is one (not "prefer not to say")
-    n_reports           reports that bear on it: all of the survey, or of those asked
-    report_count        reports that say the option, where a report says options; else None
-    report_share        of n_reports
+    base                all, or answered: only answers, without opt-outs such as "prefer not to say"
+    n_reports           reports the estimate is based on: all, or those that hold the question
+    report_count        reports that name the option, if reports name options; else None
+    report_share        report_count as a fraction of n_reports
     estimate to conf_high  shares as fractions of one; means and medians in the question's own
-                        unit, of dates in days since 1970-01-01, of a scale its scores
-    method              the interval's, or of a cell and a median how the values were found
-    truth_probability   P(report says it | it is true) where there is one such number, else None
-    n_options           different true answers; of a multiple choice by bits its options
+                        unit, dates in days since 1970-01-01, scales in scores
+    method              the interval method; for cells and medians how the values were computed
+    truth_probability   P(report names it | it is true) if there is one such number, else None
+    n_options           number of different true answers; options of a multiple choice by bits
     flag                caution, suppressed or not_estimable (then no numbers), or empty
     """
 
@@ -106,122 +105,137 @@ class Row:
 
 
 class QuestionRows(NamedTuple):
-    """A question's rows in their order: shares among all, of answers, of cells, mean, median."""
+    """A question's rows in order: shares among all, of answers, of cells, mean, median."""
 
-    shares: tuple[Row, ...]
-    answered: tuple[Row, ...]
-    spread: tuple[Row, ...]
-    mean: tuple[Row, ...]
-    median: tuple[Row, ...]
+    shares: tuple[EstimateRow, ...]
+    answered: tuple[EstimateRow, ...]
+    spread: tuple[EstimateRow, ...]
+    mean: tuple[EstimateRow, ...]
+    median: tuple[EstimateRow, ...]
 
 
-class Told(NamedTuple):
-    """What is asked of one question and what was found: all that its rows are made of."""
+class RowContext(NamedTuple):
+    """A question with its estimates, and everything else that its rows state."""
 
     survey: PublishedSurvey
     question: PublishedQuestion
-    asked: int
-    found: Estimates
-    shown: Decisions
-    wanted: Wanted
+    n_asked: int
+    estimates: QuestionEstimates
+    disclosures: PartDisclosures
+    options: IntervalOptions
     now: datetime
     group: Group
+    has_failed: bool = False
 
 
 Numbers = Mapping[str, Any]
 
 
-def question_rows(told: Told) -> QuestionRows:
-    """Every row the question will ever have: numbers come and go, rows do not."""
+def question_rows(context: RowContext) -> QuestionRows:
+    """Return every row of a question; rows exist before there are numbers to show in them."""
     return QuestionRows(
-        _option_rows(told), _answer_rows(told), _cell_rows(told), _mean_row(told), _median_row(told)
+        _option_rows(context),
+        _answer_rows(context),
+        _cell_rows(context),
+        _mean_rows(context),
+        _median_rows(context),
     )
 
 
-def _option_rows(told: Told) -> tuple[Row, ...]:
-    found, shown = told.found, told.shown.shares
+def _option_rows(context: RowContext) -> tuple[EstimateRow, ...]:
+    estimates, disclosure = context.estimates, context.disclosures.shares
+    statistic = _Statistic("share", "all", _shares_estimable(context), disclosure)
     return tuple(
-        _row(told, ("share", "all"), option, _untold(told), shown, _of_option(found, i, shown))
-        for i, option in enumerate(told.question.options)
+        _row(context, statistic, option, _share_numbers(estimates.shares, i, estimates.supports[i]))
+        for i, option in enumerate(context.question.options)
     )
 
 
-def _answer_rows(told: Told) -> tuple[Row, ...]:
-    found, shown, options = told.found, told.shown.answered, told.question.options
-    kind = ("share", "answered")
+def _answer_rows(context: RowContext) -> tuple[EstimateRow, ...]:
+    estimates, options = context.estimates, context.question.options
+    statistic = _Statistic(
+        "share", "answered", _shares_estimable(context), context.disclosures.answered
+    )
     return tuple(
-        _row(told, kind, options[i], _untold(told), shown, _of_answer(found, place, i, shown))
-        for place, i in enumerate(answers(told.question))
+        _row(
+            context,
+            statistic,
+            options[i],
+            _share_numbers(estimates.answered, place, estimates.supports[i]),
+        )
+        for place, i in enumerate(substantive_options(context.question))
     )
 
 
-def _cell_rows(told: Told) -> tuple[Row, ...]:
-    found, shown = told.found, told.shown.spread
-    kind, untold = ("share", found.base), not found.numbers.told
+def _cell_rows(context: RowContext) -> tuple[EstimateRow, ...]:
+    estimates = context.estimates
+    statistic = _Statistic(
+        "share", estimates.base, estimates.numbers.is_estimable, context.disclosures.spread
+    )
     return tuple(
-        _row(told, kind, cell, untold, shown, _of_cell(found, place, told.wanted, shown))
-        for place, cell in enumerate(cells_of(told.question))
+        _row(context, statistic, cell, _cell_numbers(context, place))
+        for place, cell in enumerate(histogram_cells(context.question))
     )
 
 
-def _mean_row(told: Told) -> tuple[Row, ...]:
-    if not values(told.question):
+def _mean_rows(context: RowContext) -> tuple[EstimateRow, ...]:
+    if not truth_values(context.question):
         return ()
-    found, shown = told.found, told.shown.mean
-    return (_row(told, ("mean", found.base), None, False, shown, _of_mean(found, shown)),)
+    statistic = _Statistic("mean", context.estimates.base, True, context.disclosures.mean)
+    return (_row(context, statistic, None, _mean_numbers(context.estimates)),)
 
 
-def _median_row(told: Told) -> tuple[Row, ...]:
-    if not values(told.question):
+def _median_rows(context: RowContext) -> tuple[EstimateRow, ...]:
+    if not truth_values(context.question):
         return ()
-    found, shown = told.found, told.shown.median
-    kind, untold = ("median", found.base), not found.numbers.told
-    return (_row(told, kind, None, untold, shown, _of_median(found, shown)),)
+    estimates = context.estimates
+    statistic = _Statistic(
+        "median", estimates.base, estimates.numbers.is_estimable, context.disclosures.median
+    )
+    return (_row(context, statistic, None, _median_numbers(estimates)),)
 
 
-def _untold(told: Told) -> bool:
-    """Whether the design cannot tell the shares."""
-    return bool(told.asked) and told.found.shares is None
+def _shares_estimable(context: RowContext) -> bool:
+    """Return whether the design identifies the shares; assumed while nobody was asked."""
+    return not context.n_asked or context.estimates.shares is not None
+
+
+class _Statistic(NamedTuple):
+    name: str
+    base: str
+    is_estimable: bool
+    disclosure: Disclosure
 
 
 def _row(
-    told: Told,
-    kind: tuple[str, str],
-    of: Option | Cell | None,
-    untold: bool,
-    shown: Disclosure,
-    numbers: Numbers,
-) -> Row:
-    """A row of a statistic and base, of an option, a cell or the whole question."""
-    # What the usual intervals show may have no base at a higher level: no numbers, no claim.
-    flag = NOT_ESTIMABLE if untold else FLAGS[shown if numbers else "hide"]
-    written: dict[str, Any] = {
-        **_common(told),
+    context: RowContext, statistic: _Statistic, item: Option | Cell | None, numbers: Numbers
+) -> EstimateRow:
+    """Return the row of a statistic, for an option, a cell or the whole question."""
+    if statistic.disclosure == SUPPRESSED:
+        numbers = {}
+    # An estimate shown at the default level may not exist at a higher level.
+    flag = FLAGS[statistic.disclosure if numbers else SUPPRESSED]
+    if context.has_failed or not statistic.is_estimable:
+        flag = NOT_ESTIMABLE
+    columns: dict[str, Any] = {
+        **_common_columns(context),
         **NO_NUMBERS,
-        "option_id": of.id if of else "",
-        "option_label": of.label if of else "",
-        "statistic": kind[0],
-        "base": kind[1],
+        "option_id": item.id if item else "",
+        "option_label": item.label if item else "",
+        "statistic": statistic.name,
+        "base": statistic.base,
         "flag": flag,
         **numbers,
     }
-    return Row(**written)
+    return EstimateRow(**columns)
 
 
-def _of_option(found: Estimates, option: int, shown: Disclosure) -> Numbers:
-    if found.shares is None or shown == "hide":
+def _share_numbers(
+    result: Proportions | AnsweredShares | None, place: int, count: int | None
+) -> Numbers:
+    """Return the estimator's numbers of one option, and how many reports name it."""
+    if result is None:
         return {}
-    return _of_reports(found.shares, option, found.supports[option])
-
-
-def _of_answer(found: Estimates, place: int, option: int, shown: Disclosure) -> Numbers:
-    if found.answered is None or shown == "hide":
-        return {}
-    return _of_reports(found.answered, place, found.supports[option])
-
-
-def _of_reports(result: Proportions | AnsweredShares, place: int, count: int | None) -> Numbers:
-    """The estimator's numbers at a place, and how many of its reports say the option."""
     n = int(result.reports[place])
     numbers = {name: float(getattr(result, name)[place]) for name in ESTIMATED}
     return {
@@ -233,11 +247,12 @@ def _of_reports(result: Proportions | AnsweredShares, place: int, count: int | N
     }
 
 
-def _of_cell(found: Estimates, place: int, wanted: Wanted, shown: Disclosure) -> Numbers:
-    """The unbiased share as the estimate, the shown distribution's for display."""
-    spread = found.numbers.spread
-    if spread is None or shown == "hide":
+def _cell_numbers(context: RowContext, place: int) -> Numbers:
+    """Return the unbiased share as `estimate` and the share of the smoothed histogram as `mle`."""
+    spread = context.estimates.numbers.spread
+    if spread is None:
         return {}
+    simultaneous = ", simultaneous" if context.options.simultaneous else ""
     return {
         "estimate": float(spread.linear[place]),
         "mle": float(spread.estimate[place]),
@@ -245,41 +260,42 @@ def _of_cell(found: Estimates, place: int, wanted: Wanted, shown: Disclosure) ->
         "conf_low": float(spread.conf_low[place]),
         "conf_high": float(spread.conf_high[place]),
         "n_effective": float(spread.n_effective[place]),
-        "method": f"{spread.method}, simultaneous" if wanted.simultaneous else spread.method,
+        "method": f"{spread.method}{simultaneous}",
     }
 
 
-def _of_mean(found: Estimates, shown: Disclosure) -> Numbers:
-    if found.mean is None or shown == "hide":
+def _mean_numbers(estimates: QuestionEstimates) -> Numbers:
+    if estimates.mean is None:
         return {}
-    return {name: getattr(found.mean, name) for name in (*ESTIMATED, "method") if name != "mle"}
+    names = (*ESTIMATED, "method")
+    return {name: getattr(estimates.mean, name) for name in names if name != "mle"}
 
 
-def _of_median(found: Estimates, shown: Disclosure) -> Numbers:
-    """One of the grid's values: it has an interval and no standard error."""
-    middle = found.numbers.median
-    if middle is None or shown == "hide":
+def _median_numbers(estimates: QuestionEstimates) -> Numbers:
+    """Return the median and its interval, which are grid values; it has no standard error."""
+    median = estimates.numbers.median
+    if median is None:
         return {}
     names = ("estimate", "conf_low", "conf_high")
-    return {**{name: float(getattr(middle, name)[0]) for name in names}, "method": middle.method}
+    return {**{name: float(getattr(median, name)[0]) for name in names}, "method": median.method}
 
 
-def _common(told: Told) -> Numbers:
-    """What is the same in all rows of a question, but for its numbers."""
-    survey, question = told.survey, told.question
+def _common_columns(context: RowContext) -> Numbers:
+    """Return the columns that are equal in all rows of a question."""
+    survey, question = context.survey, context.question
     return {
         "survey_id": survey.slug,
         "survey_version": survey.version,
-        **told.group._asdict(),
+        **context.group.columns,
         "question_id": question.id,
         "question_text": question.text,
-        "n_reports": told.asked,
-        "conf_level": told.wanted.level,
+        "n_reports": context.n_asked,
+        "conf_level": context.options.level,
         "mechanism": MECHANISMS[question.mechanism],
         "truth_probability": _truth_probability(question),
         "n_options": question.channel.options,
         "epsilon": question.channel.epsilon,
-        "generated_at": told.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "generated_at": context.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "app_version": __version__,
     }
 

@@ -63,12 +63,12 @@ def codebook(questions: Iterable[PublishedQuestion]) -> list[CodebookRow]:
 def methods_sheet(result: SurveyResult) -> list[tuple[str, str]]:
     """Return how the results of an export were computed, as pairs of topic and text."""
     methods = question_methods(result)
-    interval = result.wanted.interval
+    interval = result.options.interval
     default = " (the default)" if interval == DEFAULT_INTERVAL else ""
     return [
         *survey_facts(result.survey, result.n),
         ("Release", f"{result.release}"),
-        ("Figures", f"{result.wanted.words}; interval of shares: {interval}{default}"),
+        ("Figures", f"{result.options.description}; interval of shares: {interval}{default}"),
         ("Collection", COLLECTION),
         ("Mechanisms", describe_mechanisms(methods)),
         (
@@ -76,7 +76,7 @@ def methods_sheet(result: SurveyResult) -> list[tuple[str, str]]:
             "Shares are estimated by inverting the randomization. The column estimate is unbiased "
             "and may lie outside 0 to 1; mle is the most likely share within 0 to 1. Intervals "
             "cover both sampling and randomization. "
-            f"{describe_intervals(methods, result.wanted)}".strip(),
+            f"{describe_intervals(methods, result.options)}".strip(),
         ),
         ("Suppression", SUPPRESSION),
         ("Limits", LIMITS),

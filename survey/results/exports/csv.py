@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from typing import IO, TYPE_CHECKING, Any
 
-from survey.results.estimates.table import Row
+from survey.results.estimates.table import EstimateRow
 
 if TYPE_CHECKING:
     from _csv import Writer
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\x00", "＝", "＋", "－", "＠")
 
 
-def to_csv(rows: Iterable[DataclassInstance], row_type: type[DataclassInstance] = Row) -> str:
+def to_csv(
+    rows: Iterable[DataclassInstance], row_type: type[DataclassInstance] = EstimateRow
+) -> str:
     """Return rows as CSV with a header; numbers stay numbers, and None is an empty cell."""
     text = io.StringIO()
     writer = csv_writer(text)
@@ -38,7 +40,7 @@ def csv_writer(file: IO[str]) -> Writer:
     return csv.writer(file, lineterminator="\r\n")
 
 
-def column_names(row_type: type[DataclassInstance] = Row) -> tuple[str, ...]:
+def column_names(row_type: type[DataclassInstance] = EstimateRow) -> tuple[str, ...]:
     """Return the columns of a type of row, in order."""
     return tuple(field.name for field in fields(row_type))
 

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from survey.errors import NotFoundError
-from survey.results.charts import (
-    LOOKS,
-    VEGA_LITE,
-    chart_specification,
-    chart_svg,
-    has_numbers,
-    middle_specification,
-    middle_svg,
-    spread_specification,
-    spread_svg,
-)
-from survey.results.estimates.question import QuestionResult
-from survey.results.estimates.table import Row
+from survey.results.charts import VEGA_LITE
+from survey.results.estimates.chart import middle_svg, shares_svg, spread_svg
+from survey.results.estimates.result import QuestionResult
 from survey.store import PublishedSurvey
 
 FORMATS: Mapping[str, str] = {
@@ -45,46 +35,11 @@ class PageCharts(NamedTuple):
     spread: str = ""
 
 
-class _Part(NamedTuple):
-    """One kind of chart: its rows, its specification for files, and its SVG for the page."""
-
-    rows: Callable[[QuestionResult], Sequence[Row]]
-    specification: Callable[[QuestionResult], dict[str, Any]]
-    svg: Callable[[QuestionResult, str], str]
-
-
-_PARTS: Mapping[str, _Part] = {
-    "shares": _Part(lambda result: result.shares, chart_specification, chart_svg),
-    "middle": _Part(lambda result: result.middles, middle_specification, middle_svg),
-    "spread": _Part(lambda result: result.spread, spread_specification, spread_svg),
-}
-
-
 def page_charts(result: QuestionResult) -> PageCharts:
     """Return the charts of a question; none while it is suppressed."""
     if result.disclosure == "hide":
         return PageCharts()
-    return PageCharts(chart_svg(result), middle_svg(result), spread_svg(result))
-
-
-def page_chart_svg(result: QuestionResult, part: str, look: str) -> str:
-    """Return one chart as its page shows it; `part` as in `figure_file`, `look` light or dark.
-
-    Raises NotFoundError for an unknown part or look, and while the part is suppressed.
-    """
-    if look not in LOOKS:
-        raise NotFoundError(f"there is no chart {part}-{look}")
-    return _shown_part(result, part).svg(result, look)
-
-
-def figure_file(
-    survey: PublishedSurvey, result: QuestionResult, part: str, file_format: str
-) -> bytes:
-    """Return one chart as a file in one of `FORMATS`; `part` is shares, middle or spread.
-
-    Raises NotFoundError for an unknown part or format, and while the part is suppressed.
-    """
-    return chart_file(survey, _shown_part(result, part).specification(result), file_format)
+    return PageCharts(shares_svg(result), middle_svg(result), spread_svg(result))
 
 
 def chart_file(survey: PublishedSurvey, specification: dict[str, Any], file_format: str) -> bytes:
@@ -119,10 +74,3 @@ def convert(specification: dict[str, Any], file_format: str, png_scale: float = 
         return png
     pdf: bytes = vl_convert.vegalite_to_pdf(text, vl_version=VEGA_LITE)
     return pdf
-
-
-def _shown_part(result: QuestionResult, name: str) -> _Part:
-    part = _PARTS.get(name)
-    if part is None or result.disclosure == "hide" or not has_numbers(part.rows(result)):
-        raise NotFoundError(f"the question {result.question.id} shows no figure of its {name}")
-    return part

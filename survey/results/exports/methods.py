@@ -11,10 +11,9 @@ from survey.mechanism import SubsetSelection
 from survey.mechanism.accounting import format_epsilon
 from survey.methods import Section, interval_anchor, mechanism_anchor, references, sections
 from survey.results.estimates.compute import shares_estimator
-from survey.results.estimates.question import Part, QuestionResult
-from survey.results.estimates.result import SurveyResult
-from survey.results.estimates.table import Row
-from survey.results.options import Wanted
+from survey.results.estimates.result import QuestionResult, ResultPart, SurveyResult
+from survey.results.estimates.table import EstimateRow
+from survey.results.options import IntervalOptions
 from survey.version import __version__
 
 
@@ -60,7 +59,7 @@ def question_methods(result: SurveyResult) -> list[QuestionMethods]:
     return [_question_methods(question) for question in result.questions]
 
 
-def method_name(rows: Sequence[Row]) -> str:
+def method_name(rows: Sequence[EstimateRow]) -> str:
     """Return the method of rows that are shown or suppressed together; empty if suppressed."""
     return next((row.method for row in rows if row.method), "")
 
@@ -76,7 +75,7 @@ def methods_statement(result: SurveyResult) -> list[str]:
         f"Estimates are based on {result.n:,} released reports (release {result.release}). Shares "
         "were estimated by inverting the randomization: (f − q)/(p − q) for mechanisms with a "
         "single p and q. These estimates are unbiased and not clipped. "
-        f"{describe_intervals(methods, result.wanted)} All intervals cover both sampling and "
+        f"{describe_intervals(methods, result.options)} All intervals cover both sampling and "
         "randomization. A question was suppressed if its widest interval spanned "
         f"{100 * HIDDEN_WIDTH:.0f} percentage points or more, or if its effective sample size was "
         f"below {FEWEST_EFFECTIVE}.",
@@ -98,7 +97,7 @@ def describe_mechanisms(methods: Sequence[QuestionMethods]) -> str:
     )
 
 
-def describe_intervals(methods: Sequence[QuestionMethods], options: Wanted) -> str:
+def describe_intervals(methods: Sequence[QuestionMethods], options: IntervalOptions) -> str:
     """Return one sentence for each kind of result shown; empty if everything is suppressed."""
     intervals: dict[tuple[str, str], list[str]] = {}
     for method in methods:
@@ -149,14 +148,14 @@ def _question_methods(result: QuestionResult) -> QuestionMethods:
         p=p,
         q=None if p is None else getattr(question.channel, "q", None),
         epsilon=format_epsilon(row.epsilon),
-        n=result.asked,
+        n=result.n_asked,
         computations=tuple(_computations(result)),
         calculation=_calculation(result),
     )
 
 
 def _computations(result: QuestionResult) -> Iterator[Computation]:
-    kinds: Sequence[tuple[str, str, Part, Callable[..., object]]] = (
+    kinds: Sequence[tuple[str, str, ResultPart, Callable[..., object]]] = (
         ("Shares", "share", result.shares_part, shares_estimator(result.question)),
         ("Shares of those who answered", "answered", result.answered_part, answered_shares),
         ("Histogram", "histogram", result.spread_part, histogram),

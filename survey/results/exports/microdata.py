@@ -27,9 +27,9 @@ from survey.mechanism.accounting import format_epsilon
 from survey.mechanism.arrays import Codes
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import ASKED
-from survey.results.crosstab.compute import answers
 from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.csv import csv_writer, safe_cell
+from survey.results.questions import truth_labels
 from survey.store import BlockColumn, PublishedSurvey, Store
 from survey.store.microdata import BUCKET, STRATUM, read_microdata
 from survey.version import __version__
@@ -194,7 +194,7 @@ def _describe_channel(question: PublishedQuestion) -> dict[str, Any]:
         "p": p,
         "q": q,
         "epsilon": channel.epsilon,
-        "answers": [{"id": name, "label": label} for name, label in answers(question)],
+        "answers": [{"id": name, "label": label} for name, label in truth_labels(question)],
         "no_answers": [name for name in (question.opt_out, question.not_applicable) if name],
         "code": "bits" if channel.report_bits else "integer",
         "weights": weights_file(question) if is_table else None,
@@ -226,7 +226,7 @@ def _describe_code(question: PublishedQuestion) -> str:
 
 
 def _readme_section(question: PublishedQuestion) -> str:
-    names = answers(question)
+    names = truth_labels(question)
     listed = [f"  {index}  {label}" for index, (_, label) in enumerate(names)]
     if len(names) > MAX_LISTED_ANSWERS:
         listed = [f"  {len(names)} answers: see channels.json"]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from survey.results.estimates.question import QuestionResult
-from survey.results.estimates.result import SurveyResult
-from survey.results.estimates.table import Row
+from survey.results.estimates.result import QuestionResult, SurveyResult
+from survey.results.estimates.table import EstimateRow
 from survey.results.wording import row_label
 
 
@@ -15,7 +14,7 @@ def to_lines(result: SurveyResult) -> list[str]:
     survey = result.survey
     lines = [
         f"{survey.definition.title} ({survey.slug}, version {survey.version}): "
-        f"{result.n:,} released reports, {result.wanted.words}"
+        f"{result.n:,} released reports, {result.options.description}"
     ]
     for question in result.questions:
         lines += ["", question.question.text, *_question_lines(question, survey.state != "open")]
@@ -34,11 +33,11 @@ def _question_lines(question: QuestionResult, closed: bool) -> list[str]:
     lines += question.middle_caveats(closed=closed)
     if question.spread_part.is_listed:
         lines += [f"{question.spread_title}:", *_row_lines(question, question.spread, closed)]
-    caveat = question.spread_part.caveat(closed=closed)
-    return [f"  {line}" for line in [*lines, *([caveat] if caveat else []), *question.remarks]]
+    lines += question.spread_caveats(closed=closed)
+    return [f"  {line}" for line in [*lines, *question.remarks]]
 
 
-def _row_lines(question: QuestionResult, rows: Iterable[Row], closed: bool) -> list[str]:
+def _row_lines(question: QuestionResult, rows: Iterable[EstimateRow], closed: bool) -> list[str]:
     """Return rows in words, aligned over the whole question."""
     width = max(len(row_label(row)) for row in question.rows)
-    return [f"{row_label(row):<{width}}  {question.words(row, closed=closed)}" for row in rows]
+    return [f"{row_label(row):<{width}}  {question.describe(row, closed=closed)}" for row in rows]

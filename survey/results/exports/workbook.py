@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
-from survey.results.crosstab.compute import CrossedQuestions, CrossedRow
-from survey.results.crosstab.sentences import crossed_methods
+from survey.results.crosstab.sentences import crosstab_methods
+from survey.results.crosstab.table import CrosstabResult, CrosstabRow
 from survey.results.estimates.result import SurveyResult
-from survey.results.estimates.table import Row
+from survey.results.estimates.table import EstimateRow
 from survey.results.exports.codebook import CodebookRow, codebook, methods_sheet
 from survey.results.exports.csv import column_names, safe_cell
 
@@ -33,16 +33,18 @@ WORKBOOK_OPTIONS = {
 }
 
 
-def workbook(result: SurveyResult) -> bytes:
+def estimates_workbook(result: SurveyResult) -> bytes:
     """Return the estimates of a survey as a workbook; missing numbers are empty cells."""
     questions = result.survey.definition.questions
-    return _workbook("estimates", Row, result.rows, codebook(questions), methods_sheet(result))
+    return _workbook(
+        "estimates", EstimateRow, result.rows, codebook(questions), methods_sheet(result)
+    )
 
 
-def crossed_workbook(table: CrossedQuestions) -> bytes:
+def crosstab_workbook(table: CrosstabResult) -> bytes:
     """Return a cross-tabulation as a workbook, with the codebook of its two questions."""
-    sheets = codebook(table.questions), crossed_methods(table)
-    return _workbook("crosstab", CrossedRow, table.rows, *sheets)
+    sheets = codebook(table.questions), crosstab_methods(table)
+    return _workbook("crosstab", CrosstabRow, table.rows, *sheets)
 
 
 def _workbook(

@@ -1,4 +1,4 @@
-"""A regression of one question's answers on others and on the links, from released reports."""
+"""Computation of a regression of one question's answers on other answers and on the link."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import (
@@ -20,150 +19,157 @@ from survey.estimator import (
     proportions,
     regression,
 )
+from survey.mechanism.arrays import Integers
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.combined_counts import CombinedCounts, combined_counts
-from survey.results.crosstab.compute import answers, crossable, place_of
-from survey.results.estimates.compute import no_answers
-from survey.results.groups import splits
-from survey.results.options import Wanted
-from survey.results.regression.table import INTERCEPT, LINK, Regressed, Term
-from survey.results.strata_counts import counts_by_link
+from survey.results.counts import CombinationCounts, count_combinations
+from survey.results.crosstab.compute import crosstab_channels
+from survey.results.groups import tallies_by_link
+from survey.results.options import DEFAULT_OPTIONS, IntervalOptions
+from survey.results.questions import (
+    defines_groups,
+    find_question,
+    opt_outs,
+    question_index,
+    truth_labels,
+)
+from survey.results.regression.request import RegressionRequest
+from survey.results.regression.table import INTERCEPT, LINK, RegressionResult, Term
+from survey.results.suppression import SUPPRESSED
 from survey.store import PublishedSurvey, Store
 
-MOST_PREDICTORS = 4
-MOST_ANSWERS = 12
-"""Answers of a question up to which it is regressed, or on."""
+MAX_PREDICTORS = 4
+MAX_ANSWERS = 12
+"""Largest number of answers of an outcome or predictor."""
 
-MOST_WORK = 50_000
-"""Rows x combinations of the predictors' answers x outcomes that are fitted: a few seconds."""
+MAX_WORK = 50_000
+"""Largest number of rows times combinations of answers that is fitted: a few seconds."""
 
 
-def regressable(survey: PublishedSurvey) -> list[PublishedQuestion]:
-    """The questions that can be explained, or explain."""
+def regression_questions(survey: PublishedSurvey) -> list[PublishedQuestion]:
+    """Return the questions that can be an outcome or a predictor."""
     return [
         question
         for question in survey.definition.questions
-        if splits(question) and len(answers(question)) <= MOST_ANSWERS
+        if defines_groups(question) and len(truth_labels(question)) <= MAX_ANSWERS
     ]
 
 
 def has_links(store: Store, survey: PublishedSurvey) -> bool:
-    """Whether people can be told apart by their link."""
-    return len(counts_by_link(store, survey)) > 1
+    """Return whether the link can be a predictor."""
+    return len(tallies_by_link(store, survey)) > 1
 
 
-def regressed(
-    store: Store,
-    survey: PublishedSurvey,
-    name: str,
-    predictors: Sequence[str],
-    wanted: Wanted,
-    against: str = "",
-) -> Regressed:
-    """Explain the answers to a question by those to others, named by their ids, and `LINK`.
+def compute_regression(
+    store: Store, survey: PublishedSurvey, request: RegressionRequest, options: IntervalOptions
+) -> RegressionResult:
+    """Fit a logistic regression through the channels of its questions.
 
-    `against` is the answer that all others are held against; usually "no", or the first. Raises
-    CountsError and ChannelError for what cannot be regressed, NotFoundError for unknown names.
+    Raises CountsError and ChannelError for unsuitable questions, NotFoundError for unknown ids.
     """
-    question = _regressable(survey, name)
-    explaining = [_regressable(survey, one) for one in predictors if one != LINK]
-    _check(store, survey, question, explaining, LINK in predictors)
-    places = [place_of(survey, one.id) for one in (question, *explaining)]
-    counts = combined_counts(store, survey, places)
-    links = LINK in predictors and len(counts.links) > 1
-    if not links:
-        counts = _without_links(counts)
-    _check_work([question, *explaining], counts)
-    baseline = _against(question, against)
-    shown = _shown([question, *explaining], counts)
-    fit = _fit([question, *explaining], counts, baseline, wanted) if shown != "hide" else None
-    terms = _terms(explaining, counts.links if links else ())
+    outcome = _check_question(survey, request.question)
+    predictors = [_check_question(survey, name) for name in request.predictors if name != LINK]
+    by_link = LINK in request.predictors
+    _check_predictors(store, survey, outcome, predictors, by_link)
+    questions = [outcome, *predictors]
+    counts = count_combinations(store, survey, [question_index(survey, q.id) for q in questions])
+    by_link = by_link and len(counts.links) > 1
+    if not by_link:
+        counts = _merge_links(counts)
+    _check_work(questions, counts)
+    baseline = _baseline_index(outcome, request.baseline)
+    decision = _decide_disclosure(questions, counts)
+    fit = _fit(questions, counts, baseline, options) if decision != SUPPRESSED else None
+    terms = _list_terms(predictors, counts.links if by_link else ())
     n = int(counts.times.sum())
-    return Regressed(survey, question, baseline, terms, fit, n, shown, wanted)
+    return RegressionResult(survey, outcome, baseline, terms, fit, n, decision, options)
 
 
-def _regressable(survey: PublishedSurvey, name: str) -> PublishedQuestion:
-    question = survey.definition.questions[place_of(survey, name)]
-    if not splits(question):
+def _check_question(survey: PublishedSurvey, question_id: str) -> PublishedQuestion:
+    question = find_question(survey, question_id)
+    if not defines_groups(question):
         raise ChannelError(
-            f"{name} is a number, or names several options in each report: regressions are of "
-            "questions with one answer of a list"
+            f"{question_id} is a number, or names several options in each report: a regression "
+            "needs questions with one answer of a list"
         )
-    if len(answers(question)) > MOST_ANSWERS:
-        raise CountsError(f"{name} has more than {MOST_ANSWERS} answers")
+    if len(truth_labels(question)) > MAX_ANSWERS:
+        raise CountsError(f"{question_id} has more than {MAX_ANSWERS} answers")
     return question
 
 
-def _check(
+def _check_predictors(
     store: Store,
     survey: PublishedSurvey,
-    question: PublishedQuestion,
-    explaining: Sequence[PublishedQuestion],
+    outcome: PublishedQuestion,
+    predictors: Sequence[PublishedQuestion],
     by_link: bool,
 ) -> None:
-    names = [one.id for one in explaining]
-    if question.id in names:
-        raise CountsError(f"{question.id} cannot explain itself")
-    if len(set(names)) < len(names):
-        raise CountsError("each predictor is taken once")
-    if not names and not by_link:
+    ids = [question.id for question in predictors]
+    if outcome.id in ids:
+        raise CountsError(f"{outcome.id} cannot be a predictor of itself")
+    if len(set(ids)) < len(ids):
+        raise CountsError("Choose each predictor once")
+    if not ids and not by_link:
         raise CountsError("Choose at least one predictor")
-    if len(names) + by_link > MOST_PREDICTORS:
-        raise CountsError(f"Choose at most {MOST_PREDICTORS} predictors")
+    if len(ids) + by_link > MAX_PREDICTORS:
+        raise CountsError(f"Choose at most {MAX_PREDICTORS} predictors")
     if by_link and not has_links(store, survey):
-        raise CountsError("all released reports came by one link, which explains nothing")
+        raise CountsError("all released reports arrived by one link, so it cannot be a predictor")
 
 
-def _check_work(questions: Sequence[PublishedQuestion], counts: CombinedCounts) -> None:
-    work = len(counts.times) * math.prod(len(answers(question)) for question in questions)
-    if work > MOST_WORK:
+def _check_work(questions: Sequence[PublishedQuestion], counts: CombinationCounts) -> None:
+    combinations = math.prod(len(truth_labels(question)) for question in questions)
+    if len(counts.times) * combinations > MAX_WORK:
         raise CountsError(
-            "these predictors have too many combinations of answers to be fitted while you wait: "
-            "choose fewer, or such with fewer options"
+            "these predictors have too many combinations of answers to fit while you wait: "
+            "choose fewer predictors, or predictors with fewer options"
         )
 
 
-def _without_links(counts: CombinedCounts) -> CombinedCounts:
-    """The same rows for all links together."""
+def _merge_links(counts: CombinationCounts) -> CombinationCounts:
+    """Return the counts without distinction of links."""
     codes, row = np.unique(counts.codes, axis=0, return_inverse=True)
     times = np.bincount(row.ravel(), counts.times).astype(np.int64)
-    return CombinedCounts(codes, np.zeros(len(codes), dtype=np.int64), times, ("",))
+    return CombinationCounts(codes, np.zeros(len(codes), dtype=np.int64), times, ("",))
 
 
-def _against(question: PublishedQuestion, named: str) -> int:
-    """The place of the answer that others are held against."""
-    ids = [id_ for id_, _ in answers(question)]
-    if named and named not in ids:
-        raise CountsError(f"{question.id} has no answer {named[:60]!r}")
-    return ids.index(named) if named else usual_reference(question)
+def _baseline_index(question: PublishedQuestion, option_id: str) -> int:
+    """Return the position of the answer that the others are compared with."""
+    ids = [id_ for id_, _ in truth_labels(question)]
+    if option_id and option_id not in ids:
+        raise CountsError(f"{question.id} has no answer {option_id[:60]!r}")
+    return ids.index(option_id) if option_id else default_baseline(question)
 
 
-def usual_reference(question: PublishedQuestion) -> int:
-    """ "No" of yes and no, else the first answer that is one."""
-    if question.type == "yes_no":
+def default_baseline(question: PublishedQuestion) -> int:
+    """Return the position of "no" in a yes/no question, else of the first substantive answer."""
+    if question.kind.is_binary:
         return 1
-    silent = no_answers(question)
-    return next(place for place in range(len(answers(question))) if place not in silent)
+    silent = opt_outs(question)
+    return next(place for place in range(len(truth_labels(question))) if place not in silent)
 
 
-def _terms(explaining: Sequence[PublishedQuestion], links: Sequence[str]) -> list[Term]:
-    """In the order of the estimator: intercept, links, answers."""
-    found = [INTERCEPT]
-    found += [Term(LINK, (name, name), (links[0], links[0])) for name in links[1:]]
-    for question in explaining:
-        options, reference = answers(question), usual_reference(question)
-        found += [
-            Term(question.id, option, options[reference])
-            for place, option in enumerate(options)
+def _list_terms(predictors: Sequence[PublishedQuestion], links: Sequence[str]) -> list[Term]:
+    """Return the terms in the order of the estimator: intercept, links, answers."""
+    terms = [INTERCEPT]
+    terms += [Term(LINK, (name, name), (links[0], links[0])) for name in links[1:]]
+    for question in predictors:
+        answers, reference = truth_labels(question), default_baseline(question)
+        terms += [
+            Term(question.id, answer, answers[reference])
+            for place, answer in enumerate(answers)
             if place != reference
         ]
-    return found
+    return terms
 
 
 def _fit(
-    questions: Sequence[PublishedQuestion], counts: CombinedCounts, baseline: int, wanted: Wanted
+    questions: Sequence[PublishedQuestion],
+    counts: CombinationCounts,
+    baseline: int,
+    options: IntervalOptions,
 ) -> Regression:
-    channels = crossable(list(questions))
+    channels = crosstab_channels(list(questions))
+    # Indicators of each link but the first, which is the reference.
     dummies = np.eye(len(counts.links))[counts.link][:, 1:]
     return regression(
         counts.codes[:, 0],
@@ -171,44 +177,46 @@ def _fit(
         dummies if dummies.shape[1] else None,
         names=list(counts.links[1:]) if dummies.shape[1] else None,
         randomized=[
-            Randomized(question.id, counts.codes[:, place], channel, usual_reference(question))
+            Randomized(question.id, counts.codes[:, place], channel, default_baseline(question))
             for place, (question, channel) in enumerate(
                 zip(questions[1:], channels[1:], strict=True), 1
             )
         ],
         times=counts.times,
         baseline=baseline,
-        level=wanted.level,
+        level=options.level,
     )
 
 
-def _shown(questions: Sequence[PublishedQuestion], counts: CombinedCounts) -> Disclosure:
-    """As of the tables that coefficients could be computed from, or into.
+def _decide_disclosure(
+    questions: Sequence[PublishedQuestion], counts: CombinationCounts
+) -> Disclosure:
+    """Decide as for the tables that the coefficients determine, or that determine them.
 
-    The outcome crossed with each predictor, and its shares by each link: with one predictor the
-    coefficients say exactly what such a table says.
+    These are the outcome crossed with each predictor, and its shares by link. With one predictor
+    the coefficients contain exactly the information of such a table.
     """
-    channels = crossable(list(questions))
-    level = Wanted().level
-    parts: list[Crosstab | Proportions] = []
+    channels = crosstab_channels(list(questions))
+    level = DEFAULT_OPTIONS.level
+    tables: list[Crosstab | Proportions] = []
     for place in range(1, len(questions)):
         shape = channels[0].counted, channels[place].counted
-        table = _summed(counts, [0, place], shape)
-        parts.append(crosstab(table, [channels[0], channels[place]], level=level))
+        margin = _sum_counts(counts, [0, place], shape)
+        tables.append(crosstab(margin, [channels[0], channels[place]], level=level))
     if len(counts.links) > 1:
         shape = len(counts.links), channels[0].counted
         by_link = np.zeros(shape, dtype=np.int64)
         np.add.at(by_link, (counts.link, counts.codes[:, 0]), counts.times)
         if not by_link.sum(axis=1).all():
-            return "hide"
-        parts += [proportions(row, channels[0], level=level) for row in by_link]
-    return disclosure(*parts)
+            return SUPPRESSED
+        tables += [proportions(row, channels[0], level=level) for row in by_link]
+    return disclosure(*tables)
 
 
-def _summed(
-    counts: CombinedCounts, places: Sequence[int], shape: tuple[int, ...]
-) -> NDArray[np.int64]:
-    """Counts of some of the questions, over all others and all links."""
+def _sum_counts(
+    counts: CombinationCounts, places: Sequence[int], shape: tuple[int, ...]
+) -> Integers:
+    """Return the counts of these questions, summed over all others and all links."""
     table = np.zeros(shape, dtype=np.int64)
     np.add.at(table, tuple(counts.codes[:, place] for place in places), counts.times)
     return table

@@ -1,68 +1,76 @@
-"""A regression in the words of a paper, each with the caveat that belongs to it."""
+"""Sentences about a regression: for a paper, caveats, and the labels of its page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
 
-from survey.results.regression.table import LINK, NOT_DETERMINED, Regressed, RegressionRow
-from survey.results.wording import p_value
+from survey.results.regression.table import (
+    LINK,
+    NOT_DETERMINED,
+    RegressionResult,
+    RegressionRow,
+)
+from survey.results.wording import format_p_value
 
-MOST_SENTENCES = 4
+MAX_SENTENCES = 4
 
 
-def to_write(found: Regressed) -> list[str]:
-    """Sentences as they can stand in a paper, the clearest first; none of what is hidden."""
-    told = [row for row in found.rows if row.predictor_id and row.p_value is not None]
-    if found.fit is None or not found.fit.converged or not told:
+def paper_sentences(result: RegressionResult) -> list[str]:
+    """Return sentences for a paper, smallest p-values first; none about suppressed figures."""
+    rows = [row for row in result.rows if row.predictor_id and row.p_value is not None]
+    if result.fit is None or not result.fit.converged or not rows:
         return []
-    clearest = sorted(told, key=lambda row: row.p_value or 0.0)[:MOST_SENTENCES]
-    return [_model(found), *(_coefficient(found, row) for row in clearest)]
+    smallest_p = sorted(rows, key=lambda row: row.p_value or 0.0)[:MAX_SENTENCES]
+    return [_model_sentence(result), *(_coefficient_sentence(result, row) for row in smallest_p)]
 
 
-def caveats(found: Regressed) -> list[str]:
-    """What must be said beside the figures."""
-    said = [
-        "The likelihood is that of the reports through the randomization of each question; people "
-        "are never sorted by what they reported, which would draw every odds ratio towards 1."
+def caveats(result: RegressionResult) -> list[str]:
+    """Return the caveats that belong beside the figures."""
+    texts = [
+        "The model accounts for the randomization of each question; a regression on raw responses "
+        "would bias odds ratios towards 1."
     ]
-    if found.fit is not None and not found.fit.converged:
-        said.append(
-            "The search for the most likely coefficients did not end: do not use these figures. "
-            "Take fewer predictors."
+    if result.fit is not None and not result.fit.converged:
+        texts.append(
+            "The search for the most likely coefficients did not converge: do not use these "
+            "figures. Choose fewer predictors."
         )
-    if any(row.flag == NOT_DETERMINED for row in found.rows):
-        said.append(
-            "“Not determined” are coefficients that grow without end: the reports fit best with a "
-            "share of 0, or with a predictor that separates the answers. More reports or fewer "
+    if any(row.flag == NOT_DETERMINED for row in result.rows):
+        texts.append(
+            "“Not determined” marks coefficients that grow without limit: the reports fit best "
+            "with a share of 0, or a predictor separates the answers. More reports or fewer "
             "predictors help."
         )
-    if found.shown == "caution":
-        said.append("The intervals are wide: read the odds ratios as a first impression.")
-    said.append(
-        "An odds ratio is about people who differ in one predictor and are alike in the others "
-        "here; it is no effect unless chance decided who is which."
+    if result.disclosure == "caution":
+        texts.append("The intervals are wide: treat the odds ratios as a first impression.")
+    texts.append(
+        "An odds ratio compares respondents who differ in one predictor and agree in the others. "
+        "It is not an effect unless the predictor was assigned at random."
     )
-    return said
+    return texts
 
 
-def by_answer(found: Regressed) -> list[list[RegressionRow]]:
-    """The coefficients answer by answer."""
-    size = len(found.terms)
-    rows = found.rows
-    return [rows[at : at + size] for at in range(0, len(rows), size)]
+def rows_by_outcome(result: RegressionResult) -> list[list[RegressionRow]]:
+    """Return the coefficients of each answer."""
+    size = len(result.terms)
+    rows = result.rows
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
-def by_predictor(rows: Sequence[RegressionRow]) -> list[tuple[str, list[RegressionRow]]]:
-    """The coefficients of one answer, predictor by predictor."""
-    return [(name, list(some)) for name, some in groupby(rows, key=lambda row: row.predictor_id)]
+def rows_by_predictor(
+    rows: Sequence[RegressionRow],
+) -> list[tuple[str, list[RegressionRow]]]:
+    """Return the coefficients of one answer, grouped by predictor."""
+    groups = groupby(rows, key=lambda row: row.predictor_id)
+    return [(predictor, list(members)) for predictor, members in groups]
 
 
-def number(value: float | None) -> str:
-    """An odds ratio to three significant digits.
+def format_odds_ratio(value: float | None) -> str:
+    """Format an odds ratio to three significant digits.
 
-    >>> number(2.3456), number(0.0123), number(1234.5), number(None)
-    ('2.35', '0.0123', '1,230', '')
+    >>> [format_odds_ratio(x) for x in (2.3456, 0.0123, 1234.5, None)]
+    ['2.35', '0.0123', '1,230', '']
     """
     if value is None:
         return ""
@@ -74,49 +82,53 @@ def number(value: float | None) -> str:
 
 
 def predictor_label(row: RegressionRow) -> str:
-    """What a coefficient is about, without its reference."""
+    """Return the category of a coefficient, without its reference."""
     if not row.predictor_id:
         return "Intercept"
     link = "link " if row.predictor_id == LINK else ""
     return f"{link}{row.predictor_option_label}"
 
 
-def predictor_text(found: Regressed, name: str) -> str:
-    """The predictor itself, as people read it."""
-    if name == LINK:
+def predictor_text(result: RegressionResult, predictor: str) -> str:
+    """Return the text of a predictor's question, or "Link"."""
+    if predictor == LINK:
         return "Link"
-    questions = {question.id: question.text for question in found.survey.definition.questions}
-    return questions.get(name, "")
+    questions = {question.id: question.text for question in result.survey.definition.questions}
+    return questions.get(predictor, "")
 
 
-def _model(found: Regressed) -> str:
-    names = dict.fromkeys(row.predictor_id for row in found.rows if row.predictor_id)
-    parts = ["the link" if name == LINK else f"“{predictor_text(found, name)}”" for name in names]
-    outcomes = len({row.option_id for row in found.rows})
+def _model_sentence(result: RegressionResult) -> str:
+    predictors = dict.fromkeys(row.predictor_id for row in result.rows if row.predictor_id)
+    phrases = [
+        "the link" if predictor == LINK else f"“{predictor_text(result, predictor)}”"
+        for predictor in predictors
+    ]
+    outcomes = len({row.option_id for row in result.rows})
     kind = "logistic" if outcomes == 1 else "multinomial logistic"
     return (
-        f"“{found.question.text}” was regressed on {' and '.join(parts)} ({kind} regression by "
-        f"maximum likelihood through the randomization; {found.n:,} reports, each randomized on "
+        f"“{result.question.text}” was regressed on {' and '.join(phrases)} ({kind} regression by "
+        f"maximum likelihood through the randomization; {result.n:,} reports, each randomized on "
         "the respondent’s device; standard errors from the observed information)."
     )
 
 
-def _coefficient(found: Regressed, row: RegressionRow) -> str:
-    clear = (row.p_value or 0.0) < 1 - row.conf_level
-    told = "" if clear else "not shown to differ: "
+def _coefficient_sentence(result: RegressionResult, row: RegressionRow) -> str:
+    is_significant = (row.p_value or 0.0) < 1 - row.conf_level
+    qualifier = "" if is_significant else "not shown to differ: "
+    low, high = format_odds_ratio(row.conf_low), format_odds_ratio(row.conf_high)
     return (
-        f"The odds of “{row.option_label}” against “{row.against_option_label}” were {told}an "
-        f"estimated {number(row.odds_ratio)} times as high for {_people(found, row)} "
-        f"({100 * row.conf_level:g}% confidence interval {number(row.conf_low)} to "
-        f"{number(row.conf_high)}; {p_value(row.p_value or 0.0)})."
+        f"The odds of “{row.option_label}” against “{row.against_option_label}” were {qualifier}"
+        f"an estimated {format_odds_ratio(row.odds_ratio)} times as high for "
+        f"{_comparison_phrase(result, row)} ({100 * row.conf_level:g}% confidence interval {low} "
+        f"to {high}; {format_p_value(row.p_value or 0.0)})."
     )
 
 
-def _people(found: Regressed, row: RegressionRow) -> str:
-    those, others = row.predictor_option_label, row.reference_option_label
+def _comparison_phrase(result: RegressionResult, row: RegressionRow) -> str:
+    category, reference = row.predictor_option_label, row.reference_option_label
     if row.predictor_id == LINK:
-        return f"those who came by the link {those} as for {others}"
+        return f"respondents of the link {category} as for {reference}"
     return (
-        f"those who answered “{those}” to “{predictor_text(found, row.predictor_id)}” as for those "
-        f"who answered “{others}”"
+        f"those who answered “{category}” to “{predictor_text(result, row.predictor_id)}” as for "
+        f"those who answered “{reference}”"
     )

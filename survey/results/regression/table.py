@@ -1,4 +1,4 @@
-"""A regression of one question's answers on others and on the links, and what may be shown."""
+"""Rows of a regression: one per coefficient."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from typing import NamedTuple
 
 from survey.estimator import Disclosure, Regression
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.crosstab.compute import answers
-from survey.results.estimates.table import FLAGS
-from survey.results.options import Wanted
+from survey.results.options import IntervalOptions
+from survey.results.questions import Answer, truth_labels
+from survey.results.suppression import FLAGS, SUPPRESSED
 from survey.store import PublishedSurvey
 
 LINK = "link"
-"""The predictor that is known openly, beside the ids of questions."""
+"""The id of the collection link as a predictor, beside ids of questions."""
 
 NOT_DETERMINED = "not_determined"
 """The flag of a coefficient that the reports do not determine."""
 
+LARGEST_EXPONENT = 700.0
+"""Largest x whose exponential is a floating-point number."""
+
 
 @dataclass(frozen=True)
 class RegressionRow:
-    """One coefficient; the fields are the columns of the CSV. Without numbers while it is hidden.
+    """One coefficient; the fields are the columns of the CSV. Suppressed rows have no numbers.
 
-    The odds of `option` against `against_option`, multiplied by `odds_ratio` for those of the
-    predictor's `predictor_option` rather than its `reference_option`; of the intercept, the odds
-    themselves. `predictor_id` is a question's, or that of the links. The ends of the interval are
-    those of the odds ratio.
+    `odds_ratio` is the ratio of the odds of `option` against `against_option` between respondents
+    with `predictor_option` and with `reference_option`; for the intercept it is the odds. The ends
+    of the interval are odds ratios. `predictor_id` is a question's id or "link".
     """
 
     survey_id: str
@@ -56,52 +58,57 @@ class RegressionRow:
 
 
 class Term(NamedTuple):
-    """A category of a predictor held against its reference; all empty for the intercept."""
+    """A category of a predictor and its reference category; all empty for the intercept."""
 
     predictor: str
-    option: tuple[str, str]
-    reference: tuple[str, str]
+    option: Answer
+    reference: Answer
 
 
 INTERCEPT = Term("", ("", ""), ("", ""))
 
 
 @dataclass(frozen=True)
-class Regressed:
-    """The coefficients, what of them may be shown, and whether a maximum was found."""
+class RegressionResult:
+    """The coefficients of a regression; all are shown or none."""
 
     survey: PublishedSurvey
     question: PublishedQuestion
-    against: int
+    baseline: int
     terms: Sequence[Term]
     fit: Regression | None
     n: int
-    shown: Disclosure
-    wanted: Wanted
+    disclosure: Disclosure
+    options: IntervalOptions
+
+    @property
+    def is_suppressed(self) -> bool:
+        """Whether the coefficients are suppressed."""
+        return self.disclosure == SUPPRESSED
 
     @property
     def rows(self) -> list[RegressionRow]:
-        """A row for each answer but the one that is held against, and each term."""
-        options = answers(self.question)
-        others = [place for place in range(len(options)) if place != self.against]
+        """One row per term, for each answer but the baseline."""
+        answers = truth_labels(self.question)
+        outcomes = [answer for place, answer in enumerate(answers) if place != self.baseline]
         return [
-            self._row(options[outcome], term, at * len(self.terms) + place)
-            for at, outcome in enumerate(others)
-            for place, term in enumerate(self.terms)
+            self._row(outcome, term, i * len(self.terms) + j)
+            for i, outcome in enumerate(outcomes)
+            for j, term in enumerate(self.terms)
         ]
 
-    def _row(self, answer: tuple[str, str], term: Term, place: int) -> RegressionRow:
-        numbers = _numbers(self.fit, place) if self.shown != "hide" else {}
-        against = answers(self.question)[self.against]
-        undetermined = self.shown != "hide" and not numbers
+    def _row(self, answer: Answer, term: Term, place: int) -> RegressionRow:
+        numbers = {} if self.is_suppressed else _numbers(self.fit, place)
+        baseline = truth_labels(self.question)[self.baseline]
+        is_undetermined = not self.is_suppressed and not numbers
         return RegressionRow(
             survey_id=self.survey.slug,
             survey_version=self.survey.version,
             question_id=self.question.id,
             option_id=answer[0],
             option_label=answer[1],
-            against_option_id=against[0],
-            against_option_label=against[1],
+            against_option_id=baseline[0],
+            against_option_label=baseline[1],
             predictor_id=term.predictor,
             predictor_option_id=term.option[0],
             predictor_option_label=term.option[1],
@@ -114,14 +121,17 @@ class Regressed:
             conf_low=_exponential(numbers.get("conf_low")),
             conf_high=_exponential(numbers.get("conf_high")),
             p_value=numbers.get("p_value"),
-            conf_level=self.wanted.level,
+            conf_level=self.options.level,
             method="maximum likelihood through the channels" if numbers else "",
-            flag=NOT_DETERMINED if undetermined else FLAGS[self.shown],
+            flag=NOT_DETERMINED if is_undetermined else FLAGS[self.disclosure],
         )
 
 
 def _numbers(fit: Regression | None, place: int) -> dict[str, float]:
-    """Nothing of a coefficient without a finite error: where the search stopped says little."""
+    """Return a coefficient's numbers; none if its standard error is infinite.
+
+    The search then stopped at an arbitrary value.
+    """
     if fit is None or not math.isfinite(fit.std_error[place]):
         return {}
     names = ("estimate", "std_error", "conf_low", "conf_high", "p_value")
@@ -129,5 +139,4 @@ def _numbers(fit: Regression | None, place: int) -> dict[str, float]:
 
 
 def _exponential(x: float | None) -> float | None:
-    """e^x, within what a file of numbers can hold."""
-    return None if x is None else math.exp(min(x, 700.0))
+    return None if x is None else math.exp(min(x, LARGEST_EXPONENT))

@@ -1,4 +1,4 @@
-"""Charts of one question in several groups: a panel for each answer, a dot for each group."""
+"""Chart of one question in several groups: a panel per answer, a dot per group."""
 
 from __future__ import annotations
 
@@ -7,109 +7,95 @@ from collections.abc import Iterator
 from typing import Any
 
 from survey.results.charts import (
-    LOOKS,
-    OPTIONS,
+    OPTION_AXIS,
+    PALETTES,
     PERCENT_AXIS,
     PLOT_PIXELS,
     ROW_PIXELS,
+    SCHEMA,
+    chart_point,
     config,
-    drawn,
-    has_numbers,
-    point,
     value_axis,
 )
-from survey.results.grouped import first_day
-from survey.results.trend.compute import PARTS, Compared, ComparedGroup
+from survey.results.groups import first_day
+from survey.results.trend.request import PARTS
+from survey.results.trend.table import TrendGroup, TrendResult
 from survey.results.wording import row_label
 
 GROUP_PIXELS = 28
 PANEL_PIXELS = 120
-WIDEST = 420
-"""Width of the panels of a trend; a phone shows them smaller."""
+MAX_PANEL_WIDTH = 420
+"""Width of the panels of a trend in pixels; a phone shows them smaller."""
 
-FEW_TIMES = 6
-"""Times up to which each has its own place on the axis, however far apart they lie."""
+ORDINAL_PERIODS = 6
+"""Up to this many periods have equal distances on the axis, however far apart they are."""
 
 
-def compared_specification(found: Compared) -> dict[str, Any]:
-    """Groups below each other in each panel, on an axis that is always 0 to 100%.
+def trend_chart(result: TrendResult) -> dict[str, Any]:
+    """Return the chart; links are lines of a panel, periods and versions run from left to right.
 
-    Times and versions stand from left to right instead. Groups that are hidden have no dot.
+    Suppressed groups have no dot.
     """
-    if found.over == "links":
-        return _panels(found, _beside(found))
-    return _panels(found, _along(found))
-
-
-def compared_svg(found: Compared, look: str) -> str:
-    """The chart as SVG text for a page in one of the `LOOKS`; empty when nothing is shown."""
-    if not has_numbers(found.rows):
-        return ""
-    return drawn(json.dumps({**compared_specification(found), "config": config(LOOKS[look])}))
-
-
-def _panels(found: Compared, panel: dict[str, Any]) -> dict[str, Any]:
-    level = 100 * found.groups[0].of.wanted.level
+    panel = _line_panel(result) if result.request.over == "links" else _time_panel(result)
+    level = 100 * result.options.level
     return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "description": f"{PARTS[found.part]}, estimated, with {level:g}% intervals: "
-        f"{found.question.text}",
+        "$schema": SCHEMA,
+        "description": f"{PARTS[result.request.part]}, estimated, with {level:g}% intervals: "
+        f"{result.question.text}",
         "background": None,
-        "data": {"values": list(_points(found))},
+        "data": {"values": list(_points(result))},
         "facet": {
             "field": "option",
             "type": "nominal",
-            "sort": [row_label(row) for row in found.columns],
+            "sort": [row_label(row) for row in result.columns],
             "header": {"title": None, "labelAnchor": "start", "labelFontWeight": "bold"},
         },
         "columns": 1,
         "spacing": 16,
         "spec": panel,
-        "config": config(LOOKS["light"]),
+        "config": config(PALETTES["light"]),
     }
 
 
-def _points(found: Compared) -> Iterator[dict[str, Any]]:
-    low, high = _range(found)
-    for group in found.groups:
+def _points(result: TrendResult) -> Iterator[dict[str, Any]]:
+    low, high = _axis_range(result)
+    for group in result.groups:
         for row in group.rows:
             if row.estimate is not None:
-                label = row_label(row)
-                words = f"{group.name}: {group.of.words(row)}"
+                description = f"{group.name}: {group.result.describe(row)}"
                 yield {
-                    **point(row, label, words, low, high),
+                    **chart_point(row, row_label(row), description, low, high),
                     "group": group.name,
-                    "when": _when(group),
+                    "when": _position(group),
                 }
 
 
-def _when(group: ComparedGroup) -> str:
-    """The first day of a time; other groups have their name."""
-    return first_day(group.bucket).isoformat() if group.bucket else group.name
+def _position(group: TrendGroup) -> str:
+    """Return the first day of a period, or the name of another group."""
+    return first_day(group.period).isoformat() if group.period else group.name
 
 
-def _range(found: Compared) -> tuple[float, float]:
-    grid = found.question.grid
-    if found.part in ("mean", "median") and grid is not None:
+def _axis_range(result: TrendResult) -> tuple[float, float]:
+    grid = result.question.grid
+    if result.request.part in ("mean", "median") and grid is not None:
         return grid.values[0], grid.values[-1]
     return 0.0, 1.0
 
 
-def _values(found: Compared) -> dict[str, Any]:
-    """The axis of estimates."""
-    if found.part in ("mean", "median"):
-        return value_axis(found.question, *_range(found))
+def _estimate_axis(result: TrendResult) -> dict[str, Any]:
+    if result.request.part in ("mean", "median"):
+        return value_axis(result.question, *_axis_range(result))
     return PERCENT_AXIS
 
 
-def _beside(found: Compared) -> dict[str, Any]:
-    across = {"type": "quantitative", **_values(found)}
+def _line_panel(result: TrendResult) -> dict[str, Any]:
+    horizontal = {"type": "quantitative", **_estimate_axis(result)}
     groups = {
         "field": "group",
         "type": "nominal",
-        # All of them: a group that is hidden keeps its place.
-        "scale": {"domain": [group.name for group in found.groups]},
-        "axis": OPTIONS["axis"],
+        # The domain lists every group, so that a suppressed group keeps its line.
+        "scale": {"domain": [group.name for group in result.groups]},
+        "axis": OPTION_AXIS["axis"],
     }
     shapes = ["circle", "triangle-left", "triangle-right"]
     return {
@@ -117,49 +103,49 @@ def _beside(found: Compared) -> dict[str, Any]:
         "height": {"step": GROUP_PIXELS},
         "encoding": {"y": groups},
         "layer": [
-            _rule({"x": {"field": "low", **across}, "x2": {"field": "high"}}),
-            _dot({"x": {"field": "dot", **across}}, shapes),
+            _interval_layer({"x": {"field": "low", **horizontal}, "x2": {"field": "high"}}),
+            _dot_layer({"x": {"field": "dot", **horizontal}}, shapes),
         ],
     }
 
 
-def _along(found: Compared) -> dict[str, Any]:
-    up = {"type": "quantitative", **_values(found)}
+def _time_panel(result: TrendResult) -> dict[str, Any]:
+    vertical = {"type": "quantitative", **_estimate_axis(result)}
     when: dict[str, Any] = {"field": "when", "axis": {"title": None, "labelOverlap": True}}
-    times = [_when(group) for group in found.groups]
-    if found.over == "time" and len(times) > FEW_TIMES:
+    positions = [_position(group) for group in result.groups]
+    if result.request.over == "trend" and len(positions) > ORDINAL_PERIODS:
         when |= {"type": "temporal", "timeUnit": "utcyearmonthdate", "scale": {"type": "utc"}}
-        when["axis"] |= {"format": "%-d %b %y", "tickCount": FEW_TIMES, "grid": False}
+        when["axis"] |= {"format": "%-d %b %y", "tickCount": ORDINAL_PERIODS, "grid": False}
     else:
-        when |= {"type": "ordinal", "scale": {"domain": times}}
-        when["axis"] |= {"labelAngle": 0, "labelExpr": _names(found)}
+        when |= {"type": "ordinal", "scale": {"domain": positions}}
+        when["axis"] |= {"labelAngle": 0, "labelExpr": _label_expression(result)}
     shapes = ["circle", "triangle-down", "triangle-up"]
     return {
-        "width": min(WIDEST, max(PLOT_PIXELS, 2 * ROW_PIXELS * len(times))),
+        "width": min(MAX_PANEL_WIDTH, max(PLOT_PIXELS, 2 * ROW_PIXELS * len(positions))),
         "height": PANEL_PIXELS,
         "encoding": {"x": when},
         "layer": [
-            _rule({"y": {"field": "low", **up}, "y2": {"field": "high"}}),
-            _dot({"y": {"field": "dot", **up}}, shapes),
+            _interval_layer({"y": {"field": "low", **vertical}, "y2": {"field": "high"}}),
+            _dot_layer({"y": {"field": "dot", **vertical}}, shapes),
         ],
     }
 
 
-def _names(found: Compared) -> str:
-    """The label of each time is the group's name, not its first day."""
-    names = {_when(group): group.name for group in found.groups}
+def _label_expression(result: TrendResult) -> str:
+    """Label each position with its group's name instead of its first day."""
+    names = {_position(group): group.name for group in result.groups}
     return f"{json.dumps(names)}[datum.value]"
 
 
-def _rule(place: dict[str, Any]) -> dict[str, Any]:
+def _interval_layer(encoding: dict[str, Any]) -> dict[str, Any]:
     mark = {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False}
-    return {"mark": mark, "encoding": place}
+    return {"mark": mark, "encoding": encoding}
 
 
-def _dot(place: dict[str, Any], shapes: list[str]) -> dict[str, Any]:
+def _dot_layer(encoding: dict[str, Any], shapes: list[str]) -> dict[str, Any]:
     scale = {"domain": ["no", "below", "above"], "range": shapes}
     shape = {"field": "outside", "type": "nominal", "legend": None, "scale": scale}
     return {
         "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
-        "encoding": {**place, "shape": shape, "description": {"field": "words"}},
+        "encoding": {**encoding, "shape": shape, "description": {"field": "words"}},
     }

@@ -1,4 +1,4 @@
-"""Known margins as researchers type or upload them: a line for each category, checked by name."""
+"""Parameters of a weighting: the question, and the known margins that a researcher types."""
 
 from __future__ import annotations
 
@@ -6,82 +6,163 @@ import csv
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote_plus
 
 from survey.errors import DesignError
 from survey.estimator.core.arguments import LARGEST_NUMBER
 
 PEOPLE, PER_CENT, SHARES = "people", "percent", "shares"
 UNITS = {PER_CENT: "per cent", SHARES: "shares of 1", PEOPLE: "numbers of people"}
-"""What numbers of margins may be, in words."""
+"""The units of margins, with their names on pages."""
 
-WHOLE = {PER_CENT: 100.0, SHARES: 1.0}
+TOTALS = {PER_CENT: 100.0, SHARES: 1.0}
 """What margins of a unit must add up to; numbers of people may add up to anything."""
 
 ROUNDING = 0.01
-"""Part of the whole by which published figures may miss it."""
+"""Relative deviation from the total that rounding in published figures may cause."""
+
+MAX_LINK_LENGTH = 3_000
+"""Characters of margins in a link; servers on the way cut longer links."""
+
+TOO_LONG = (
+    f"Margins in a link can have {MAX_LINK_LENGTH:,} characters after encoding; these have "
+    "{:,}. Use the ids of the options instead of their labels"
+)
 
 SEPARATORS = ("\t", ";", ",")
 NUMBER = re.compile(r"[0-9][0-9 .,\u202f\xa0]*%?")
 
 
+BY_LINK = "link"
+"""The base of margins over collection links."""
+
+BY_ANSWER = "answer:"
+"""The prefix of a base of margins over the answers to a question, before its id."""
+
+
+@dataclass(frozen=True)
+class WeightingRequest:
+    """A question, the base of the margins, and the margins as text with their unit."""
+
+    question: str = ""
+    by: str = ""
+    margins: str = ""
+    unit: str = PER_CENT
+
+    @classmethod
+    def parse(cls, query: Any) -> WeightingRequest:
+        """Parse a link's query or a form; margins typed for another base are dropped."""
+        by = query.get("by", "")
+        is_current = query.get("typed_for", by) == by
+        return cls(
+            query.get("question", ""),
+            by,
+            query.get("margins", "") if is_current else "",
+            query.get("unit", "") or PER_CENT,
+        )
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is enough to compute."""
+        return bool(self.question and self.by and self.margins.strip())
+
+    @property
+    def query(self) -> dict[str, Any]:
+        """The query of a link that repeats this request."""
+        return {
+            "question": self.question,
+            "by": self.by,
+            "margins": self.margins,
+            "unit": self.unit,
+        }
+
+    @property
+    def file_stem(self) -> str:
+        """The part of a file name that states what the file is about."""
+        return f"{self.question}-weighted"
+
+
+def check_length(margins: str) -> None:
+    """Raise DesignError if the margins do not fit into a link."""
+    length = len(quote_plus(margins))
+    if length > MAX_LINK_LENGTH:
+        raise DesignError(TOO_LONG.format(length))
+
+
+def decode_margins(content: bytes) -> str:
+    """Return the lines of an uploaded file in UTF-8, or in the encoding of Windows spreadsheets.
+
+    Raises DesignError for spreadsheets, empty files, and files too long for a link.
+    """
+    if content.startswith(b"PK"):
+        raise DesignError("This is a spreadsheet; save it as CSV first")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("cp1252", errors="replace")
+    lines = "\n".join(line.strip() for line in text.splitlines() if line.strip())
+    if not lines or "\0" in lines:
+        raise DesignError("This file has no lines of text")
+    check_length(lines)
+    return lines
+
+
 @dataclass(frozen=True)
 class Category:
-    """What a line of margins may be about: an id, and what people call it.
-
-    `optional` categories may be left out: those who gave no answer are in no official table.
-    """
+    """A category of the margins; official tables omit `optional` ones such as opt-outs."""
 
     id: str
     label: str
     optional: bool = False
 
 
-def read_margins(text: str, categories: Sequence[Category], unit: str) -> list[float]:
-    """Shares of the population, in the order of the categories; they add up to 1.
+def parse_margins(text: str, categories: Sequence[Category], unit: str) -> list[float]:
+    """Return the share of each category in the population, in order; the shares sum to 1.
 
-    Each line is a category's id or label, a comma, semicolon or tab, and a number; a first line
-    without a number is a heading. Raises DesignError, in words for whoever typed it.
+    Each line holds a category's id or label, a comma, semicolon or tab, and a number. A first line
+    without a number is a heading. Raises DesignError with a message for the researcher.
 
     >>> sexes = [Category("f", "Women"), Category("m", "Men")]
-    >>> read_margins("Women, 51\\nMen, 49", sexes, "percent")
+    >>> parse_margins("Women, 51\\nMen, 49", sexes, "percent")
     [0.51, 0.49]
-    >>> read_margins("f, 51\\nm, 45", sexes, "percent")
+    >>> parse_margins("f, 51\\nm, 45", sexes, "percent")
     Traceback (most recent call last):
         ...
     survey.errors.DesignError: These margins add up to 96%, not to 100%
     """
     if unit not in UNITS:
         raise DesignError(f"Margins are one of {', '.join(UNITS.values())}")
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for number, (name, value) in _lines(text):
         category = _category(name, categories, number)
-        if category.id in found:
-            raise DesignError(f"Line {number}: “{category.label}” is there twice")
-        found[category.id] = _number(value, number, unit)
-    _check_complete(found, categories)
-    total = sum(found.values())
+        if category.id in numbers:
+            raise DesignError(f"Line {number}: “{category.label}” appears twice")
+        numbers[category.id] = _parse_number(value, number, unit)
+    _check_complete(numbers, categories)
+    total = sum(numbers.values())
     _check_total(total, unit)
-    return [found.get(category.id, 0.0) / total for category in categories]
+    return [numbers.get(category.id, 0.0) / total for category in categories]
 
 
 def _lines(text: str) -> list[tuple[int, tuple[str, str]]]:
-    """Name and number of each line that has any, with its place; a heading is left out."""
+    """Return the line number, name and number of each line, without a heading."""
     lines = enumerate(text.splitlines(), 1)
-    cut = [(place, _cut(line, place)) for place, line in lines if line.strip(" \t,;")]
-    has_heading = len(cut) > 1 and re.fullmatch(r"\D+", cut[0][1][1])
-    return cut[1:] if has_heading else cut
+    cells = [(place, _split_line(line, place)) for place, line in lines if line.strip(" \t,;")]
+    has_heading = len(cells) > 1 and re.fullmatch(r"\D+", cells[0][1][1])
+    return cells[1:] if has_heading else cells
 
 
-def _cut(line: str, place: int) -> tuple[str, str]:
-    """The name before the last separator of a line, and the number after it."""
-    pairs = [_parts(line, separator) for separator in SEPARATORS if separator in line]
+def _split_line(line: str, place: int) -> tuple[str, str]:
+    """Return the name before the last separator of a line, and the number after it."""
+    pairs = [_split_at(line, separator) for separator in SEPARATORS if separator in line]
     if not pairs:
-        raise DesignError(f"Line {place}: write the category, a comma and a number")
+        raise DesignError(f"Line {place}: enter a category, a comma and a number")
     return next((pair for pair in pairs if NUMBER.fullmatch(pair[1])), pairs[0])
 
 
-def _parts(line: str, separator: str) -> tuple[str, str]:
-    """Spreadsheets put quotation marks around cells; within these a separator is none."""
+def _split_at(line: str, separator: str) -> tuple[str, str]:
+    """Split a line at its last separator outside the quotation marks of a spreadsheet."""
     if line.lstrip().startswith('"'):
         cells = next(csv.reader([line.strip()], delimiter=separator, skipinitialspace=True))
         return separator.join(cells[:-1]).strip(), cells[-1].strip()
@@ -94,42 +175,46 @@ def _category(name: str, categories: Sequence[Category], place: int) -> Category
         if name.casefold() in (category.id.casefold(), category.label.casefold()):
             return category
     known = ", ".join(f"“{category.label}”" for category in categories)
-    raise DesignError(f"Line {place}: “{name[:60]}” is none of {known}")
+    raise DesignError(f"Line {place}: “{name[:60]}” is not one of {known}")
 
 
-def _number(written: str, place: int, unit: str) -> float:
-    """A number with a decimal point or comma; spaces between thousands and a % may stand by."""
-    tidy = written.removesuffix("%").replace("\u202f", "").replace("\xa0", "").replace(" ", "")
-    tidy = tidy.replace(",", ".")
-    if not tidy:
+def _parse_number(text: str, place: int, unit: str) -> float:
+    """Parse a number with a decimal point or comma, spaces between thousands, and a % sign."""
+    digits = text.removesuffix("%").replace("\u202f", "").replace("\xa0", "").replace(" ", "")
+    digits = digits.replace(",", ".")
+    if not digits:
         raise DesignError(f"Line {place}: a number is missing")
-    if not tidy.replace(".", "", 1).isdecimal() or not tidy.isascii():
-        raise DesignError(f"Line {place}: “{written[:40]}” is not a number from 0")
-    if written.endswith("%") and unit != PER_CENT:
-        raise DesignError(f"Line {place}: “{written[:40]}” is per cent, not {UNITS[unit]}")
-    value = float(tidy)
+    if not digits.replace(".", "", 1).isdecimal() or not digits.isascii():
+        raise DesignError(f"Line {place}: “{text[:40]}” is not a number of at least 0")
+    if text.endswith("%") and unit != PER_CENT:
+        raise DesignError(f"Line {place}: “{text[:40]}” is in per cent, not {UNITS[unit]}")
+    value = float(digits)
     if value > LARGEST_NUMBER:
-        raise DesignError(f"Line {place}: “{written[:40]}” is too large")
+        raise DesignError(f"Line {place}: “{text[:40]}” is too large")
     return value
 
 
-def _check_complete(found: dict[str, float], categories: Sequence[Category]) -> None:
-    missing = [each.label for each in categories if each.id not in found and not each.optional]
+def _check_complete(numbers: dict[str, float], categories: Sequence[Category]) -> None:
+    missing = [
+        category.label
+        for category in categories
+        if category.id not in numbers and not category.optional
+    ]
     if missing:
-        named = ", ".join(f"“{label}”" for label in missing)
-        raise DesignError(f"The margins lack {named}")
+        labels = ", ".join(f"“{label}”" for label in missing)
+        raise DesignError(f"The margins lack {labels}")
 
 
 def _check_total(total: float, unit: str) -> None:
     if not total > 0:
-        raise DesignError("These margins are all 0")
-    whole = WHOLE.get(unit)
-    if whole is None or abs(total - whole) <= ROUNDING * whole:
+        raise DesignError("All margins are 0")
+    target = TOTALS.get(unit)
+    if target is None or abs(total - target) <= ROUNDING * target:
         return
     sign = "%" if unit == PER_CENT else ""
-    wrong = f"These margins add up to {total:,.10g}{sign}, not to {whole:g}{sign}"
-    if total > 1.5 * whole:
-        wrong += "; if they are numbers of people, say so"
+    message = f"These margins add up to {total:,.10g}{sign}, not to {target:g}{sign}"
+    if total > 1.5 * target:
+        message += "; if they are numbers of people, select that unit"
     elif unit == PER_CENT and abs(total - 1) <= ROUNDING:
-        wrong += "; if they are shares of 1, say so"
-    raise DesignError(wrong)
+        message += "; if they are shares of 1, select that unit"
+    raise DesignError(message)

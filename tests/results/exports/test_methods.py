@@ -13,7 +13,7 @@ from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.shares.binomial import RESPONDENTS, TARGETS
 from survey.methods import interval_anchor, sections
 from survey.questionnaire.loading import load
-from survey.results.estimates.result import Results
+from survey.results.estimates.result import ResultCache
 from survey.results.exports.codebook import methods_sheet
 from survey.results.exports.methods import (
     describe_intervals,
@@ -23,7 +23,7 @@ from survey.results.exports.methods import (
     sections_used,
     works_cited,
 )
-from survey.results.options import Wanted
+from survey.results.options import IntervalOptions
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.browser.surveys import EVERY_TYPE
@@ -49,7 +49,9 @@ def test_every_statistic_base_method_and_mechanism_of_a_row_has_a_section(
     store, every_type, options
 ):
     target, simultaneous = options
-    result = Results(store).of(every_type, Wanted(simultaneous=simultaneous, target=target))
+    result = ResultCache(store).result(
+        every_type, IntervalOptions(simultaneous=simultaneous, target=target)
+    )
     for row in result.rows:
         assert row.statistic in sections()
         assert row.base in sections()
@@ -64,14 +66,14 @@ def test_every_statistic_base_method_and_mechanism_of_a_row_has_a_section(
 def test_the_functions_named_for_a_question_are_public_functions_of_the_estimator(
     store, every_type
 ):
-    for method in question_methods(Results(store).of(every_type)):
+    for method in question_methods(ResultCache(store).result(every_type)):
         for computation in method.computations:
             assert callable(getattr(survey.estimator, computation.function))
 
 
 def test_the_methods_of_a_survey_contain_its_own_numbers(store, small):
     add_released(store, small, 3000)
-    result = Results(store).of(small)
+    result = ResultCache(store).result(small)
     method, question = question_methods(result)[0], result.questions[0]
     row = question.shares[0]
     assert f"{row.report_count:,} of 3,000 reports" in method.calculation
@@ -81,7 +83,7 @@ def test_the_methods_of_a_survey_contain_its_own_numbers(store, small):
 
 def test_the_statement_for_a_paper_contains_everything_a_reader_needs(store, small):
     add_released(store, small, 3000)
-    result = Results(store).of(small)
+    result = ResultCache(store).result(small)
     text = " ".join(methods_statement(result))
     for expected in (
         "generalized randomized response (p = 0.75, epsilon = 1.792 each)",
@@ -99,7 +101,7 @@ def test_the_statement_for_a_paper_contains_everything_a_reader_needs(store, sma
 
 def test_suppressed_results_have_no_interval_and_no_calculation(store, small):
     add_released(store, small, 40)
-    result = Results(store).of(small)
+    result = ResultCache(store).result(small)
     methods = question_methods(result)
     assert not any(part.interval for method in methods for part in method.computations)
     assert all(method.calculation == "" for method in methods)
@@ -108,7 +110,7 @@ def test_suppressed_results_have_no_interval_and_no_calculation(store, small):
 
 def test_the_statement_names_the_interval_that_the_reader_selected(store, small):
     add_released(store, small, 3000)
-    result = Results(store).of(small, Wanted(level=0.9, target=RESPONDENTS))
+    result = ResultCache(store).result(small, IntervalOptions(level=0.9, target=RESPONDENTS))
     assert "90% intervals (Interval for these respondents; function proportions)" in " ".join(
         methods_statement(result)
     )
@@ -119,8 +121,8 @@ def test_the_statement_names_the_interval_that_the_reader_selected(store, small)
 
 def test_the_methods_sheet_agrees_with_the_statement(store, small):
     add_released(store, small, 3000)
-    result = Results(store).of(small)
+    result = ResultCache(store).result(small)
     sheet = dict(methods_sheet(result))
     methods = question_methods(result)
     assert sheet["Mechanisms"] == describe_mechanisms(methods)
-    assert describe_intervals(methods, result.wanted) in sheet["Estimation"]
+    assert describe_intervals(methods, result.options) in sheet["Estimation"]

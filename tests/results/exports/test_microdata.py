@@ -18,7 +18,7 @@ from survey.disclosure import OTHER_GROUPS
 from survey.estimator import mean, proportions
 from survey.mechanism import BitVector, WeightTable, channel_from_json
 from survey.questionnaire.loading import load
-from survey.results.estimates.result import Results
+from survey.results.estimates.result import ResultCache
 from survey.results.exports.microdata import report_cells, write_microdata
 from survey.settings import Caps
 from survey.store import StoredReport
@@ -71,7 +71,7 @@ def test_the_file_alone_gives_the_estimates_of_the_results_page(store, small):
     question = json.loads(members["channels.json"])["questions"][0]
     counts = counts_of(question, [row[question["id"]] for row in rows])
     shares = proportions(counts, channel_from_json(question["channel"]))
-    on_page = [row.estimate for row in Results(store).of(small).questions[0].shares]
+    on_page = [row.estimate for row in ResultCache(store).result(small).questions[0].shares]
     assert shares.estimate.tolist() == pytest.approx(on_page)
     by_hand = (counts[0] / len(rows) - question["q"]) / (question["p"] - question["q"])
     assert by_hand == pytest.approx(on_page[0])

@@ -12,13 +12,15 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
-from survey.results.crosstab.compute import CrossedRow, crossed
-from survey.results.estimates.result import Results
-from survey.results.estimates.table import Row
+from survey.results.crosstab.compute import compute_crosstab
+from survey.results.crosstab.request import CrosstabRequest
+from survey.results.crosstab.table import CrosstabRow
+from survey.results.estimates.result import ResultCache
+from survey.results.estimates.table import EstimateRow
 from survey.results.exports.codebook import CodebookRow
 from survey.results.exports.csv import column_names, to_csv
-from survey.results.exports.workbook import crossed_workbook, workbook
-from survey.results.options import Wanted
+from survey.results.exports.workbook import crosstab_workbook, estimates_workbook
+from survey.results.options import IntervalOptions
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.conftest import SMALL, TODAY
@@ -80,12 +82,12 @@ def check(lines: list[list[str]], kind: type, rows: list) -> None:
 def test_xlsx_libreoffice_reads_every_cell_of_the_estimates_exactly(
     office, store, survey, tmp_path
 ):
-    result = Results(store).of(survey)
+    result = ResultCache(store).result(survey)
     file = tmp_path / "estimates.xlsx"
-    file.write_bytes(workbook(result))
+    file.write_bytes(estimates_workbook(result))
     sheets = through_office(office, file)
     assert set(sheets) == {"estimates", "codebook", "methods"}
-    check(sheets["estimates"], Row, result.rows)
+    check(sheets["estimates"], EstimateRow, result.rows)
     labels = {row[4] for row in sheets["codebook"]}
     assert {f"'{hostile}" for hostile in HOSTILE.values()} <= labels
     assert dict(sheets["methods"])["Survey"].startswith(f"'{CALLING}")
@@ -93,11 +95,11 @@ def test_xlsx_libreoffice_reads_every_cell_of_the_estimates_exactly(
 
 def test_xlsx_libreoffice_reads_every_cell_of_a_crosstab_exactly(office, store, survey, tmp_path):
     names = [question.id for question in survey.definition.questions]
-    table = crossed(store, survey, names, Wanted())
+    table = compute_crosstab(store, survey, CrosstabRequest(*names), IntervalOptions())
     file = tmp_path / "crosstab.xlsx"
-    file.write_bytes(crossed_workbook(table))
+    file.write_bytes(crosstab_workbook(table))
     sheets = through_office(office, file)
-    check(sheets["crosstab"], CrossedRow, table.rows)
+    check(sheets["crosstab"], CrosstabRow, table.rows)
 
 
 @pytest.mark.parametrize("kind", ["estimates", "crosstab"])
@@ -107,9 +109,12 @@ def test_csv_libreoffice_reads_every_cell_exactly_and_runs_no_formula(
     names = [question.id for question in survey.definition.questions]
     file = tmp_path / f"{kind}.csv"
     if kind == "estimates":
-        rows, of = Results(store).of(survey).rows, Row
+        rows, of = ResultCache(store).result(survey).rows, EstimateRow
     else:
-        rows, of = crossed(store, survey, names, Wanted()).rows, CrossedRow
+        rows, of = (
+            compute_crosstab(store, survey, CrosstabRequest(*names), IntervalOptions()).rows,
+            CrosstabRow,
+        )
     file.write_text(to_csv(rows, of), encoding="utf-8", newline="")
     (sheet,) = through_office(office, file).values()
     check(sheet, of, rows)
@@ -127,7 +132,7 @@ def test_xlsx_libreoffice_runs_no_formula_whatever_character_a_text_starts_with(
 ):
     monkeypatch.setattr("survey.results.exports.workbook.codebook", lambda _: hostile_rows())
     file = tmp_path / "estimates.xlsx"
-    file.write_bytes(workbook(Results(store).of(survey)))
+    file.write_bytes(estimates_workbook(ResultCache(store).result(survey)))
     _, *rows = through_office(office, file)["codebook"]
     for column in (1, 4):
         assert [row[column] for row in rows] == [as_read(f"'{t}", is_csv=False) for t in TEXTS]

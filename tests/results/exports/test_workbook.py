@@ -11,12 +11,14 @@ from openpyxl.utils.escape import unescape
 
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
-from survey.results.crosstab.compute import CrossedRow, crossed
-from survey.results.estimates.result import Results
+from survey.results.crosstab.compute import compute_crosstab
+from survey.results.crosstab.request import CrosstabRequest
+from survey.results.crosstab.table import CrosstabRow
+from survey.results.estimates.result import ResultCache
 from survey.results.exports.codebook import CodebookRow, codebook
 from survey.results.exports.csv import column_names
-from survey.results.exports.workbook import crossed_workbook, workbook
-from survey.results.options import Wanted
+from survey.results.exports.workbook import crosstab_workbook, estimates_workbook
+from survey.results.options import IntervalOptions
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.browser.surveys import EVERY_TYPE
@@ -27,11 +29,11 @@ from tests.results.hostile import TEXTS, hostile_rows
 @pytest.fixture
 def result(store, small):
     add_released(store, small, 3000)
-    return Results(store).of(small)
+    return ResultCache(store).result(small)
 
 
 def sheets(result):
-    return sheets_of(workbook(result))
+    return sheets_of(estimates_workbook(result))
 
 
 def sheets_of(content):
@@ -55,7 +57,7 @@ def test_the_sheet_of_estimates_has_the_rows_and_columns_of_the_csv(result):
 
 def test_the_codebook_names_every_option_of_every_question(store):
     survey = publish(store, load(EVERY_TYPE.encode(), "s.toml", Caps()), TODAY)
-    result = Results(store).of(survey)
+    result = ResultCache(store).result(survey)
     rows = codebook(survey.definition.questions)
     options = {(row.question_id, row.option_id) for row in rows}
     for question in survey.definition.questions:
@@ -82,7 +84,10 @@ def test_xlsx_no_cell_is_a_formula_whatever_the_survey_contains(store, start):
     survey = publish(store, load(hostile.encode(), "s.toml", Caps()), TODAY)
     add_released(store, survey, 3000)
     cells = [
-        cell for rows in sheets(Results(store).of(survey)).values() for row in rows for cell in row
+        cell
+        for rows in sheets(ResultCache(store).result(survey)).values()
+        for row in rows
+        for cell in row
     ]
     assert any(str(cell.value).startswith(f"'{start}1+cmd") for cell in cells)
     assert all(cell.data_type in ("s", "n", "b") for cell in cells)
@@ -105,17 +110,17 @@ def test_xlsx_every_text_that_would_start_a_formula_gets_an_apostrophe(result, m
 
 
 def test_a_survey_without_reports_has_a_workbook(store, small):
-    assert len(sheets(Results(store).of(small))["estimates"]) > 1
+    assert len(sheets(ResultCache(store).result(small))["estimates"]) > 1
 
 
 def test_a_crosstab_workbook_has_rows_codebook_and_methods(store):
     survey = publish(store, load(SMALL.encode(), "s.toml", Caps()), TODAY)
     add_released(store, survey, 3000)
     names = [question.id for question in survey.definition.questions]
-    table = crossed(store, survey, names, Wanted(level=0.9))
-    book = sheets_of(crossed_workbook(table))
+    table = compute_crosstab(store, survey, CrosstabRequest(*names), IntervalOptions(level=0.9))
+    book = sheets_of(crosstab_workbook(table))
     head, *rows = values(book["crosstab"])
-    assert tuple(head) == column_names(CrossedRow)
+    assert tuple(head) == column_names(CrosstabRow)
     for row, right in zip(rows, table.rows, strict=True):
         assert row[9] == pytest.approx(right.estimate)
     coded = values(book["codebook"])[1:]
@@ -130,7 +135,11 @@ def test_a_crosstab_workbook_has_rows_codebook_and_methods(store):
 def test_a_suppressed_crosstab_has_no_numbers_in_its_workbook(store, small):
     add_released(store, small, 60)
     names = [question.id for question in small.definition.questions]
-    book = sheets_of(crossed_workbook(crossed(store, small, names, Wanted())))
+    book = sheets_of(
+        crosstab_workbook(
+            compute_crosstab(store, small, CrosstabRequest(*names), IntervalOptions())
+        )
+    )
     rows = values(book["crosstab"])[1:]
     assert rows
     assert all(row[9:13] == [None] * 4 for row in rows)

@@ -1,4 +1,4 @@
-"""Two questions of a survey crossed: every kind with every other, as the stored reports say."""
+"""Cross-tabulations of every kind of question with every other."""
 
 from __future__ import annotations
 
@@ -18,12 +18,20 @@ from survey.collect.release import release
 from survey.errors import CountsError, NotFoundError
 from survey.estimator import crosstab, independence
 from survey.parquet import export_reports
-from survey.results.counts import crossed_counts
-from survey.results.crosstab.compute import answers, crossed
-from survey.results.options import Wanted
+from survey.results.counts import joint_counts
+from survey.results.crosstab.compute import compute_crosstab
+from survey.results.crosstab.request import CrosstabRequest
+from survey.results.options import IntervalOptions
+from survey.results.questions import truth_labels
 from survey.store import StoredReport
 from tests.parquet.reports import fill, published
 from tests.parquet.test_counting import supported
+
+
+def cross(store, survey, names, options=None):
+    """Cross-tabulate two questions by their ids."""
+    return compute_crosstab(store, survey, CrosstabRequest(*names), options or IntervalOptions())
+
 
 KINDS = ["choice", "sets", "hours", "subsets", "fine", "mood"]
 
@@ -35,7 +43,7 @@ KINDS = ["choice", "sets", "hours", "subsets", "fine", "mood"]
         pytest.param("questions_per_person = 3\n", id="drawn"),
     ],
 )
-def test_counts_of_every_two_kinds_are_those_of_the_reports(store, head):
+def test_joint_counts_of_every_pair_of_kinds_match_the_reports(store, head):
     survey = published(store, KINDS, head)
     for seed, stratum in enumerate(["north", "south", "north"]):
         fill(store, survey, 200, stratum, seed, drawn=0.5 if head else 1.0)
@@ -45,106 +53,106 @@ def test_counts_of_every_two_kinds_are_those_of_the_reports(store, head):
             supported(questions[a], first.data).T @ supported(questions[b], second.data)
             for first, second in store.block_columns(survey.key, [a, b])
         )
-        np.testing.assert_array_equal(crossed_counts(store, survey, a, b), expected)
-        np.testing.assert_array_equal(crossed_counts(store, survey, b, a), expected.T)
+        np.testing.assert_array_equal(joint_counts(store, survey, a, b), expected)
+        np.testing.assert_array_equal(joint_counts(store, survey, b, a), expected.T)
 
 
-def test_the_table_is_what_the_estimator_says_of_the_released_reports(store):
+def test_the_table_contains_the_estimates_of_the_released_reports(store):
     survey = published(store, KINDS)
     fill(store, survey, 5000)
-    found = crossed(store, survey, ["choice", "mood"], Wanted(level=0.9))
-    counts = crossed_counts(store, survey, 0, KINDS.index("mood"))
-    expected = crosstab(counts, [q.channel for q in found.questions], level=0.9)
-    cells = zip(found.rows, expected.estimate.flat, expected.conf_high.flat, strict=True)
+    result = cross(store, survey, ["choice", "mood"], IntervalOptions(level=0.9))
+    counts = joint_counts(store, survey, 0, KINDS.index("mood"))
+    expected = crosstab(counts, [q.channel for q in result.questions], level=0.9)
+    cells = zip(result.rows, expected.estimate.flat, expected.conf_high.flat, strict=True)
     for row, estimate, high in cells:
         assert (row.estimate, row.conf_high, row.n_reports) == (estimate, high, 5000)
-    assert found.test.p_value == independence(counts).p_value
+    assert result.test.p_value == independence(counts).p_value
 
 
-def test_questions_of_reported_sets_have_a_table_and_no_chi_square(store):
+def test_questions_reported_as_sets_have_a_table_but_no_test(store):
     survey = published(store, KINDS)
     fill(store, survey, 2000)
-    assert crossed(store, survey, ["choice", "sets"], Wanted()).test is None
+    assert cross(store, survey, ["choice", "sets"]).test is None
 
 
-def test_a_table_of_few_reports_is_hidden_whole_at_every_level(store):
+def test_a_table_of_few_reports_is_suppressed_at_every_level(store):
     survey = published(store, KINDS)
     fill(store, survey, 60)
     for level in (0.95, 0.5):
-        found = crossed(store, survey, ["choice", "mood"], Wanted(level=level))
-        assert {(row.estimate, row.conf_low, row.flag) for row in found.rows} == {
+        result = cross(store, survey, ["choice", "mood"], IntervalOptions(level=level))
+        assert {(row.estimate, row.conf_low, row.flag) for row in result.rows} == {
             (None, None, "suppressed")
         }
 
 
-def test_every_truth_of_every_kind_has_a_name(store):
+def test_every_truth_has_its_own_label(store):
     survey = published(store, KINDS)
     for question in survey.definition.questions:
-        named = answers(question)
+        named = truth_labels(question)
         assert len(named) == len(question.channel.matrix) or question.by_patterns
         assert len({label for _, label in named}) == len(named)
 
 
-def test_dates_are_called_by_their_day_and_numbers_by_their_unit(store):
+def test_labels_of_dates_are_days_and_labels_of_numbers_have_a_unit(store):
     survey = published(store, ["choice", "since", "hours"])
     _, since, hours = survey.definition.questions
-    assert re.fullmatch(r"\d+ [A-Z][a-z]+ \d{4}", answers(since)[0][1])
-    assert answers(hours)[0][1].endswith(hours.grid.unit)
+    assert re.fullmatch(r"\d+ [A-Z][a-z]+ \d{4}", truth_labels(since)[0][1])
+    assert truth_labels(hours)[0][1].endswith(hours.grid.unit)
 
 
 @pytest.mark.parametrize(
     ("names", "error", "words"),
     [
-        (["choice", "choice"], CountsError, "a cross-tab is of two questions"),
+        (["choice", "choice"], CountsError, "a cross-tab needs two questions"),
         (["choice", "none"], NotFoundError, 'no question "none" to cross; there are choice'),
         (["choice", "long_bits"], NotFoundError, 'no question "long_bits" to cross'),
-        (["long_bits.o1", "long_bits.o2"], CountsError, "a cross-tab is of two questions"),
-        (["fine", "pay"], CountsError, "cells is above 10,000"),
+        (["long_bits.o1", "long_bits.o2"], CountsError, "a cross-tab needs two questions"),
+        (["fine", "pay"], CountsError, "cells is larger than 10,000"),
     ],
 )
-def test_what_cannot_be_crossed_is_refused_by_name(store, names, error, words):
+def test_invalid_pairs_are_rejected_with_a_reason(store, names, error, words):
     survey = published(store, [*KINDS, "pay", "long_bits"])
     fill(store, survey, 60)
     with pytest.raises(error, match=words):
-        crossed(store, survey, names, Wanted())
+        cross(store, survey, names)
 
 
 @pytest.mark.parametrize("kind", ["long_bits", "long_sampled"])
 @pytest.mark.parametrize("head", ["", "questions_per_person = 1\n"], ids=["all", "drawn"])
-def test_one_answer_of_several_is_crossed_as_ticked_or_not(store, kind, head):
+def test_one_option_of_a_multiple_choice_is_cross_tabulated_as_ticked_or_not(store, kind, head):
     if head:
         head = "questions_per_person = 2\n"
     survey = published(store, ["choice", "mood", kind], head)
     fill(store, survey, 4000, drawn=0.8 if head else 1.0)
-    found = crossed(store, survey, ["choice", f"{kind}.o3"], Wanted())
+    result = cross(store, survey, ["choice", f"{kind}.o3"])
     expected = np.zeros((survey.definition.questions[0].channel.counted, 2), dtype=int)
     channel = survey.definition.questions[2].channel
     for first, other in store.block_columns(survey.key, [0, 2]):
         a = np.frombuffer(first.data, np.uint8).reshape(first.n, -1)
         b = np.frombuffer(other.data, np.uint8).reshape(other.n, -1)
-        for said, told in zip(a, b, strict=True):
-            if head and not (said[0] and told[0]):
+        for code_a, code_b in zip(a, b, strict=True):
+            if head and not (code_a[0] and code_b[0]):
                 continue
-            bits = np.unpackbits(told[1:] if head else told)
+            bits = np.unpackbits(code_b[1:] if head else code_b)
             if channel.is_sampled and not bits[3]:
                 continue
-            expected[said[-1], 1 - bits[3 + (channel.m if channel.is_sampled else 0)]] += 1
-    np.testing.assert_array_equal(found.table.made_from.counts, expected)
-    assert {row.second_option_label for row in found.rows} == {"Ticked", "Not ticked"}
-    assert {row.second_question_id for row in found.rows} == {f"{kind}.o3"}
-    ticked, error = found.table.estimate[:, 0].sum(), found.table.std_error[:, 0].sum()
+            expected[code_a[-1], 1 - bits[3 + (channel.m if channel.is_sampled else 0)]] += 1
+    np.testing.assert_array_equal(result.table.made_from.counts, expected)
+    assert {row.second_option_label for row in result.rows} == {"Ticked", "Not ticked"}
+    assert {row.second_question_id for row in result.rows} == {f"{kind}.o3"}
+    ticked, error = result.table.estimate[:, 0].sum(), result.table.std_error[:, 0].sum()
     # Everybody ticked one of them.
     assert abs(ticked - 1 / channel.m) < 5 * error
 
 
-def test_two_questions_nobody_answered_are_refused_by_name(store):
+def test_two_questions_without_reports_are_rejected_by_name(store):
     survey = published(store, KINDS)
     with pytest.raises(CountsError, match="no released report holds both choice and mood"):
-        crossed(store, survey, ["choice", "mood"], Wanted())
+        cross(store, survey, ["choice", "mood"])
 
 
 @pytest.mark.parametrize("n", [30, 5000])
-def test_reports_that_are_all_the_same_have_a_table_and_no_chi_square(store, n):
+def test_identical_reports_have_a_table_but_no_test(store, n):
     survey = published(store, ["choice", "mood"])
     rows = [
         (survey.key, StoredReport(os.urandom(16), "", bytes([0, number % 3])))
@@ -152,14 +160,14 @@ def test_reports_that_are_all_the_same_have_a_table_and_no_chi_square(store, n):
     ]
     store.add_reports(rows)
     release(store, survey, 25)
-    found = crossed(store, survey, ["choice", "mood"], Wanted())
-    assert found.test is None
-    assert (found.shown == "hide") == (n == 30)
+    result = cross(store, survey, ["choice", "mood"])
+    assert result.test is None
+    assert (result.is_suppressed) == (n == 30)
 
 
 # Ibis 12 calls what newer engines call deprecated.
 @pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
-def test_an_export_is_crossed_as_its_store_is(store, settings, tmp_path):
+def test_an_export_gives_the_same_table_as_its_store(store, settings, tmp_path):
     survey = published(store, KINDS)
     fill(store, survey, 5000)
     export_reports(store, survey, tmp_path / "out", lambda n: None)
@@ -180,10 +188,10 @@ def test_the_command_prints_words_csv_and_json(store, settings):
 
     words = run()
     assert words.exit_code == 0, words.output
-    assert "5,000 released reports that hold both" in words.output
-    assert "are the answers related? chi-square" in words.output
+    assert "5,000 released reports hold both questions" in words.output
+    assert "test of independence: chi-square" in words.output
     rows = list(csv.DictReader(io.StringIO(run("--csv").stdout)))
     as_json = json.loads(run("--json").stdout)
     assert [float(row["estimate"]) for row in rows] == [row["estimate"] for row in as_json]
-    assert len(rows) == len(crossed(store, survey, ["choice", "mood"], Wanted()).rows)
+    assert len(rows) == len(cross(store, survey, ["choice", "mood"]).rows)
     assert run("--simultaneous").exit_code == 2

@@ -17,7 +17,7 @@ from survey.collect.release import release
 from survey.disclosure import OTHER_GROUPS
 from survey.questionnaire.loading import load
 from survey.results.exports.figures import FORMATS
-from survey.results.grouped import OPEN_LINK
+from survey.results.groups import OPEN_LINK
 from survey.results.wording import percent
 from survey.settings import Caps
 from survey.store import StoredReport
@@ -211,7 +211,7 @@ def test_versions_stand_side_by_side_and_the_change_between_them_is_said(reader,
         ("links?level=2", 422, "level = 2 must be from"),
         ("others.csv", 404, "there is no page others"),
         ("links-chart-pink.svg", 404, "there is no chart in pink"),
-        ("links-figure.gif", 404, "there is no figure as gif"),
+        ("links-figure.gif", 404, "there is no figure .gif"),
     ],
 )
 def test_what_there_is_not_is_refused_by_name(reader, small, path, status, words):
@@ -221,7 +221,7 @@ def test_what_there_is_not_is_refused_by_name(reader, small, path, status, words
 
 
 def test_many_days_are_read_per_week_unless_days_are_asked_for(reader, store, monkeypatch):
-    monkeypatch.setattr("survey.research.grouping.MOST_TIMES", 2)
+    monkeypatch.setattr("survey.results.trend.compute.MAX_PERIODS", 2)
     text = SMALL.replace('slug = "small"', 'slug = "small"\nbucket = "day"')
     survey = publish(store, load(text.encode(), "s.toml", Caps()), TODAY)
     for day in DAYS:

@@ -14,8 +14,8 @@ from survey.collect.publication import publish
 from survey.errors import MissingPartError
 from survey.methods import sections, topics
 from survey.questionnaire.loading import load
-from survey.research import paper
-from survey.results.estimates.result import Results
+from survey.research.reports import to_pdf
+from survey.results.estimates.result import ResultCache
 from survey.results.wording import percent
 from survey.settings import Caps
 from tests.browser.research import add_released
@@ -79,7 +79,7 @@ def test_the_methods_of_a_survey_have_its_own_numbers(reader, store, small):
     assert set(sections()) <= anchors(page)
     for wanted in ("0.7500", "0.1250", "1.792", "3,000 released reports", small.sha256):
         assert wanted in text
-    first = Results(store).of(small).questions[0].shares[0]
+    first = ResultCache(store).result(small).questions[0].shares[0]
     assert f"= {first.estimate:.4f}" in text
     inside = {link[1:] for link in links(page) if link.startswith("#")} - {"main"}
     assert inside <= anchors(page)
@@ -124,7 +124,7 @@ def test_the_dashboard_leads_to_the_report_its_pdf_the_methods_and_the_reports(r
 def test_the_report_has_the_figures_of_the_dashboard_and_the_methods_in_words(reader, store, small):
     page = reader.get(f"{OF_SURVEY}/report")
     text = text_of(page)
-    for question in Results(store).of(small).questions:
+    for question in ResultCache(store).result(small).questions:
         assert question.question.text in text
         for row in question.shares:
             assert f"{row.option_label} {percent(row.estimate)} " in text
@@ -143,7 +143,7 @@ def test_a_report_is_read_as_its_link_says(reader):
 @prints
 def test_the_pdf_says_what_the_page_says(reader, store, small):
     found, text = read(reader.get(f"{OF_SURVEY}/report.pdf"))
-    for question in Results(store).of(small).questions:
+    for question in ResultCache(store).result(small).questions:
         assert question.question.text in text
         for row in question.shares:
             assert f"{row.option_label} {percent(row.estimate)}" in text
@@ -184,7 +184,7 @@ def test_no_question_is_parted_between_two_pages(reader, store):
     add_released(store, survey, 500)
     found, _ = read(reader.get("/research/surveys/long/1/report.pdf"))
     texts = [" ".join(page.extract_text().split()) for page in found.pages]
-    for number, question in enumerate(Results(store).of(survey).questions, 1):
+    for number, question in enumerate(ResultCache(store).result(survey).questions, 1):
         begins = [text for text in texts if f"{number}. Question number" in text]
         assert begins
         assert question.remarks[-1] in begins[0].split(f"{number}. Question number")[1]
@@ -240,7 +240,7 @@ def test_nothing_is_fetched_for_a_pdf_from_anywhere(tmp_path):
         f'<p>Here</p><object data="{secret.as_uri()}"></object>'
         f'<img alt="none" src="{secret.as_uri()}"></html>'
     )
-    written = paper.to_pdf(page, "")
+    written = to_pdf(page, "")
     assert b"the secret" not in written
     assert PdfReader(io.BytesIO(written)).attachments == {}
 
@@ -255,9 +255,9 @@ def test_a_server_without_pango_says_so_and_still_prints(reader, monkeypatch):
 
     monkeypatch.delitem(sys.modules, "weasyprint", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Missing(), *sys.meta_path])
-    paper.to_pdf.cache_clear()
+    to_pdf.cache_clear()
     with pytest.raises(MissingPartError, match="lacks Pango"):
-        paper.to_pdf("<p>Never set</p>", "")
+        to_pdf("<p>Never set</p>", "")
     answer = reader.get(f"{OF_SURVEY}/report.pdf")
     assert answer.status_code == 501
     assert "libpango-1.0-0" in answer.text

@@ -1,4 +1,4 @@
-"""A question explained by others and by the links: the estimator's coefficients, in words."""
+"""Regressions of a question on others and on the link."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ import pytest
 
 from survey.errors import ChannelError, CountsError, NotFoundError
 from survey.estimator import Randomized, regression
-from survey.results.combined_counts import combined_counts
-from survey.results.options import Wanted
-from survey.results.regression.compute import regressable, regressed
-from survey.results.regression.sentences import caveats, number, to_write
+from survey.results.counts import count_combinations
+from survey.results.options import IntervalOptions
+from survey.results.regression.compute import compute_regression, regression_questions
+from survey.results.regression.request import RegressionRequest
+from survey.results.regression.sentences import caveats, format_odds_ratio, paper_sentences
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
 from tests.results.exploring import SHARES, add_people, turned
+
+
+def regress(store, survey, name, predictors, options=None, baseline=""):
+    """Regress a question on predictors given by their ids."""
+    request = RegressionRequest(name, tuple(predictors), baseline)
+    return compute_regression(store, survey, request, options or IntervalOptions())
 
 
 def codes_of(store, survey):
@@ -28,32 +35,32 @@ def codes_of(store, survey):
     return np.concatenate(codes).astype(int), np.array(strata)
 
 
-def test_combinations_are_counted_link_by_link(store, small):
+def test_combinations_are_counted_per_link(store, small):
     add_people(store, small, 400, "north", seed=1)
     add_people(store, small, 300, "south", seed=2)
-    found = combined_counts(store, small, [0, 1])
+    result = count_combinations(store, small, [0, 1])
     codes, strata = codes_of(store, small)
-    assert found.links == ("north", "south")
-    for code, link, times in zip(found.codes, found.link, found.times, strict=True):
-        alike = (codes == code).all(axis=1) & (strata == found.links[link])
+    assert result.links == ("north", "south")
+    for code, link, times in zip(result.codes, result.link, result.times, strict=True):
+        alike = (codes == code).all(axis=1) & (strata == result.links[link])
         assert alike.sum() == times
-    assert found.times.sum() == 700
+    assert result.times.sum() == 700
 
 
-def test_combinations_of_drawn_questions_are_of_those_who_were_asked_all(store):
+def test_combinations_count_only_respondents_who_were_asked_all_questions(store):
     survey = published_kinds(store, ["choice", "coins", "mood"], "questions_per_person = 2\n")
     fill(store, survey, 900, drawn=0.5)
     asked = [
         (np.frombuffer(a.data, np.uint8)[::2] & np.frombuffer(b.data, np.uint8)[::2]).sum()
         for a, b in store.block_columns(survey.key, [0, 1])
     ]
-    assert combined_counts(store, survey, [0, 1]).times.sum() == sum(asked)
+    assert count_combinations(store, survey, [0, 1]).times.sum() == sum(asked)
 
 
-def test_the_coefficients_are_those_of_the_single_reports(store, small):
+def test_the_coefficients_equal_those_of_a_fit_to_single_reports(store, small):
     add_people(store, small, 3000, "north", turned(0.5), 1)
     add_people(store, small, 2000, "south", turned(0.3), 2)
-    found = regressed(store, small, "fell_asleep", ["pressure", "link"], Wanted(level=0.9))
+    result = regress(store, small, "fell_asleep", ["pressure", "link"], IntervalOptions(level=0.9))
     codes, strata = codes_of(store, small)
     channels = [question.channel for question in small.definition.questions]
     expected = regression(
@@ -64,7 +71,7 @@ def test_the_coefficients_are_those_of_the_single_reports(store, small):
         baseline=1,
         level=0.9,
     )
-    rows = found.rows
+    rows = result.rows
     assert [row.option_id for row in rows] == ["yes"] * 4 + ["prefer_not_to_say"] * 4
     assert {row.against_option_id for row in rows} == {"no"}
     assert [(row.predictor_id, row.predictor_option_id) for row in rows[:4]] == [
@@ -82,73 +89,73 @@ def test_the_coefficients_are_those_of_the_single_reports(store, small):
     assert abs(rows[1].coefficient - truth) < 4 * rows[1].std_error
 
 
-def test_odds_are_against_the_answer_that_is_asked_for(store, small):
+def test_the_baseline_of_the_odds_can_be_chosen(store, small):
     add_people(store, small, 4000)
-    found = regressed(store, small, "fell_asleep", ["pressure"], Wanted(), "yes")
-    usual = regressed(store, small, "fell_asleep", ["pressure"], Wanted())
-    assert [row.option_id for row in found.rows[:3]] == ["no"] * 3
-    for turned_row, row in zip(found.rows[:3], usual.rows[:3], strict=True):
+    result = regress(store, small, "fell_asleep", ["pressure"], baseline="yes")
+    default = regress(store, small, "fell_asleep", ["pressure"])
+    assert [row.option_id for row in result.rows[:3]] == ["no"] * 3
+    for turned_row, row in zip(result.rows[:3], default.rows[:3], strict=True):
         assert turned_row.coefficient == pytest.approx(-row.coefficient, abs=1e-4)
 
 
-def test_sentences_and_caveats_say_how_it_was_found(store, small):
+def test_sentences_and_caveats_name_the_method(store, small):
     add_people(store, small, 6000)
-    found = regressed(store, small, "fell_asleep", ["pressure"], Wanted())
-    model, first = to_write(found)[:2]
+    result = regress(store, small, "fell_asleep", ["pressure"])
+    model, first = paper_sentences(result)[:2]
     assert "multinomial logistic regression by maximum likelihood" in model
     assert "6,000 reports" in model
     assert "The odds of “Yes” against “No” were" in first
-    assert any("never sorted by what they reported" in said for said in caveats(found))
+    assert any("bias odds ratios towards 1" in text for text in caveats(result))
 
 
-def test_coefficients_without_an_error_are_not_told_and_it_is_said_why(store, small):
+def test_undetermined_coefficients_are_flagged_and_explained(store, small):
     nobody = np.array([[0.40, 0.25, 0.35], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     # Enough for every table to be shown, though only chance says "no".
     add_people(store, small, 60_000, shares=nobody, seed=12)
-    found = regressed(store, small, "fell_asleep", ["pressure"], Wanted())
-    flags = {row.flag for row in found.rows}
+    result = regress(store, small, "fell_asleep", ["pressure"])
+    flags = {row.flag for row in result.rows}
     assert "not_determined" in flags
-    assert all(row.odds_ratio is None for row in found.rows if row.flag == "not_determined")
-    assert any("grow without end" in said for said in caveats(found))
+    assert all(row.odds_ratio is None for row in result.rows if row.flag == "not_determined")
+    assert any("grow without limit" in text for text in caveats(result))
 
 
-def test_few_reports_hide_every_coefficient(store, small):
+def test_few_reports_suppress_every_coefficient(store, small):
     add_people(store, small, 150)
-    found = regressed(store, small, "fell_asleep", ["pressure"], Wanted(level=0.5))
-    assert {(row.odds_ratio, row.coefficient, row.flag) for row in found.rows} == {
+    result = regress(store, small, "fell_asleep", ["pressure"], IntervalOptions(level=0.5))
+    assert {(row.odds_ratio, row.coefficient, row.flag) for row in result.rows} == {
         (None, None, "suppressed")
     }
-    assert to_write(found) == []
+    assert paper_sentences(result) == []
 
 
 @pytest.mark.parametrize(
     ("name", "predictors", "error", "reason"),
     [
         ("choice", [], CountsError, "at least one predictor"),
-        ("choice", ["choice"], CountsError, "cannot explain itself"),
-        ("choice", ["mood", "mood"], CountsError, "taken once"),
+        ("choice", ["choice"], CountsError, "cannot be a predictor of itself"),
+        ("choice", ["mood", "mood"], CountsError, "Choose each predictor once"),
         ("choice", ["link"], CountsError, "one link"),
         ("choice", ["none"], NotFoundError, 'no question "none"'),
         ("hours", ["choice"], ChannelError, "hours is a number"),
         ("choice", ["sets"], ChannelError, "several options"),
     ],
 )
-def test_what_cannot_be_regressed_is_refused_by_name(store, name, predictors, error, reason):
+def test_invalid_regressions_are_rejected_with_a_reason(store, name, predictors, error, reason):
     survey = published_kinds(store, ["choice", "sets", "hours", "mood", "coins"])
     fill(store, survey, 100)
     with pytest.raises(error, match=reason):
-        regressed(store, survey, name, predictors, Wanted())
-    assert {one.id for one in regressable(survey)} >= {"choice", "coins"}
+        regress(store, survey, name, predictors)
+    assert {one.id for one in regression_questions(survey)} >= {"choice", "coins"}
 
 
-def test_an_unknown_answer_to_hold_others_against_is_refused_by_name(store, small):
+def test_an_unknown_baseline_is_rejected_by_name(store, small):
     add_people(store, small, 100)
     with pytest.raises(CountsError, match="no answer 'perhaps'"):
-        regressed(store, small, "fell_asleep", ["pressure"], Wanted(), "perhaps")
+        regress(store, small, "fell_asleep", ["pressure"], baseline="perhaps")
 
 
-def test_numbers_are_written_to_three_digits_whatever_their_size():
-    assert [number(x) for x in (1e-9, 0.5, 12.345, 1e9)] == [
+def test_odds_ratios_have_three_significant_digits():
+    assert [format_odds_ratio(x) for x in (1e-9, 0.5, 12.345, 1e9)] == [
         "below 0.000001",
         "0.5",
         "12.3",

@@ -12,10 +12,12 @@ import pytest
 
 from survey.collect.release import release
 from survey.estimator import crosstab
-from survey.results.counts import crossed_counts
-from survey.results.crosstab.compute import crossed
-from survey.results.crosstab.sentences import HEAT_STEPS, caveats, heat, to_write
-from survey.results.options import Wanted
+from survey.results.counts import joint_counts
+from survey.results.crosstab.compute import compute_crosstab
+from survey.results.crosstab.request import CrosstabRequest
+from survey.results.crosstab.sentences import caveats, paper_sentences
+from survey.results.crosstab.table import SHADES, shades
+from survey.results.options import IntervalOptions
 from survey.store import StoredReport
 from tests.web.researchers import sign_in
 
@@ -60,9 +62,9 @@ def test_a_table_has_the_estimates_of_the_library_the_test_and_sentences(reader,
     page = reader.get(f"{PAGE}?{names_of(small)}")
     assert page.status_code == 200
     names = [question.id for question in small.definition.questions]
-    found = crossed(store, small, names, Wanted())
+    result = compute_crosstab(store, small, CrosstabRequest(*names), IntervalOptions())
     shown = re.findall(r'class="strong">(-?\d+)%<', page.text)
-    assert shown == [f"{100 * row.estimate:.0f}" for row in found.rows]
+    assert shown == [f"{100 * row.estimate:.0f}" for row in result.rows]
     assert "were related" in page.text
     assert "p &lt; 0.001" in page.text
     assert "joint inversion" in page.text
@@ -72,18 +74,20 @@ def test_a_table_has_the_estimates_of_the_library_the_test_and_sentences(reader,
 def test_unrelated_answers_are_not_said_to_be_related(store, small):
     add_related(store, small, 4000, together=0.0)
     names = [question.id for question in small.definition.questions]
-    sentences = to_write(crossed(store, small, names, Wanted()))
+    sentences = paper_sentences(
+        compute_crosstab(store, small, CrosstabRequest(*names), IntervalOptions())
+    )
     assert "were not shown to be related" in sentences[1]
 
 
 def test_the_shades_go_from_nothing_to_the_largest_share(store, small):
     add_related(store, small, 4000)
     names = [question.id for question in small.definition.questions]
-    found = crossed(store, small, names, Wanted())
-    shades = heat(found)
-    largest = max(range(9), key=lambda at: found.rows[at].estimate)
-    assert shades[largest] == HEAT_STEPS
-    assert min(shades) >= 0
+    result = compute_crosstab(store, small, CrosstabRequest(*names), IntervalOptions())
+    cell_shades = shades(result)
+    largest = max(range(9), key=lambda at: result.rows[at].estimate)
+    assert cell_shades[largest] == SHADES
+    assert min(cell_shades) >= 0
 
 
 def test_a_table_of_few_reports_is_hidden_whole_and_no_sentence_is_offered(reader, store, small):
@@ -110,7 +114,7 @@ def test_another_level_widens_every_interval_and_the_link_says_so(reader, store,
 @pytest.mark.parametrize(
     ("query", "status", "words"),
     [
-        ("first=slept&second=slept", 422, "cross-tab is of two questions"),
+        ("first=slept&second=slept", 422, "cross-tab needs two questions"),
         ("first=none&second=slept", 404, ""),
         ("first=slept&second=pressed&level=2", 422, ""),
         ("first=slept&second=pressed&version=9", 404, ""),
@@ -134,14 +138,17 @@ def test_the_caveat_that_belongs_to_a_table_is_beside_it(store, small):
     add_related(store, small, 4000)
     names = [question.id for question in small.definition.questions]
     assert any(
-        "would be biased" in said for said in caveats(crossed(store, small, names, Wanted()))
+        "would be biased" in text
+        for text in caveats(
+            compute_crosstab(store, small, CrosstabRequest(*names), IntervalOptions())
+        )
     )
 
 
 def test_the_most_likely_table_is_the_estimators_and_says_what_it_is_good_for(reader, store, small):
     add_related(store, small, 4000)
     page = reader.get(f"{PAGE}?{names_of(small)}&method=em")
-    counts = crossed_counts(store, small, 0, 1)
+    counts = joint_counts(store, small, 0, 1)
     channels = [question.channel for question in small.definition.questions]
     expected = crosstab(counts, channels, method="em").estimate
     shown = re.findall(r'class="strong">(\d+)%<', page.text)

@@ -1,0 +1,439 @@
+"""Pages and files of all analyses: one view for pages, one for tables, one for charts.
+
+The analyses themselves are declared in `survey.results.analyses`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import wraps
+from typing import Any, NamedTuple
+
+from flask import Response, redirect, render_template, request, url_for
+from flask_wtf import FlaskForm
+from flask_wtf.file import FileField, FileRequired
+from wtforms import SubmitField
+
+from survey.collect.invitations import respondent_link
+from survey.collect.simulation import true_values
+from survey.errors import ChannelError, CountsError, DesignError, NotFoundError
+from survey.estimator.core.intervals import DEFAULT_INTERVAL
+from survey.estimator.shares.binomial import POPULATION, RESPONDENTS
+from survey.questionnaire.drafts.draft import DraftContent
+from survey.questionnaire.label import labels, linked, odds_in_words
+from survey.research.access import Route, Section
+from survey.research.downloads import CSV, download, file_name
+from survey.research.forms import whole_number
+from survey.research.workspace import Workspace
+from survey.results.analyses import (
+    CROSSTAB,
+    DIFFERENCE,
+    ESTIMATES,
+    REGRESSION,
+    TREND,
+    WEIGHTING,
+    Analysis,
+    Request,
+)
+from survey.results.charts import PALETTES, has_numbers, is_clipped
+from survey.results.estimates.chart import chart_size
+from survey.results.estimates.result import SurveyResult
+from survey.results.exports.csv import to_csv
+from survey.results.exports.figures import FORMATS, chart_file
+from survey.results.exports.workbook import XLSX
+from survey.results.options import (
+    INTERVAL_CHOICES,
+    INTERVAL_NAMES,
+    LEVEL_CHOICES,
+    IntervalOptions,
+    options_to_query,
+    parse_options,
+)
+from survey.results.questions import has_question, question_index
+from survey.results.trend.request import OVER, PARTS, PERIOD_CHOICES
+from survey.results.trend.table import TrendResult, question_parts
+from survey.results.weighting.request import decode_margins
+from survey.results.wording import percent_with_decimal
+from survey.store import PublishedSurvey, draft_key, find_survey, team_slug
+
+Context = dict[str, Any]
+
+
+def sections(workspace: Workspace) -> list[Section]:
+    """Declare the pages, files and figures of every analysis; a link reproduces its view."""
+    views = _Views(workspace)
+    version, explore = "/<int:version>", "/explore"
+
+    def page(path: str, analysis: Analysis, name: str = "", **options: Any) -> Route:
+        view = _bind(views.page, analysis, **options)
+        return Route("GET", path, "viewer", view, name or analysis.name)
+
+    def table(path: str, analysis: Analysis, kind: str = "csv") -> Route:
+        view = _bind(views.table, analysis, kind)
+        return Route("GET", path, "viewer", view, f"{analysis.name}_{kind}")
+
+    def figure(path: str, analysis: Analysis) -> Route:
+        view = _bind(views.figure, analysis)
+        return Route("GET", path, "viewer", view, f"{analysis.name}_figure")
+
+    def chart(path: str, analysis: Analysis) -> Route:
+        view = _bind(views.chart, analysis)
+        return Route("GET", path, "viewer", view, f"{analysis.name}_chart")
+
+    question = replace(ESTIMATES, template="research/question.html")
+    routes = [
+        Route("GET", "", "viewer", views.newest),
+        page(version, ESTIMATES, "dashboard", surroundings=views.dashboard_context),
+        page(
+            f"{version}/questions/<question>",
+            question,
+            "question",
+            surroundings=views.question_context,
+        ),
+        table(f"{version}/estimates.csv", ESTIMATES),
+        table(f"{version}/estimates.xlsx", ESTIMATES, "xlsx"),
+        chart(f"{version}/charts/<question>-<part>-<look>.svg", ESTIMATES),
+        figure(f"{version}/figures/<question>-<part>.<kind>", ESTIMATES),
+        *(
+            page(f"{version}/{over}", TREND, over, over=over, surroundings=views.trend_context)
+            for over in OVER
+        ),
+        table(f"{version}/<over>.csv", TREND),
+        chart(f"{version}/<over>-chart-<look>.svg", TREND),
+        figure(f"{version}/<over>-figure.<kind>", TREND),
+        page(explore, CROSSTAB),
+        table(f"{explore}/crosstab.csv", CROSSTAB),
+        table(f"{explore}/crosstab.xlsx", CROSSTAB, "xlsx"),
+        page(f"{explore}/difference", DIFFERENCE),
+        table(f"{explore}/difference/difference.csv", DIFFERENCE),
+        figure(f"{explore}/difference/figure.<kind>", DIFFERENCE),
+        page(f"{explore}/weighting", WEIGHTING, surroundings=views.upload_context),
+        Route("POST", f"{explore}/weighting/upload", "viewer", views.weighting_upload),
+        table(f"{explore}/weighting/weighted.csv", WEIGHTING),
+        page(f"{explore}/regression", REGRESSION),
+        table(f"{explore}/regression/regression.csv", REGRESSION),
+    ]
+    return [Section("results", "/research/surveys/<slug>", routes)]
+
+
+def _bind(view: Callable[..., Any], analysis: Analysis, *arguments: Any, **options: Any) -> Any:
+    """Return a view of one analysis, which Flask calls with the parameters of the path."""
+
+    @wraps(view)
+    def bound(**path: Any) -> Any:
+        return view(analysis, *arguments, **options, **path)
+
+    return bound
+
+
+class UploadForm(FlaskForm):  # type: ignore[misc]
+    """A file of margins."""
+
+    file = FileField("Or a CSV file", [FileRequired("Choose a CSV file")])
+    submit = SubmitField("Upload")
+
+
+class _View(NamedTuple):
+    """A parsed link to an analysis."""
+
+    analysis: Analysis
+    survey: PublishedSurvey
+    options: IntervalOptions
+    request: Request
+    path: Mapping[str, str]
+
+    @property
+    def query(self) -> dict[str, Any]:
+        """The query of links that repeat the view in another format."""
+        if not self.analysis.level_only:
+            return {**self.request.query, **options_to_query(self.options)}
+        level, version = f"{self.options.level:g}", str(self.survey.version)
+        return {"level": level, "version": version, **self.request.query}
+
+
+Surroundings = Callable[[_View, Any], Context]
+
+
+class _Views:
+    def __init__(self, workspace: Workspace) -> None:
+        self._store, self._cache = workspace.store, workspace.results
+        self._settings = workspace.settings
+
+    def newest(self, slug: str) -> Any:
+        """Redirect to the dashboard of the newest version."""
+        version, options = find_survey(self._store, slug).version, parse_options(request.args)
+        query: dict[str, Any] = options_to_query(options)
+        return redirect(url_for("results.dashboard", slug=slug, version=version, **query))
+
+    def page(
+        self,
+        analysis: Analysis,
+        slug: str,
+        version: int = 0,
+        surroundings: Surroundings | None = None,
+        **path: str,
+    ) -> Any:
+        """Show the page of an analysis: its form, and the result or why there is none."""
+        view = self._parse(analysis, slug, version, path)
+        result, errors = None, {}
+        if view.request.is_complete:
+            try:
+                result = self._compute(view)
+            except analysis.errors as error:
+                if not analysis.error_field:
+                    raise
+                errors = {analysis.error_field: str(error)}
+        return self._render(view, result, errors, surroundings)
+
+    def table(
+        self, analysis: Analysis, kind: str, slug: str, version: int = 0, **path: str
+    ) -> Response:
+        """Return the rows of an analysis as CSV, or its workbook."""
+        view = self._parse(analysis, slug, version, path)
+        result = self._compute_file(view)
+        if kind == "xlsx" and analysis.workbook is not None:
+            content: bytes | str = analysis.workbook(result)
+        else:
+            content = to_csv(result.rows, analysis.row_type)
+        name = file_name(view.survey, f"{_file_stem(view, result)}.{kind}")
+        return download(content, XLSX if kind == "xlsx" else CSV, name)
+
+    def figure(
+        self, analysis: Analysis, slug: str, kind: str, version: int = 0, **path: str
+    ) -> Response:
+        """Return the chart of an analysis as a file."""
+        view = self._parse(analysis, slug, version, path)
+        if kind not in FORMATS:
+            raise NotFoundError(f"there is no figure .{kind}; there are {', '.join(FORMATS)}")
+        result, specification = self._chart(view)
+        name = file_name(view.survey, f"{_file_stem(view, result)}.{kind}")
+        return download(chart_file(view.survey, specification, kind), FORMATS[kind], name)
+
+    def chart(
+        self, analysis: Analysis, slug: str, look: str, version: int = 0, **path: str
+    ) -> Response:
+        """Return the chart of an analysis as its page shows it."""
+        view = self._parse(analysis, slug, version, path)
+        if look not in PALETTES:
+            raise NotFoundError(f"there is no chart in {look}; there are {', '.join(PALETTES)}")
+        _, specification = self._chart(view)
+        return Response(analysis.svg(specification, look), content_type=FORMATS["svg"])
+
+    def weighting_upload(self, slug: str) -> Any:
+        """Read margins from a file and put them into the link."""
+        view, form = self._parse(WEIGHTING, slug, 0, {}), UploadForm()
+        try:
+            if not form.validate_on_submit():
+                raise DesignError((form.errors.get("file") or ["Send the form again"])[0])
+            margins = decode_margins(form.file.data.read())
+        except DesignError as error:
+            return self._render(view, None, {"file": str(error)}, self.upload_context)
+        query: dict[str, Any] = {**view.query, "margins": margins}
+        return redirect(url_for("results.weighting", slug=slug, **query))
+
+    def _parse(self, analysis: Analysis, slug: str, version: int, path: Mapping[str, str]) -> _View:
+        if not analysis.level_only:
+            survey = find_survey(self._store, slug, version)
+            options = parse_options(request.args)
+            return _View(analysis, survey, options, analysis.parse(request.args, path), path)
+        version = whole_number(request.values.get("version", ""))
+        survey = find_survey(self._store, slug, version or None)
+        level = request.values.get("level", "")
+        options = parse_options({"level": level} if level else {})
+        return _View(analysis, survey, options, analysis.parse(request.values, path), path)
+
+    def _compute(self, view: _View) -> Any:
+        return view.analysis.compute(self._cache, view.survey, view.request, view.options)
+
+    def _compute_file(self, view: _View) -> Any:
+        """Compute the result for a file: an error that a page shows becomes the whole response."""
+        try:
+            result = self._compute(view)
+        except (CountsError, ChannelError) as error:
+            raise DesignError(str(error)) from error
+        if isinstance(result, TrendResult) and not result.groups:
+            raise NotFoundError(f"{view.survey.slug} has no groups of this kind")
+        return result
+
+    def _chart(self, view: _View) -> tuple[Any, dict[str, Any]]:
+        result = self._compute_file(view)
+        if view.analysis.chart is None:
+            raise NotFoundError(f"{view.analysis.name} has no chart")
+        return result, view.analysis.chart(result, view.request)
+
+    def _render(
+        self,
+        view: _View,
+        result: Any,
+        errors: Mapping[str, str],
+        surroundings: Surroundings | None,
+    ) -> tuple[str, int]:
+        analysis = view.analysis
+        context: Context = {
+            "survey": view.survey,
+            "definition": view.survey.definition,
+            "questions": view.survey.definition.questions,
+            "options": view.options,
+            "levels": LEVEL_CHOICES,
+            "chosen": view.request,
+            "errors": errors,
+            "query": view.query,
+            "result": result,
+            **analysis.form(self._cache, view.survey, view.request),
+            **(analysis.context(result) if result is not None else {}),
+            **(surroundings(view, result) if surroundings else {}),
+        }
+        return render_template(analysis.template, **context), 422 if errors else 200
+
+    def dashboard_context(self, view: _View, result: SurveyResult) -> Context:
+        """Return what the dashboard shows around its questions."""
+        settings, definition = self._settings, view.survey.definition
+        links = _PageLinks("results.dashboard", view.survey, {})
+        return {
+            "link": respondent_link(view.survey, settings.public_url),
+            "total_odds": odds_in_words(definition.ratio),
+            "is_weakly_protected": definition.epsilon > settings.caps.warning,
+            "questions": result.questions,
+            **self._results_context(view, links, self._store.versions(view.survey.slug)),
+        }
+
+    def question_context(self, view: _View, result: SurveyResult) -> Context:
+        """Return what the page of one question shows around it."""
+        question_id = view.path["question"]
+        links = _PageLinks("results.question", view.survey, {"question": question_id})
+        return {
+            "question": result.question(question_id),
+            "place": question_index(view.survey, question_id),
+            **self._results_context(view, links, self._versions_with(view.survey, question_id)),
+        }
+
+    def trend_context(self, view: _View, result: TrendResult) -> Context:
+        """Return what a page over links, time or versions shows around its figures."""
+        request_ = result.request
+        question = result.total.question(request_.question)
+        links = _PageLinks(f"results.{request_.over}", view.survey, request_.query)
+        versions = self._versions_with(view.survey, request_.question)
+        return {
+            "over": request_.over,
+            "chosen": request_,
+            "trend": result,
+            "result": result.total,
+            "has_chart": has_numbers(result.rows),
+            "parts": {name: PARTS[name] for name in question_parts(question)},
+            "lengths": PERIOD_CHOICES.get(view.survey.definition.bucket, {}),
+            "query": options_to_query(view.options),
+            "view_query": {**request_.query, **options_to_query(view.options)},
+            "choices": links.option_choices(view.options),
+            "versions": links.version_choices(view.options, versions),
+        }
+
+    def upload_context(self, view: _View, result: Any) -> Context:  # noqa: ARG002
+        """Return the form that uploads margins."""
+        return {"form": UploadForm(formdata=None)}
+
+    def _results_context(
+        self, view: _View, links: _PageLinks, versions: list[PublishedSurvey]
+    ) -> Context:
+        """Return what every page of estimates shows above and around the figures."""
+        definition = view.survey.definition
+        return {
+            "release_minimum": self._settings.release_minimum,
+            "choices": links.option_choices(view.options),
+            "versions": links.version_choices(view.options, versions),
+            "closed": view.survey.state != "open",
+            "labels": labels(definition),
+            "linked": linked(definition),
+            **self._simulated_truths(view.survey),
+            "chart_size": chart_size,
+            "is_clipped": is_clipped,
+            "has_numbers": has_numbers,
+            "percent_with_decimal": percent_with_decimal,
+        }
+
+    def _versions_with(self, survey: PublishedSurvey, question_id: str) -> list[PublishedSurvey]:
+        versions = self._store.versions(survey.slug)
+        return [version for version in versions if has_question(version, question_id)]
+
+    def _simulated_truths(self, survey: PublishedSurvey) -> Context:
+        """Return the true shares of a test run's simulated respondents, if they are known."""
+        draft = None
+        if survey.is_test_run:
+            draft = self._store.draft(draft_key(team_slug(survey.slug)))
+        if draft is None:
+            return {"truths": {}, "truths_differed": False}
+        typed = DraftContent.from_json(draft.content).typed_shares
+        is_known = typed.simulated and not typed.differed
+        truths = true_values(survey.definition, typed.shares) if is_known else {}
+        return {"truths": truths, "truths_differed": typed.differed}
+
+
+def _file_stem(view: _View, result: Any) -> str:
+    # Only the result knows the question of a trend whose link names none.
+    source = result.request if isinstance(result, TrendResult) else view.request
+    return str(source.file_stem)
+
+
+class Choice(NamedTuple):
+    """A link to the same page with another option; `is_current` marks the present one."""
+
+    label: str
+    address: str
+    is_current: bool
+
+
+class _PageLinks(NamedTuple):
+    """Links from a page of results to the same page with other options or of another version."""
+
+    endpoint: str
+    survey: PublishedSurvey
+    query: Mapping[str, Any]
+
+    def address(self, options: IntervalOptions, **changes: Any) -> str:
+        """Return the address of the page with these options."""
+        values = {
+            "slug": self.survey.slug,
+            "version": self.survey.version,
+            **self.query,
+            **options_to_query(options),
+        }
+        return url_for(self.endpoint, **{**values, **changes})
+
+    def option_choices(self, options: IntervalOptions) -> dict[str, list[Choice]]:
+        """Return the links above the figures by heading, without invalid combinations."""
+
+        def choice(label: str, **changes: Any) -> Choice:
+            changed = replace(options, **changes)
+            return Choice(label, self.address(changed), changed == options)
+
+        choices = {
+            "Intervals": [choice(f"{100 * level:g}%", level=level) for level in LEVEL_CHOICES],
+            "Coverage": [
+                choice("per estimate", simultaneous=False),
+                choice("simultaneous", simultaneous=True),
+            ],
+            "Shares of": [
+                choice("population", target=POPULATION),
+                choice("respondents", target=RESPONDENTS, interval=DEFAULT_INTERVAL),
+            ],
+        }
+        if options.target == POPULATION:
+            choices["Method"] = [
+                choice(INTERVAL_NAMES[name], interval=name) for name in INTERVAL_CHOICES
+            ]
+        return choices
+
+    def version_choices(
+        self, options: IntervalOptions, versions: list[PublishedSurvey]
+    ) -> list[Choice]:
+        """Return the links to the versions, the newest first; empty with one version only."""
+        if len(versions) < 2:
+            return []
+        return [
+            Choice(
+                f"{version.version} ({version.state})",
+                self.address(options, version=version.version),
+                version.version == self.survey.version,
+            )
+            for version in versions
+        ]

@@ -1,0 +1,308 @@
+"""The registry of analyses: for each, how a link is parsed, computed, tabulated, charted, worded.
+
+Pages, CSV files, workbooks and figures of all analyses are served from these declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from survey.errors import ChannelError, CountsError, DesignError, NotFoundError, SurveyError
+from survey.results.charts import chart_svg, fixed_chart_svg, has_numbers
+from survey.results.crosstab import sentences as crosstab_sentences
+from survey.results.crosstab.compute import compute_crosstab
+from survey.results.crosstab.request import METHODS, CrosstabRequest
+from survey.results.crosstab.table import CrosstabResult, CrosstabRow, page_rows
+from survey.results.difference import sentences as difference_sentences
+from survey.results.difference.chart import difference_chart
+from survey.results.difference.compute import compute_difference
+from survey.results.difference.request import DifferenceRequest
+from survey.results.difference.table import DifferenceResult, DifferenceRow
+from survey.results.estimates.chart import middle_chart, shares_chart, spread_chart
+from survey.results.estimates.request import EstimatesRequest
+from survey.results.estimates.result import ResultCache, SurveyResult
+from survey.results.estimates.table import EstimateRow
+from survey.results.exports.workbook import crosstab_workbook, estimates_workbook
+from survey.results.groups import list_groups
+from survey.results.options import IntervalOptions
+from survey.results.questions import Answer, truth_labels
+from survey.results.regression import sentences as regression_sentences
+from survey.results.regression.compute import (
+    MAX_PREDICTORS,
+    compute_regression,
+    default_baseline,
+    has_links,
+    regression_questions,
+)
+from survey.results.regression.request import RegressionRequest
+from survey.results.regression.table import LINK, RegressionResult, RegressionRow
+from survey.results.trend.chart import trend_chart
+from survey.results.trend.compute import compute_trend
+from survey.results.trend.request import TrendRequest
+from survey.results.trend.table import TrendResult
+from survey.results.variables import list_variables
+from survey.results.weighting import sentences as weighting_sentences
+from survey.results.weighting.compute import (
+    compute_weighting,
+    list_bases,
+    list_categories,
+    weightable_questions,
+)
+from survey.results.weighting.request import UNITS, WeightingRequest
+from survey.results.weighting.table import WeightingResult, WeightingRow
+from survey.results.wording import format_p_value, number_format, points
+from survey.store import PublishedSurvey
+
+Chart = dict[str, Any]
+Context = dict[str, Any]
+
+
+class Request(Protocol):
+    """The parameters of an analysis."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is enough to compute."""
+
+    @property
+    def query(self) -> dict[str, Any]:
+        """The query of a link that repeats the request."""
+
+    @property
+    def file_stem(self) -> str:
+        """The part of a file name that states what the file is about."""
+
+
+def _nothing(*_: Any) -> Context:
+    return {}
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One analysis.
+
+    parse        query of a link and parameters of its path -> request
+    compute      cache, survey, request, options -> result
+    row_type     dataclass of the rows; its fields are the columns of the CSV
+    template     template of the page
+    form         cache, survey, request -> what the page's form offers
+    context      result -> what the template needs beside it: sentences, caveats, formats
+    chart        result, request -> Vega-Lite chart; None without a chart
+    svg          renders the chart for a page
+    workbook     result -> XLSX file; None without a workbook
+    error_field  the form field beside which the page shows why nothing can be computed
+    errors       errors that the page shows instead of a result
+    level_only   whether the confidence level is the only interval option
+    """
+
+    name: str
+    parse: Callable[[Any, Mapping[str, str]], Request]
+    compute: Callable[[ResultCache, PublishedSurvey, Any, IntervalOptions], Any]
+    row_type: type
+    template: str = ""
+    form: Callable[[ResultCache, PublishedSurvey, Any], Context] = _nothing
+    context: Callable[[Any], Context] = _nothing
+    chart: Callable[[Any, Any], Chart] | None = None
+    svg: Callable[[Chart, str], str] = chart_svg
+    workbook: Callable[[Any], bytes] | None = None
+    error_field: str = ""
+    errors: tuple[type[SurveyError], ...] = (CountsError, ChannelError)
+    level_only: bool = True
+
+
+def _estimates_chart(result: SurveyResult, request: EstimatesRequest) -> Chart:
+    question, part = result.question(request.question), request.part
+    charts = {"shares": shares_chart, "middle": middle_chart, "spread": spread_chart}
+    if part not in charts:
+        raise NotFoundError(f"there is no chart {part}; there are {', '.join(charts)}")
+    rows = {"shares": question.shares, "middle": question.middles, "spread": question.spread}
+    if question.disclosure == "hide" or not has_numbers(rows[part]):
+        raise NotFoundError(f"the question {request.question} has no chart of its {part}")
+    return charts[part](question)
+
+
+ESTIMATES = Analysis(
+    name="estimates",
+    parse=EstimatesRequest.parse,
+    compute=lambda cache, survey, request, options: cache.result(survey, options),  # noqa: ARG005
+    row_type=EstimateRow,
+    template="research/dashboard.html",
+    chart=_estimates_chart,
+    svg=fixed_chart_svg,
+    workbook=estimates_workbook,
+    level_only=False,
+)
+
+
+def _crosstab_form(
+    cache: ResultCache,  # noqa: ARG001
+    survey: PublishedSurvey,
+    request: CrosstabRequest,  # noqa: ARG001
+) -> Context:
+    return {
+        "methods": METHODS,
+        "variables": [variable.question for variable in list_variables(survey)],
+    }
+
+
+def _crosstab_context(result: CrosstabResult) -> Context:
+    return {
+        "rows": page_rows(result),
+        "sentences": crosstab_sentences.paper_sentences(result),
+        "caveats": crosstab_sentences.caveats(result),
+    }
+
+
+CROSSTAB = Analysis(
+    name="crosstab",
+    parse=lambda query, path: CrosstabRequest.parse(query),  # noqa: ARG005
+    compute=lambda cache, *arguments: compute_crosstab(cache.store, *arguments),
+    row_type=CrosstabRow,
+    template="research/crosstab.html",
+    form=_crosstab_form,
+    context=_crosstab_context,
+    workbook=crosstab_workbook,
+    error_field="second",
+)
+
+
+def _difference_context(result: DifferenceResult) -> Context:
+    has_chart = has_numbers(result.share_rows)
+    return {
+        "group_phrases": [
+            difference_sentences.group_phrase(group, result.survey) for group in result.groups
+        ],
+        "chart": chart_svg(difference_chart(result)) if has_chart else "",
+        "mean_text": number_format(result.question, "mean").text,
+        "mean_difference": lambda value: difference_sentences.format_mean_difference(result, value),
+        "points": points,
+        "unit_text": difference_sentences.unit_text(result),
+        "p_value": format_p_value,
+        "sentences": difference_sentences.paper_sentences(result),
+        "caveats": difference_sentences.caveats(result),
+    }
+
+
+def _difference_chart(result: DifferenceResult, request: DifferenceRequest) -> Chart:
+    if not has_numbers(result.share_rows):
+        raise NotFoundError(f"the question {request.question} has no chart of differences")
+    return difference_chart(result)
+
+
+DIFFERENCE = Analysis(
+    name="difference",
+    parse=lambda query, path: DifferenceRequest.parse(query),  # noqa: ARG005
+    compute=lambda cache, *arguments: compute_difference(cache.store, *arguments),
+    row_type=DifferenceRow,
+    template="research/difference.html",
+    form=lambda cache, survey, _: {"groups": list_groups(cache.store, survey)},
+    context=_difference_context,
+    chart=_difference_chart,
+    error_field="b",
+)
+
+
+def _weighting_form(
+    cache: ResultCache, survey: PublishedSurvey, request: WeightingRequest
+) -> Context:
+    categories = list_categories(cache.store, survey, request.by) if request.by else []
+    return {
+        "bases": list_bases(cache.store, survey),
+        "weightable": weightable_questions(survey),
+        "units": UNITS,
+        "has_margins_field": bool(request.question and categories),
+        "margins": request.margins
+        if request.margins.strip()
+        else "\n".join(f"{category.label}, " for category in categories),
+        "n_lines": min(max(len(categories), 3), 12) + 1,
+    }
+
+
+def _weighting_context(result: WeightingResult) -> Context:
+    return {
+        "sentences": weighting_sentences.paper_sentences(result),
+        "caveats": weighting_sentences.caveats(result),
+    }
+
+
+WEIGHTING = Analysis(
+    name="weighting",
+    parse=lambda query, path: WeightingRequest.parse(query),  # noqa: ARG005
+    compute=lambda cache, *arguments: compute_weighting(cache.store, *arguments),
+    row_type=WeightingRow,
+    template="research/weighting.html",
+    form=_weighting_form,
+    context=_weighting_context,
+    error_field="margins",
+    errors=(DesignError, CountsError, ChannelError),
+)
+
+
+def _regression_form(
+    cache: ResultCache, survey: PublishedSurvey, request: RegressionRequest
+) -> Context:
+    questions = regression_questions(survey)
+    outcome = next((question for question in questions if question.id == request.question), None)
+    baselines: list[Answer] = []
+    if outcome is not None:
+        baselines = [(f"{outcome.id}:{id_}", label) for id_, label in truth_labels(outcome)]
+        baselines.insert(0, baselines.pop(default_baseline(outcome)))
+    return {
+        "candidates": questions,
+        "baselines": baselines,
+        "link": LINK if has_links(cache.store, survey) else "",
+        "max_predictors": MAX_PREDICTORS,
+    }
+
+
+def _regression_context(result: RegressionResult) -> Context:
+    return {
+        "odds_ratio": regression_sentences.format_odds_ratio,
+        "p_value": format_p_value,
+        "predictor_label": regression_sentences.predictor_label,
+        "predictor_text": lambda name: regression_sentences.predictor_text(result, name),
+        "tables": regression_sentences.rows_by_outcome(result),
+        "rows_by_predictor": regression_sentences.rows_by_predictor,
+        "sentences": regression_sentences.paper_sentences(result),
+        "caveats": regression_sentences.caveats(result),
+    }
+
+
+REGRESSION = Analysis(
+    name="regression",
+    parse=lambda query, path: RegressionRequest.parse(query),  # noqa: ARG005
+    compute=lambda cache, *arguments: compute_regression(cache.store, *arguments),
+    row_type=RegressionRow,
+    template="research/regression.html",
+    form=_regression_form,
+    context=_regression_context,
+    error_field="predictors",
+)
+
+
+def _compute_trend(
+    cache: ResultCache, survey: PublishedSurvey, request: TrendRequest, options: IntervalOptions
+) -> TrendResult:
+    return compute_trend(cache, survey, request, options, datetime.now(UTC).date())
+
+
+def _trend_chart(result: TrendResult, request: TrendRequest) -> Chart:  # noqa: ARG001
+    if not has_numbers(result.rows):
+        raise NotFoundError(f"the question {result.request.question} has no chart of groups")
+    return trend_chart(result)
+
+
+TREND = Analysis(
+    name="trend",
+    parse=lambda query, path: TrendRequest.parse(query, path["over"]),
+    compute=_compute_trend,
+    row_type=EstimateRow,
+    template="research/trend.html",
+    chart=_trend_chart,
+    level_only=False,
+)
+
+ANALYSES: Sequence[Analysis] = (ESTIMATES, CROSSTAB, DIFFERENCE, WEIGHTING, REGRESSION, TREND)

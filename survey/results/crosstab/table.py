@@ -1,0 +1,115 @@
+"""Rows of a cross-tabulation: one per cell, and their arrangement on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from survey.estimator import Crosstab, Disclosure, Independence
+from survey.questionnaire.kinds import PublishedQuestion
+from survey.results.questions import Answer, truth_labels
+from survey.results.suppression import FLAGS, SUPPRESSED
+from survey.store import PublishedSurvey
+
+SHADES = 8
+"""Shades of a cell on a page, from an empty cell to the largest share of the table."""
+
+
+@dataclass(frozen=True)
+class CrosstabRow:
+    """One cell; the fields are the columns of the CSV. Suppressed cells have no numbers."""
+
+    survey_id: str
+    survey_version: int
+    first_question_id: str
+    first_option_id: str
+    first_option_label: str
+    second_question_id: str
+    second_option_id: str
+    second_option_label: str
+    n_reports: int
+    estimate: float | None
+    std_error: float | None
+    conf_low: float | None
+    conf_high: float | None
+    conf_level: float
+    method: str
+    flag: str
+
+
+@dataclass(frozen=True)
+class CrosstabResult:
+    """The table of two questions and Pearson's test; all cells are shown or none."""
+
+    survey: PublishedSurvey
+    questions: tuple[PublishedQuestion, PublishedQuestion]
+    table: Crosstab
+    disclosure: Disclosure
+    test: Independence | None
+
+    @property
+    def is_suppressed(self) -> bool:
+        """Whether the table is suppressed."""
+        return self.disclosure == SUPPRESSED
+
+    @property
+    def rows(self) -> list[CrosstabRow]:
+        """One row per cell."""
+        first, second = (truth_labels(question) for question in self.questions)
+        return [
+            self._row(row_answer, column_answer, (row, column))
+            for (row, row_answer), (column, column_answer) in product(
+                enumerate(first), enumerate(second)
+            )
+        ]
+
+    def _row(self, first: Answer, second: Answer, cell: tuple[int, int]) -> CrosstabRow:
+        table = self.table
+        estimate, std_error, low, high = (
+            None if self.is_suppressed else float(array[cell])
+            for array in (table.estimate, table.std_error, table.conf_low, table.conf_high)
+        )
+        return CrosstabRow(
+            survey_id=self.survey.slug,
+            survey_version=self.survey.version,
+            first_question_id=self.questions[0].id,
+            first_option_id=first[0],
+            first_option_label=first[1],
+            second_question_id=self.questions[1].id,
+            second_option_id=second[0],
+            second_option_label=second[1],
+            n_reports=table.n,
+            estimate=estimate,
+            std_error=std_error,
+            conf_low=low,
+            conf_high=high,
+            conf_level=table.level,
+            method=table.method,
+            flag=FLAGS[self.disclosure],
+        )
+
+
+def shades(result: CrosstabResult) -> list[int | None]:
+    """Return the shade of each cell, 0 to `SHADES`; None for suppressed cells."""
+    rows = result.rows
+    largest = max((row.estimate or 0.0 for row in rows), default=0.0)
+    return [_shade(row.estimate, largest) for row in rows]
+
+
+def _shade(estimate: float | None, largest: float) -> int | None:
+    if estimate is None:
+        return None
+    return round(SHADES * max(estimate, 0.0) / largest) if largest > 0 else 0
+
+
+def page_rows(
+    result: CrosstabResult,
+) -> list[tuple[str, Sequence[tuple[CrosstabRow, int | None]]]]:
+    """Return the lines of the page's table: the first answer, then its cells with shades."""
+    cells = list(zip(result.rows, shades(result), strict=True))
+    width = result.table.estimate.shape[1]
+    return [
+        (cells[start][0].first_option_label, cells[start : start + width])
+        for start in range(0, len(cells), width)
+    ]

@@ -1,0 +1,89 @@
+"""Charts of one question: shares, histogram, and mean with median."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from survey.results.charts import (
+    MARGIN,
+    PERCENT_AXIS,
+    PLOT_PIXELS,
+    ROW_PIXELS,
+    bar_layer,
+    chart_point,
+    dot_chart,
+    fixed_chart_svg,
+    has_numbers,
+    value_axis,
+)
+from survey.results.estimates.result import QuestionResult
+from survey.results.estimates.table import EstimateRow
+from survey.results.wording import row_label
+
+
+def shares_chart(result: QuestionResult) -> dict[str, Any]:
+    """Return the estimated share and interval of each option, on an axis from 0 to 100%."""
+    title = f"Estimated shares with {result.options.percent} intervals: {result.question.text}"
+    return dot_chart(title, _share_points(result, result.shares), PERCENT_AXIS)
+
+
+def spread_chart(result: QuestionResult) -> dict[str, Any]:
+    """Return the histogram: a bar, a dot and an interval per cell, on an axis from 0 to 100%."""
+    title = (
+        f"Estimated shares of answers with {result.options.percent} intervals: "
+        f"{result.question.text}"
+    )
+    chart = dot_chart(title, _share_points(result, result.spread), PERCENT_AXIS)
+    return {**chart, "layer": [bar_layer(), *chart["layer"]]}
+
+
+def middle_chart(result: QuestionResult) -> dict[str, Any]:
+    """Return mean and median with intervals, on an axis from the smallest to the largest answer.
+
+    Raises ValueError for a question that shows neither.
+    """
+    grid = result.question.grid
+    if grid is None or not result.middles:
+        raise ValueError(f"question {result.question.id} has no mean to show")
+    low, high = grid.values[0], grid.values[-1]
+    data = [
+        chart_point(row, row.statistic.capitalize(), result.describe(row), low, high)
+        for row in result.middles
+        if row.estimate is not None
+    ]
+    names = " and ".join(row.statistic for row in result.middles)
+    title = f"Estimated {names} with {result.options.percent} intervals: {result.question.text}"
+    return dot_chart(title, data, value_axis(result.question, low, high))
+
+
+def _share_points(result: QuestionResult, rows: Sequence[EstimateRow]) -> list[dict[str, Any]]:
+    return [
+        chart_point(row, row.option_label, result.describe(row), 0.0, 1.0)
+        for row in rows
+        if row.estimate is not None
+    ]
+
+
+def shares_svg(result: QuestionResult, palette: str = "light") -> str:
+    """Return the chart of shares as SVG; empty if no share is shown."""
+    return fixed_chart_svg(shares_chart(result), palette) if has_numbers(result.shares) else ""
+
+
+def spread_svg(result: QuestionResult, palette: str = "light") -> str:
+    """Return the histogram as SVG; empty if no cell is shown."""
+    return fixed_chart_svg(spread_chart(result), palette) if has_numbers(result.spread) else ""
+
+
+def middle_svg(result: QuestionResult, palette: str = "light") -> str:
+    """Return the chart of mean and median as SVG; empty if neither is shown."""
+    return fixed_chart_svg(middle_chart(result), palette) if has_numbers(result.middles) else ""
+
+
+def chart_size(rows: Sequence[EstimateRow]) -> tuple[int, int]:
+    """Return width and height in pixels of the chart of these rows on a page."""
+    n_lines = len({row_label(row) for row in rows if row.estimate is not None})
+    return (
+        MARGIN["left"] + PLOT_PIXELS + MARGIN["right"],
+        MARGIN["top"] + n_lines * ROW_PIXELS + MARGIN["bottom"],
+    )

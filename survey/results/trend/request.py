@@ -1,0 +1,91 @@
+"""Parameters of a comparison over links, time or versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from survey.errors import DesignError, NotFoundError
+from survey.results.estimates.result import Split
+from survey.results.groups import (
+    AS_STORED,
+    MONTH,
+    WEEK,
+    split_by_month,
+    split_by_period,
+    split_by_week,
+)
+
+Over = Literal["links", "trend", "versions"]
+OVER: tuple[Over, ...] = ("links", "trend", "versions")
+"""The pages; "trend" is over time."""
+
+PARTS: Mapping[str, str] = {
+    "shares": "Shares among all",
+    "answered": "Shares of those who answered",
+    "mean": "Mean",
+    "median": "Median",
+    "spread": "Histogram",
+}
+"""The parts of a question that can be compared, with their names on pages."""
+
+SPLITS: Mapping[str, Split] = {
+    AS_STORED: split_by_period,
+    WEEK: split_by_week,
+    MONTH: split_by_month,
+}
+"""The period lengths that a link can request."""
+
+PERIOD_CHOICES: Mapping[str, Mapping[str, str]] = {
+    "day": {AS_STORED: "day", WEEK: "week", MONTH: "month"},
+    "week": {AS_STORED: "week", MONTH: "month"},
+}
+"""The period lengths that a page offers, by what the survey stores."""
+
+
+@dataclass(frozen=True)
+class TrendRequest:
+    """One part of a question over links, time or versions.
+
+    An empty `question` is the first of the survey, an empty `part` the question's main part, and
+    an empty `per` the shortest period length that does not give too many periods.
+    """
+
+    over: Over
+    question: str = ""
+    part: str = ""
+    per: str = ""
+
+    @classmethod
+    def parse(cls, query: Any, over: str) -> TrendRequest:
+        """Parse a link; NotFoundError for an unknown page or part, DesignError for a length."""
+        if over not in OVER:
+            raise NotFoundError(f"there is no page {over}; there are {', '.join(OVER)}")
+        part, per = query.get("part", ""), query.get("per", "") if over == "trend" else ""
+        check_part(part or "shares")
+        if per and per not in SPLITS:
+            raise DesignError(f"per = {per[:40]!r} must be one of {', '.join(SPLITS)}")
+        return cls(over, query.get("question", ""), part, per)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is enough to compute."""
+        return True
+
+    @property
+    def query(self) -> dict[str, Any]:
+        """The query of a link that repeats this request."""
+        values = {"question": self.question, "part": self.part, "per": self.per}
+        return {name: value for name, value in values.items() if value}
+
+    @property
+    def file_stem(self) -> str:
+        """The part of a file name that states what the file is about."""
+        return f"{self.question}-{self.over}"
+
+
+def check_part(part: str) -> None:
+    """Raise NotFoundError for an unknown part."""
+    if part not in PARTS:
+        raise NotFoundError(f"there is no {part}; there are {', '.join(PARTS)}")

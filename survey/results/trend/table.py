@@ -1,0 +1,102 @@
+"""Figures of one question in several groups side by side: of links, periods or versions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from survey.estimator import Disclosure
+from survey.questionnaire.kinds import PublishedQuestion
+from survey.results.estimates.result import QuestionResult, ResultPart, SurveyResult
+from survey.results.estimates.table import EstimateRow
+from survey.results.options import IntervalOptions
+from survey.results.trend.request import PARTS, TrendRequest, check_part
+from survey.results.wording import NOT_ENOUGH, NOT_ENOUGH_YET
+from survey.store import PublishedSurvey
+
+
+@dataclass(frozen=True)
+class TrendGroup:
+    """One group's name and figures.
+
+    `result` has the texts and the channel of the version that the group answered. `period` is
+    empty unless groups are periods. A `closed` group receives no more responses.
+    """
+
+    name: str
+    result: QuestionResult
+    part: ResultPart
+    period: str
+    closed: bool
+
+    @property
+    def rows(self) -> tuple[EstimateRow, ...]:
+        """The group's rows, with numbers or without."""
+        return self.part.rows
+
+    @property
+    def disclosure(self) -> Disclosure:
+        """The decision about the group's numbers."""
+        return self.part.disclosure
+
+    @property
+    def suppression_text(self) -> str:
+        """The text that replaces suppressed numbers."""
+        text = self.result.failure or self.part.caveat(closed=self.closed)
+        return text or (NOT_ENOUGH if self.closed else NOT_ENOUGH_YET)
+
+
+@dataclass(frozen=True)
+class TrendResult:
+    """A part of one question in several groups; each group is shown or suppressed independently.
+
+    `total` is the result over all groups. `notes` say which versions are left out and why.
+    `groups` is empty if the survey has no groups of this kind.
+    """
+
+    request: TrendRequest
+    total: SurveyResult
+    groups: tuple[TrendGroup, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def survey(self) -> PublishedSurvey:
+        """The version of the survey."""
+        return self.total.survey
+
+    @property
+    def options(self) -> IntervalOptions:
+        """The interval options."""
+        return self.total.options
+
+    @property
+    def question(self) -> PublishedQuestion:
+        """The question, as the first group answered it."""
+        source = (
+            self.groups[0].result if self.groups else self.total.question(self.request.question)
+        )
+        return source.question
+
+    @property
+    def rows(self) -> list[EstimateRow]:
+        """All rows of all groups."""
+        return [row for group in self.groups for row in group.rows]
+
+    @property
+    def columns(self) -> tuple[EstimateRow, ...]:
+        """The rows of one group, whose labels are the column headings."""
+        return self.groups[0].rows if self.groups else ()
+
+
+def question_parts(result: QuestionResult) -> list[str]:
+    """Return the names of a question's parts, the main part first."""
+    parts = [name for name in PARTS if find_part(result, name).rows]
+    if result.question.kind.is_numeric:
+        parts.sort(key=lambda name: name == "shares")
+    return parts
+
+
+def find_part(result: QuestionResult, name: str) -> ResultPart:
+    """Return one of the parts in `PARTS`; NotFoundError for another name."""
+    check_part(name)
+    part: ResultPart = getattr(result, f"{name}_part")
+    return part

@@ -1,0 +1,118 @@
+"""Rows of a weighting: one per answer, weighted and unweighted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from survey.estimator import Disclosure, Proportions, WeightedShares
+from survey.questionnaire.kinds import PublishedQuestion
+from survey.results.options import IntervalOptions
+from survey.results.questions import Answer, find_question, truth_labels
+from survey.results.suppression import FLAGS, SUPPRESSED
+from survey.results.weighting.request import BY_ANSWER, BY_LINK
+from survey.store import PublishedSurvey
+
+
+@dataclass(frozen=True)
+class WeightingRow:
+    """One answer; the fields are the columns of the CSV. Suppressed rows have no numbers."""
+
+    survey_id: str
+    survey_version: int
+    question_id: str
+    option_id: str
+    option_label: str
+    weighted_by: str
+    n_reports: int
+    unweighted: float | None
+    unweighted_low: float | None
+    unweighted_high: float | None
+    estimate: float | None
+    std_error: float | None
+    conf_low: float | None
+    conf_high: float | None
+    n_effective: float | None
+    conf_level: float
+    method: str
+    flag: str
+
+
+class CategoryShare(NamedTuple):
+    """A category of the margins: its share of the population, and of the reports.
+
+    `reported` is an estimate for margins over an answer, and None where that is suppressed.
+    """
+
+    label: str
+    known: float
+    reported: float | None
+
+
+@dataclass(frozen=True)
+class WeightingResult:
+    """Weighted and unweighted shares of a question; all are shown or none."""
+
+    survey: PublishedSurvey
+    question: PublishedQuestion
+    by: str
+    composition: Sequence[CategoryShare]
+    unweighted: Proportions | None
+    weighted: WeightedShares | None
+    n: int
+    disclosure: Disclosure
+    options: IntervalOptions
+
+    @property
+    def is_suppressed(self) -> bool:
+        """Whether the shares are suppressed."""
+        return self.disclosure == SUPPRESSED
+
+    @property
+    def base_question(self) -> PublishedQuestion | None:
+        """The question whose answers the margins are over; None for margins over links."""
+        if self.by == BY_LINK:
+            return None
+        return find_question(self.survey, self.by.removeprefix(BY_ANSWER))
+
+    @property
+    def design_effect(self) -> float | None:
+        """The largest n/n_effective: the factor by which weighting multiplies the variance."""
+        if self.weighted is None or self.is_suppressed:
+            return None
+        return float(self.n / self.weighted.n_effective.min())
+
+    @property
+    def rows(self) -> list[WeightingRow]:
+        """One row per answer."""
+        answers = truth_labels(self.question)
+        return [self._row(place, answer) for place, answer in enumerate(answers)]
+
+    def _row(self, place: int, answer: Answer) -> WeightingRow:
+        unweighted, weighted = self.unweighted, self.weighted
+        is_empty = self.is_suppressed or unweighted is None or weighted is None
+
+        def number(result: Proportions | WeightedShares | None, name: str) -> float | None:
+            return None if is_empty else float(getattr(result, name)[place])
+
+        return WeightingRow(
+            survey_id=self.survey.slug,
+            survey_version=self.survey.version,
+            question_id=self.question.id,
+            option_id=answer[0],
+            option_label=answer[1],
+            weighted_by=self.by,
+            n_reports=self.n,
+            unweighted=number(unweighted, "estimate"),
+            unweighted_low=number(unweighted, "conf_low"),
+            unweighted_high=number(unweighted, "conf_high"),
+            estimate=number(weighted, "estimate"),
+            std_error=number(weighted, "std_error"),
+            conf_low=number(weighted, "conf_low"),
+            conf_high=number(weighted, "conf_high"),
+            n_effective=number(weighted, "n_effective"),
+            conf_level=self.options.level,
+            method="" if is_empty or weighted is None else weighted.method,
+            flag=FLAGS[self.disclosure],
+        )

@@ -57,9 +57,8 @@ def test_invitations_are_downloaded_once_and_each_lets_one_report_in(owner, stor
     assert carried["i"][0] not in owner.get(PAGE).text
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
+def test_an_impossible_invitation_is_rejected_beside_its_field(owner, store, small):
+    for data, words in (
         ({"count": "0"}, "from 1 to 100,000"),
         ({"count": ""}, "the number of people"),
         ({"count": "many"}, "Not a valid integer"),
@@ -68,13 +67,11 @@ def test_invitations_are_downloaded_once_and_each_lets_one_report_in(owner, stor
         ({"count": "30", "stratum": "other links"}, "choose another name"),
         ({"count": "30", "stratum": "a\nb"}, "stratum"),
         ({"count": "30", "stratum": "n" * 61}, "longer than 60"),
-    ],
-)
-def test_what_cannot_be_invited_is_said_beside_its_field(owner, store, small, data, words):
-    refused = do(owner, "invite", **data)
-    assert refused.status_code == 422
-    assert words in refused.text
-    assert store.n_invited(small.key, data.get("stratum", "")) == 0
+    ):
+        response = do(owner, "invite", **data)
+        assert response.status_code == 422, data
+        assert words in response.text, data
+        assert store.n_invited(small.key, data.get("stratum", "")) == 0, data
 
 
 def opened(client) -> dict[str, str]:

@@ -1,8 +1,8 @@
 /**
- * Makes the builder quicker: says what an edit means while somebody writes, and saves by itself.
+ * Saves drafts automatically, and shows the effects of an edit while the researcher types.
  *
- * Every page works without it. It only ever sends the form that stands on the page to the page's
- * own address, and writes texts; where a save would lose what somebody else wrote, it stops.
+ * Every page works without this script. It sends only the form on the page, only to the page's own
+ * address, and changes only texts. It stops if a save would overwrite another person's changes.
  */
 
 const LOOK_MS = 150;
@@ -11,27 +11,27 @@ const SAVE_MS = 1500;
 const form = /** @type {HTMLFormElement | null} */ (document.querySelector("form[data-draft]"));
 
 /** @param {string} text */
-function say(text) {
+function showStatus(text) {
   const place = document.getElementById("saved");
   if (place) place.textContent = text;
 }
 
 /**
  * @param {HTMLFormElement} sheet
- * @param {"look" | "autosave"} what
+ * @param {"look" | "autosave"} action
  */
-async function send(sheet, what) {
+async function send(sheet, action) {
   const body = new FormData(sheet);
-  body.set("do", what);
-  const answer = await fetch(location.pathname, { method: "POST", body, redirect: "error" });
-  const isTold = answer.headers.get("Content-Type")?.startsWith("application/json");
-  if (!isTold) throw new Error(`status ${answer.status}`);
-  return answer.json();
+  body.set("do", action);
+  const response = await fetch(location.pathname, { method: "POST", body, redirect: "error" });
+  const isJson = response.headers.get("Content-Type")?.startsWith("application/json");
+  if (!isJson) throw new Error(`status ${response.status}`);
+  return response.json();
 }
 
 /**
  * @param {HTMLFormElement} sheet
- * @param {Record<string, string>} errors  by the names of fields
+ * @param {Record<string, string>} errors  by field name
  */
 function writeErrors(sheet, errors) {
   for (const old of sheet.querySelectorAll("p.error")) old.remove();
@@ -97,8 +97,8 @@ function writeLive(live) {
       continue;
     }
     if (name === "warning") place.hidden = text === "";
-    const shown = name === "epsilon" && !text ? "This question is not ready yet." : text;
-    if (place.textContent !== shown) place.textContent = shown;
+    const content = name === "epsilon" && !text ? "This question is not ready yet." : text;
+    if (place.textContent !== content) place.textContent = content;
   }
 }
 
@@ -107,52 +107,52 @@ function watch(sheet) {
   let look = 0;
   let save = 0;
   let edits = 0;
-  let told = 0;
-  let kept = 0;
+  let lastShown = 0;
+  let lastSaved = 0;
   /** @type {Promise<void>} */
   let saving = Promise.resolve();
   let isSaving = false;
 
-  /** @param {"look" | "autosave"} what */
-  const ask = async (what) => {
-    const asked = edits;
+  /** @param {"look" | "autosave"} action */
+  const update = async (action) => {
+    const edit = edits;
     try {
-      const answer = await send(sheet, what);
+      const answer = await send(sheet, action);
       if (answer.not_saved) {
-        say(`Not saved: ${answer.not_saved}`);
+        showStatus(`Not saved: ${answer.not_saved}`);
         return;
       }
-      if (asked >= told) {
-        told = asked;
+      if (edit >= lastShown) {
+        lastShown = edit;
         writeErrors(sheet, answer.errors);
         writeSummary(sheet, answer.elsewhere, answer.errors);
         writeLive(answer.live);
       }
-      if (what === "look") return;
+      if (action === "look") return;
       if (answer.revision) {
         const revision = /** @type {HTMLInputElement} */ (sheet.elements.namedItem("revision"));
         revision.value = String(answer.revision);
-        kept = Math.max(kept, asked);
-        if (asked === edits) say("Saved");
+        lastSaved = Math.max(lastSaved, edit);
+        if (edit === edits) showStatus("Saved");
       } else {
-        say(
-          `Not saved: ${answer.who} changed ${answer.clashes.join(", ")} too. Press Save to see both.`,
+        showStatus(
+          `Not saved: ${answer.who} also changed ${answer.clashes.join(", ")}. Press Save to compare.`,
         );
       }
     } catch {
-      say("Not saved: the server cannot be reached. What you wrote stands here; press Save later.");
+      showStatus("Not saved: the server cannot be reached. Your text is still here; press Save later.");
     }
   };
 
   sheet.addEventListener("input", () => {
     edits += 1;
-    say("Not saved yet");
+    showStatus("Not saved yet");
     clearTimeout(look);
     clearTimeout(save);
-    look = setTimeout(() => ask("look"), LOOK_MS);
+    look = setTimeout(() => update("look"), LOOK_MS);
     save = setTimeout(() => {
       isSaving = true;
-      saving = ask("autosave").finally(() => {
+      saving = update("autosave").finally(() => {
         isSaving = false;
       });
     }, SAVE_MS);
@@ -161,22 +161,22 @@ function watch(sheet) {
     clearTimeout(look);
     clearTimeout(save);
     if (!isSaving) {
-      kept = edits;
+      lastSaved = edits;
       return;
     }
-    // A save under way has a revision to tell: without it, one would clash with oneself.
+    // Wait for the save in progress: without its revision, this form would conflict with it.
     event.preventDefault();
     const { submitter } = event;
     saving.then(() => setTimeout(() => sheet.requestSubmit(submitter)));
   });
-  // Whoever leaves while something is not saved yet has it saved on the way.
+  // Save the last edits when the researcher leaves the page.
   window.addEventListener("pagehide", () => {
-    if (kept >= edits) return;
+    if (lastSaved >= edits) return;
     const body = new FormData(sheet);
     body.set("do", "autosave");
     navigator.sendBeacon(location.pathname, body);
   });
-  // Another type, or another question to depend on, has other fields.
+  // The fields depend on the type and on the question of the condition.
   for (const name of ["type", "ask_question"]) {
     const choice = sheet.elements.namedItem(name);
     if (choice instanceof HTMLSelectElement) {
@@ -194,7 +194,7 @@ const RANGES = {
 };
 
 /**
- * A slider beside the number field: both say the same value.
+ * Add a slider that shows the same value as the number field.
  *
  * @param {HTMLFormElement} sheet
  */
@@ -204,7 +204,7 @@ function addSlider(sheet) {
   if (!(value instanceof HTMLInputElement) || !(way instanceof HTMLSelectElement)) return;
   const slider = document.createElement("input");
   slider.type = "range";
-  slider.setAttribute("aria-label", "The same value as a slider");
+  slider.setAttribute("aria-label", "The same value on a slider");
   value.after(slider);
 
   const follow = () => {
@@ -213,9 +213,9 @@ function addSlider(sheet) {
     value.disabled = !range;
     if (!range) return;
     [slider.min, slider.max, slider.step] = range.map(String);
-    const [over, under = "1"] = value.value.split("/");
-    const typed = Number(over) / Number(under);
-    if (Number.isFinite(typed) && value.value.trim()) slider.value = String(typed);
+    const [numerator, denominator = "1"] = value.value.split("/");
+    const number = Number(numerator) / Number(denominator);
+    if (Number.isFinite(number) && value.value.trim()) slider.value = String(number);
   };
   slider.addEventListener("input", () => {
     value.value = String(Number(Number(slider.value).toFixed(3)));

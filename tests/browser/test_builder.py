@@ -184,7 +184,7 @@ def test_the_slider_and_the_number_say_the_same(serve, store, researcher, new_de
     page = begun(device, url)
     page.get_by_label("Privacy level").select_option("epsilon")
     expect(page.get_by_label("Value", exact=True)).to_have_value("1")
-    slider = page.get_by_label("The same value as a slider")
+    slider = page.get_by_label("The same value on a slider")
     slider.focus()
     slider.press("ArrowRight")
     expect(page.get_by_label("Value", exact=True)).to_have_value("1.05")

@@ -88,10 +88,10 @@ def simulate_respondents(
         for question in definition.questions
     ]
     for row in zip(*columns, strict=True):
-        drawn = _draw_questions(definition, rng)
+        drawn_ids = _draw_questions(definition, rng)
         answers = _apply_conditions(definition.questions, row)
         yield [
-            answer if question.id in drawn else None
+            answer if question.id in drawn_ids else None
             for question, answer in zip(definition.questions, answers, strict=True)
         ]
 
@@ -100,17 +100,17 @@ def _apply_conditions(
     questions: Sequence[PublishedQuestion], row: Sequence[Answer]
 ) -> list[Answer]:
     """Return the answers with "does not apply" for every question that is skipped."""
-    chosen: dict[str, set[str]] = {}
+    answer_ids: dict[str, set[str]] = {}
     answers: list[Answer] = []
     for question, answer in zip(questions, row, strict=True):
         names = [option.id for option in question.options]
         condition = question.ask_if
-        if condition and not chosen[condition.question] & set(condition.options):
+        if condition and not answer_ids[condition.question] & set(condition.options):
             not_applicable = names.index(question.not_applicable)
             answer = question.kind.option_answer(question, not_applicable)
         answers.append(answer)
         indices = answer if isinstance(answer, tuple) else (answer,)
-        chosen[question.id] = {names[i] for i in indices if i < len(names)}
+        answer_ids[question.id] = {names[i] for i in indices if i < len(names)}
     return answers
 
 

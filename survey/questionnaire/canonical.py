@@ -159,31 +159,32 @@ def _optional_keys(survey: Survey) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 
-def _translated_survey(translated: Survey, own: Survey) -> dict[str, Any]:
+def _translated_survey(translated: Survey, original: Survey) -> dict[str, Any]:
     """Return the texts of a survey in another of its languages, in the shape of its pages."""
     texts = {
-        name: _unless_same(getattr(translated, name), getattr(own, name)) for name in SURVEY_TEXTS
+        name: _unless_same(getattr(translated, name), getattr(original, name))
+        for name in SURVEY_TEXTS
     }
-    pages = zip(translated.pages, own.pages, strict=True)
+    pages = zip(translated.pages, original.pages, strict=True)
     return {**texts, "pages": [_translated_page(page, own_page) for page, own_page in pages]}
 
 
-def _translated_page(page: Page, own: Page) -> dict[str, Any]:
-    questions = zip(page.questions, own.questions, strict=True)
+def _translated_page(page: Page, original: Page) -> dict[str, Any]:
+    questions = zip(page.questions, original.questions, strict=True)
     return {
-        "title": _unless_same(page.title, own.title),
+        "title": _unless_same(page.title, original.title),
         "questions": [_translated_question(question, original) for question, original in questions],
     }
 
 
-def _translated_question(question: BaseQuestion, own: BaseQuestion) -> dict[str, Any]:
+def _translated_question(question: BaseQuestion, original: BaseQuestion) -> dict[str, Any]:
     """Return the texts of a question in another language, "" where they do not differ."""
-    labels = zip(question.all_options, own.all_options, strict=True)
+    labels = zip(question.all_options, original.all_options, strict=True)
     unit = question.grid.unit if question.grid else ""
-    own_unit = own.grid.unit if own.grid else ""
+    own_unit = original.grid.unit if original.grid else ""
     return {
-        "text": _unless_same(question.text, own.text),
-        "help": _unless_same(question.help, own.help),
+        "text": _unless_same(question.text, original.text),
+        "help": _unless_same(question.help, original.help),
         "unit": _unless_same(unit, own_unit),
         "options": [_unless_same(option.label, original.label) for option, original in labels],
     }

@@ -24,12 +24,12 @@ def repeated_ids(raw: Mapping[str, Any]) -> Iterator[Mistake]:
 
 
 def _repeats(entries: Sequence[tuple[Place, Any]]) -> Iterator[Mistake]:
-    used: set[str] = set()
+    seen_ids: set[str] = set()
     identifiers = {identifier for _, identifier in entries if isinstance(identifier, str)}
     for place, identifier in entries:
         if not isinstance(identifier, str):
             continue
-        if identifier in used:
+        if identifier in seen_ids:
             free = next(
                 f"{identifier}_{n}"
                 for n in range(2, len(identifiers) + 3)
@@ -40,7 +40,7 @@ def _repeats(entries: Sequence[tuple[Place, Any]]) -> Iterator[Mistake]:
                 f'"{shortened(identifier)}" is used twice; the nearest free id '
                 f'is "{shortened(free)}"{_reason(identifier)}',
             )
-        used.add(identifier)
+        seen_ids.add(identifier)
 
 
 def _reason(identifier: str) -> str:
@@ -113,11 +113,9 @@ def _condition_mistake(
             f'"{question.ask_if.question}" is not a question with options on an earlier page'
             + _list_names([q.id for q in earlier.values() if not q.kind.is_numeric])
         )
-    known = [option.id for option in parent.all_options]
-    unknown = [name for name in question.ask_if.options if name not in known]
-    reason = (
-        f'"{unknown[0]}" is not an option of {parent.id}{_list_names(known)}' if unknown else ""
-    )
+    ids = [option.id for option in parent.all_options]
+    unknown = [name for name in question.ask_if.options if name not in ids]
+    reason = f'"{unknown[0]}" is not an option of {parent.id}{_list_names(ids)}' if unknown else ""
     return (("options",), reason) if unknown else None
 
 

@@ -36,17 +36,17 @@ class Grid:
 
     @property
     def values(self) -> tuple[float, ...]:
-        """What each point stands for."""
+        """The value of each point."""
         scale = 10**self.decimals
         return tuple((self.low + i * self.step) / scale for i in range(self.points))
 
     def to_json(self) -> dict[str, Any]:
-        """The form a definition carries."""
+        """Return the form in a definition."""
         return asdict(self)
 
 
 def number_grid(low: Fraction, high: Fraction, step: Fraction, unit: str = "") -> Grid:
-    """The grid from `low` to `high`; raises ChannelError with the nearest that fits.
+    """Return the grid from `low` to `high`; raises ChannelError with the nearest valid one.
 
     >>> number_grid(Fraction(0), Fraction(2), Fraction(1, 2))
     Grid(low=0, step=5, points=5, decimals=1, unit='')
@@ -56,27 +56,27 @@ def number_grid(low: Fraction, high: Fraction, step: Fraction, unit: str = "") -
 is step = 0.001002 with high = 0.999996
     """
     if mistake := _number_mistake(low, high, step):
-        written = {"step": step, "low": low, "high": high}
-        raise refusal(mistake, written, _near_numbers(low, high, step), _is_of_numbers)
+        values = {"step": step, "low": low, "high": high}
+        raise refusal(mistake, values, _near_numbers(low, high, step), _is_of_numbers)
     decimals = max(_decimals(low), _decimals(step))
     scale = 10**decimals
     return Grid(int(low * scale), int(step * scale), int((high - low) / step) + 1, decimals, unit)
 
 
 def date_grid(low: date, high: date, step: int) -> Grid:
-    """The grid of days from `low` to `high`, every `step` days.
+    """Return the grid of days from `low` to `high`, every `step` days.
 
     >>> date_grid(date(1970, 1, 2), date(1970, 1, 16), 7)
     Grid(low=1, step=7, points=3, decimals=0, unit='')
     """
     if mistake := _date_mistake(low, high, step):
-        written = {"step": step, "low": low, "high": high}
-        raise refusal(mistake, written, _near_dates(low, high, step), _is_of_dates)
+        values = {"step": step, "low": low, "high": high}
+        raise refusal(mistake, values, _near_dates(low, high, step), _is_of_dates)
     return Grid((low - EPOCH).days, step, (high - low).days // step + 1)
 
 
 def too_few_numbers(low: Fraction, high: Fraction, step: Fraction, points: int) -> ChannelError:
-    """The refusal of a grid of fewer points than are needed: another end, or finer steps."""
+    """Return the error for too few points, with another end or a finer step as suggestions."""
     steps = points - 1
     unit = Fraction(1, 10 ** max(_decimals(low), _decimals(step)))
     finer = (high - low) / steps // unit * unit
@@ -93,7 +93,7 @@ def too_few_numbers(low: Fraction, high: Fraction, step: Fraction, points: int) 
 
 
 def too_few_dates(low: date, high: date, step: int, points: int) -> ChannelError:
-    """The same for a grid of days."""
+    """Return the error for too few days, with another end or a finer step as suggestions."""
     steps = points - 1
     first, last = low.toordinal(), high.toordinal()
     finer = (last - first) // steps
@@ -111,7 +111,7 @@ def too_few_dates(low: date, high: date, step: int, points: int) -> ChannelError
 
 
 def _number_mistake(low: Fraction, high: Fraction, step: Fraction) -> str:
-    """What is wrong with a grid of numbers; empty when nothing is."""
+    """Return what is wrong with a grid of numbers, or an empty string."""
     if step <= 0:
         return f"step = {format_fraction(step)} must be above 0"
     if high <= low:
@@ -143,30 +143,30 @@ def _is_of_numbers(low: Fraction, high: Fraction, step: Fraction) -> bool:
 
 
 def _near_numbers(low: Fraction, high: Fraction, step: Fraction) -> Iterator[Values]:
-    """Grids near the one that was written, of ever fewer decimals: one of them is allowed."""
+    """Yield grids near the written one, with fewer and fewer decimals: one of them is allowed."""
     for decimals in range(min(max(_decimals(low), _decimals(step)), MAX_DECIMALS), -1, -1):
         unit = Fraction(1, 10**decimals)
-        most = LARGEST * unit
-        near, far = (min(max(end, -most), most) for end in (low, high))
+        limit = LARGEST * unit
+        near, far = (min(max(end, -limit), limit) for end in (low, high))
         start = round(near / unit) * unit
         wide = max(round(step / unit) * unit, unit) if step > 0 else Fraction(1)
-        # The step is what gives way only where neither end can be moved by one.
-        for first, last, each in (
+        # The step changes only if neither end can be moved by one step.
+        for first, last, spacing in (
             (start, far, wide),
             (start, start + wide, wide),
-            (most - wide, most, wide),
-            (-most, most, 2 * most),
+            (limit - wide, limit, wide),
+            (-limit, limit, 2 * limit),
         ):
             if first < last:
-                coarser = each * max(-(-int((last - first) / each) // (MAX_GRID - 1)), 1)
+                coarser = spacing * max(-(-int((last - first) / spacing) // (MAX_GRID - 1)), 1)
                 steps = max(round((last - first) / coarser), 1)
-                while steps > 1 and first + steps * coarser > most:
+                while steps > 1 and first + steps * coarser > limit:
                     steps -= 1
                 yield {"step": coarser, "low": first, "high": first + steps * coarser}
 
 
 def _date_mistake(low: date, high: date, step: int) -> str:
-    """What is wrong with a grid of days; empty when nothing is."""
+    """Return what is wrong with a grid of days, or an empty string."""
     if high <= low:
         return f"high = {high} must be after low = {low}"
     if step < 1:
@@ -186,24 +186,24 @@ def _is_of_dates(low: date, high: date, step: int) -> bool:
 
 
 def _near_dates(low: date, high: date, step: int) -> Iterator[Values]:
-    """Grids near the one that was written: one of them is allowed."""
+    """Yield grids near the written one: one of them is allowed."""
     for start, end in ((low, high), *((low, _day(low.toordinal() + n)) for n in (step, 1))):
         if end and end > start:
             days = (end - start).days
             coarser = max(min(step, days), -(-days // (MAX_GRID - 1)))
             yield {"step": coarser, "low": start, "high": end - timedelta(days % coarser)}
-    # Only the last day there is has no day after it.
+    # Only the last day of the calendar has no day after it.
     yield {"step": 1, "low": date.max - timedelta(1), "high": date.max}
 
 
 def _day(ordinal: int) -> date | None:
-    """The day of an ordinal, where the calendar has one."""
+    """Return the day of an ordinal, or None outside the calendar."""
     in_calendar = date.min.toordinal() <= ordinal <= date.max.toordinal()
     return date.fromordinal(ordinal) if in_calendar else None
 
 
 def _decimals(value: Fraction) -> int:
-    """Decimals that a number needs, `MAX_DECIMALS` + 1 for all that need more."""
+    """Return the decimals that a number needs, `MAX_DECIMALS` + 1 for all that need more."""
     return next(
         (n for n in range(MAX_DECIMALS + 1) if (value * 10**n).denominator == 1), MAX_DECIMALS + 1
     )

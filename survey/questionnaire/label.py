@@ -1,6 +1,7 @@
-"""The privacy label's numbers, computed from the channel in integers as the client does.
+"""The numbers of the privacy label, computed in integers from the channel.
 
-`client_js/src/report.js` is the twin of this module; `tests/vectors/label.json` binds them.
+The client computes the same numbers (`client_js/src/privacy-loss.js`, `frequencies.js`);
+`tests/vectors/label.json` binds the two.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from survey.questionnaire.kinds import PublishedQuestion
 
 @dataclass(frozen=True)
 class Label:
-    """What one channel means for a person.
+    """What one channel means for a respondent.
 
     `own` and `other`: of 100 people with one answer (with another one), how many reports say
-    it; empty for numbers, where every report can come from every answer. `odds`: the most that
-    anyone's odds about the answer are multiplied by, the reports of questions that skip logic
-    links to it included. `from10`, `from50`: what a suspicion of 10 and of 50 per cent can become
-    at most, in whole per cent.
+    it; empty for numbers, where every report can come from every answer. `odds`: the maximum factor
+    by which the odds of a guess about the answer change, with the reports of questions that skip
+    logic links to it. `from10`, `from50`: what a suspicion of 10% and of 50% can become at most, in
+    whole per cent.
     """
 
     own: str
@@ -34,24 +35,24 @@ class Label:
 
 
 def labels(definition: Definition) -> dict[str, Label]:
-    """The label of every question, by its id."""
+    """Return the label of every question, by id."""
     linked = definition.linked_ratios
     return {question.id: label(question, linked[question.id]) for question in definition.questions}
 
 
 def linked(definition: Definition) -> set[str]:
-    """The ids of questions whose odds count the reports of others too, by skip logic."""
+    """Return the ids of questions whose odds include other questions' reports, by skip logic."""
     together = definition.linked_ratios
-    return {one.id for one in definition.questions if together[one.id] != one.channel.ratio}
+    return {q.id for q in definition.questions if together[q.id] != q.channel.ratio}
 
 
 def label(question: PublishedQuestion, ratio: Fraction) -> Label:
     """Compute the label of a question; frequencies rounded half up, risks rounded up.
 
-    `ratio` is e^epsilon of all reports that tell about its answer (`Definition.linked_ratios`).
+    `ratio` is e^epsilon of all reports that depend on its answer (`Definition.linked_ratios`).
     """
-    found = frequencies(question)
-    own, other = map(_share, found) if found else ("", "")
+    shares = frequencies(question)
+    own, other = map(_share, shares) if shares else ("", "")
     return Label(
         own=own,
         other=other,
@@ -64,7 +65,8 @@ def label(question: PublishedQuestion, ratio: Fraction) -> Label:
 def frequencies(question: PublishedQuestion) -> tuple[Fraction, Fraction] | None:
     """P(a report says the first option | it is the answer), and if it is not; None for numbers.
 
-    Where it differs between the other answers, the smallest: never more cover than there is.
+    Where the second differs between the other answers, the smallest: the label must not promise
+    more cover than there is.
     """
     channel = question.channel
     if question.kind.is_numeric:
@@ -74,14 +76,14 @@ def frequencies(question: PublishedQuestion) -> tuple[Fraction, Fraction] | None
             holding = sum(0 in pattern for pattern in question.patterns)
             return multiple_choice.support(channel, holding)
         case WeightTable():
-            said = [Fraction(int(weight), channel.total) for weight in channel.weights[:, 0]]
-            return said[0], min(said[1:])
+            shares = [Fraction(int(weight), channel.total) for weight in channel.weights[:, 0]]
+            return shares[0], min(shares[1:])
         case SubsetSelection() | BitVector():
             return channel.exact_p, channel.exact_q
 
 
 def odds_in_words(ratio: Fraction) -> str:
-    """The most that odds are multiplied by, as a whole number rounded up.
+    """Return the odds factor as a whole number, rounded up.
 
     >>> odds_in_words(Fraction(2209, 2))
     '1,105'
@@ -94,10 +96,10 @@ def _share(probability: Fraction) -> str:
 
 
 def _tenths(tenths: int) -> str:
-    whole, rest = divmod(tenths, 10)
-    return f"{whole:,}.{rest}" if rest else f"{whole:,}"
+    whole, tenth = divmod(tenths, 10)
+    return f"{whole:,}.{tenth}" if tenth else f"{whole:,}"
 
 
 def _percent_up(share: Fraction) -> int:
-    """Whole per cent, rounded up: a bound must not be understated."""
+    """Return whole per cent, rounded up: a bound must not be understated."""
     return math.ceil(share * 100)

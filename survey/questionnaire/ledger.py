@@ -1,4 +1,4 @@
-"""What a survey gives away, question by question and together: for `survey check` and builders."""
+"""The privacy loss of a survey, question by question and in total, for `survey check`."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.label import label, odds_in_words
 
 LONGEST_FRACTION = 10_000
-"""Bits of a numerator above which a fraction is not written in full."""
+"""Size of a numerator, in bits, above which a fraction is not written in full."""
 
 DELTA = 1e-6
-"""The delta of the two figures that are given for comparison."""
+"""The delta of the two figures given for comparison."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One question: what it asks, how it is randomized, what one report of it can do.
+    """One question: its answers, its mechanism, and what one report can reveal.
 
-    `ratio` is e^epsilon of its channel, an exact fraction. `truth_probability` is that of a report,
-    or of a bit, that has one; None for tables; `keep_probability` the same in the coin form.
-    `delta` is the usual reading of Gaussian noise: its delta at epsilon 1. `linked_epsilon` is that
-    of all reports that tell about the answer, its own and those of the questions that skip logic
-    links to it; `odds`, `from10`, `from50` are about them too, as in the privacy label.
+    `ratio` is e^epsilon of its channel, an exact fraction. `truth_probability` is that of a report
+    or of a bit, None for tables; `keep_probability` is the same in the coin form. `delta` is the
+    usual reading of Gaussian noise: its delta at epsilon 1. `linked_epsilon` is that of all reports
+    that depend on the answer: its own and those of questions that skip logic links to it. `odds`,
+    `from10` and `from50` are about these reports too, as in the privacy label.
     """
 
     question: str
@@ -60,16 +60,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Ledger:
-    """All questions and what they come to for one person.
+    """All questions, and the privacy loss of one respondent.
 
-    epsilon        basic composition: the sum over all that one person sends; the guarantee
-    apart          parallel composition: what one person gives away at most if every question (with
-                   those that depend on it) were asked of other people
-    advanced       advanced composition at `DELTA`, for comparison: (epsilon, delta), seldom less
-    waves          the sum when the same person answers so many waves
-    together       the same for so many people whose answers hang together, such as a household
-    shuffled       central epsilon at `DELTA` for who trusts the shuffler, None where not proved
-    half           where a suspicion of one half can end
+    epsilon        basic composition: the sum over all that one respondent sends; the guarantee
+    apart          parallel composition: the maximum for one respondent if each question (with those
+                   that depend on it) were asked of different people
+    advanced       advanced composition at `DELTA`, for comparison: (epsilon, delta), seldom smaller
+    waves          the sum when the same respondent answers this many waves
+    together       the sum for this many people with correlated answers, such as a household
+    shuffled       central epsilon at `DELTA` if the shuffling is trusted, None where not proved
+    half           the range in which a suspicion of one half can end
     """
 
     entries: tuple[Entry, ...]
@@ -85,7 +85,7 @@ class Ledger:
     half: tuple[float, float]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, for builders and programs."""
+        """Return plain values for programs."""
         return asdict(self)
 
 
@@ -96,19 +96,19 @@ def ledger(
     people: tuple[int, ...] = (2, 4),
     respondents: tuple[int, ...] = (1_000, 100_000),
 ) -> Ledger:
-    """Add up what a survey gives away."""
+    """Add up the privacy loss of a survey."""
     ratio = definition.ratio
     low, high = posterior_interval(ratio)
     epsilons = sorted((q.channel.epsilon for q in definition.questions), reverse=True)
-    asked = questions_asked(definition)
+    n_asked = questions_asked(definition)
     return Ledger(
         entries=tuple(_entry(q, definition.linked_ratios[q.id]) for q in definition.questions),
-        questions_asked=asked,
+        questions_asked=n_asked,
         ratio=in_digits(ratio),
         epsilon=definition.epsilon,
         odds=odds_in_words(ratio),
         apart=log_rounded_up(parallel_ratio(definition.linked_ratios.values())),
-        advanced=advanced_epsilon(epsilons[:asked], DELTA),
+        advanced=advanced_epsilon(epsilons[:n_asked], DELTA),
         waves={n: log_rounded_up(waves_ratio(ratio, n)) for n in waves},
         together={n: log_rounded_up(group_ratio(ratio, n)) for n in people},
         shuffled={n: shuffled_epsilon(ratio, n, DELTA) for n in respondents},
@@ -117,33 +117,33 @@ def ledger(
 
 
 def questions_asked(definition: Definition) -> int:
-    """The most questions that one person is asked."""
+    """Return the maximum number of questions that one respondent is asked."""
     sizes = sorted(map(len, definition.groups), reverse=True)
     return sum(sizes[: definition.drawn])
 
 
-def lines(found: Ledger) -> list[str]:
-    """The ledger as people read it on a terminal."""
+def lines(ledger: Ledger) -> list[str]:
+    """Return the ledger as lines for a terminal."""
     return [
-        *(f"  {_line(entry)}" for entry in found.entries),
-        f"  all together ({found.questions_asked} questions a person): epsilon "
-        f"{format_epsilon(found.epsilon)}, odds multiplied by at most {found.odds}; a suspicion of "
-        "50% ends "
-        f"between {_percent(found.half[0])} and {_percent(found.half[1])}",
-        *_comparisons(found),
+        *(f"  {_line(entry)}" for entry in ledger.entries),
+        f"  complete response ({ledger.questions_asked} questions per respondent): epsilon "
+        f"{format_epsilon(ledger.epsilon)}, odds factor at most {ledger.odds}; a suspicion of 50% "
+        f"becomes {_percent(ledger.half[0])} to {_percent(ledger.half[1])}",
+        *_comparisons(ledger),
     ]
 
 
 def _percent(share: float) -> str:
-    """A share that is neither 0 nor 1, to a tenth of a per cent."""
+    """Format a share that is neither 0 nor 1, to a tenth of a per cent."""
     if share < 0.001:
         return "less than 0.1%"
     return "more than 99.9%" if share > 0.999 else f"{share:.1%}"
 
 
 def _line(entry: Entry) -> str:
-    known = entry.truth_probability
-    p = "" if known is None else f"truth probability {known:.4g}, "
+    p = ""
+    if entry.truth_probability is not None:
+        p = f"truth probability {entry.truth_probability:.4g}, "
     if entry.keep_probability is not None:
         p += f"keep probability {entry.keep_probability:.4g}, "
     if entry.delta is not None:
@@ -155,31 +155,31 @@ def _line(entry: Entry) -> str:
         )
     return (
         f"{entry.question}: {entry.asks} by {entry.mechanism}, {p}"
-        f"epsilon {format_epsilon(entry.epsilon)}{linked}; odds about the answer are multiplied by "
+        f"epsilon {format_epsilon(entry.epsilon)}{linked}; odds factor "
         f"at most {entry.odds}: a suspicion of 10% {_becomes(entry.from10)}, of 50% "
         f"{_becomes(entry.from50)}"
     )
 
 
 def _becomes(percent: int) -> str:
-    """What a suspicion becomes; the bound is rounded up, so 100 would say too much."""
+    """Describe what a suspicion becomes; the bound is rounded up, so 100 would overstate it."""
     return "can become more than 99%" if percent > 99 else f"becomes at most {percent}%"
 
 
-def _comparisons(found: Ledger) -> list[str]:
-    waves = ", ".join(f"{n} waves {format_epsilon(e)}" for n, e in found.waves.items())
-    together = ", ".join(f"{n} people {format_epsilon(e)}" for n, e in found.together.items())
+def _comparisons(ledger: Ledger) -> list[str]:
+    waves = ", ".join(f"{n} waves {format_epsilon(e)}" for n, e in ledger.waves.items())
+    together = ", ".join(f"{n} people {format_epsilon(e)}" for n, e in ledger.together.items())
     shuffled = ", ".join(
         f"{n:,} reports {'no bound' if epsilon is None else format_epsilon(epsilon)}"
-        for n, epsilon in found.shuffled.items()
+        for n, epsilon in ledger.shuffled.items()
     )
     return [
-        f"  answered again in later waves: {waves}",
-        f"  answers that hang together: {together}",
-        f"  asked of different people instead: {format_epsilon(found.apart)} at most for each",
-        f"  advanced composition, for comparison: {format_epsilon(found.advanced)} "
+        f"  repeated waves with the same respondents: {waves}",
+        f"  people with correlated answers: {together}",
+        f"  different people for each question: at most {format_epsilon(ledger.apart)} per person",
+        f"  advanced composition, for comparison: {format_epsilon(ledger.advanced)} "
         f"at delta {DELTA:g}",
-        f"  only for who trusts the shuffling of releases, at delta {DELTA:g}: {shuffled}",
+        f"  only if the shuffling of releases is trusted, at delta {DELTA:g}: {shuffled}",
     ]
 
 
@@ -211,7 +211,7 @@ def _keep_probability(question: PublishedQuestion) -> float | None:
 
 
 def _delta(question: PublishedQuestion) -> float | None:
-    """The (1, delta) reading of Gaussian noise whose sensitivity is the whole grid."""
+    """Return the (1, delta) reading of Gaussian noise whose sensitivity is the whole grid."""
     if "sigma" not in question.stated or question.grid is None:
         return None
     step = question.grid.step / 10**question.grid.decimals
@@ -220,7 +220,7 @@ def _delta(question: PublishedQuestion) -> float | None:
 
 
 def in_digits(ratio: Fraction) -> str:
-    """A fraction in full, or rounded up to twelve digits where it has thousands of them.
+    """Return a fraction in full, or rounded up to twelve digits if it has thousands of digits.
 
     >>> in_digits(Fraction(9, 4))
     '9/4'

@@ -1,4 +1,4 @@
-"""Mistakes as people read them: a place, a sentence, nothing that could steer a terminal."""
+"""Mistakes in definitions: a place and a sentence, safe to print on a terminal."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MAX_LISTED = 100
 """Mistakes beyond this many are counted, not listed."""
 
 MAX_SHOWN = 60
-"""Longest piece of a file that is repeated in a message."""
+"""Maximum length of a quotation from a file in a message."""
 
 NAMES = {"pages": "page", "questions": "question", "options": "option"}
 
 
 def refusal(mistakes: Sequence[tuple[str, str]], places: Sequence[Place] = ()) -> DefinitionError:
-    """The error that lists the mistakes; everything in it is printable."""
+    """Return the error that lists the mistakes; everything in it is printable."""
     listed = [(printable(place), printable(text)) for place, text in mistakes[:MAX_LISTED]]
     if len(mistakes) > MAX_LISTED:
         listed.append(("and so on", f"{len(mistakes) - MAX_LISTED:,} more mistakes"))
@@ -30,20 +30,20 @@ def refusal(mistakes: Sequence[tuple[str, str]], places: Sequence[Place] = ()) -
 
 
 def located(raw: Mapping[str, Any], mistakes: Iterable[Mistake]) -> DefinitionError:
-    """The error that lists mistakes in the order and by the names of their places."""
+    """Return the error that lists mistakes in the order of their places, with named places."""
     ordered = sorted(
         mistakes,
         key=lambda mistake: [
             f"{step:05}" if isinstance(step, int) else step for step in mistake[0]
         ],
     )
-    named = [(_named(raw, place), text) for place, text in ordered[:MAX_LISTED]]
+    readable = [(_describe_place(raw, place), text) for place, text in ordered[:MAX_LISTED]]
     places = [place for place, _ in ordered[:MAX_LISTED]]
-    return refusal([*named, *(("", text) for _, text in ordered[MAX_LISTED:])], places)
+    return refusal([*readable, *(("", text) for _, text in ordered[MAX_LISTED:])], places)
 
 
 def printable(text: str) -> str:
-    """Text with every character that a terminal might obey written as an escape.
+    """Escape every character that could control a terminal.
 
     >>> print(printable("a\\x1b[31m \\u202eb"))
     a\\x1b[31m \\u202eb
@@ -54,19 +54,19 @@ def printable(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """The beginning of a text that may be a megabyte long."""
+    """Return the beginning of a text that may be a megabyte long."""
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 def quoted(value: object) -> str:
-    """A value of the file as part of a sentence: a short text, else only what kind it is."""
+    """Return a value of the file for a sentence: a short text, or else only its type."""
     if isinstance(value, str):
         return f'"{shortened(value)}"'
     return "this" if value is None else f"a {type(value).__name__}"
 
 
 def sentence(detail: ErrorDetails) -> str:
-    """What pydantic found wrong, as a sentence that goes on from the place."""
+    """Return the sentence about an error of pydantic that follows its place."""
     kind, value, limits = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == "extra_forbidden":
         return "is not a known key"
@@ -80,13 +80,13 @@ def sentence(detail: ErrorDetails) -> str:
             "free text, files and places cannot be randomized"
         )
     if kind in ("too_short", "too_long"):
-        return _of_length(kind, value, limits)
+        return _length_mistake(kind, value, limits)
     return (
         f"{quoted(value)} does not fit: {message}" if kind == "string_pattern_mismatch" else message
     )
 
 
-def _of_length(kind: str, value: object, limits: Mapping[str, Any]) -> str:
+def _length_mistake(kind: str, value: object, limits: Mapping[str, Any]) -> str:
     if not isinstance(value, str):
         nearest = limits["min_length" if kind == "too_short" else "max_length"]
         return f"has {limits['actual_length']:,} entries; the nearest allowed number is {nearest}"
@@ -95,17 +95,17 @@ def _of_length(kind: str, value: object, limits: Mapping[str, Any]) -> str:
     return f"has {limits['actual_length']:,} characters; at most {limits['max_length']:,} fit"
 
 
-def _named(raw: Mapping[str, Any], place: Place) -> str:
-    """A place as people say it: page 1, question 2 (bullied), option 3, label."""
+def _describe_place(raw: Mapping[str, Any], place: Place) -> str:
+    """Return a place in words: page 1, question 2 (bullied), option 3, label."""
     parts: list[str] = []
-    here: Any = raw
+    part: Any = raw
     for step in place:
         try:
-            here = here[step]
+            part = part[step]
         except (KeyError, IndexError, TypeError):
-            here = None
+            part = None
         if isinstance(step, int) and parts:
-            name = here.get("id") if isinstance(here, Mapping) else None
+            name = part.get("id") if isinstance(part, Mapping) else None
             parts[-1] = f"{NAMES.get(parts[-1], parts[-1])} {step + 1}" + (
                 f" ({shortened(name)})" if isinstance(name, str) else ""
             )

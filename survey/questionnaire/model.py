@@ -1,4 +1,4 @@
-"""A survey as its researcher writes it: frozen types that refuse what cannot be asked privately."""
+"""A survey as its researcher writes it, and the privacy loss of its questions together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from survey.questionnaire.texts import Frozen, Language, Line, Passage, Slug, Te
 MAX_QUESTIONS = 200
 
 Theme = Literal["", "blue", "plum", "slate"]
-"""The accents that respondents' pages come in; "" is the usual one."""
+"""The accent colors of respondents' pages; "" is the standard one."""
 
 
 def _is_https(address: str) -> str:
@@ -37,11 +37,11 @@ class Page(Frozen):
 
 
 class Survey(Frozen):
-    """A whole survey, before publication; an instance's `Caps` are the validation context.
+    """A survey before publication; the instance's `Caps` are the validation context.
 
-    `bucket` is what is kept of the date on which a report is released. `access` says whether
-    everybody may answer who has the link, or only who was invited. `kiosk` is for shared devices,
-    on which nothing is kept. `quick_exit` is where "Leave now" leads; an empty page when empty.
+    `bucket` says how much of a release's date is stored. `access` says whether everybody with the
+    link may answer, or only invited people. `kiosk` is for shared devices, on which nothing is
+    stored. `quick_exit` is the destination of "Leave now", an empty page when empty.
     """
 
     slug: Slug
@@ -65,28 +65,28 @@ class Survey(Frozen):
 
     @property
     def translations(self) -> Mapping[str, Survey]:
-        """The same survey in each of its other languages, by language."""
+        """The survey in each of its other languages, by language."""
         return self._translations
 
     def translated(self, translations: Mapping[str, Survey]) -> Survey:
-        """This survey with those of its other languages."""
+        """Return the survey with its translations."""
         survey = self.model_copy()
         survey._translations = dict(translations)
         return survey
 
     @property
     def questions(self) -> Iterator[BaseQuestion]:
-        """All questions in the order of their codes in a report."""
+        """All questions, in the order of their codes in a report."""
         return (question for page in self.pages for question in page.questions)
 
     @property
     def groups(self) -> list[list[str]]:
-        """Questions that are drawn together: one and all that depend on it."""
+        """Questions that are drawn together: one question and all that depend on it."""
         return groups_of(self.questions)
 
     @property
     def drawn(self) -> int:
-        """How many groups each person is asked."""
+        """The number of groups that each respondent is asked."""
         return self.questions_per_person or len(self.groups)
 
     @property
@@ -97,7 +97,7 @@ class Survey(Frozen):
 
 
 class Condition(Protocol):
-    """What a question depends on."""
+    """The condition of a question."""
 
     @property
     def question(self) -> str: ...
@@ -113,7 +113,7 @@ class Dependent(Protocol):
 
 
 def groups_of(questions: Iterable[Dependent]) -> list[list[str]]:
-    """The ids of each question that depends on no other, with those of all that depend on it.
+    """Return the ids of each independent question together with those of all that depend on it.
 
     `questions` are in the survey's order: each comes after the one it depends on.
     """
@@ -129,10 +129,10 @@ def groups_of(questions: Iterable[Dependent]) -> list[list[str]]:
 def linked_ratios(
     groups: Iterable[Iterable[str]], ratios: Mapping[str, Fraction]
 ) -> dict[str, Fraction]:
-    """e^epsilon of everything that reports about the answer to one question, for each.
+    """Return e^epsilon of all reports that depend on the answer to a question, for each question.
 
-    Who is not asked a question counts as "does not apply" there: the reports of a whole group
-    tell about each of its answers.
+    A skipped question counts as "does not apply", so the reports of a whole group depend on each of
+    its answers.
 
     >>> linked_ratios([["a", "b"], ["c"]], {"a": Fraction(2), "b": Fraction(3), "c": Fraction(5)})
     {'a': Fraction(6, 1), 'b': Fraction(6, 1), 'c': Fraction(5, 1)}
@@ -147,10 +147,10 @@ def linked_ratios(
 def total_ratio_of(
     groups: Iterable[Iterable[str]], ratios: Mapping[str, Fraction], drawn: int
 ) -> Fraction:
-    """e^epsilon of a survey that draws `drawn` of its groups of questions for each person.
+    """Return e^epsilon of a survey that draws `drawn` of its groups for each respondent.
 
-    The product over the groups that give away most, whoever they fall to. `ratios` maps a
-    question's id to its own.
+    This is the product over the groups with the greatest privacy loss. `ratios` maps the id of a
+    question to its e^epsilon.
 
     >>> ratios = {"a": Fraction(2), "b": Fraction(5), "c": Fraction(3)}
     >>> total_ratio_of([["a", "b"], ["c"]], ratios, 1)

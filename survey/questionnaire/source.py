@@ -23,47 +23,55 @@ def source_of(definition: Definition) -> dict[str, Any]:
     """Return the definition as plain values that `loading.check` accepts."""
     form = json.loads(definition.canonical)
     translations: Mapping[str, Any] = form.get("translations", {})
-    own = form["language"]
+    language = form["language"]
 
     def text(name: str) -> Any:
         translated = {language: texts[name] for language, texts in translations.items()}
-        return _in_languages(own, form.get(name, ""), translated)
+        return _in_languages(language, form.get(name, ""), translated)
 
     survey = {
         "slug": form["slug"],
-        "language": own,
+        "language": language,
         **{name: text(name) for name in SURVEY_TEXTS if form.get(name)},
         **{name: form[name] for name in SETTINGS if form.get(name)},
         **({"quick_exit": form["exit"]} if form.get("exit") else {}),
         **({"questions_per_person": form["sampling"]["draw"]} if form["sampling"] else {}),
     }
     pages = [
-        _page(own, page, {tag: texts["pages"][i] for tag, texts in translations.items()})
+        _page(language, page, {tag: texts["pages"][i] for tag, texts in translations.items()})
         for i, page in enumerate(form["pages"])
     ]
     return {**survey, "pages": pages}
 
 
-def _page(own: str, page: Mapping[str, Any], translations: Mapping[str, Any]) -> dict[str, Any]:
+def _page(
+    language: str, page: Mapping[str, Any], translations: Mapping[str, Any]
+) -> dict[str, Any]:
     titles = {tag: texts["title"] for tag, texts in translations.items()}
     questions = [
-        _question(own, form, {tag: texts["questions"][i] for tag, texts in translations.items()})
+        _question(
+            language, form, {tag: texts["questions"][i] for tag, texts in translations.items()}
+        )
         for i, form in enumerate(page["questions"])
     ]
-    return {"title": _in_languages(own, page["title"], titles), "questions": questions}
+    return {"title": _in_languages(language, page["title"], titles), "questions": questions}
 
 
-def _question(own: str, form: Mapping[str, Any], translations: Mapping[str, Any]) -> dict[str, Any]:
+def _question(
+    language: str, form: Mapping[str, Any], translations: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return a question with its options, its grid and its privacy, without defaults."""
 
     def text(name: str, value: str) -> Any:
-        return _in_languages(own, value, {tag: texts[name] for tag, texts in translations.items()})
+        return _in_languages(
+            language, value, {tag: texts[name] for tag, texts in translations.items()}
+        )
 
     options = [
         {
             "id": option["id"],
             "label": _in_languages(
-                own,
+                language,
                 option["label"],
                 {tag: texts["options"][i] for tag, texts in translations.items()},
             ),
@@ -96,7 +104,9 @@ def _privacy(stated: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _in_languages(own: str, text: str, translations: Mapping[str, str]) -> Any:
+def _in_languages(language: str, text: str, translations: Mapping[str, str]) -> Any:
     """Return a text, or a table of its languages when it is translated."""
-    translated = {language: other for language, other in translations.items() if other}
-    return {own: text, **translated} if translated else text
+    translated = {
+        language: translation for language, translation in translations.items() if translation
+    }
+    return {language: text, **translated} if translated else text

@@ -1,4 +1,4 @@
-"""The nearest allowed values of what was refused: none is said that was not built and checked."""
+"""The nearest allowed values for a refused one; each suggestion was built and checked first."""
 
 from __future__ import annotations
 
@@ -11,58 +11,57 @@ from survey.errors import ChannelError
 from survey.mechanism.design import GRID, format_fraction
 
 Values = Mapping[str, Any]
-"""What can be changed, by the names that researchers write."""
+"""Values that can be changed, by their names in a definition file."""
 
 Chances = Fraction | tuple[Fraction, ...]
-"""One chance, of the first of two options, or one per option."""
+"""The probability of the first of two options, or one probability per option."""
 
 STEPS_TO_EVEN = GRID
-"""At so many steps chances are all the same."""
+"""After this many steps all chances are equal."""
 
 
 def refusal(
-    mistake: str, written: Values, candidates: Iterable[Values], allows: Callable[..., bool]
+    mistake: str, values: Values, candidates: Iterable[Values], allows: Callable[..., bool]
 ) -> ChannelError:
-    """The error that says a mistake, and the first candidate that is allowed.
+    """Return the error for a mistake, with the first candidate that is allowed.
 
-    `candidates` come from the nearest on; each holds what it changes among `written`. `allows` is
-    asked about all values by their names; it builds what they mean. Without a candidate that it
-    allows, the mistake stands alone.
+    `candidates` start with the nearest; each holds its changes to `values`. `allows` takes all
+    values by name and builds what they mean. Without an allowed candidate there is no suggestion.
 
     >>> refusal("too long", {"low": 0, "high": 9}, [{"high": 5}, {"low": 8}],
     ...         lambda low, high: high - low == 1)
     ChannelError('too long; the nearest allowed value is low = 8')
     """
-    found = first_allowed(written, candidates, allows)
-    return ChannelError(mistake if found is None else f"{mistake}; {suggestion(found)}")
+    changes = first_allowed(values, candidates, allows)
+    return ChannelError(mistake if changes is None else f"{mistake}; {suggestion(changes)}")
 
 
 def first_allowed(
-    written: Values, candidates: Iterable[Values], allows: Callable[..., bool]
+    values: Values, candidates: Iterable[Values], allows: Callable[..., bool]
 ) -> Values | None:
-    """What the first candidate changes that is allowed; None without one."""
+    """Return the changes of the first candidate that is allowed, or None."""
     for candidate in candidates:
-        if allows(**{**written, **candidate}):
-            return {name: value for name, value in candidate.items() if value != written[name]}
+        if allows(**{**values, **candidate}):
+            return {name: value for name, value in candidate.items() if value != values[name]}
     return None
 
 
 def suggestion(changed: Values) -> str:
-    """The changes in words, as they are written in a file.
+    """Return the changes in words, as a definition file writes them.
 
     >>> suggestion({"step": 2, "high": Fraction(1, 2)})
     'the nearest allowed value is step = 2 with high = 0.5'
     """
-    said = [f"{name} = {format_value(value)}" for name, value in changed.items()]
+    phrases = [f"{name} = {format_value(value)}" for name, value in changed.items()]
     return (
         "the nearest allowed value is "
-        + said[0]
-        + "".join(f" {'and' if i else 'with'} {one}" for i, one in enumerate(said[1:]))
+        + phrases[0]
+        + "".join(f" {'and' if i else 'with'} {phrase}" for i, phrase in enumerate(phrases[1:]))
     )
 
 
 def format_value(value: Any) -> str:
-    """A value as it is written in a definition file.
+    """Return a value as a definition file writes it.
 
     >>> format_value((Fraction(1, 2), Fraction(1, 3))), format_value(Fraction(3))
     ('[0.5, "1/3"]', '3')
@@ -78,7 +77,7 @@ def _entry(value: Any) -> str:
 
 
 def mistake_of(error: ChannelError) -> str:
-    """What an error says is wrong, without what it suggests for that value alone.
+    """Return what an error says is wrong, without its suggestion.
 
     >>> mistake_of(ChannelError("yes = 2 must be below 1; the nearest allowed value is 0.999"))
     'yes = 2 must be below 1'
@@ -87,11 +86,11 @@ def mistake_of(error: ChannelError) -> str:
 
 
 def first_towards(allows: Callable[[int], bool], start: int, end: int) -> int | None:
-    """The first index from `start` on towards `end` that is allowed, near enough.
+    """Return approximately the first allowed index from `start` towards `end`, or None.
 
-    Asked about at distances from both ends that double, so that neither what is near is passed
-    over nor what ends just before `end`; between a step that is allowed and the one before that
-    is not, the edge is found by halving. What is returned was asked about, whatever lies between.
+    The search tests indices at doubling distances from both ends, so that it misses neither near
+    values nor a range that ends just before `end`. Then it bisects between the first allowed index
+    and the refused one before it. The returned index is always allowed.
 
     >>> first_towards(lambda index: 700 <= index < 990, 0, 1000)
     700
@@ -128,8 +127,8 @@ def _thousandths(chances: Sequence[Fraction], steps: int) -> list[int]:
     positive = [max(chance, Fraction(0)) for chance in chances]
     k, total = len(chances), sum(positive)
     shares = [chance / total if total else Fraction(1, k) for chance in positive]
-    moved = [share + (Fraction(1, k) - share) * steps / STEPS_TO_EVEN for share in shares]
-    found = [max(round(share * GRID), 1) for share in moved]
-    # The largest takes what rounding left over.
-    found[found.index(max(found))] += GRID - sum(found)
-    return found
+    shifted = [share + (Fraction(1, k) - share) * steps / STEPS_TO_EVEN for share in shares]
+    rounded = [max(round(share * GRID), 1) for share in shifted]
+    # The largest takes the rounding error.
+    rounded[rounded.index(max(rounded))] += GRID - sum(rounded)
+    return rounded

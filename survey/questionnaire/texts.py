@@ -119,27 +119,27 @@ MAX_DEPTH = 7
 _LANGUAGE: TypeAdapter[str] = TypeAdapter(Language)
 
 
-def languages_in(raw: Mapping[str, Any], own: str) -> list[str]:
+def languages_in(raw: Mapping[str, Any], own_language: str) -> list[str]:
     """Return the languages of a file's texts: its own, then the others sorted by tag."""
     languages = {language for _, table in _tables(raw) for language in table}
-    return [own, *sorted(languages - {own})]
+    return [own_language, *sorted(languages - {own_language})]
 
 
-def in_language(value: Any, language: str, own: str, depth: int = MAX_DEPTH) -> Any:
+def in_language(value: Any, language: str, own_language: str, depth: int = MAX_DEPTH) -> Any:
     """Return the file as if it were written in one of its languages alone."""
     if depth and isinstance(value, Mapping):
         return {
-            key: entry.get(language, entry.get(own))
+            key: entry.get(language, entry.get(own_language))
             if _is_table(key, entry)
-            else in_language(entry, language, own, depth - 1)
+            else in_language(entry, language, own_language, depth - 1)
             for key, entry in value.items()
         }
     if depth and _is_list(value):
-        return [in_language(entry, language, own, depth - 1) for entry in value]
+        return [in_language(entry, language, own_language, depth - 1) for entry in value]
     return value
 
 
-def mistakes_in_tables(raw: Mapping[str, Any], own: str) -> Iterator[Mistake]:
+def mistakes_in_tables(raw: Mapping[str, Any], own_language: str) -> Iterator[Mistake]:
     """Yield the tables of texts that lack the survey's own language or have an unknown one."""
     for place, table in _tables(raw):
         for language in table:
@@ -149,9 +149,9 @@ def mistakes_in_tables(raw: Mapping[str, Any], own: str) -> Iterator[Mistake]:
                     f'"{shortened(str(language))}" is not a language tag; '
                     'write a tag such as "es" or "pt-BR"',
                 )
-        if own not in table:
-            yield place, f'lacks the text in the survey\'s own language, "{own}"'
-    if (number := len(languages_in(raw, own))) > MAX_LANGUAGES:
+        if own_language not in table:
+            yield place, f'lacks the text in the survey\'s own language, "{own_language}"'
+    if (number := len(languages_in(raw, own_language))) > MAX_LANGUAGES:
         yield ("language",), f"{number} languages; the nearest allowed number is {MAX_LANGUAGES}"
 
 

@@ -1,7 +1,7 @@
-"""Refusals in the words of the builder's forms: the loader's are those of definition files.
+"""Error messages in the words of the builder's forms.
 
-Nobody who fills in forms has seen a key such as truth_probability, nor can write "= true". The
-forms take the names of their fields from here.
+The loader's messages use the keys of definition files, such as truth_probability, which users of
+the forms never see. The forms take the labels of their fields from here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FIELD_NAMES: Mapping[str, str] = MappingProxyType(
         "step": "Step",
     }
 )
-"""What fields are called that refusals of others name, by their keys."""
+"""Labels of the fields that messages about other fields name, by key."""
 
 MECHANISM_NAMES: Mapping[str, str] = MappingProxyType(
     {
@@ -49,7 +49,7 @@ MECHANISM_NAMES: Mapping[str, str] = MappingProxyType(
         "subsets": "All answers as one",
     }
 )
-"""What the builder calls the designs."""
+"""The names of the designs in the builder."""
 
 WAY_NAMES: Mapping[str, str] = MappingProxyType(
     {
@@ -59,7 +59,7 @@ WAY_NAMES: Mapping[str, str] = MappingProxyType(
         "epsilon": "By epsilon",
     }
 )
-"""What the builder calls the ways to state a privacy; "" is none, which is the usual one."""
+"""The names of the ways to state the privacy; "" is the standard level."""
 
 PATTERNS: Mapping[str, str] = MappingProxyType(
     {
@@ -71,26 +71,26 @@ PATTERNS: Mapping[str, str] = MappingProxyType(
         "^[!-~]*$": "is not an address: it contains spaces or accented letters",
     }
 )
-"""What a text is not that does not fit a pattern; other patterns are those of languages."""
+"""Messages for texts that do not match a pattern."""
 
 
 def form_message(text: str, field: str = "") -> str:
-    """A refusal for somebody who fills in forms; `field` is the one it stands beside.
+    """Return a loader's message in the words of the forms; `field` is the one beside it.
 
     >>> form_message("state epsilon, not truth_probability (mechanism exponential)")
-    'choose “By epsilon” under “How private”, as “Exponential, by a table of utilities” needs it'
+    'choose “By epsilon” under “Privacy level”: “Exponential, by a table of utilities” requires it'
     >>> form_message("epsilon = 99 is too weak; the nearest allowed value is epsilon = 4.6")
     'epsilon 99 is too weak; the nearest allowed value is epsilon 4.6'
     """
-    if field in ("options", "ask_options") and (counted := _counted(text, field)):
-        return counted
-    for pattern, said in _RULES:
-        text = re.sub(pattern, said, text)
+    if field in ("options", "ask_options") and (message := _count_message(text, field)):
+        return message
+    for pattern, replacement in _RULES:
+        text = re.sub(pattern, replacement, text)
     return text
 
 
-def _counted(text: str, field: str) -> str:
-    """A list of answers that is too short, or not there."""
+def _count_message(text: str, field: str) -> str:
+    """Return the message for a list of answers that is too short or missing."""
     if field == "ask_options" and re.match("has 0 entries|is missing", text):
         return "choose at least one answer"
     if text == "is missing":
@@ -99,39 +99,39 @@ def _counted(text: str, field: str) -> str:
     return f"the number of answers is {counts[1]}; {counts[2]}" if counts else ""
 
 
-def _of_state(found: re.Match[str]) -> str:
-    """By which of its ways a design has to be stated."""
-    ways, name = found["ways"].split(", "), found["design"]
+def _of_state(match: re.Match[str]) -> str:
+    """Return the ways in which a design has to be stated."""
+    ways, name = match["ways"].split(", "), match["design"]
     needs = f": “{MECHANISM_NAMES.get(name, name)}” requires it" if name else ""
     if not set(ways) & set(PRIVACY):
         return f"write a line “{ways[0]} = …” under “{FIELD_NAMES['parameters']}”" + (
             f", and choose “{WAY_NAMES['']}” under “{FIELD_NAMES['way']}”{needs}"
-            if set((found["told"] or "").split(" and ")) & set(PRIVACY)
+            if set((match["told"] or "").split(" and ")) & set(PRIVACY)
             else needs
         )
-    named = " or ".join(f"“{WAY_NAMES.get(way, way)}”" for way in ways)
-    return f"choose {named} under “{FIELD_NAMES['way']}”{needs}"
+    ways_text = " or ".join(f"“{WAY_NAMES.get(way, way)}”" for way in ways)
+    return f"choose {ways_text} under “{FIELD_NAMES['way']}”{needs}"
 
 
-def _of_parameters(found: re.Match[str]) -> str:
-    """Which parameters a design has, as they are typed."""
-    mechanism = f"“{MECHANISM_NAMES.get(found['design'], found['design'])}”"
+def _of_parameters(match: re.Match[str]) -> str:
+    """Return the parameters of a design as they are typed."""
+    mechanism = f"“{MECHANISM_NAMES.get(match['design'], match['design'])}”"
     field = f"“{FIELD_NAMES['parameters']}”"
-    if not found["names"]:
+    if not match["names"]:
         return f"{mechanism} has no parameters: leave {field} blank"
-    lines = [f"“{name} = …”" for name in found["names"].split(", ")]
-    some = "a line" if len(lines) == 1 else "the lines"
-    return f"{mechanism} needs {some} {' and '.join(lines)} under {field}, and no others"
+    lines = [f"“{name} = …”" for name in match["names"].split(", ")]
+    prefix = "a line" if len(lines) == 1 else "the lines"
+    return f"{mechanism} needs {prefix} {' and '.join(lines)} under {field}, and no others"
 
 
-def _of_mechanisms(found: re.Match[str]) -> str:
-    known = ", ".join(MECHANISM_NAMES.get(name, name) for name in found["names"].split(", "))
-    name = MECHANISM_NAMES.get(found["design"], found["design"])
-    return f"“{name}” is not a mechanism for this type of question; available: {known}"
+def _of_mechanisms(match: re.Match[str]) -> str:
+    names = ", ".join(MECHANISM_NAMES.get(name, name) for name in match["names"].split(", "))
+    name = MECHANISM_NAMES.get(match["design"], match["design"])
+    return f"“{name}” is not a mechanism for this type of question; available: {names}"
 
 
-def _of_pattern(found: re.Match[str]) -> str:
-    return f"{found['value']} {PATTERNS.get(found['pattern'], 'is not in the required format')}"
+def _of_pattern(match: re.Match[str]) -> str:
+    return f"{match['value']} {PATTERNS.get(match['pattern'], 'is not in the required format')}"
 
 
 def _in_small(key: str) -> str:
@@ -153,7 +153,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     ),
     (
         r"write (prefer_not_to_say|does_not_apply) = false to leave it out",
-        lambda found: f"untick “{FIELD_NAMES[found[1]]}” to leave it out",
+        lambda match: f"untick “{FIELD_NAMES[match[1]]}” to leave it out",
     ),
     (
         r"^state (?:one of )?(?P<ways>[a-z_, ]+), (?:not (?P<told>[a-z_ ]+)|here or for the whole "
@@ -171,7 +171,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     ),
     (
         r"^mechanism (\w+): ",
-        lambda found: f"“{MECHANISM_NAMES.get(found[1], found[1])}”: ",
+        lambda match: f"“{MECHANISM_NAMES.get(match[1], match[1])}”: ",
     ),
     (r"\bparameters\.(\w+)", r"the parameter \1"),
     (r"max_ticks = (-?[\d,]+) of (\d+) options", r"\1 ticks of \2 answers"),
@@ -186,7 +186,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         f"“{FIELD_NAMES['low_label']}” and “{FIELD_NAMES['high_label']}” go with "
         f"“{FIELD_NAMES['low']}” and “{FIELD_NAMES['high']}”",
     ),
-    (r"\b(low|high|step) = ", lambda found: f"{_in_small(found[1])} "),
+    (r"\b(low|high|step) = ", lambda match: f"{_in_small(match[1])} "),
     (r"\b(truth|keep)_probability = ", r"\1 probability "),
     (r"\bepsilon = ", "epsilon "),
     (r"\b(truth|keep)_probability\b", r"\1 probability"),
@@ -201,4 +201,4 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         _of_pattern,
     ),
 )
-"""In this order: what is wrong as a whole before the keys that are in anything."""
+"""Patterns and their replacements, in order: whole messages before single keys."""

@@ -83,16 +83,16 @@ class MultipleChoice(Kind):
         """
         ordinary = _count_ordinary(question)
         before = np.array([1.0])
-        kept = []
+        probabilities = []
         for share in shares[:ordinary]:
-            kept.append(share * float(before[: question.max_ticks].sum()))
+            probabilities.append(share * float(before[: question.max_ticks].sum()))
             before = np.convolve(before, [1 - share, share])
         nothing, remaining = float(before[0]), 1.0
         for share in shares[ordinary:]:
-            kept.append(nothing * remaining * share)
+            probabilities.append(nothing * remaining * share)
             remaining *= 1 - share
-        kept[ordinary] += nothing * remaining
-        return kept, None
+        probabilities[ordinary] += nothing * remaining
+        return probabilities, None
 
     def share_of_any(
         self, question: PublishedQuestion, shares: Mapping[str, float], options: Sequence[str]
@@ -112,9 +112,9 @@ def _count_ordinary(question: PublishedQuestion) -> int:
 def _keep_ticks(question: PublishedQuestion, ticks: Sequence[int]) -> Answer:
     """Return as many ticks as allowed, else one option that excludes the others."""
     ordinary = _count_ordinary(question)
-    chosen = [i for i in ticks if i < ordinary][: question.max_ticks]
+    ticked = [i for i in ticks if i < ordinary][: question.max_ticks]
     alone = [i for i in ticks if i >= ordinary]
-    return tuple(chosen) or tuple(alone[:1]) or (ordinary,)
+    return tuple(ticked) or tuple(alone[:1]) or (ordinary,)
 
 
 class MultipleChoiceQuestion(BaseQuestion):

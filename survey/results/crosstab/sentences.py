@@ -1,10 +1,9 @@
-"""Sentences about a cross-tabulation: for a paper, for the terminal, caveats, and methods."""
+"""Sentences about a cross-tabulation: for a paper, for the terminal, and caveats."""
 
 from __future__ import annotations
 
 from survey.estimator import Independence
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
-from survey.results.exports.codebook import COLLECTION, LIMITS, SUPPRESSION, survey_facts
 from survey.results.wording import format_p_value, not_enough, percent, percent_range
 
 METHOD_PHRASES = {
@@ -20,7 +19,7 @@ def paper_sentences(result: CrosstabResult) -> list[str]:
     largest = max(result.rows, key=lambda row: row.estimate or 0.0)
     sentences = [_share_sentence(result, largest)]
     if result.test is not None:
-        sentences.append(_test_sentence(result, result.test))
+        sentences.append(independence_sentence(result, result.test))
     return sentences
 
 
@@ -50,25 +49,6 @@ def caveats(result: CrosstabResult) -> list[str]:
     return texts
 
 
-def crosstab_methods(result: CrosstabResult) -> list[tuple[str, str]]:
-    """Return how the table was made, as pairs of a heading and a text, for its workbook."""
-    test = [_test_sentence(result, result.test)] if result.test is not None else []
-    return [
-        *survey_facts(result.survey, result.table.n),
-        ("Questions", " × ".join(question.text for question in result.questions)),
-        ("Figures", f"{100 * result.table.level:.4g}% intervals, per cell"),
-        ("Collection", COLLECTION),
-        (
-            "Estimation",
-            "Joint inversion of both channels (P = A⁻¹ F B⁻ᵀ), unbiased: a cell may lie "
-            "outside 0 to 1. Wilson’s score intervals, which include sampling and randomization.",
-        ),
-        ("Suppression", SUPPRESSION),
-        *(("Test", sentence) for sentence in test),
-        ("Limits", " ".join([*caveats(result), LIMITS])),
-    ]
-
-
 def terminal_lines(result: CrosstabResult) -> list[str]:
     """Return the table for a terminal: the estimate of each cell in words, and the test."""
     first, second = (question.text for question in result.questions)
@@ -92,6 +72,17 @@ def terminal_lines(result: CrosstabResult) -> list[str]:
     return lines
 
 
+def independence_sentence(result: CrosstabResult, test: Independence) -> str:
+    """Return the result of the test of independence as a sentence for a paper."""
+    first, second = (question.text for question in result.questions)
+    is_significant = test.p_value < 1 - result.table.level
+    verb = "were related" if is_significant else "were not shown to be related"
+    return (
+        f"The answers to “{first}” and “{second}” {verb} (Pearson’s test of the randomized "
+        f"reports, χ²({test.df}) = {test.statistic:.1f}, {format_p_value(test.p_value)})."
+    )
+
+
 def _share_sentence(result: CrosstabResult, row: CrosstabRow) -> str:
     first, second = (question.text for question in result.questions)
     return (
@@ -99,14 +90,4 @@ def _share_sentence(result: CrosstabResult, row: CrosstabRow) -> str:
         f"and “{row.second_option_label}” to “{second}” ({100 * row.conf_level:g}% confidence "
         f"interval {percent_range(row.conf_low, row.conf_high)}; {row.n_reports:,} reports, each "
         f"randomized on the respondent’s device, {METHOD_PHRASES[result.table.method]})."
-    )
-
-
-def _test_sentence(result: CrosstabResult, test: Independence) -> str:
-    first, second = (question.text for question in result.questions)
-    is_significant = test.p_value < 1 - result.table.level
-    verb = "were related" if is_significant else "were not shown to be related"
-    return (
-        f"The answers to “{first}” and “{second}” {verb} (Pearson’s test of the randomized "
-        f"reports, χ²({test.df}) = {test.statistic:.1f}, {format_p_value(test.p_value)})."
     )

@@ -9,6 +9,8 @@ from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.trust.disclosure import FEWEST_EFFECTIVE, HIDDEN_WIDTH, SHOWN_WIDTH
 from survey.mechanism.accounting import format_epsilon
 from survey.questionnaire.kinds import PublishedQuestion
+from survey.results.crosstab.sentences import caveats, independence_sentence
+from survey.results.crosstab.table import CrosstabResult
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.methods import (
@@ -80,6 +82,26 @@ def methods_sheet(result: SurveyResult) -> list[tuple[str, str]]:
         ),
         ("Suppression", SUPPRESSION),
         ("Limits", LIMITS),
+    ]
+
+
+def crosstab_methods_sheet(result: CrosstabResult) -> list[tuple[str, str]]:
+    """Return how a cross-tabulation was computed, as pairs of topic and text."""
+    test = result.test
+    return [
+        *survey_facts(result.survey, result.table.n),
+        ("Questions", " × ".join(question.text for question in result.questions)),
+        ("Figures", f"{100 * result.table.level:.4g}% intervals, per cell"),
+        ("Collection", COLLECTION),
+        (
+            "Estimation",
+            "Joint inversion of both channels (P = A⁻¹ F B⁻ᵀ). The estimates are unbiased; a cell "
+            "may lie outside 0 to 1. Wilson’s score intervals cover both sampling and "
+            "randomization.",
+        ),
+        ("Suppression", SUPPRESSION),
+        *([] if test is None else [("Test", independence_sentence(result, test))]),
+        ("Limits", " ".join([*caveats(result), LIMITS])),
     ]
 
 

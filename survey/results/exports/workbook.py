@@ -7,11 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
-from survey.results.crosstab.sentences import crosstab_methods
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import EstimateRow
-from survey.results.exports.codebook import CodebookRow, codebook, methods_sheet
+from survey.results.exports.codebook import (
+    CodebookRow,
+    codebook,
+    crosstab_methods_sheet,
+    methods_sheet,
+)
 from survey.results.exports.csv import column_names, safe_cell
 
 if TYPE_CHECKING:
@@ -43,7 +47,7 @@ def estimates_workbook(result: SurveyResult) -> bytes:
 
 def crosstab_workbook(table: CrosstabResult) -> bytes:
     """Return a cross-tabulation as a workbook, with the codebook of its two questions."""
-    sheets = codebook(table.questions), crosstab_methods(table)
+    sheets = codebook(table.questions), crosstab_methods_sheet(table)
     return _workbook("crosstab", CrosstabRow, table.rows, *sheets)
 
 

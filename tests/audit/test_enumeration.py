@@ -31,6 +31,7 @@ from survey.mechanism import (
     numeric,
 )
 from survey.respond.client import Client
+from tests.cases import each_case
 from tests.conftest import ROOT, long_unless
 from tests.mechanism.test_tables import TABLES
 
@@ -92,7 +93,7 @@ def test_the_clients_own_tests_pass(node):
 
 
 @pytest.mark.security
-@pytest.mark.parametrize("channels", [channels_in_use(), SETS, BITS, TABLES])
+@each_case("channels", [channels_in_use(), SETS, BITS, TABLES])
 def test_integer_mechanism_every_draw_through_the_shipped_client_equals_the_integers(
     auditor, channels
 ):
@@ -102,7 +103,7 @@ def test_integer_mechanism_every_draw_through_the_shipped_client_equals_the_inte
         assert "every draw: " in check.detail  # of the channel itself, not of a smaller sibling
 
 
-@pytest.mark.parametrize("channel", [*channels_in_use(), *SETS, *BITS, *TABLES], ids=str)
+@each_case("channel", [*channels_in_use(), *SETS, *BITS, *TABLES])
 def test_the_promised_distributions_add_up_and_have_exactly_the_channels_ratio(channel):
     rows = [distribution(channel, truth) for truth in truths_of(channel)]
     assert all(sum(row.values()) == 1 for row in rows)
@@ -120,7 +121,7 @@ def test_a_truth_that_stands_alone_goes_with_no_other_tick():
     assert truths_of(BitVector(3, 1, 3, 1, alone=1)) == [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
 
 
-@pytest.mark.parametrize("channel", LARGE, ids=str)
+@each_case("channel", LARGE)
 def test_the_truths_that_stand_for_too_many_are_truths_of_the_channel(channel):
     chosen = some_truths(channel, 8)
     assert 2 <= len(chosen) <= 8
@@ -174,7 +175,7 @@ def test_real_generator_audit_the_proved_epsilon_is_not_above_the_claim(auditor,
     assert auditor.words(channels).ok
 
 
-@pytest.mark.parametrize("channels", [[grr(2, "3/4")], [grr(2, "3/4"), *SETS]], ids=len)
+@each_case("channels", [[grr(2, "3/4")], [grr(2, "3/4"), *SETS]])
 def test_half_of_the_chance_of_a_false_alarm_is_shared_by_all_channels(
     auditor, monkeypatch, channels
 ):

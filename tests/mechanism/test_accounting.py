@@ -24,6 +24,7 @@ from survey.mechanism.accounting import (
     total_ratio,
     waves_ratio,
 )
+from tests.cases import each_case
 
 RATIOS = st.fractions(min_value="1.001", max_value=1000, max_denominator=10_000)
 
@@ -77,7 +78,7 @@ def test_the_interval_of_one_half_is_symmetric(ratio):
     assert high == posterior_bound(Fraction(1, 2), ratio)
 
 
-@pytest.mark.parametrize(("n", "bound"), [(1000, 0.62), (5000, 0.325), (100_000, 0.082)])
+@each_case(("n", "bound"), [(1000, 0.62), (5000, 0.325), (100_000, 0.082)])
 def test_the_shuffle_bound_is_the_papers_at_ln_3(n, bound):
     assert shuffled_epsilon(Fraction(3), n, 1e-6) == pytest.approx(bound, abs=0.005)
 
@@ -88,7 +89,7 @@ def test_the_shuffle_bound_is_not_claimed_where_it_is_not_proved():
     assert shuffled_epsilon(Fraction(3), 0, 1e-6) is None
 
 
-@pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, math.nan])
+@each_case("delta", [0.0, 1.0, -1.0, math.nan])
 def test_a_delta_that_is_no_probability_is_refused(delta):
     with pytest.raises(ValueError, match="delta"):
         shuffled_epsilon(Fraction(3), 1000, delta)

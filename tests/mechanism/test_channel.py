@@ -28,13 +28,14 @@ from survey.mechanism import (
 )
 from survey.mechanism.design import format_fraction
 from survey.mechanism.weight_table import Explicit
+from tests.cases import each_case
 from tests.conftest import ROOT
 
 VECTORS = json.loads((ROOT / "tests/vectors/mechanism.json").read_text(encoding="utf-8"))
 WEIGHTS = st.tuples(st.integers(1, 10**6), st.integers(1, 10**5)).map(lambda w: (w[0] + w[1], w[1]))
 
 
-@pytest.mark.parametrize("vector", VECTORS)
+@each_case("vector", VECTORS)
 def test_python_and_the_vectors_agree(vector):
     channel = channel_from_json(vector["channel"])
     draws = iter(vector["draws"])
@@ -48,7 +49,7 @@ def test_python_and_the_vectors_agree(vector):
     assert next(draws, None) is None
 
 
-@pytest.mark.parametrize(("k", "T", "L"), [(2, 3, 1), (3, 6, 1), (5, 7, 3), (7, 27, 10)])
+@each_case(("k", "T", "L"), [(2, 3, 1), (3, 6, 1), (5, 7, 3), (7, 27, 10)])
 def test_every_draw_enumerated_gives_the_integers(k, T, L):
     channel = from_ratio(k, T, L)
     for truth in range(k):
@@ -62,7 +63,7 @@ def sequences(channel):
     return product(*(range(n) for n in ranges))
 
 
-@pytest.mark.parametrize(("k", "d", "T", "L"), [(3, 2, 3, 1), (4, 2, 3, 1), (5, 3, 2, 1)])
+@each_case(("k", "d", "T", "L"), [(3, 2, 3, 1), (4, 2, 3, 1), (5, 3, 2, 1)])
 def test_subsets_that_hold_the_truth_are_likelier_by_exactly_the_weights(k, d, T, L):
     channel = SubsetSelection(k, d, T, L)
     for truth in range(k):
@@ -95,7 +96,7 @@ def test_truth_probability_three_quarters_of_two_options_is_ln_3_and_no_less():
     assert math.log(3) <= channel.epsilon < math.log(3) + 1e-9
 
 
-@pytest.mark.parametrize("p", [Fraction(3, 4), "3/4", "0.75", 0.75])
+@each_case("p", [Fraction(3, 4), "3/4", "0.75", 0.75])
 def test_a_probability_may_be_written_in_any_way(p):
     assert grr(2, p) == SubsetSelection(2, 1, 3, 1)
 
@@ -116,12 +117,12 @@ def test_a_channel_from_epsilon_is_never_above_it_and_hardly_below(k, epsilon):
     assert channel.epsilon > float(asked) - (0.02 if epsilon < 50 else 0.001)
 
 
-@pytest.mark.parametrize(("factor", "ratio"), [(2, 2), (3, 3), (10, 10)])
+@each_case(("factor", "ratio"), [(2, 2), (3, 3), (10, 10)])
 def test_epsilon_given_as_a_logarithm_is_met_exactly(factor, ratio):
     assert from_epsilon(2, math.log(factor)).ratio == ratio
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("make", "words"),
     [
         (lambda: grr(1, 0.5), "nearest is 2"),
@@ -184,8 +185,8 @@ HOSTILE_NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize("value", HOSTILE_NUMBERS, ids=lambda value: type(value).__name__)
-@pytest.mark.parametrize("make", [grr, from_keep_probability, from_epsilon])
+@each_case("value", HOSTILE_NUMBERS)
+@each_case("make", [grr, from_keep_probability, from_epsilon])
 def test_a_hostile_number_is_refused_at_once_and_briefly(make, value):
     started = time.process_time()
     with pytest.raises(ChannelError, match="number") as refused:
@@ -195,7 +196,7 @@ def test_a_hostile_number_is_refused_at_once_and_briefly(make, value):
     assert str(refused.value).isprintable()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "p"),
     [
         (" 3/4 ", Fraction(3, 4)),
@@ -225,7 +226,7 @@ def test_a_device_never_runs_a_channel_that_favours_the_other_answers():
         SubsetSelection(2, 1, 1, 3).perturb_one(0, lambda n: 0)
 
 
-@pytest.mark.parametrize("channel", [grr(2, "3/4"), grr(7, 0.4), SubsetSelection(6, 2, 3, 1)])
+@each_case("channel", [grr(2, "3/4"), grr(7, 0.4), SubsetSelection(6, 2, 3, 1)])
 def test_simulated_reports_have_the_channels_probabilities(channel):
     rng = np.random.default_rng(7)
     n = 200_000

@@ -18,6 +18,7 @@ from survey.mechanism.classical import (
     unrelated_question,
     warner,
 )
+from tests.cases import each_case
 
 SHARES = st.fractions(min_value="1/50", max_value="49/50", max_denominator=50)
 
@@ -64,7 +65,7 @@ def test_nigerias_die_gives_the_published_share():
     assert np.linalg.solve(channel.matrix.T, reported)[0] == pytest.approx(0.2619, abs=5e-5)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("make", "words"),
     [
         (lambda: warner("1/2"), "all rows are equal"),

@@ -20,13 +20,14 @@ from survey.mechanism.numeric import (
     piecewise,
     square_wave,
 )
+from tests.cases import each_case
 
 MAKERS = [one_bit, square_wave, piecewise, hybrid, geometric, laplace]
 
 
-@pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("k", [2, 3, 11, 101, 1000])
-@pytest.mark.parametrize("epsilon", [0.5, 1, 2, 4])
+@each_case("make", MAKERS)
+@each_case("k", [2, 3, 11, 101, 1000])
+@each_case("epsilon", [0.5, 1, 2, 4])
 def test_epsilon_of_the_integers_is_within_the_asked_one_and_hardly_below(make, k, epsilon):
     table = make(k, epsilon)
     assert table.epsilon <= epsilon + 1e-14
@@ -36,16 +37,16 @@ def test_epsilon_of_the_integers_is_within_the_asked_one_and_hardly_below(make, 
     assert channel_from_json(table.to_json()) == table
 
 
-@pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("no_answers", [1, 2])
+@each_case("make", MAKERS)
+@each_case("no_answers", [1, 2])
 def test_an_option_to_prefer_not_to_say_costs_nothing(make, no_answers):
     table = make(11, 1, no_answers)
     assert table.epsilon == make(11, 1).epsilon
     assert table.truths == 11 + no_answers
 
 
-@pytest.mark.parametrize("make", [one_bit, piecewise])
-@pytest.mark.parametrize("epsilon", [0.3, 1, 3])
+@each_case("make", [one_bit, piecewise])
+@each_case("epsilon", [0.3, 1, 3])
 def test_the_expected_report_is_linear_in_the_truth_so_means_come_back_unbiased(make, epsilon):
     table = make(21, epsilon)
     expected = table.matrix @ np.arange(table.reports)
@@ -88,7 +89,7 @@ def test_a_square_waves_window_is_the_papers():
     assert square_wave(1000, 1).shape.width == 2 * 256 + 1
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 2])
+@each_case("epsilon", [0.5, 2])
 def test_geometric_noise_has_its_probabilities(epsilon):
     k = 11
     a = math.exp(-epsilon / (k - 1))
@@ -131,7 +132,7 @@ def test_the_exponential_mechanism_follows_its_utilities():
     assert len(set(table.weights.sum(axis=1).tolist())) == 1
 
 
-@pytest.mark.parametrize(("make", "words"), [
+@each_case(("make", "words"), [
     (lambda: one_bit(1, 1), "nearest is 2"),
     (lambda: geometric(1001, 1), "nearest is 1,000"),
     (lambda: laplace(2.5, 1), "points"),

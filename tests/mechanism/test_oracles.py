@@ -22,14 +22,15 @@ from survey.mechanism.numeric import gaussian_delta
 from survey.mechanism.simulation import CHUNK, population
 from survey.mechanism.weight_table import OneBit, Window
 from tests.benchmarks import mechanism_variance as rivals
+from tests.cases import each_case
 
 ROUNDING = 1e-9
 
 # Variance: the chosen channel against GRR, OUE, OLH and Hadamard response.
 
 
-@pytest.mark.parametrize("k", [*range(2, 20), 30, 64, 100, 256, 1000])
-@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "1.0986", "2", "3", "4", "8"])
+@each_case("k", [*range(2, 20), 30, 64, 100, 256, 1000])
+@each_case("epsilon", ["0.1", "0.5", "1", "1.0986", "2", "3", "4", "8"])
 def test_the_chosen_channel_is_never_worse_than_grr_oue_olh_or_hadamard(k, epsilon):
     channel = best(k, epsilon)
     chosen = rivals.closed_form(channel)
@@ -48,7 +49,7 @@ def test_no_other_size_of_set_and_no_rival_has_a_smaller_variance(k, epsilon):
     assert chosen <= min(others + sets) * (1 + 1e-6)
 
 
-@pytest.mark.parametrize(("k", "epsilon"), [(2, "1"), (5, "0.5"), (7, "1"), (10, "2"), (16, "4")])
+@each_case(("k", "epsilon"), [(2, "1"), (5, "0.5"), (7, "1"), (10, "2"), (16, "4")])
 def test_simulated_surveys_have_the_closed_forms_variance(k, epsilon):
     channel = best(k, epsilon)
     rng = np.random.default_rng(20261121)
@@ -71,7 +72,7 @@ def ratio_of(table: np.ndarray) -> float:
     return float((table.max(axis=0) / table.min(axis=0)).max())
 
 
-@pytest.mark.parametrize("r", [1.5, 3.0, 20.0])
+@each_case("r", [1.5, 3.0, 20.0])
 def test_the_closed_form_of_oue_is_the_one_of_its_whole_table(r):
     k = 3
     reports = np.array(list(product((0, 1), repeat=k)))
@@ -82,7 +83,7 @@ def test_the_closed_form_of_oue_is_the_one_of_its_whole_table(r):
     assert rivals.of_pure(*supports(table, reports.T), k) == pytest.approx(rivals.oue(k, r))
 
 
-@pytest.mark.parametrize(("g", "r"), [(2, 1.5), (3, 3.0), (4, 3.0)])
+@each_case(("g", "r"), [(2, 1.5), (3, 3.0), (4, 3.0)])
 def test_the_closed_form_of_olh_is_the_one_of_its_whole_table(g, r):
     k = 3
     # A report is a hash function, one of all g^k, and one of its g values.
@@ -103,8 +104,8 @@ def hadamard_matrix(size: int) -> np.ndarray:
     return matrix
 
 
-@pytest.mark.parametrize(("k", "blocks"), [(2, 1), (3, 1), (5, 1), (4, 2), (5, 2), (7, 4), (8, 8)])
-@pytest.mark.parametrize("r", [1.5, 3.0, 30.0])
+@each_case(("k", "blocks"), [(2, 1), (3, 1), (5, 1), (4, 2), (5, 2), (7, 4), (8, 8)])
+@each_case("r", [1.5, 3.0, 30.0])
 def test_the_closed_form_of_hadamard_response_is_the_one_of_its_whole_table(k, blocks, r):
     sizes = rivals.blocks_of(k, blocks)
     # The smallest power of two above the options of a block: its row of ones is nobody's set.
@@ -157,7 +158,7 @@ def _chance_of_any_option(channel: SubsetSelection) -> float:
     return float(channel.k * channel.exact_q)
 
 
-@pytest.mark.parametrize("channels", COMPOSITIONS.values(), ids=COMPOSITIONS)
+@each_case("channels", COMPOSITIONS.values())
 def test_the_total_epsilon_is_google_dp_accountings(channels):
     ours = total_epsilon([channel.ratio for channel in channels])
     low, high = their_epsilon(channels, False), their_epsilon(channels, True)
@@ -172,8 +173,8 @@ MANY = {
 }
 
 
-@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-2])
-@pytest.mark.parametrize("channels", MANY.values(), ids=MANY)
+@each_case("delta", [1e-9, 1e-6, 1e-2])
+@each_case("channels", MANY.values())
 def test_neither_of_our_figures_is_below_the_optimal_composition(channels, delta):
     accountant = PLDAccountant(
         dp_accounting.NeighboringRelation.REPLACE_ONE, value_discretization_interval=1e-4
@@ -187,8 +188,8 @@ def test_neither_of_our_figures_is_below_the_optimal_composition(channels, delta
     assert advanced_epsilon([channel.epsilon for channel in channels], delta) >= optimal
 
 
-@pytest.mark.parametrize("sigma", [0.5, 1.0, 4.0, 10.0])
-@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
+@each_case("sigma", [0.5, 1.0, 4.0, 10.0])
+@each_case("delta", [1e-9, 1e-6, 1e-3])
 def test_the_gaussian_delta_is_google_dp_accountings(sigma, delta):
     epsilon = dp_accounting.get_epsilon_gaussian(sigma, delta)
     assert gaussian_delta(sigma, 1, epsilon) == pytest.approx(delta, rel=1e-6)
@@ -220,7 +221,7 @@ def expected_shares(channel, answers) -> np.ndarray:
     return ones if asked == 1 else np.concatenate([np.full(channel.m, asked), asked * ones])
 
 
-@pytest.mark.parametrize(("channel", "answers"), POPULATIONS.values(), ids=POPULATIONS)
+@each_case(("channel", "answers"), POPULATIONS.values())
 def test_a_simulated_population_has_the_counts_its_channel_promises(channel, answers):
     n = 2 * CHUNK + 1001
     counts = population(channel, SHARES, n, np.random.default_rng(3), answers)

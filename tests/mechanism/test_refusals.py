@@ -39,6 +39,7 @@ from survey.mechanism.numeric import (
     square_wave,
 )
 from survey.mechanism.weight_table import ByDistance, Explicit, Mixture, OneBit, Window
+from tests.cases import each_case
 
 WORD = 2**32
 ON_A_GRID = [one_bit, square_wave, piecewise, hybrid, geometric, laplace]
@@ -63,10 +64,10 @@ NO_INTEGERS = [3.0, 2.5, float("nan"), float("inf"), "3", True, None, [3], b"3"]
 NO_INTEGERS += [Fraction(3), Decimal(3), np.int64(3), 3 + 0j]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "name"),
     [
-        pytest.param(kind, name, id=f"{name} of a {kind}".replace(" ", "-"))
+        (kind, name)
         for kind, (_, parameters) in PARAMETERS.items()
         for name, value in parameters.items()
         if type(value) is int
@@ -80,7 +81,7 @@ def test_a_parameter_that_is_no_integer_is_refused_by_its_name(kind, name):
             make(**{**parameters, name: wrong})
 
 
-@pytest.mark.parametrize("wrong", NO_INTEGERS, ids=lambda value: type(value).__name__)
+@each_case("wrong", NO_INTEGERS)
 def test_a_weight_of_a_list_that_is_no_integer_is_refused_by_its_place(wrong):
     with pytest.raises(ChannelError, match=r"^weights\[2\] must be an integer"):
         ByDistance((9, 6, wrong))
@@ -158,15 +159,15 @@ def test_a_zero_or_negative_weight_is_refused_by_its_row_with_the_nearest(rows, 
         Explicit(tuple(map(tuple, equal)))
 
 
-@pytest.mark.parametrize("rest", ["1/3", "2/3", "0"])
+@each_case("rest", ["1/3", "2/3", "0"])
 def test_probabilities_that_do_not_add_up_to_one_are_refused_by_their_row(rest):
     rows = [[Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 2), Fraction(rest)]]
     with pytest.raises(ChannelError, match=f"^row 1 adds up to {sum(rows[1])}; it must be 1$"):
         from_probabilities(rows)
 
 
-@pytest.mark.parametrize("L", [0, -1, -(2**40)])
-@pytest.mark.parametrize(
+@each_case("L", [0, -1, -(2**40)])
+@each_case(
     "make",
     [
         lambda L: SubsetSelection(5, 1, 3, L),
@@ -176,14 +177,13 @@ def test_probabilities_that_do_not_add_up_to_one_are_refused_by_their_row(rest):
         lambda L: Window(5, 3, 1, 3, L),
         lambda L: OneBit(4, 3, L),
     ],
-    ids=["grr", "sets", "bits", "sampled-bits", "window", "one-bit"],
 )
 def test_a_second_weight_below_one_is_refused_everywhere(make, L):
     with pytest.raises(ChannelError, match=f"^L = {L} must be at least 1: a zero weight"):
         make(L)
 
 
-@pytest.mark.parametrize("T", [0, -3, 1])
+@each_case("T", [0, -3, 1])
 def test_a_first_weight_that_is_zero_negative_or_the_second_is_refused(T):
     for make in (
         lambda: SubsetSelection(5, 2, T, 1),
@@ -216,7 +216,7 @@ TOTALS: dict[str, Callable[[int], object]] = {
 }
 
 
-@pytest.mark.parametrize("make", TOTALS.values(), ids=TOTALS)
+@each_case("make", TOTALS.values())
 def test_a_total_of_one_word_is_allowed_and_one_more_is_refused(make):
     make(0)
     with pytest.raises(ChannelError, match=r"the weights add up to 4,294,967,\d+, above 2\^32"):
@@ -259,15 +259,15 @@ def test_a_set_of_all_options_or_of_none_is_refused_with_what_is_allowed(k, d):
         SubsetSelection(k, d, 3, 1)
 
 
-@pytest.mark.parametrize(("k", "nearest"), [(1, 2), (0, 2), (-7, 2), (10_001, 10_000)])
-@pytest.mark.parametrize("make", [grr, from_keep_probability, from_epsilon, best])
+@each_case(("k", "nearest"), [(1, 2), (0, 2), (-7, 2), (10_001, 10_000)])
+@each_case("make", [grr, from_keep_probability, from_epsilon, best])
 def test_too_few_or_too_many_options_are_refused_with_the_nearest_number(make, k, nearest):
     with pytest.raises(ChannelError, match=f"the nearest is {nearest}$"):
         make(k, "0.9")
     make(nearest, "0.9")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parameters", "words"),
     [
         ({"m": 0}, "nearest is 1$"),
@@ -286,7 +286,7 @@ def test_a_bit_vector_of_another_size_is_refused_with_what_is_allowed(parameters
         BitVector(**{**fits, **parameters})
 
 
-@pytest.mark.parametrize(
+@each_case(
     "truth",
     [(1, 1, 1, 0, 0), (1, 0, 0, 1, 0), (0, 0, 0, 1, 1), (1, 1, 0, 0, 1), (1, 0, 0, 0), (2,) * 5],
 )
@@ -296,14 +296,14 @@ def test_ticks_that_the_question_does_not_allow_are_refused_before_any_draw(trut
             BitVector(5, 2, 3, 1, alone=2, sampled=sampled).perturb_one(truth, no_draw)
 
 
-@pytest.mark.parametrize("k", [1001, 4097, 10**9])
-@pytest.mark.parametrize("make", [*ON_A_GRID, gaussian])
+@each_case("k", [1001, 4097, 10**9])
+@each_case("make", [*ON_A_GRID, gaussian])
 def test_a_grid_of_more_than_1000_points_is_refused_with_the_nearest(make, k):
     with pytest.raises(ChannelError, match=r"2 to 1,000 are allowed; the nearest is 1,000$"):
         make(k, 1)
 
 
-@pytest.mark.parametrize("k", [1001, 4096])
+@each_case("k", [1001, 4096])
 def test_a_shape_over_more_than_1000_points_is_refused_with_the_nearest(k):
     for make in (
         lambda: ByDistance((2,) * k),
@@ -324,8 +324,8 @@ OF_EPSILON: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("make", OF_EPSILON.values(), ids=OF_EPSILON)
-@pytest.mark.parametrize(
+@each_case("make", OF_EPSILON.values())
+@each_case(
     ("value", "nearest"),
     [(0, "0.001"), (-1, "0.001"), ("-1/3", "0.001"), (12.5, "12"), ("12.001", "12"), (13, "12")],
 )
@@ -334,8 +334,8 @@ def test_an_epsilon_outside_0_to_12_is_refused_everywhere_with_the_nearest(make,
         make(value)
 
 
-@pytest.mark.parametrize("make", OF_EPSILON.values(), ids=OF_EPSILON)
-@pytest.mark.parametrize("value", ["x", "", None, True, float("nan"), float("inf"), 10**400])
+@each_case("make", OF_EPSILON.values())
+@each_case("value", ["x", "", None, True, float("nan"), float("inf"), 10**400])
 def test_an_epsilon_that_is_no_number_is_refused_everywhere(make, value):
     with pytest.raises(ChannelError, match=r"^epsilon .*number"):
         make(value)

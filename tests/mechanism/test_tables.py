@@ -24,6 +24,7 @@ from survey.mechanism.weight_table import (
     largest_ratio,
     with_no_answers,
 )
+from tests.cases import each_case
 
 SHAPES = [
     Window(5, 3, 1, 3, 1),
@@ -40,14 +41,14 @@ SHAPES = [
 TABLES = [WeightTable(shape, extra) for shape in SHAPES for extra in (0, 1, 2)]
 
 
-@pytest.mark.parametrize("table", TABLES)
+@each_case("table", TABLES)
 def test_every_draw_enumerated_gives_the_tables_integers(table):
     for truth in range(table.truths):
         seen = Counter(table.perturb_one(truth, lambda n, u=u: u) for u in range(table.total))
         assert [seen[report] for report in range(table.reports)] == table.weights[truth].tolist()
 
 
-@pytest.mark.parametrize("table", TABLES)
+@each_case("table", TABLES)
 def test_rows_have_equal_sums_and_epsilon_is_tight(table):
     assert (table.weights.sum(axis=1) == table.total).all()
     assert table.weights.min() >= 1
@@ -62,7 +63,7 @@ def test_rows_have_equal_sums_and_epsilon_is_tight(table):
     assert math.log(worst) > table.epsilon - 1e-9
 
 
-@pytest.mark.parametrize("table", TABLES)
+@each_case("table", TABLES)
 def test_a_no_answer_option_costs_no_epsilon_and_can_be_told_apart(table):
     assert table.ratio == WeightTable(table.shape).ratio
     if table.no_answers:
@@ -80,7 +81,7 @@ def test_the_no_answer_rule_is_the_designs_closed_form_for_windows_and_one_bit()
     assert bit[-1, -1] == 10 * 5
 
 
-@pytest.mark.parametrize("table", TABLES)
+@each_case("table", TABLES)
 def test_a_table_survives_its_json_form(table):
     assert channel_from_json(table.to_json()) == table
 
@@ -117,9 +118,7 @@ def test_one_bit_means_come_back_unbiased():
     np.testing.assert_allclose(R * (one * (T + L) - L) / (T - L), np.arange(R + 1))
 
 
-@pytest.mark.parametrize(
-    ("m", "s", "T", "L"), [(1, 1, 3, 1), (3, 3, 3, 1), (4, 1, 2, 1), (4, 2, 5, 2)]
-)
+@each_case(("m", "s", "T", "L"), [(1, 1, 3, 1), (3, 3, 3, 1), (4, 1, 2, 1), (4, 2, 5, 2)])
 def test_bit_vectors_epsilon_is_tight_over_all_pairs_of_answers(m, s, T, L):
     channel = BitVector(m, s, T, L)
     answers = [ticks for ticks in product((0, 1), repeat=m) if sum(ticks) <= s]
@@ -148,7 +147,7 @@ def test_simulated_bits_have_the_channels_probabilities():
     np.testing.assert_allclose(share, [0.75, 0.25, 0.75, 0.25], atol=5 * np.sqrt(0.1875 / n))
 
 
-@pytest.mark.parametrize("table", TABLES)
+@each_case("table", TABLES)
 def test_simulated_reports_of_tables_have_their_probabilities(table):
     n = 40_000
     rng = np.random.default_rng(11)
@@ -174,7 +173,7 @@ def test_spare_bits_must_be_zero():
         unpack_bits("gEE", 10)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("make", "words"),
     [
         (lambda: Explicit(((1, 2), (2, 2))), "equal sums"),
@@ -223,7 +222,7 @@ def test_an_impossible_table_is_refused_by_name(make, words):
         make()
 
 
-@pytest.mark.parametrize("truth", [[1, 0], [1, 0, 2], [1, 1, 1]])
+@each_case("truth", [[1, 0], [1, 0, 2], [1, 1, 1]])
 def test_ticks_that_do_not_fit_are_refused(truth):
     with pytest.raises(ChannelError, match="ticks"):
         BitVector(3, 2, 3, 1).perturb_one(truth, lambda n: 0)

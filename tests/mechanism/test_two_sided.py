@@ -40,6 +40,7 @@ from survey.mechanism.numeric import (
     square_wave,
 )
 from survey.mechanism.weight_table import ByDistance, Explicit, Mixture, OneBit, Shape, Window
+from tests.cases import each_case
 
 SLACK = Decimal("1e-9")
 """How far below the claim epsilon must already fail."""
@@ -116,10 +117,6 @@ def tables() -> Iterator[tuple[str, AnyChannel]]:
 CHANNELS = {**SETS, **BITS, **dict(tables())}
 
 
-def cases(channels: dict[str, AnyChannel]) -> list[object]:
-    return [pytest.param(channel, id=name.replace(" ", "-")) for name, channel in channels.items()]
-
-
 @cache
 def largest_ratio(channel: AnyChannel) -> Fraction:
     """max over reports and pairs of truths of P(report | one) / P(report | other)."""
@@ -130,13 +127,13 @@ def largest_ratio(channel: AnyChannel) -> Fraction:
 
 
 @pytest.mark.security
-@pytest.mark.parametrize("channel", cases(CHANNELS))
+@each_case("channel", CHANNELS.values())
 def test_no_report_moves_any_two_truths_further_apart_than_promised_and_one_does_by_that(channel):
     assert largest_ratio(channel) == channel.ratio
 
 
 @pytest.mark.security
-@pytest.mark.parametrize("channel", cases(CHANNELS))
+@each_case("channel", CHANNELS.values())
 def test_epsilon_holds_at_the_claim_and_fails_just_below_it(channel):
     with decimal.localcontext(prec=60):
         claimed = Decimal(channel.epsilon)
@@ -187,7 +184,7 @@ def enumerated(channel: SubsetSelection | BitVector, truth: Truth) -> dict[str, 
 
 
 @pytest.mark.security
-@pytest.mark.parametrize("channel", cases(BITS))
+@each_case("channel", BITS.values())
 def test_every_sequence_of_draws_of_a_bit_vector_makes_exactly_the_promised_table(channel):
     assert sorted(truths_of(channel)) == sorted(bit_truths(channel))
     rows = [enumerated(channel, truth) for truth in bit_truths(channel)]
@@ -204,7 +201,7 @@ SMALL_SETS = {
 
 
 @pytest.mark.security
-@pytest.mark.parametrize("channel", cases(SMALL_SETS))
+@each_case("channel", SMALL_SETS.values())
 def test_every_sequence_of_draws_of_a_set_makes_exactly_the_promised_table(channel):
     for truth in truths_of(channel):
         assert enumerated(channel, truth) == distribution(channel, truth)

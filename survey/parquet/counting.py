@@ -17,7 +17,7 @@ import ibis
 import numpy as np
 
 from survey.errors import CountsError, NotFoundError
-from survey.estimator.tables.crosstab import LARGEST_TABLE
+from survey.estimator.tables.crosstab import MAX_CELLS
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection
 from survey.mechanism.arrays import Integers
 from survey.mechanism.codes import BITS_OF_BYTE, packed_bytes
@@ -224,7 +224,7 @@ class Reports:
         if rows is columns:
             raise CountsError(f"{first} with itself: a cross-tab needs two different questions")
         shape = rows.channel.counted, columns.channel.counted
-        if shape[0] * shape[1] > LARGEST_TABLE:
+        if shape[0] * shape[1] > MAX_CELLS:
             raise CountsError(f"a table of {shape[0]:,} by {shape[1]:,} is above 10^7 cells")
         for question in (rows, columns):
             self._check_codes(question)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.errors import CountsError
-from survey.estimator.tables.axes import Crossed
+from survey.estimator.tables.axes import CrosstabChannel
 from survey.mechanism import SubsetSelection
 from survey.mechanism.arrays import AnyIntegers, Codes, Integers
 from survey.questionnaire.kinds import PublishedQuestion
@@ -200,5 +200,5 @@ def _indicators(question: PublishedQuestion, codes: Codes) -> Integers:
 
 
 def _reports_sets(question: PublishedQuestion) -> bool:
-    channel: Crossed = question.channel  # type: ignore[assignment]
+    channel: CrosstabChannel = question.channel  # type: ignore[assignment]
     return isinstance(channel, SubsetSelection) and channel.d > 1

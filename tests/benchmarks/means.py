@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from survey.estimator.numbers.mean import _reading
+from survey.estimator.numbers.mean import _pseudo_ratios
 from survey.mechanism import from_epsilon
 from survey.mechanism.classical import exponential
 from survey.mechanism.numeric import (
@@ -72,7 +72,7 @@ def coverage(channel: object, shares: Floats, n: int, rounds: int, seed: int) ->
     """How often the mean's interval holds the true mean of those who answered."""
     x = np.linspace(-1, 1, POINTS)
     silent = len(channel.matrix) - POINTS
-    reading = _reading(channel, (*x.tolist(), *[None] * silent), n)
+    reading = _pseudo_ratios(channel, (*x.tolist(), *[None] * silent), n)
     answers = np.append(shares * (0.8 if silent else 1.0), np.full(silent, 0.2 / max(silent, 1)))
     counts = np.random.default_rng(seed).multinomial(n, answers @ channel.matrix, size=rounds)
     return float(hits(simulated(reading, counts), np.array([x @ shares]))[..., 0].mean())

@@ -71,7 +71,7 @@ def test_the_power_to_detect_a_difference_between_two_groups_is_printed():
 def test_equal_shares_in_both_groups_are_rejected():
     result = run("--share", "0.2", "--against", "0.2")
     assert result.exit_code == 1
-    assert "no number of reports tells them apart" in result.output
+    assert "no number of reports shows a difference" in result.output
 
 
 def test_without_options_the_table_is_printed():

@@ -12,7 +12,7 @@ import pytest
 from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS
 from survey.estimator.core.intervals import DEFAULT_INTERVAL, INTERVALS
 from survey.estimator.shares.answered import HALF, QUARTER
-from survey.estimator.trust.disclosure import FEWEST_EFFECTIVE, HIDDEN_WIDTH, SHOWN_WIDTH
+from survey.estimator.trust.disclosure import HIDDEN_WIDTH, MIN_EFFECTIVE, SHOWN_WIDTH
 from survey.mechanism.numeric import HYBRID_FROM
 from survey.methods import (
     Section,
@@ -129,7 +129,7 @@ def test_an_example_with_a_wrong_number_fails():
 def test_the_constants_in_the_text_are_those_of_the_code():
     stated = {
         "suppression": (f"{HIDDEN_WIDTH:.2f} or wider", f"at most {SHOWN_WIDTH:.2f} wide",
-                        f"below {FEWEST_EFFECTIVE}"),
+                        f"below {MIN_EFFECTIVE}"),
         "histogram": (f"at most {MAX_CELLS} cells",),
         "median": (f"more than {MAX_CHANNEL_SIZE:,} probabilities",),
         "interval-fieller": (f"{QUARTER:g} of a report", f"{HALF:g} of a report"),

@@ -492,7 +492,7 @@ def test_invalid_options_in_a_link_are_rejected_by_name(signed_in, small):
         ("interval=wald", "must be one of feldman-cousins"),
         ("simultaneous=2", "must be 1 or 0"),
         ("target=all", "must be one of population, respondents"),
-        ("target=respondents&interval=wilson", "is one for the population"),
+        ("target=respondents&interval=wilson", "for the population"),
     ):
         for path in ("", "/1", "/1/estimates.csv"):
             response = signed_in.get(f"/research/surveys/small{path}?{query}")

@@ -1,4 +1,8 @@
-"""Validation of arguments: their kinds, counts, levels and numbers of reports."""
+"""Validate arguments: their types, counts, levels and numbers of reports.
+
+`checked_arguments` checks what the annotations of a public estimator say: a channel, numbers, a
+whole number, a list of them. The other functions check which values are possible.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.mechanism.arrays import Booleans, Floats, Integers
 
 NUMBERS = "numbers"
-"""What an array of numbers is annotated with becomes, among alternatives."""
+"""Stands for `ArrayLike` and for arrays among the alternatives of an annotation."""
 
 LISTS = (list, tuple, Sequence)
 
@@ -37,18 +41,18 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 CHANNELS = (SubsetSelection, BitVector, WeightTable)
-COUNTED = ("counts", "joint_counts", "supports", "reports", "columns", "yes", "a", "b")
-"""Arguments that are counts or reports, refused as CountsError; channels as ChannelError."""
+COUNT_ARGUMENTS = ("counts", "joint_counts", "supports", "reports", "columns", "yes", "a", "b")
+"""Names of arguments that are counts or reports: a wrong type of these is a CountsError."""
 
-NAMED_ELSEWHERE = ("level",)
-"""Arguments that every estimator refuses in words of its own."""
+CHECKED_ELSEWHERE = ("level",)
+"""Arguments that every estimator checks itself, with a message of its own."""
 
-SHOWN = 60
-"""So much of a wrong argument is repeated."""
+MAX_SHOWN = 60
+"""Characters of a wrong argument that an error message repeats."""
 
 
 def checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, refusing arguments that are not what its annotations say.
+    """Make a function reject arguments whose types differ from its annotations.
 
     Raises ChannelError, CountsError or DesignError, "NAME = VALUE must be ...".
 
@@ -64,30 +68,30 @@ def checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
     signature = inspect.signature(function)
 
     @functools.cache
-    def kinds() -> dict[str, Any]:
+    def annotations() -> dict[str, Any]:
         return get_type_hints(function)
 
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         for name, value in signature.bind(*args, **kwargs).arguments.items():
-            kind = Any if name in NAMED_ELSEWHERE else kinds().get(name, Any)
-            several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
-            for one in value if several else (value,):
-                if not fits(one, kind):
-                    raise _refusal(name, one, kind)
+            annotation = Any if name in CHECKED_ELSEWHERE else annotations().get(name, Any)
+            is_variadic = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+            for item in value if is_variadic else (value,):
+                if not fits(item, annotation):
+                    raise _type_error(name, item, annotation)
         return function(*args, **kwargs)
 
     return checked
 
 
-def fits(value: object, kind: Any) -> bool:
-    """Whether a value is of the kind that an annotation names; unknown annotations fit all.
+def fits(value: object, annotation: Any) -> bool:
+    """Return whether a value has the annotated type; unknown annotations accept every value.
 
     >>> from survey.mechanism import grr
     >>> fits([1, 2], ArrayLike), fits(["a"], ArrayLike), fits(grr(2, "3/4"), BitVector)
     (True, False, False)
     """
-    return any(_fits(value, one) for one in _alternatives(kind))
+    return any(_fits(value, alternative) for alternative in _alternatives(annotation))
 
 
 def _fits(value: object, kind: Any) -> bool:
@@ -95,7 +99,7 @@ def _fits(value: object, kind: Any) -> bool:
     if kind is Any:
         return True
     if kind is NUMBERS:
-        return _are_numbers(value)
+        return _is_numeric(value)
     if origin is Literal:
         return isinstance(value, str)
     if origin in LISTS:
@@ -104,88 +108,101 @@ def _fits(value: object, kind: Any) -> bool:
         return isinstance(value, Mapping)
     if kind in (int, float):
         number = Integral if kind is int else Real
-        return isinstance(value, number) and not isinstance(value, bool) and _is_small(value)
+        return isinstance(value, number) and not isinstance(value, bool) and _fits_in_float(value)
     return isinstance(value, kind | np.bool_ if kind is bool else kind)
 
 
 def _alternatives(kind: Any) -> list[Any]:
-    """The members of a union; those that make up ArrayLike, and arrays, are NUMBERS."""
+    """Return the members of a union; arrays, and the members of ArrayLike, become NUMBERS."""
     members = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
     numbers = set(get_args(ArrayLike))
     if numbers <= set(members):
-        return [NUMBERS, *(one for one in members if one not in numbers)]
-    return [NUMBERS if get_origin(one) is np.ndarray else one for one in members]
+        return [NUMBERS, *(member for member in members if member not in numbers)]
+    return [NUMBERS if get_origin(member) is np.ndarray else member for member in members]
 
 
-def _is_list(value: object, of: tuple[Any, ...]) -> bool:
-    """Whether it has a length and an order, and each thing in it is of the kind."""
+def _is_list(value: object, element_types: tuple[Any, ...]) -> bool:
+    """Return whether a value has a length and an order, and its elements have the right types."""
     if isinstance(value, str | bytes | Mapping | Set):
         return False
     if not isinstance(value, Sized) or not isinstance(value, Iterable):
         return False
     if getattr(value, "ndim", 1) == 0:
         return False
-    if len(of) > 1 and of[-1] is not Ellipsis and len(value) != len(of):
+    if (
+        len(element_types) > 1
+        and element_types[-1] is not Ellipsis
+        and len(value) != len(element_types)
+    ):
         return False
-    return all(map(fits, value, _each(of, len(value))))
+    return all(map(fits, value, _element_types(element_types, len(value))))
 
 
-def _each(of: tuple[Any, ...], size: int) -> tuple[Any, ...]:
-    """The kind of each of so many things: those of a pair, or all the same."""
-    return of if len(of) > 1 and of[-1] is not Ellipsis else of[:1] * size
+def _element_types(element_types: tuple[Any, ...], size: int) -> tuple[Any, ...]:
+    """Return the type of each of `size` elements: those of a pair, or the same type for all."""
+    return (
+        element_types
+        if len(element_types) > 1 and element_types[-1] is not Ellipsis
+        else element_types[:1] * size
+    )
 
 
-def _are_numbers(value: object) -> bool:
-    """Numbers of one shape; whole ones of any size."""
+def _is_numeric(value: object) -> bool:
+    """Return whether a value is an array of numbers; integers may have any size."""
     try:
         array = np.asarray(value)
     except ValueError:
         return False
     if array.dtype.kind == "O":
-        return array.size > 0 and all(map(_is_small, array.flat))
+        return array.size > 0 and all(map(_fits_in_float, array.flat))
     return array.dtype.kind in "biuf"
 
 
-def _is_small(number: object) -> bool:
-    """Whether it is a number that can become a float: whole ones may be too large."""
+def _fits_in_float(number: object) -> bool:
+    """Return whether a number can become a float, which very large integers cannot."""
     if isinstance(number, int):
         return abs(number) <= sys.float_info.max
     return isinstance(number, Real)
 
 
-def _refusal(name: str, value: object, kind: Any) -> SurveyError:
-    """Of a list with one wrong thing in it, that thing's."""
-    lists = [one for one in _alternatives(kind) if get_origin(one) in LISTS]
+def _type_error(name: str, value: object, kind: Any) -> SurveyError:
+    """Return the error for a wrong argument, or for the first wrong element of a list."""
+    lists = [member for member in _alternatives(kind) if get_origin(member) in LISTS]
     if len(lists) == 1 and _is_list(value, (Any,)):
-        things = list(cast("Iterable[object]", value))
-        kinds = _each(get_args(lists[0]), len(things))
-        for place, (one, of) in enumerate(zip(things, kinds, strict=False)):
-            if not fits(one, of):
-                return _refusal(f"{name}[{place}]", one, of)
-    shown = " ".join(repr(value).split())
-    if len(shown) > SHOWN:
-        shown = f"{shown[:SHOWN]}..."
-    whole = "whole " if name.partition("[")[0] in COUNTED else ""
-    text = f"{name} = {shown} must be {_wanted(kind, whole)}"
-    if any(isinstance(one, type) and one in CHANNELS for one in _named(kind)):
+        items = list(cast("Iterable[object]", value))
+        kinds = _element_types(get_args(lists[0]), len(items))
+        for position, (item, item_kind) in enumerate(zip(items, kinds, strict=False)):
+            if not fits(item, item_kind):
+                return _type_error(f"{name}[{position}]", item, item_kind)
+    excerpt = " ".join(repr(value).split())
+    if len(excerpt) > MAX_SHOWN:
+        excerpt = f"{excerpt[:MAX_SHOWN]}..."
+    whole = "whole " if name.partition("[")[0] in COUNT_ARGUMENTS else ""
+    text = f"{name} = {excerpt} must be {_describe(kind, whole)}"
+    if any(isinstance(item, type) and item in CHANNELS for item in _all_types(kind)):
         return ChannelError(text)
     return CountsError(text) if whole else DesignError(text)
 
 
-def _named(kind: Any) -> list[Any]:
-    """All alternatives, those of what is in lists too."""
-    found = _alternatives(kind)
-    return found + [
-        each for one in found if get_origin(one) in LISTS for each in _named(get_args(one)[0])
+def _all_types(kind: Any) -> list[Any]:
+    """Return all alternatives, including those of the elements of lists."""
+    alternatives = _alternatives(kind)
+    return alternatives + [
+        element
+        for alternative in alternatives
+        if get_origin(alternative) in LISTS
+        for element in _all_types(get_args(alternative)[0])
     ]
 
 
-def _wanted(kind: Any, whole: str = "") -> str:
-    """What would have been right, in words."""
-    return " or ".join(dict.fromkeys(_words(one, whole) for one in _alternatives(kind)))
+def _describe(kind: Any, whole: str = "") -> str:
+    """Describe in words what would have been right."""
+    return " or ".join(
+        dict.fromkeys(_describe_type(alternative, whole) for alternative in _alternatives(kind))
+    )
 
 
-def _words(kind: Any, whole: str) -> str:
+def _describe_type(kind: Any, whole: str) -> str:
     plain = {
         NUMBERS: f"{whole}numbers, as many in each row",
         int: "a whole number",
@@ -197,27 +214,28 @@ def _words(kind: Any, whole: str) -> str:
     if kind in plain:
         return plain[kind]
     if get_origin(kind) in LISTS:
-        of = [_wanted(one, whole) for one in get_args(kind) if one is not Ellipsis]
-        return f"a list of {', '.join(of)}"
+        elements = [
+            _describe(element, whole) for element in get_args(kind) if element is not Ellipsis
+        ]
+        return f"a list of {', '.join(elements)}"
     return f"a {getattr(kind, '__name__', 'name')}"
 
 
 LARGEST_N = 10**10
-"""More reports than there are people; the intervals are accurate up to here."""
+"""More reports than there are people. The intervals are accurate up to this number."""
 
 LEVELS = (1e-6, 1 - 1e-9)
-"""The levels of intervals: beyond them the double precision of 1 - level runs out."""
-
+"""Range of confidence levels: beyond it, 1 - level loses its double precision."""
 
 MAX_LABELS = 6
 """An error message about labels repeats at most this many."""
 
 LARGEST_NUMBER = 1e150
-"""Numbers of a larger size have squares that cannot be computed with."""
+"""Numbers above this have squares that overflow."""
 
 
 def checked_level(level: float) -> float:
-    """The level of an interval, or DesignError.
+    """Return the confidence level of an interval, or raise DesignError.
 
     >>> checked_level(0.95)
     0.95
@@ -231,7 +249,7 @@ def checked_level(level: float) -> float:
 
 
 def checked_whole(number: int, name: str, error: type[ValueError] = CountsError) -> int:
-    """The number as an int; neither 2.0 nor True nor "2" is one.
+    """Return the number as an int; 2.0, True and "2" are rejected.
 
     >>> checked_whole(np.int64(2), "n")
     2
@@ -242,18 +260,21 @@ def checked_whole(number: int, name: str, error: type[ValueError] = CountsError)
 
 
 def within_reach(numbers: Floats) -> Booleans:
-    """Where a number is finite and its square too; nan is not."""
+    """Return where a number and its square are finite; false for nan."""
     return np.asarray(np.abs(numbers) <= LARGEST_NUMBER)
 
 
 def checked_values(values: Sequence[float | None] | ArrayLike, truths: int) -> Floats:
-    """The number that each true answer stands for, nan where it is no answer (None)."""
+    """Return the number that each true answer stands for, nan where it is no answer (None)."""
     try:
         x = np.array([nan if v is None else v for v in np.asarray(values, dtype=object)], float)
     except (TypeError, ValueError):
         raise ValueError("values must be numbers, None where a truth is no answer") from None
     if x.shape != (truths,):
-        raise ValueError(f"{x.size} values for {truths} true answers: one for each, None for none")
+        raise ValueError(
+            f"values has {x.size} entries for {truths} true answers: give one for each, None for "
+            "no answer"
+        )
     numbers = x[~np.isnan(x)]
     if not within_reach(numbers).all() or len(set(numbers.tolist())) < 2:
         raise ValueError(
@@ -266,16 +287,16 @@ def checked_values(values: Sequence[float | None] | ArrayLike, truths: int) -> F
 def aligned(counts: ArrayLike, axes: Sequence[int] | None = None) -> NDArray[Any]:
     """Return counts as an array, with labelled entries in the order of their labels.
 
-    The entries of a pandas Series or DataFrame carry labels: those of `value_counts()` come in
-    order of frequency. Along each of the `axes` (default: all) the labels must be the codes
-    0 to size - 1, each once, in any order. Arrays and lists have no labels and stay as they are.
+    The entries of a pandas Series or DataFrame have labels; `value_counts()` sorts them by
+    frequency. Along each of the `axes` (default: all) the labels must be the codes 0 to size - 1,
+    each once, in any order. Arrays and lists have no labels and stay as they are.
 
     Raises CountsError for any other labels, because they do not say which option is meant.
     """
     values = np.asarray(counts)
     for axis, attribute in enumerate(("index", "columns")):
         labels = getattr(counts, attribute, None)
-        # Lists have a method of this name.
+        # Lists have a method named "index".
         if labels is None or callable(labels) or axis >= values.ndim:
             continue
         if axes is None or axis in axes or axis - values.ndim in axes:
@@ -284,14 +305,14 @@ def aligned(counts: ArrayLike, axes: Sequence[int] | None = None) -> NDArray[Any
 
 
 def _order_of(labels: NDArray[Any]) -> Integers:
-    """Return the places of the labels 0, 1, ... in this order, or raise CountsError."""
+    """Return the positions of the labels 0, 1, ... in this order, or raise CountsError."""
     size = len(labels)
     try:
         order = np.argsort(labels, kind="stable")
         if labels.ndim == 1 and (labels[order] == np.arange(size)).all():
             return order
     except TypeError:
-        # Labels of different kinds have no order.
+        # Labels of different types have no order.
         pass
     shown = ", ".join(map(repr, labels.tolist()[:MAX_LABELS]))
     raise CountsError(
@@ -301,16 +322,16 @@ def _order_of(labels: NDArray[Any]) -> Integers:
     )
 
 
-def whole_counts(counts: ArrayLike, size: int, what: str) -> Integers:
-    """The counts as int64 of shape (size,), or the reason why they are none."""
+def whole_counts(counts: ArrayLike, size: int, meaning: str) -> Integers:
+    """Return the counts as int64 of shape (size,), or raise CountsError with the reason."""
     try:
         values = np.asarray(counts)
     except ValueError:
-        raise CountsError(f"counts must be one row of {size} whole numbers: {what}") from None
+        raise CountsError(f"counts must be one row of {size} whole numbers: {meaning}") from None
     if values.shape == (size,):
         values = aligned(counts)
     if values.shape != (size,):
-        raise CountsError(f"counts of shape {values.shape} must have shape ({size},): {what}")
+        raise CountsError(f"counts of shape {values.shape} must have shape ({size},): {meaning}")
     if values.dtype.kind not in "iuf":
         raise CountsError(f"counts must be whole numbers, not {values.dtype}")
     if values.dtype.kind == "f":
@@ -319,46 +340,54 @@ def whole_counts(counts: ArrayLike, size: int, what: str) -> Integers:
     for wrong, reason in (
         (~np.isfinite(values) | (values != np.floor(values)), "must be a whole number"),
         (values < 0, "must not be negative"),
-        (values > size * LARGEST_N, f"is above {LARGEST_N:,} reports"),
+        (values > size * LARGEST_N, f"is above the maximum of {LARGEST_N:,} reports"),
     ):
         if wrong.any():
-            place = int(np.argmax(wrong))
-            raise CountsError(f"counts[{place}] = {values[place]} {reason}")
+            position = int(np.argmax(wrong))
+            raise CountsError(f"counts[{position}] = {values[position]} {reason}")
     return values.astype(np.int64)
 
 
-def reports_from(total: int, each: int, n: int | None) -> int:
-    """How many reports add `each` to the total of the counts; a stated `n` must agree."""
-    if total % each:
-        raise CountsError(f"the counts add up to {total}; a report adds {each}, so {each} divides")
-    return checked_n(total // each, n)
+def reports_from(total: int, per_report: int, n: int | None) -> int:
+    """Return the number of reports, if each adds `per_report` to the total of the counts.
+
+    Raises CountsError if the total is no multiple of it, or a stated `n` differs.
+    """
+    if total % per_report:
+        raise CountsError(
+            f"the counts add up to {total}, but each report adds {per_report}: the sum must be a "
+            "multiple"
+        )
+    return checked_n(total // per_report, n)
 
 
 def checked_n(n: int, stated: int | None) -> int:
-    """The number of reports, within what can be estimated from."""
+    """Return the number of reports, or raise CountsError unless it is from 1 to `LARGEST_N`."""
     n = checked_whole(n, "n")
     if stated is not None and checked_whole(stated, "n") != n:
-        raise CountsError(f"n = {stated} but the counts are those of {n} reports")
+        raise CountsError(f"n = {stated}, but the counts come from {n} reports")
     if not 1 <= n <= LARGEST_N:
         raise CountsError(f"n = {n}: an estimate needs 1 to {LARGEST_N:,} reports")
     return n
 
 
-def check_at_most(counts: Integers, most: Integers, of: str) -> None:
-    """Refuse a count above what it is a part of."""
-    above = counts > most
+def check_at_most(counts: Integers, maxima: Integers, meaning: str) -> None:
+    """Raise CountsError if a count is larger than its maximum, the count that contains it."""
+    above = counts > maxima
     if above.any():
-        place = int(np.argmax(above))
-        raise CountsError(f"counts of option {place}: {counts[place]} of {most[place]} {of}")
+        option = int(np.argmax(above))
+        raise CountsError(
+            f"counts of option {option}: {counts[option]} of {maxima[option]} {meaning}"
+        )
 
 
 def bit_counts(
     counts: ArrayLike, channel: BitVector, n: int | None
 ) -> tuple[Integers, Integers, int]:
-    """Of reported bits: ones per option, reports that ask about it, and the number of reports.
+    """Return the ones per option, the reports about each option, and the number of reports.
 
-    `counts` are ones per option, with `n` stated; of a channel that samples its options times
-    asked, then ones, which tell n.
+    `counts` are ones per option, and `n` must be stated. If the channel samples its options,
+    `counts` are first how often each option was asked, then the ones; these determine n.
     """
     if channel.is_sampled:
         c = whole_counts(counts, 2 * channel.m, "times asked, then ones, per option")
@@ -368,7 +397,7 @@ def bit_counts(
     else:
         ones = whole_counts(counts, channel.m, "ones per option")
         if n is None:
-            raise CountsError("counts of ones do not tell n: state the number of reports")
+            raise CountsError("counts of ones do not determine n: state the number of reports")
         n = checked_n(n, None)
         reports = np.full(channel.m, n)
     check_at_most(ones, reports, "reports hold it")

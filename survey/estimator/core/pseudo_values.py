@@ -1,6 +1,6 @@
-"""Pseudo-values of reports: numbers whose mean over the reports of a truth is what we ask of it.
+"""Pseudo-values of reports: numbers whose mean over the reports of a truth is a given target.
 
-For a table P, h is exact for a target x when P h = x, that is E[h(report) | truth i] = x_i.
+For a table P, h is exact for a target x if P h = x, that is E[h(report) | truth i] = x_i.
 Then the mean of h over all reports is unbiased for the mean of x over all people.
 """
 
@@ -21,22 +21,22 @@ from survey.mechanism.arrays import Floats
 from survey.mechanism.weight_table import Mixture, OneBit, Window
 
 EXACT = 1e-9
-"""A bias below this part of the target's size is rounding."""
+"""A bias below this fraction of the target's size is a rounding error."""
 
 CACHED_TABLES = 8
-"""Tables whose factors are remembered; the largest takes 40 MB."""
+"""Number of tables whose factors are cached; the largest takes 40 MB."""
 
 RIDGES = (0.0, *(10.0 ** (power / 2) for power in range(-28, 1)))
-"""Ridges that are tried, relative to the table's largest squared singular value."""
+"""Candidate ridges, relative to the table's largest squared singular value."""
 
-MOST_BIAS = 0.05
-"""A ridge solution may have this bias, for targets in [-1, 1], or that of the exact one."""
+MAX_BIAS = 0.05
+"""Maximum bias of a ridge solution for targets in [-1, 1], unless the exact one has more."""
 
-WORTH = 1.1
-"""An exact solution is left only for one whose interval is narrower by more than this factor."""
+MIN_GAIN = 1.1
+"""A ridge solution must have an interval narrower by this factor to replace the exact one."""
 
 TWO_ERRORS = 2.0
-"""Standard errors in half an interval, near enough to choose by."""
+"""Approximate half width of an interval in standard errors, used to compare solutions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,17 +48,17 @@ class PseudoValues:
 
 
 def pseudo_values(channel: SubsetSelection | WeightTable, target: Floats, n: int) -> PseudoValues:
-    """Pseudo-values for a target of shape (truths,), to be averaged over n reports.
+    """Return pseudo-values for a target of shape (truths,), to be averaged over n reports.
 
-    Generalized randomized response: h_j = (x_j - q sum x)/(p - q), the only exact ones.
-    Windows, one bit and mixtures of them, for targets linear in the truth: the exact ones that are
-    linear in the report's index, with a weight of its own for each report that stands for no
-    answer. Each part of a mixture is read by itself, unbiased whichever the coin chose, as its
-    authors do (Wang et al. 2019): the least worst-case variance, up to the rounding of the integers
-    (1.2%), though more of one part would vary less where the truths are in the middle. Other tables
-    and targets: the exact solution of least variance, or a ridge solution where that has a much
-    narrower interval with its largest bias included (Gaussian noise has exact ones of enormous
-    variance).
+    Generalized randomized response: h_j = (x_j - q sum x)/(p - q), the only exact solution.
+    Windows, one bit and mixtures of them, for targets linear in the truth: the exact solution that
+    is linear in the report's index, with a separate weight for each "no answer" report. Each part
+    of a mixture is used by itself and unbiased for either side of the coin, as its authors do (Wang
+    et al. 2019). This has the least worst-case variance, up to the rounding of the integers (1.2%),
+    although another division would vary less where the truths are in the middle. Other tables and
+    targets: the exact solution of least variance, or a ridge solution if its interval, with its
+    largest bias included, is much narrower. For example, Gaussian noise has exact solutions of
+    enormous variance.
     """
     if isinstance(channel, SubsetSelection):
         q = channel.q
@@ -68,11 +68,11 @@ def pseudo_values(channel: SubsetSelection | WeightTable, target: Floats, n: int
         linear = _linear(channel, basis, target)
         if linear.bias == 0.0:
             return linear
-    return _honest_ridge(channel, target, n)
+    return _best_ridge(channel, target, n)
 
 
 def expected(channel: SubsetSelection | WeightTable, values: Floats) -> Floats:
-    """E[values(report) | truth], shape (truths,)."""
+    """Return E[values(report) | truth], shape (truths,)."""
     if isinstance(channel, SubsetSelection):
         return np.asarray((channel.p - channel.q) * values + channel.q * values.sum())
     return np.asarray(channel.matrix @ values)
@@ -80,10 +80,11 @@ def expected(channel: SubsetSelection | WeightTable, values: Floats) -> Floats:
 
 @lru_cache(maxsize=CACHED_TABLES)
 def left_inverse(channel: WeightTable) -> Floats:
-    """G = (P D P^T)^-1 P D, D = 1/(reported share at uniform truth); shape (truths, reports).
+    """Return G = (P D P^T)^-1 P D, D = 1/(reported share at uniform truth); shape (truths,
+    reports).
 
     Its rows are pseudo-values of the truths' indicators, E[g_j | i] = [i = j], with the least
-    variance at uniform truth. Raises ChannelError when the rows of P are not independent.
+    variance at uniform truth. Raises ChannelError if the rows of P are dependent.
     """
     from scipy.linalg import solve_triangular
 
@@ -97,16 +98,19 @@ def left_inverse(channel: WeightTable) -> Floats:
         dependent = float(np.abs(P @ G.T - np.eye(len(P))).max()) > EXACT * len(P)
     if dependent:
         raise ChannelError(
-            f"shares of all {channel.truths} answers cannot be learned from reports of this "
-            f"{channel.shape.name} table: different shares give the same reports; "
-            "the mean can, with `mean`"
+            f"the shares of all {channel.truths} answers cannot be estimated from this "
+            f"{channel.shape.name} table, because different shares give the same reports; "
+            "`mean` can estimate the mean"
         )
     G.flags.writeable = False
     return np.asarray(G)
 
 
 def _basis(channel: WeightTable) -> Floats | None:
-    """1, the truth that a report stands for, and each no-answer report; None for other shapes."""
+    """Return columns for 1, the truth a report stands for, and each no-answer report.
+
+    None for shapes without this structure.
+    """
     shape = channel.shape
     if isinstance(shape, Mixture):
         first = shape.first.rows().shape[1]
@@ -124,44 +128,44 @@ def _basis(channel: WeightTable) -> Floats | None:
 
 
 def _positions(channel: WeightTable, parts: Sequence[int]) -> Floats:
-    """h with E[h | truth i, part] = -1 + 2i/(k-1), linear in the report's index within each part.
+    """Return h with E[h | truth i, part] = -1 + 2i/(k-1), linear in the index within each part.
 
     `parts` are the numbers of reports of each part, in order. Both parts are symmetric.
     """
     ends = channel.matrix[[0, channel.truths - channel.no_answers - 1]]
-    read = []
+    positions = []
     for start, size in zip(np.cumsum([0, *parts]), parts, strict=False):
         index = np.linspace(-1, 1, size)
         low, high = (
             end[start : start + size] @ index / end[start : start + size].sum() for end in ends
         )
-        read.append(2 * index / (high - low))
-    return np.concatenate(read)
+        positions.append(2 * index / (high - low))
+    return np.concatenate(positions)
 
 
 def _linear(channel: WeightTable, basis: Floats, target: Floats) -> PseudoValues:
-    """The h = basis theta with P h = target, as near as there is one."""
+    """Return the h = basis theta with the smallest error in P h = target."""
     P = channel.matrix
     return _with_bias(P, basis @ np.linalg.lstsq(P @ basis, target, rcond=None)[0], target)
 
 
-def _honest_ridge(channel: WeightTable, target: Floats, n: int) -> PseudoValues:
-    """The ridge solution with the shortest half interval, 2 sqrt(E h^2/n) + largest bias.
+def _best_ridge(channel: WeightTable, target: Floats, n: int) -> PseudoValues:
+    """Return the ridge solution with the shortest half interval, 2 sqrt(E h^2/n) + largest bias.
 
-    h = R^-1 P^T (P R^-1 P^T + ridge)^-1 x, R = diag(reported shares at uniform truth), minimizes
+    h = R^-1 P^T (P R^-1 P^T + ridge)^-1 x with R = diag(reported shares at uniform truth) minimizes
     the squared bias plus a multiple of the variance, averaged over truths; by singular values.
     """
     _, _, V, root = _factors(channel)
-    ridges = [_ridge(channel, target, ridge, n) for ridge in RIDGES]
-    exact = ridges[0]
-    allowed = [one for one in ridges if one.bias <= max(exact.bias, MOST_BIAS)]
-    best = min(allowed, key=lambda one: one.half_length)
-    chosen = exact if exact.half_length <= WORTH * best.half_length else best
-    return _with_bias(channel.matrix, V @ chosen.along / root, target)
+    solutions = [_ridge(channel, target, ridge, n) for ridge in RIDGES]
+    exact = solutions[0]
+    allowed = [ridge for ridge in solutions if ridge.bias <= max(exact.bias, MAX_BIAS)]
+    best = min(allowed, key=lambda ridge: ridge.half_length)
+    choice = exact if exact.half_length <= MIN_GAIN * best.half_length else best
+    return _with_bias(channel.matrix, V @ choice.along / root, target)
 
 
 class _Ridge(NamedTuple):
-    """A solution in coordinates along the singular vectors."""
+    """A ridge solution in coordinates along the singular vectors."""
 
     along: Floats
     bias: float
@@ -170,17 +174,17 @@ class _Ridge(NamedTuple):
 
 def _ridge(channel: WeightTable, target: Floats, ridge: float, n: int) -> _Ridge:
     U, s, _, root = _factors(channel)
-    wanted = U.T @ target
-    kept = s > s[0] * np.finfo(np.float64).eps * max(len(U), len(root))
-    shrunk = np.where(kept, s**2 / (s**2 + ridge * s[0] ** 2), 0.0)
-    along = np.divide(shrunk * wanted, s, out=np.zeros_like(s), where=kept)
-    bias = float(np.abs(U @ (shrunk * wanted) - target).max())
+    projected = U.T @ target
+    nonzero = s > s[0] * np.finfo(np.float64).eps * max(len(U), len(root))
+    shrunk = np.where(nonzero, s**2 / (s**2 + ridge * s[0] ** 2), 0.0)
+    along = np.divide(shrunk * projected, s, out=np.zeros_like(s), where=nonzero)
+    bias = float(np.abs(U @ (shrunk * projected) - target).max())
     return _Ridge(along, bias, TWO_ERRORS * float(np.linalg.norm(along)) / math.sqrt(n) + bias)
 
 
 @lru_cache(maxsize=CACHED_TABLES)
 def _factors(channel: WeightTable) -> tuple[Floats, Floats, Floats, Floats]:
-    """P R^-1/2 = U diag(s) V^T, and the root of R."""
+    """Return U, s, V with P R^-1/2 = U diag(s) V^T, and the root of R."""
     root = np.sqrt(channel.matrix.mean(axis=0))
     U, s, Vt = np.linalg.svd(channel.matrix / root, full_matrices=False)
     return U, s, Vt.T, root
@@ -194,11 +198,12 @@ def _with_bias(P: Floats, values: Floats, target: Floats) -> PseudoValues:
 def set_values(
     channel: SubsetSelection | WeightTable, targets: Floats, n: int
 ) -> tuple[Floats, Floats]:
-    """Pseudo-values of every target, shape (sets, reports), and their largest biases, (sets,).
+    """Return pseudo-values of many targets and their largest biases.
 
-    `targets` has shape (sets, truths), values in [-1, 1]. Of the ridge solutions (see
-    `pseudo_values`) each set takes the exact one, unless one with little bias has an interval
-    narrower by more than a tenth with that bias included.
+    `targets` has shape (sets, truths), with values in [-1, 1]. The results have the shapes
+    (sets, reports) and (sets,). Like `pseudo_values`, but for all targets with the same few matrix
+    products. Of the ridge solutions each set takes the exact one, unless another one with little
+    bias has an interval narrower by more than a tenth with that bias included.
 
     >>> from survey.mechanism import grr
     >>> set_values(grr(2, "3/4"), np.array([[1.0, -1.0]]), 100)
@@ -208,26 +213,31 @@ def set_values(
         exact = np.array([pseudo_values(channel, target, n).values for target in targets])
         return exact, np.zeros(len(targets))
     U, s, V, root = _factors(channel)
-    kept = s > s[0] * np.finfo(np.float64).eps * max(len(U), len(root))
+    nonzero = s > s[0] * np.finfo(np.float64).eps * max(len(U), len(root))
     ridges = np.array(RIDGES)[:, None]
     # h = V diag(shrunk/s) U'x / root, shrunk = s^2/(s^2 + ridge s_0^2)
-    shrunk = np.where(kept, s**2 / (s**2 + ridges * s[0] ** 2), 0.0)
-    wanted = U.T @ targets.T
-    inverse = np.divide(1.0, s, out=np.zeros_like(s), where=kept)
-    chosen = shrunk[_chosen(U, shrunk, wanted, inverse, targets, n)].T
-    values = V @ (chosen * wanted * inverse[:, None]) / root[:, None]
+    shrunk = np.where(nonzero, s**2 / (s**2 + ridges * s[0] ** 2), 0.0)
+    projected = U.T @ targets.T
+    inverse = np.divide(1.0, s, out=np.zeros_like(s), where=nonzero)
+    factors = shrunk[_ridge_indices(U, shrunk, projected, inverse, targets, n)].T
+    values = V @ (factors * projected * inverse[:, None]) / root[:, None]
     bias = np.abs(channel.matrix @ values - targets.T).max(axis=0)
     return values.T, np.where(bias > EXACT, bias, 0.0)
 
 
-def _chosen(
-    U: Floats, shrunk: Floats, wanted: Floats, inverse: Floats, targets: Floats, n: int
+def _ridge_indices(
+    U: Floats, shrunk: Floats, projected: Floats, inverse: Floats, targets: Floats, n: int
 ) -> NDArray[np.intp]:
-    """The place of each set's ridge: shortest 2 sqrt(E h^2/n) + bias, the exact one if near it."""
-    bias = np.array([np.abs(U @ (one[:, None] * wanted) - targets.T).max(axis=0) for one in shrunk])
-    spread = np.sqrt((shrunk * inverse) ** 2 @ wanted**2)
+    """Return the index of each set's ridge: the shortest interval, or the exact one if near it.
+
+    The half length of an interval is 2 sqrt(E h^2/n) + bias.
+    """
+    bias = np.array(
+        [np.abs(U @ (factor[:, None] * projected) - targets.T).max(axis=0) for factor in shrunk]
+    )
+    spread = np.sqrt((shrunk * inverse) ** 2 @ projected**2)
     half = TWO_ERRORS * spread / math.sqrt(n) + bias
-    allowed = np.where(bias <= np.maximum(bias[0], MOST_BIAS), half, np.inf)
+    allowed = np.where(bias <= np.maximum(bias[0], MAX_BIAS), half, np.inf)
     best = allowed.argmin(axis=0)
-    near = half[0] <= WORTH * allowed.min(axis=0)
-    return np.where(near, 0, best)
+    exact_is_near = half[0] <= MIN_GAIN * allowed.min(axis=0)
+    return np.where(exact_is_near, 0, best)

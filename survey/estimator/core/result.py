@@ -1,4 +1,4 @@
-"""What all results are: frozen, read at a glance, tables in notebooks, rows for programs."""
+"""The base class of all results: frozen, a table in notebooks, rows for programs."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 
 SHOWN_ROWS = 12
-"""Rows of a table that `repr` prints."""
+"""Maximum number of rows that `repr` prints."""
 
 
 class Result:
-    """Base of frozen dataclasses whose arrays are estimates and whose other fields tell how.
+    """Base of frozen dataclasses whose arrays are estimates and whose other fields describe them.
 
-    Arrays of the shape of `estimate`, or of the largest there is where a result estimates nothing,
-    become columns, one row per entry, with its index; single numbers and texts become the head.
-    Other fields (a covariance, parts) are left out of the table and stay attributes.
+    Arrays with the shape of `estimate` become columns, with one row per entry and its index; a
+    result without `estimate` uses the shape of its largest array. Single numbers and texts become
+    the head. Other fields (a covariance, parts) are attributes only.
     """
 
     index_names: tuple[str, ...] = ("option",)
-    """What the axes of the arrays are called; of arrays with fewer axes the first."""
+    """Names of the axes of the arrays; arrays with fewer axes use the first names."""
 
     def __post_init__(self) -> None:
         for value in vars(self).values():
@@ -31,7 +31,7 @@ class Result:
                 value.flags.writeable = False
 
     def head(self) -> dict[str, Any]:
-        """What holds for the whole result: its single numbers and texts, by name."""
+        """Return the single numbers and texts that describe the whole result, by name."""
         return {
             name: value
             for name, value in self._values().items()
@@ -39,7 +39,7 @@ class Result:
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One mapping per estimate: its index, then every column and the head, as plain values."""
+        """Return one mapping per estimate, in plain values: its index, all columns and the head."""
         columns, head = self._columns(), {k: _plain(v) for k, v in self.head().items()}
         if not columns:
             return [head]
@@ -71,7 +71,7 @@ class Result:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """The same as an HTML table, which notebooks show."""
+        """Return the table as HTML, for notebooks."""
         columns = self._columns()
         rows = self.to_rows()
         first = next(iter(columns.values()), None)
@@ -87,11 +87,11 @@ class Result:
         )
 
     def _values(self) -> Mapping[str, Any]:
-        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def _columns(self) -> dict[str, np.ndarray[Any, Any]]:
         arrays = {n: v for n, v in self._values().items() if isinstance(v, np.ndarray) and v.ndim}
-        largest = max(arrays.values(), key=lambda each: each.size, default=np.empty(()))
+        largest = max(arrays.values(), key=lambda array: array.size, default=np.empty(()))
         shape = arrays.get("estimate", largest).shape
         return {name: value for name, value in arrays.items() if value.shape == shape}
 

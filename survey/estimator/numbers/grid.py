@@ -23,7 +23,7 @@ from survey.estimator.core.likelihood import (
     smoothed_shares,
 )
 from survey.estimator.core.pseudo_values import pseudo_values, set_values
-from survey.estimator.core.ratio import PseudoRatios, nobody, pseudo_ratios
+from survey.estimator.core.ratio import PseudoRatios, no_answers_error, pseudo_ratios
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.arrays import Booleans, Floats, Integers
 
@@ -33,24 +33,23 @@ PLAIN, SMOOTHED = "em", "smoothed"
 METHODS = (PLAIN, SMOOTHED)
 
 SMOOTHED_FROM = 100
-"""A table of at least so many values is smoothed unless its method is named: below, the plain
-shares are nearer the truth (`tests/benchmarks/distribution.py`); above, they take long to settle
-or do not."""
+"""Tables of at least this many values are smoothed by default. Below, plain shares are nearer to
+the truth (`tests/benchmarks/distribution.py`); above, they converge slowly or not at all."""
 
 NOT_CONVERGED = "not converged"
 
 MEAN_RANK = 2
-"""Rows of this rank tell one number besides their sum: a mean."""
+"""Rows of this rank determine one number besides their sum: a mean."""
 
-MIXED = 6
-"""Columns that a table's rank is looked for in."""
+MIXED_COLUMNS = 6
+"""Number of mixed columns from which the rank of a table is computed."""
 
-SAME = 1e-9
-"""Singular values below this are none, and so is a share of people who answered."""
+ZERO = 1e-9
+"""Singular values, and shares of people who answered, count as 0 up to this."""
 
 
 class Share(NamedTuple):
-    """An estimated share of a set of values; the ends lie in [0, 1], the estimate may not."""
+    """An estimated share of a set of values; the ends are in [0, 1], the estimate may not be."""
 
     estimate: float
     std_error: float
@@ -60,11 +59,11 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GridShares:
-    """The reports of one question on a grid, read for those who answered.
+    """Shares of the values of one question on a grid, among those who answered.
 
     values     the different numbers, ascending, shape (v,)
-    shares     their shown shares among those who answered, shape (v,), sum 1
-    method     "em" or "smoothed": how the shares were found
+    shares     their displayed shares among those who answered, shape (v,), sum 1
+    method     "em" or "smoothed": the method of `shares`
     flag       "" or "not converged"
     """
 
@@ -79,46 +78,46 @@ class GridShares:
 
     @property
     def n(self) -> int:
-        """Reports, those that are no answer included."""
+        """Return the number of reports, including those that are no answer."""
         return int(self.counts.sum())
 
     def shares_of(self, sets: Sequence[Booleans]) -> list[Share]:
-        """Estimate the share of each set, whose values are `values[inside]`, with its interval.
+        """Estimate the share of each set of values, `values[inside]`, with its interval.
 
-        As `mean` would of the set's indicator. No set may hold all values, or none.
+        It is the `mean` of the set's indicator. No set may contain all values, or none.
         """
-        found = set_ratios(self.channel, self.truths, sets, self.n).of_survey(
+        ratios = set_ratios(self.channel, self.truths, sets, self.n).of_survey(
             self.counts, self.level
         )
-        # The ratios are those of indicators moved to [-1, 1].
+        # The ratios are those of indicators on the scale [-1, 1].
         columns = (
-            (1 + found.estimate) / 2,
-            found.std_error / 2,
-            (1 + found.low) / 2,
-            (1 + found.high) / 2,
+            (1 + ratios.estimate) / 2,
+            ratios.std_error / 2,
+            (1 + ratios.low) / 2,
+            (1 + ratios.high) / 2,
         )
-        return [Share(*map(float, one)) for one in np.concatenate(columns, axis=1)]
+        return [Share(*map(float, row)) for row in np.concatenate(columns, axis=1)]
 
 
 def set_ratios(
     channel: GridChannel, truths: Floats, sets: Sequence[Booleans], n: int
 ) -> PseudoRatios:
-    """How n reports are read for the share of each set among those who answered.
+    """Return the pseudo-ratios of n reports for the share of each set among those who answered.
 
     `truths` has shape (truths,), nan for no answer; a set marks some of the different values,
-    ascending. Unbiased pseudo-values of least variance where the channel has any, else, or where
-    those scatter too much, ones whose largest bias is added to the interval.
+    ascending. The pseudo-values are unbiased with least variance if the channel has any. Otherwise,
+    or if their variance is too large, their largest bias is added to the interval.
     """
     answered = ~np.isnan(truths)
-    place = np.searchsorted(np.unique(truths[answered]), truths)
-    inside = np.array([np.append(one, False)[place] for one in sets])
+    index = np.searchsorted(np.unique(truths[answered]), truths)
+    inside = np.array([np.append(marked, False)[index] for marked in sets])
     # 1 for a value of the set, -1 for another, 0 for no answer
     targets = np.where(answered, 2.0 * inside - 1, 0.0)
     values, bias = set_values(channel, targets, n)
     b, b_bias = np.ones(values.shape[1]), 0.0
     if not answered.all():
-        found = pseudo_values(channel, answered.astype(np.float64), n)
-        b, b_bias = found.values, found.bias
+        answering = pseudo_values(channel, answered.astype(np.float64), n)
+        b, b_bias = answering.values, answering.bias
     return pseudo_ratios(channel, targets, answered, values, b, bias + b_bias)
 
 
@@ -129,30 +128,30 @@ def grid_shares(
     method: str | None,
     level: float,
 ) -> GridShares:
-    """Check everything and find the shown shares by the asked method, or the usual one."""
+    """Check all arguments and estimate the displayed shares by the given or the default method."""
     c, truths = _checked(counts, channel, values)
     checked_level(level)
     if method is not None and method not in METHODS:
         raise ValueError(f"unknown method {method!r}; the names are {', '.join(METHODS)}")
     different = np.unique(truths[~np.isnan(truths)])
-    many = isinstance(channel, WeightTable) and different.size >= SMOOTHED_FROM
-    name = method or (SMOOTHED if many else PLAIN)
-    pi, settled = _found(c, channel, truths, name)
-    if not settled and name == PLAIN:
-        # Spikes that did not settle are no estimate; the shares shown are the smoothed ones.
-        pi, _ = _found(c, channel, truths, SMOOTHED)
+    is_large = isinstance(channel, WeightTable) and different.size >= SMOOTHED_FROM
+    name = method or (SMOOTHED if is_large else PLAIN)
+    pi, converged = _displayed_shares(c, channel, truths, name)
+    if not converged and name == PLAIN:
+        # Shares that did not converge are no estimate; display the smoothed ones.
+        pi, _ = _displayed_shares(c, channel, truths, SMOOTHED)
         name = f"{SMOOTHED}, {PLAIN} did not converge"
     shares = np.array([pi[truths == value].sum() for value in different])
-    if shares.sum() <= SAME:
-        raise nobody()
-    flag = "" if settled else NOT_CONVERGED
+    if shares.sum() <= ZERO:
+        raise no_answers_error()
+    flag = "" if converged else NOT_CONVERGED
     return GridShares(different, shares / shares.sum(), name, flag, c, channel, truths, level)
 
 
 def _checked(
     counts: ArrayLike, channel: GridChannel, values: Sequence[float | None] | ArrayLike
 ) -> tuple[Integers, Floats]:
-    """Counts as integers and values as floats, nan for no answer; refuses what has no shares."""
+    """Return counts as integers and values as floats, nan for no answer; reject other channels."""
     if isinstance(channel, SubsetSelection):
         if channel.d > 1:
             raise ChannelError(f"d = {channel.d}: a distribution needs one count per report")
@@ -168,21 +167,24 @@ def _checked(
 
 
 def _require_more_than_a_mean(channel: GridChannel, answers: Booleans) -> None:
-    """Refuse one bit: with rows of rank two the reports tell one number about the answers."""
+    """Reject tables like one bit: with rows of rank two, reports determine one number only."""
     if isinstance(channel, SubsetSelection) or answers.sum() <= MEAN_RANK:
         return
     rows = channel.matrix[answers]
-    # A few columns mixed of all keep the rank up to their number, and a large table is quick.
-    mixed = rows @ np.cos(np.outer(np.arange(1, rows.shape[1] + 1), np.arange(1, MIXED + 1)))
-    if np.linalg.matrix_rank(mixed / np.abs(mixed).max(), SAME) <= MEAN_RANK:
+    # A few mixtures of all columns keep the rank up to their number, fast even for a large table.
+    mixed = rows @ np.cos(
+        np.outer(np.arange(1, rows.shape[1] + 1), np.arange(1, MIXED_COLUMNS + 1))
+    )
+    if np.linalg.matrix_rank(mixed / np.abs(mixed).max(), ZERO) <= MEAN_RANK:
         raise ChannelError(
-            f"reports of this {channel.shape.name} table tell the mean of the answers and nothing "
-            "else of their distribution: people all in the middle and half at either end give "
-            "the same reports; use `mean`, or ask through a square wave"
+            f"reports of this {channel.shape.name} table determine the mean of the answers and "
+            "nothing "
+            "else: all people in the middle give the same reports as half of them at each end; "
+            "use `mean`, or ask with a square wave"
         )
 
 
-def _found(
+def _displayed_shares(
     counts: Integers, channel: GridChannel, truths: Floats, method: str
 ) -> tuple[Floats, bool]:
     if method == SMOOTHED:

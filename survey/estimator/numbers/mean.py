@@ -29,24 +29,25 @@ from survey.mechanism.design import Probability
 from survey.mechanism.numeric import hybrid, one_bit, piecewise
 
 CACHED_QUESTIONS = 64
-"""Questions whose way of being read is remembered; one takes at most 100 kB."""
+"""Number of questions whose pseudo-values are cached, with at most 100 kB each."""
 
 
 @dataclass(frozen=True, repr=False)
 class Mean(Result):
-    """An estimated mean, in the unit of the values; `low` and `high` are the least and largest.
+    """An estimated mean, in the unit of the values; `low` and `high` are their minimum and maximum.
 
-    estimate     linear in the counts, or a ratio of two such; may lie outside [low, high]
-    std_error    of `estimate`, for the population; never below what randomization alone gives. A
-                 single report's is the largest that sampling can add to it
-    conf_low     ends of the interval, in [low, high]; all of it for a single report
+    estimate     linear in the counts, or a ratio of two such estimates; may be outside [low, high]
+    std_error    of `estimate`, for the population; at least the error of randomization alone. For a
+                 single report, it includes the largest possible sampling error
+    conf_low     ends of the interval, in [low, high]; the whole range for a single report
     conf_high
-    n            reports, those that are no answer included
-    n_effective  answers that would tell as much if half were `low`, half `high`, given openly:
-                 m(1-m)/SE^2 with the mean m and SE on the scale from 0 at low to 1 at high
-    level        asked coverage
-    method       "t", or "fieller" where some truths are no answer; "with bias" when it includes
-                 the largest bias of an estimate that is not exactly unbiased
+    n            reports, including those that are no answer
+    n_effective  number of answers without randomization, half `low` and half `high`, that would be
+                 as informative: m(1-m)/SE^2 with the mean m and SE on the scale from 0 at low to 1
+                 at high
+    level        nominal coverage
+    method       "t", or "fieller" if some truths are no answer; "with bias" if it includes the
+                 largest bias of an estimate that is not exactly unbiased
     """
 
     estimate: float
@@ -80,22 +81,22 @@ def mean(
 
     `counts` has one count per report. `values[i]` is the number that truth i stands for, None or
     nan where it is no answer ("prefer not to say"). Every report gets pseudo-values a and b with
-    E[a | i] = x_i (0 for no answer) and E[b | i] = 1 when i is an answer, else 0; the mean is
-    the mean of a divided by the mean of b. With answers only, b = 1 and the interval is Student's;
-    else it is Fieller's for the ratio. It is clipped to the range of the values and never empty.
-    Where a and b are not exactly unbiased (see `pseudo_values`) their largest bias is added.
+    E[a | i] = x_i (0 for no answer) and E[b | i] = 1 if i is an answer, otherwise 0. The estimate
+    is the mean of a divided by the mean of b. If all truths are answers, b = 1 and the interval is
+    Student's; otherwise it is Fieller's for the ratio. It is clipped to the range of the values and
+    never empty. If a and b are not exactly unbiased (see `pseudo_values`), it includes their
+    largest bias.
 
-    Valid when respondents answer truthfully and independently; approximate for small n. The end
-    on the side to which reports lean lies further out (`ratio_interval`): without that coverage
-    falls to .89 (randomized response, five points, n = 50, epsilon 7, one in ten at the far end).
-    Coverage at .95, least over nine mechanisms, epsilon 1, 4 and 7, n 50 to 1,000, seven
-    distributions with people at the ends, with and without an answer that is none: .948
-    (`tests/benchmarks/means.py`; 20,000 rounds each).
-    Raises NoBaseError where hardly anybody seems to have answered, ChannelError for d > 1,
-    CountsError for counts this channel cannot have given, DesignError for a level that is none,
-    ValueError for values that are none.
-    Sources: Duchi, Jordan, Wainwright 2018 (one bit); Wang et al. 2019 (piecewise, hybrid);
-    Fieller 1954; Johnson 1978 (leaning).
+    Valid if respondents answer truthfully and independently; approximate for small n. The end on
+    the side to which reports are skewed moves outwards (`ratio_interval`); otherwise coverage falls
+    to .89 (randomized response, five points, n = 50, epsilon 7, one in ten at the far end).
+    Coverage at .95, minimum over nine mechanisms, epsilon 1, 4 and 7, n 50 to 1,000, seven
+    distributions with people at the ends, with and without a no-answer option: .948
+    (`tests/benchmarks/means.py`; 20,000 rounds each). Raises NoBaseError if hardly anybody seems to
+    have answered, ChannelError for d > 1, CountsError for counts that this channel cannot produce,
+    DesignError for an impossible level, ValueError for impossible values. Sources: Duchi, Jordan,
+    Wainwright 2018 (one bit); Wang et al. 2019 (piecewise, hybrid); Fieller 1954; Johnson 1978
+    (skewness).
 
     >>> from survey.mechanism.numeric import one_bit
     >>> mean([400, 600], one_bit(11, 2), range(11))
@@ -108,13 +109,13 @@ def mean(
     c = whole_counts(counts, reports, "one per report")
     n = reports_from(int(c.sum()), 1, None)
     x = checked_values(values, truths)
-    # nan never equals itself, so it would never be found in the cache.
-    reading = _reading(channel, tuple(None if v != v else v for v in x.tolist()), n)
-    found = reading.of_survey(c, level)
-    estimate, std_error, conf_low, conf_high = (float(column[0, 0]) for column in found)
+    # nan never equals itself, so the cache would never find it.
+    ratios = _pseudo_ratios(channel, tuple(None if v != v else v for v in x.tolist()), n)
+    result = ratios.of_survey(c, level)
+    estimate, std_error, conf_low, conf_high = (float(column[0, 0]) for column in result)
     low, high = float(np.nanmin(x)), float(np.nanmax(x))
     middle, half = (low + high) / 2, (high - low) / 2
-    method = "fieller" if reading.some_silent else "t"
+    method = "fieller" if ratios.some_silent else "t"
     return Mean(
         estimate=middle + half * estimate,
         std_error=half * std_error,
@@ -123,26 +124,26 @@ def mean(
         n=n,
         n_effective=_effective(estimate, std_error),
         level=level,
-        method=f"{method}, with bias" if reading.bias[0] else method,
+        method=f"{method}, with bias" if ratios.bias[0] else method,
         low=low,
         high=high,
     )
 
 
 def _sizes(channel: SubsetSelection | WeightTable) -> tuple[int, int]:
-    """Number of reports and of truths."""
+    """Return the numbers of reports and of truths."""
     if isinstance(channel, SubsetSelection):
         return channel.k, channel.k
     return channel.reports, channel.truths
 
 
 @lru_cache(maxsize=CACHED_QUESTIONS)
-def _reading(
+def _pseudo_ratios(
     channel: SubsetSelection | WeightTable, values: tuple[float, ...], n: int
 ) -> PseudoRatios:
-    """How n reports are read; the values are scaled to [-1, 1], where the bias of b matters least.
+    """Return the pseudo-values of n reports, for values scaled to [-1, 1].
 
-    Without silent truths b is 1 for every report.
+    On this scale the bias of b has the smallest effect. Without no-answer truths b is 1.
     """
     x = np.array(values, dtype=np.float64)
     answered = ~np.isnan(x)
@@ -157,7 +158,7 @@ def _reading(
 
 
 def _effective(estimate: float, std_error: float) -> float:
-    """m(1-m)/SE^2 on the scale from 0 to 1, m clipped."""
+    """Return m(1-m)/SE^2 on the scale from 0 to 1, with m clipped."""
     m = min(max((estimate + 1) / 2, EFFECTIVE_RANGE[0]), EFFECTIVE_RANGE[1])
     return m * (1 - m) / (std_error / 2) ** 2
 
@@ -170,10 +171,10 @@ class MeanDifference(Result):
     std_error    for the populations
     conf_low     ends of the interval
     conf_high
-    z, p_value   of the test that the means are equal, two-sided, of large samples
+    z, p_value   of the two-sided test that the means are equal, for large samples
     mean_a       the two estimates
     mean_b
-    level        asked coverage
+    level        nominal coverage
     method       "mover"
     """
 
@@ -191,11 +192,11 @@ class MeanDifference(Result):
 
 @checked_arguments
 def mean_difference(a: Mean, b: Mean) -> MeanDifference:
-    """How much larger the mean of group a is; the groups must be different people.
+    """Estimate the difference between the means of two groups of different people, a minus b.
 
-    With the ends l, u of each mean, from d - sqrt((a-l)^2 + (u'-b)^2) to
-    d + sqrt((u-a)^2 + (b-l')^2), each mean taken at its possible value next to the estimate; both
-    must have been asked for at one level. z = d/SE. Source: Zou and Donner 2008.
+    With the ends l, u of each mean, the interval goes from d - sqrt((a-l)^2 + (u'-b)^2) to
+    d + sqrt((u-a)^2 + (b-l')^2), with each mean clipped to its range. Both means must have the same
+    level. z = d/SE. Source: Zou and Donner 2008.
 
     >>> from survey.estimator import mean
     >>> from survey.mechanism import grr
@@ -207,8 +208,10 @@ def mean_difference(a: Mean, b: Mean) -> MeanDifference:
     from scipy.special import erfc
 
     if a.level != b.level or (a.low, a.high) != (b.low, b.high):
-        raise CountsError("two means are compared at one level, of values with the same ends")
-    x, y = (min(max(one.estimate, one.low), one.high) for one in (a, b))
+        raise CountsError(
+            "both means must have the same level, and values with the same minimum and maximum"
+        )
+    x, y = (min(max(group.estimate, group.low), group.high) for group in (a, b))
     d, error = a.estimate - b.estimate, math.hypot(a.std_error, b.std_error)
     z = d / error if error > 0 else 0.0
     return MeanDifference(
@@ -228,22 +231,22 @@ def mean_difference(a: Mean, b: Mean) -> MeanDifference:
 DESIGNS: Mapping[str, Callable[[int, Probability, int], WeightTable]] = MappingProxyType(
     {"one_bit": one_bit, "hybrid": hybrid, "piecewise": piecewise}
 )
-"""Designs whose reports are unbiased for a mean, by their names; of equals the first is taken."""
+"""Designs with unbiased estimates of a mean, by name; the first one wins a tie."""
 
 COMPARED_POINTS = 101
-"""Finer grids are compared at this many points, where the variances are the same but for 0.1%."""
+"""Maximum number of grid points to compare; on finer grids variances differ by at most 0.1%."""
 
-REMEMBERED = 1_024
-"""Choices that are remembered: every question of a file that is checked again and again."""
+CACHED_CHOICES = 1_024
+"""Number of cached choices, because a file with many questions is checked repeatedly."""
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHED_CHOICES)
 def smallest_worst_variance(k: int, epsilon: Probability, no_answers: int = 0) -> str:
-    """The name of the design on a grid of k points whose `worst_variance` is smallest.
+    """Return the name of the design on a grid of k points with the smallest `worst_variance`.
 
-    One bit for two points and for a small epsilon, the more so with options that are no answer;
-    otherwise the hybrid. Source: Wang et al. 2019, who compare the same three at their worst.
-    Raises ChannelError as the designs do.
+    It is one bit for two points and for a small epsilon, for more epsilons with no-answer options,
+    and otherwise the hybrid. Source: Wang et al. 2019, who compare the same three designs by their
+    worst case. Raises ChannelError as the designs do.
 
     >>> smallest_worst_variance(11, 1), smallest_worst_variance(2, 1)
     ('hybrid', 'one_bit')
@@ -256,13 +259,14 @@ def smallest_worst_variance(k: int, epsilon: Probability, no_answers: int = 0) -
 
 
 def worst_variance(channel: WeightTable) -> float:
-    """n Var of the estimated mean on [-1, 1], if all people had the answer where it is largest.
+    """Return n Var of the estimated mean on [-1, 1], if all people have the answer with the
+    largest.
 
     max_i E[(a - x_i b)^2 | i]: a and b are the pseudo-values that `mean` divides, x_i = -1 +
     2i/(k-1) the answers; the variance of a ratio by the delta method (Cochran 1977, 2.11).
-    Without options that are no answer b = 1, and it is max_i Var(a | i). People who do differ vary
-    by as much as their answers do besides, whatever the design. Exact from the integers of the
-    table, up to the rounding of floats; for designs with exact pseudo-values.
+    Without no-answer options b = 1, and it is max_i Var(a | i). If people's answers differ, their
+    variance adds to it for every design. The result is exact up to floating-point rounding for
+    designs with exact pseudo-values.
 
     >>> round(worst_variance(one_bit(11, 1)), 3)  # B^2, B = (e+1)/(e-1)
     4.683
@@ -270,7 +274,7 @@ def worst_variance(channel: WeightTable) -> float:
     answers = channel.truths - channel.no_answers
     x = np.linspace(-1, 1, answers)
     silent = np.zeros(channel.no_answers)
-    # The number of reports matters to tables without exact pseudo-values only.
+    # The number of reports affects only tables without exact pseudo-values.
     a = pseudo_values(channel, np.append(x, silent), 1).values
     b = np.ones(len(a))
     if channel.no_answers:

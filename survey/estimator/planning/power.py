@@ -21,11 +21,11 @@ from survey.estimator.planning.sample_size import (
 class Power(Result):
     """A planned comparison of a share in two groups.
 
-    power         chance that the test finds a difference, if the shares are these
+    power         probability that the test finds a difference, if the shares are these
     n_a, n_b      reports of each group
     difference    share_b - share_a
     std_error     of the estimated difference, if the shares are these
-    significance  chance to find one where there is none: the test's level, two-sided
+    significance  probability to find a difference if there is none: two-sided level of the test
     """
 
     power: float
@@ -48,11 +48,11 @@ def power(
     k: int = 2,
     significance: float = 0.05,
 ) -> Power:
-    """The chance that a two-sided z test finds the difference of a share between two groups.
+    """Return the probability that a two-sided z test finds the difference between two groups.
 
     Both groups answer through the same channel: generalized randomized response of k options
-    with `epsilon`, or any with p and q. The test is that of two shares of reports with their
-    pooled standard error, which D = p - q does not change:
+    with `epsilon`, or any with p and q. The test compares two shares of reports with their pooled
+    standard error, which D = p - q does not change:
         power = P(|Z| > z) = Phi((|d| - z s_0)/s_1) + Phi((-|d| - z s_0)/s_1),
     d the difference of the lambdas, s_0^2 = l(1-l)(1/n_a + 1/n_b) with their weighted mean l,
     s_1^2 = sum of lambda(1-lambda)/n. A normal approximation. Source: Fleiss 1981, section 3.
@@ -72,9 +72,9 @@ def power(
     s1 = math.sqrt(a * (1 - a) / n_a + b * (1 - b) / n_b)
     z, d = float(ndtri(1 - significance / 2)), abs(b - a)
     if s1 == 0:
-        raise DesignError("both shares of reports are certain: there is nothing to test")
-    found = ndtr((d - z * s0) / s1) + ndtr((-d - z * s0) / s1)
-    return Power(float(found), n_a, n_b, share_b - share_a, s1 / abs(p - q), significance)
+        raise DesignError("both shares of reports are certain, so there is nothing to test")
+    probability = ndtr((d - z * s0) / s1) + ndtr((-d - z * s0) / s1)
+    return Power(float(probability), n_a, n_b, share_b - share_a, s1 / abs(p - q), significance)
 
 
 @checked_arguments
@@ -89,11 +89,11 @@ def required_n_difference(
     significance: float = 0.05,
     ratio: float = 1.0,
 ) -> Power:
-    """The fewest reports of two groups with which the test finds the difference as often.
+    """Return the fewest reports of two groups for a given power.
 
-    `ratio` is n_b / n_a, `target` the power asked for. With s_0, s_1 of one report of group a,
+    `ratio` is n_b / n_a, `target` the requested power. With s_0, s_1 of one report of group a,
         n_a = ((z_(1-alpha/2) s_0 + z_power s_1) / d)^2,
-    rounded up; for openly given answers (p = 1, q = 0) it is the textbook's n.
+    rounded up. Without randomization (p = 1, q = 0) it is the textbook's n.
 
     >>> found = required_n_difference(.2, .4, epsilon=1)
     >>> found.n_a, found.n_b
@@ -111,7 +111,9 @@ def required_n_difference(
         raise DesignError(f"ratio = {ratio:g} must be a number above 0: n_b / n_a")
     a, b = (q + (p - q) * checked_share(share) for share in (share_a, share_b))
     if a == b:
-        raise DesignError("both groups have the same share: no number of reports tells them apart")
+        raise DesignError(
+            "both groups have the same share, so no number of reports shows a difference"
+        )
     pooled = (a + ratio * b) / (1 + ratio)
     s0 = math.sqrt(pooled * (1 - pooled) * (1 + 1 / ratio))
     s1 = math.sqrt(a * (1 - a) + b * (1 - b) / ratio)
@@ -136,7 +138,7 @@ def _chances(epsilon: float | None, channel: ReportChances | None, k: int) -> Ch
     if channel is None or epsilon is not None:
         raise DesignError("a plan needs an epsilon or a channel, one of the two")
     if channel.p == channel.q:
-        raise DesignError(f"p = q = {channel.p}: reports say nothing")
+        raise DesignError(f"p = q = {channel.p}: the reports contain no information")
     return Chances(channel.p, channel.q)
 
 

@@ -15,26 +15,26 @@ from survey.estimator.core.intervals import Chances, ReportChances, normal_quant
 from survey.estimator.core.result import Result
 
 LARGEST_EPSILON = 12.0
-"""Largest epsilon of one question, anywhere (survey.mechanism.design.MAX_EPSILON)."""
+"""Largest epsilon of a question (survey.mechanism.design.MAX_EPSILON)."""
 
 SMALLEST_EPSILON = 0.001
-"""Smallest epsilon a plan looks at."""
+"""Smallest epsilon of a plan."""
 
-MOST_OPTIONS = 10_000
+MAX_OPTIONS = 10_000
 LARGEST_MARGIN = 0.5
 
-LEAST_GOAL = 1e-300
-"""Margins have squares of at least this where one divides by them."""
+MIN_SQUARE = 1e-300
+"""Minimum square of a margin in a denominator."""
 
 ROUNDING = 1e-9
-"""Reports by which a number may be above a whole one and still be that one."""
+"""Numbers of reports are rounded down to a whole number if they exceed it by less than this."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a plan is for: one share, read through a channel, with a level; all checked.
+    """The checked question of a plan: one share, estimated through a channel at a level.
 
-    chances   p and q of the channel; epsilon the one it was planned with, nan if not known
+    chances   p and q of the channel; epsilon is the planned one, nan if unknown
     """
 
     chances: Chances
@@ -45,45 +45,51 @@ class Question:
 
     @property
     def z(self) -> float:
-        """P(|N(0, 1)| <= z) = level."""
+        """Return z with P(|N(0, 1)| <= z) = level."""
         return normal_quantile(self.level)
 
     @property
     def sampling(self) -> float:
-        """S = pi(1-pi), for one report."""
+        """Return S = pi(1-pi), the sampling variance of one report."""
         return self.share * (1 - self.share)
 
     @property
     def randomization(self) -> float:
-        """m2 = [pi p(1-p) + (1-pi) q(1-q)] / (p-q)^2, for one report."""
+        """Return m2 = [pi p(1-p) + (1-pi) q(1-q)] / (p-q)^2, the rest of the variance of one
+        report.
+        """
         p, q = self.chances
         return (self.share * p * (1 - p) + (1 - self.share) * q * (1 - q)) / (p - q) ** 2
 
     def margin(self, n: int) -> tuple[float, float, float]:
-        """z SE at n reports, and its parts: sampling (N-n)/(N-1) S/n, randomization m2/n."""
+        """Return z SE at n reports, and its two parts.
+
+        They are the roots of z^2 times the sampling variance (N-n)/(N-1) S/n and the randomization
+        variance m2/n.
+        """
         N = self.population
-        left = 1.0 if N is None else (N - n) / max(N - 1, 1)
-        sampling = self.z * math.sqrt(left * self.sampling / n)
+        remaining = 1.0 if N is None else (N - n) / max(N - 1, 1)
+        sampling = self.z * math.sqrt(remaining * self.sampling / n)
         randomization = self.z * math.sqrt(self.randomization / n)
         return math.hypot(sampling, randomization), sampling, randomization
 
     def reports(self, margin: float) -> int:
-        """The fewest reports with at most this margin, whether or not there are as many people.
+        """Return the smallest n with at most this margin, even if it is above the population.
 
-        n = (S N/(N-1) + m2) / ((margin/z)^2 + S/(N-1)); for N without end
+        n = (S N/(N-1) + m2) / ((margin/z)^2 + S/(N-1)). For an unlimited N it is
         n = z^2 lambda(1-lambda) / (D^2 margin^2), since S + m2 = lambda(1-lambda)/D^2.
         """
         S, m2, N = self.sampling, self.randomization, self.population
-        goal = max((margin / self.z) ** 2, LEAST_GOAL)
+        goal = max((margin / self.z) ** 2, MIN_SQUARE)
         if N is None:
             exact = (S + m2) / goal
         else:
-            others = max(N - 1, 1)
-            exact = (S * N / others + m2) / (goal + S / others)
+            rest_of_population = max(N - 1, 1)
+            exact = (S * N / rest_of_population + m2) / (goal + S / rest_of_population)
         return max(math.ceil(exact - ROUNDING), 1)
 
 
-def planned(
+def checked_plan(
     epsilon: float | None,
     channel: ReportChances | None,
     k: int,
@@ -91,7 +97,7 @@ def planned(
     level: float,
     population: int | None,
 ) -> Question:
-    """The question, or DesignError saying which value is wrong and the nearest that is right."""
+    """Return the question, or raise DesignError that names the nearest allowed value."""
     if (epsilon is None) == (channel is None):
         raise DesignError("a plan needs an epsilon or a channel, one of the two")
     check_question(k, share, level, population)
@@ -99,7 +105,7 @@ def planned(
         chances = grr_chances(k, epsilon if epsilon is not None else math.nan)
     else:
         chances = Chances(channel.p, channel.q)
-        # Also what no constructor has checked: p and q of a plan on paper.
+        # A plan may have p and q that no constructor has checked.
         if not (0 <= chances.q <= 1 and 0 <= chances.p <= 1 and chances.p != chances.q):
             raise DesignError(f"p = {chances.p} and q = {chances.q} must be two different chances")
         epsilon = float(getattr(channel, "epsilon", math.nan))
@@ -107,8 +113,8 @@ def planned(
 
 
 def check_question(k: int, share: float, level: float, population: int | None) -> None:
-    """Refuse what no survey can ask, whatever its epsilon, by name."""
-    _check_whole("options", k, 2, MOST_OPTIONS)
+    """Raise DesignError for values that no survey can have at any epsilon."""
+    _check_whole("options", k, 2, MAX_OPTIONS)
     checked_share(share)
     checked_number("level", level)
     checked_level(level)
@@ -117,7 +123,7 @@ def check_question(k: int, share: float, level: float, population: int | None) -
 
 
 def checked_number(name: str, value: float) -> float:
-    """A value that may still be too small or too large, or DesignError for nan and texts."""
+    """Return a value that may still be out of range, or raise DesignError for nan and texts."""
     # Only nan differs from itself; math.isnan fails for whole numbers above 10^308.
     if not isinstance(value, Real) or value != value:
         raise DesignError(f"{name} = {value} is not a number")
@@ -125,7 +131,7 @@ def checked_number(name: str, value: float) -> float:
 
 
 def checked_share(share: float) -> float:
-    """A share from 0 to 1, or DesignError."""
+    """Return a share from 0 to 1, or raise DesignError."""
     if not 0 <= checked_number("share", share) <= 1:
         nearest = 0 if share < 0 else 1
         raise DesignError(
@@ -135,7 +141,7 @@ def checked_share(share: float) -> float:
 
 
 def rounded(value: float, decimals: int, digits: int) -> str:
-    """A margin with its decimals, and with more where fewer than `digits` significant ones remain.
+    """Format a margin with `decimals`, or more if fewer than `digits` significant ones remain.
 
     >>> rounded(0.0421, 4, 3), rounded(0.00000421, 4, 3), rounded(0, 2, 2)
     ('0.0421', '0.00000421', '0.00')
@@ -147,12 +153,12 @@ def rounded(value: float, decimals: int, digits: int) -> str:
 
 
 def grr_chances(k: int, epsilon: float) -> Chances:
-    """p = e^epsilon/(e^epsilon + k - 1) and q = 1/(e^epsilon + k - 1), for any real epsilon.
+    """Return p = e^epsilon/(e^epsilon + k - 1) and q = 1/(e^epsilon + k - 1), for any real epsilon.
 
     >>> [round(x, 4) for x in grr_chances(2, 1)]
     [0.7311, 0.2689]
     """
-    _check_whole("options", k, 2, MOST_OPTIONS)
+    _check_whole("options", k, 2, MAX_OPTIONS)
     if not SMALLEST_EPSILON <= checked_number("epsilon", epsilon) <= LARGEST_EPSILON:
         nearest = SMALLEST_EPSILON if epsilon < SMALLEST_EPSILON else LARGEST_EPSILON
         raise DesignError(
@@ -164,7 +170,7 @@ def grr_chances(k: int, epsilon: float) -> Chances:
 
 
 def checked_margin(margin: float) -> float:
-    """A margin of error in shares, above 0 and at most 1/2, or DesignError."""
+    """Return a margin of error in shares, above 0 and at most 1/2, or raise DesignError."""
     if not 0 < checked_number("margin", margin) <= LARGEST_MARGIN:
         nearest = 0.001 if margin <= 0 else LARGEST_MARGIN
         raise DesignError(
@@ -175,7 +181,7 @@ def checked_margin(margin: float) -> float:
 
 
 def checked_n(n: int, population: int | None = None) -> int:
-    """A number of reports that a survey of so many people can have, or DesignError."""
+    """Return a number of reports that is possible for this population, or raise DesignError."""
     _check_whole("n", n, 1, LARGEST_N if population is None else population)
     return n
 
@@ -196,18 +202,18 @@ HALVINGS = 60
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(Result):
-    """What a survey of n reports can say about one share.
+    """The expected precision of a survey of n reports for one share.
 
-    possible          whether any number of reports (any epsilon) gives the margin asked for
-    n                 reports; where it is not possible, the population or the n asked for
+    possible          whether some number of reports (or some epsilon) gives the requested margin
+    n                 reports; if it is not possible, the population or the requested n
     margin            the margin of error at n: z times the standard error, in shares
-    sampling          its part if answers were given openly
-    randomization     its part if everybody were asked; the squares add up
-    epsilon, p, q     of generalized randomized response, or of the channel given
-    share             the true share planned for; 1/2 is the worst case when k = 2
-    population        N, None for very many
-    level             of the interval whose half-width the margin is
-    note              one sentence: what is needed, or why it is not possible and what is
+    sampling          its part without randomization
+    randomization     its part if everybody were asked; the squares of both parts add up
+    epsilon, p, q     of generalized randomized response, or of the given channel
+    share             the assumed true share; 1/2 is the worst case for k = 2
+    population        N, None for an unlimited population
+    level             of the interval whose half width is the margin
+    note              one sentence: the requirement, or why it is impossible and what is possible
     """
 
     possible: bool
@@ -235,32 +241,34 @@ def required_n(
     level: float = 0.95,
     population: int | None = None,
 ) -> Plan:
-    """How many reports give a margin of error: half an interval's width, in shares.
+    """Return the number of reports for a margin of error, half an interval's width in shares.
 
     For generalized randomized response of k options with `epsilon` (a real number: p =
-    e^epsilon/(e^epsilon + k - 1); a device's integers come within 10^-4 of it), or for any
-    `channel` with p and q. `share` is the true share of the option planned for. Of `population`
-    people, drawn at random, no more can answer than there are, and the randomization part gets no
-    finite-population correction: where even all of them are too few the result has `possible`
-    False and says the smallest margin there is.
+    e^epsilon/(e^epsilon + k - 1); a device's integers differ by at most 10^-4), or for any
+    `channel` with p and q. `share` is the assumed true share of the option. In a `population`, the
+    reports are a random sample without replacement, and the randomization part has no
+    finite-population correction. If even the whole population is too small, the result has
+    `possible` False and the smallest possible margin.
 
-    A normal approximation: good where n times the rarer of q and 1-p is above about 10.
+    A normal approximation: good if n times the smaller of q and 1-p is above about 10.
     Source: Warner 1965 for the variance; Cochran 1977, section 4.4, for N.
 
-    Raises DesignError for values no survey can have, saying the nearest allowed one.
+    Raises DesignError for impossible values, with the nearest allowed one.
 
     >>> required_n(.03, epsilon=1).n, required_n(.03, epsilon=1, population=5000).n
     (4997, 4118)
     >>> required_n(.03, epsilon=1, population=2000).note
     'not possible at this epsilon; the smallest possible margin is 0.0421'
     """
-    question = planned(epsilon, channel, k, share, level, population)
+    question = checked_plan(epsilon, channel, k, share, level, population)
     n = question.reports(checked_margin(margin))
     if n > LARGEST_N:
-        raise DesignError(f"margin = {margin:g} would need {n:.3g} reports: ask for a larger one")
+        raise DesignError(f"margin = {margin:g} would need {n:.3g} reports: choose a larger margin")
     if population is not None and n > population:
-        least = question.margin(population)[0]
-        note = f"not possible at this epsilon; the smallest possible margin is {_at_least(least)}"
+        minimum = question.margin(population)[0]
+        note = (
+            f"not possible at this epsilon; the smallest possible margin is {_format_up(minimum)}"
+        )
         return _plan(question, population, note, possible=False)
     return _plan(question, n, f"{n:,} reports are needed")
 
@@ -276,15 +284,15 @@ def margin_of(
     level: float = 0.95,
     population: int | None = None,
 ) -> Plan:
-    """The margin of error that n reports give; everything else as in `required_n`.
+    """Return the margin of error of n reports; other arguments as in `required_n`.
 
     >>> round(margin_of(4997, epsilon=1).margin, 4)
     0.03
     """
-    question = planned(epsilon, channel, k, share, level, population)
+    question = checked_plan(epsilon, channel, k, share, level, population)
     checked_n(n, population)
     margin = question.margin(n)[0]
-    return _plan(question, n, f"{n:,} reports give a margin of {_said(margin)}")
+    return _plan(question, n, f"{n:,} reports give a margin of {_format(margin)}")
 
 
 @checked_arguments
@@ -297,10 +305,10 @@ def required_epsilon(
     level: float = 0.95,
     population: int | None = None,
 ) -> Plan:
-    """The smallest epsilon at which n reports give the margin; the others as in `required_n`.
+    """Return the smallest epsilon at which n reports give the margin; others as in `required_n`.
 
-    Found by halving, for the margin falls as epsilon grows. Not possible where even at epsilon 12
-    it is larger: sampling alone, or the randomization that is left.
+    Found by halving, because the margin falls as epsilon grows. It is not possible if the margin is
+    larger even at epsilon 12, because of sampling or the remaining randomization.
 
     >>> round(required_epsilon(4997, .03).epsilon, 3)
     1.0
@@ -310,14 +318,14 @@ def required_epsilon(
     checked_margin(margin)
 
     def at(epsilon: float) -> Question:
-        return planned(epsilon, None, k, share, level, population)
+        return checked_plan(epsilon, None, k, share, level, population)
 
     strongest = at(LARGEST_EPSILON)
     checked_n(n, population)
-    if (least := strongest.margin(n)[0]) > margin:
+    if (minimum := strongest.margin(n)[0]) > margin:
         note = (
             f"not possible with {n:,} reports at any epsilon; "
-            f"the smallest possible margin is {_at_least(least)}"
+            f"the smallest possible margin is {_format_up(minimum)}"
         )
         return _plan(strongest, n, note, possible=False)
     low, high = SMALLEST_EPSILON, LARGEST_EPSILON
@@ -329,13 +337,13 @@ def required_epsilon(
     return _plan(at(high), n, f"epsilon {high:.4g} is needed")
 
 
-def _said(margin: float) -> str:
+def _format(margin: float) -> str:
     return rounded(margin, decimals=4, digits=3)
 
 
-def _at_least(margin: float) -> str:
-    """Rounded up: a margin that is said to be possible must be."""
-    last = Decimal(1).scaleb(-len(_said(margin).partition(".")[2]))
+def _format_up(margin: float) -> str:
+    """Format a margin rounded up, because a margin called possible must be possible."""
+    last = Decimal(1).scaleb(-len(_format(margin).partition(".")[2]))
     return f"{Decimal(margin).quantize(last, ROUND_CEILING):,}"
 
 

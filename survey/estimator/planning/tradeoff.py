@@ -1,4 +1,4 @@
-"""What privacy costs: margins over epsilon and n, from the formula and from simulated surveys."""
+"""The cost of privacy: margins over epsilon and n, by formula and by simulation."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from survey.mechanism.arrays import Floats, Integers
 
 GRID_EPSILONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 GRID_SIZES = (100, 500, 2000)
-"""What the classical demonstration shows: epsilon .001 to 10 for 100, 500 and 2,000 people."""
+"""The classical demonstration: epsilon .001 to 10 for 100, 500 and 2,000 people."""
 
-MOST_POINTS = 10**6
+MAX_POINTS = 10**6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,8 +39,8 @@ class TradeOff(Result):
 class SimulatedGrid(Result):
     """One simulated survey for each size and epsilon; arrays have shape (sizes, epsilons).
 
-    estimate   linear, unclipped: far outside [0, 1] where epsilon is small
-    margin     z times the estimated standard error, of this very survey
+    estimate   linear, unclipped: far outside [0, 1] for a small epsilon
+    margin     z times the estimated standard error of this simulated survey
     """
 
     index_names = ("size", "step")
@@ -64,17 +64,17 @@ def tradeoff(
     level: float = 0.95,
     population: int | None = None,
 ) -> TradeOff:
-    """The margin of error over epsilon for several numbers of reports, by `margin_of`.
+    """Return the margin of error over epsilon for several numbers of reports, by `margin_of`.
 
     >>> tradeoff([.5, 1, 2], [1000, 4000]).margin.round(3).tolist()
     [[0.127, 0.067, 0.041], [0.063, 0.034, 0.02]]
     """
     check_question(k, share, level, population)
     n, epsilon = _grid(epsilons, sizes)
-    asked = {"k": k, "share": share, "level": level, "population": population}
+    question = {"k": k, "share": share, "level": level, "population": population}
     margin = [
-        [margin_of(one, epsilon=e, **asked).margin for e in epsilons]  # type: ignore[arg-type]
-        for one in sizes
+        [margin_of(size, epsilon=e, **question).margin for e in epsilons]  # type: ignore[arg-type]
+        for size in sizes
     ]
     return TradeOff(n, epsilon, np.array(margin), share, k, level)
 
@@ -89,11 +89,11 @@ def simulated_grid(
     share: float = 0.5,
     level: float = 0.95,
 ) -> SimulatedGrid:
-    """Simulate one survey at each point: what an estimate and its margin look like.
+    """Simulate one survey at each point, to show an estimate and its margin.
 
-    n people of whom each has the answer with chance `share` report through generalized randomized
-    response, so n f ~ Binomial(n, q + (p-q) share); estimate (f-q)/(p-q), margin
-    z sqrt(f(1-f)/n)/(p-q). The same generator state gives the same grid.
+    n people, each of whom has the answer with probability `share`, report through generalized
+    randomized response, so n f ~ Binomial(n, q + (p-q) share). The estimate is (f-q)/(p-q), the
+    margin z sqrt(f(1-f)/n)/(p-q). The same generator state gives the same grid.
 
     >>> grid = simulated_grid(np.random.default_rng(1), [.01, 1, 10], [2000])
     >>> grid.estimate.shape, bool(abs(grid.estimate[0, 2] - .5) < grid.margin[0, 2])
@@ -105,15 +105,15 @@ def simulated_grid(
     p, q = chances[:, 0], chances[:, 1]
     f = rng.binomial(n, np.broadcast_to(q + (p - q) * share, n.shape)) / n
     z = normal_quantile(level)
-    # One report of a kind more and one less: a survey with all reports alike has a margin too.
+    # One more report of each kind gives identical reports a margin too.
     smoothed = (n * f + 1) / (n + 2)
     margin = z * np.sqrt(smoothed * (1 - smoothed) / n) / (p - q)
     return SimulatedGrid(n, epsilon, (f - q) / (p - q), margin, share, k, level)
 
 
 def _grid(epsilons: Sequence[float], sizes: Sequence[int]) -> tuple[Integers, Floats]:
-    if not 1 <= len(epsilons) * len(sizes) <= MOST_POINTS:
-        raise DesignError(f"a grid needs 1 to {MOST_POINTS:,} points: sizes times epsilons")
+    if not 1 <= len(epsilons) * len(sizes) <= MAX_POINTS:
+        raise DesignError(f"a grid needs 1 to {MAX_POINTS:,} points: sizes times epsilons")
     for size in sizes:
         checked_n(size)
     n, epsilon = np.meshgrid(np.array(sizes, dtype=np.int64), np.array(epsilons, dtype=float))

@@ -20,20 +20,21 @@ Through = SubsetSelection | WeightTable
 
 
 class ByGroup(NamedTuple):
-    """Channels of one question whose devices differed: person i ran `channels[group[i]]`.
+    """Channels of one question if groups of devices differ: person i has `channels[group[i]]`.
 
-    `group` has shape (n,), whole numbers from 0; None among the channels is a group that answered
-    openly. All channels have the same truths; their reports may be of different kinds. Valid when
-    the groups differ in what they were promised and not in how they answer: where assignment went
-    with the answer, the group belongs among the predictors.
+    `group` has shape (n,), whole numbers from 0. None among the channels means a group that
+    answered without randomization. All channels have the same truths; their reports may be of
+    different kinds. Valid if the groups differ in their channel and not in their answers. If
+    assignment depends on the answer, the group belongs among the predictors.
 
-    100 of 400 people say yes openly, 150 of 400 by Warner's cards; both mean 1 in 4:
+    100 of 400 people answer yes without randomization, 150 of 400 by Warner's cards; both mean 1 in
+    4:
 
     >>> from survey.estimator import regression
     >>> from survey.mechanism.classical import warner
-    >>> asked = ByGroup([None, warner("3/4")], np.repeat([0, 1], 400))
+    >>> by_group = ByGroup([None, warner("3/4")], np.repeat([0, 1], 400))
     >>> reports = np.repeat([0, 1, 0, 1], [300, 100, 250, 150])
-    >>> regression(reports, asked).estimate.round(4).tolist()  # ln(1/3)
+    >>> regression(reports, by_group).estimate.round(4).tolist()  # ln(1/3)
     [-1.0986]
     """
 
@@ -41,96 +42,101 @@ class ByGroup(NamedTuple):
     group: ArrayLike
 
 
-def chances(reports: ArrayLike, ran: Through | ByGroup, what: str) -> Floats:
-    """P(the report that came | truth), shape (n, truths); `what` is named in errors."""
-    codes = whole(reports, what)
-    if isinstance(ran, ByGroup):
-        channels, group = list(ran.channels), _groups(ran, len(codes), what)
+def chances(reports: ArrayLike, channel_of: Through | ByGroup, name: str) -> Floats:
+    """Return P(report | truth) of each report, shape (n, truths); errors contain `name`."""
+    codes = whole_codes(reports, name)
+    if isinstance(channel_of, ByGroup):
+        channels, group = list(channel_of.channels), _groups(channel_of, len(codes), name)
     else:
-        channels, group = [ran], np.zeros(len(codes), dtype=np.int64)
-    matrices = _matrices(channels, what)
-    _check_reports(codes, np.array([M.shape[1] for M in matrices])[group], what)
-    there = np.unique(group).tolist()
-    _check_told_apart([channels[g] for g in there], [matrices[g] for g in there], what)
-    found = np.empty((len(codes), len(matrices[0])))
-    for g in there:
-        found[group == g] = matrices[g][:, codes[group == g]].T
-    return found
+        channels, group = [channel_of], np.zeros(len(codes), dtype=np.int64)
+    matrices = _matrices(channels, name)
+    _check_reports(codes, np.array([M.shape[1] for M in matrices])[group], name)
+    occurring = np.unique(group).tolist()
+    _check_identified([channels[g] for g in occurring], [matrices[g] for g in occurring], name)
+    probabilities = np.empty((len(codes), len(matrices[0])))
+    for g in occurring:
+        probabilities[group == g] = matrices[g][:, codes[group == g]].T
+    return probabilities
 
 
-def whole(values: ArrayLike, what: str, each: str = "report") -> Integers:
-    """Codes of shape (n,), n > 0, checked to be whole numbers from 0."""
+def whole_codes(values: ArrayLike, name: str, item: str = "report") -> Integers:
+    """Return codes of shape (n,), n > 0, checked to be whole numbers from 0."""
     codes: NDArray[Any] = np.asarray(values)
     if codes.ndim != 1:
-        raise CountsError(f"{what}: {each}s must have shape (n,), not {codes.shape}")
+        raise CountsError(f"{name}: {item}s must have shape (n,), not {codes.shape}")
     if codes.size == 0:
-        raise CountsError(f"{what}: n = 0, there are no {each}s")
+        raise CountsError(f"{name}: n = 0, there are no {item}s")
     if codes.dtype.kind not in "iufb":
-        raise CountsError(f"{what}: {each}s must be whole numbers, not {codes.dtype}")
+        raise CountsError(f"{name}: {item}s must be whole numbers, not {codes.dtype}")
     right = (codes >= 0) & (codes <= LARGEST_N) & (codes == np.floor(codes))
     if not right.all():
         place = int(np.argmin(right))
-        raise CountsError(f"{what}: {each} {place} is {codes[place]}, not a whole number from 0")
+        raise CountsError(f"{name}: {item} {place} is {codes[place]}, not a whole number from 0")
     return codes.astype(np.int64)
 
 
-def _groups(ran: ByGroup, n: int, what: str) -> Integers:
-    group = whole(ran.group, what, "group")
+def _groups(by_group: ByGroup, n: int, name: str) -> Integers:
+    group = whole_codes(by_group.group, name, "group")
     if len(group) != n:
-        raise CountsError(f"{what}: {len(group)} groups for {n} reports")
-    if (group >= len(ran.channels)).any():
-        place = int(np.argmax(group >= len(ran.channels)))
+        raise CountsError(f"{name}: {len(group)} groups for {n} reports")
+    if (group >= len(by_group.channels)).any():
+        person = int(np.argmax(group >= len(by_group.channels)))
         raise CountsError(
-            f"{what}: group {place} is {group[place]}, but there are {len(ran.channels)} channels"
+            f"{name}: group {person} is {group[person]}, but there are {len(by_group.channels)} "
+            "channels"
         )
     return group
 
 
-def _matrices(channels: list[Through | None], what: str) -> list[Floats]:
-    """One matrix M[truth, report] per channel, the identity where it is None."""
+def _matrices(channels: list[Through | None], name: str) -> list[Floats]:
+    """Return one matrix M[truth, report] per channel, the identity for None."""
     for channel in channels:
         if channel is not None and not isinstance(channel, SubsetSelection | WeightTable):
-            raise ChannelError(f"{what}: a {getattr(channel, 'kind', channel)} is no single report")
+            raise ChannelError(
+                f"{name}: a {getattr(channel, 'kind', channel)} does not report a single option"
+            )
         if isinstance(channel, SubsetSelection) and channel.d > 1:
-            raise ChannelError(f"{what}: d = {channel.d}; a regression needs reports of one option")
+            raise ChannelError(f"{name}: d = {channel.d}; a regression needs reports of one option")
     matrices = [None if channel is None else channel.matrix for channel in channels]
     truths = sorted({len(M) for M in matrices if M is not None})
     if len(truths) != 1:
         raise ChannelError(
-            f"{what}: its channels have {truths} truths; all must have the same number, and one at "
-            "least must randomize"
+            f"{name}: its channels have {truths} truths; all must have the same number, and at "
+            "least "
+            "one must randomize"
         )
     return [np.eye(truths[0]) if M is None else M for M in matrices]
 
 
-def _check_reports(codes: Integers, sizes: Integers, what: str) -> None:
+def _check_reports(codes: Integers, sizes: Integers, name: str) -> None:
     if (codes >= sizes).any():
-        place = int(np.argmax(codes >= sizes))
-        raise CountsError(f"{what}: report {place} is {codes[place]}, above {sizes[place] - 1}")
+        report = int(np.argmax(codes >= sizes))
+        raise CountsError(f"{name}: report {report} is {codes[report]}, above {sizes[report] - 1}")
 
 
-def _check_told_apart(channels: list[Through | None], matrices: list[Floats], what: str) -> None:
-    """Shares are determined if the channels' matrices side by side have as many ranks as truths.
+def _check_identified(channels: list[Through | None], matrices: list[Floats], name: str) -> None:
+    """Raise ChannelError unless the matrices side by side have as many ranks as truths.
 
-    A table alone may have fewer: what it leaves open, another group's can tell.
+    The channels then determine all shares. A table alone may have a lower rank, if the channel of
+    another group determines the remainder.
     """
     if any(not isinstance(channel, WeightTable) for channel in channels):
         return
     if np.linalg.matrix_rank(np.hstack(matrices)) < len(matrices[0]):
-        raise ChannelError(f"{what}: different shares give the same reports through this channel")
+        raise ChannelError(f"{name}: different shares give the same reports through this channel")
 
 
-LARGEST_WORK = 2 * 10**7
+MAX_WORK = 2 * 10**7
 """People x combinations of the randomized predictors' truths x outcomes; 160 MB per array."""
 
 COLLINEAR = 1e-9
-"""A column that the others explain to within this part of its size says nothing of its own."""
+"""A column is redundant if the others explain all but this fraction of its size."""
 
 
 class Randomized(NamedTuple):
-    """A predictor that was itself randomized: its reports, shape (n,), and its channel or channels.
+    """A predictor that was randomized: its reports, shape (n,), and its channel or channels.
 
-    Truth `baseline` is what the others are held against; each has a coefficient, `name=truth`.
+    Each truth except `baseline` has a coefficient, `name=truth`, relative to the baseline.
     """
 
     name: str
@@ -141,23 +147,23 @@ class Randomized(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Everything the likelihood needs. n rows, U combinations of randomized truths, T outcomes.
+    """All inputs of the likelihood: n rows, U combinations of randomized truths, T outcomes.
 
-    outcome     (n, T): P(the report that came | outcome t), the baseline's first
-    hidden      (n, U): P(the reports that came | combination u); ones with U = 1 without any
-    open        (n, m): 1, then the open predictors, standardized
+    outcome     (n, T): P(report | outcome t), the baseline's first
+    randomized  (n, U): P(reports | combination u); ones with U = 1 without any
+    open        (n, m): 1, then the predictors without randomization, standardized
     dummies     (U, r): which truths of the randomized predictors combination u has
     prior       (n, g): predictors of the combination: those of `open`, or 1 alone
     weights     (n,), above 0: of all people of a row together
-    times       (n,), above 0: how many people a row stands for
+    times       (n,), above 0: number of people that a row represents
     names       of the m + r coefficients of each outcome
     answers     (T - 1,): the outcomes that have coefficients, in order
-    centre      (m,) and
-    scale       (m,): what was taken from the open columns, and what they were divided by
+    centre      (m,): means subtracted from the open columns
+    scale       (m,): deviations by which they were divided
     """
 
     outcome: Floats
-    hidden: Floats
+    randomized: Floats
     open: Floats
     dummies: Floats
     prior: Floats
@@ -170,35 +176,35 @@ class Design:
 
     @cached_property
     def log_outcome(self) -> Floats:
-        """log of `outcome`; -inf where an outcome that was answered openly was another one."""
+        """Return log of `outcome`; -inf for outcomes that an exact answer excludes."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.outcome))
 
     @cached_property
-    def log_hidden(self) -> Floats:
-        """log of `hidden`; -inf where a predictor of a group that answered openly was another."""
+    def log_randomized(self) -> Floats:
+        """Return log of `randomized`; -inf for truths that an exact answer excludes."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.hidden))
+            return np.asarray(np.log(self.randomized))
 
     @property
     def n(self) -> int:
-        """Rows."""
+        """Return the number of rows."""
         return len(self.open)
 
     @property
     def people(self) -> int:
-        """How many people the rows stand for."""
+        """Return the number of people that the rows represent."""
         return round(float(self.times.sum()))
 
     @property
     def outcomes(self) -> int:
-        """T, categories of the outcome."""
+        """Return T, the number of categories of the outcome."""
         return int(self.outcome.shape[1])
 
     @property
     def combinations(self) -> int:
-        """U, combinations of the randomized predictors' truths."""
-        return int(self.hidden.shape[1])
+        """Return U, the number of combinations of the randomized predictors' truths."""
+        return int(self.randomized.shape[1])
 
 
 def make_design(
@@ -213,24 +219,34 @@ def make_design(
     times: ArrayLike | None = None,
     baseline: int = 0,
 ) -> Design:
-    """Check everything and put it together; see `regression` for what is refused."""
+    """Check all arguments and return the design; see `regression` for the errors."""
     outcome = _outcome(reports, channel)
     n = len(outcome)
     order = _order(outcome.shape[1], baseline, "the outcome")
     open_, labels = _open_columns(predictors, names, n)
-    hidden = _hidden(randomized, n)
-    sizes = [theirs.shape[1] for theirs in hidden]
+    probabilities = _randomized_chances(randomized, n)
+    sizes = [matrix.shape[1] for matrix in probabilities]
     _check_work(n, sizes, outcome.shape[1])
     standard, centre, scale = _standardized(open_, labels)
     orders = [
-        _order(k, one.baseline, f"predictor {one.name!r}")
-        for one, k in zip(randomized, sizes, strict=True)
+        _order(k, predictor.baseline, f"predictor {predictor.name!r}")
+        for predictor, k in zip(randomized, sizes, strict=True)
     ]
-    truths = [f"{one.name}={t}" for one, of in zip(randomized, orders, strict=True) for t in of[1:]]
+    truths = [
+        f"{predictor.name}={t}"
+        for predictor, truth_order in zip(randomized, orders, strict=True)
+        for t in truth_order[1:]
+    ]
     people = _checked_weights(times, n, "times")
     return Design(
         outcome=outcome[:, order],
-        hidden=_joint([theirs[:, of] for theirs, of in zip(hidden, orders, strict=True)], n),
+        randomized=_joint(
+            [
+                matrix[:, truth_order]
+                for matrix, truth_order in zip(probabilities, orders, strict=True)
+            ],
+            n,
+        ),
         open=standard,
         dummies=_dummies(sizes),
         prior=standard if prior_on_open else np.ones((n, 1)),
@@ -243,36 +259,41 @@ def make_design(
     )
 
 
-def _hidden(randomized: Sequence[Randomized], n: int) -> list[Floats]:
-    """P(report | truth) of each randomized predictor, shapes (n, truths of it)."""
-    hidden = [chances(one.reports, one.channel, f"predictor {one.name!r}") for one in randomized]
-    for one, theirs in zip(randomized, hidden, strict=True):
-        if len(theirs) != n:
-            raise CountsError(f"predictor {one.name!r} has {len(theirs)} reports for {n} people")
-    return hidden
+def _randomized_chances(randomized: Sequence[Randomized], n: int) -> list[Floats]:
+    """Return P(report | truth) of each randomized predictor, shapes (n, truths)."""
+    probabilities = [
+        chances(predictor.reports, predictor.channel, f"predictor {predictor.name!r}")
+        for predictor in randomized
+    ]
+    for predictor, matrix in zip(randomized, probabilities, strict=True):
+        if len(matrix) != n:
+            raise CountsError(
+                f"predictor {predictor.name!r} has {len(matrix)} reports for {n} people"
+            )
+    return probabilities
 
 
 def _check_work(n: int, sizes: Sequence[int], outcomes: int) -> None:
-    """Refuse what would take more memory and time than anybody has."""
+    """Raise CountsError if the design would need too much memory and time."""
     combinations = int(np.prod(sizes, dtype=np.int64))
-    if n * combinations * outcomes > LARGEST_WORK:
+    if n * combinations * outcomes > MAX_WORK:
         raise CountsError(
             f"{n:,} people x {combinations:,} combinations of randomized predictors x "
-            f"{outcomes} outcomes is above {LARGEST_WORK:,}: use fewer of them"
+            f"{outcomes} outcomes is above {MAX_WORK:,}: use fewer of them"
         )
 
 
 def _outcome(reports: ArrayLike, channel: Through | ByGroup | None) -> Floats:
     if channel is not None:
         return chances(reports, channel, "the outcome")
-    codes = whole(reports, "the outcome")
+    codes = whole_codes(reports, "the outcome")
     k = int(codes.max()) + 1
     if k < 2:
-        raise CountsError("the outcome was 0 for everybody: there is nothing to explain")
-    if len(codes) * k > LARGEST_WORK:
+        raise CountsError("the outcome is 0 for everybody, so there is nothing to explain")
+    if len(codes) * k > MAX_WORK:
         raise CountsError(
-            f"the outcome: {len(codes):,} people x {k:,} answers is above {LARGEST_WORK:,}; "
-            "are its codes 0, 1, 2, ...?"
+            f"the outcome: {len(codes):,} people x {k:,} answers is above {MAX_WORK:,}; "
+            "check that its codes are 0, 1, 2, ..."
         )
     return np.asarray(codes[:, None] == np.arange(k), dtype=np.float64)
 
@@ -280,7 +301,7 @@ def _outcome(reports: ArrayLike, channel: Through | ByGroup | None) -> Floats:
 def _open_columns(
     predictors: ArrayLike | None, names: Sequence[str] | None, n: int
 ) -> tuple[Floats, list[str]]:
-    """1 and the open predictors, shape (n, m), with their names."""
+    """Return 1 and the predictors without randomization, shape (n, m), with their names."""
     columns = np.empty((n, 0)) if predictors is None else np.asarray(predictors, dtype=np.float64)
     columns = columns[:, None] if columns.ndim == 1 else columns
     if columns.ndim != 2 or len(columns) != n:
@@ -293,12 +314,12 @@ def _open_columns(
         )
     labels = [f"x{place}" for place in range(columns.shape[1])] if names is None else list(names)
     if len(labels) != columns.shape[1]:
-        raise ValueError(f"{len(labels)} names for {columns.shape[1]} open predictors")
+        raise ValueError(f"{len(labels)} names for {columns.shape[1]} predictors")
     return np.column_stack([np.ones(n), columns]), ["intercept", *labels]
 
 
 def _standardized(columns: Floats, labels: list[str]) -> tuple[Floats, Floats, Floats]:
-    """Columns with mean 0 and deviation 1, the first as it is; refuses constant and collinear."""
+    """Return columns with mean 0 and deviation 1, except the first; reject redundant columns."""
     centre, scale = columns.mean(axis=0), columns.std(axis=0)
     centre[0], scale[0] = 0.0, 1.0
     constant = scale <= COLLINEAR * np.maximum(np.abs(centre), 1e-300)
@@ -307,45 +328,47 @@ def _standardized(columns: Floats, labels: list[str]) -> tuple[Floats, Floats, F
             f"predictor {labels[int(np.argmax(constant))]!r} is the same for everybody"
         )
     standard = (columns - centre) / scale
-    # |R_jj| is what is left of column j without those before it.
-    left = np.abs(np.diagonal(np.linalg.qr(standard, mode="r")))
-    if len(left) < len(labels) or left.min() <= COLLINEAR * np.sqrt(len(columns)):
-        place = int(np.argmin(left)) if len(left) == len(labels) else len(labels) - 1
-        raise CountsError(f"predictor {labels[place]!r} is a combination of the others")
+    # |R_jj| is the size of column j after removing the columns before it.
+    remainder = np.abs(np.diagonal(np.linalg.qr(standard, mode="r")))
+    if len(remainder) < len(labels) or remainder.min() <= COLLINEAR * np.sqrt(len(columns)):
+        column = int(np.argmin(remainder)) if len(remainder) == len(labels) else len(labels) - 1
+        raise CountsError(f"predictor {labels[column]!r} is a combination of the others")
     return standard, centre, scale
 
 
-def _order(truths: int, baseline: int, what: str) -> list[int]:
-    """All truths, the baseline first."""
+def _order(truths: int, baseline: int, name: str) -> list[int]:
+    """Return all truths, the baseline first."""
     if not 0 <= baseline < truths:
-        raise ValueError(f"{what}: baseline {baseline} is not one of its {truths} truths")
+        raise ValueError(f"{name}: baseline {baseline} is not one of its {truths} truths")
     return [baseline, *(t for t in range(truths) if t != baseline)]
 
 
-def _checked_weights(weights: ArrayLike | None, n: int, what: str) -> Floats:
+def _checked_weights(weights: ArrayLike | None, n: int, name: str) -> Floats:
     if weights is None:
         return np.ones(n)
     w = np.asarray(weights, dtype=np.float64)
     if w.shape != (n,):
-        raise CountsError(f"{what} of shape {w.shape} must have shape ({n},)")
+        raise CountsError(f"{name} of shape {w.shape} must have shape ({n},)")
     wrong = ~(within_reach(w) & (w > 0))
     if wrong.any():
-        place = int(np.argmax(wrong))
-        raise CountsError(f"{what}[{place}] = {w[place]}: each must be above 0 and finite")
+        person = int(np.argmax(wrong))
+        raise CountsError(f"{name}[{person}] = {w[person]}: each must be above 0 and finite")
     return np.asarray(w)
 
 
-def _joint(hidden: list[Floats], n: int) -> Floats:
-    """P(all reports | combination), the last predictor's truth changing fastest, shape (n, U)."""
+def _joint(probabilities: list[Floats], n: int) -> Floats:
+    """Return P(all reports | combination), the last predictor's truth changing fastest, shape (n,
+    U).
+    """
     start = np.ones((n, 1))
     return np.asarray(
-        reduce(lambda a, b: (a[:, :, None] * b[:, None, :]).reshape(n, -1), hidden, start)
+        reduce(lambda a, b: (a[:, :, None] * b[:, None, :]).reshape(n, -1), probabilities, start)
     )
 
 
 def _dummies(sizes: list[int]) -> Floats:
-    """1 where combination u has that truth of that predictor, the first truths left out."""
+    """Return 1 where combination u has that truth of that predictor, without the first truths."""
     combinations = int(np.prod(sizes, dtype=np.int64))
     truths = np.indices(sizes).reshape(len(sizes), combinations)
-    columns = [held == t for held, k in zip(truths, sizes, strict=True) for t in range(1, k)]
+    columns = [row == t for row, k in zip(truths, sizes, strict=True) for t in range(1, k)]
     return np.array(columns, dtype=np.float64).reshape(len(columns), combinations).T

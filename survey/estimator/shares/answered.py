@@ -15,12 +15,12 @@ from survey.estimator.core.intervals import DEFAULT_INTERVAL, FIXED_POPULATION, 
 from survey.estimator.core.likelihood import norm_sub
 from survey.estimator.core.moments import EFFECTIVE_RANGE
 from survey.estimator.core.result import Result
-from survey.estimator.shares.answered_moments import Scatter, scatter_of
+from survey.estimator.shares.answered_moments import Scatter, answered_scatter
 from survey.estimator.shares.binomial import (
     EACH_OPTION,
     POPULATION,
     RESPONDENTS,
-    Asked,
+    IntervalOptions,
     Proportions,
 )
 from survey.estimator.shares.proportions import proportions, subset_shares
@@ -29,7 +29,7 @@ from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
 from survey.mechanism.arrays import Booleans, Floats, Integers
 
 STEPS = 128
-"""Ratios looked at to bracket the ends of an interval; halving finds them within a bracket."""
+"""Grid steps that bracket the ends of an interval; halving then finds them."""
 
 HALVINGS = 30
 
@@ -37,12 +37,13 @@ HALVINGS = 30
 def ratio_ends(
     top: Floats, bottom: Floats, scatter: Scatter, shift: Floats, z: float
 ) -> tuple[Floats, Floats]:
-    """The hull of all r in [0, 1] with (top - r bottom)^2 <= z^2 V(r), top clipped to [0, bottom].
+    """Return the hull of all r in [0, 1] with (top - r bottom)^2 <= z^2 V(r).
 
-    `top` and `shift` have shape (k,), `bottom` (k,) or (1,) and is above 0. V(r) is the variance
-    of top - r bottom if the ratio is r and the share of those who answered is `bottom`, at most 1;
-    it is positive, so no interval has zero width. For each end top is first moved outwards by
-    `shift`, what a quarter of a report is worth: without it coverage falls to .90 at n = 20.
+    `top` and `shift` have shape (k,), `bottom` (k,) or (1,) and is above 0; top is clipped to
+    [0, bottom]. V(r) is the variance of top - r bottom if the ratio is r and the share of those who
+    answered is `bottom`, at most 1. It is positive, so no interval has zero width. For each end,
+    top first moves outwards by `shift`, a quarter of a report: without it coverage falls to .90 at
+    n = 20.
     """
     below, top, shift = bottom[:, None], np.nan_to_num(top)[:, None], shift[:, None]
     low, high = (
@@ -52,7 +53,7 @@ def ratio_ends(
 
 
 def _end(top: Floats, bottom: Floats, scatter: Scatter, z: float, side: int) -> Floats:
-    """The last accepted ratio on one side of top/bottom."""
+    """Return the last accepted ratio on one side of top/bottom."""
     answered, start = np.minimum(bottom, 1.0), top / bottom
 
     def accepted(ratio: Floats) -> Booleans:
@@ -60,13 +61,13 @@ def _end(top: Floats, bottom: Floats, scatter: Scatter, z: float, side: int) -> 
         return np.asarray((top - ratio * bottom) ** 2 <= allowed)
 
     grid = np.linspace(0, 1, STEPS + 1)[None, :]
-    # The estimate itself is accepted, whether or not a point of the grid is.
-    found = side * np.where(accepted(grid), grid, start)
-    return _edge(side * found.max(axis=1, keepdims=True), side, accepted)
+    # The estimate itself is accepted even if no point of the grid is.
+    ratios = side * np.where(accepted(grid), grid, start)
+    return _edge(side * ratios.max(axis=1, keepdims=True), side, accepted)
 
 
 def _edge(inside: Floats, side: int, accepted: Callable[[Floats], Booleans]) -> Floats:
-    """Where acceptance ends between an accepted point and the next of the grid, from outside."""
+    """Return where acceptance ends between an accepted point and the next grid point."""
     place = inside * STEPS
     further = np.ceil(place - 1) if side < 0 else np.floor(place + 1)
     outside = np.clip(further / STEPS, 0.0, 1.0)
@@ -93,18 +94,20 @@ class AnsweredShares(Result):
     """Estimated shares among those who answered, one number per option that is an answer.
 
     option       its index among all options
-    estimate     the ratio of two linear estimates; may lie outside [0, 1]
-    mle          the most likely shares, in [0, 1], for display only
+    estimate     the ratio of two linear estimates; may be outside [0, 1]
+    mle          most likely shares, in [0, 1], for display only
     std_error    by the delta method, at the estimate clipped to [0, 1]: never 0
     conf_low     ends of the interval, in [0, 1]
     conf_high
-    n            reports, those that are no answer included
-    answered     estimated share of people who answered; linear, may lie above 1
-    n_effective  answers given openly that would tell as much of the population
-    level        asked coverage: of each interval, or of all together when simultaneous
+    n            reports, including those that are no answer
+    answered     estimated share of people who answered; linear, may be above 1
+    n_effective  number of answers without randomization that would be as informative
+    level        nominal coverage, of each interval or simultaneous
     method       "fieller"; "fixed-population-fieller" for these respondents
-    reports      reports that bear on each option
-    mle_method   as that of `Proportions`
+    reports      reports about each option
+    mle_method   as in `Proportions`
+
+    An option without reports has the estimate nan, the interval [0, 1] and n_effective 0.
     """
 
     index_names = ("answer",)
@@ -125,7 +128,7 @@ class AnsweredShares(Result):
 
     @property
     def target(self) -> str:
-        """Whose shares: those of the population, or of these respondents."""
+        """Return whose shares these are: "population" or "respondents"."""
         return RESPONDENTS if self.method.startswith(FIXED_POPULATION) else POPULATION
 
 
@@ -143,33 +146,33 @@ def answered_shares(
 ) -> AnsweredShares:
     """Estimate the share of each answer among the people who answered ("valid per cent").
 
-    `counts`, `channel`, `n` are those of `proportions`; `no_answers` are the indices of the
-    options that are no answer ("prefer not to say", "does not apply"). With `patterns`, the
-    counts are those of `subset_shares`. Of bits and patterns the no-answer options must be ones
-    that stand alone; their shares among those who answered need not add up to one.
+    `counts`, `channel`, `n` are those of `proportions`; `no_answers` are the indices of the options
+    that are no answer ("prefer not to say", "does not apply"). With `patterns`, the counts are
+    those of `subset_shares`. With bits and patterns, the no-answer options must exclude all others;
+    shares among those who answered need not add up to one.
 
-    With the linear estimates pi_j and A = sum of pi over answers (1 - the no-answer shares) the
-    estimate is R = pi_j/A, unbiased up to terms of 1/n, std_error = sqrt(V(R))/A, and the interval
-    is all r in [0, 1] with (pi_j - r A)^2 <= z^2 V(r), as a hull. V(r) is the variance of
-    pi_j - r A if the ratio is r, not the one seen, so the interval is never of zero width; for it
-    pi_j is moved outwards by what a quarter of a report is worth and clipped to [0, A], which only
-    adds to the interval. Sources: Fieller 1954; Wilson 1927.
+    With the linear estimates pi_j and A = sum of pi over answers (1 - the no-answer shares), the
+    estimate is R = pi_j/A, unbiased up to terms of 1/n, and std_error = sqrt(V(R))/A. The interval
+    is the hull of all r in [0, 1] with (pi_j - r A)^2 <= z^2 V(r). V(r) is the variance of pi_j - r
+    A if the ratio is r, not the observed one, so the width is never zero. For the interval, pi_j
+    moves outwards by a quarter of a report and is clipped to [0, A], which only widens it. Sources:
+    Fieller 1954; Wilson 1927.
 
-    `target` is "population" or "respondents", as in `proportions`: V(r) is then the variance of the
-    randomization alone, which leaves out A r (1-r)/n, and pi_j is moved by half a report. The
-    share is that among those of the n respondents who answered; of sampled options pi_j and A are
-    shares of those who were asked about each.
+    `target` is "population" or "respondents", as in `proportions`. For the respondents, V(r) is the
+    variance of the randomization alone, without A r (1-r)/n, and pi_j moves by half a report. The
+    share is that among those of the n respondents who answered. If options are sampled, pi_j and A
+    are shares of the people who were asked about each option.
 
     Coverage at .95 by enumeration of every outcome (generalized randomized response, three and
-    four options, n 20 to 200, epsilon .5 to 4, shares 0 to 1, silence 0 to .8): at least .934
-    given that it is not refused, wherever half of all surveys are not; at least .941 where a
-    refusal counts as no claim. Where most surveys are refused the others are a selection, and it
-    falls to .8. For the respondents, by enumeration too (three options, epsilon 1 to 6, 20 to 40
-    people in six to eight divisions): at least .949; with a quarter of a report .906.
-    Valid when respondents answer truthfully and independently.
+    four options, n 20 to 200, epsilon .5 to 4, shares 0 to 1, no answers 0 to .8): at least .934
+    given that the estimate is not refused, wherever at most half of all surveys are; at least .941
+    if a refusal counts as no claim. Where most surveys are refused, the others are a selection, and
+    coverage falls to .8. For the respondents, by enumeration too (three options, epsilon 1 to 6, 20
+    to 40 people in six to eight divisions): at least .949; with a quarter of a report .906. Valid
+    if respondents answer truthfully and independently.
 
-    Raises NoBaseError when A is not above 0 by more than z standard errors (those it has if
-    nobody answered): no ratio can be told then. Otherwise as `proportions`.
+    Raises NoBaseError unless A is above 0 by more than z standard errors (computed as if nobody
+    answered), because the ratio is then unknown. Other errors are those of `proportions`.
 
     >>> from survey.mechanism import grr
     >>> answered_shares([400, 1000, 600], grr(3, "3/4"), [2])
@@ -179,18 +182,18 @@ mle_method='maximum likelihood')
          0       0    0.1667  0.1667     0.0190    0.1301     0.2049     385.7143     2000
          1       1    0.8333  0.8333     0.0190    0.7951     0.8699     385.7143     2000
     """
-    asked = Asked.of(target, DEFAULT_INTERVAL, level, simultaneous)
+    interval_options = IntervalOptions.of(target, DEFAULT_INTERVAL, level, simultaneous)
     shares = _all_shares(counts, channel, n, patterns, level)
-    answers, silent = _divided(shares.estimate.size, no_answers, channel, patterns)
-    z = normal_quantile(asked.each(len(answers)))
-    scatter = scatter_of(channel, shares, answers, silent, patterns)
-    fixed = scatter._replace(sampled=asked.target == POPULATION)
-    # Everybody who did not answer has exactly one of these options.
+    answers, silent = _answers_and_silent(shares.estimate.size, no_answers, channel, patterns)
+    z = normal_quantile(interval_options.level_of_each(len(answers)))
+    scatter = answered_scatter(channel, shares, answers, silent, patterns)
+    fixed = scatter._replace(sampled=interval_options.target == POPULATION)
+    # Each person who did not answer has exactly one of these options.
     bottom = 1 - float(shares.estimate[silent].sum())
     _check_base(bottom, scatter, z)
     top, reports = shares.estimate[answers], shares.reports[answers]
-    moved = (QUARTER if fixed.sampled else HALF) * scatter.one_report()
-    low, high = ratio_ends(top, np.array([bottom]), fixed, moved, z)
+    shift = (QUARTER if fixed.sampled else HALF) * scatter.one_report()
+    low, high = ratio_ends(top, np.array([bottom]), fixed, shift, z)
     ratio = top / bottom
     return AnsweredShares(
         option=answers,
@@ -203,7 +206,9 @@ mle_method='maximum likelihood')
         answered=bottom,
         n_effective=_effective(ratio, bottom, scatter),
         level=level,
-        method=asked.method(FIELLER if fixed.sampled else f"{FIXED_POPULATION}-{FIELLER}"),
+        method=interval_options.method(
+            FIELLER if fixed.sampled else f"{FIXED_POPULATION}-{FIELLER}"
+        ),
         reports=reports,
         mle_method=shares.mle_method,
     )
@@ -216,7 +221,7 @@ def _all_shares(
     patterns: Sequence[Sequence[int]] | None,
     level: float,
 ) -> Proportions:
-    """Shares of all options among all people, with the interval that costs least."""
+    """Return the shares of all options among all people, with the fastest interval."""
     if patterns is not None:
         if not isinstance(channel, SubsetSelection):
             raise ChannelError("patterns are reported by generalized randomized response")
@@ -226,13 +231,13 @@ def _all_shares(
     return proportions(counts, channel, n=n, level=level, interval="wilson" if binary else SCORE)
 
 
-def _divided(
+def _answers_and_silent(
     k: int,
     no_answers: Sequence[int],
     channel: AnyChannel,
     patterns: Sequence[Sequence[int]] | None,
 ) -> tuple[Integers, Integers]:
-    """Indices of the options that are answers, and of those that are none."""
+    """Return the indices of the options that are answers, and of those that are not."""
     whole = [checked_whole(option, "an option of no_answers", ValueError) for option in no_answers]
     fewest = 1 if isinstance(channel, BitVector) or patterns is not None else 2
     if not 1 <= len(set(whole)) <= k - fewest or not 0 <= min(whole) <= max(whole) < k:
@@ -242,38 +247,40 @@ def _divided(
         )
     silent = np.unique(np.array(whole, dtype=np.int64))
     if isinstance(channel, BitVector) and silent[0] < k - channel.alone:
-        raise ValueError(f"option {silent[0]} does not stand alone: the last {channel.alone} do")
+        raise ValueError(
+            f"option {silent[0]} must be one of the last {channel.alone}, which exclude all others"
+        )
     for pattern in patterns or ():
         if len(pattern) > 1 and not set(silent.tolist()).isdisjoint(pattern):
-            raise ValueError(f"pattern {tuple(pattern)} holds an option that is no answer")
+            raise ValueError(f"pattern {tuple(pattern)} contains an option that is no answer")
     return np.setdiff1d(np.arange(k), silent), silent
 
 
 def _check_base(bottom: float, scatter: Scatter, z: float) -> None:
-    """Refuse unless bottom > z sqrt(Var(bottom if nobody answered))."""
-    least = z * math.sqrt(scatter.bottom_if_nobody())
-    if not bottom > least:
+    """Raise NoBaseError unless bottom > z sqrt(Var(bottom if nobody answered))."""
+    minimum = z * math.sqrt(scatter.bottom_if_nobody())
+    if not bottom > minimum:
         raise NoBaseError(
-            f"the share of those who answered is estimated at {bottom:.3f}, which is not clearly "
-            f"above 0 (that takes {least:.3f}): shares among them cannot be told"
+            f"the estimated share of those who answered, {bottom:.3f}, is not clearly above 0 "
+            f"(it must be above {minimum:.3f}): shares among them cannot be estimated"
         )
 
 
 def _error(ratio: Floats, bottom: float, scatter: Scatter) -> Floats:
-    """sqrt(V(R))/A at R clipped to [0, 1]; nan where there is no R."""
+    """Return sqrt(V(R))/A at R clipped to [0, 1]; nan where R is nan."""
     inside, answered = np.clip(ratio, 0.0, 1.0)[:, None], np.array([[min(bottom, 1.0)]])
     return np.asarray(np.sqrt(scatter.variance(inside, answered))[:, 0] / bottom)
 
 
 def _effective(ratio: Floats, bottom: float, scatter: Scatter) -> Floats:
-    """R(1-R)/SE^2 with R clipped; 0 where there is none."""
+    """Return R(1-R)/SE^2 with R clipped; 0 where R is nan."""
     inside = np.clip(np.nan_to_num(ratio), *EFFECTIVE_RANGE)
     effective = inside * (1 - inside) / _error(inside, bottom, scatter) ** 2
     return np.asarray(np.where(np.isnan(ratio), 0.0, effective))
 
 
 def _most_likely(shares: Proportions, answers: Integers, ratio: Floats) -> Floats:
-    """Of shares that add up to one: the part each has of those among answers."""
+    """Return each answer's part of the most likely shares, if shares add up to one."""
     if shares.mle_method == EACH_OPTION:
         return np.clip(ratio, 0.0, 1.0)
     mle = shares.mle[answers]

@@ -25,33 +25,33 @@ from survey.estimator.core.result import Result
 from survey.mechanism.arrays import Floats, Integers
 
 LIKELIHOOD, PROJECTION, EACH_OPTION = "maximum likelihood", "projection", "each option alone"
-"""How the shares to display were found; see `Proportions.mle_method`."""
+"""Methods for the shares to display; see `Proportions.mle_method`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Proportions(Result):
-    """Estimated shares of the k true answers; arrays have shape (k,) and cannot be written.
+    """Estimated shares of the k true answers; arrays have shape (k,) and are read-only.
 
-    estimate     linear in the counts: unbiased, may lie outside [0, 1]
-    mle          the most likely shares, in [0, 1], for display only; `mle_method` says how exactly
-    std_error    of `estimate`, for the population the respondents are a sample of; for these
-                 respondents alone with the interval "fixed-population". Never 0: where all
-                 reports are alike it is that of the randomization (`seen_variance`)
-    conf_low     ends of the interval, in [0, 1]; `estimate` may lie outside them
+    estimate     linear in the counts: unbiased, may be outside [0, 1]
+    mle          most likely shares, in [0, 1], for display only; see `mle_method`
+    std_error    of `estimate`, for the population that the respondents represent; with the interval
+                 "fixed-population", for these respondents. Never 0: if all reports are identical,
+                 it is the error of the randomization (`observed_variance`)
+    conf_low     ends of the interval, in [0, 1]; `estimate` may be outside them
     conf_high
-    n            reports
-    n_effective  answers given openly that would tell as much of the population:
-                 pi(1-pi)/std_error^2
-    level        asked coverage: of each interval, or of all together when simultaneous
-    method       the interval that was used
-    reports      reports that bear on each option: n, or fewer where each person is asked some
-    moments      how far a single report's pseudo-values scatter
+    n            number of reports
+    n_effective  number of answers without randomization that would be as informative about the
+                 population: pi(1-pi)/std_error^2
+    level        nominal coverage, of each interval or simultaneous
+    method       name of the interval
+    reports      reports about each option: n, or fewer if each person is asked about some options
+    moments      second moments of a single report's pseudo-values
     mle_method   "maximum likelihood": of all shares together; "projection": the possible shares
-                 nearest to `estimate` (`norm_sub`), where counts do not tell the likelihood or its
-                 maximum was not found in time; "each option alone": of options of which several
-                 may be true, the most likely share of each
+                 nearest to `estimate` (`norm_sub`), if counts do not determine the likelihood or
+                 its maximum was not found in time; "each option alone": if several options may be
+                 true, the most likely share of each
 
-    An option that nobody was asked about has nan, the interval [0, 1] and no effective answers.
+    An option without reports has the estimate nan, the interval [0, 1] and n_effective 0.
     """
 
     estimate: Floats
@@ -69,42 +69,44 @@ class Proportions(Result):
 
     @property
     def target(self) -> str:
-        """Whose shares: those of the population, or of these respondents."""
+        """Return whose shares these are: "population" or "respondents"."""
         return "respondents" if self.method.startswith(FIXED_POPULATION) else "population"
 
 
 POPULATION, RESPONDENTS = TARGETS = ("population", "respondents")
-"""Whose shares are estimated: of the population that the respondents are a sample of, or theirs."""
+"""Whose shares are estimated: those of the population, or of these respondents."""
 
 
-class Asked(NamedTuple):
-    """What an interval is asked to be: its name, its coverage, and of one option or of all."""
+class IntervalOptions(NamedTuple):
+    """Options of an interval: its name, its level, and whether the coverage is simultaneous."""
 
     interval: str = DEFAULT_INTERVAL
     level: float = 0.95
     simultaneous: bool = False
 
     @classmethod
-    def of(cls, target: str, interval: str, level: float, simultaneous: bool) -> Asked:
-        """With the interval that belongs to the target; DesignError for a level that is none."""
+    def of(cls, target: str, interval: str, level: float, simultaneous: bool) -> IntervalOptions:
+        """Return the options, with the interval of the target; check the level."""
         if target not in TARGETS:
-            raise ValueError(f"unknown target {target!r}; it is population or respondents")
+            raise ValueError(
+                f"unknown target {target!r}; the targets are population and respondents"
+            )
         if target == RESPONDENTS:
             if interval not in (DEFAULT_INTERVAL, FIXED_POPULATION):
                 raise ValueError(
-                    f"interval {interval!r} is one for the population; "
-                    f"for these respondents there is {FIXED_POPULATION!r}"
+                    f"interval {interval!r} is for the population; "
+                    f"for the respondents use {FIXED_POPULATION!r}"
                 )
             interval = FIXED_POPULATION
         return cls(interval, checked_level(level), simultaneous)
 
     @property
     def target(self) -> str:
-        """Whose shares the interval is made for."""
+        """Return whose shares the interval is for."""
         return RESPONDENTS if self.interval == FIXED_POPULATION else POPULATION
 
-    def each(self, k: int) -> float:
-        """The level of each of k intervals."""
+    def level_of_each(self, k: int) -> float:
+        """Return the level of each of k intervals."""
         if not self.simultaneous:
             return self.level
         # Bonferroni: P(any of k misses) <= k (1-level)/k.
@@ -112,13 +114,13 @@ class Asked(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The interval to compute."""
+        """Return the name of the interval to compute."""
         if self.simultaneous and self.interval == DEFAULT_INTERVAL:
             return SIMULTANEOUS_DEFAULT
         return self.interval
 
     def method(self, name: str) -> str:
-        """The name to report."""
+        """Return the method to report for an interval of this name."""
         return f"{name}, simultaneous" if self.simultaneous else name
 
 
@@ -127,40 +129,42 @@ def binomial_shares(
     reports: Integers,
     p: Floats,
     q: Floats,
-    asked: Asked,
+    interval_options: IntervalOptions,
     *,
     n: int,
     mle: Floats | None = None,
 ) -> Proportions:
-    """Option j was supported by counts[j] of reports[j], with chance q_j + (p_j - q_j) pi_j.
+    """Estimate shares from counts[j] of reports[j] reports that support option j.
 
-    Everything of shape (k,). Without `mle`, the binomial one of each option alone: the linear
-    estimate clipped to [0, 1].
+    Each supports it with probability q_j + (p_j - q_j) pi_j. All arrays have shape (k,). Without
+    `mle`, each option has the binomial one: the linear estimate clipped to [0, 1].
     """
     moments = binary_moments(p, q)
-    # 0 reports: nan, without a warning.
+    # Options without reports become nan, without a warning.
     f = np.divide(counts, reports, out=np.full(counts.shape, np.nan), where=reports > 0)
     estimate = (f - q) / (p - q)
-    low, high = _ends(counts, reports, p, q, asked)
+    low, high = _ends(counts, reports, p, q, interval_options)
     return Proportions(
         estimate=estimate,
         mle=np.clip(estimate, 0.0, 1.0) if mle is None else mle,
-        std_error=_errors(f, reports, p, q, asked),
+        std_error=_errors(f, reports, p, q, interval_options),
         conf_low=low,
         conf_high=high,
         n=n,
         n_effective=effective_answers(estimate, reports, moments),
-        level=asked.level,
-        method=asked.method(asked.name),
+        level=interval_options.level,
+        method=interval_options.method(interval_options.name),
         reports=reports,
         moments=moments,
     )
 
 
-def _errors(f: Floats, reports: Integers, p: Floats, q: Floats, asked: Asked) -> Floats:
-    """Standard errors of the linear estimate, by the target."""
+def _errors(
+    f: Floats, reports: Integers, p: Floats, q: Floats, interval_options: IntervalOptions
+) -> Floats:
+    """Return the standard errors of the linear estimate for the target."""
     n, D = np.maximum(reports, 1), p - q
-    if asked.target == POPULATION:
+    if interval_options.target == POPULATION:
         return binary_error(f, n, p, q)
     # [pi p(1-p) + (1-pi) q(1-q)] / (n D^2): randomization alone.
     pi = np.clip((f - q) / D, 0.0, 1.0)
@@ -168,17 +172,20 @@ def _errors(f: Floats, reports: Integers, p: Floats, q: Floats, asked: Asked) ->
 
 
 def _ends(
-    counts: Integers, reports: Integers, p: Floats, q: Floats, asked: Asked
+    counts: Integers, reports: Integers, p: Floats, q: Floats, interval_options: IntervalOptions
 ) -> tuple[Floats, Floats]:
-    """Intervals of all options, those of the same n, p and q at once; [0, 1] without reports."""
+    """Return the intervals of all options; [0, 1] without reports.
+
+    Options with the same n, p and q are computed together.
+    """
     low, high = np.zeros(counts.shape), np.ones(counts.shape)
-    level = asked.each(counts.size)
-    alike: dict[tuple[int, float, float], list[int]] = {}
+    level = interval_options.level_of_each(counts.size)
+    groups: dict[tuple[int, float, float], list[int]] = {}
     for j, key in enumerate(zip(reports.tolist(), p.tolist(), q.tolist(), strict=True)):
-        alike.setdefault(key, []).append(j)
-    for (n, own, other), options in alike.items():
+        groups.setdefault(key, []).append(j)
+    for (n, option_p, option_q), options in groups.items():
         if n:
             low[options], high[options] = confidence_interval(
-                counts[options], n, Chances(own, other), level, asked.name
+                counts[options], n, Chances(option_p, option_q), level, interval_options.name
             )
     return low, high

@@ -1,4 +1,4 @@
-"""Pairs of options of a multiple choice: the share of people who ticked both."""
+"""Pairs of options of a multiple-choice question: the share of people who chose both."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from survey.estimator.core.arguments import (
 )
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.core.likelihood import norm_sub
-from survey.estimator.core.moments import SecondMoments, seen_variance
+from survey.estimator.core.moments import SecondMoments, observed_variance
 from survey.estimator.core.result import Result
-from survey.estimator.shares.binomial import POPULATION, Asked, binomial_shares
+from survey.estimator.shares.binomial import POPULATION, IntervalOptions, binomial_shares
 from survey.estimator.shares.proportions import membership
 from survey.estimator.shares.weight_table import SCORE, score_interval
 from survey.mechanism import BitVector, SubsetSelection
 from survey.mechanism.arrays import Booleans, Floats, Integers
 
 QUARTER = 0.25
-"""Part of a report by which ends are moved out, for what counts being whole numbers costs."""
+"""Ends move out by this fraction of a report, because counts are whole numbers."""
 
 CELLS = ((1, 1), (1, 0), (0, 1), (0, 0))
-"""What two bits can be, in the order of joint supports."""
+"""Values of two bits, in the order of joint supports."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OptionPairs(Result):
-    """Estimated shares of people who ticked both options of a pair, shape (pairs,).
+    """Estimated shares of people who chose both options of a pair, shape (pairs,).
 
     first, second   the options
-    estimate        linear in the counts: unbiased, may lie outside [0, 1]
-    std_error       of `estimate`, for the population; never 0 (`seen_variance`)
+    estimate        linear in the counts: unbiased, may be outside [0, 1]
+    std_error       of `estimate`, for the population; never 0 (`observed_variance`)
     conf_low        ends of the interval, in [0, 1]
     conf_high
-    reports         reports that tell about the pair
-    n               all reports; 0 where options are sampled and it was not stated
-    level, method   asked coverage of each interval, and its name
+    reports         reports about both options
+    n               all reports; 0 if options are sampled and it was not stated
+    level, method   nominal coverage of each interval, and its name
 
-    Pairs that the question does not allow to be ticked together are not among them.
+    Pairs that the question does not allow together are left out.
     """
 
     index_names = ("pair",)
@@ -76,12 +76,13 @@ def option_pairs(
     interval: str = DEFAULT_INTERVAL,
     simultaneous: bool = False,
 ) -> OptionPairs:
-    """Estimate how many people ticked both of two options, from reports of whole patterns.
+    """Estimate how many people chose both of two options, from reports of whole patterns.
 
-    As `subset_shares`: the count of reports whose pattern holds both is exactly binomial, with
-    chance p + (N-1) q when both were ticked and N q otherwise, N patterns holding both. So each
-    pair has the intervals of `proportions`, which cover as they do there. Pairs that no pattern
-    holds are left out; CountsError, ChannelError, ValueError as `subset_shares`.
+    As in `subset_shares`, the count of reports whose pattern contains both options is exactly
+    binomial, with probability p + (N-1) q if the person chose both and N q otherwise, where N
+    patterns contain both. So each pair has the intervals of `proportions`, with their coverage.
+    Pairs that no pattern contains are left out. Raises CountsError, ChannelError, ValueError as
+    `subset_shares`.
 
     >>> from survey.mechanism import grr
     >>> option_pairs([60, 20, 20], grr(3, "0.6"), [[0], [1], [0, 1]], 2).estimate.round(4)
@@ -91,11 +92,13 @@ def option_pairs(
         raise ChannelError(f"d = {channel.d}: patterns are reported one at a time, d = 1")
     c = whole_counts(counts, channel.k, "one per pattern")
     n = reports_from(int(c.sum()), 1, None)
-    first, second, both = holding_both(patterns, channel.k, options)
-    number = both.sum(axis=1)
-    asked = Asked.of(POPULATION, interval, level, simultaneous)
-    p, q = channel.p + (number - 1) * channel.q, number * channel.q
-    shares = binomial_shares(both @ c, np.full(len(both), n), p, q, asked, n=n)
+    first, second, contains_both = pairs_in_patterns(patterns, channel.k, options)
+    n_patterns = contains_both.sum(axis=1)
+    interval_options = IntervalOptions.of(POPULATION, interval, level, simultaneous)
+    p, q = channel.p + (n_patterns - 1) * channel.q, n_patterns * channel.q
+    shares = binomial_shares(
+        contains_both @ c, np.full(len(contains_both), n), p, q, interval_options, n=n
+    )
     return OptionPairs(
         first=first,
         second=second,
@@ -110,17 +113,17 @@ def option_pairs(
     )
 
 
-def holding_both(
+def pairs_in_patterns(
     patterns: Sequence[Sequence[int]], k: int, options: int
 ) -> tuple[Integers, Integers, Booleans]:
-    """The pairs of options that some of k patterns holds: both options, and which patterns do."""
+    """Return the pairs of options that some of k patterns contain, and which patterns do."""
     holds = membership(patterns, k, options)
     first, second = np.array(list(combinations(range(options), 2))).T
-    both = holds[first] & holds[second]
-    possible = both.any(axis=1)
+    contains_both = holds[first] & holds[second]
+    possible = contains_both.any(axis=1)
     if not possible.any():
-        raise ChannelError("no pattern holds two options")
-    return first[possible], second[possible], both[possible]
+        raise ChannelError("no pattern contains two options")
+    return first[possible], second[possible], contains_both[possible]
 
 
 @checked_arguments
@@ -132,25 +135,24 @@ def bit_pairs(
     n: int | None = None,
     level: float = 0.95,
 ) -> OptionPairs:
-    """Estimate how many people ticked both of two options, from joint counts of reported bits.
+    """Estimate how many people chose both of two options, from joint counts of reported bits.
 
     supports[i] = (n11, n10, n01, n00), shape (pairs, 4): reports whose bits of the two options of
-    pairs[i] are both 1, only the first, only the second, none; of sampled options, among reports
-    that tell about both (`count_bit_pairs` makes them), and `n` all reports. Bits are kept or
-    flipped independently, so
+    pairs[i] are both 1, only the first, only the second, none (`count_bit_pairs` counts them). If
+    options are sampled, only reports about both options count, and `n` is the number of all
+    reports. Bits are kept or flipped independently, so
 
         P(both) = mean of g_a g_b,   g = (bit - q)/(p - q),
 
-    is unbiased, std_error its standard error from the counts. The interval is Wilson's score:
-    x with n (est - x)^2 <= z^2 (x E[g^2 g^2 | both] + (1-x) M - x^2), M the mean of
-    E[g^2 g^2 | truth] over those who did not tick both, divided as their estimates are (clipped
-    by `norm_sub`); est is moved outwards by what a quarter of a report is worth and clipped to
-    [0, 1], so its width is never zero. Coverage at .95 by enumeration of every outcome (T/L 3/2 to
-    50, n 10 to 40, P(both) 0 to 1, six divisions of the others): at least .931.
-    Source: Warner 1965 per bit, independent; Wilson 1927.
+    is unbiased, and std_error is its standard error from the counts. The interval is Wilson's
+    score: x with n (est - x)^2 <= z^2 (x E[g^2 g^2 | both] + (1-x) M - x^2). M is the mean of E[g^2
+    g^2 | truth] over those who did not choose both, divided as estimated (clipped by `norm_sub`).
+    est moves outwards by a quarter of a report and is clipped to [0, 1], so the width is never
+    zero. Coverage at .95 by enumeration of every outcome (T/L 3/2 to 50, n 10 to 40, P(both) 0 to
+    1, six divisions of the others): at least .931. Source: Warner 1965 per bit, independent; Wilson
+    1927.
 
-    Raises CountsError for supports that cannot be, ValueError for pairs that cannot be ticked
-    together.
+    Raises CountsError for impossible supports, ValueError for pairs that cannot be chosen together.
 
     >>> bit_pairs([[300, 200, 200, 300]], BitVector(2, 2, 3, 1), [(0, 1)]).estimate.round(4)
     array([0.45])
@@ -160,17 +162,17 @@ def bit_pairs(
     c = np.stack([whole_counts(row, 4, "n11, n10, n01, n00") for row in _rows(supports, pairs)])
     reports = np.array([reports_from(int(row.sum()), 1, None) for row in c])
     total = _all_reports(reports, channel, n)
-    inverse, squares = of_two_bits(channel)
+    inverse, squares = two_bit_values(channel)
     shares = c @ inverse.T / reports[:, None]
-    estimate, both = shares[:, 0], inverse[0]
+    estimate, pair_values = shares[:, 0], inverse[0]
     ends = [
-        _ends(*each, inverse, squares, level) for each in zip(shares, reports.tolist(), strict=True)
+        _ends(*row, inverse, squares, level) for row in zip(shares, reports.tolist(), strict=True)
     ]
     low, high = np.concatenate(ends, axis=1)
-    square, x = c @ both**2 / reports, np.clip(estimate, 0.0, 1.0)
-    # E[Var(g g | truth)], the other truths by the one that scatters most.
-    least = x * (squares[0] - 1) + (1 - x) * squares[1:].max()
-    variance = seen_variance(square - estimate**2, square, least)
+    square, x = c @ pair_values**2 / reports, np.clip(estimate, 0.0, 1.0)
+    # E[Var(g g | truth)], with the largest variance of the other truths.
+    minimum = x * (squares[0] - 1) + (1 - x) * squares[1:].max()
+    variance = observed_variance(square - estimate**2, square, minimum)
     first, second = np.array(pairs).T
     return OptionPairs(
         first=first,
@@ -187,14 +189,14 @@ def bit_pairs(
 
 
 def _all_reports(reports: Integers, channel: BitVector, n: int | None) -> int:
-    """The number of reports: stated, or that which tells about every pair; 0 for not known."""
+    """Return the number of reports: stated, or that of every pair; 0 if it is unknown."""
     if not channel.is_sampled:
         total = int(reports[0]) if n is None else n
-        for each in reports.tolist():
-            checked_n(each, total)
+        for n_pair in reports.tolist():
+            checked_n(n_pair, total)
         return int(reports[0])
     if n is not None and checked_n(n, None) < reports.max():
-        raise CountsError(f"n = {n} reports, of which {reports.max()} tell about one pair")
+        raise CountsError(f"n = {n} is below the {reports.max()} reports about one pair")
     return n or 0
 
 
@@ -202,7 +204,9 @@ def _check_pairs(pairs: Sequence[tuple[int, int]], channel: BitVector) -> None:
     for a, b in pairs:
         a, b = checked_whole(a, "option", ValueError), checked_whole(b, "option", ValueError)
         if not 0 <= a < b < channel.m - channel.alone or channel.s < 2:
-            raise ValueError(f"pair {(a, b)} must be two options, ascending, that stand together")
+            raise ValueError(
+                f"pair {(a, b)} must be two options in ascending order that may be chosen together"
+            )
 
 
 def _rows(supports: ArrayLike, pairs: Sequence[tuple[int, int]]) -> NDArray[np.generic]:
@@ -212,26 +216,29 @@ def _rows(supports: ArrayLike, pairs: Sequence[tuple[int, int]]) -> NDArray[np.g
     return rows
 
 
-def of_two_bits(channel: BitVector) -> tuple[Floats, Floats]:
-    """Pseudo-values of the four truths, shape (truths, cells), and E[(first of them)^2 | truth].
+def two_bit_values(channel: BitVector) -> tuple[Floats, Floats]:
+    """Return pseudo-values of the four truths, shape (truths, cells), and their second moments.
 
-    Truths and cells in the order of `CELLS`.
+    The second moments are E[(values of the first truth)^2 | truth]. Truths and cells are in the
+    order of `CELLS`.
     """
     p, q = channel.p, channel.q
     g = np.array([1 - q, -q]) / (p - q)
-    one = np.array([[p, 1 - p], [q, 1 - q]])
+    transition = np.array([[p, 1 - p], [q, 1 - q]])
     inverse = np.kron(np.stack([g, 1 - g]), np.stack([g, 1 - g]))
-    return np.asarray(inverse), np.asarray(np.kron(one, one) @ inverse[0] ** 2)
+    return np.asarray(inverse), np.asarray(np.kron(transition, transition) @ inverse[0] ** 2)
 
 
 def _ends(
     shares: Floats, n: int, inverse: Floats, squares: Floats, level: float
 ) -> tuple[Floats, Floats]:
-    """Both ends for P(both), shape (1,) each; the other three truths divided as estimated."""
-    rest = norm_sub(shares)[1:]
-    weights = rest if rest.sum() > 0 else np.ones(3)
-    others = float(weights @ squares[1:]) / float(weights.sum())
-    moments = SecondMoments(squares[:1], np.array([others]))
+    """Return both ends for P(both), shape (1,) each; the other three truths are divided as
+    estimated.
+    """
+    other_shares = norm_sub(shares)[1:]
+    weights = other_shares if other_shares.sum() > 0 else np.ones(3)
+    other_moment = float(weights @ squares[1:]) / float(weights.sum())
+    moments = SecondMoments(squares[:1], np.array([other_moment]))
     shift = QUARTER * np.ptp(inverse[0]) / n
     low, _ = score_interval(shares[:1] - shift, n, moments, level)
     _, high = score_interval(shares[:1] + shift, n, moments, level)
@@ -242,9 +249,9 @@ def _ends(
 def count_bit_pairs(
     reports: ArrayLike, channel: BitVector, pairs: Sequence[tuple[int, int]]
 ) -> Integers:
-    """Joint supports of pairs, shape (pairs, 4), from reported bits, shape (n, bits of a code).
+    """Count joint supports of pairs, shape (pairs, 4), from bits of shape (n, bits of a code).
 
-    Of sampled options the first m bits say which were asked; only reports that tell about both
+    If options are sampled, the first m bits show which were asked, and only reports about both
     options of a pair count for it.
 
     >>> count_bit_pairs([[1, 1], [1, 0], [0, 0]], BitVector(2, 2, 3, 1), [(0, 1)]).tolist()
@@ -255,11 +262,13 @@ def count_bit_pairs(
     if bits.ndim != 2 or bits.shape[1] != channel.bits or not np.isin(bits, (0, 1)).all():
         raise CountsError(f"reports must be bits, 0 or 1, of shape (n, {channel.bits})")
     ones = bits[:, -channel.m :].astype(bool)
-    asked = bits[:, : channel.m].astype(bool) if channel.is_sampled else np.ones_like(ones)
+    is_asked = bits[:, : channel.m].astype(bool) if channel.is_sampled else np.ones_like(ones)
     return np.array(
         [
             [
-                np.count_nonzero(asked[:, a] & asked[:, b] & (ones[:, a] == x) & (ones[:, b] == y))
+                np.count_nonzero(
+                    is_asked[:, a] & is_asked[:, b] & (ones[:, a] == x) & (ones[:, b] == y)
+                )
                 for x, y in CELLS
             ]
             for a, b in pairs

@@ -21,30 +21,30 @@ from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.arrays import Floats, Integers
 
 DRAWS = 10_000
-"""Draws of the posterior that are kept, after a tenth as many that are not."""
+"""Number of posterior draws, after a tenth as many warm-up draws."""
 
 BATCHES = 20
-"""Parts of the draws whose means tell how far simulation may be off."""
+"""Number of batches of draws whose means give the simulation error."""
 
-MOST_DRAWS = 1_000_000
-"""All of them are kept until their quantiles are known."""
+MAX_DRAWS = 1_000_000
+"""Maximum number of draws, because all stay in memory until their quantiles are known."""
 
 SETTLED = 0.2
-"""The simulation's error may be this part of a posterior deviation."""
+"""Maximum simulation error, as a fraction of a posterior deviation."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Result):
-    """What is believed of the k shares after the counts, if the prior was believed before.
+    """Posterior of the k shares, given the counts and a prior.
 
     estimate           posterior means, sum 1, never 0 or 1
     std_dev            posterior standard deviations
-    cred_low           ends of the credible interval of equal tails; not a confidence interval:
-    cred_high          it covers a share of 0 never
-    simulation_error   standard error of `estimate` from the finite number of draws
-    settled            whether that is small beside every deviation; if not, ask for more draws
-    n, level           reports, and the belief in each interval
-    prior              the sum of the prior's weights: the reports that the prior counts for
+    cred_low           ends of the equal-tailed credible interval. It is not a confidence interval:
+    cred_high          it never covers a share of 0
+    simulation_error   standard error of `estimate` because the number of draws is finite
+    settled            whether this is small beside every deviation; if not, ask for more draws
+    n, level           reports, and the posterior probability of each interval
+    prior              sum of the prior's weights: the number of reports that the prior is worth
     """
 
     estimate: Floats
@@ -68,23 +68,23 @@ def dirichlet_mean(
     draws: int = DRAWS,
     rng: np.random.Generator | None = None,
 ) -> Posterior:
-    """The mean of the shares' posterior under Dirichlet(prior), through the channel.
+    """Return the posterior mean of the shares under Dirichlet(prior), through the channel.
 
-    `counts` has one count per report (no reported sets, d > 1); `prior` is one weight for all
-    truths or one for each, above 0: 1 is flat, 1/2 Jeffreys' for open answers. Simulated by data
-    augmentation: given the shares, the truths behind each report are drawn,
-    P(i | j) = pi_i P(j | i)/lambda_j; given those, the shares, from Dirichlet(prior + truths);
-    kept is the mean of that Dirichlet (Rao and Blackwell). `rng` is seeded with 0 unless given, so
-    that the same counts give the same numbers.
+    `counts` has one count per report (no reported sets, d > 1). `prior` is one weight for all
+    truths or one for each, above 0: 1 is flat, 1/2 is Jeffreys' prior without randomization.
+    Simulated by data augmentation: draw the truths behind each report given the shares, P(i | j) =
+    pi_i P(j | i)/lambda_j, then the shares given the truths, from Dirichlet(prior + truths). The
+    estimate is the mean of the means of these Dirichlets (Rao and Blackwell). `rng` has the seed 0
+    unless given, so that the same counts give the same numbers.
 
-    Not a default: a prior pulls every share towards its own mean with the weight the data leave,
-    and randomization leaves much. Flat, at k = 10, n = 1000, epsilon 1, an option that everybody
-    holds is estimated at .76; intervals never cover a share of 0 (Feldman and Cousins' do). Use it
-    where the prior is knowledge, and say so. Slow where the channel is weak: see `settled`.
-    Source: Tanner and Wong 1987.
+    This is not a default: a prior pulls every share towards its own mean, and randomization leaves
+    the prior much weight. With a flat prior at k = 10, n = 1000, epsilon 1, an option that
+    everybody has is estimated at .76; intervals never cover a share of 0 (Feldman and Cousins' do).
+    Use it if the prior is knowledge, and say so. It converges slowly for a weak channel: see
+    `settled`. Source: Tanner and Wong 1987.
 
-    Raises CountsError for counts this channel cannot have given, ChannelError for d > 1,
-    ValueError for a prior, level or number of draws that is none.
+    Raises CountsError for counts that this channel cannot produce, ChannelError for d > 1,
+    ValueError for an impossible prior, level or number of draws.
 
     >>> from survey.mechanism import grr
     >>> dirichlet_mean([700, 1300], grr(2, "3/4")).estimate.round(2).tolist()
@@ -95,8 +95,8 @@ def dirichlet_mean(
     n = reports_from(int(c.sum()), 1, None)
     weights = _checked_prior(prior, len(matrix))
     checked_level(level)
-    if not BATCHES <= draws <= MOST_DRAWS:
-        raise ValueError(f"draws = {draws} must be from {BATCHES} to {MOST_DRAWS:,}")
+    if not BATCHES <= draws <= MAX_DRAWS:
+        raise ValueError(f"draws = {draws} must be from {BATCHES} to {MAX_DRAWS:,}")
     means, shares = _chain(c, matrix, weights, draws, rng or np.random.default_rng(0))
     batches = np.stack([part.mean(axis=0) for part in np.array_split(means, BATCHES)])
     error = batches.std(axis=0, ddof=1) / np.sqrt(BATCHES)
@@ -117,7 +117,7 @@ def dirichlet_mean(
 
 
 def _matrix(channel: SubsetSelection | WeightTable) -> Floats:
-    """P(report | truth), shape (truths, reports)."""
+    """Return P(report | truth), shape (truths, reports)."""
     if isinstance(channel, SubsetSelection):
         require_two_options(channel)
         if channel.d > 1:
@@ -137,16 +137,16 @@ def _checked_prior(prior: ArrayLike, truths: int) -> Floats:
 def _chain(
     c: Integers, matrix: Floats, prior: Floats, draws: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Kept draws of the shares and of their conditional means, each of shape (draws, truths)."""
-    seen = np.flatnonzero(c)
-    c, P = c[seen], matrix[:, seen]
+    """Return draws of the shares and of their conditional means, each of shape (draws, truths)."""
+    reported = np.flatnonzero(c)
+    c, P = c[reported], matrix[:, reported]
     warm_up = draws // 10
     pi = prior / prior.sum()
     means, shares = np.empty((draws, len(prior))), np.empty((draws, len(prior)))
     for draw in range(-warm_up, draws):
         joint = pi[:, None] * P
-        behind = rng.multinomial(c, (joint / joint.sum(axis=0)).T).sum(axis=0)
-        pi = rng.dirichlet(prior + behind)
+        truths = rng.multinomial(c, (joint / joint.sum(axis=0)).T).sum(axis=0)
+        pi = rng.dirichlet(prior + truths)
         if draw >= 0:
-            means[draw], shares[draw] = (prior + behind) / (prior.sum() + c.sum()), pi
+            means[draw], shares[draw] = (prior + truths) / (prior.sum() + c.sum()), pi
     return means, shares

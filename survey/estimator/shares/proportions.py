@@ -30,7 +30,7 @@ from survey.estimator.core.likelihood import (
 from survey.estimator.shares.binomial import (
     LIKELIHOOD,
     PROJECTION,
-    Asked,
+    IntervalOptions,
     Proportions,
     binomial_shares,
 )
@@ -52,34 +52,33 @@ def proportions(
 ) -> Proportions:
     """Estimate the share of each true answer from counts of reports.
 
-    `counts` are those that `channel.count` makes, `channel` is the one every device ran:
-    SubsetSelection   supports per option, sum n d; for 1 < d < k-1 they do not determine the
-                      likelihood of the reported sets, and mle is the projection of the estimate;
-                      `set_shares` reads the sets themselves
-    BitVector         ones per option, and `n`; with sampled options first the times each was asked
-    WeightTable       one count per report; shares of its truths, "no answer" ones included
-    `n`, the number of reports, is needed only where the counts do not tell it. Labelled counts,
-    such as `value_counts()` of pandas, must be labelled by code; they are put in its order.
+    `counts` are the result of `channel.count`; `channel` is the one that every device used:
+    SubsetSelection   supports per option, with the sum n d. For 1 < d < k-1 they do not determine
+                      the likelihood of the reported sets, and mle is the projection of the
+                      estimate; `set_shares` uses the sets themselves
+    BitVector         ones per option, and `n`; with sampled options, first how often each was asked
+    WeightTable       one count per report; the shares include those of "no answer" truths
+    `n`, the number of reports, is needed only if the counts do not determine it. Labelled counts,
+    such as `value_counts()` of pandas, must be labelled by code; they are put in this order.
 
-    `level` is the coverage of each interval, or of all k together when `simultaneous`
-    (Bonferroni: each at 1 - (1-level)/k, and Clopper-Pearson in place of the default).
-    `interval` is one of feldman-cousins, wilson-hull, wilson, clopper-pearson, fixed-population;
-    tables of more than two options have one of their own, "score" (see `table_shares`), and
-    fixed-population.
-    `target` is "population", of which the respondents are a sample, or "respondents": the shares
-    among these n people, whose uncertainty is that of the randomization alone; std_error and
-    interval ("fixed-population") are then the ones for them. Of options that only some were asked
-    about they are those who were asked. An option without reports has the estimate and std_error
+    `level` is the coverage of each interval, or of all k together if `simultaneous`
+    (Bonferroni: each at 1 - (1-level)/k, with Clopper-Pearson instead of the default).
+    `interval` is one of feldman-cousins, wilson-hull, wilson, clopper-pearson, fixed-population.
+    Tables of more than two options have "score" (see `table_shares`) and fixed-population.
+    `target` is "population", from which the respondents are a sample, or "respondents": the shares
+    among these n people, which only the randomization makes uncertain. Then std_error and the
+    interval ("fixed-population") are those of the respondents. For options about which only some
+    were asked, they describe those people. An option without reports has the estimate and std_error
     nan, the interval [0, 1] and n_effective 0; the others are estimated as usual.
 
-    Valid when respondents answer truthfully and independently and their devices ran `channel`;
-    the data cannot show whether they did. Feldman-Cousins and Clopper-Pearson cover with at
-    least `level` at every n and every true share; the others only nearly.
-    Why not Bayes or norm-sub by default: see `dirichlet_mean` and `norm_sub`.
-    Sources: Warner 1965; Kairouz, Oh, Viswanath 2016; Feldman and Cousins 1998; Wilson 1927.
+    Valid if respondents answer truthfully and independently and their devices used `channel`. The
+    data cannot show whether they did. Feldman-Cousins and Clopper-Pearson cover with at least
+    `level` at every n and every true share; the others do so only approximately. For the reasons
+    against Bayes and norm-sub as defaults see `dirichlet_mean` and `norm_sub`. Sources: Warner
+    1965; Kairouz, Oh, Viswanath 2016; Feldman and Cousins 1998; Wilson 1927.
 
-    Raises CountsError for counts this channel cannot have given, ChannelError for a channel
-    that shares cannot be learned from, ValueError for an unknown interval or target or a level
+    Raises CountsError for counts that this channel cannot produce, ChannelError for a channel from
+    which shares cannot be estimated, ValueError for an unknown interval or target or a level
     outside (0, 1).
 
     >>> from survey.mechanism import grr
@@ -89,25 +88,26 @@ def proportions(
          0    0.2000  0.2000     0.0213    0.1583     0.2423     351.6484     2000
          1    0.8000  0.8000     0.0213    0.7577     0.8417     351.6484     2000
     """
-    asked = Asked.of(target, interval, level, simultaneous)
+    interval_options = IntervalOptions.of(target, interval, level, simultaneous)
     if isinstance(channel, BitVector):
-        return _bit_shares(counts, channel, n, asked)
+        return _bit_shares(counts, channel, n, interval_options)
     if isinstance(channel, SubsetSelection):
-        return _set_shares(counts, channel, n, asked)
+        return _set_shares(counts, channel, n, interval_options)
     c = whole_counts(counts, channel.reports, "one per report")
-    found = table_shares(c, reports_from(int(c.sum()), 1, n), channel, asked)
-    return displayed(found, found.mle)
+    shares = table_shares(c, reports_from(int(c.sum()), 1, n), channel, interval_options)
+    return with_mle(shares, shares.mle)
 
 
-def displayed(found: Proportions, most_likely: Floats) -> Proportions:
-    """The same with the most likely shares, or where these are nan the nearest possible ones.
+def with_mle(shares: Proportions, most_likely: Floats) -> Proportions:
+    """Return the shares with the most likely shares, or the nearest possible ones where these are
+    nan.
 
-    The nearest in the plain distance: under a uniform truth the errors of options exchangeable in
-    the channel are equally correlated, so it is the distance weighted by their covariance too.
+    Nearest means the plain distance: at uniform truth the errors of options that are exchangeable
+    in the channel are equally correlated, so weighting by their covariance gives the same shares.
     """
     if np.isnan(most_likely).any():
-        return replace(found, mle=norm_sub(found.estimate), mle_method=PROJECTION)
-    return replace(found, mle=most_likely, mle_method=LIKELIHOOD)
+        return replace(shares, mle=norm_sub(shares.estimate), mle_method=PROJECTION)
+    return replace(shares, mle=most_likely, mle_method=LIKELIHOOD)
 
 
 @checked_arguments
@@ -122,20 +122,20 @@ def subset_shares(
     simultaneous: bool = False,
     target: str = "population",
 ) -> Proportions:
-    """Estimate the share of people who ticked each option, from reports of whole patterns.
+    """Estimate the share of people who chose each option, from reports of whole patterns.
 
-    Generalized randomized response over patterns: counts[i] reports of patterns[i], a set of
-    option indices. Of the k patterns N_j hold option j, so a report's pattern holds it with
-    chance p + (N_j - 1) q when it was ticked and N_j q when it was not: every count c_j of
-    reports that hold j is exactly binomial, and has the intervals of `proportions`.
-    `mle` is that of each c_j alone. Shares of options do not add up to one.
+    Generalized randomized response over patterns: counts[i] reports of patterns[i], a set of option
+    indices. Of the k patterns N_j contain option j. A reported pattern contains it with probability
+    p + (N_j - 1) q if the person chose it, and N_j q otherwise. So the count c_j of reports that
+    contain j is exactly binomial, and has the intervals of `proportions`.
+    `mle` is that of each c_j alone. The shares of options do not add up to one.
 
     >>> from survey.mechanism import grr
     >>> subset_shares([60, 20, 20], grr(3, "0.6"), [[0], [1], [0, 1]], 2).estimate.round(2).tolist()
     [1.0, 0.0]
     """
     if channel.d > 1:
-        raise ChannelError(f"d = {channel.d}: patterns are reported one at a time, d = 1")
+        raise ChannelError(f"d = {channel.d}: a report is a single pattern, so d must be 1")
     require_two_options(channel)
     c = whole_counts(counts, channel.k, "one per pattern")
     n = reports_from(int(c.sum()), 1, None)
@@ -146,7 +146,7 @@ def subset_shares(
         np.full(options, n),
         channel.p + (number - 1) * channel.q,
         number * channel.q,
-        Asked.of(target, interval, level, simultaneous),
+        IntervalOptions.of(target, interval, level, simultaneous),
         n=n,
     )
 
@@ -161,12 +161,12 @@ def set_shares(
     simultaneous: bool = False,
     target: str = "population",
 ) -> Proportions:
-    """Estimate the share of each true answer from the reported sets themselves, row by row.
+    """Estimate the share of each true answer from the reported sets, one per row.
 
-    `reports` has shape (n, k), 1 (or True) where the report holds the option, as `channel.perturb`
-    gives them for d > 1. All is as in `proportions` of their supports except mle, which here is of
-    maximum likelihood for every d (`most_likely_of_sets`): in simulations its root mean squared
-    error is .93 to 1.01 of the projection's at 5 to 10 options.
+    `reports` has shape (n, k), with 1 (or True) where the report contains the option, as returned
+    by `channel.perturb` for d > 1. The result is that of `proportions` of their supports except for
+    mle, which is the maximum likelihood for every d (`most_likely_of_sets`). In simulations its
+    root mean squared error is .93 to 1.01 times that of the projection at 5 to 10 options.
 
     >>> pair = SubsetSelection(k=4, d=2, T=3, L=1)
     >>> members = pair.perturb(np.zeros(2000, dtype=np.int64), np.random.default_rng(1))
@@ -175,24 +175,29 @@ def set_shares(
     ([0.92, 0.06, 0.0, 0.02], 'maximum likelihood')
     """
     members = checked_sets(reports, channel)
-    asked = Asked.of(target, interval, level, simultaneous)
-    found = _set_shares(members.sum(axis=0, dtype=np.int64), channel, len(members), asked)
-    return displayed(found, most_likely_of_sets(members, channel))
+    interval_options = IntervalOptions.of(target, interval, level, simultaneous)
+    shares = _set_shares(
+        members.sum(axis=0, dtype=np.int64), channel, len(members), interval_options
+    )
+    return with_mle(shares, most_likely_of_sets(members, channel))
 
 
 @checked_arguments
 def debias(report_shares: ArrayLike, channel: ReportChances) -> Floats:
-    """The linear estimate pi = (f - q)/(p - q) from shares f of reports, elementwise.
+    """Return the linear estimate pi = (f - q)/(p - q) from shares f of reports, elementwise.
 
-    Unbiased, and for d = 1 at the Cramér-Rao bound; not clipped, so it adds, averages and
-    compares correctly. Raises CountsError for what is no number, ChannelError where p = q.
+    It is unbiased, reaches the Cramér-Rao bound for d = 1, and is not clipped, so that sums,
+    averages and differences are correct. Raises CountsError unless all values are finite numbers,
+    ChannelError for p = q.
 
     >>> from survey.mechanism import grr
     >>> debias([0.75, 0.25], grr(2, "3/4")).tolist()
     [1.0, 0.0]
     """
     if channel.p == channel.q:
-        raise ChannelError(f"p = q = {channel.p}: the reports tell nothing of the answers")
+        raise ChannelError(
+            f"p = q = {channel.p}: the reports contain no information about the answers"
+        )
     f = np.asarray(aligned(report_shares, axes=(-1,)), dtype=np.float64)
     if not within_reach(f).all():
         raise CountsError("shares of reports must be finite numbers")
@@ -200,41 +205,49 @@ def debias(report_shares: ArrayLike, channel: ReportChances) -> Floats:
 
 
 def _set_shares(
-    counts: ArrayLike, channel: SubsetSelection, n: int | None, asked: Asked
+    counts: ArrayLike, channel: SubsetSelection, n: int | None, interval_options: IntervalOptions
 ) -> Proportions:
     require_two_options(channel)
     c = whole_counts(counts, channel.k, "one per option")
     n = reports_from(int(c.sum()), channel.d, n)
     reports = np.full(channel.k, n)
     check_at_most(c, reports, "reports support it")
-    found = binomial_shares(c, reports, *_alike(channel, channel.k), asked, n=n)
-    return displayed(found, most_likely_of_supports(c, n, channel))
+    shares = binomial_shares(c, reports, *_same_chances(channel, channel.k), interval_options, n=n)
+    return with_mle(shares, most_likely_of_supports(c, n, channel))
 
 
-def _bit_shares(counts: ArrayLike, channel: BitVector, n: int | None, asked: Asked) -> Proportions:
-    p, q = _alike(channel, channel.m)
+def _bit_shares(
+    counts: ArrayLike, channel: BitVector, n: int | None, interval_options: IntervalOptions
+) -> Proportions:
+    p, q = _same_chances(channel, channel.m)
     ones, reports, n = bit_counts(counts, channel, n)
-    return binomial_shares(ones, reports, p, q, asked, n=n)
+    return binomial_shares(ones, reports, p, q, interval_options, n=n)
 
 
-def _alike(channel: ReportChances, k: int) -> tuple[Floats, Floats]:
+def _same_chances(channel: ReportChances, k: int) -> tuple[Floats, Floats]:
     return np.full(k, channel.p), np.full(k, channel.q)
 
 
 def membership(patterns: Sequence[Sequence[int]], k: int, options: int) -> Integers:
-    """1 where option j is in pattern i, shape (options, k)."""
+    """Return 1 where option j is in pattern i, shape (options, k)."""
     if len(patterns) != k:
-        raise ChannelError(f"{len(patterns)} patterns for a channel of {k}: one per truth")
+        raise ChannelError(f"{len(patterns)} patterns for a channel of {k}: one for each truth")
     options = checked_whole(options, "options", ChannelError)
     if not 1 <= options <= sum(map(len, patterns)):
-        raise ChannelError(f"options = {options} must be from 1 to as many as the patterns hold")
+        raise ChannelError(
+            f"options = {options} must be from 1 to the number of options in the patterns"
+        )
     holds = np.zeros((options, k), dtype=np.int64)
     for i, pattern in enumerate(patterns):
         for option in pattern:
             if not 0 <= checked_whole(option, f"an option of pattern {i}", ChannelError) < options:
-                raise ChannelError(f"pattern {i} holds option {option}, not one of {options}")
+                raise ChannelError(
+                    f"pattern {i} contains option {option}, which is not below {options}"
+                )
             holds[option, i] = 1
     for option, number in enumerate(holds.sum(axis=1)):
         if not 0 < number < k:
-            raise ChannelError(f"option {option} is in {number} of {k} patterns: nothing to learn")
+            raise ChannelError(
+                f"option {option} is in {number} of {k} patterns, so its share cannot be estimated"
+            )
     return holds

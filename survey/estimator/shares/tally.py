@@ -1,4 +1,4 @@
-"""How the counts of any channel are read: a number for each report whose mean is the share."""
+"""Checked tallies of reports, and the linear estimator of any channel."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from survey.mechanism.arrays import Floats, Integers
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Reports of each class (weight class, stratum, cell), by what is read from them.
+    """Reports of each class (weight class, stratum, cell), by kind of report.
 
-    reports   shape (classes, kinds, options or 1): how many reports of this kind
+    reports   shape (classes, kinds, options or 1): number of reports of this kind
     n         reports of each class, shape (classes,)
     """
 
@@ -38,12 +38,12 @@ class Tally:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class LinearEstimator:
     """Values g of reports with E[g_j | truth i] = [i = j]: the mean of g_j is the share of j.
 
-    values    g, shape (kinds of report, k). A channel known by p and q has two kinds for each
-              option: it is not supported, -q/(p-q), or it is, (1-q)/(p-q)
-    chances   p and q of each option where it has these, else none
+    values    g, shape (kinds of report, k). A channel given by p and q has two kinds for each
+              option: not supported, -q/(p-q), and supported, (1-q)/(p-q)
+    chances   p and q of each option; empty for other channels
     moments   second moments of g, for the interval
     """
 
@@ -53,25 +53,29 @@ class Reading:
 
     @property
     def k(self) -> int:
-        """How many shares are estimated."""
+        """Return the number of shares."""
         return int(self.values.shape[1])
 
     def interval(
         self, estimate: Floats, n_effective: Floats, level: float
     ) -> tuple[Floats, Floats]:
-        """Wilson's hull on f = q + (p-q) pi of n_effective reports; the score interval of tables.
+        """Return Wilson's hull on f = q + (p-q) pi of n_effective reports, or the score interval of
+        tables.
 
-        Both ends in [0, 1], shape (k,), never of zero width.
+        Both ends are in [0, 1], shape (k,), and never equal.
         """
         if not self.chances:
-            # The formulas of both intervals hold for any real n and count.
+            # The formulas of both intervals are valid for any real n and count.
             return score_interval(estimate, cast(int, n_effective), self.moments, level)
-        ends = [_hull(*one, level) for one in zip(estimate, n_effective, self.chances, strict=True)]
+        ends = [
+            _hull(*option, level)
+            for option in zip(estimate, n_effective, self.chances, strict=True)
+        ]
         return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
 
 
-def reading(channel: AnyChannel) -> Reading:
-    """The reading of a channel; ChannelError where shares cannot be learned from it."""
+def linear_estimator(channel: AnyChannel) -> LinearEstimator:
+    """Return the linear estimator of a channel; ChannelError if shares cannot be estimated."""
     if isinstance(channel, WeightTable):
         if channel.truths == channel.reports == 2:
             P = channel.matrix
@@ -80,7 +84,7 @@ def reading(channel: AnyChannel) -> Reading:
         squares = np.stack([expected(channel, g**2) for g in G])
         own = np.diag(squares).copy()
         np.fill_diagonal(squares, 0.0)
-        return Reading(G.T, (), SecondMoments(own, squares.max(axis=1)))
+        return LinearEstimator(G.T, (), SecondMoments(own, squares.max(axis=1)))
     if isinstance(channel, SubsetSelection):
         require_two_options(channel)
     k = channel.m if isinstance(channel, BitVector) else channel.k
@@ -88,10 +92,10 @@ def reading(channel: AnyChannel) -> Reading:
 
 
 def tally(counts: ArrayLike, channel: AnyChannel, n: ArrayLike | None = None) -> Tally:
-    """Counts of shape (classes, counted), each row as `channel.count` makes it, checked.
+    """Check counts of shape (classes, counts), each row as returned by `channel.count`.
 
-    `n`, shape (classes,), is needed for bit vectors without sampled options only. A class without
-    reports is a row of zeros.
+    `n`, shape (classes,), is needed only for bit vectors without sampled options. A class without
+    reports is a row of zeros. The columns of labelled counts are put in the order of their codes.
     """
     table = aligned(counts, axes=(-1,)) if np.ndim(counts) == 2 else np.asarray(counts)
     if table.ndim != 2:
@@ -107,8 +111,8 @@ def tally(counts: ArrayLike, channel: AnyChannel, n: ArrayLike | None = None) ->
 
 
 def _tally(c: Integers, channel: SubsetSelection | WeightTable, stated: Integers | None) -> Tally:
-    each = channel.d if isinstance(channel, SubsetSelection) else 1
-    n = _reports(c.sum(axis=1), each, stated)
+    per_report = channel.d if isinstance(channel, SubsetSelection) else 1
+    n = _reports(c.sum(axis=1), per_report, stated)
     if isinstance(channel, WeightTable) and not channel.truths == channel.reports == 2:
         return Tally(c[:, :, None], n)
     return _two_kinds(c, np.broadcast_to(n[:, None], c.shape), n)
@@ -116,33 +120,40 @@ def _tally(c: Integers, channel: SubsetSelection | WeightTable, stated: Integers
 
 def _bit_tally(c: Integers, channel: BitVector, stated: Integers | None) -> Tally:
     if channel.sampled < channel.m:
-        asked, ones = c[:, : channel.m], c[:, channel.m :]
-        return _two_kinds(ones, asked, _reports(asked.sum(axis=1), channel.sampled, stated))
+        times_asked, ones = c[:, : channel.m], c[:, channel.m :]
+        return _two_kinds(
+            ones, times_asked, _reports(times_asked.sum(axis=1), channel.sampled, stated)
+        )
     if stated is None:
-        raise CountsError("counts of ones do not tell n: state the number of reports of each class")
+        raise CountsError(
+            "counts of ones do not determine n: state the number of reports of each class"
+        )
     checked_n(int(stated.sum()), None)
     return _two_kinds(c, np.broadcast_to(stated[:, None], c.shape), stated)
 
 
-def _reports(totals: Integers, each: int, stated: Integers | None) -> Integers:
-    """Reports of each class; at least one in all."""
-    n = np.array([reports_from(int(t), each, None) if t else 0 for t in totals], dtype=np.int64)
+def _reports(totals: Integers, per_report: int, stated: Integers | None) -> Integers:
+    """Return the reports of each class; together at least one."""
+    n = np.array(
+        [reports_from(int(total), per_report, None) if total else 0 for total in totals],
+        dtype=np.int64,
+    )
     checked_n(int(n.sum()), None if stated is None else int(stated.sum()))
     if stated is not None and (n != stated).any():
-        place = int(np.argmax(n != stated))
-        raise CountsError(f"n[{place}] = {stated[place]} but its counts are those of {n[place]}")
+        row = int(np.argmax(n != stated))
+        raise CountsError(f"n[{row}] = {stated[row]}, but its counts come from {n[row]} reports")
     return n
 
 
-def _two_kinds(ones: Integers, asked: Integers, n: Integers) -> Tally:
-    for support, of in zip(ones, asked, strict=True):
-        check_at_most(support, of, "reports support it")
-    return Tally(np.stack([asked - ones, ones], axis=1), n)
+def _two_kinds(ones: Integers, times_asked: Integers, n: Integers) -> Tally:
+    for support, row_asked in zip(ones, times_asked, strict=True):
+        check_at_most(support, row_asked, "reports support it")
+    return Tally(np.stack([times_asked - ones, ones], axis=1), n)
 
 
-def _binary(p: Floats, q: Floats) -> Reading:
-    chances = tuple(Chances(*one) for one in zip(p.tolist(), q.tolist(), strict=True))
-    return Reading(np.stack([-q, 1 - q]) / (p - q), chances, binary_moments(p, q))
+def _binary(p: Floats, q: Floats) -> LinearEstimator:
+    chances = tuple(Chances(*pair) for pair in zip(p.tolist(), q.tolist(), strict=True))
+    return LinearEstimator(np.stack([-q, 1 - q]) / (p - q), chances, binary_moments(p, q))
 
 
 def _hull(
@@ -150,9 +161,9 @@ def _hull(
 ) -> tuple[float, float]:
     p, q = chances
     f = np.clip(np.array([q + (p - q) * estimate]), 0.0, 1.0)
-    least, most = sorted((p, q))
-    # The hull's formula holds for any real n and count.
+    floor, ceiling = sorted((p, q))
+    # The hull's formula is valid for any real n and count.
     count, n = cast(Integers, f * n_effective), cast(int, n_effective)
-    ends = np.concatenate(wilson_hull(count, n, least, most, level))
+    ends = np.concatenate(wilson_hull(count, n, floor, ceiling, level))
     low, high = np.clip(np.sort((ends - q) / (p - q)), 0.0, 1.0)
     return float(low), float(high)

@@ -11,12 +11,12 @@ from survey.errors import ChannelError
 from survey.estimator.core.arguments import checked_arguments, reports_from, whole_counts
 from survey.estimator.core.intervals import DEFAULT_INTERVAL, FIXED_POPULATION, score_ends
 from survey.estimator.core.likelihood import most_likely_mixture
-from survey.estimator.core.moments import SecondMoments, effective_answers, seen_variance
+from survey.estimator.core.moments import SecondMoments, effective_answers, observed_variance
 from survey.estimator.core.pseudo_values import expected, left_inverse, pseudo_values
 from survey.estimator.shares.binomial import (
     POPULATION,
     RESPONDENTS,
-    Asked,
+    IntervalOptions,
     Proportions,
     binomial_shares,
 )
@@ -26,29 +26,33 @@ from survey.mechanism.arrays import Floats, Integers
 SCORE = "score"
 
 CACHED_QUESTIONS = 64
-"""Questions whose most likely shares are remembered; one takes 8 bytes per truth and report."""
+"""Number of questions whose most likely shares are cached, with 8 bytes per truth and report."""
 
 
-def table_shares(counts: Integers, n: int, channel: WeightTable, asked: Asked) -> Proportions:
-    """`proportions` for a weight table: counts[j] of the n reports were report j.
+def table_shares(
+    counts: Integers, n: int, channel: WeightTable, interval_options: IntervalOptions
+) -> Proportions:
+    """Estimate the shares of a weight table: counts[j] of the n reports are report j.
 
-    Two truths and two reports are binomial, with the p and q of each. All others: the linear
-    estimate of least variance at uniform truth, its error from the counts, the score interval,
-    and the most likely shares by expectation maximization.
+    Tables of two truths and two reports are binomial, with p and q of each truth. All others use
+    the linear estimate of least variance at uniform truth, its error from the counts, the score
+    interval, and the most likely shares by expectation maximization.
     """
     if channel.truths == channel.reports == 2:
         P = channel.matrix
         p, q = np.diag(P).copy(), np.diag(P[::-1]).copy()
-        return binomial_shares(counts, np.full(2, n), p, q, asked, n=n)
+        return binomial_shares(counts, np.full(2, n), p, q, interval_options, n=n)
     G = left_inverse(channel)
     moments = _second_moments(channel, G, range(channel.truths))
     mle = _most_likely(counts.tobytes(), channel).copy()
-    return _score_shares(counts, n, G, moments, np.zeros(len(G)), mle, asked)
+    return _score_shares(counts, n, G, moments, np.zeros(len(G)), mle, interval_options)
 
 
 @lru_cache(maxsize=CACHED_QUESTIONS)
 def _most_likely(counts: bytes, channel: WeightTable) -> Floats:
-    """The most likely shares, found once for the shares among all and among those who answered."""
+    """Return the most likely shares, cached for the estimates among all and among those who
+    answered.
+    """
     return most_likely_mixture(np.frombuffer(counts, dtype=np.int64), channel.matrix)
 
 
@@ -61,11 +65,11 @@ def no_answer_shares(
     simultaneous: bool = False,
     target: str = POPULATION,
 ) -> Proportions:
-    """Shares of the truths that are no answer ("prefer not to say"), among all people.
+    """Estimate the shares of the truths that are no answer ("prefer not to say") among all people.
 
-    They can be learned also from tables whose other shares cannot, such as one bit. `counts` are
-    one per report. Arrays have one number per such truth; the mle is the estimate moved into
-    [0, 1], each alone. `level`, `simultaneous` (over these truths) and `target` are those of
+    This works even for tables whose other shares cannot be estimated, such as one bit. `counts` are
+    one per report. Arrays have one number per such truth; the mle is the estimate clipped to [0,
+    1], each alone. `level`, `simultaneous` (over these truths) and `target` are those of
     `proportions`.
 
     >>> from survey.mechanism.numeric import one_bit
@@ -77,21 +81,21 @@ def no_answer_shares(
     c = whole_counts(counts, channel.reports, "one per report")
     n = reports_from(int(c.sum()), 1, None)
     truths = range(channel.truths - channel.no_answers, channel.truths)
-    found = [pseudo_values(channel, np.eye(1, channel.truths, t)[0], n) for t in truths]
-    G = np.stack([one.values for one in found])
-    bias = np.array([one.bias for one in found])
+    solutions = [pseudo_values(channel, np.eye(1, channel.truths, t)[0], n) for t in truths]
+    G = np.stack([solution.values for solution in solutions])
+    bias = np.array([solution.bias for solution in solutions])
     mle = np.clip(G @ (c / c.sum()), 0.0, 1.0)
-    asked = Asked.of(target, DEFAULT_INTERVAL, level, simultaneous)
-    return _score_shares(c, n, G, _second_moments(channel, G, truths), bias, mle, asked)
+    interval_options = IntervalOptions.of(target, DEFAULT_INTERVAL, level, simultaneous)
+    return _score_shares(c, n, G, _second_moments(channel, G, truths), bias, mle, interval_options)
 
 
 def _second_moments(channel: WeightTable, G: Floats, truths: range) -> SecondMoments:
-    """m_i = E[g_j^2 | i] of row j of G: at truth j, and the largest at the others."""
+    """Return m_i = E[g_j^2 | i] of row j of G: at truth j, and the largest at the others."""
     squares = np.stack([expected(channel, g**2) for g in G])
     rows = np.arange(len(G))
-    own = squares[rows, list(truths)]
+    at_truth = squares[rows, list(truths)]
     squares[rows, list(truths)] = 0.0
-    return SecondMoments(own, squares.max(axis=1))
+    return SecondMoments(at_truth, squares.max(axis=1))
 
 
 def _score_shares(
@@ -101,24 +105,29 @@ def _score_shares(
     moments: SecondMoments,
     bias: Floats,
     mle: Floats,
-    asked: Asked,
+    interval_options: IntervalOptions,
 ) -> Proportions:
     names = {DEFAULT_INTERVAL: SCORE, SCORE: SCORE, FIXED_POPULATION: FIXED_POPULATION}
-    if asked.interval not in names:
+    if interval_options.interval not in names:
         raise ValueError(
-            f"unknown interval {asked.interval!r} of a table; it is {SCORE} or {FIXED_POPULATION}"
+            f"unknown interval {interval_options.interval!r} of a table; the names are {SCORE} "
+            f"and {FIXED_POPULATION}"
         )
-    fixed = asked.target == RESPONDENTS
+    fixed = interval_options.target == RESPONDENTS
     f = counts / n
     estimate = G @ f
-    low, _ = score_interval(estimate - bias, n, moments, asked.each(len(G)), fixed=fixed)
-    _, high = score_interval(estimate + bias, n, moments, asked.each(len(G)), fixed=fixed)
-    # E g^2 from the counts; less E[g]^2 it is sampling and randomization together, less
-    # E[E[g | truth]^2] = pi randomization alone.
-    known = np.clip(estimate, 0.0, 1.0) if fixed else estimate**2
+    low, _ = score_interval(
+        estimate - bias, n, moments, interval_options.level_of_each(len(G)), fixed=fixed
+    )
+    _, high = score_interval(
+        estimate + bias, n, moments, interval_options.level_of_each(len(G)), fixed=fixed
+    )
+    # E g^2 - E[g]^2 is the variance of sampling and randomization;
+    # E g^2 - E[E[g | truth]^2] = E g^2 - pi is that of randomization alone.
+    explained = np.clip(estimate, 0.0, 1.0) if fixed else estimate**2
     square = G**2 @ f
-    least = moments.randomization(np.clip(estimate, 0.0, 1.0))
-    variance = seen_variance(square - known, square, least)
+    minimum = moments.randomization(np.clip(estimate, 0.0, 1.0))
+    variance = observed_variance(square - explained, square, minimum)
     return Proportions(
         estimate=estimate,
         mle=mle,
@@ -127,8 +136,8 @@ def _score_shares(
         conf_high=high,
         n=n,
         n_effective=effective_answers(estimate, np.full(len(G), n), moments),
-        level=asked.level,
-        method=asked.method(names[asked.interval]),
+        level=interval_options.level,
+        method=interval_options.method(names[interval_options.interval]),
         reports=np.full(len(G), n),
         moments=moments,
     )
@@ -137,10 +146,9 @@ def _score_shares(
 def score_interval(
     estimate: Floats, n: int, moments: SecondMoments, level: float, *, fixed: bool = False
 ) -> tuple[Floats, Floats]:
-    """`score_ends` with the largest variance the other options could give, in [0, 1].
+    """Return `score_ends` in [0, 1], with the largest variance that the other options could cause.
 
-    The estimate is clipped to [0, 1] for it, which only adds to the interval, so that it always
-    has a width.
+    The estimate is clipped to [0, 1] first, which only widens the interval: it always has a width.
     """
     x = np.clip(estimate, 0.0, 1.0)
     low, high = score_ends(x, n, moments.own, moments.other, level, fixed=fixed)

@@ -19,13 +19,13 @@ from survey.mechanism.arrays import Booleans, Floats, Integers
 class Conditional(Result):
     """Estimated shares of one question's answers among those who gave another's; shape (a, b).
 
-    estimate     P(a | b), a ratio of two linear estimates; may lie outside [0, 1]
-    std_error    by the delta method, never below what randomization alone gives
+    estimate     P(a | b), a ratio of two linear estimates; may be outside [0, 1]
+    std_error    by the delta method, at least the error of randomization alone
     conf_low     ends of Fieller's interval, in [0, 1], never of zero width
     conf_high
     options      the answers b, shape (b,)
-    n            reports, of whatever answer
-    level        asked coverage of each interval
+    n            reports, of all answers
+    level        nominal coverage of each interval
     method       "fieller"
     """
 
@@ -55,17 +55,17 @@ def conditional(
 ) -> Conditional:
     """Estimate P(answer a to question `of` | answer b to question `given`).
 
-    `result` is a cross-tab; `given` and `of` are places of its questions (`of` may be left out of
-    a table of two). `options` are the answers b that are asked about: all unless given. Always
-    the linear estimates are divided, whatever the method of the cross-tab was.
+    `result` is a cross-tab; `given` and `of` are places of its questions (`of` is optional in a
+    table of two). `options` are the answers b, by default all. The estimate is a ratio of linear
+    estimates, for every method of the cross-tab.
 
-    Fieller's interval inverts a test of E[(g_a - r) h_b] = 0, so it is right also where the
-    ratio's distribution is skewed; its variance is at least what randomization alone gives at
-    that r. Coverage at .95, simulated (tests/estimator/tables): at least .93.
+    Fieller's interval inverts a test of E[(g_a - r) h_b] = 0, so it is correct even if the ratio's
+    distribution is skewed; its variance is at least that of randomization alone at that r.
+    Coverage at .95, simulated (tests/estimator/tables): at least .93.
 
-    Raises NoBaseError where P(b) is not clearly above 0, that is where it is less than a
-    half width: then the reports say nothing about those people alone, and no interval shorter
-    than [0, 1] covers. ValueError for questions or options that are not there.
+    Raises NoBaseError where P(b) is not clearly above 0, that is less than half the width of its
+    interval: then the reports contain no information about these people alone, and only [0, 1]
+    covers. Raises ValueError for questions or options that do not exist.
     Sources: Fieller 1954; Newcombe 1998.
 
     >>> from survey.estimator import crosstab
@@ -80,17 +80,19 @@ def conditional(
     channels, counts = result.marginal_counts((of, given))
     rows, columns = (axis(channel) for channel in channels)
     f = counts / result.n
-    asked = _checked_options(options, len(columns.means))
+    given_options = _checked_options(options, len(columns.means))
     moments = _Means(rows, columns, f)
-    shares, squares = moments.single[asked], moments.square[asked]
-    clear = clearly_there(shares, squares, result.n, level)
+    shares, squares = moments.single[given_options], moments.square[given_options]
+    clear = is_clearly_positive(shares, squares, result.n, level)
     if not clear.all():
-        missing = [b for b, there in zip(asked, clear, strict=True) if not there]
+        missing = [b for b, is_clear in zip(given_options, clear, strict=True) if not is_clear]
         raise NoBaseError(
             f"P(question {given} = {missing}) is not clearly above 0 with n = {result.n}: shares "
-            "among those people cannot be told; ask about other options"
+            "among these people cannot be estimated; choose other options"
         )
-    ratios = [[moments.ratio(a, b, result.n, level) for b in asked] for a in range(moments.truths)]
+    ratios = [
+        [moments.ratio(a, b, result.n, level) for b in given_options] for a in range(moments.truths)
+    ]
     # Ratios are those of 2 a - b, in [-1, 1].
     values = np.array(ratios, dtype=np.float64)
     return Conditional(
@@ -98,7 +100,7 @@ def conditional(
         std_error=values[..., 1] / 2,
         conf_low=np.clip((values[..., 2] + 1) / 2, 0.0, 1.0),
         conf_high=np.clip((values[..., 3] + 1) / 2, 0.0, 1.0),
-        options=np.array(asked, dtype=np.int64),
+        options=np.array(given_options, dtype=np.int64),
         n=result.n,
         level=level,
         method="fieller",
@@ -106,28 +108,28 @@ def conditional(
 
 
 class _Means:
-    """Means of g_a h_b, h_b and their products over the reports, and the least they scatter."""
+    """Means of g_a h_b, h_b and their products over the reports, with their minimum variance."""
 
     def __init__(self, rows: Axis, columns: Axis, f: Floats) -> None:
-        margin = f.sum(axis=0) / rows.each
+        margin = f.sum(axis=0) / rows.per_report
         self.truths = len(rows.means)
         self.joint = along(f, [rows.means, columns.means])
         self.single = columns.means @ margin
         # E[g^2 h^2], E[g h^2] and E[h^2].
-        self.both = along(f, [rows.squares, columns.squares])
-        self.half = along(f, [rows.means, columns.squares])
+        self.joint_square = along(f, [rows.squares, columns.squares])
+        self.half_square = along(f, [rows.means, columns.squares])
         self.square = columns.squares @ margin
         self.rows, self.columns = rows, columns
 
     def ratio(self, a: int, b: int, n: int, level: float) -> tuple[float, float, float, float]:
-        """Ratio of 2 g_a h_b - h_b to h_b."""
-        found = ratio_interval(self._moments(a, b, n), self._floor(a, b), 0.0, n, level)
-        return float(found.estimate), float(found.std_error), float(found.low), float(found.high)
+        """Return the ratio of 2 g_a h_b - h_b to h_b."""
+        ratio = ratio_interval(self._moments(a, b, n), self._floor(a, b), 0.0, n, level)
+        return float(ratio.estimate), float(ratio.std_error), float(ratio.low), float(ratio.high)
 
     def _moments(self, a: int, b: int, n: int) -> Moments:
         A, B = 2 * self.joint[a, b] - self.single[b], self.single[b]
-        aa = 4 * self.both[a, b] - 4 * self.half[a, b] + self.square[b]
-        ab = 2 * self.half[a, b] - self.square[b]
+        aa = 4 * self.joint_square[a, b] - 4 * self.half_square[a, b] + self.square[b]
+        ab = 2 * self.half_square[a, b] - self.square[b]
         unbiased = n / max(n - 1, 1)
         return Moments(
             A,
@@ -138,7 +140,7 @@ class _Means:
         )
 
     def _floor(self, a: int, b: int) -> Floats:
-        """The least E[(2 g_a - 1 - r)^2 h_b^2] among people of whom P(b) is as estimated.
+        """Return the minimum E[(2 g_a - 1 - r)^2 h_b^2] among people with P(b) as estimated.
 
         It is s (x w_aa + (1-x) min w_ia) + (1-s) min w_ij, s = P(b), x = (1+r)/2 = P(a | b), with
         w_ij = E[(2 g_a - 1 - r)^2 | i] E[h_b^2 | j].
@@ -147,16 +149,16 @@ class _Means:
         # E[g_a | i] = [i = a].
         mean = np.eye(self.truths)[a]
         w = 4 * self.rows.by_truth[a] - 4 * t * mean + t**2
-        own, other = w[:, a], np.delete(w, a, axis=1).min(axis=1)
-        there = self.columns.by_truth[b, b]
-        apart = np.delete(self.columns.by_truth[b], b).min()
+        at_a, elsewhere = w[:, a], np.delete(w, a, axis=1).min(axis=1)
+        at_b = self.columns.by_truth[b, b]
+        not_at_b = np.delete(self.columns.by_truth[b], b).min()
         s, x = min(max(float(self.single[b]), 0.0), 1.0), (1 + RATIOS) / 2
-        least = s * there * (x * own + (1 - x) * other)
-        return np.asarray(least + (1 - s) * apart * np.minimum(own, other))
+        floor = s * at_b * (x * at_a + (1 - x) * elsewhere)
+        return np.asarray(floor + (1 - s) * not_at_b * np.minimum(at_a, elsewhere))
 
 
-def clearly_there(share: Floats, square: Floats, n: int, level: float) -> Booleans:
-    """Whether P(b) is further above 0 than half its interval is wide (Fieller's condition).
+def is_clearly_positive(share: Floats, square: Floats, n: int, level: float) -> Booleans:
+    """Return whether P(b) is above 0 by more than half the width of its interval (Fieller).
 
     `share` is the mean of h_b over the reports and `square` that of h_b^2.
     """
@@ -165,7 +167,7 @@ def clearly_there(share: Floats, square: Floats, n: int, level: float) -> Boolea
     if n < 2:
         return np.zeros(share.shape, dtype=np.bool_)
     variance = np.maximum(square - share**2, 0.0) / (n - 1)
-    # Fieller's interval is bounded when B > t SE(B).
+    # Fieller's interval is bounded if B > t SE(B).
     t = float(stdtrit(n - 1, (1 + level) / 2))
     return np.asarray(t * np.sqrt(variance) < share)
 
@@ -178,7 +180,7 @@ def _other_question(questions: int, given: int, of: int | None) -> int:
         return 1 - given
     if given not in places or of is None or of not in places or of == given:
         raise ValueError(
-            f"given = {given}, of = {of}: two different questions of 0 to {places[-1]}"
+            f"given = {given}, of = {of} must be two different questions from 0 to {places[-1]}"
         )
     return of
 
@@ -186,7 +188,7 @@ def _other_question(questions: int, given: int, of: int | None) -> int:
 def _checked_options(options: list[int] | None, truths: int) -> list[int]:
     if options is None:
         return list(range(truths))
-    asked = [checked_whole(option, "an option", ValueError) for option in options]
-    if not asked or not all(0 <= option < truths for option in asked):
-        raise ValueError(f"options {options}: at least one of 0 to {truths - 1}")
-    return asked
+    indices = [checked_whole(option, "an option", ValueError) for option in options]
+    if not indices or not all(0 <= option < truths for option in indices):
+        raise ValueError(f"options {options} must be one or more from 0 to {truths - 1}")
+    return indices

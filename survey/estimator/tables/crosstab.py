@@ -19,32 +19,32 @@ from survey.estimator.core.arguments import (
     reports_from,
     whole_counts,
 )
-from survey.estimator.core.intervals import EDGE, SecondMoment, score_ends
-from survey.estimator.core.moments import seen_variance
+from survey.estimator.core.intervals import EDGE, MomentRange, score_ends
+from survey.estimator.core.moments import observed_variance
 from survey.estimator.core.result import Result
 from survey.estimator.shares.binomial import Proportions
 from survey.estimator.shares.proportions import proportions
 from survey.estimator.tables.axes import (
-    Crossed,
+    CrosstabChannel,
     along,
     axis,
-    counted,
+    count_size,
     most_likely_table,
     product_moment,
 )
 from survey.mechanism.arrays import AnyIntegers, Floats, Integers
 
 CHUNK = 65_536
-"""Reports counted at once, so that their combined index stays in the processor's cache; as many
-as the table has cells where those are more."""
+"""Minimum number of reports in a chunk, so that its combined index stays in the processor's cache.
+A table with more cells has chunks of as many reports."""
 
-LARGEST_TABLE = 10**7
-"""Cells of the largest table that is counted, 80 MB."""
+MAX_CELLS = 10**7
+"""Maximum number of cells of a table of counts, which takes 80 MB."""
 
 
 @checked_arguments
 def joint_counts(columns: Sequence[ArrayLike], sizes: Sequence[int]) -> Integers:
-    """How often each combination of reports occurs, shape `sizes`.
+    """Count how often each combination of reports occurs; shape `sizes`.
 
     `columns` has one array per question, all of shape (n,): the codes 0 to size - 1 of the same n
     reports in the same order. The counts of a chunk are one bincount of the combined index
@@ -60,7 +60,9 @@ def joint_counts(columns: Sequence[ArrayLike], sizes: Sequence[int]) -> Integers
     codes = [_checked_codes(column, place) for place, column in enumerate(columns)]
     n = len(codes[0])
     if any(len(column) != n for column in codes):
-        raise CountsError(f"columns of {[len(column) for column in codes]} reports: not the same")
+        raise CountsError(
+            f"columns of {[len(column) for column in codes]} reports must be equally long"
+        )
     if n == 0:
         raise CountsError("n = 0: there are no reports to count")
     cells = math.prod(shape)
@@ -76,7 +78,7 @@ def joint_counts(columns: Sequence[ArrayLike], sizes: Sequence[int]) -> Integers
 def _combined(
     chunk: list[AnyIntegers], shape: tuple[int, ...], index: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """The place of every report's cell, row by row, in `index`."""
+    """Return the position of every report's cell, row by row, in `index`."""
     for place, (codes, size) in enumerate(zip(chunk, shape, strict=True)):
         if int(codes.max()) >= size or (codes.dtype.kind == "i" and int(codes.min()) < 0):
             wrong = codes[(codes < 0) | (codes >= size)][0]
@@ -92,10 +94,13 @@ def _combined(
 def _checked_sizes(sizes: Sequence[int], columns: int) -> tuple[int, ...]:
     shape = tuple(checked_whole(size, "a size") for size in sizes)
     if not shape or len(shape) != columns or min(shape) < 1:
-        raise CountsError(f"sizes {list(sizes)} for {columns} questions: one size, above 0, each")
-    if math.prod(shape) > LARGEST_TABLE:
         raise CountsError(
-            f"a table of {math.prod(shape):,} cells is above {LARGEST_TABLE:,}: cross fewer "
+            f"sizes {list(sizes)} must be one number above 0 for each of the {columns} questions"
+        )
+    if math.prod(shape) > MAX_CELLS:
+        raise CountsError(
+            f"a table of {math.prod(shape):,} cells is above the maximum of {MAX_CELLS:,}: use "
+            "fewer "
             "questions"
         )
     return shape
@@ -111,36 +116,36 @@ def _checked_codes(column: ArrayLike, place: int) -> AnyIntegers:
     return codes
 
 
-def whole_table(counts: ArrayLike, shape: tuple[int, ...], what: str) -> Integers:
-    """The counts as int64 of that shape, or the reason why they are none."""
+def whole_table(counts: ArrayLike, shape: tuple[int, ...], meaning: str) -> Integers:
+    """Return the counts as int64 of that shape, or raise CountsError with the reason."""
     values = np.asarray(counts)
     if values.shape != shape:
-        raise CountsError(f"counts of shape {values.shape} must have shape {shape}: {what}")
+        raise CountsError(f"counts of shape {values.shape} must have shape {shape}: {meaning}")
     values = aligned(counts)
-    return whole_counts(values.ravel(), values.size, f"{what}, row by row").reshape(shape)
+    return whole_counts(values.ravel(), values.size, f"{meaning}, row by row").reshape(shape)
 
 
 class Reports(NamedTuple):
     """Joint counts and the channel of each axis."""
 
     counts: Integers
-    channels: tuple[Crossed, ...]
+    channels: tuple[CrosstabChannel, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Crosstab(Result):
     """Estimated joint shares; arrays have one axis per question, its truths in order.
 
-    estimate     "linear": unbiased, may lie outside [0, 1]; "em": the most likely table
-    std_error    of the linear estimate, for the population, never 0 (`seen_variance`); inf where
+    estimate     "linear": unbiased, may be outside [0, 1]; "em": the most likely table
+    std_error    of the linear estimate, for the population, never 0 (`observed_variance`); inf if
                  there is none
     conf_low     ends of the score interval of each cell alone, in [0, 1], never of zero width;
-    conf_high    [0, 1] where there is no linear estimate
+    conf_high    [0, 1] if there is no linear estimate
     n            reports
-    level        asked coverage of each interval
+    level        nominal coverage of each interval
     method       "linear" or "em"
-    converged    whether the most likely table was found; always so for "linear"
-    gap          how much log likelihood per report it may lack of the largest; 0 for "linear"
+    converged    whether the most likely table was found; always true for "linear"
+    gap          upper bound of the missing log likelihood per report; 0 for "linear"
     made_from    the joint counts, and one channel per question
     """
 
@@ -157,82 +162,85 @@ class Crosstab(Result):
 
     @property
     def index_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """One name per question."""
+        """Return one name per question."""
         return tuple(f"question_{place}" for place in range(len(self.made_from.channels)))
 
     def margin(self, *questions: int) -> Proportions | Crosstab:
-        """Shares of one question (with the intervals of `proportions`), or of several jointly.
+        """Return the shares of one question (with intervals of `proportions`), or of several
+        jointly.
 
-        The linear margins are exactly the sums of the linear table. ValueError for a question
-        that is not there.
+        The linear margins are exactly the sums of the linear table. ValueError for a question that
+        does not exist.
 
         >>> from survey.mechanism import grr
         >>> table = crosstab([[300, 200], [200, 300]], [grr(2, "3/4"), grr(2, "3/4")])
         >>> table.margin(0).estimate.tolist(), table.estimate.sum(axis=1).round(9).tolist()
         ([0.5, 0.5], [0.5, 0.5])
         """
-        own, counts = self.marginal_counts(questions)
-        if len(own) == 1:
-            return proportions(counts, own[0], level=self.level)
+        channels, counts = self.marginal_counts(questions)
+        if len(channels) == 1:
+            return proportions(counts, channels[0], level=self.level)
         method: Literal["linear", "em"] = "em" if self.method == "em" else "linear"
-        return crosstab(counts, own, level=self.level, method=method)
+        return crosstab(counts, channels, level=self.level, method=method)
 
-    def marginal_counts(self, questions: tuple[int, ...]) -> tuple[list[Crossed], Integers]:
-        """Channels and counts of these questions, in this order."""
+    def marginal_counts(self, questions: tuple[int, ...]) -> tuple[list[CrosstabChannel], Integers]:
+        """Return the channels and counts of these questions, in this order."""
         counts, channels = self.made_from
-        asked = range(len(channels))
+        places = range(len(channels))
         questions = tuple(checked_whole(place, "a question", ValueError) for place in questions)
-        if not questions or len(set(questions)) < len(questions) or not set(questions) <= {*asked}:
-            raise ValueError(f"questions {questions}: different ones of 0 to {len(asked) - 1}")
-        others = tuple(place for place in asked if place not in questions)
+        if not questions or len(set(questions)) < len(questions) or not set(questions) <= {*places}:
+            raise ValueError(
+                f"questions {questions} must be different numbers from 0 to {len(places) - 1}"
+            )
+        summed = tuple(place for place in places if place not in questions)
         # A report of d options adds d to the counts along its axis.
-        each = math.prod(axis_adds(channels[place]) for place in others)
-        kept = [place for place in asked if place in questions]
-        sums = counts.sum(axis=others) // each
+        per_report = math.prod(axis_adds(channels[place]) for place in summed)
+        remaining = [place for place in places if place in questions]
+        sums = counts.sum(axis=summed) // per_report
         return [channels[place] for place in questions], np.transpose(
-            sums, [kept.index(place) for place in questions]
+            sums, [remaining.index(place) for place in questions]
         )
 
 
-def axis_adds(channel: Crossed) -> int:
-    """How much one report adds to the counts along its question's axis."""
+def axis_adds(channel: CrosstabChannel) -> int:
+    """Return how much one report adds to the counts along its question's axis."""
     return getattr(channel, "d", 1)
 
 
 @checked_arguments
 def crosstab(
     joint_counts: ArrayLike,
-    channels: Sequence[Crossed],
+    channels: Sequence[CrosstabChannel],
     *,
     level: float = 0.95,
     method: Literal["linear", "em"] = "linear",
 ) -> Crosstab:
     """Estimate the joint shares of the true answers to two and more questions.
 
-    `joint_counts` has shape (k1, k2, ...): how often each combination of reports came (see
+    `joint_counts` has shape (k1, k2, ...): how often each combination of reports occurred (see
     `survey.estimator.joint_counts`), one axis per question, as long as its channel's counts;
-    `channels` are those of the questions. Of a question that reports sets (subset selection with
-    d > 1) a report counts once for each option in its set.
+    `channels` are those of the questions. If a question reports sets (subset selection with d > 1),
+    a report counts once for each option in its set.
 
-    "linear" applies each channel's inverse along its axis, P = A^-T F B^-1: unbiased, to be added,
-    compared and exported. Var(P_ab) = (sum_gh (a_g b_h)^2 lambda_gh - P_ab^2)/n. Tables without
-    an inverse (one bit) are refused. "em" gives the most likely table, none of it negative: for
-    display, because it is biased near the edges; up to 10^6 cells; not for d > 1. Where it was
-    not found in time `converged` is False; the errors stay those of the linear estimate.
+    "linear" applies each channel's inverse along its axis, P = A^-T F B^-1. It is unbiased: use it
+    for sums, comparisons and exports. Var(P_ab) = (sum_gh (a_g b_h)^2 lambda_gh - P_ab^2)/n. Tables
+    without an inverse (one bit) are rejected. "em" returns the most likely table, without negative
+    shares: for display, because it is biased near the edges; up to 10^6 cells; not for d > 1. If it
+    was not found in time, `converged` is False; the errors are always those of the linear estimate.
 
-    Intervals are Wilson's score intervals with the second moment among the other cells as it was
-    seen and an end moved out where reports are skewed; for each cell alone, not simultaneous.
+    Intervals are Wilson's score intervals with the observed second moment among the other cells,
+    and an end moves outwards if reports are skewed. They are for each cell alone, not simultaneous.
     Coverage at .95, simulated for tables from 2 x 2 to 5 x 5, epsilon .5 to 4, shares from 0
-    (`tests/estimator/tables`): .956 on average, at least .93 for n of 500 and more; it
-    falls to .91 for n = 50 and for cells that hardly a report names. Above epsilon 6 a cell that
-    is truly 0 was covered .89 (n = 500): a single wrong report already tells against 0.
+    (`tests/estimator/tables`): .956 on average, at least .93 for n of 500 and more. It falls to .91
+    for n = 50 and for cells with hardly any reports. Above epsilon 6, coverage of a cell that is
+    truly 0 was .89 (n = 500), because a single wrong report is evidence against 0.
 
-    Valid when the devices randomized each question independently, and respondents answered
-    truthfully and independently. Sources: Warner 1965; van den Hout and van der Heijden 2002
-    (misclassified tables); Agrawal and Aggarwal 2001 (EM).
+    Valid if devices randomized each question independently, and respondents answered truthfully and
+    independently. Sources: Warner 1965; van den Hout and van der Heijden 2002 (misclassified
+    tables); Agrawal and Aggarwal 2001 (EM).
 
-    Raises CountsError for counts that such reports cannot have given, ChannelError for channels
-    that cannot be crossed or inverted, ValueError for an unknown method or level.
+    Raises CountsError for counts that such reports cannot produce, ChannelError for channels that
+    cannot be in a cross-tab or inverted, ValueError for an unknown method or level.
 
     >>> from survey.mechanism import grr
     >>> crosstab([[300, 200], [200, 300]], [grr(2, "3/4"), grr(2, "3/4")])
@@ -245,45 +253,47 @@ def crosstab(
     """
     checked_level(level)
     if method not in ("linear", "em"):
-        raise ValueError(f"unknown method {method!r}; it is 'linear' or 'em'")
+        raise ValueError(f"unknown method {method!r}; the methods are 'linear' and 'em'")
     questions = tuple(channels)
     if not questions:
         raise ChannelError("a cross-tab needs the channels of its questions")
     counts = whole_table(
-        joint_counts, tuple(counted(channel) for channel in questions), "one axis per question"
+        joint_counts, tuple(count_size(channel) for channel in questions), "one axis per question"
     )
     n = reports_from(int(counts.sum()), math.prod(map(axis_adds, questions)), None)
     counts.flags.writeable = False
     made_from = Reports(counts, questions)
     if method == "linear":
-        found = _linear(counts, n, questions, level)
-        return Crosstab(*found, n, level, method, True, 0.0, made_from)
+        estimates = _linear(counts, n, questions, level)
+        return Crosstab(*estimates, n, level, method, True, 0.0, made_from)
     table, gap, converged = most_likely_table(counts, questions)
     _, error, low, high = _linear_or_nothing(counts, n, questions, level)
     return Crosstab(table, error, low, high, n, level, method, converged, gap, made_from)
 
 
 def _linear(
-    counts: Integers, n: int, channels: tuple[Crossed, ...], level: float
+    counts: Integers, n: int, channels: tuple[CrosstabChannel, ...], level: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Estimate, standard error and ends of all cells."""
+    """Return estimate, standard error and ends of all cells."""
     axes = [axis(channel) for channel in channels]
-    estimate = along(counts / n, [each.means for each in axes])
+    estimate = along(counts / n, [question.means for question in axes])
     # The mean over reports of (a_g b_h ...)^2.
-    square = along(counts / n, [each.squares for each in axes])
+    square = along(counts / n, [question.squares for question in axes])
     moment = product_moment(axes)
-    x, other = np.clip(estimate, 0.0, 1.0), moment.of_others(estimate, square)
-    # E[Var(g | truth)] = x (E[g^2 | it] - 1) + (1-x) E[g^2 | another]
-    least = x * (moment.own - 1) + (1 - x) * other
-    variance = seen_variance(square - estimate**2, square, least)
+    x, elsewhere = np.clip(estimate, 0.0, 1.0), moment.of_others(estimate, square)
+    # E[Var(g | truth)] = x (E[g^2 | truth] - 1) + (1-x) E[g^2 | another]
+    minimum = x * (moment.at_truth - 1) + (1 - x) * elsewhere
+    variance = observed_variance(square - estimate**2, square, minimum)
     low, high = score_ends(
-        # Outside [0, 1] the nearer end, which only adds to the interval and gives it a width.
+        # Clipping to [0, 1] only widens the interval, and gives it a width.
         x,
         np.full(estimate.shape, float(n)),
-        moment.own,
-        other,
+        moment.at_truth,
+        elsewhere,
         level,
-        _skewness(estimate, square, along(counts / n, [each.cubes for each in axes]), moment),
+        _skewness(
+            estimate, square, along(counts / n, [question.cubes for question in axes]), moment
+        ),
     )
     return (
         estimate,
@@ -293,18 +303,18 @@ def _linear(
     )
 
 
-def _skewness(estimate: Floats, square: Floats, cube: Floats, moment: SecondMoment) -> Floats:
-    """E(g - x)^3 / sd^3 as seen, with at least the sd that the cell could have at its estimate."""
-    x, other = np.clip(estimate, 0.0, 1.0), moment.of_others(estimate, square)
-    variance = np.maximum(x * moment.own + (1 - x) * other - x**2, square - estimate**2)
+def _skewness(estimate: Floats, square: Floats, cube: Floats, moment: MomentRange) -> Floats:
+    """Return the observed E(g - x)^3 / sd^3, with at least the sd possible at the estimate."""
+    x, elsewhere = np.clip(estimate, 0.0, 1.0), moment.of_others(estimate, square)
+    variance = np.maximum(x * moment.at_truth + (1 - x) * elsewhere - x**2, square - estimate**2)
     third = cube - 3 * estimate * square + 2 * estimate**3
     return np.asarray(third / np.maximum(variance, EDGE) ** 1.5)
 
 
 def _linear_or_nothing(
-    counts: Integers, n: int, channels: tuple[Crossed, ...], level: float
+    counts: Integers, n: int, channels: tuple[CrosstabChannel, ...], level: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """The same; where a table has no inverse, nothing is known: infinite error, [0, 1]."""
+    """Return `_linear`, or infinite errors and [0, 1] if a table has no inverse."""
     try:
         return _linear(counts, n, channels, level)
     except ChannelError:

@@ -23,7 +23,7 @@ from survey.estimator.core.arguments import (
 )
 from survey.estimator.core.intervals import normal_quantile, score_ends
 from survey.estimator.core.likelihood import require_two_options
-from survey.estimator.core.moments import binary_error, binary_moments, seen_variance
+from survey.estimator.core.moments import binary_error, binary_moments, observed_variance
 from survey.estimator.core.result import Result
 from survey.estimator.tables.axes import axis, product_moment
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
@@ -33,23 +33,25 @@ Ends = tuple[Floats, Floats]
 
 DEFAULT_DIFFERENCE = "score"
 
-MOVED = 0.3
-"""Part of a report by which score ends are moved out, for what counts being whole numbers costs.
+CONTINUITY = 0.3
+"""Score ends move out by this fraction of a report, because counts are whole numbers.
 
-With a quarter coverage falls to .939 at n = 50; a third costs width and does not raise the least.
+With a quarter, coverage falls to .939 at n = 50; a third widens the interval without raising the
+minimum coverage.
 """
 
 HALVINGS = 48
-"""Steps that find an end within 2/2^48."""
+"""Number of halvings, which find an end within 2/2^48."""
 
 
 class Group(NamedTuple):
-    """A group's linear estimates, their errors, and how one report's pseudo-values scatter.
+    """A group's linear estimates, their errors, and the moments of one report's pseudo-values.
 
     share       linear estimates, shape (options,) like all others
     error       their standard errors
-    reports     reports that bear on each option
-    own, other  E[g^2] of a report's pseudo-value g if the option is the truth, and if it is not
+    reports     reports about each option
+    at_truth    E[g^2] of a report's pseudo-value g if the option is the truth
+    elsewhere   E[g^2] if the option is not the truth
     reach       the largest g minus the smallest
     n           reports of all options
     """
@@ -57,27 +59,30 @@ class Group(NamedTuple):
     share: Floats
     error: Floats
     reports: Floats
-    own: Floats
-    other: Floats
+    at_truth: Floats
+    elsewhere: Floats
     reach: Floats
     n: int
 
     def variance(self, at: Floats) -> Floats:
-        """Of the estimate, if the shares are `at`: (x own + (1-x) other - x^2)/reports."""
-        one = at * self.own + (1 - at) * self.other - at**2
-        return np.asarray(np.maximum(one, 0.0) / self.reports)
+        """Return the variance of the estimate at shares `at`.
+
+        (x at_truth + (1-x) elsewhere - x^2)/reports.
+        """
+        variance = at * self.at_truth + (1 - at) * self.elsewhere - at**2
+        return np.asarray(np.maximum(variance, 0.0) / self.reports)
 
     @property
     def precision(self) -> Floats:
-        """reports / E[g^2] at its largest: the weight of the group in a common share."""
-        return np.asarray(self.reports / np.maximum(self.own, self.other))
+        """Return reports / E[g^2] at its largest: the weight of the group in a common share."""
+        return np.asarray(self.reports / np.maximum(self.at_truth, self.elsewhere))
 
 
 def common_share(first: Group, second: Group, difference: Floats) -> Floats:
-    """The first group's share if the second's is less by `difference`: x with x - d in [0, 1] too.
+    """Return the first group's share, given the difference; x and x - d are in [0, 1].
 
-    The mean of what each group says of it, weighted by the precisions, moved to the nearest that
-    is possible. Weights that do not depend on the estimates: with those of the estimated
+    It is the mean of both groups' estimates of x, weighted by the precisions, clipped to the
+    possible range. The weights do not depend on the estimates: with those of the estimated
     variances, or at the maximum of the likelihood, coverage falls to .91 near shares of 0 and 1.
     """
     a, b = first.precision, second.precision
@@ -86,37 +91,36 @@ def common_share(first: Group, second: Group, difference: Floats) -> Floats:
 
 
 def error_at(first: Group, second: Group, difference: Floats) -> Floats:
-    """The standard error the estimated difference has if this is the true one."""
+    """Return the standard error of the estimated difference if this is the true one."""
     x = common_share(first, second, difference)
     return np.asarray(np.sqrt(first.variance(x) + second.variance(x - difference)))
 
 
 def score_difference(first: Group, second: Group, level: float) -> Ends:
-    """The d in [-1, 1] with |D - d| <= z SE(d) + h, ends of shape (options,).
+    """Return the ends of the d in [-1, 1] with |D - d| <= z SE(d) + h, each of shape (options,).
 
-    D is the estimated difference clipped to [-1, 1], which only adds to the interval; SE(d) the
-    standard error if d is true, at shares that are possible (`error_at`); h = .3 sqrt(r_a^2 +
-    r_b^2), r what one report of each group is worth (`MOVED`). Never of zero width, and at a level
-    the test of equal shares uses the same error. Sources: Mee 1984, Miettinen and Nurminen 1985
-    (the score of a difference at the shares possible under it); Wallenstein 1997 (without
-    iteration).
+    D is the estimated difference clipped to [-1, 1], which only widens the interval. SE(d) is the
+    standard error if d is true, at possible shares (`error_at`). h = .3 sqrt(r_a^2 + r_b^2), where
+    r is the effect of one report of each group (`CONTINUITY`). The width is never zero. The test of
+    equal shares uses the same error. Sources: Mee 1984, Miettinen and Nurminen 1985 (the score of a
+    difference at the possible shares); Wallenstein 1997 (without iteration).
     """
     z = normal_quantile(level)
     estimate = np.clip(first.share - second.share, -1.0, 1.0)
-    moved = MOVED * np.hypot(first.reach / first.reports, second.reach / second.reports)
+    shift = CONTINUITY * np.hypot(first.reach / first.reports, second.reach / second.reports)
 
     def accepted(difference: Floats) -> Booleans:
-        allowed = z * error_at(first, second, difference) + moved
+        allowed = z * error_at(first, second, difference) + shift
         return np.asarray(np.abs(estimate - difference) <= allowed)
 
     return _first_rejected(estimate, -1.0, accepted), _first_rejected(estimate, 1.0, accepted)
 
 
 def _first_rejected(start: Floats, end: float, accepted: Callable[[Floats], Booleans]) -> Floats:
-    """Where, on the way from an accepted start to the end, acceptance ends; by bisection.
+    """Return where acceptance ends on the way from an accepted start to the end; by bisection.
 
-    It ends once: enumeration of all outcomes (n to 60, epsilon .5 to 4 and open) found no second
-    place.
+    It ends once: enumeration of all outcomes (n to 60, epsilon .5 to 4 and no randomization) found
+    no second place.
     """
     outside = np.full(start.shape, end)
     inside = np.where(accepted(outside), outside, start)
@@ -128,13 +132,13 @@ def _first_rejected(start: Floats, end: float, accepted: Callable[[Floats], Bool
 
 
 def mover_wilson(first: Group, second: Group, level: float) -> Ends:
-    """MOVER's interval of Wilson's ends, clipped to [-1, 1].
+    """Return MOVER's interval from Wilson's ends, clipped to [-1, 1].
 
     Wilson's ends l, u of each group's share of reports f are mapped by (f-q)/D of its own channel
-    BEFORE they are combined, d = a - b: from d - sqrt((a-l_a)^2 + (u_b-b)^2) to
-    d + sqrt((u_a-a)^2 + (b-l_b)^2). Where little or nothing of it is left in [-1, 1] it is joined
-    with the one around the nearest shares that are possible, which always has a width.
-    Sources: Newcombe 1998; Zou and Donner 2008.
+    BEFORE they are combined. For d = a - b the interval goes from d - sqrt((a-l_a)^2 + (u_b-b)^2)
+    to d + sqrt((u_a-a)^2 + (b-l_b)^2). If little or none of it is in [-1, 1], it is joined with the
+    interval around the nearest possible shares, which always has a width. Sources: Newcombe 1998;
+    Zou and Donner 2008.
     """
     x, y = first.share, second.share
     low, high = _combined(first, second, x, y, level)
@@ -147,7 +151,7 @@ def mover_wilson(first: Group, second: Group, level: float) -> Ends:
 
 def _combined(first: Group, second: Group, x: Floats, y: Floats, level: float) -> Ends:
     (low_x, high_x), (low_y, high_y) = (
-        score_ends(at, group.reports, group.own, group.other, level)
+        score_ends(at, group.reports, group.at_truth, group.elsewhere, level)
         for group, at in ((first, x), (second, y))
     )
     return (
@@ -159,11 +163,11 @@ def _combined(first: Group, second: Group, x: Floats, y: Floats, level: float) -
 DIFFERENCE_INTERVALS: Mapping[str, Callable[[Group, Group, float], Ends]] = MappingProxyType(
     {DEFAULT_DIFFERENCE: score_difference, "mover-wilson": mover_wilson}
 )
-"""Every interval offered for a difference."""
+"""All intervals of a difference, by name."""
 
 
 def difference_interval(first: Group, second: Group, level: float, interval: str) -> Ends:
-    """Both ends by the interval of that name; ValueError for an unknown one or a wrong level."""
+    """Return both ends of the named interval; ValueError for an unknown name or a wrong level."""
     checked_level(level)
     if interval not in DIFFERENCE_INTERVALS:
         raise ValueError(
@@ -177,16 +181,17 @@ def difference_interval(first: Group, second: Group, level: float, interval: str
 class Difference(Result):
     """Share in group a minus share in group b, per option; arrays have shape (options,).
 
-    estimate     difference of the linear estimates: unbiased, may lie outside [-1, 1]
-    std_error    for the populations; 0 only where both groups answered openly and all alike
+    estimate     difference of the linear estimates: unbiased, may be outside [-1, 1]
+    std_error    for the populations; 0 only if both groups answered without randomization, all
+                 alike
     conf_low     ends of the interval, in [-1, 1], never of zero width
     conf_high
-    z            of the test that the shares are equal, with the error there would be if they were
+    z            of the test that the shares are equal, with the error under this hypothesis
     p_value      two-sided, of each option alone
     share_a      the two linear estimates
     share_b
     n_a, n_b     reports, of all options
-    level        asked coverage of each interval
+    level        nominal coverage of each interval
     method       the interval: "score" or "mover-wilson"
     """
 
@@ -216,29 +221,29 @@ def difference(
     level: float = 0.95,
     interval: str = DEFAULT_DIFFERENCE,
 ) -> Difference:
-    """Estimate how much larger each option's share is in group a than in group b.
+    """Estimate the difference of each option's share between group a and group b, a minus b.
 
-    `a` and `b` are counts as `proportions` takes them, `channel` what group a's devices ran,
-    `channel_b` what group b's ran: the same unless given. None means that the group answered
-    openly; its counts are then one per option. `n_a` and `n_b` are needed where counts do not
-    tell the number of reports (bit vectors, and open questions with several ticks).
+    `a` and `b` are counts as in `proportions`, `channel` is the channel of group a's devices and
+    `channel_b` that of group b's, by default the same. None means that the group answered without
+    randomization; its counts are then one per option. `n_a` and `n_b` are needed if counts do not
+    determine the number of reports (bit vectors, and multiple choice without randomization).
 
-    The groups must be different people, drawn independently. `interval` is "score" (default):
-    every d that the estimated difference does not contradict, by the error it has if d is true, at
-    shares that are possible then (`score_difference`); or "mover-wilson" (`mover_wilson`). Both
-    lie in [-1, 1], the estimate may not, and never have zero width. Tables of more than two
-    options are read by their pseudo-values, which is the same idea.
-    Coverage at .95 by enumeration of every outcome (2, 4 and 10 options, epsilon .5 to 4, one
-    group possibly open, sizes 50 to 200, both shares from 0 to 1, corners included): "score" at
-    least .943, at epsilon 8 .935, with a group of 20 or two open ones .936; "mover-wilson" falls to
-    .90 where nearly everybody in one group and nearly nobody in the other has the answer. The
-    score is wider on average, by .055 at n = 50, .04 at 100 and .03 at 200.
-    The test's error is that of the interval at d = 0, so no count gives z = inf.
+    The groups must be different people, drawn independently. `interval` is "score" (default), every
+    d that the estimated difference does not contradict, by its error if d is true, at shares that
+    are then possible (`score_difference`); or "mover-wilson" (`mover_wilson`). Both are in [-1, 1],
+    where the estimate may not be, and never have zero width. Tables of more than two options use
+    their pseudo-values in the same way. Coverage at .95 by enumeration of every outcome (2, 4 and
+    10 options, epsilon .5 to 4, one group possibly without randomization, sizes 50 to 200, both
+    shares from 0 to 1, including corners): "score" at least .943, at epsilon 8 .935, with a group
+    of 20 or without any randomization .936; "mover-wilson" falls to .90 where nearly everybody in
+    one group and nearly nobody in the other has the answer. The score is wider on average, by .055
+    at n = 50, .04 at 100 and .03 at 200. The test uses the error of the interval at d = 0, so z is
+    always finite.
 
-    Raises CountsError for counts such reports cannot have given or an empty group, ChannelError
-    for a channel without an inverse or groups of different numbers of options, ValueError for a
-    level outside (0, 1) or an unknown interval. Sources: Mee 1984; Miettinen and Nurminen 1985;
-    Newcombe 1998; Zou and Donner 2008.
+    Raises CountsError for impossible counts or an empty group, ChannelError for a channel without
+    an inverse or groups with different numbers of options, ValueError for a level outside (0, 1) or
+    an unknown interval. Sources: Mee 1984; Miettinen and Nurminen 1985; Newcombe 1998; Zou and
+    Donner 2008.
 
     >>> from survey.mechanism import grr
     >>> found = difference([500, 500], [400, 600], grr(2, "3/4"))
@@ -253,7 +258,8 @@ def difference(
     second = _group(b, channel if isinstance(channel_b, str) else channel_b, n_b, "b")
     if first.share.shape != second.share.shape:
         raise ChannelError(
-            f"group a has {first.share.size} options, group b {second.share.size}: not comparable"
+            f"group a has {first.share.size} options, group b has {second.share.size}: both must "
+            "be equal"
         )
     estimate = first.share - second.share
     low, high = difference_interval(first, second, level, interval)
@@ -276,10 +282,10 @@ def difference(
 
 
 def _test(first: Group, second: Group) -> Floats:
-    """z = d / SE if the shares are equal, at their common share; 0 if d = 0."""
+    """Return z = d / SE at the common share of equal shares; 0 if d = 0."""
     d = first.share - second.share
     error = error_at(first, second, np.zeros(d.shape))
-    # Two open groups with nobody or everybody: no error, and no difference either.
+    # Two groups without randomization, all alike, have neither error nor difference.
     return np.divide(d, error, out=np.zeros(d.shape), where=error > 0)
 
 
@@ -291,48 +297,58 @@ def _group(counts: ArrayLike, channel: AnyChannel | None, n: int | None, name: s
     if isinstance(channel, SubsetSelection):
         require_two_options(channel)
         c = whole_counts(counts, channel.k, f"one per option, group {name}")
-        found = _nonempty(reports_from(int(c.sum()), channel.d, n), name)
-        check_at_most(c, np.full(c.size, found), f"reports of group {name} support it")
-        return _binary_group(c, np.full(c.size, found), channel.p, channel.q, found)
+        n_reports = _nonempty(reports_from(int(c.sum()), channel.d, n), name)
+        check_at_most(c, np.full(c.size, n_reports), f"reports of group {name} support it")
+        return _binary_group(c, np.full(c.size, n_reports), channel.p, channel.q, n_reports)
     return _table_group(counts, channel, n, name)
 
 
 def _open_group(counts: ArrayLike, n: int | None, name: str) -> Group:
     values = np.asarray(counts)
     if values.ndim != 1 or values.size < 2:
-        raise CountsError(f"group {name}: open answers are counts of at least two options")
+        raise CountsError(
+            f"group {name}: answers without randomization are counts of at least two options"
+        )
     c = whole_counts(counts, values.size, f"one per option, group {name}")
-    found = _nonempty(int(c.sum()) if n is None else checked_whole(n, f"n_{name}"), name)
-    check_at_most(c, np.full(c.size, found), f"people of group {name} chose it")
-    return _binary_group(c, np.full(c.size, found), 1.0, 0.0, found)
+    n_people = _nonempty(int(c.sum()) if n is None else checked_whole(n, f"n_{name}"), name)
+    check_at_most(c, np.full(c.size, n_people), f"people of group {name} chose it")
+    return _binary_group(c, np.full(c.size, n_people), 1.0, 0.0, n_people)
 
 
 def _bit_group(counts: ArrayLike, channel: BitVector, n: int | None, name: str) -> Group:
     if n is None and not channel.is_sampled:
-        raise CountsError(f"counts of ones do not tell n: state n_{name}")
+        raise CountsError(f"counts of ones do not determine n: state n_{name}")
     try:
-        ones, reports, found = bit_counts(counts, channel, n)
+        ones, reports, n_reports = bit_counts(counts, channel, n)
     except CountsError as error:
         raise CountsError(f"group {name}: {error}") from None
     if (reports == 0).any():
         option = int(np.argmin(reports))
         raise CountsError(f"group {name}: nobody was asked about option {option}")
-    return _binary_group(ones, reports, channel.p, channel.q, found)
+    return _binary_group(ones, reports, channel.p, channel.q, n_reports)
 
 
 def _table_group(counts: ArrayLike, channel: WeightTable, n: int | None, name: str) -> Group:
     c = whole_counts(counts, channel.reports, f"one per report, group {name}")
-    found = reports_from(int(c.sum()), 1, n)
-    read = axis(channel)
-    share, square = read.means @ (c / found), read.squares @ (c / found)
-    moment = product_moment([read])
-    other = moment.of_others(share, square)
+    n_reports = reports_from(int(c.sum()), 1, n)
+    linear = axis(channel)
+    share, square = linear.means @ (c / n_reports), linear.squares @ (c / n_reports)
+    moment = product_moment([linear])
+    elsewhere = moment.of_others(share, square)
     x = np.clip(share, 0.0, 1.0)
-    # E[Var(g | truth)] = x (E[g^2 | it] - 1) + (1-x) E[g^2 | another]
-    least = x * (moment.own - 1) + (1 - x) * other
-    error = np.sqrt(seen_variance(square - share**2, square, least) / found)
-    reach = np.ptp(read.means, axis=1)
-    return Group(share, error, np.full(share.size, float(found)), moment.own, other, reach, found)
+    # E[Var(g | truth)] = x (E[g^2 | truth] - 1) + (1-x) E[g^2 | another]
+    minimum = x * (moment.at_truth - 1) + (1 - x) * elsewhere
+    error = np.sqrt(observed_variance(square - share**2, square, minimum) / n_reports)
+    reach = np.ptp(linear.means, axis=1)
+    return Group(
+        share,
+        error,
+        np.full(share.size, float(n_reports)),
+        moment.at_truth,
+        elsewhere,
+        reach,
+        n_reports,
+    )
 
 
 def _binary_group(counts: Integers, reports: Integers, p: float, q: float, n: int) -> Group:

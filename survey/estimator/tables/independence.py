@@ -26,13 +26,13 @@ class Independence(Result):
     """Pearson's chi-square test of independence; arrays have the shape of the table of reports.
 
     statistic       sum (c - expected)^2/expected
-    df              degrees of freedom, of the reports that came at all
+    df              degrees of freedom, for the reports that occurred
     p_value         P(chi-square of df >= statistic)
     n               reports
-    small_expected  whether expected counts are too small for the p-value to be trusted
+    small_expected  whether expected counts are too small for a reliable p-value
     counts          the reports
-    expected        counts expected if the questions were unrelated
-    residual        (c - expected)/sqrt(expected), 0 where nothing is expected
+    expected        expected counts if the questions were independent
+    residual        (c - expected)/sqrt(expected), 0 where the expected count is 0
     """
 
     statistic: float
@@ -46,27 +46,27 @@ class Independence(Result):
 
     @property
     def index_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """One name per question."""
+        """Return one name per question."""
         return tuple(f"question_{place}" for place in range(self.counts.ndim))
 
 
 @checked_arguments
 def independence(joint_counts: ArrayLike) -> Independence:
-    """Test whether the true answers to two (or more, mutually) questions are independent.
+    """Test whether the true answers to two or more questions are (mutually) independent.
 
-    `joint_counts` has shape (k1, k2, ...): how often each combination of REPORTS came, not
-    debiased. That is valid: devices randomize each question on its own, so independent truths
+    `joint_counts` has shape (k1, k2, ...): how often each combination of REPORTS occurred, not
+    debiased. This is valid, because devices randomize each question separately: independent truths
     give independent reports, and the table of reports is an ordinary sample of n people. If the
-    channels have inverses the converse holds too, so the test has power against every relation.
-    Type-I error at .05, simulated: .042 to .058 (`tests.benchmarks.crosstab`).
-    On debiased counts the same test is wrong: they scatter by randomization many times more than
-    the sampling error that chi-square assumes (type-I error .27 to 1).
-    For reports of sets (subset selection with d > 1) one report is in several cells: not valid.
+    channels have inverses, the converse is true too, so the test has power against every relation.
+    Type I error at .05, simulated: .042 to .058 (`tests.benchmarks.crosstab`).
+    On debiased counts the same test is wrong: randomization makes their variance much larger than
+    the sampling error that chi-square assumes (type I error .27 to 1). It is not valid for reports
+    of sets (subset selection with d > 1), where one report is in several cells.
 
-    df = (number of cells - 1) - sum (k - 1) for k answers per question, (k1-1)(k2-1) for two;
-    reports that never came do not count. Source: Pearson 1900; Fisher 1922.
+    df = (number of cells - 1) - sum (k - 1) for k answers per question, (k1-1)(k2-1) for two.
+    Reports that never occurred do not count. Source: Pearson 1900; Fisher 1922.
 
-    Raises CountsError for no counts, or a question to which all reports are the same.
+    Raises CountsError for impossible counts, or if all reports to a question are the same.
 
     >>> test = independence([[300, 200], [200, 300]])
     >>> round(test.statistic, 9), test.df, test.small_expected
@@ -76,18 +76,22 @@ def independence(joint_counts: ArrayLike) -> Independence:
 
     counts = whole_table(joint_counts, np.shape(joint_counts), "one axis per question")
     if counts.ndim < 2:
-        raise CountsError(f"counts of shape {counts.shape}: independence is of two questions")
+        raise CountsError(
+            f"counts of shape {counts.shape}: independence needs at least two questions"
+        )
     n = int(counts.sum())
     if n == 0:
         raise CountsError("n = 0: independence cannot be tested without reports")
     margins = [
-        counts.sum(axis=tuple(other for other in range(counts.ndim) if other != place)) / n
+        counts.sum(axis=tuple(axis for axis in range(counts.ndim) if axis != place)) / n
         for place in range(counts.ndim)
     ]
     sizes = [int(np.count_nonzero(margin)) for margin in margins]
     for place, size in enumerate(sizes):
         if size < 2:
-            raise CountsError(f"question {place}: all reports are the same; nothing to test")
+            raise CountsError(
+                f"question {place}: all reports are the same, so independence cannot be tested"
+            )
     expected = n * np.asarray(reduce(np.multiply.outer, margins))
     root = np.sqrt(expected)
     residual = np.divide(counts - expected, root, out=np.zeros(root.shape), where=root > 0)

@@ -1,4 +1,4 @@
-"""Tables of estimates that are moved to known margins."""
+"""Reconciliation: tables of estimates adjusted to known margins."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from survey.estimator.core.arguments import (
 )
 from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.result import Result
-from survey.estimator.tables.axes import along, axis, reported
+from survey.estimator.tables.axes import along, axis, report_shares
 from survey.estimator.tables.proportional_fitting import Margin, Margins, checked_margins, fitted
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.arrays import Floats, Integers
 
 ROUNDING = 1e-10
-"""A variance below this part of what it was before, or of the largest, is rounding."""
+"""A variance below this fraction of its former value, or of the largest, is a rounding error."""
 
 FLOOR = 1e-6
-"""The displayed table is fitted from at least this share: one of 0 could never grow."""
+"""Minimum share from which the displayed table is fitted, because a share of 0 cannot grow."""
 
 FLOOR_OF_ERROR = 0.1
-"""And from at least this part of a cell's error: fitting from next to nothing takes for ever."""
+"""Minimum fraction of a cell's error for the same fit, which is slow from smaller shares."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,14 +40,15 @@ class Reconciled(Result):
     """A table of shares with known margins; arrays have the shape of the table.
 
     estimate     constrained least squares: has the margins, may be negative
-    std_error    of `estimate`; from `reconciled` never above that of the table alone, but for
+    std_error    of `estimate`; in `reconciled` never above that of the table alone, except for
                  rounding
-    conf_low     ends of the interval, within what the margins allow: at least 0 and what two
-    conf_high    margins leave no other cell for, at most the smallest margin the cell is in
-    display      not negative and with the margins: proportional fitting of what is above 0
+    conf_low     ends of the interval, within what the margins allow: at least 0 and the remainder
+                 of
+    conf_high    two margins, at most the smallest margin of the cell
+    display      not negative and with the margins: proportional fitting of the positive part
     covariance   of the estimates in C order, shape (cells, cells)
-    agreement    p-value of the chi-square test that the table before has these margins: where it
-                 is tiny, the margins are those of other people, or the answers are not true
+    agreement    p-value of the chi-square test that the original table has these margins. If it is
+                 tiny, the margins are those of other people, or the answers are not true
     """
 
     estimate: Floats
@@ -61,7 +62,7 @@ class Reconciled(Result):
 
     @property
     def index_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """One name per question."""
+        """Return one name per question."""
         return tuple(f"question_{place}" for place in range(self.estimate.ndim))
 
 
@@ -69,21 +70,21 @@ class Reconciled(Result):
 def reconciled(
     estimate: ArrayLike, covariance: ArrayLike, margins: Margins, *, level: float = 0.95
 ) -> Reconciled:
-    """Move a table of linear estimates to known margins, as little as its errors allow.
+    """Adjust a table of linear estimates to known margins, as little as its errors allow.
 
-    `estimate` has any shape, unclipped; `covariance` is that of its cells in C order (for
-    estimates from reports: `joint_shares`); `margins` are exact, in the unit of the estimates,
-    one array per axis or by axes. With the margins written A x = b, the nearest x in the metric
-    of the covariance V is
+    `estimate` has any shape, unclipped; `covariance` is that of its cells in C order (for estimates
+    from reports: `joint_shares`); `margins` are exact, in the unit of the estimates, one array per
+    axis or by axes. With the margins written A x = b, the nearest x in the metric of the covariance
+    V is
         x* = x - V A' (A V A')^+ (A x - b),    cov* = V - V A' (A V A')^+ A V,
-    generalized least squares under constraints: unbiased when the margins are right, and no cell
-    has a larger variance than before. Margins are taken as exact: those of another survey are
-    not, and errors are then larger than said. The ends are those of a normal distribution with
-    the errors given, x* -+ z SE: of cells with a share of .01 in 100 reports of epsilon 4 the
-    simulated coverage at .95 was .86. From reports take `reconciled_crosstab`.
+    generalized least squares under constraints: unbiased if the margins are correct, and no cell
+    has a larger variance than before. Margins are treated as exact. Those of another survey are
+    not, and then the true errors are larger. The ends are those of a normal distribution with these
+    errors, x* -+ z SE: for cells with a share of .01 in 100 reports of epsilon 4 the simulated
+    coverage at .95 was .86. For reports use `reconciled_crosstab`.
 
-    Raises DesignError for margins that contradict each other or that the errors rule out (cells
-    without error that do not add up to them), and for what is no covariance.
+    Raises DesignError for margins that contradict each other or the errors (cells without error
+    that do not add up to them), and for an impossible covariance.
 
     >>> from survey.estimator import joint_shares
     >>> from survey.mechanism import grr
@@ -95,33 +96,35 @@ def reconciled(
     z = normal_quantile(checked_level(level))
     table = np.array(estimate, dtype=np.float64)
     if not np.isfinite(table).all():
-        raise DesignError("estimates must be finite numbers: a table that was not estimated")
+        raise DesignError("estimates must be finite numbers")
     V = _checked_covariance(covariance, table.size)
-    found = moved_to(checked_margins(margins, table.shape), table, V)
-    return found.result(found.inside - z * found.error, found.inside + z * found.error, level)
+    adjusted = adjusted_to(checked_margins(margins, table.shape), table, V)
+    return adjusted.result(
+        adjusted.inside - z * adjusted.error, adjusted.inside + z * adjusted.error, level
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class Moved:
-    """A table x with its margins, x = kept table + constants; these allow `least` to `most`."""
+class Adjusted:
+    """A table x with its margins, x = projection table + constants, and its possible range."""
 
     x: Floats
     error: Floats
     covariance: Floats
     agreement: float
-    kept: Floats
+    projection: Floats
     display: Floats
-    least: Floats
-    most: Floats
+    minimum: Floats
+    maximum: Floats
 
     @property
     def inside(self) -> Floats:
-        """The possible table next to x, around which intervals are made: none has no width."""
-        return np.asarray(np.clip(self.x, self.least, self.most))
+        """Return the possible table nearest to x; intervals around it always have a width."""
+        return np.asarray(np.clip(self.x, self.minimum, self.maximum))
 
     def result(self, low: Floats, high: Floats, level: float) -> Reconciled:
-        """With these ends, clipped to what is possible."""
-        low, high = (np.clip(end, self.least, self.most) for end in (low, high))
+        """Return the result with these ends, clipped to the possible range."""
+        low, high = (np.clip(end, self.minimum, self.maximum) for end in (low, high))
         return Reconciled(
             estimate=self.x,
             std_error=self.error,
@@ -134,49 +137,49 @@ class Moved:
         )
 
 
-def moved_to(known: list[Margin], table: Floats, V: Floats) -> Moved:
-    """The table nearest to this one, in the metric of V, that has the known margins."""
+def adjusted_to(margins: list[Margin], table: Floats, V: Floats) -> Adjusted:
+    """Return the table nearest to this one, in the metric of V, that has the known margins."""
     from scipy.special import chdtrc
 
-    A, b = _constraints(known, table.shape)
+    A, b = _constraints(margins, table.shape)
     missed = A @ table.ravel() - b
     values, vectors = np.linalg.eigh(A @ V @ A.T)
     free = values > ROUNDING * values[-1]
     along_free = vectors[:, free] / np.sqrt(values[free])
     gain = V @ A.T @ along_free @ along_free.T
     x = table.ravel() - gain @ missed
-    _check_met(A @ x, b)
+    _check_reached(A @ x, b)
     covariance = V - gain @ A @ V
     x = x.reshape(table.shape)
     error = error_of((covariance + covariance.T) / 2, V).reshape(table.shape)
-    floor = np.maximum(FLOOR * float(known[0].totals.sum()), FLOOR_OF_ERROR * error)
-    return Moved(
+    floor = np.maximum(FLOOR * float(margins[0].totals.sum()), FLOOR_OF_ERROR * error)
+    return Adjusted(
         x=x,
         error=error,
         covariance=(covariance + covariance.T) / 2,
         agreement=float(chdtrc(max(int(free.sum()), 1), np.sum((along_free.T @ missed) ** 2))),
-        kept=np.eye(table.size) - gain @ A,
-        display=fitted(np.maximum(x, floor), {m.axes: m.totals for m in known}),
-        least=_least(known, x.shape),
-        most=reduce(
-            np.minimum, [np.broadcast_to(m.spread(m.totals, x.ndim), x.shape) for m in known]
+        projection=np.eye(table.size) - gain @ A,
+        display=fitted(np.maximum(x, floor), {m.axes: m.totals for m in margins}),
+        minimum=_minimum(margins, x.shape),
+        maximum=reduce(
+            np.minimum, [np.broadcast_to(m.spread(m.totals, x.ndim), x.shape) for m in margins]
         ),
     )
 
 
-def _least(known: list[Margin], shape: tuple[int, ...]) -> Floats:
-    """Cells that are in both categories of two margins: at least m_a + m_b - total (Frechet)."""
-    total = float(known[0].totals.sum())
-    least = np.zeros(shape)
-    for one, other in combinations(known, 2):
-        if not set(one.axes) & set(other.axes):
-            both = one.spread(one.totals, len(shape)) + other.spread(other.totals, len(shape))
-            least = np.maximum(least, both - total)
-    return np.where(least > ROUNDING * total, least, 0.0)
+def _minimum(margins: list[Margin], shape: tuple[int, ...]) -> Floats:
+    """Return the minimum of each cell, m_a + m_b - total for two margins of the cell (Frechet)."""
+    total = float(margins[0].totals.sum())
+    minimum = np.zeros(shape)
+    for first, second in combinations(margins, 2):
+        if not set(first.axes) & set(second.axes):
+            sums = first.spread(first.totals, len(shape)) + second.spread(second.totals, len(shape))
+            minimum = np.maximum(minimum, sums - total)
+    return np.where(minimum > ROUNDING * total, minimum, 0.0)
 
 
 def error_of(covariance: Floats, before: Floats) -> Floats:
-    """Standard errors of cells; 0 of those that the margins determine, but for rounding."""
+    """Return standard errors of cells; 0, not a rounding error, if the margins determine a cell."""
     variance = np.diag(covariance)
     return np.asarray(np.sqrt(np.where(variance > ROUNDING * np.diag(before), variance, 0.0)))
 
@@ -193,47 +196,47 @@ def _checked_covariance(covariance: ArrayLike, cells: int) -> Floats:
     return (V + V.T) / 2
 
 
-def _constraints(known: list[Margin], shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """A and b: a row for each category of each margin, and for each cell that must be 0.
+def _constraints(margins: list[Margin], shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Return A and b: a row for each category of each margin, and for each cell that must be 0.
 
     Shares that are not negative and add up to 0 are all 0.
     """
     unit = np.eye(int(np.prod(shape))).reshape(-1, *shape)
-    rows = [np.stack([margin.of(one).ravel() for one in unit], axis=1) for margin in known]
-    totals = [margin.totals.ravel() for margin in known]
+    rows = [np.stack([margin.of(cell).ravel() for cell in unit], axis=1) for margin in margins]
+    totals = [margin.totals.ravel() for margin in margins]
     A, b = np.concatenate(rows), np.concatenate(totals)
-    nobody = unit.reshape(len(unit), -1)[(A[b == 0] > 0).any(axis=0)]
-    return np.concatenate([A, nobody]), np.concatenate([b, np.zeros(len(nobody))])
+    empty = unit.reshape(len(unit), -1)[(A[b == 0] > 0).any(axis=0)]
+    return np.concatenate([A, empty]), np.concatenate([b, np.zeros(len(empty))])
 
 
-def _check_met(found: Floats, b: Floats) -> None:
-    missed = np.abs(found - b)
-    if missed.max() > 1e-6 * np.abs(b).max():
+def _check_reached(reached: Floats, b: Floats) -> None:
+    gap = np.abs(reached - b)
+    if gap.max() > 1e-6 * np.abs(b).max():
         raise DesignError(
-            f"the margins cannot be reached: one of {b[int(np.argmax(missed))]:g} is missed by "
-            f"{missed.max():.3g}, because the estimates' errors do not allow it; are the estimates "
-            "and the margins in the same unit?"
+            f"the margins cannot be reached: the estimates' errors leave a gap of {gap.max():.3g} "
+            "to "
+            f"a margin of {b[int(np.argmax(gap))]:g}; check that the estimates and the margins "
+            "have the same unit"
         )
 
 
-LARGEST_TABLE = 2_000
-"""Cells of a table whose covariance, of their number squared, is still computed (32 MB)."""
+MAX_CELLS = 2_000
+"""Maximum number of cells, because their covariance takes 32 MB."""
 
 ROUNDS = 2
-"""How often the errors of a table are computed from the table that they lead to."""
+"""Number of rounds in which the errors are computed from the table of the previous round."""
 
 
 @checked_arguments
 def joint_shares(
     joint_counts: ArrayLike, channels: Sequence[SubsetSelection | WeightTable]
 ) -> tuple[Floats, Floats]:
-    """Linear joint shares of the truths of several questions, and their covariance.
+    """Return linear joint shares of the truths of several questions, and their covariance.
 
     `joint_counts` has shape (reports of question 1, of question 2, ...). Estimates have the shape
-    of the truths; the covariance is square in their number, C order:
-    P = (G_1 x G_2 x ...) f, cov = (G diag(f) G' - P P')/n, the inverses applied along each axis.
-    In the covariance one report more, spread over all cells, keeps a combination that nobody
-    reported from seeming certain.
+    of the truths; the covariance is square in their number, C order: P = (G_1 x G_2 x ...) f, cov =
+    (G diag(f) G' - P P')/n, with the inverses applied along each axis. The covariance includes one
+    more report, spread over all cells, so that a combination without reports does not seem certain.
 
     >>> from survey.mechanism import grr
     >>> P, cov = joint_shares([[40, 20], [15, 25]], [grr(2, "3/4"), grr(2, "3/4")])
@@ -243,8 +246,8 @@ def joint_shares(
     inverses = [_inverse(channel) for channel in channels]
     counts = _checked_table(joint_counts, inverses)
     n = int(counts.sum())
-    seen = (counts + 1 / counts.size) / (n + 1)
-    return along(counts / n, inverses), _covariance(seen, inverses) / n
+    smoothed = (counts + 1 / counts.size) / (n + 1)
+    return along(counts / n, inverses), _covariance(smoothed, inverses) / n
 
 
 @checked_arguments
@@ -255,21 +258,21 @@ def reconciled_crosstab(
     *,
     level: float = 0.95,
 ) -> Reconciled:
-    """Joint shares of the truths of several questions that have known margins, from reports.
+    """Estimate joint shares of the truths of several questions with known margins, from reports.
 
     `joint_counts` and `channels` as for `joint_shares`, `margins` as for `reconciled` but in any
-    unit: shares, per cent, people. The table moves in the metric of the errors that the shown
-    table would have with one report more for every cell: weights hardly depend on which rare
-    combination happened to be reported. Errors are those of this estimate at the shown table,
+    unit: shares, per cent, people. The table is adjusted in the metric of the errors of the
+    displayed table with one more report for every cell, so that weights hardly depend on which rare
+    combination was reported by chance. Errors are those of this estimate at the displayed table,
     mixed with z^2 reports that are spread over all cells.
 
-    Intervals are score intervals. The estimate of a cell is a mean over reports of w(report); if
-    the cell's share is t, the most likely table with these margins is, in the metric of the
-    errors, P(t) = P + (t - P_cell) K_cell/K_cell,cell with K the covariance and P the table that
-    is shown; the ends are the t with n (x - t)^2 = z^2 Var w at the reports that P(t) gives,
-    which is a quadratic in t. For the coverage see `tests.benchmarks.coverage_tables`.
+    Intervals are score intervals. The estimate of a cell is a mean over reports of w(report). If
+    the cell's share is t, the most likely table with these margins is, in the metric of the errors,
+    P(t) = P + (t - P_cell) K_cell/K_cell,cell with K the covariance and P the displayed table. The
+    ends are the t with n (x - t)^2 = z^2 Var w at the reports of P(t), which is a quadratic in t.
+    For the coverage see `tests.benchmarks.coverage_tables`.
 
-    Raises what `joint_shares` and `reconciled` raise.
+    Raises the errors of `joint_shares` and `reconciled`.
 
     >>> from survey.mechanism import grr
     >>> channels = [grr(2, "3/4"), grr(2, "3/4")]
@@ -282,55 +285,58 @@ def reconciled_crosstab(
     counts = _checked_table(joint_counts, inverses)
     n = int(counts.sum())
     linear = along(counts / n, inverses)
-    known = [m.shares() for m in checked_margins(margins, linear.shape)]
-    flat = reported(np.full(linear.shape, 1 / linear.size), channels)
+    known_margins = [m.shares() for m in checked_margins(margins, linear.shape)]
+    flat = report_shares(np.full(linear.shape, 1 / linear.size), channels)
     shares = counts / n
     for _ in range(ROUNDS):
-        drawn = (n * shares + linear.size * flat) / (n + linear.size)
-        V = _covariance(drawn, inverses) / n
-        moved = moved_to(known, linear, V)
-        shares = reported(moved.display, channels)
+        mixed = (n * shares + linear.size * flat) / (n + linear.size)
+        V = _covariance(mixed, inverses) / n
+        adjusted = adjusted_to(known_margins, linear, V)
+        shares = report_shares(adjusted.display, channels)
     # w(report), the coefficient of each report in each cell.
-    w = _batched(moved.kept, linear.shape, [G.T for G in inverses])
-    drawn = ((n * shares + z2 * flat) / (n + z2)).ravel()
-    middle = w @ drawn
-    K = ((w * drawn) @ w.T - np.outer(middle, middle)) / n
+    w = _batched(adjusted.projection, linear.shape, [G.T for G in inverses])
+    mixed = ((n * shares + z2 * flat) / (n + z2)).ravel()
+    middle = w @ mixed
+    K = ((w * mixed) @ w.T - np.outer(middle, middle)) / n
     error = error_of(K, V)
-    found = replace(moved, covariance=K, error=error.reshape(linear.shape))
-    # P(t)'s slope in t; none where the margins determine a cell.
+    result = replace(adjusted, covariance=K, error=error.reshape(linear.shape))
+    # The slope of P(t) in t; 0 where the margins determine a cell.
     slope = np.divide(K, np.diag(K)[:, None], out=np.zeros_like(K), where=error[:, None] > 0)
-    turned = _batched(slope, linear.shape, [channel.matrix for channel in channels])
-    return found.result(*_score_ends(found, w, shares.ravel(), turned, n, z2), level)
+    report_slope = _batched(slope, linear.shape, [channel.matrix for channel in channels])
+    return result.result(*_score_ends(result, w, shares.ravel(), report_slope, n, z2), level)
 
 
 def _score_ends(
-    found: Moved, w: Floats, shares: Floats, turned: Floats, n: int, z2: float
+    table: Adjusted, w: Floats, shares: Floats, report_slope: Floats, n: int, z2: float
 ) -> tuple[Floats, Floats]:
-    """The t with n (x - t)^2 = z^2 Var w; w and turned have shape (cells, reports)."""
-    at = found.display.ravel()
-    # Var w = a + b u + c u^2 at t = at + u, where reports have the shares f + u turned.
-    first, slope = w @ shares, (w * turned).sum(axis=1)
+    """Return the t with n (x - t)^2 = z^2 Var w.
+
+    w and report_slope have shape (cells, reports).
+    """
+    at = table.display.ravel()
+    # Var w = a + b u + c u^2 at t = at + u, where reports have the shares f + u report_slope.
+    first, slope = w @ shares, (w * report_slope).sum(axis=1)
     a = w**2 @ shares - first**2
-    b = (w**2 * turned).sum(axis=1) - 2 * first * slope
+    b = (w**2 * report_slope).sum(axis=1) - 2 * first * slope
     c = -(slope**2)
     # (n - z^2 c) u^2 - (2 n e + z^2 b) u + n e^2 - z^2 a = 0, e = x - at, x the possible one
-    e = found.inside.ravel() - at
-    whole, half = n - z2 * c, n * e + z2 * b / 2
-    square = half**2 - whole * (n * e**2 - z2 * a)
-    # P(t) may leave what is possible; then the variance at the table shown has to do.
+    e = table.inside.ravel() - at
+    a_2, a_1 = n - z2 * c, n * e + z2 * b / 2
+    square = a_1**2 - a_2 * (n * e**2 - z2 * a)
+    # P(t) may become impossible; then use the variance at the displayed table.
     plain = z2 * np.maximum(a, 0.0) * n
-    whole, half = np.where(square > 0, whole, n), np.where(square > 0, half, n * e)
+    a_2, a_1 = np.where(square > 0, a_2, n), np.where(square > 0, a_1, n * e)
     root = np.sqrt(np.where(square > 0, square, plain))
-    known = found.error.ravel() == 0
+    is_known = table.error.ravel() == 0
     low, high = (
-        np.where(known, at + e, at + (half + side * root) / whole).reshape(found.x.shape)
+        np.where(is_known, at + e, at + (a_1 + side * root) / a_2).reshape(table.x.shape)
         for side in (-1, 1)
     )
     return low, high
 
 
 def _batched(rows: Floats, shape: tuple[int, ...], maps: Sequence[Floats]) -> Floats:
-    """rows[i], a table of this shape, through maps[0].T, maps[1].T, ...; shape (rows, reports)."""
+    """Return each row, as a table of this shape, mapped along every axis; shape (rows, reports)."""
     return along(rows.T.reshape(*shape, -1), [m.T for m in maps]).reshape(len(rows), -1)
 
 
@@ -344,13 +350,13 @@ def _checked_table(joint_counts: ArrayLike, inverses: Sequence[Floats]) -> Integ
     ).reshape(shape)
     reports_from(int(counts.sum()), 1, None)
     cells = int(np.prod([len(G) for G in inverses]))
-    if cells > LARGEST_TABLE:
-        raise CountsError(f"a table of {cells} cells: the largest is {LARGEST_TABLE:,}")
+    if cells > MAX_CELLS:
+        raise CountsError(f"a table of {cells} cells: the largest is {MAX_CELLS:,}")
     return counts
 
 
 def _covariance(shares: Floats, inverses: Sequence[Floats]) -> Floats:
-    """G diag(f) G' - P P' for the inverses G = G_1 x G_2 ... and P = G f, in C order."""
+    """Return G diag(f) G' - P P' for the inverses G = G_1 x G_2 ... and P = G f, in C order."""
     truths = [len(G) for G in inverses]
     # sum_y f_y g_ty g_uy: the rows G_t x G_u, along each axis, applied to f.
     pairs = [np.einsum("tr,ur->tur", G, G).reshape(-1, G.shape[1]) for G in inverses]
@@ -362,7 +368,7 @@ def _covariance(shares: Floats, inverses: Sequence[Floats]) -> Floats:
 
 
 def _inverse(channel: SubsetSelection | WeightTable) -> Floats:
-    """G with E[G_t(report) | truth u] = [t = u], for one answer at a time."""
+    """Return G with E[G_t(report) | truth u] = [t = u], for channels with one answer per report."""
     if isinstance(channel, SubsetSelection) and channel.d > 1:
-        raise ChannelError(f"d = {channel.d}: joint shares need one report at a time, d = 1")
+        raise ChannelError(f"d = {channel.d}: joint shares need channels with d = 1")
     return axis(channel).means

@@ -1,4 +1,4 @@
-"""What an estimate is worth: whether it may be shown yet, and how many reports that takes."""
+"""Disclosure: whether an estimate may be shown yet, and how many reports that takes."""
 
 from __future__ import annotations
 
@@ -32,28 +32,29 @@ Estimate = (
 )
 
 SHOWN_WIDTH = 0.05
-"""Estimates whose widest interval is at most this are shown without a caution."""
+"""Maximum width of the widest interval for showing estimates without a caution."""
 
 HIDDEN_WIDTH = 0.30
-"""Estimates whose widest interval is at least this are hidden."""
+"""Minimum width of the widest interval for hiding estimates."""
 
-FEWEST_EFFECTIVE = 30
-"""Estimates with fewer effective answers than this for any option are hidden."""
+MIN_EFFECTIVE = 30
+"""Minimum effective number of answers of each option; with fewer, estimates are hidden."""
 
 DENSITY = 4 / 3
-"""How many more answers are taken to be near a quantile than if all values were equally frequent:
-between those and a bell that fills the range, where it is about two."""
+"""Assumed density of answers near a quantile, relative to equally frequent values. It is between
+1 and that of a bell curve that fills the range, about 2."""
 
 
 @checked_arguments
 def disclosure(*results: Estimate) -> Disclosure:
-    """Decide for all given estimates together: "show", "caution" (saying it is rough) or "hide".
+    """Decide for all given estimates together: "show", "caution" (mark as rough) or "hide".
 
-    All shares of a question are decided together, never per option: a hidden option could be
-    computed from the others. Its mean may be decided alone: from a mean nobody computes shares
-    that are hidden, and it is often known long before they are. So may a quantile. The width is
-    that of the widest interval (of a mean or quantile, as a part of the range its values have), the
-    effective answers those of the option or cell with the fewest; hiding goes before showing.
+    All shares of a question are decided together, never per option, because a hidden option could
+    be computed from the others. Its mean may be decided alone, because hidden shares cannot be
+    computed from a mean, which is often precise long before them; so may a quantile. The width is
+    that of the widest interval (for a mean or quantile, as a fraction of the range of its values),
+    and the effective number of answers that of the option or cell with the fewest. Hiding has
+    priority.
 
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr
@@ -64,23 +65,23 @@ def disclosure(*results: Estimate) -> Disclosure:
         raise ValueError("no results: give at least one to decide about")
     widest = max(_widest(result) for result in results)
     fewest = min(_fewest(result) for result in results)
-    if widest >= HIDDEN_WIDTH or fewest < FEWEST_EFFECTIVE:
+    if widest >= HIDDEN_WIDTH or fewest < MIN_EFFECTIVE:
         return "hide"
     return "show" if widest <= SHOWN_WIDTH else "caution"
 
 
 @checked_arguments
 def reports_needed(*results: Proportions | AnsweredShares | Mean | Histogram | Quantiles) -> int:
-    """About how many reports, all together, until these estimates are no longer hidden.
+    """Estimate how many reports, in total, are needed until these estimates are no longer hidden.
 
-    Each share or mean is taken at the middle of its interval, a share of k that add up to 1 at
-    1/k at most: as if nothing were known while little is, near the estimate later. Where a share
-    is far smaller, far more reports are needed than is said at first, and what is said rises. A
-    quantile is taken as if somewhat more answers were near it than elsewhere, shares among those
-    who answered as if as many went on answering. Rounded up to two significant digits. For
-    estimates that are hidden the answer is above their n; for any other it says nothing.
+    Each share or mean is taken at the middle of its interval, and a share of k that add up to 1 at
+    1/k at most: this assumes little at first and approaches the estimate later. If a share is far
+    smaller, the first numbers are too low, and they rise. Near a quantile, somewhat more answers
+    are assumed than elsewhere; for shares among those who answered, that as many go on answering.
+    Rounded up to two significant digits. For hidden estimates the result is above their n; for
+    others it has no meaning.
 
-    Raises NoBaseError for shares among those who answered of which one has no reports at all.
+    Raises NoBaseError for shares among those who answered if an option has no reports at all.
 
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr
@@ -89,14 +90,14 @@ def reports_needed(*results: Proportions | AnsweredShares | Mean | Histogram | Q
     """
     if not results:
         raise ValueError("no results: give at least one that is hidden")
-    return rounded_up(math.floor(max(_enough(result) for result in results)) + 1)
+    return rounded_up(math.floor(max(_required(result) for result in results)) + 1)
 
 
-def _enough(result: Proportions | AnsweredShares | Mean | Histogram | Quantiles) -> float:
+def _required(result: Proportions | AnsweredShares | Mean | Histogram | Quantiles) -> float:
     # 2 z SE = HIDDEN_WIDTH
     reach = (2 * normal_quantile(result.level) / HIDDEN_WIDTH) ** 2
     if isinstance(result, Quantiles):
-        # F rises by DENSITY times HIDDEN_WIDTH over so wide a part of the values.
+        # F rises by DENSITY times HIDDEN_WIDTH over such a fraction of the values.
         return result.n * max(reach * float(np.max(result.std_error / DENSITY)) ** 2, 1.0)
     if isinstance(result, AnsweredShares):
         if not result.n_effective.all():
@@ -104,44 +105,44 @@ def _enough(result: Proportions | AnsweredShares | Mean | Histogram | Quantiles)
                 f"option {result.option[int(np.argmin(result.n_effective))]} has no reports: how "
                 "many more it needs cannot be estimated yet"
             )
-        # Widths fall as 1/sqrt(n) at best, and effective answers grow as n.
+        # Widths fall at best like 1/sqrt(n), and effective answers grow like n.
         width = (_widest(result) / HIDDEN_WIDTH) ** 2
-        return result.n * max(width, FEWEST_EFFECTIVE / _fewest(result), 1.0)
-    pi = np.minimum(_middle(result), _most_of_the_least(result))
+        return result.n * max(width, MIN_EFFECTIVE / _fewest(result), 1.0)
+    pi = np.minimum(_middle(result), _largest_minimum(result))
     if isinstance(result, Histogram):
-        # Widths fall as 1/sqrt(n) at best, and effective answers grow as n.
-        effective = float(np.max(FEWEST_EFFECTIVE * result.std_error**2 / (pi * (1 - pi))))
+        # Widths fall at best like 1/sqrt(n), and effective answers grow like n.
+        effective = float(np.max(MIN_EFFECTIVE * result.std_error**2 / (pi * (1 - pi))))
         return result.n * max((_widest(result) / HIDDEN_WIDTH) ** 2, effective, 1.0)
     variance = _one_report(result)
     return max(
         reach * float(np.max(variance)),
-        # pi(1-pi)/SE^2 = FEWEST_EFFECTIVE
-        FEWEST_EFFECTIVE * float(np.max(variance / (pi * (1 - pi)))),
-        # Widths fall as 1/sqrt(n) at best; this counts intervals wider than the formula's.
+        # pi(1-pi)/SE^2 = MIN_EFFECTIVE
+        MIN_EFFECTIVE * float(np.max(variance / (pi * (1 - pi)))),
+        # Widths fall at best like 1/sqrt(n), also for intervals wider than the formula's.
         result.n * (_widest(result) / HIDDEN_WIDTH) ** 2,
         float(result.n),
     )
 
 
-def _most_of_the_least(result: Proportions | Mean | Histogram) -> float:
-    """What the smallest of its shares can be at most: 1/k of k that add up to 1."""
+def _largest_minimum(result: Proportions | Mean | Histogram) -> float:
+    """Return the maximum of the smallest share: 1/k of k that add up to 1."""
     if isinstance(result, Mean) or getattr(result, "mle_method", "") == EACH_OPTION:
         return 1.0
     return 1 / result.estimate.size
 
 
 def _one_report(result: Proportions | Mean) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """The variance one report brings, on the scale from 0 to 1: SE^2 = variance / n."""
+    """Return the variance of one report on the scale from 0 to 1: SE^2 = variance / n."""
     if isinstance(result, Proportions):
-        asked = np.maximum(result.reports, 1)
-        return np.asarray(result.moments.variance(_middle(result)) * result.n / asked)
+        n_reports = np.maximum(result.reports, 1)
+        return np.asarray(result.moments.variance(_middle(result)) * result.n / n_reports)
     return np.asarray(result.n * (result.std_error / (result.high - result.low)) ** 2)
 
 
 def _middle(
     result: Proportions | Mean | Histogram,
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """The middle of each interval on the scale from 0 to 1, away from its ends."""
+    """Return the middle of each interval on the scale from 0 to 1, away from its ends."""
     middle = np.asarray(result.conf_low + result.conf_high) / 2
     if isinstance(result, Mean):
         middle = (middle - result.low) / (result.high - result.low)
@@ -149,8 +150,8 @@ def _middle(
 
 
 def _fewest(result: Estimate) -> float:
-    """The effective answers behind the least known part; a quantile has no share to ask of."""
-    # What weighted shares call effective are reports of equal weight.
+    """Return the fewest effective answers; infinite for a quantile, which has no share."""
+    # The n_effective of weighted shares is a number of reports, not of answers.
     if isinstance(result, Crosstab | Conditional | WeightedShares):
         pi = np.clip(result.estimate, *EFFECTIVE_RANGE)
         return float(np.min(pi * (1 - pi) / result.std_error**2))
@@ -166,7 +167,7 @@ def _widest(result: Estimate) -> float:
 
 @checked_arguments
 def rounded_up(n: int) -> int:
-    """Up to two significant digits.
+    """Round up to two significant digits.
 
     >>> rounded_up(184)
     190

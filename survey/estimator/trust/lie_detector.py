@@ -31,19 +31,20 @@ OUTSIDE = "outside 0 to 1"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LieDetector(Result):
-    """Two numbers, index 0 and 1: the share pi of carriers, and the part t of them who admit it.
+    """Two numbers, index 0 and 1: the share pi of carriers, and the fraction t of them who admit
+    it.
 
-    estimate     linear for pi, a ratio for t; may lie outside [0, 1]. Where pi <= 0 there is no
-                 t: it is given as 0 with an infinite error, and the flag says so
-    std_error    by the delta method; 0 where all people of each group said the same, which the
-                 model allows (carriers who all say no), and which the flag says
+    estimate     linear for pi, a ratio for t; may be outside [0, 1]. If pi <= 0, t does not exist:
+                 it is 0 with an infinite error, and the flag says so
+    std_error    by the delta method; 0 if all people of each group gave the same answer, which the
+                 model allows (carriers who all answer no), and which the flag says
     conf_low     MOVER of Wilson's ends for pi, Fieller's interval for t, clipped to [0, 1] and
     conf_high    never of zero width
     yes_shares   of the two groups
     n            of the two groups together
-    flag         "", or "all said the same" (no error is seen; the interval has a width all the
-                 same), "share not clearly above 0" (t says nothing), "outside 0 to 1" (an estimate
-                 is by more than `level` allows: the model does not hold), joined by commas
+    flag         "", "all said the same" (no error is observed; the interval still has a width),
+                 "share not clearly above 0" (t has no meaning), "outside 0 to 1" (an estimate is
+                 outside by more than `level` allows: the model is wrong), joined by commas
     """
 
     estimate: Floats
@@ -64,24 +65,23 @@ def lie_detector(
 ) -> LieDetector:
     """Estimate the share of carriers and how many of them answer honestly.
 
-    For answers that people randomized BY HAND after Mangat's rule, in two groups with different
-    p_1, p_2 to which they were assigned at random: carriers are asked to say yes; everybody else
-    draws, and says no with chance p_g and yes with chance 1 - p_g. `yes[g]` of `n[g]` people said
-    yes. A carrier admits it with chance t and else says no:
+    For answers that people randomized BY HAND by Mangat's rule, in two groups with different p_1,
+    p_2 and random assignment: carriers are asked to answer yes; everybody else draws, and answers
+    no with probability p_g and yes with probability 1 - p_g. `yes[g]` of `n[g]` people answered
+    yes. A carrier admits it with probability t and otherwise answers no:
 
         lambda_g = pi t + (1 - pi)(1 - p_g)
         pi = 1 - (lambda_1 - lambda_2)/(p_2 - p_1),    t = (lambda_1 - (1 - pi)(1 - p_1))/pi
 
-    Not for two groups of DEVICES with different p: there a person who protects himself tells his
-    device "no", the device randomizes that "no" correctly, both groups estimate pi t, and no
-    choice of p parts the two. A channel in place of p is refused for this reason.
+    Not for two groups of DEVICES with different p: a person who protects himself enters "no", the
+    device randomizes this "no" correctly, both groups estimate pi t, and no choice of p separates
+    the two. A channel in place of p is rejected for this reason.
 
-    Standard errors by the delta method; coverage at .95 measured by simulation (pi .05 to .6,
-    t .3 to 1, n 200 to 2,000 per group): at least .94 for pi and .93 for t.
-    Raises CountsError for counts that are none, ChannelError for chances outside [0, 1], equal
-    ones, or a channel.
-    Sources: Moshagen, Musch, Erdfelder 2012 (A stochastic lie detector); Mangat 1994; Newcombe
-    1998 (MOVER); Fieller 1954.
+    Standard errors by the delta method; coverage at .95 by simulation (pi .05 to .6, t .3 to 1, n
+    200 to 2,000 per group): at least .94 for pi and .93 for t. Raises CountsError for impossible
+    counts, ChannelError for probabilities outside [0, 1], equal ones, or a channel. Sources:
+    Moshagen, Musch, Erdfelder 2012 (A stochastic lie detector); Mangat 1994; Newcombe 1998 (MOVER);
+    Fieller 1954.
 
     >>> found = lie_detector([448, 336], [1000, 1000], [0.4, 0.6])
     >>> found.estimate.round(2).tolist()
@@ -120,24 +120,24 @@ def lie_detector(
 
 
 def _checked_chances(p: Sequence[object]) -> tuple[float, float]:
-    """Two different chances, of people, not of devices."""
-    if hasattr(p, "epsilon") or any(hasattr(one, "epsilon") for one in p):
+    """Return two different probabilities of people, not of devices."""
+    if hasattr(p, "epsilon") or any(hasattr(chance, "epsilon") for chance in p):
         raise ChannelError(
-            "devices randomize a protective answer correctly: two groups of devices reveal pi t "
-            "only; this is for answers randomized by hand"
+            "devices randomize a protective answer correctly, so two groups of devices determine "
+            "pi t only; use p for answers randomized by hand"
         )
-    if not all(isinstance(one, Real) for one in p):
+    if not all(isinstance(chance, Real) for chance in p):
         raise ChannelError(f"p = {p!r} must be numbers")
     chances = np.array(p, dtype=np.float64)
     if chances.shape != (GROUPS,) or not ((chances >= 0) & (chances <= 1)).all():
-        raise ChannelError(f"p = {p!r} must be the two groups' chances, each from 0 to 1")
+        raise ChannelError(f"p = {p!r} must be the two groups' probabilities, each from 0 to 1")
     if chances[0] == chances[1]:
-        raise ChannelError(f"p = {p!r}: groups with the same chance tell only pi t")
+        raise ChannelError(f"p = {p!r}: groups with equal probabilities determine only pi t")
     return float(chances[0]), float(chances[1])
 
 
 def _inside(estimate: float, ends: tuple[float, float]) -> tuple[float, float]:
-    """The ends in [0, 1]; around the clipped estimate where they would lose their width."""
+    """Return the ends in [0, 1]; around the clipped estimate if they would lose their width."""
     low, high = (min(max(end, 0.0), 1.0) for end in ends)
     if low < high:
         return low, high
@@ -146,9 +146,9 @@ def _inside(estimate: float, ends: tuple[float, float]) -> tuple[float, float]:
 
 
 def _mover(share: Floats, groups: Integers, a: Floats, z: float) -> tuple[float, float]:
-    """Ends of 1 + a'lambda from Wilson's ends of each group.
+    """Return ends of 1 + a'lambda from Wilson's ends of each group.
 
-    estimate -+ sqrt(sum (a_g (f_g - end_g))^2), end_g the one that moves it that way.
+    estimate -+ sqrt(sum (a_g (f_g - end_g))^2), with the end_g that moves the estimate that way.
     """
     low, high = _wilson(share, groups, z)
     estimate = 1 + float(a @ share)
@@ -158,14 +158,14 @@ def _mover(share: Floats, groups: Integers, a: Floats, z: float) -> tuple[float,
 
 
 def _wilson(f: Floats, n: Integers, z: float) -> tuple[Floats, Floats]:
-    """(f + z^2/2n -+ z sqrt(f(1-f)/n + z^2/4n^2)) / (1 + z^2/n)."""
+    """Return (f + z^2/2n -+ z sqrt(f(1-f)/n + z^2/4n^2)) / (1 + z^2/n)."""
     centre = f + z**2 / (2 * n)
     half = z * np.sqrt(f * (1 - f) / n + z**2 / (4 * n**2))
     return (centre - half) / (1 + z**2 / n), (centre + half) / (1 + z**2 / n)
 
 
 def _fieller(c: Integers, groups: Integers, a: Floats, b: Floats, z: float) -> tuple[float, float]:
-    """All t with (pi t - t pi)^2 <= z^2 Var, both linear in lambda; [0, 1] when pi may be 0.
+    """Return all t with (pi t - t pi)^2 <= z^2 Var, both linear in lambda; [0, 1] if pi may be 0.
 
     Numerator b'lambda, denominator 1 + a'lambda; variances from (c + z^2/2)/(n + z^2), which are
     never 0 (Agresti, Coull 1998).
@@ -179,8 +179,8 @@ def _fieller(c: Integers, groups: Integers, a: Floats, b: Floats, z: float) -> t
     if bottom <= 0 or square <= 0:
         return 0.0, 1.0
     half = top * bottom - z**2 * float((a * b) @ errors)
-    rest = top**2 - z**2 * float(b**2 @ errors)
-    root = math.sqrt(max(half**2 - square * rest, 0.0))
+    constant = top**2 - z**2 * float(b**2 @ errors)
+    root = math.sqrt(max(half**2 - square * constant, 0.0))
     return (half - root) / square, (half + root) / square
 
 

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from survey.errors import ChannelError, DesignError, NoBaseError
 from survey.estimator.core.arguments import checked_arguments, checked_level
-from survey.estimator.shares.tally import reading
+from survey.estimator.shares.tally import linear_estimator
 from survey.estimator.tables.axes import along, axis
-from survey.estimator.tables.conditional import clearly_there, conditional
+from survey.estimator.tables.conditional import conditional, is_clearly_positive
 from survey.estimator.tables.crosstab import Crosstab
 from survey.estimator.tables.difference import Difference
 from survey.estimator.weights.weighting import WeightedShares
@@ -23,21 +23,23 @@ from survey.mechanism.arrays import Floats
 def conditional_difference(
     result: Crosstab, options: Sequence[int], *, level: float | None = None
 ) -> Difference:
-    """P(a | b) - P(a | b') for the two `options` b, b' of the second question of a cross-tab.
+    """Return P(a | b) - P(a | b') for the two `options` b, b' of the second question of a
+    cross-tab.
 
-    This is how groups by a reported answer are compared: among the reports that say b are many
-    whose answer is another, so counting them alone would be biased.
+    Use it to compare groups by a reported answer: many of the reports of b come from people with
+    another answer, so counting these reports alone would be biased.
 
     The intervals are MOVER's of Fieller's (`conditional`), with the estimated correlation rho of
-    the two shares, which the same reports bear on:
+    the two shares, which come from the same reports:
         low = d - sqrt((x-l)^2 + (u'-x')^2 - 2 rho (x-l)(u'-x')), high likewise.
-    The test's error is the one there is if both shares are the same,
+    The error of the test is the one under equal shares,
         SE_0^2 = E[(g_a - r)^2 (h_b/B_b - h_b'/B_b')^2]/n,  r = (A + A')/(B + B').
     Coverage at .95, simulated (tests/estimator/weights/test_standardization.py): at least .92.
-    `n_a` and `n_b` are all reports: which of them are whose nobody knows.
+    `n_a` and `n_b` are the number of all reports, because nobody knows which group a report is
+    from.
 
-    Raises NoBaseError where one of the groups is not clearly there, ChannelError for reports of
-    sets, ValueError for options that are not two different ones.
+    Raises NoBaseError if the share of one of the groups is not clearly above 0, ChannelError for
+    reports of sets, ValueError unless the options are two different ones.
     Sources: Fieller 1954; Zou and Donner 2008 (MOVER with correlation).
 
     >>> from survey.estimator import crosstab
@@ -50,7 +52,7 @@ def conditional_difference(
 
     level = result.level if level is None else level
     if len(options) != 2 or options[0] == options[1]:
-        raise ValueError(f"options {list(options)}: two different ones are compared")
+        raise ValueError(f"options {list(options)} must be two different options")
     shares = conditional(result, 1, options=list(options), level=level)
     sums = _Sums.of(result, list(options))
     C = sums.covariance(shares.estimate)
@@ -60,7 +62,7 @@ def conditional_difference(
     inside = np.clip(shares.estimate, 0.0, 1.0)
     below, above = (inside - shares.conf_low).T, (shares.conf_high - inside).T
     middle = inside[:, 0] - inside[:, 1]
-    common = np.clip(sums.joint.sum(axis=1) / sums.there.sum(), 0.0, 1.0)
+    common = np.clip(sums.joint.sum(axis=1) / sums.single.sum(), 0.0, 1.0)
     C0 = sums.covariance(np.stack([common, common], axis=1))
     error0 = np.sqrt(np.maximum(C0[:, 0, 0] + C0[:, 1, 1] - 2 * C0[:, 0, 1], 0.0) / result.n)
     d = shares.estimate[:, 0] - shares.estimate[:, 1]
@@ -85,22 +87,22 @@ def conditional_difference(
 def standardized_shares(
     result: Crosstab, population: ArrayLike, *, level: float | None = None
 ) -> WeightedShares:
-    """Shares of the first question's answers where the second's have a known distribution.
+    """Return shares of the first question's answers if the second's had a known distribution.
 
-    `population` has shape (options of the second question,): people or shares; 0 leaves out
-    those who gave that answer. With w_b its shares,
+    `population` has shape (options of the second question,): people or shares; 0 excludes people
+    with that answer. With w_b its shares,
         x_a = sum_b w_b P(a | b),  psi = sum_b w_b (g_a - P(a | b)) h_b/P(b),  SE^2 = E[psi^2]/n:
     post-stratification on an answer that was itself randomized (direct standardization by joint
-    inversion; with an answer given openly it is exactly `poststratified`). It removes what who
-    took part did to the second question's answers, which the constrained least squares of
-    `reconciled` do only as far as randomization lets them see it.
-    The interval is that of weighted shares at the n_eff with which equal weights have this SE.
-    Coverage at .95, simulated (tests/estimator/weights/test_standardization.py): at least .92.
+    inversion; for an answer without randomization it equals `poststratified`). It removes the
+    effect of participation on the second question's answers, which the constrained least squares of
+    `reconciled` remove only partly, because of the randomization. The interval is that of weighted
+    shares at the n_eff with which equal weights have this SE. Coverage at .95, simulated
+    (tests/estimator/weights/test_standardization.py): at least .92.
 
-    Valid when, among those of one answer b, taking part does not depend on a.
+    Valid if, among people with one answer b, participation does not depend on a.
 
-    Raises DesignError for a population that is none, NoBaseError where an answer of positive
-    weight is not clearly there, ChannelError for reports of sets.
+    Raises DesignError for an impossible population, NoBaseError if the share of an answer with
+    positive weight is not clearly above 0, ChannelError for reports of sets.
 
     >>> from survey.estimator import crosstab
     >>> from survey.mechanism import grr
@@ -111,20 +113,21 @@ def standardized_shares(
     level = result.level if level is None else level
     checked_level(level)
     w = _checked_population(population, len(result.estimate.T))
-    asked = np.flatnonzero(w).tolist()
-    sums = _Sums.of(result, asked)
-    if not clearly_there(sums.there, sums.square, result.n, level).all():
+    included = np.flatnonzero(w).tolist()
+    sums = _Sums.of(result, included)
+    if not is_clearly_positive(sums.single, sums.square, result.n, level).all():
         raise NoBaseError(
-            f"answers {asked} are not all clearly there with n = {result.n}: none of them can "
-            "stand for its part of the population"
+            f"the shares of answers {included} are not all clearly above 0 with n = {result.n}: "
+            "they "
+            "cannot represent their parts of the population"
         )
-    shares, weights = sums.joint / sums.there, w[asked]
+    shares, weights = sums.joint / sums.single, w[included]
     estimate = shares @ weights
     C = sums.covariance(shares)
     squared = np.einsum("b,abc,c->a", weights, C, weights) / max(result.n - 1, 1)
-    read = reading(result.made_from.channels[0])
-    n_effective = read.moments.variance(np.clip(estimate, 0.0, 1.0)) / squared
-    low, high = read.interval(estimate, n_effective, level)
+    linear = linear_estimator(result.made_from.channels[0])
+    n_effective = linear.moments.variance(np.clip(estimate, 0.0, 1.0)) / squared
+    low, high = linear.interval(estimate, n_effective, level)
     return WeightedShares(
         estimate=estimate,
         std_error=np.sqrt(squared),
@@ -133,7 +136,7 @@ def standardized_shares(
         n_effective=n_effective,
         n=result.n,
         level=level,
-        method=f"standardization, {'wilson-hull' if read.chances else 'score'}",
+        method=f"standardization, {'wilson-hull' if linear.chances else 'score'}",
     )
 
 
@@ -141,46 +144,52 @@ class _Sums(NamedTuple):
     """Means over the reports of a table of two questions, for some answers b of the second.
 
     joint   of g_a h_b, shape (a, b)
-    there   of h_b, shape (b,)
+    single  of h_b, shape (b,)
     square  of h_b^2, shape (b,)
     pairs   of g_a^m h_b h_c for m = 0, 1, 2; each of shape (a or 1, b, c)
     """
 
     joint: Floats
-    there: Floats
+    single: Floats
     square: Floats
     pairs: tuple[Floats, Floats, Floats]
 
     @classmethod
     def of(cls, result: Crosstab, options: list[int]) -> _Sums:
-        """Of these options; ChannelError where a report names several."""
+        """Return the means for these options; ChannelError if a report contains several options."""
         counts, channels = result.made_from
         rows, columns = (axis(channel) for channel in channels)
-        if rows.each > 1 or columns.each > 1:
-            raise ChannelError("reports of sets tell no correlation of two shares: d must be 1")
+        if rows.per_report > 1 or columns.per_report > 1:
+            raise ChannelError(
+                "reports of sets do not determine the correlation of two shares: d must be 1"
+            )
         f, G, H = counts / result.n, rows.means, columns.means[options]
-        both = H[:, None, :] * H[None, :, :]
+        products = H[:, None, :] * H[None, :, :]
         powers = (np.ones((1, G.shape[1])), G, G**2)
-        zero, one, two = (np.einsum("ah,bch->abc", power @ f, both) for power in powers)
+        m0, m1, m2 = (np.einsum("ah,bch->abc", power @ f, products) for power in powers)
         margin = f.sum(axis=0)
-        return cls(along(f, [G, H]), H @ margin, H**2 @ margin, (zero, one, two))
+        return cls(along(f, [G, H]), H @ margin, H**2 @ margin, (m0, m1, m2))
 
     def covariance(self, shares: Floats) -> Floats:
-        """E[(g_a - x_ab) h_b (g_a - x_ac) h_c]/(B_b B_c), shape (a, b, c); x has shape (a, b)."""
-        zero, one, two = self.pairs
+        """Return E[(g_a - x_ab) h_b (g_a - x_ac) h_c]/(B_b B_c), shape (a, b, c); x has shape (a,
+        b).
+        """
+        m0, m1, m2 = self.pairs
         x, y = shares[:, :, None], shares[:, None, :]
-        return np.asarray((two - (x + y) * one + x * y * zero) / np.outer(self.there, self.there))
+        return np.asarray((m2 - (x + y) * m1 + x * y * m0) / np.outer(self.single, self.single))
 
 
-def _combined(one: Floats, other: Floats, rho: Floats) -> Floats:
-    """sqrt(s^2 + t^2 - 2 rho s t)."""
-    return np.sqrt(np.maximum(one**2 + other**2 - 2 * rho * one * other, 0.0))
+def _combined(s: Floats, t: Floats, rho: Floats) -> Floats:
+    """Return sqrt(s^2 + t^2 - 2 rho s t)."""
+    return np.sqrt(np.maximum(s**2 + t**2 - 2 * rho * s * t, 0.0))
 
 
 def _checked_population(population: ArrayLike, options: int) -> Floats:
     w = np.asarray(population, dtype=np.float64)
     if w.shape != (options,):
-        raise DesignError(f"a population of shape {w.shape} for {options} answers: one for each")
+        raise DesignError(
+            f"population of shape {w.shape} must have shape ({options},), one number per answer"
+        )
     if not np.isfinite(w).all() or (w < 0).any() or not w.sum() > 0:
-        raise DesignError("a population must be of numbers from 0, not all of them 0")
+        raise DesignError("population must be numbers of at least 0, not all of them 0")
     return np.asarray(w / w.sum())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import crosstab, disclosure, independence
-from survey.estimator.tables.axes import Crossed
+from survey.estimator.tables.axes import CrosstabChannel
 from survey.mechanism import BitVector
 from survey.mechanism.arrays import Integers
 from survey.questionnaire.kinds import PublishedQuestion
@@ -85,12 +85,12 @@ def _compute(
     return CrosstabResult(survey, questions, table, decision, test)
 
 
-def crosstab_channels(questions: Sequence[PublishedQuestion]) -> list[Crossed]:
+def crosstab_channels(questions: Sequence[PublishedQuestion]) -> list[CrosstabChannel]:
     """Return the channels of questions that can be cross-tabulated.
 
     Raises ChannelError for questions reported option by option, CountsError for large tables.
     """
-    channels: list[Crossed] = []
+    channels: list[CrosstabChannel] = []
     for question in questions:
         if isinstance(question.channel, BitVector):
             raise ChannelError(

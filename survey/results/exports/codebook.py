@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
-from survey.estimator.trust.disclosure import FEWEST_EFFECTIVE, HIDDEN_WIDTH, SHOWN_WIDTH
+from survey.estimator.trust.disclosure import HIDDEN_WIDTH, MIN_EFFECTIVE, SHOWN_WIDTH
 from survey.mechanism.accounting import format_epsilon
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.sentences import caveats, independence_sentence
@@ -28,7 +28,7 @@ COLLECTION = (
 SUPPRESSION = (
     "All results of a question are suppressed while its widest interval is "
     f"{HIDDEN_WIDTH:.2f} or wider or its smallest effective sample size is below "
-    f"{FEWEST_EFFECTIVE}. The column flag says caution while the widest interval exceeds "
+    f"{MIN_EFFECTIVE}. The column flag says caution while the widest interval exceeds "
     f"{SHOWN_WIDTH:.2f}."
 )
 LIMITS = (

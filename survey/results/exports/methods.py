@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from survey.estimator import answered_shares, debias, histogram, mean, median
-from survey.estimator.trust.disclosure import FEWEST_EFFECTIVE, HIDDEN_WIDTH
+from survey.estimator.trust.disclosure import HIDDEN_WIDTH, MIN_EFFECTIVE
 from survey.mechanism import SubsetSelection
 from survey.mechanism.accounting import format_epsilon
 from survey.methods import Section, interval_anchor, mechanism_anchor, references, sections
@@ -78,7 +78,7 @@ def methods_statement(result: SurveyResult) -> list[str]:
         f"{describe_intervals(methods, result.options)} All intervals cover both sampling and "
         "randomization. A question was suppressed if its widest interval spanned "
         f"{100 * HIDDEN_WIDTH:.0f} percentage points or more, or if its effective sample size was "
-        f"below {FEWEST_EFFECTIVE}.",
+        f"below {MIN_EFFECTIVE}.",
         f"Survey {survey.slug}, version {survey.version}; definition SHA-256 {survey.sha256}; "
         f"software survey {__version__}. The results do not show whether respondents answered "
         "truthfully.",

@@ -216,7 +216,7 @@ def test_an_option_that_nobody_was_asked_about_has_no_error_and_no_bound():
         ([None], COIN, "finite|numbers"),
         (["a"], COIN, "numbers"),
         (1e308, COIN, "finite"),
-        ([0.5], Chances(0.5, 0.5), "tell nothing"),
+        ([0.5], Chances(0.5, 0.5), "contain no information"),
     ],
 )
 def test_what_is_no_share_of_reports_is_not_debiased(shares, channel, words):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from survey.estimator.core.likelihood import GOAL, MOST_TRUTHS, most_likely_mixture
+from survey.estimator.core.likelihood import GOAL, MAX_TRUTHS, most_likely_mixture
 from survey.mechanism.numeric import geometric, hybrid, laplace, one_bit, piecewise, square_wave
 
 KINDS = (geometric, laplace, square_wave, hybrid, piecewise, one_bit)
@@ -48,6 +48,6 @@ def test_it_is_where_plain_steps_end():
 
 
 def test_more_truths_than_it_can_take_have_no_number():
-    many = MOST_TRUTHS + 1
+    many = MAX_TRUTHS + 1
     P = np.broadcast_to([0.5, 0.5], (many, 2))
     assert np.isnan(most_likely_mixture(np.array([1, 1]), P)).all()

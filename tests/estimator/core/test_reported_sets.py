@@ -154,7 +154,7 @@ def test_no_channel_leaves_a_number_out_by_default(channel, n):
         (np.empty((0, 4)), "must have shape"),
         ([[1, 2, 0, 0]], "0 or 1"),
         ([[1, np.nan, 0, 0]], "0 or 1"),
-        ([[1, 1, 0, 0], [1, 0, 0, 0]], "report 1 holds 1 options, not d = 2"),
+        ([[1, 1, 0, 0], [1, 0, 0, 0]], "report 1 contains 1 options, not d = 2"),
     ],
 )
 def test_rows_that_are_no_sets_of_the_channel_are_refused(reports, sentence):

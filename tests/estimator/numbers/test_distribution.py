@@ -250,7 +250,7 @@ def test_smoothed_shares_are_nearer_a_smooth_truth_on_a_large_grid():
 def test_one_bit_is_refused_because_it_tells_a_mean_and_nothing_else(channel):
     counts = expected_counts(channel, np.full(11, 1 / 11), 300)
     for ask in (histogram, cdf, median):
-        with pytest.raises(ChannelError, match=r"one_bit .* tell the mean .* square wave"):
+        with pytest.raises(ChannelError, match=r"one_bit .* determine the mean .* square wave"):
             ask(counts, channel, grid(channel))
 
 
@@ -284,15 +284,15 @@ def test_counts_that_are_none_are_refused(ask, counts, error):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ({"values": [1, 2]}, "2 values for 3 true answers"),
+        ({"values": [1, 2]}, "2 entries for 3 true answers"),
         ({"values": [1, 1, None]}, "at least two of them different"),
         ({"values": [1, 2, float("inf")]}, "finite"),
         ({"bins": 1}, "bins = 1 must be from 2 to the 3"),
         ({"bins": 4}, "bins = 4 must be from 2 to the 3"),
         ({"bins": [1, 3]}, "three or more rising edges"),
         ({"bins": [3, 2, 1]}, "three or more rising edges"),
-        ({"bins": [1, 2, 2.5]}, "leave out values"),
-        ({"bins": [0, 0.5, 3]}, "cell 0, from 0 to 0.5, holds none"),
+        ({"bins": [1, 2, 2.5]}, "exclude some of the values"),
+        ({"bins": [0, 0.5, 3]}, "cell 0, from 0 to 0.5, contains none"),
         ({"level": 1}, "level = 1"),
         ({"method": "bayes"}, "unknown method 'bayes'; the names are em, smoothed"),
     ],

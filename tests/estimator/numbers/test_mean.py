@@ -151,7 +151,8 @@ def test_means_cover_as_often_as_they_say(design, silent):
     for n in (100, 2000):
         for kind in TRUTHS:
             results, true = simulated(channel, shares(kind), silent, n, 4000)
-            # Of a hundred reports with much noise some tell nothing of those who answered.
+            # Of a hundred reports with much noise some contain no information of those who
+            # answered.
             assert len(results) >= 0.99 * 4000, (n, kind)
             covered = [r.conf_low <= true + 1e-12 and true - 1e-12 <= r.conf_high for r in results]
             assert np.mean(covered) >= 0.93, (n, kind)
@@ -267,7 +268,7 @@ def test_reports_needed_for_a_mean_are_about_those_that_show_it():
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ([1, 2, 3], "3 values for 11 true answers"),
+        ([1, 2, 3], "3 entries for 11 true answers"),
         ([1.0] * K, "at least two of them different"),
         ([None] * K, "at least two of them different"),
         ([math.inf, *range(K - 1)], "finite"),

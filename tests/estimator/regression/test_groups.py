@@ -117,10 +117,10 @@ def test_an_intercept_of_one_group_is_its_linear_estimate():
         ([DIE, None], ["a", "b", "a", "b"], CountsError, "groups must be whole numbers"),
         ([DIE, None], [[0, 1, 0, 1]], CountsError, r"groups must have shape \(n,\)"),
         ([DIE, grr(3, "3/5")], [0, 1, 0, 1], ChannelError, r"have \[2, 3\] truths"),
-        ([None, None], [0, 1, 0, 1], ChannelError, "one at least must randomize"),
+        ([None, None], [0, 1, 0, 1], ChannelError, "at least one must randomize"),
         ([], [0, 0, 0, 0], CountsError, "there are 0 channels"),
         ([DIE, SubsetSelection(4, 2, 3, 1)], [0, 1, 0, 1], ChannelError, "d = 2"),
-        ([DIE, "coin"], [0, 1, 0, 1], ChannelError, "a coin is no single report"),
+        ([DIE, "coin"], [0, 1, 0, 1], ChannelError, "a coin does not report a single option"),
         ([from_epsilon(3, 1), None], [0, 1, 0, 1], CountsError, "report 3 is 3, above 2"),
     ],
 )

@@ -69,8 +69,8 @@ def test_intervals_of_reported_sets_cover():
 @pytest.mark.parametrize(
     ("counts", "n", "sentence"),
     [
-        ([3, 3, 3, 2], None, "add up to 11; a report adds 2"),
-        ([3, 3, 3, 3], 7, "n = 7 but the counts are those of 6 reports"),
+        ([3, 3, 3, 2], None, "add up to 11, but each report adds 2"),
+        ([3, 3, 3, 3], 7, "n = 7, but the counts come from 6 reports"),
         ([8, 2, 1, 1], None, "option 0: 8 of 6 reports support it"),
     ],
 )
@@ -186,7 +186,7 @@ def test_the_count_of_an_option_is_binomial_with_the_chances_of_its_patterns():
     ("patterns", "options", "sentence"),
     [
         ([[0], [1]], 2, "2 patterns for a channel of 3"),
-        ([[0], [1], [2]], 2, "pattern 2 holds option 2"),
+        ([[0], [1], [2]], 2, "pattern 2 contains option 2"),
         ([[0], [0], [1]], 3, "option 2 is in 0 of 3"),
         ([[0], [0, 1], [0]], 2, "option 0 is in 3 of 3"),
     ],

@@ -11,7 +11,7 @@ from scipy.stats import multinomial
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import bit_pairs, count_bit_pairs, option_pairs, proportions
-from survey.estimator.shares.option_pairs import _ends, of_two_bits
+from survey.estimator.shares.option_pairs import _ends, two_bit_values
 from survey.mechanism import BitVector, grr, multiple_choice
 
 PATTERNS = multiple_choice.patterns(3, 3, 1)
@@ -37,7 +37,7 @@ def test_pairs_of_bits_cover_by_enumeration_of_every_outcome(weights):
     channel, n = BitVector(2, 2, *weights), 20
     rest = np.array([c for c in itertools.product(range(n + 1), repeat=3) if sum(c) <= n])
     counts = np.column_stack([rest, n - rest.sum(axis=1)])
-    inverse, squares = of_two_bits(channel)
+    inverse, squares = two_bit_values(channel)
     ends = np.array([_ends(inverse @ c / n, n, inverse, squares, 0.95) for c in counts])[:, :, 0]
     assert np.all(ends[:, 0] < ends[:, 1])
     for both, division in itertools.product((0, 0.01, 0.1, 0.5, 1), DIVISIONS):
@@ -96,7 +96,7 @@ def test_a_pair_of_two_patterns_is_one_option_of_generalized_randomized_response
 
 @pytest.mark.parametrize("pair", [(0, 0), (1, 0), (0, 2), (-1, 0)])
 def test_pairs_that_cannot_stand_together_are_refused(pair):
-    with pytest.raises(ValueError, match="stand together"):
+    with pytest.raises(ValueError, match="chosen together"):
         bit_pairs([[1, 1, 1, 1]], BitVector(3, 2, 3, 1, alone=1), [pair])
 
 
@@ -110,9 +110,9 @@ def test_other_refusals_of_pairs_are_named():
         bit_pairs([[1, -1, 1, 1]], channel, [(0, 1)])
     with pytest.raises(ValueError, match="level = 1"):
         bit_pairs([[5, 5, 5, 5]], channel, [(0, 1)], level=1)
-    with pytest.raises(ValueError, match="stand together"):
+    with pytest.raises(ValueError, match="chosen together"):
         bit_pairs([[5, 5, 5, 5]], BitVector(2, 1, 3, 1), [(0, 1)])
     with pytest.raises(CountsError, match="reports must be bits"):
         count_bit_pairs([[0, 2]], channel, [(0, 1)])
-    with pytest.raises(ChannelError, match="no pattern holds two"):
+    with pytest.raises(ChannelError, match="no pattern contains two"):
         option_pairs([5, 5], grr(2, "3/4"), [[0], [1]], 2)

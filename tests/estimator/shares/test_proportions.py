@@ -259,7 +259,7 @@ def test_the_interval_of_these_respondents_is_the_one_of_that_name() -> None:
     named = proportions([40, 30, 20, 10], channel, interval="fixed-population")
     for field in FIELDS:
         np.testing.assert_array_equal(getattr(target, field), getattr(named, field))
-    with pytest.raises(ValueError, match="is one for the population"):
+    with pytest.raises(ValueError, match="is for the population"):
         proportions([40, 60], grr(2, "3/4"), interval="wilson", target="respondents")
     with pytest.raises(ValueError, match="unknown target 'sample'"):
         proportions([40, 60], grr(2, "3/4"), target="sample")

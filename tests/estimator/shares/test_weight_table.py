@@ -108,9 +108,11 @@ def test_a_score_interval_always_has_a_width_and_solves_its_equation(estimate, n
 
 
 def test_shares_that_a_table_cannot_tell_are_refused_and_the_mean_is_named():
-    with pytest.raises(ChannelError, match=r"cannot be learned .* one_bit .* the mean can"):
+    with pytest.raises(
+        ChannelError, match=r"cannot be estimated .* one_bit .* can estimate the mean"
+    ):
         proportions([50, 50], one_bit(11, 1))
-    with pytest.raises(ChannelError, match="cannot be learned"):
+    with pytest.raises(ChannelError, match="cannot be estimated"):
         proportions([1, 2, 3], WeightTable(Explicit(((3, 1, 2), (3, 1, 2), (1, 3, 2)))))
 
 

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from survey.errors import ChannelError, CountsError
 from survey.estimator import Crosstab, Proportions, crosstab, joint_counts, proportions
 from survey.estimator.core.likelihood import most_likely_mixture
-from survey.estimator.tables.axes import axis, most_likely_table, product_moment, reported
+from survey.estimator.tables.axes import axis, most_likely_table, product_moment, report_shares
 from survey.estimator.tables.crosstab import CHUNK
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon, grr
 from survey.mechanism.classical import forced_response, two_coins
@@ -66,7 +66,7 @@ def test_joint_counts_are_those_of_a_histogram(sizes, n):
     ("columns", "sizes", "reason"),
     [
         ([[], []], [2, 2], "n = 0"),
-        ([[0, 1], [0]], [2, 2], "not the same"),
+        ([[0, 1], [0]], [2, 2], "equally long"),
         ([[0, 2], [0, 1]], [2, 2], "question 0: code 2 must be from 0 to 1"),
         ([[0, 1], [0, -1]], [2, 2], "question 1: code -1"),
         ([[0.0, 1.5], [0, 1]], [2, 2], "whole numbers"),
@@ -105,7 +105,7 @@ def test_the_linear_table_is_the_dense_inverse_of_the_reports(channels):
 def test_debiasing_the_expected_reports_returns_the_truth(channels):
     P = np.random.default_rng(2).dirichlet(np.ones(len(dense(channels))))
     shape = [len(channel.matrix) for channel in channels]
-    expected = reported(P.reshape(shape), channels)
+    expected = report_shares(P.reshape(shape), channels)
     np.testing.assert_allclose(expected.ravel(), P @ dense(channels), atol=1e-12)
     table = expected
     for channel in channels:
@@ -120,11 +120,11 @@ def test_second_moments_of_other_cells_lie_within_their_bounds(channels):
     w = np.ones((1, 1))
     for each in axes:
         w = np.kron(w, each.by_truth)
-    np.testing.assert_allclose(moment.own.ravel(), np.diagonal(w))
+    np.testing.assert_allclose(moment.at_truth.ravel(), np.diagonal(w))
     away = w + np.diag(np.full(len(w), np.inf))
-    np.testing.assert_allclose(moment.least.ravel(), away.min(axis=1))
+    np.testing.assert_allclose(moment.minimum.ravel(), away.min(axis=1))
     np.fill_diagonal(w, 0)
-    np.testing.assert_allclose(moment.most.ravel(), w.max(axis=1))
+    np.testing.assert_allclose(moment.maximum.ravel(), w.max(axis=1))
 
 
 def test_one_question_alone_has_wilsons_interval():
@@ -277,7 +277,7 @@ def test_a_table_that_was_not_found_in_time_says_so(monkeypatch):
 def test_a_table_without_inverse_goes_through_em_and_claims_no_error():
     channels = [one_bit(5, 2), grr(2, "3/4")]
     counts = drawn(channels, 2000)
-    with pytest.raises(ChannelError, match="cannot be learned"):
+    with pytest.raises(ChannelError, match="cannot be estimated"):
         crosstab(counts, channels)
     found = crosstab(counts, channels, method="em")
     assert found.converged
@@ -313,9 +313,9 @@ def test_channels_that_cannot_be_crossed_are_refused():
         crosstab([], [])
     with pytest.raises(ChannelError, match="d = 2"):
         crosstab(np.full((5, 2), 2), [SETS, grr(2, "3/4")], method="em")
-    with pytest.raises(CountsError, match="divides"):
+    with pytest.raises(CountsError, match="must be a multiple"):
         crosstab([[1, 0]] + [[0, 0]] * 4, [SETS, grr(2, "3/4")])
-    with pytest.raises(CountsError, match="1,010,000 cells is above 1,000,000"):
+    with pytest.raises(CountsError, match="1,010,000 cells is above the maximum of 1,000,000"):
         crosstab(np.ones((1010, 1000), int), [grr(1010, "1/2"), grr(1000, "1/2")], method="em")
 
 

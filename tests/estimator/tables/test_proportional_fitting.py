@@ -70,7 +70,7 @@ def test_three_ways_with_a_joint_margin_minimize_the_divergence():
         ([[1, 2], [3, 4]], {(): 3}, "axes"),
         ([[1, 2], [3, 4]], [], "at least one"),
         ([[0, 0], [3, 4]], [[1, 1], [1, 1]], "no reports"),
-        ([[0, 0], [0, 0]], [[1, 1], [1, 1]], "nothing to fit"),
+        ([[0, 0], [0, 0]], [[1, 1], [1, 1]], "at least one must be positive"),
         ([[1, -2], [3, 4]], [[1, 1], [1, 1]], "not negative"),
         ([[1, math.nan], [3, 4]], [[1, 1], [1, 1]], "finite"),
         ([["a", "b"]], [[1]], "numbers"),

@@ -78,7 +78,7 @@ def test_fakes_inside_the_simplex_are_not_seen_and_the_result_says_so():
     assert doubtful_rate(channel, truth, 200, 5000, fakes=target, part=0.10) == 0
     found = channel_fit([3000, 2000], channel)
     assert found.flag == ""
-    assert "fake reports that keep the shares possible" in found.cannot_see
+    assert "fabricated reports that keep the shares possible" in found.cannot_see
     assert 'self-protective "no"' in repr(found)
 
 
@@ -183,9 +183,9 @@ def test_of_bits_and_sets_it_cannot_see_what_came_together_and_says_so():
     reports[: n // 10] = 1
     found = channel_fit(reports.sum(axis=0), channel, n=n)
     assert not found.doubtful
-    assert "which options came together" in found.cannot_see
-    assert "came together" not in channel_fit([500, 500], grr(2, "3/4")).cannot_see
-    assert "came together" in channel_fit([500] * 6, SubsetSelection(6, 2, 3, 1)).cannot_see
+    assert "wrong combinations of options" in found.cannot_see
+    assert "combinations" not in channel_fit([500, 500], grr(2, "3/4")).cannot_see
+    assert "combinations" in channel_fit([500] * 6, SubsetSelection(6, 2, 3, 1)).cannot_see
 
 
 def test_one_bit_fits_or_not_though_it_tells_no_shares():
@@ -292,7 +292,7 @@ def test_all_or_nobody_saying_yes_still_gives_intervals():
 
 
 def test_two_groups_of_devices_are_refused_with_the_reason():
-    with pytest.raises(ChannelError, match=r"two groups of devices reveal pi t only"):
+    with pytest.raises(ChannelError, match=r"two groups of devices determine pi t only"):
         lie_detector([5, 5], [10, 10], [grr(2, "3/4"), grr(2, "2/3")])
     assert "Not for two groups of DEVICES" in lie_detector.__doc__
 
@@ -300,8 +300,8 @@ def test_two_groups_of_devices_are_refused_with_the_reason():
 @pytest.mark.parametrize(
     ("yes", "n", "p", "error"),
     [
-        ([5, 5], [10, 10], [0.5, 0.5], "same chance"),
-        ([5, 5], [10, 10], [0.5], "two groups' chances"),
+        ([5, 5], [10, 10], [0.5, 0.5], "equal probabilities"),
+        ([5, 5], [10, 10], [0.5], "two groups' probabilities"),
         ([5, 5], [10, 10], [0.5, 1.5], "from 0 to 1"),
         ([5, 5], [10, 10], [0.5, math.nan], "from 0 to 1"),
         ([5, 5], [10, 0], [0.5, 0.7], "n = 0"),

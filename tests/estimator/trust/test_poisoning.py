@@ -254,7 +254,7 @@ def test_the_result_is_a_table_of_plain_numbers():
 
 
 def test_what_cannot_be_estimated_cannot_be_bounded_either():
-    with pytest.raises(ChannelError, match="2 shares, of a channel that has 3 options"):
+    with pytest.raises(ChannelError, match="2 shares, but the channel has 3 options"):
         poisoning(proportions([50, 50], grr(2, "3/4")), grr(3, "3/4"))
     with pytest.raises(ChannelError, match="patterns are reported by"):
         poisoning(proportions([5, 5], grr(2, "3/4")), BitVector(2, 1, 3, 1), patterns=[[0], [1]])

@@ -165,7 +165,7 @@ def test_what_has_no_answered_shares_or_no_patterns_has_no_bounds_of_them():
         poisoning_of_answered([10, 10, 1980], grr(3, "0.8"), [2])
     with pytest.raises(ChannelError, match="patterns are reported by"):
         poisoning_of_answered([5, 5, 5], geometric(3, 2), [1], patterns=[[0], [1], [0, 1]])
-    with pytest.raises(ChannelError, match="1 shares, of a channel that has 0 no answers"):
+    with pytest.raises(ChannelError, match="1 shares, but the channel has 0 no answers"):
         poisoning_of_no_answers(
             no_answer_shares([5, 5, 5], one_bit(11, 1, no_answers=1)), one_bit(11, 1)
         )

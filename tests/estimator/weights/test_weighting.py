@@ -11,7 +11,7 @@ from scipy.stats import binom
 from survey.errors import CountsError, DesignError
 from survey.estimator import proportions, weighted_reports, weighted_shares
 from survey.estimator.core.intervals import confidence_interval
-from survey.estimator.shares.tally import reading
+from survey.estimator.shares.tally import linear_estimator
 from survey.mechanism import BitVector, WeightTable, best, from_epsilon, from_ratio, grr
 from survey.mechanism.numeric import geometric
 
@@ -125,7 +125,9 @@ def coverage(channel, shares, weights, mix, n, rounds, rng):
         found = weighted_shares(counts, w, channel)
         hits += found.conf_low[0] <= truth <= found.conf_high[0]
         kish = (w * people).sum() ** 2 / (w**2 * people).sum()
-        low, high = reading(channel).interval(found.estimate, np.full(channel.k, kish), 0.95)
+        low, high = linear_estimator(channel).interval(
+            found.estimate, np.full(channel.k, kish), 0.95
+        )
         alone += low[0] <= truth <= high[0]
     return hits, alone
 

@@ -257,11 +257,11 @@ def forward_signals(on_signal: Callable[[int], None] = lambda _: None) -> None:
 
     Call this in the main thread, before or after handlers are set.
     """
-    read, write = os.pipe()
-    os.set_blocking(write, False)
+    source, target = os.pipe()
+    os.set_blocking(target, False)
     signal.signal(WAKE_UP, lambda *_: None)
-    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    threading.Thread(target=_listen, args=[read, on_signal], daemon=True).start()
+    signal.set_wakeup_fd(target, warn_on_full_buffer=False)
+    threading.Thread(target=_listen, args=[source, on_signal], daemon=True).start()
 
 
 def _listen(pipe: int, on_signal: Callable[[int], None]) -> None:

@@ -192,8 +192,8 @@ def _read_secret(variables: Mapping[str, str]) -> dict[str, str]:
         secret = file.read_text(encoding="utf-8").strip()
     except (OSError, ValueError):
         raise SettingsError(f"{SECRET_FILE}: {file} cannot be read as text") from None
-    rest = {name: text for name, text in variables.items() if name != SECRET_FILE}
-    return {**rest, "SURVEY_SECRET": secret}
+    other_variables = {name: text for name, text in variables.items() if name != SECRET_FILE}
+    return {**other_variables, "SURVEY_SECRET": secret}
 
 
 def _parse(name: str, text: str, parse: Callable[[str], Any]) -> Any:

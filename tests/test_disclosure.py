@@ -27,7 +27,7 @@ sizes = st.dictionaries(st.text("abc", max_size=4), st.integers(1, 60), max_size
 
 @pytest.mark.security
 @given(sizes)
-def test_no_stratum_below_25_is_read_by_its_own_name_unless_it_is_all_there_is(found):
+def test_no_stratum_below_25_has_its_own_name_unless_it_is_the_only_one(found):
     names = merge_small_strata(found)
     assert names.keys() == found.keys()
     for stratum, name in names.items():
@@ -37,7 +37,7 @@ def test_no_stratum_below_25_is_read_by_its_own_name_unless_it_is_all_there_is(f
 
 @pytest.mark.security
 @given(sizes)
-def test_what_is_read_together_is_at_least_25_unless_that_is_everything(found):
+def test_merged_strata_have_at_least_25_reports_unless_that_is_all(found):
     names = merge_small_strata(found)
     joined = [found[stratum] for stratum, name in names.items() if name == OTHER_GROUPS]
     assert sum(joined) >= MINIMUM_REPORTS or len(joined) in (0, len(found))
@@ -46,7 +46,7 @@ def test_what_is_read_together_is_at_least_25_unless_that_is_everything(found):
 
 
 @given(sizes)
-def test_no_more_is_joined_than_is_needed(found):
+def test_no_more_strata_are_merged_than_necessary(found):
     names = merge_small_strata(found)
     joined = sorted(found[stratum] for stratum, name in names.items() if name == OTHER_GROUPS)
     if len(found) > 1 and joined and joined[-1] >= MINIMUM_REPORTS:
@@ -88,7 +88,7 @@ def test_small_groups_no_totals_of_links_times_or_both_leave_few_reports_when_su
 
 
 @given(cells)
-def test_times_that_are_read_together_follow_each_other(sizes):
+def test_merged_buckets_are_consecutive(sizes):
     spans = {bucket: span for (_, bucket), (_, span) in merge_small_groups(sizes).items()}
     for span in set(spans.values()):
         first, _, last = span.partition("/")
@@ -140,7 +140,7 @@ def test_small_groups_published_tables_solved_as_a_linear_system_determine_no_hi
 
 
 @pytest.mark.security
-def test_small_groups_a_table_that_kept_one_apart_would_be_seen_through():
+def test_small_groups_a_table_that_shows_one_separately_is_detected():
     sizes = {("north", ""): 400, ("south", ""): 20}
     assert not is_determined(published(sizes), np.array([0, 1]))
     assert is_determined(np.array([[1, 1], [1, 0]]), np.array([0, 1]))

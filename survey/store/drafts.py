@@ -42,11 +42,11 @@ class Draft:
 class Drafts(Transactions):
     """The part of a `Store` that holds unpublished surveys."""
 
-    def add_draft(self, content: str, who: str, at: int, team: Mapping[int, Role]) -> Draft:
+    def add_draft(self, content: str, author: str, at: int, team: Mapping[int, Role]) -> Draft:
         """Create a draft; `team` maps researchers to roles."""
         with self._write() as transaction:
             transaction.lock(REGISTRY)
-            draft = Draft(next_key(transaction, "draft"), 1, who, at, content)
+            draft = Draft(next_key(transaction, "draft"), 1, author, at, content)
             _insert(transaction, draft)
             transaction.execute_many(
                 "INSERT INTO membership (slug, researcher, role) VALUES (?, ?, ?)",
@@ -70,7 +70,7 @@ class Drafts(Transactions):
             rows = transaction.rows(f"{REVISIONS}WHERE {NEWEST}ORDER BY at DESC, key DESC")
         return [_draft(row) for row in rows]
 
-    def save_draft(self, before: Draft, content: str, who: str, at: int) -> Draft:
+    def save_draft(self, before: Draft, content: str, author: str, at: int) -> Draft:
         """Save a new revision that is based on the revision `before`.
 
         Raises ConflictError if a newer revision exists, NotFoundError if the draft is gone.
@@ -82,7 +82,7 @@ class Drafts(Transactions):
                 raise NotFoundError("this draft was published or deleted meanwhile")
             if newest != (before.revision,):
                 raise ConflictError("somebody else has saved this draft meanwhile")
-            draft = Draft(before.key, before.revision + 1, who, at, content)
+            draft = Draft(before.key, before.revision + 1, author, at, content)
             _insert(transaction, draft)
             transaction.execute(
                 "DELETE FROM draft WHERE key = ? AND revision <= ?",

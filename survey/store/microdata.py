@@ -45,17 +45,17 @@ def merge_small_blocks(
     """Yield blocks with the names of their groups; merged blocks come at the end."""
     groups = merge_small_groups(sizes)
     n_cells = Counter(groups.values())
-    waiting: defaultdict[Cell, list[Block]] = defaultdict(list)
+    small_blocks: defaultdict[Cell, list[Block]] = defaultdict(list)
     for block in blocks:
         cell = block[0].stratum, block[0].bucket
         group = groups[cell]
         # One block of a large cell is enough to hide the reports of the small cells in.
         is_small = sizes[cell] < MINIMUM_REPORTS
-        if n_cells[group] > 1 and (is_small or not _has_large_cell(waiting[group], sizes)):
-            waiting[group].append(block)
+        if n_cells[group] > 1 and (is_small or not _has_large_cell(small_blocks[group], sizes)):
+            small_blocks[group].append(block)
         else:
             yield [replace(column, stratum=group[0], bucket=group[1]) for column in block]
-    for group, parts in waiting.items():
+    for group, parts in small_blocks.items():
         if parts:
             yield _merge(parts, group, questions)
 

@@ -205,15 +205,15 @@ def _add_single(
 
 def _split_independent(reports: Iterable[Addressed]) -> tuple[list[Addressed], list[Addressed]]:
     """Return the first report of each id and invitation, and those that must wait for them."""
-    used: set[tuple[int, bytes]] = set()
+    names_before: set[tuple[int, bytes]] = set()
     first: list[Addressed] = []
     later: list[Addressed] = []
     for survey, report in reports:
         names = {(survey, report.id)}
         if report.invitation:
             names.add((survey, report.invitation))
-        (first if used.isdisjoint(names) else later).append((survey, report))
-        used |= names
+        (first if names_before.isdisjoint(names) else later).append((survey, report))
+        names_before |= names
     return first, later
 
 

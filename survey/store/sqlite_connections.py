@@ -127,8 +127,8 @@ class SqliteConnections(Transactions):
                 raise
             self._local.connection = connection
             self._local.process = os.getpid()
-        own: sqlite3.Connection = self._local.connection
-        return own
+        own_connection: sqlite3.Connection = self._local.connection
+        return own_connection
 
     def _exists(self) -> bool:
         # Python raises an error for a file in a folder that this user may not enter.

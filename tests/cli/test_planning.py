@@ -94,7 +94,7 @@ def test_wrong_shares_are_rejected_by_name(run, store):
         assert message in result.output, (share, result.output)
 
 
-def test_a_survey_that_is_not_there_is_named(run, store):
+def test_a_missing_survey_is_named_in_the_error(run, store):
     ran = run("simulate", "none")
     assert ran.exit_code == 1
     assert "none" in ran.output

@@ -33,7 +33,7 @@ DAY = timedelta(days=1)
         (Schedule(maximum=3), TODAY, None),
     ],
 )
-def test_reports_are_taken_from_the_first_day_to_the_last(store, small, schedule, today, error):
+def test_reports_are_accepted_from_the_first_day_to_the_last(store, small, schedule, today, error):
     store.set_schedule(small.key, schedule)
     if error is None:
         Intake(store).receive("small", body(small), today)
@@ -79,7 +79,7 @@ def test_a_survey_whose_last_day_has_passed_is_closed_by_the_server(store, small
     assert store.n_released(small.key) == 1
 
 
-def test_a_new_version_goes_on_with_the_schedule_of_the_one_before(store, small):
+def test_a_new_version_inherits_the_schedule_of_the_previous_one(store, small):
     store.set_schedule(small.key, Schedule(closes=TODAY, maximum=70))
     changed = SMALL.replace("Two questions.", "Two other questions.")
     survey = publish(store, load(changed.encode(), "s.toml", Caps()), TODAY)
@@ -92,7 +92,7 @@ def test_a_schedule_that_ends_before_it_begins_is_refused():
         validate_schedule(Schedule(opens=TODAY, closes=TODAY - DAY))
 
 
-def test_a_schedule_is_said_and_changed_by_command(store, small, sqlite_settings, monkeypatch):
+def test_a_command_shows_and_changes_the_schedule(store, small, sqlite_settings, monkeypatch):
     monkeypatch.setenv("SURVEY_DATABASE", sqlite_settings.database)
     monkeypatch.setenv("SURVEY_SECRET", SECRET)
 

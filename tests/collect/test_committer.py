@@ -100,7 +100,7 @@ def test_what_is_queued_during_a_commit_is_committed_together_in_order(threads, 
     assert disk.groups == [[0], [1, 2, 3, 4, 5]]
 
 
-def test_a_report_is_never_acknowledged_by_another_s_commit(threads, disk):
+def test_a_report_is_never_acknowledged_by_the_commit_of_another(threads, disk):
     committer = Committer(disk.commit)
     leader = lead(threads, committer, disk, 1)
     (follower,) = add(threads, committer, [2])
@@ -137,7 +137,7 @@ def test_one_refusal_leaves_its_neighbours_alone(threads, disk):
         each.result(WAIT)
 
 
-def test_a_leader_that_dies_leaves_nobody_waiting_and_the_next_commits(threads, disk):
+def test_after_a_leader_fails_its_followers_are_answered_and_the_next_one_commits(threads, disk):
     def die(_: Sequence[int]) -> Sequence[Outcome]:
         raise ZeroDivisionError
 
@@ -157,7 +157,7 @@ def test_a_leader_that_dies_leaves_nobody_waiting_and_the_next_commits(threads, 
     assert disk.groups[-1] == [3]
 
 
-def test_too_few_outcomes_are_taken_for_nobody_s(threads, disk):
+def test_too_few_outcomes_answer_nobody(threads, disk):
     committer = Committer(disk.commit)
     disk.outcome = lambda items: [None] * (len(items) - 1)
     disk.allowed.release()
@@ -165,7 +165,7 @@ def test_too_few_outcomes_are_taken_for_nobody_s(threads, disk):
         committer.add(1)
 
 
-def test_a_store_that_refuses_all_refuses_each_by_name(threads, disk):
+def test_an_error_of_the_whole_commit_refuses_each_item(threads, disk):
     def refuse(_: Sequence[int]) -> Sequence[Outcome]:
         raise StoreError("the database lacks m002")
 
@@ -179,7 +179,7 @@ def test_a_store_that_refuses_all_refuses_each_by_name(threads, disk):
     assert len({id(each) for each in found}) == 3
 
 
-def test_a_busy_store_is_told_at_once_to_all_that_wait(threads, disk):
+def test_a_busy_store_refuses_all_waiting_items_at_once(threads, disk):
     def busy(_: Sequence[int]) -> Sequence[Outcome]:
         raise StoreBusyError("disk full")
 
@@ -197,7 +197,7 @@ def test_a_busy_store_is_told_at_once_to_all_that_wait(threads, disk):
     committer.add(4)
 
 
-def test_a_full_queue_refuses_at_once_and_takes_again_when_it_has_room(threads, disk):
+def test_a_full_queue_refuses_at_once_and_accepts_again_when_it_has_room(threads, disk):
     committer = Committer(disk.commit, max_queued=2)
     leader = lead(threads, committer, disk, 0)
     followers = add(threads, committer, [1, 2])
@@ -210,7 +210,7 @@ def test_a_full_queue_refuses_at_once_and_takes_again_when_it_has_room(threads, 
     assert disk.durable == {0, 1, 2, 4}
 
 
-def test_nobody_waits_longer_than_patience_and_what_left_the_queue_is_not_stored(threads, disk):
+def test_no_thread_waits_too_long_and_an_item_that_left_the_queue_is_not_stored(threads, disk):
     committer = Committer(disk.commit, patience_seconds=0.05)
     leader = lead(threads, committer, disk, 0)
     (follower,) = add(threads, committer, [1])
@@ -221,7 +221,7 @@ def test_nobody_waits_longer_than_patience_and_what_left_the_queue_is_not_stored
     assert disk.groups == [[0]]
 
 
-def test_one_that_is_committed_after_its_patience_harms_nobody(threads, disk):
+def test_an_item_committed_after_its_thread_gave_up_does_no_harm(threads, disk):
     committer = Committer(disk.commit, patience_seconds=1)
     leader = lead(threads, committer, disk, 0)
     heir, impatient = add(threads, committer, [1, 2])
@@ -258,7 +258,7 @@ class LateTicket(committer_module._Ticket[int]):
         self.wake_up = LateLock()
 
 
-def test_an_answer_or_the_lead_that_comes_as_patience_ends_is_taken(threads, disk, monkeypatch):
+def test_an_answer_or_the_lead_at_the_end_of_the_wait_is_not_lost(threads, disk, monkeypatch):
     monkeypatch.setattr(committer_module, "_Ticket", LateTicket)
     committer = Committer(disk.commit)
     leader = lead(threads, committer, disk, 0)
@@ -304,7 +304,7 @@ def test_no_wake_up_is_lost_and_nothing_committed_twice_or_unanswered():
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-def test_a_forked_child_commits_although_its_parent_is_in_the_middle_of_it(threads, disk):
+def test_a_forked_child_commits_while_its_parent_is_committing(threads, disk):
     committer = Committer(disk.commit)
     leader = lead(threads, committer, disk, 0)
     followers = add(threads, committer, [1])
@@ -321,7 +321,7 @@ def test_a_forked_child_commits_although_its_parent_is_in_the_middle_of_it(threa
     assert disk.durable == {0, 1}
 
 
-def test_who_runs_the_server_is_told_once_in_a_while_why_reports_are_refused(disk, caplog):
+def test_the_log_says_from_time_to_time_why_reports_are_refused(disk, caplog):
     def refuse(_: Sequence[int]) -> Sequence[Outcome]:
         raise StoreBusyError("disk full")
 
@@ -333,7 +333,7 @@ def test_who_runs_the_server_is_told_once_in_a_while_why_reports_are_refused(dis
     assert str(caplog.records[0].exc_info[1]) == "disk full"
 
 
-def test_after_a_long_wait_for_a_store_that_is_held_everybody_is_refused_at_once_for_a_while(
+def test_after_a_long_wait_for_a_locked_store_new_items_are_refused_at_once_for_a_while(
     monkeypatch,
 ):
     tried: list[int] = []

@@ -76,7 +76,7 @@ def test_released_counts_are_those_of_the_reports_for_every_type(store, every_ty
         assert expected.sum() >= N
 
 
-def test_a_block_holds_the_codes_of_a_question_side_by_side_and_shuffled(store, every_type):
+def test_a_block_contains_the_shuffled_codes_of_a_question(store, every_type):
     sent = [codes_of(every_type) for _ in range(N)]
     for codes in sent:
         send(store, every_type, codes)
@@ -152,7 +152,7 @@ def test_a_report_about_other_questions_than_a_draw_can_give_is_refused(store, s
         ("group", "gAA", "9 bits|must be a set of"),
     ],
 )
-def test_a_code_that_its_channel_never_gives_is_refused_by_name(
+def test_a_code_that_its_channel_never_produces_is_refused_by_name(
     store, every_type, question, code, words
 ):
     codes = codes_of(every_type)

@@ -103,7 +103,7 @@ def test_one_bad_report_leaves_its_neighbours_in_the_same_commit_alone(threads, 
     assert store.n_pending(small.key) == 3
 
 
-def test_a_survey_closed_between_request_and_commit_takes_nothing_more(threads, store, small):
+def test_a_survey_closed_between_request_and_commit_accepts_nothing(threads, store, small):
     """What a process remembers of a survey is never its state."""
     held = HeldStore(store)
     intake = Intake(held)
@@ -123,7 +123,7 @@ def test_a_survey_closed_between_request_and_commit_takes_nothing_more(threads, 
     assert store.n_pending(small.key) + store.n_released(small.key) == 1
 
 
-def test_a_version_superseded_twice_takes_nothing_more_from_a_process_that_knows_it(store, small):
+def test_a_version_superseded_twice_accepts_nothing_from_a_process_that_cached_it(store, small):
     intake = Intake(store)
     known = body(small)
     intake.receive("small", known, TODAY)
@@ -146,7 +146,7 @@ def test_a_version_superseded_long_ago_is_refused_by_the_day_of_the_request(stor
         intake.receive("small", body(small), TODAY + timedelta(days=8))
 
 
-def test_a_known_definition_is_not_asked_for_nor_parsed_again(store, small, monkeypatch):
+def test_a_cached_definition_is_neither_read_nor_parsed_again(store, small, monkeypatch):
     asked = Counter()
     versions = store.versions
     intake = Intake(store)
@@ -160,7 +160,7 @@ def test_a_known_definition_is_not_asked_for_nor_parsed_again(store, small, monk
     assert read_definition.cache_info().misses == 0
 
 
-def test_a_definition_is_not_taken_under_another_survey_s_address(store, small):
+def test_a_definition_is_not_accepted_under_another_survey_s_address(store, small):
     intake = Intake(store)
     intake.receive("small", body(small), TODAY)
     other = load(SMALL.replace('"small"', '"other"').encode(), "s.toml", Caps())
@@ -213,7 +213,7 @@ def invited(store, small):
     return small
 
 
-def test_an_invitation_lets_one_report_in_and_its_resending(store, invited):
+def test_an_invitation_admits_one_report_and_its_copies(store, invited):
     intake = Intake(store)
     report = body(invited, stratum="north", invitation=TOKENS[0])
     intake.receive("small", report, TODAY)
@@ -236,9 +236,7 @@ def test_an_invitation_lets_one_report_in_and_its_resending(store, invited):
         ({"stratum": "north\0", "invitation": TOKENS[1]}, ReportError),
     ],
 )
-def test_a_link_that_is_not_this_report_s_is_refused_and_spends_nothing(
-    store, invited, link, error
-):
+def test_an_invalid_invitation_is_refused_and_spends_nothing(store, invited, link, error):
     intake = Intake(store)
     intake.receive("small", body(invited, stratum="north", invitation=TOKENS[0]), TODAY)
     with pytest.raises(error):

@@ -50,7 +50,7 @@ def test_a_token_has_256_random_bits_and_only_its_hash_is_kept(store, small):
     assert {(row[2], row[3]) for row in kept} == {("", 0)}
 
 
-def test_each_link_lets_one_report_in(store, small, run):
+def test_each_invitation_admits_one_report(store, small, run):
     links = run("invite", "small", "--count", "3").stdout.split()
     assert len(links) == 3
     intake = Intake(store)
@@ -63,7 +63,7 @@ def test_each_link_lets_one_report_in(store, small, run):
     assert store.n_pending(small.key) == 3
 
 
-def test_links_are_in_a_new_file_for_its_owner_alone_and_as_qr_codes(store, small, run, tmp_path):
+def test_links_are_written_to_a_new_file_for_its_owner_and_as_qr_codes(store, small, run, tmp_path):
     done = run(
         *("invite", "small", "--count", "25", "--stratum", "Köln & Bonn"),
         *("--csv", "links.csv", "--qr", "codes"),
@@ -101,12 +101,12 @@ def test_strata_planned_below_25_are_refused_and_joined_ones_count_together(stor
 
 
 @pytest.mark.parametrize("name", ["other links", "a\nb", "a\x00b", "\u202eabc", "n" * 61])
-def test_a_stratum_that_cannot_be_shown_is_refused(store, small, name):
+def test_a_stratum_that_cannot_be_displayed_is_refused(store, small, name):
     with pytest.raises(DesignError, match=r"stratum|other links"):
         validate_stratum(store, small, name, 30)
 
 
-def test_files_that_are_there_are_never_replaced_and_nothing_is_issued(store, small, run, tmp_path):
+def test_existing_files_are_never_replaced_and_nothing_is_issued(store, small, run, tmp_path):
     (tmp_path / "links.csv").write_text("mine")
     refused = run("invite", "small", "--count", "2", "--csv", "links.csv")
     assert refused.exit_code == 1
@@ -128,7 +128,7 @@ def test_links_that_could_not_be_issued_are_not_left_behind(
     assert list((tmp_path / "codes").glob("*")) == []
 
 
-def test_nobody_is_invited_to_a_survey_that_is_closed_or_not_there(store, small, run):
+def test_nobody_is_invited_to_a_closed_or_missing_survey(store, small, run):
     assert "there is no survey" in run("invite", "other", "--count", "1").stderr
     store.close_survey("small", TODAY)
     assert "accepts no responses" in run("invite", "small", "--count", "1").stderr
@@ -160,20 +160,20 @@ def test_no_open_link_is_printed_of_a_survey_for_the_invited(run, store, tmp_pat
     assert "survey invite small" in refused.stderr
 
 
-def test_who_makes_links_is_told_when_they_open_here_only(small, run, monkeypatch):
+def test_the_command_warns_of_links_that_open_only_on_this_machine(small, run, monkeypatch):
     assert "SURVEY_PUBLIC_URL" in run("link", "small").stderr
     monkeypatch.setenv("SURVEY_PUBLIC_URL", "https://survey.example")
     assert run("link", "small").stderr == ""
 
 
-def test_who_publishes_again_is_told_what_becomes_of_links(run, store, tmp_path):
+def test_publishing_again_explains_what_happens_to_links(run, store, tmp_path):
     (tmp_path / "s.toml").write_text(SMALL, encoding="utf-8")
     assert "no longer work" not in run("publish", "s.toml").stderr
     (tmp_path / "s.toml").write_text(INVITED_ONLY, encoding="utf-8")
     assert "no longer work" in run("publish", "s.toml").stderr
 
 
-def test_a_survey_for_the_invited_takes_no_report_without_an_invitation(store):
+def test_an_invitation_only_survey_accepts_no_report_without_an_invitation(store):
     survey = publish(store, load(INVITED_ONLY.encode(), "s.toml", Caps()), TODAY)
     intake = Intake(store)
     with pytest.raises(InvitationNeededError):
@@ -184,7 +184,7 @@ def test_a_survey_for_the_invited_takes_no_report_without_an_invitation(store):
     assert store.n_pending(survey.key) == 1
 
 
-def test_a_link_of_another_survey_is_good_for_nothing_here(store, small):
+def test_an_invitation_of_another_survey_is_invalid(store, small):
     other = publish(
         store,
         load(SMALL.replace('slug = "small"', 'slug = "other"').encode(), "s.toml", Caps()),

@@ -83,7 +83,7 @@ def test_a_release_keeps_each_report_s_codes_together_and_counts_only_the_new(sm
 # -- portions
 
 
-def test_what_waits_is_released_in_portions_and_tidied_once(store, small, monkeypatch):
+def test_pending_reports_are_released_in_portions_and_cleaned_up_once(store, small, monkeypatch):
     portions, tidied = [], []
     whole, tidy = store.release, store.clean_up_after_release
 
@@ -117,7 +117,7 @@ def test_a_release_ends_although_reports_keep_arriving(store, small, monkeypatch
     assert 100 <= release(store, small, 25) <= 200
 
 
-def test_fewer_than_the_minimum_stay_unreadable(store, small):
+def test_fewer_reports_than_the_minimum_stay_unreadable(store, small):
     fill(store, small, 24)
     assert release(store, small, 25) == 0
     assert store.tally(small.key).n == 0
@@ -155,7 +155,7 @@ def test_a_second_release_of_a_day_grows_its_block(store):
     assert blocks(store, survey) == {"2027-01-03": [30], "2027-01-04": [60]}
 
 
-def test_a_survey_without_a_bucket_keeps_the_hash_it_always_had():
+def test_a_survey_without_a_bucket_keeps_its_hash():
     plain = load(SMALL.encode(), "small.toml", Caps())
     none = load(f'bucket = "none"\n{SMALL}'.encode(), "small.toml", Caps())
     week = load(f'bucket = "week"\n{SMALL}'.encode(), "small.toml", Caps())
@@ -175,7 +175,7 @@ def test_another_bucket_is_refused_with_its_place():
 # -- by itself
 
 
-def test_what_is_due_by_share_or_by_time_is_released_and_nothing_else(store, settings, small):
+def test_only_releases_due_by_share_or_by_time_happen(store, settings, small):
     loop = ReleaseLoop(store, settings)
     fill(store, small, 5000)
     assert loop.release_due(0.0) == 5000
@@ -188,7 +188,7 @@ def test_what_is_due_by_share_or_by_time_is_released_and_nothing_else(store, set
     assert loop.release_due(119.0) == 25
 
 
-def test_after_another_server_s_release_the_time_begins_anew(store, settings, small):
+def test_the_waiting_time_restarts_after_another_server_s_release(store, settings, small):
     ours, theirs = ReleaseLoop(store, settings), ReleaseLoop(store, settings)
     fill(store, small, 5000)
     assert ours.release_due(0.0) == 5000
@@ -222,7 +222,7 @@ def test_two_loops_at_once_release_every_report_once(settings, store, small):
     assert sum(blocks(store, small)[""]) == 1600
 
 
-def test_one_survey_s_failing_release_keeps_no_other_from_its_own(
+def test_a_failing_release_does_not_stop_those_of_other_surveys(
     store, settings, small, monkeypatch
 ):
     other = publish(
@@ -244,7 +244,7 @@ def test_one_survey_s_failing_release_keeps_no_other_from_its_own(
 
 
 @pytest.mark.parametrize("error", [StoreBusyError("disk full"), ZeroDivisionError("a mistake")])
-def test_the_loop_outlives_every_error_and_says_so(
+def test_the_release_loop_survives_and_logs_every_error(
     store, settings, small, monkeypatch, caplog, error
 ):
     stop, calls = threading.Event(), []
@@ -266,7 +266,7 @@ def test_the_loop_outlives_every_error_and_says_so(
     assert caplog.text.count("no release this time") == 2
 
 
-def test_a_seal_that_fails_leaves_what_waits_untouched(store, settings, small):
+def test_a_failing_release_leaves_pending_reports_untouched(store, settings, small):
     fill(store, small, 30)
 
     def broken(*_):
@@ -279,7 +279,7 @@ def test_a_seal_that_fails_leaves_what_waits_untouched(store, settings, small):
     assert store.release(small.key, 25, partial(compose_release, questions)) == 30
 
 
-def test_a_setting_for_more_together_is_kept(store, settings, small):
+def test_a_higher_release_minimum_is_respected(store, settings, small):
     loop = ReleaseLoop(store, replace(settings, release_minimum=100))
     fill(store, small, 99)
     assert loop.release_due(0.0) == loop.release_due(500.0) == 0

@@ -43,7 +43,7 @@ def test_exactly_once_the_same_report_from_64_threads_and_two_workers_is_one_row
 
 
 @pytest.mark.security
-def test_locked_by_another_process_is_503_and_taken_up_again(serve, store, small):
+def test_locked_by_another_process_gives_503_until_it_is_released(serve, store, small):
     port = int(serve().rpartition(":")[2])
     body = new_body(small)
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:

@@ -73,9 +73,7 @@ async def once(port: int, survey, body: bytes) -> tuple[int, bool]:
 
 @pytest.mark.security
 @pytest.mark.web
-def test_locked_a_store_that_is_held_refuses_everybody_with_a_time_to_come_again(
-    serve, store, small
-):
+def test_locked_store_refuses_everybody_with_a_time_to_try_again(serve, store, small):
     port = int(serve().rpartition(":")[2])
     bodies = [new_body(small) for _ in range(DEVICES)]
 
@@ -92,7 +90,7 @@ def test_locked_a_store_that_is_held_refuses_everybody_with_a_time_to_come_again
 
 @pytest.mark.security
 @pytest.mark.parametrize("seconds", [5, pytest.param(60, marks=pytest.mark.long)])
-def test_overloaded_ten_times_the_devices_are_answered_or_told_when_to_come_again(
+def test_overloaded_ten_times_the_server_answers_or_says_when_to_try_again(
     serve, store, small, seconds
 ):
     port = int(serve("--workers", "2").rpartition(":")[2])

@@ -14,7 +14,7 @@ from tests.conftest import free_port, wait_until
 from tests.faults.load import Load
 from tests.faults.processes import children_of
 from tests.faults.reports import check_each_is_there_once
-from tests.ops.test_internal import asked
+from tests.ops.test_health import asked
 from tests.store.databases import KINDS, PostgresqlServer
 
 TERMINATE = """
@@ -95,9 +95,7 @@ def test_a_killed_database_server_that_comes_back_is_used_again(
     assert "reports are refused for now" in said
 
 
-def test_who_asks_while_the_database_is_away_is_answered_before_monitoring_gives_up(
-    serve, small, postgresql
-):
+def test_readiness_answers_in_time_while_the_database_is_away(serve, small, postgresql):
     """Prometheus waits for 10 seconds unless told otherwise, the container's own check for 4."""
     port, inside = free_port(), free_port()
     serve(port=port, SURVEY_INTERNAL=f"127.0.0.1:{inside}")

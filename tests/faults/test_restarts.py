@@ -57,9 +57,7 @@ def test_servers_restarted_in_turn_under_load_lose_nothing_and_end_with_exit_0(s
 
 
 @pytest.mark.web
-def test_workers_go_on_when_those_that_would_take_their_place_would_not_start(
-    serve, store, small, settings, tmp_path
-):
+def test_workers_stay_if_new_ones_would_not_start(serve, store, small, settings, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text(settings.secret)
     secret.chmod(0o600)
@@ -88,7 +86,7 @@ def test_workers_go_on_when_those_that_would_take_their_place_would_not_start(
 
 @pytest.mark.long
 @pytest.mark.parametrize("times", [1, 20])
-def test_workers_that_are_renewed_under_load_lose_nothing(serve, store, small, times):
+def test_replacing_workers_under_load_loses_nothing(serve, store, small, times):
     port = int(serve("--workers", "2").rpartition(":")[2])
     (server,) = serve.processes
     with Load(small, [port]) as load:
@@ -102,9 +100,7 @@ def test_workers_that_are_renewed_under_load_lose_nothing(serve, store, small, t
     check_nothing_is_lost(store, small, load)
 
 
-def test_a_server_that_is_told_to_renew_its_workers_while_it_starts_starts(
-    serve, store, small, monkeypatch
-):
+def test_sighup_during_the_start_does_not_stop_a_server(serve, store, small, monkeypatch):
     """Whoever restarts and reloads at once must not be left without a server."""
     monkeypatch.setattr(conftest, "SERVE", [sys.executable, "-c", RENEWED_AS_IT_STARTS, "serve"])
     port = int(serve("--workers", "1").rpartition(":")[2])

@@ -84,7 +84,7 @@ def another(request: pytest.FixtureRequest, settings, tmp_path: Path):
 @pytest.mark.parametrize(
     "settings", ["sqlite", pytest.param("postgresql", marks=pytest.mark.web)], indirect=True
 )
-def test_after_the_restore_drill_pages_say_the_same_and_no_report_counts_twice(
+def test_the_restore_drill_brings_back_the_same_pages_and_counts_no_report_twice(
     serve, store, small, researcher, another, settings, tmp_path
 ):
     assert COMMANDS.format("/var/lib/survey/backups/survey-DATE.backup") in (

@@ -39,7 +39,7 @@ def test_a_line_has_the_fixed_fields_and_no_other():
     assert found["level"] == "error"
 
 
-def test_the_time_is_told_to_the_minute():
+def test_the_time_of_a_line_is_rounded_to_the_minute():
     assert len(str(line(record_of("survey.collect", "x"))["time"])) == len("2026-11-22T12:05Z")
 
 
@@ -66,7 +66,7 @@ def test_no_trace_of_a_body_address_or_token_gets_into_a_line_however_it_is_logg
             assert part not in written
 
 
-def test_an_error_is_told_by_its_classes_and_codes_and_the_places_it_came_through():
+def test_an_error_is_logged_with_its_classes_codes_and_places():
     def fail() -> None:
         with sqlite3.connect(":memory:") as connection:
             connection.execute("SELECT * FROM missing")
@@ -87,11 +87,11 @@ def test_an_error_is_told_by_its_classes_and_codes_and_the_places_it_came_throug
     "text",
     ["Killing worker-1 after it refused to gracefully stop", "Unexpected exit from worker-12"],
 )
-def test_what_the_server_says_of_its_workers_is_told(text):
+def test_messages_of_granian_about_workers_are_logged(text):
     assert line(record_of("_granian", text))["event"] == text
 
 
-def test_numbers_of_our_own_are_told_and_texts_are_not():
+def test_numbers_in_our_messages_are_logged_and_texts_are_not():
     found = line(record_of("survey.server", "after %d seconds of %s", 30, "x"))
     assert (found["event"], found["numbers"]) == ("after %d seconds of %s", [30])
     assert line(record_of("other", "%d", 30))["numbers"] == []
@@ -123,7 +123,7 @@ def test_the_configuration_sends_everything_through_these_lines():
     assert PLANTED not in done.stdout
 
 
-def test_an_error_that_nobody_caught_is_a_line_too(monkeypatch, caplog):
+def test_an_uncaught_error_is_logged_as_a_line(monkeypatch, caplog):
     from survey.ops.logs import catch_all
 
     for owner, name in ((sys, "excepthook"), (sys, "unraisablehook")):

@@ -15,7 +15,7 @@ def metrics() -> tuple[Metrics, CollectorRegistry]:
     return Metrics(STEP, registry), registry
 
 
-def test_nothing_moves_until_as_many_reports_came_as_a_release_has():
+def test_metrics_change_only_after_as_many_reports_as_a_release_has():
     counted, registry = metrics()
     before = registered(registry)
     for _ in range(STEP - 1):
@@ -38,7 +38,7 @@ def registered(registry: CollectorRegistry) -> str:
     return "\n".join(line for line in lines if "_created" not in line)
 
 
-def test_refusals_move_in_steps_of_each_reason():
+def test_refusals_change_in_steps_for_each_reason():
     counted, registry = metrics()
     before = registered(registry)
     for _ in range(STEP - 1):
@@ -51,7 +51,7 @@ def test_refusals_move_in_steps_of_each_reason():
     assert registry.get_sample_value(name, {"reason": "StoreBusy"}) is None
 
 
-def test_a_refusal_of_no_known_kind_has_no_label_of_its_own():
+def test_an_unknown_refusal_has_no_label_of_its_own():
     class OfThisReportError(SurveyError):
         pass
 
@@ -63,14 +63,14 @@ def test_a_refusal_of_no_known_kind_has_no_label_of_its_own():
     assert "OfThisReport" not in said
 
 
-def test_a_commit_that_stored_nothing_is_not_held():
+def test_a_commit_that_stored_nothing_is_not_recorded():
     counted, registry = metrics()
     for _ in range(10 * STEP):
         counted.committed(0, 1.0, 0)
     assert registry.get_sample_value("survey_commit_seconds_count") == 0
 
 
-def test_what_is_held_back_is_told_once():
+def test_each_event_is_published_once():
     told: list[int] = []
     steps = Steps(3)
     for i in range(7):

@@ -38,7 +38,7 @@ def advice(of: Deployment) -> list[str]:
     return [each.setting for each in findings(of) if not each.is_fatal and each.setting != "user"]
 
 
-def test_a_safe_set_up_has_nothing_to_say():
+def test_a_safe_deployment_has_no_findings():
     assert (refused(deployment()), advice(deployment())) == ([], [])
     refuse_unsafe(deployment())
 
@@ -134,7 +134,7 @@ def test_boot_refuses_every_folder_on_the_way_in_which_anybody_could_put_another
 
 @pytest.mark.security
 @pytest.mark.parametrize("name", ["", "/dev/null"])
-def test_what_is_no_file_is_not_advised_to_be_hidden(tmp_path, name):
+def test_a_path_that_is_not_a_file_gets_no_advice_about_its_mode(tmp_path, name):
     of = deployment(database=f"sqlite:///{name or tmp_path}")
     with pytest.raises(SettingsError, match="is not a file; name a file"):
         refuse_unsafe(of)
@@ -153,7 +153,7 @@ def test_settings_are_frozen():
         *("postgresql://u:hid@den@127.0.0.1/x", "postgresql://u:hid/den@127.0.0.1/x"),
     ],
 )
-def test_what_is_no_database_is_refused_by_name_and_not_repeated(url):
+def test_an_invalid_database_url_is_refused_without_repeating_it(url):
     with pytest.raises(SettingsError, match="SURVEY_DATABASE must be sqlite:///PATH") as refusal:
         Settings(database=url)
     assert "hid" not in str(refusal.value)
@@ -201,7 +201,7 @@ def test_an_address_in_another_spelling_is_refused_before_cookies_lose_their_pro
         ),
     ],
 )
-def test_what_could_be_safer_is_said_with_what_to_do_and_keeps_nobody_from_starting(weak, name):
+def test_advice_names_a_remedy_and_does_not_prevent_a_start(weak, name):
     of = deployment(**weak)
     assert (refused(of), advice(of)) == ([], [name])
     assert all(each.remedy for each in findings(of))
@@ -216,21 +216,21 @@ def test_what_could_be_safer_is_said_with_what_to_do_and_keeps_nobody_from_start
         "postgresql://survey@db.example.org/survey?sslmode=verify-full",
     ],
 )
-def test_a_database_server_that_is_near_or_checked_is_well(database):
+def test_a_local_or_verified_database_server_needs_no_advice(database):
     assert advice(deployment(database=database)) == []
 
 
-def test_no_password_of_a_database_is_told():
+def test_no_database_password_appears_in_findings():
     of = deployment(database="postgresql://survey:hidden-word@db.example.org/survey")
     assert "hidden-word" not in str(findings(of))
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1:9464", "10.1.2.3:80", "[::1]:9464", "localhost:1"])
-def test_addresses_inside_are_taken(text):
+def test_internal_addresses_are_accepted(text):
     assert internal_address(text)[1] == int(text.rpartition(":")[2])
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1", "9464", ":9464", "127.0.0.1:0", "127.0.0.1:x"])
-def test_what_is_no_address_is_refused_by_name(text):
+def test_an_invalid_internal_address_is_refused_by_name(text):
     with pytest.raises(SettingsError, match="SURVEY_INTERNAL"):
         Settings(internal=text)

@@ -35,7 +35,7 @@ OCTET = PublishedQuestion(
 """A question whose codes fill a byte."""
 
 
-def test_a_closed_survey_takes_no_more_reports_and_releases_what_waits(store, small):
+def test_a_closed_survey_accepts_no_reports_and_releases_the_pending_ones(store, small):
     add(store, small, [report(number) for number in range(7)])
     assert close(store, "small", TODAY)
     with pytest.raises(ClosedError):
@@ -77,7 +77,7 @@ def test_a_close_whose_rewriting_failed_is_finished_by_closing_again(store, smal
     assert not store.has_free_pages()
 
 
-def test_a_close_while_somebody_reads_everything_releases_all_and_can_be_finished(
+def test_a_close_during_a_long_read_releases_all_reports_and_can_be_finished(
     store, small, settings
 ):
     add(store, small, random_reports(40))
@@ -93,7 +93,7 @@ def test_a_close_while_somebody_reads_everything_releases_all_and_can_be_finishe
     assert not store.has_free_pages()
 
 
-def test_ids_are_forgotten_when_nobody_will_send_them_again(store, small, settings):
+def test_ids_of_long_closed_surveys_are_deleted(store, small, settings):
     add(store, small, [report(1)])
     close(store, "small", TODAY)
     loop = ReleaseLoop(store, settings)
@@ -103,7 +103,7 @@ def test_ids_are_forgotten_when_nobody_will_send_them_again(store, small, settin
     assert not store.has_report(small.key, report(1))
 
 
-def test_real_seals_and_the_store_agree_after_many_releases(store, small):
+def test_real_releases_and_the_store_agree_after_many_releases(store, small):
     sent: list[bytes] = []
     for step in range(4):
         batch = random_reports(25 + 10 * step)

@@ -39,14 +39,14 @@ def test_a_draft_has_a_team_and_every_save_is_a_revision(store, ada, draft):
     assert [one.key for one in store.drafts()] == [other.key, draft.key]
 
 
-def test_nobody_saves_a_draft_over_what_they_have_not_seen(store, draft):
+def test_a_save_never_overwrites_an_unseen_revision_of_a_draft(store, draft):
     store.save_draft(draft, "theirs", "ben@example.org", 20)
     with pytest.raises(ConflictError):
         store.save_draft(draft, "mine", "ada@example.org", 21)
     assert store.draft(draft.key).content == "theirs"
 
 
-def test_of_many_who_save_the_same_revision_at_once_one_does(store, draft):
+def test_only_one_of_many_simultaneous_saves_of_a_revision_succeeds(store, draft):
     saved: list[object] = []
 
     def save(name: str) -> None:
@@ -64,7 +64,7 @@ def test_of_many_who_save_the_same_revision_at_once_one_does(store, draft):
     assert store.draft(draft.key).content in saved
 
 
-def test_only_the_last_revisions_of_a_draft_are_kept(store, draft):
+def test_only_the_newest_revisions_of_a_draft_are_stored(store, draft):
     for _ in range(MAX_REVISIONS):
         draft = store.save_draft(draft, "{}", "ada@example.org", 20)
     assert store.draft(draft.key, 1) is None
@@ -72,7 +72,7 @@ def test_only_the_last_revisions_of_a_draft_are_kept(store, draft):
     assert store.draft(draft.key) == draft
 
 
-def test_a_deleted_draft_is_gone_with_its_team_and_its_number_is_not_given_again(store, ada, draft):
+def test_a_draft_is_deleted_with_its_team_and_its_key_is_not_reused(store, ada, draft):
     store.save_draft(draft, "{}", "ada@example.org", 20)
     store.delete_draft(draft.key, TODAY)
     assert store.draft(draft.key) is None
@@ -86,14 +86,14 @@ def test_a_deleted_draft_is_gone_with_its_team_and_its_number_is_not_given_again
     assert [store.published_slug(key) for key in (draft.key, other.key, 99)] == ["", "small", ""]
 
 
-def test_a_plan_is_kept_beside_a_published_version(store, small):
+def test_a_plan_is_stored_for_a_published_version(store, small):
     assert store.plan(small.key) == Plan()
     store.set_plan(small.key, Plan(1_000, {"north": 40}))
     store.set_plan(small.key, Plan(2_000, {"sur": 60, "Ñandú": 25}))
     assert store.plan(small.key) == Plan(2_000, {"sur": 60, "Ñandú": 25})
 
 
-def test_lists_leave_out_what_is_archived_until_it_is_put_back(store, small):
+def test_archived_surveys_are_left_out_until_they_are_restored(store, small):
     store.set_archived(small.slug, archived=True)
     store.set_archived(small.slug, archived=True)
     assert store.archived_slugs() == {small.slug}
@@ -101,7 +101,7 @@ def test_lists_leave_out_what_is_archived_until_it_is_put_back(store, small):
     assert store.archived_slugs() == set()
 
 
-def test_a_program_is_let_in_until_its_token_is_ended_by_its_researcher(store, ada):
+def test_an_api_token_works_until_its_researcher_revokes_it(store, ada):
     ben = store.add_researcher("ben@example.org", "hash").key
     token = ApiToken(b"t" * 32, ada, "R at home", "surveys estimates", 10)
     store.add_api_token(token)
@@ -114,7 +114,7 @@ def test_a_program_is_let_in_until_its_token_is_ended_by_its_researcher(store, a
     assert store.api_token(b"t" * 32) is None
 
 
-def test_a_new_password_ends_all_that_was_opened_with_the_old_one(store, ada):
+def test_a_new_password_ends_sessions_and_api_tokens(store, ada):
     ben = store.add_researcher("ben@example.org", "hash").key
     for key, name in ((ada, b"a"), (ben, b"b")):
         store.start_session(name * 32, key, 10, 1000)
@@ -126,7 +126,7 @@ def test_a_new_password_ends_all_that_was_opened_with_the_old_one(store, ada):
     assert store.researcher_by_key(99) is None
 
 
-def test_a_survey_that_takes_reports_is_not_deleted(store, small):
+def test_an_open_survey_cannot_be_deleted(store, small):
     with pytest.raises(ConflictError, match="still accepts reports"):
         store.delete_survey(small.slug, TODAY)
     assert store.versions(small.slug) == [small]
@@ -134,7 +134,7 @@ def test_a_survey_that_takes_reports_is_not_deleted(store, small):
         store.delete_survey("nowhere", TODAY)
 
 
-def test_a_deleted_survey_leaves_no_row_of_its_reports_and_no_other_survey_s_goes(store, ada):
+def test_deleting_a_survey_deletes_all_its_rows_and_no_others(store, ada):
     written = load(SMALL.encode(), "s.toml", Caps())
     kept = store.publish(freeze(written.model_copy(update={"slug": "kept"}), 1), TODAY)
     gone = [
@@ -177,7 +177,7 @@ def test_every_table_with_a_survey_s_key_is_emptied_when_it_is_deleted():
     assert of_a_team - {"survey", "action", "deleted"} == set(TEAM_TABLES)
 
 
-def test_the_number_of_a_deleted_survey_is_not_given_again(store, small):
+def test_the_key_of_a_deleted_survey_is_not_reused(store, small):
     store.close_survey(small.slug, TODAY)
     store.delete_survey(small.slug, TODAY)
     again = store.publish(small.definition, TODAY)

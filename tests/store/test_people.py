@@ -33,7 +33,7 @@ def ben(store, ada):
     return store.add_researcher(BEN, "hash").key
 
 
-def test_the_first_researcher_is_an_admin_and_others_when_said(store):
+def test_the_first_researcher_is_an_administrator_and_others_on_request(store):
     assert store.add_researcher(ADA, "hash").is_admin
     assert not store.add_researcher(BEN, "hash").is_admin
     assert store.add_researcher("eve@example.org", "hash", is_admin=True).is_admin
@@ -44,7 +44,7 @@ def test_the_first_researcher_is_an_admin_and_others_when_said(store):
     ]
 
 
-def test_sessions_are_listed_for_their_researcher_alone(store, ada, ben):
+def test_sessions_are_listed_only_for_their_researcher(store, ada, ben):
     store.start_session(b"one", ada, 10, 1000)
     store.start_session(b"two", ada, 20, 1000)
     store.start_session(b"three", ben, 30, 1000)
@@ -66,7 +66,7 @@ def test_a_code_s_time_step_is_used_once_and_never_an_older_one(store, ada):
     assert store.second_factor(ada).step == 8
 
 
-def test_of_many_who_use_the_same_step_at_once_one_is_let_in(store, ada):
+def test_only_one_of_many_simultaneous_uses_of_a_code_succeeds(store, ada):
     store.set_second_factor(ada, "SECRET", [])
     used: list[bool] = []
     threads = [
@@ -79,7 +79,7 @@ def test_of_many_who_use_the_same_step_at_once_one_is_let_in(store, ada):
     assert sorted(used) == [False] * 7 + [True]
 
 
-def test_a_recovery_code_is_good_once_and_for_its_owner(store, ada, ben):
+def test_a_recovery_code_works_once_and_only_for_its_owner(store, ada, ben):
     codes = [bytes([n]) * 32 for n in range(3)]
     store.set_second_factor(ada, "SECRET", codes)
     assert not store.use_recovery_code(ben, codes[0])
@@ -91,7 +91,7 @@ def test_a_recovery_code_is_good_once_and_for_its_owner(store, ada, ben):
     assert not store.use_recovery_code(ada, codes[1])
 
 
-def test_who_publishes_first_owns_the_survey_and_its_later_versions(store, ada, ben, definitions):
+def test_the_first_publisher_owns_the_survey_and_its_later_versions(store, ada, ben, definitions):
     first, second = definitions
     store.publish(first, TODAY, team={ben: "owner"})
     store.publish(second, TODAY, team={ada: "owner"})
@@ -111,7 +111,7 @@ def test_a_survey_never_loses_its_last_owner(store, ada, ben):
     assert [(one.email, one.role) for one in store.members("small")] == [(BEN, "owner")]
 
 
-def test_a_link_for_a_colleague_is_good_once_and_until_its_time(store, ada, ben):
+def test_a_link_for_a_colleague_works_once_and_expires(store, ada, ben):
     store.add_colleague_link(b"new", ColleagueLink("small", "editor", 100, ada))
     store.add_colleague_link(b"old", ColleagueLink("small", "owner", 50, ada))
     assert store.join(b"old", ben, 60) is None
@@ -126,9 +126,7 @@ def test_a_link_for_a_colleague_is_good_once_and_until_its_time(store, ada, ben)
     ("role", "left"),
     [(None, set()), ("viewer", {"viewer"}), ("editor", {"viewer", "editor"})],
 )
-def test_links_that_give_more_than_their_maker_may_do_end_with_the_role(
-    store, ada, ben, role, left
-):
+def test_links_that_give_more_than_their_maker_s_role_are_revoked(store, ada, ben, role, left):
     for slug in ("small", "other"):
         for who in (ada, ben):
             store.set_role(slug, who, "owner")
@@ -145,7 +143,7 @@ def test_links_that_give_more_than_their_maker_may_do_end_with_the_role(
         store.add_colleague_link(b"late", ColleagueLink("small", "owner", 100, ben))
 
 
-def test_a_link_stays_while_its_maker_s_role_could_not_be_taken(store, ada):
+def test_a_link_stays_valid_if_its_maker_keeps_the_role(store, ada):
     store.set_role("small", ada, "owner")
     store.add_colleague_link(b"link", ColleagueLink("small", "owner", 100, ada))
     with pytest.raises(ConflictError, match="needs an owner"):
@@ -153,7 +151,7 @@ def test_a_link_stays_while_its_maker_s_role_could_not_be_taken(store, ada):
     assert store.colleague_link(b"link", 60) is not None
 
 
-def test_a_link_is_ended_by_its_own_survey_s_team(store, ada):
+def test_only_its_own_team_can_revoke_a_link(store, ada):
     store.add_colleague_link(b"link", ColleagueLink("small", "viewer", 100, ada))
     assert not store.end_colleague_link("other", b"link")
     assert store.end_colleague_link("small", b"link")
@@ -161,7 +159,7 @@ def test_a_link_is_ended_by_its_own_survey_s_team(store, ada):
     assert store.colleague_link(b"link", 60) is None
 
 
-def test_who_joins_keeps_a_role_that_may_do_more(store, ada):
+def test_joining_keeps_a_higher_role(store, ada):
     store.set_role("small", ada, "owner")
     store.add_colleague_link(b"new", ColleagueLink("small", "viewer", 100, ada))
     store.join(b"new", ada, 60)

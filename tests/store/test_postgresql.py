@@ -75,7 +75,7 @@ def test_acknowledged_means_on_disk_whatever_the_role_s_own_setting(store, setti
         own.close_connections()
 
 
-def test_a_server_that_does_not_wait_for_its_disk_is_refused(store, settings, postgresql):
+def test_a_postgresql_server_without_fsync_is_refused(store, settings, postgresql):
     def switch(value: str) -> None:
         with postgresql.administrator() as connection:
             connection.execute(f"ALTER SYSTEM SET fsync = {value}")
@@ -104,7 +104,7 @@ def test_connections_that_the_server_cut_are_replaced(store, small, settings, po
 
 
 @pytest.mark.long
-def test_a_restarted_server_is_found_again_and_nothing_acknowledged_is_lost():
+def test_a_restarted_server_is_used_again_and_no_acknowledged_report_is_lost():
     with TemporaryDirectory(prefix="survey-postgresql-") as directory:
         own = PostgresqlServer(Path(directory))
         store = open_store(own.fresh())
@@ -138,7 +138,7 @@ def test_a_connection_that_breaks_in_a_transaction_is_busy_and_nothing_is_stored
     assert store.release(small.key, 25, side_by_side) == 30
 
 
-def test_a_server_that_is_not_there_is_busy(monkeypatch, tmp_path):
+def test_a_missing_server_is_busy(monkeypatch, tmp_path):
     store = open_store(f"postgresql://survey:hidden@/x?host={tmp_path}")
     for use in (store.surveys, store.pending_migrations, store.migrate):
         with pytest.raises(StoreBusyError) as refusal:
@@ -158,7 +158,7 @@ def test_locked_tables_are_busy_and_nothing_is_stored(impatient, store, small, o
     add(store, small, [report(1)])
 
 
-def test_a_commit_that_the_server_turned_into_a_rollback_is_not_taken_for_one(store):
+def test_a_commit_that_the_server_turned_into_a_rollback_is_an_error(store):
     def fail_unnoticed() -> None:
         with store._write() as transaction, contextlib.suppress(psycopg.Error):
             transaction.execute("DELETE FROM nowhere")
@@ -286,7 +286,7 @@ def test_after_a_release_no_invitation_leads_to_its_report_or_tells_when_it_was_
 
 
 @pytest.mark.security
-def test_what_a_killed_release_left_in_order_is_rewritten_by_the_next_server(
+def test_the_next_server_rewrites_what_a_killed_release_left_in_order(
     store, small, settings, outside
 ):
     tokens = [number.to_bytes(32, "big") for number in range(60)]
@@ -303,7 +303,7 @@ def test_what_a_killed_release_left_in_order_is_rewritten_by_the_next_server(
 
 
 @pytest.mark.security
-def test_a_close_that_a_reader_kept_from_rewriting_is_rewritten_by_the_server(
+def test_the_server_rewrites_tables_after_a_close_that_a_reader_prevented(
     store, small, settings, outside
 ):
     add(store, small, random_reports(40))
@@ -321,7 +321,7 @@ def test_a_close_that_a_reader_kept_from_rewriting_is_rewritten_by_the_server(
     assert not store.has_free_pages()
 
 
-def test_a_reader_does_not_hold_up_what_tidies_and_it_is_done_afterwards(store, small, outside):
+def test_a_reader_does_not_block_the_clean_up_which_is_repeated_later(store, small, outside):
     add(store, small, random_reports(30))
     with outside.connection() as reader:
         reader.execute("BEGIN")

@@ -34,14 +34,14 @@ def test_a_release_without_anything_to_release_does_nothing(store, small):
     assert store.newest_release(small.key) == Release(number=0, n=0)
 
 
-def test_the_newest_release_is_told_without_its_counts(store, small):
+def test_the_newest_release_can_be_read_without_its_counts(store, small):
     add(store, small, [report(number) for number in range(30)])
     store.release(small.key, 25, side_by_side)
     tally = store.tally(small.key)
     assert store.newest_release(small.key) == Release(tally.release, tally.n) == Release(1, 30)
 
 
-def test_a_portion_is_the_first_ids_and_what_is_left_is_enough_for_another(store, small):
+def test_a_portion_has_the_first_ids_and_leaves_enough_for_another(store, small):
     add(store, small, [report(number) for number in range(101)])
     portions = []
     while n := store.release(small.key, 25, side_by_side, maximum=40):
@@ -55,7 +55,7 @@ def test_a_portion_is_the_first_ids_and_what_is_left_is_enough_for_another(store
 
 @pytest.mark.parametrize("minimum", [1, 25, 30_000, 65_536])
 @pytest.mark.parametrize("most", [25, 16_384])
-def test_whatever_waits_a_portion_never_leaves_fewer_than_the_minimum(minimum, most):
+def test_a_portion_never_leaves_fewer_pending_reports_than_the_minimum(minimum, most):
     for waiting in [*range(1, 200), *range(60_000, 140_000, 977)]:
         n = portion_size(waiting, minimum, most)
         left = waiting - n
@@ -64,7 +64,7 @@ def test_whatever_waits_a_portion_never_leaves_fewer_than_the_minimum(minimum, m
         assert n <= max(most, 2 * minimum)
 
 
-def test_what_is_sealed_is_what_waited_by_stratum_with_the_newest_block(store, small):
+def test_a_release_gets_the_pending_reports_and_the_newest_block_of_a_stratum(store, small):
     store.add_invitations(small.key, "north", [bytes(31) + b"\x01"])
     given = []
 
@@ -118,7 +118,7 @@ def test_tallies_by_stratum_and_bucket_add_up_to_the_tally(store, small):
     assert {tally.release for tally in tallies.values()} == {whole.release} == {4}
 
 
-def test_few_of_a_stratum_wait_until_there_are_enough_of_it(store, small):
+def test_reports_of_a_small_stratum_stay_pending_until_there_are_enough(store, small):
     tokens = [number.to_bytes(32, "big") for number in range(40)]
     store.add_invitations(small.key, "north", tokens)
 
@@ -157,7 +157,7 @@ def test_counts_and_blocks_agree_after_many_releases(store, small):
         assert tally.counts[question] == [counted[option] for option in range(3)]
 
 
-def test_questions_come_in_the_order_in_which_they_are_asked_for(store, small):
+def test_block_columns_come_in_the_requested_order(store, small):
     add(store, small, [report(1, b"\x01\x02")])
     store.release(small.key, 1, side_by_side)
     assert [
@@ -183,7 +183,7 @@ def test_blocks_stream_from_one_state_whatever_is_released_meanwhile(store, smal
     assert [block.n for block in store.blocks(small.key, 0)] == [1, 38]
 
 
-def test_a_release_whose_sealing_fails_leaves_everything_waiting(store, small):
+def test_a_release_that_fails_leaves_all_reports_pending(store, small):
     add(store, small, [report(number) for number in range(30)])
 
     def fails(groups):
@@ -196,7 +196,7 @@ def test_a_release_whose_sealing_fails_leaves_everything_waiting(store, small):
     assert store.release(small.key, 25, side_by_side) == 30
 
 
-def test_surveys_are_released_apart(store, small):
+def test_each_survey_is_released_separately(store, small):
     other = store.publish(small_of_another_slug(), small.changed)
     add(store, small, [report(number) for number in range(30)])
     add(store, other, [report(number, b"\x02\x02") for number in range(26)])
@@ -213,7 +213,7 @@ def small_of_another_slug():
     return freeze(load(text.encode(), "other.toml", Caps()), 1)
 
 
-def test_tidying_and_rewriting_lose_nothing(store, small):
+def test_cleaning_up_and_rewriting_lose_nothing(store, small):
     add(store, small, [report(number) for number in range(60)])
     assert store.release(small.key, 25, side_by_side, maximum=30) == 30
     store.clean_up_after_release(small.key)
@@ -225,7 +225,7 @@ def test_tidying_and_rewriting_lose_nothing(store, small):
     assert all(store.has_report(small.key, report(number)) for number in range(60))
 
 
-def test_the_places_of_counts_are_those_of_the_channel_and_asked(store, small, outside):
+def test_the_places_of_counts_are_those_of_the_channel_and_n_asked(store, small, outside):
     add(store, small, [StoredReport(bytes(16), "", b"\x02\x01")])
     store.release(small.key, 1, side_by_side)
     rows = outside.run("SELECT question, option, n FROM counts ORDER BY question, option")

@@ -92,7 +92,7 @@ def test_a_closed_survey_takes_nothing_new_and_its_neighbour_everything(store, s
     assert store.n_pending(small.key) == 1
 
 
-def test_a_survey_that_is_not_there_takes_nothing(store, small):
+def test_a_missing_survey_accepts_nothing(store, small):
     found = store.add_reports([(small.key, report(1)), (99, report(2))])
     assert found[0] is None
     assert isinstance(found[1], ClosedError)
@@ -118,7 +118,7 @@ def test_a_report_that_the_database_refuses_fails_alone(store, small, settings, 
         ({"stratum": "a\0b"}, "NUL"),
     ],
 )
-def test_a_report_that_no_store_can_keep_is_not_made(fields, wrong):
+def test_a_report_that_no_store_can_hold_cannot_be_constructed(fields, wrong):
     with pytest.raises(ReportError, match=wrong):
         StoredReport(**{"id": b"\x00" * 16, "stratum": "", "codes": b"", **fields})
 
@@ -157,7 +157,7 @@ def test_an_unknown_invitation_or_one_of_another_stratum_lets_nothing_in_and_sta
     assert verdicts(store, small, [good]) == [""]
 
 
-def test_of_many_who_issue_what_follows_the_same_number_one_does(store, small):
+def test_only_one_of_many_simultaneous_issues_of_invitations_succeeds(store, small):
     store.add_invitations(small.key, "north", [bytes(32)])
     outcomes: list[str] = []
 
@@ -225,7 +225,7 @@ def test_the_same_reports_from_many_stores_at_once_are_stored_once(store, settin
     assert store.n_pending(small.key) == 20
 
 
-def test_an_invitation_sent_by_many_at_once_lets_one_in(store, settings, small):
+def test_an_invitation_used_by_many_at_once_admits_one_report(store, settings, small):
     store.add_invitations(small.key, "north", hashes(*range(10)))
 
     def send(own, person: int):
@@ -243,7 +243,7 @@ def test_an_invitation_sent_by_many_at_once_lets_one_in(store, settings, small):
     assert sum(isinstance(verdict, ConflictError) for verdict in taken) == 50
 
 
-def test_no_report_is_doubled_or_lost_between_senders_and_two_that_release(store, settings, small):
+def test_no_report_is_duplicated_or_lost_between_senders_and_two_releases(store, settings, small):
     """Each report is sent twice while others release: its one codes are a 1 in every tally."""
     reports = random_reports(600)
     done = threading.Event()
@@ -267,7 +267,7 @@ def test_no_report_is_doubled_or_lost_between_senders_and_two_that_release(store
     assert [column.n for column in store.blocks(small.key, 0)] == [600]
 
 
-def test_nothing_comes_into_a_survey_after_it_was_closed(store, settings, small):
+def test_nothing_is_added_to_a_survey_after_its_close(store, settings, small):
     """Whatever was acknowledged waits when the closing returns, and no more comes."""
     counted = []
 

@@ -91,7 +91,7 @@ def test_every_connection_waits_for_the_disk(store, small):
 
 
 @pytest.mark.security
-def test_the_database_is_readable_by_its_owner_alone(path, store, small):
+def test_only_the_owner_can_read_the_database(path, store, small):
     add(store, small, [report(1)])
     assert {file.name for file in path.parent.iterdir()} == {
         path.name + end for end in ("", "-wal", "-shm", ".lock", ".door")
@@ -112,7 +112,7 @@ def test_a_missing_or_outdated_database_is_refused_with_the_command_to_run(tmp_p
         open_store(f"sqlite:///{outdated}").surveys()
 
 
-def test_a_file_that_is_no_database_is_refused(tmp_path):
+def test_a_file_that_is_not_a_database_is_refused(tmp_path):
     (tmp_path / "text.db").write_text("not a database, and longer than a header " * 20)
     store = open_store(f"sqlite:///{tmp_path / 'text.db'}")
     for use in (store.surveys, store.migrate, store.pending_migrations):
@@ -121,13 +121,13 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
 
 
 @pytest.mark.security
-def test_a_definition_is_not_replaced_by_sqlite_s_own_way_of_replacing(outside, small):
+def test_insert_or_replace_does_not_replace_a_definition(outside, small):
     with pytest.raises(sqlite3.IntegrityError, match="never replaced"):
         outside.run("INSERT OR REPLACE INTO survey SELECT * FROM survey")
 
 
 @pytest.mark.security
-def test_report_tables_have_no_clock_no_address_and_no_order(outside, store):
+def test_report_tables_have_no_time_no_address_and_no_order(outside, store):
     for table in ("inbox", "seen", "block", "counts", "invitation"):
         ((statement,),) = outside.run("SELECT sql FROM sqlite_master WHERE name = ?", [table])
         assert "WITHOUT ROWID" in statement
@@ -139,7 +139,7 @@ def test_report_tables_have_no_clock_no_address_and_no_order(outside, store):
 
 
 @pytest.mark.security
-def test_nothing_of_single_reports_stays_in_the_files_after_close(store, path, small):
+def test_no_single_report_is_left_in_the_files_after_close(store, path, small):
     reports = random_reports(60)
     add(store, small, reports)
     close(store, "small", TODAY)
@@ -157,7 +157,7 @@ def test_rewriting_leaves_no_free_pages(store, small):
     assert not store.has_free_pages()
 
 
-def test_a_reader_never_holds_up_a_release_and_the_log_is_cut_afterwards(
+def test_a_reader_does_not_block_a_release_and_the_log_is_emptied_later(
     store, small, path, outside
 ):
     add(store, small, [report(number) for number in range(30)])
@@ -173,7 +173,7 @@ def test_a_reader_never_holds_up_a_release_and_the_log_is_cut_afterwards(
 
 @pytest.mark.security
 @pytest.mark.parametrize("ended", ["by a reader", "killed"])
-def test_the_log_of_a_release_that_another_process_left_is_cut_by_the_server(
+def test_the_server_empties_the_log_after_another_process_s_release(
     store, small, path, settings, outside, ended
 ):
     loop = ReleaseLoop(store, settings)
@@ -208,7 +208,7 @@ def test_a_database_locked_from_outside_is_busy_and_nothing_is_stored(
     add(store, small, [report(1)])
 
 
-def test_a_writer_that_keeps_its_turn_makes_others_busy_until_it_is_killed(
+def test_a_writer_that_keeps_the_lock_makes_others_busy_until_it_is_killed(
     impatient, store, path, small
 ):
     with subprocess.Popen(
@@ -229,7 +229,7 @@ def test_a_writer_that_keeps_its_turn_makes_others_busy_until_it_is_killed(
     assert store.n_pending(small.key) == 3
 
 
-def test_a_turn_that_comes_after_its_waiter_gave_up_is_given_on(store, path):
+def test_a_lock_acquired_after_its_waiter_gave_up_is_released(store, path):
     first, second, third = (WriteLock(path) for _ in "123")
     with first.acquire(1):
         for _ in range(2):
@@ -241,7 +241,7 @@ def test_a_turn_that_comes_after_its_waiter_gave_up_is_given_on(store, path):
         pass
 
 
-def test_threads_of_one_process_wait_no_longer_than_they_are_told(store, path):
+def test_threads_of_a_process_wait_only_until_their_deadline(store, path):
     turn = WriteLock(path)
     with turn.acquire(1):
         failures: list[Exception] = []
@@ -259,7 +259,7 @@ def test_threads_of_one_process_wait_no_longer_than_they_are_told(store, path):
     assert len(failures) == 1
 
 
-def test_whoever_just_wrote_queues_behind_a_process_that_waits(store, path, tmp_path):
+def test_a_process_that_has_just_written_queues_behind_a_waiting_one(store, path, tmp_path):
     log = tmp_path / "turns"
     turn = WriteLock(path)
     with turn.acquire(60):

@@ -61,7 +61,7 @@ def test_a_changed_definition_becomes_the_next_version(store, small):
     assert store.surveys() == store.versions("small")
 
 
-def test_two_people_publishing_at_once_get_no_hole_and_no_double(store, settings):
+def test_simultaneous_publishing_leaves_no_gap_and_no_duplicate(store, settings):
     definition = freeze(load(SMALL.encode(), "small.toml", Caps()), 1)
     outcomes = []
 
@@ -83,11 +83,11 @@ def test_two_people_publishing_at_once_get_no_hole_and_no_double(store, settings
     assert sum("the next version is 2" in str(outcome) for outcome in outcomes) == 3
 
 
-def test_a_name_that_no_database_can_hold_is_no_survey_s(store, small):
+def test_a_slug_that_no_database_can_store_is_unknown(store, small):
     assert store.versions("sm\0all") == []
 
 
-def test_a_survey_that_is_not_there_is_named(store):
+def test_a_missing_survey_is_named_in_the_error(store):
     for ask in (store.tally, store.tallies, store.n_released, store.newest_release):
         with pytest.raises(NotFoundError, match="99"):
             ask(99)
@@ -98,12 +98,12 @@ def test_a_survey_that_is_not_there_is_named(store):
 
 
 @pytest.mark.parametrize("version", [0, -1, 2])
-def test_a_version_that_is_not_there_is_named(store, small, version):
+def test_a_missing_version_is_named_in_the_error(store, small, version):
     with pytest.raises(NotFoundError, match=f'^there is no survey "small" version {version}$'):
         find_survey(store, "small", version)
 
 
-def test_a_closed_survey_says_since_when(store, small):
+def test_a_closed_survey_has_the_date_of_its_close(store, small):
     assert [survey.key for survey in store.close_survey("small", LATER)] == [small.key]
     assert (find_survey(store, "small").state, find_survey(store, "small").changed) == (
         "closed",

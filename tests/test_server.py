@@ -101,7 +101,7 @@ def test_a_server_stops_without_a_warning_although_a_silent_connection_stays_ope
 
 
 @pytest.mark.parametrize("who", ["server", "worker"])
-def test_a_server_and_its_workers_hear_a_signal_whichever_thread_takes_it(serve, who):
+def test_a_server_and_its_workers_handle_a_signal_in_whichever_thread_it_arrives(serve, who):
     serve()
     server = serve.processes[0]
     pid = server.pid if who == "server" else min(workers_of(server.pid))
@@ -126,7 +126,7 @@ class Ended:
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(0.01, False), (60, True)])
-def test_only_a_worker_that_is_there_is_said_to_be_killed(seconds, told):
+def test_only_the_killing_of_an_existing_worker_is_logged(seconds, told):
     server = SimpleNamespace(wrks=[None, Ended(seconds)])
     said = "Killing worker-2 after it refused to gracefully stop"
     assert _is_killed(server, said) is told

@@ -63,9 +63,7 @@ def test_a_good_report_is_stored(store, small):
         ({"extra": ""}, "only the keys"),
     ],
 )
-def test_a_report_that_does_not_fit_is_refused_naming_the_first_mistake(
-    store, small, changes, words
-):
+def test_a_report_that_does_not_fit_is_refused_with_its_first_mistake(store, small, changes, words):
     with pytest.raises(SurveyError, match=words) as refused:
         Intake(store).receive("small", json.dumps(good(small, **changes)).encode(), TODAY)
     assert isinstance(refused.value, ReportError | MalformedReportError)
@@ -153,6 +151,6 @@ def test_strict_payloads_whatever_is_sent_is_stored_whole_or_refused_by_name(sto
 
 
 @given(st.binary(max_size=300))
-def test_no_bytes_make_the_parser_fail_in_another_way(body):
+def test_no_bytes_make_the_parser_fail_with_another_error(body):
     with contextlib.suppress(SurveyError):
         parse(body)

@@ -74,7 +74,7 @@ def send(outside: str, survey, n: int) -> None:
 
 
 @pytest.mark.security
-def test_figures_of_several_workers_add_up_in_steps_and_show_no_report_before(inside, small):
+def test_metrics_of_several_workers_add_up_in_steps(inside, small):
     outside, within = inside
     status, said = asked(f"{within}/readyz")
     assert status == 200, said
@@ -94,13 +94,13 @@ def test_figures_of_several_workers_add_up_in_steps_and_show_no_report_before(in
 
 
 @pytest.mark.security
-def test_figures_and_readiness_are_nowhere_outside(inside):
+def test_metrics_and_readiness_are_not_public(inside):
     outside, _ = inside
     assert asked(f"{outside}/healthz") == (200, "ok\n")
     assert {asked(f"{outside}/{name}")[0] for name in ("readyz", "metrics")} == {404}
 
 
-def test_a_server_whose_disk_is_short_says_that_it_is_not_ready(serve):
+def test_a_server_with_too_little_disk_space_is_not_ready(serve):
     port = free_port()
     serve("--workers", "1", SURVEY_INTERNAL=f"127.0.0.1:{port}", SURVEY_DISK_MINIMUM="1000000")
     status, said = asked(f"http://127.0.0.1:{port}/readyz")
@@ -108,7 +108,7 @@ def test_a_server_whose_disk_is_short_says_that_it_is_not_ready(serve):
     assert json.loads(said)["disk"] == "less than 1000000 MB free"
 
 
-def test_a_server_whose_database_takes_no_writes_says_that_it_is_not_ready(serve, store, settings):
+def test_a_server_whose_database_cannot_be_written_is_not_ready(serve, store, settings):
     port = free_port()
     serve("--workers", "1", SURVEY_INTERNAL=f"127.0.0.1:{port}")
     with store._write():
@@ -119,14 +119,14 @@ def test_a_server_whose_database_takes_no_writes_says_that_it_is_not_ready(serve
     assert asked(f"http://127.0.0.1:{port}/readyz")[0] == 200
 
 
-def test_a_server_whose_database_lacks_a_step_says_which_command_brings_it(inside, settings):
+def test_a_server_whose_database_lacks_a_migration_names_the_command(inside, settings):
     Outside(settings.database).run("DELETE FROM _sqlite_migrations WHERE name = 'm005_workspace'")
     status, said = asked(f"{inside[1]}/readyz")
     assert status == 503
     assert json.loads(said)["migrated"] == "run: survey migrate"
 
 
-def test_refusals_and_what_waits_behind_a_commit_are_figures_too(inside, store, small):
+def test_refusals_and_the_queue_behind_a_commit_are_metrics(inside, store, small):
     """25 of one kind together, none before; what waits while somebody holds the database."""
     address, within = inside
     refused = "survey_reports_refused_total"
@@ -150,7 +150,7 @@ def test_refusals_and_what_waits_behind_a_commit_are_figures_too(inside, store, 
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
-def test_questions_inside_take_no_connection_from_reports_and_releases(inside, serve, small):
+def test_internal_requests_take_no_connection_from_reports_and_releases(inside, serve, small):
     outside, within = inside
     with ThreadPoolExecutor(4) as pool:
         asking = [pool.submit(asked, f"{within}/readyz") for _ in range(60)]
@@ -185,7 +185,7 @@ def test_no_trace_of_who_asks_inside_and_goes_away_in_a_line_with_an_address(ins
     assert "127.0.0.1" not in "".join(lines)
 
 
-def test_a_database_that_cannot_be_looked_at_is_not_ready_and_says_what_kind_of_error(tmp_path):
+def test_an_unreadable_database_is_not_ready_and_names_the_kind_of_error(tmp_path):
     # The system refuses so long a name, as it does a folder that may not be entered.
     url = f"sqlite:///{tmp_path}/{'x' * 300}/survey.db"
     settings = Settings(secret=SECRET, database=url)
@@ -196,9 +196,7 @@ def test_a_database_that_cannot_be_looked_at_is_not_ready_and_says_what_kind_of_
     assert {name for name, check in found.items() if not check.ok} == set(found)
 
 
-def test_a_question_for_readiness_waits_once_for_workers_and_database_together(
-    store, settings, monkeypatch
-):
+def test_readiness_waits_for_workers_and_database_at_the_same_time(store, settings, monkeypatch):
     """Each wait beside the other, on a clock that goes on while one waits."""
     now = [1_000.0]
 
@@ -225,7 +223,7 @@ def test_a_question_for_readiness_waits_once_for_workers_and_database_together(
     assert now[0] == 1_000 + health.STORE_SECONDS
 
 
-def test_closed_surveys_go_whole_when_their_time_is_over_and_no_others(store, small):
+def test_only_closed_surveys_past_their_retention_period_are_deleted(store, small):
     other = SMALL.replace('slug = "small"', 'slug = "other"')
     publish(store, load(other.encode(), "o.toml", Caps()), TODAY)
     assert overdue(store, 30, TODAY + timedelta(days=1000)) == []

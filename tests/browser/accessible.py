@@ -1,4 +1,4 @@
-"""A survey in English and Arabic, a walk through all its states, and what to measure in each."""
+"""A survey in English and Arabic, a walk through all of its states, and measurements in each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.browser.surveys import EVERY_TYPE
 from tests.conftest import TODAY
 
 State = tuple[str, Page]
-"""What a page shows at this moment, and the page."""
+"""Name of a state, and the page that shows it."""
 
 ARABIC = {
     "Work and health": "العمل والصحة",
@@ -41,7 +41,7 @@ ARABIC = {
     "You will take part of your own free will.": "مشاركتك طوعية.",
     "Thank you.": "شكرًا لك.",
 }
-"""Some texts stay in English, as happens while a survey is being translated."""
+"""Some texts stay in English, as in a survey whose translation is unfinished."""
 
 
 def in_arabic_too(toml: str) -> str:
@@ -70,17 +70,17 @@ options = [{id = "never", label = "Never"}, {id = "often", label = "Often"}]
 """
 )
 ENTRIES = ("", "38", "1998-03-05", "", "20.2", "", "")
-"""What is typed on each page; "" where something is chosen."""
+"""The text typed on each page; "" where an option is chosen."""
 WRONG: dict[int, Callable[[Page], object]] = {
     0: lambda page: [page.locator("label.choice").nth(i).tap() for i in range(3)],
     1: lambda page: page.locator("input.entry").fill("90"),
     2: lambda page: page.locator("input.entry").fill("1990-01-01"),
 }
-"""On some pages, how to give an answer that is none."""
+"""On some pages, an invalid entry."""
 
 
 def states(site: Site, device: Device, language: str) -> Iterator[State]:
-    """Everything the page of a survey can show, one after the other."""
+    """Yield every state that a survey's page can show."""
     device.disable_retries()
     yield from obstacle_states(site, device)
     survey = site.publish(WHOLE)
@@ -217,7 +217,7 @@ def return_states(page: Page, language: str, key: str) -> Iterator[State]:
 
 
 def shared_device_states(site: Site, device: Device, language: str) -> Iterator[State]:
-    """A device that many people use."""
+    """Yield the states of a shared device."""
     page = device.context.new_page()
     page.clock.install()
     page.goto(site.link(site.publish(f"kiosk = true\n{WHOLE}")))
@@ -241,14 +241,14 @@ VIOLATIONS = """async (tags) => {
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ target, failureSummary }) => `${id}: ${target}: ${failureSummary}`));
 }"""
-"""What axe-core finds wrong, as texts."""
+"""The violations that axe-core reports, as texts."""
 SPACED = """(isSpaced) => {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(`* { line-height: 1.5 !important; letter-spacing: 0.12em !important;
     word-spacing: 0.16em !important } p { margin-bottom: 2em !important }`);
   document.adoptedStyleSheets = isSpaced ? [sheet] : [];
 }"""
-"""Set the spacing of texts as WCAG 1.4.12 wants it to be possible, or as it was."""
+"""Set the text spacing of WCAG 1.4.12, or reset it."""
 LOST = """() => {
   scrollTo(0, 0);
   const root = document.querySelector("dialog[open]") ?? document.body;
@@ -277,7 +277,7 @@ LOST = """() => {
   return [...(scrollWidth > innerWidth ? [`${scrollWidth} wide`] : []),
           ...found.filter((one, i) => isCut(one) || isCovered(one, i)).map(({ data }) => data)];
 }"""
-"""What is cut off, covered by another text, or beside the window."""
+"""Texts that are clipped, covered by another text, or outside the window."""
 MOVING = """() => {
   const moves = (e) => ["", "::before", "::after"].some((part) => {
     const { animationName, transitionDuration, scrollBehavior } = getComputedStyle(e, part);
@@ -287,7 +287,7 @@ MOVING = """() => {
   const all = [...document.querySelectorAll("*")];
   return all.filter(moves).map((e) => `moves: ${e.outerHTML.slice(0, 80)}`);
 }"""
-"""What moves by itself or gradually."""
+"""Elements that are animated."""
 FOCUSED = """() => {
   const e = document.activeElement;
   const shown = e.matches(".choice input") ? e.nextElementSibling : e;
@@ -302,7 +302,7 @@ FOCUSED = """() => {
     isSeen: shown.contains(hit) || hit === e,
   };
 }"""
-"""What has the focus, and whether one sees it."""
+"""The focused element, and whether its focus is visible."""
 FOREIGN = """() => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const found = [];
@@ -315,4 +315,4 @@ FOREIGN = """() => {
   }
   return found;
 }"""
-"""Texts in Arabic or English letters, not both, that are said to be in another language."""
+"""Texts in Arabic or English letters that are marked as another language."""

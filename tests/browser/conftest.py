@@ -1,4 +1,4 @@
-"""One real server for the folder, and devices: browser contexts that remember all they did."""
+"""One real server for all browser tests, and devices: browser contexts that record what they do."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PHONE = {
     "device_scale_factor": 1,
 }
 STEP_SECONDS = 60
-"""How long one act in a browser may take on a busy machine."""
+"""Maximum duration of one step in a browser on a busy machine."""
 
 NO_LONG_TIMERS = """
 const run = window.setTimeout;
@@ -54,7 +54,7 @@ class Site:
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def publish(self, toml: str = SMALL) -> PublishedSurvey:
-        """Publish under an address of its own, so that no test meets another's reports."""
+        """Publish under a new slug, so that no test sees another test's reports."""
         slug = f"survey-{next(self.numbers)}"
         return self.publish_as(slug, toml)
 
@@ -96,13 +96,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @dataclass
 class Device:
-    """A person's browser: every request of every tab, and everything it said."""
+    """A person's browser, with every request and console message of every tab."""
 
     context: BrowserContext
     requests: list[Request] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     cleared: list[str] = field(default_factory=list)
-    """What the browser told that it forgot when it was asked to."""
+    """The kinds of data that the browser reported as cleared."""
 
     def __post_init__(self) -> None:
         self.context.on("request", lambda request: self.requests.append(request))
@@ -122,10 +122,10 @@ class Device:
         dialog.dismiss()
 
     def disable_retries(self) -> Device:
-        """From now on no report that waits is sent again by a timer; `open` its page after this.
+        """Stop timers from resending a waiting report; call this before `open`.
 
-        A test that counts the tries would otherwise have as long between two acts as the page
-        waits by itself, which a busy machine may take.
+        Otherwise, on a busy machine, the page could try again between two steps of a test that
+        counts the tries.
         """
         self.context.add_init_script(NO_LONG_TIMERS)
         return self
@@ -147,7 +147,7 @@ class Device:
 
 @pytest.fixture
 def new_device(browser: Browser) -> Iterator[Callable[..., Device]]:
-    """Make a phone; options are those of a browser context."""
+    """Create a phone; the options are those of a browser context."""
     made: list[BrowserContext] = []
 
     def new(**options: Any) -> Device:

@@ -1,4 +1,4 @@
-"""What a respondent does, in the words on the buttons."""
+"""A respondent's actions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from playwright.sync_api import Locator, Page, expect
 
 Answer = str | None
-"""The label of an option, or None for a question that is left untouched."""
+"""The label of an option, or None for a question that is left empty."""
 
 
 def press(page: Page, words: str) -> None:
@@ -23,22 +23,22 @@ def option(page: Page, label: str) -> Locator:
 
 
 def entry(page: Page) -> Locator:
-    """The one field of the page to type in."""
+    """Return the page's only text field."""
     return page.locator("input.entry")
 
 
 def review(page: Page, question: str) -> Locator:
-    """The row of a question before it is sent."""
+    """Return a question's row of the review."""
     return page.locator(f".answers [data-question={question}]")
 
 
 def heading(page: Page, words: str) -> None:
-    """Wait until the page's one heading says this."""
+    """Wait until the page has this heading."""
     expect(page.get_by_role("heading", level=1)).to_have_text(words)
 
 
 def answer(page: Page, answers: Sequence[Answer]) -> None:
-    """From the start page through pages of one question each to the review."""
+    """Go from the start page to the review, through pages of one question each."""
     press(page, "Start")
     for label in answers:
         shown = page.get_by_role("heading", level=1).text_content()
@@ -61,11 +61,11 @@ def wait_sent(page: Page) -> None:
 
 
 def wait_waiting(page: Page) -> None:
-    """The report waits for its next try."""
+    """Wait until the page announces the next try."""
     expect(page.get_by_role("status")).to_contain_text("Trying again in")
 
 
 def stored_entries(page: Page) -> dict[str, str]:
-    """All that the page's origin keeps in local storage."""
+    """Return the local storage of the page's origin."""
     stored: dict[str, str] = page.evaluate("({...localStorage})")
     return stored

@@ -1,4 +1,4 @@
-"""Respondents' pages follow WCAG 2.2 AA: by rule, by keyboard, magnified, touched and by ear."""
+"""Respondents' pages meet WCAG 2.2 AA: rules, keyboard, magnification, touch and screen readers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MAGNIFIED = {"viewport": {"width": 320, "height": 256}, "is_mobile": False}
 def find_faults(
     walk: Iterable[State], measure: Callable[[Page], list[str]]
 ) -> dict[str, list[str]]:
-    """What is measured in each state that is not as it should be."""
+    """Return the faults measured in each state."""
     return {name: found for name, page in walk if (found := measure(page))}
 
 
@@ -71,7 +71,7 @@ def test_every_state_passes_the_accessibility_checks_in_light_dark_and_right_to_
 
 
 def with_pictures(walk: Iterable[State], look: str) -> Iterator[State]:
-    """The same walk; with SURVEY_TEST_SCREENSHOTS it leaves a picture of each state."""
+    """Walk through the states; SURVEY_TEST_SCREENSHOTS saves a picture of each."""
     for name, page in walk:
         for width in (390, 1280) if DIRECTORY else ():
             page.set_viewport_size({"width": width, "height": 844})
@@ -97,7 +97,7 @@ def test_at_400_percent_nothing_scrolls_sideways_or_disappears(site, new_device,
 
 
 def texts_in_another_language(page: Page) -> list[str]:
-    """In Arabic, for whoever has it read aloud, wants nothing to move or has a heavy hand."""
+    """Check Arabic pages for screen readers, reduced motion and large targets."""
     spoken = page.evaluate("[document.documentElement.lang, document.documentElement.dir]")
     boxes = [tool.bounding_box() for tool in page.locator("#tools select, #tools button").all()]
     return [
@@ -118,7 +118,7 @@ def test_in_arabic_targets_are_large_nothing_moves_and_each_text_names_its_langu
 
 
 class Keys:
-    """A keyboard, and eyes on what has the focus after every key."""
+    """A keyboard user who checks the focus after every key."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -180,7 +180,7 @@ def test_a_survey_can_be_answered_by_keyboard_with_the_focus_always_visible(site
 
 
 def skip(keys: Keys) -> None:
-    """First go on without an answer, then answer where the summary of errors leads."""
+    """Continue without an answer first, then answer through the error summary."""
     keys.go_to("Continue")
     keys.press("Enter")
     expect(keys.page.locator(".error-summary")).to_be_focused()
@@ -198,7 +198,7 @@ BY_KEYS: list[Callable[[Keys], object]] = [
     lambda keys: [(keys.go_to(name), keys.press("Space")) for name in ("At home", "A desk")],
     skip,
 ]
-"""How each page is answered."""
+"""The keys that answer each page."""
 ANSWERS = [
     *("A child was ill", "I was tired", "40 hours", "6 March 1998", "2", "20.5 °C"),
     *("At home", "On the road", "A desk", "Often"),

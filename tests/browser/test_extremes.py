@@ -1,4 +1,4 @@
-"""Surveys at the edge of what may be published, and devices that are wrong about the time."""
+"""Surveys at the limits of what can be published, and devices with a wrong clock."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ WIDTHS = {"phone": 390, "desk": 1280}
 
 
 def one_page(*questions: str) -> str:
-    """A survey with all questions on one page."""
+    """Return a survey with all questions on one page."""
     pages = "\n".join(f"[[pages.questions]]\n{question}" for question in questions)
     return f"{HEAD}epsilon = 0.3\n[[pages]]\n{pages}"
 
 
 def overflow(page: Page) -> int:
-    """By how many pixels the page is wider than its window."""
+    """Return by how many pixels the page is wider than its window."""
     wider: int = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     return wider
 

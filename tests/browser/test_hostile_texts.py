@@ -1,4 +1,4 @@
-"""Texts of a survey are text, for respondents and for researchers, whatever they contain."""
+"""A survey's texts are shown as text to respondents and researchers, whatever they contain."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ PAGES = [PAYLOADS[start : start + 8] for start in range(0, len(PAYLOADS), 8)]
 
 
 def definition() -> str:
-    """A definition as JSON with a payload in every text there is."""
+    """Return a definition as JSON with a payload in every text."""
     return json.dumps(
         {
             "slug": "small",
@@ -152,7 +152,7 @@ def test_payloads_in_every_text_of_a_survey_are_shown_as_text_to_respondents(sit
 
 
 def hostile_types() -> str:
-    """Ticks, a number and a date with a payload in every text of theirs."""
+    """Return a survey of ticks, a number and a date with a payload in every text."""
     short = PAYLOADS[1]
     common = {"text": PAYLOADS[0], "help": EVERYTHING, "prefer_not_to_say": f"{short} no"}
     ticks = {

@@ -1,4 +1,4 @@
-"""Shared devices: nothing is kept, the next person starts afresh, who goes away is forgotten."""
+"""Shared devices: nothing is stored, the next person starts again, and idle answers are cleared."""
 
 from __future__ import annotations
 

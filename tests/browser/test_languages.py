@@ -1,4 +1,4 @@
-"""A survey is read in the language its reader wants, and nobody is told which one that is."""
+"""People read a survey in their language, and nobody learns which one."""
 
 from __future__ import annotations
 

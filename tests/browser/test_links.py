@@ -1,4 +1,4 @@
-"""Personal links: one report each, gone from the address, damaged ones told; open ones said so."""
+"""Personal links: one report each, removed from the address, damage reported; open links."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INVITED = f'access = "invitation"\n{SMALL}'
 
 
 def invited(site, survey, stratum: str = "") -> str:
-    """A personal link to a survey."""
+    """Return a personal link to a survey."""
     (token,) = new_tokens(1)
     issue_invitations(site.store, survey, stratum, [token])
     return respondent_link(survey, site.url, token=token, stratum=stratum)

@@ -1,4 +1,4 @@
-"""Every page at the width of a phone and of a desk: nothing runs over, nothing is too small to tap.
+"""Every page at the widths of a phone and a desk: nothing overflows or is too small to tap.
 
 SURVEY_TEST_SCREENSHOTS=DIRECTORY keeps the pictures, in light and dark, for eyes to look at.
 """
@@ -52,7 +52,7 @@ BROKEN = (
 DIRECTORY = os.environ.get("SURVEY_TEST_SCREENSHOTS")
 SCHEMES = ("light", "dark") if DIRECTORY else ("light",)
 BLANK_BYTES = 6_000
-"""A blank picture of a phone's page compresses to less than this."""
+"""Bytes; an empty picture of a phone's page compresses to less."""
 
 TOO_SMALL = """
 [...document.querySelectorAll("button,summary,label.choice,a,input,select")]
@@ -71,7 +71,7 @@ CLIPPED = """[...document.querySelectorAll("main *")]
 
 DRAWN = """(scheme) => [...document.images].filter((i) => i.loading !== "lazy")
   .every((i) => i.complete && (!i.closest("picture") || i.currentSrc.includes(`-${scheme}.svg`)))"""
-"""Whether the charts of a scheme are there: in the dark they are other pictures."""
+"""Whether the charts of a colour scheme are there; dark mode has other pictures."""
 
 DESK = {"viewport": {"width": 1280, "height": 800}, "is_mobile": False}
 
@@ -85,7 +85,7 @@ def device_in_look(request, new_device) -> Device:
 
 @pytest.fixture
 def look(tmp_path) -> Callable[[Page, str], None]:
-    """Check a page's looks and take its picture, in light and dark."""
+    """Check a page's layout and take its picture, in light and dark."""
     directory = Path(DIRECTORY or tmp_path)
     directory.mkdir(parents=True, exist_ok=True)
 
@@ -322,7 +322,7 @@ def test_researchers_pages_fit_and_pass_the_accessibility_rules(
 
 
 def invited(page: Page, url: str, where: str, look: Callable[[Page, str], None]) -> str:
-    """A link for a colleague, from the page that makes them."""
+    """Return a colleague's invitation from the page that creates it."""
     page.goto(f"{url}/research/{where}")
     page.get_by_role("button", name="Create link").click()
     look(page, f"research-{where.replace('/', '-')}")
@@ -375,7 +375,7 @@ def look_at_tokens(page: Page, url: str, look: Callable[[Page, str], None]) -> N
 
 
 def fill(store: Store) -> None:
-    """A survey with much, one with little and long words, and a closed one with too few."""
+    """A large survey, a small one with long words, and a closed one with too few reports."""
     surveys = (
         *(("workplace", WORKPLACE, 2400), ("few", LONG, 600), ("none", SMALL, 40)),
         ("heat", SMALL, 4000),

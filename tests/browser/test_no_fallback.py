@@ -1,4 +1,4 @@
-"""Where a promise cannot be kept nothing is asked and nothing is sent (security 4 and 7)."""
+"""A device that cannot protect answers asks nothing and sends nothing (security 4 and 7)."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def weaken(T, L=1):
 
 
 def with_many_options(definition):
-    """p = .0996 but epsilon above 12: only the ratio gives it away."""
+    """p = .0996 but epsilon above 12: only the ratio shows it."""
     question = definition["pages"][0]["questions"][0]
     k = 10_000
     question["options"] = [{"id": f"o{i}", "label": str(i)} for i in range(k)]
@@ -132,7 +132,7 @@ def with_many_options(definition):
 
 
 def with_every_bit(definition):
-    """Each bit is kept with p = .9, all ten together are above epsilon 12."""
+    """Each bit has p = .9; all ten together exceed epsilon 12."""
     question = definition["pages"][0]["questions"][0]
     options = [{"id": f"o{i}", "label": str(i)} for i in range(10)]
     channel = {"kind": "bit_vector", "m": 10, "s": 9, "alone": 1, "sampled": 10, "T": 9, "L": 1}
@@ -141,7 +141,7 @@ def with_every_bit(definition):
 
 
 def with_certain_number(definition):
-    """Of 1,000 reports one is as good as certain for who stands at the end of the grid."""
+    """At the end of the grid, one of 1,000 reports is almost certain."""
     question = definition["pages"][0]["questions"][0]
     grid = {"low": 0, "step": 1, "points": 2, "decimals": 0, "unit": ""}
     table = {"name": "one_bit", "R": 1, "T": 999, "L": 1}
@@ -150,7 +150,7 @@ def with_certain_number(definition):
 
 
 def all_questions(definition):
-    """Each question alone is below the ceiling, all together are above 20."""
+    """Each question is below the limit; all together exceed epsilon 20."""
     (question,) = definition["pages"][0]["questions"]
     question["channel"].update(T=100, L=1)
     definition["pages"][0]["questions"] = [{**question, "id": f"q{i}"} for i in range(5)]

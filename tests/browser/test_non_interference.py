@@ -1,4 +1,4 @@
-"""The raw answer never leaves: with equal codes, all that can be seen is equal (security 3)."""
+"""The true answer never leaves the device: equal codes leave equal traces (security 3)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ TOLD = """(asked) => {
 
 
 def word(truth: int, report: int) -> int:
-    """A generator word that turns this truth into this report, for T = 6, L = 1, M = 8.
+    """Return a generator word that turns a truth into a report, for T = 6, L = 1, M = 8.
 
     u below 6 is offset 0, u = 6 is offset 1, u = 7 is offset 2; a word below 8 is its own u.
     """
@@ -78,9 +78,9 @@ def observable_parts(request: Request) -> tuple[object, ...]:
 
 
 def traces(device: Device, page: Page) -> dict[str, object]:
-    """Everything outside the page's memory, and the page itself.
+    """Return the page and everything outside its memory.
 
-    The page is told of a resource some time after its answer: all are waited for.
+    The browser lists a resource some time after its answer, so wait for all of them.
     """
     asked = {request.url for request in device.requests if not request.is_navigation_request()}
     page.wait_for_function(TOLD, arg=sorted(asked))
@@ -114,7 +114,7 @@ def visit_with(
     codes: Sequence[object],
     end: Callable[[Page], None],
 ) -> dict[str, object]:
-    """A visit with these words for the generator, which must come out as these codes."""
+    """Make a visit with these generator words, which must give these codes."""
     device = new_device().disable_retries()
     device.context.add_init_script(STUB.replace("CHOSEN", json.dumps(chosen)))
     if end is wait_waiting:
@@ -198,7 +198,7 @@ high = 2020-01-07
 mechanism = "square_wave"
 """
 CODES = ("YA", 2, 3)
-"""Bits 0110; the third and the fourth column."""
+"""Bits 0110; third and fourth column."""
 
 VISITS = [
     # ticks and their bits; hours typed and their truth; date typed and its truth
@@ -212,7 +212,7 @@ VISITS = [
 
 
 def words(channel: AnyChannel, truth: int | list[int], code: object) -> list[int]:
-    """Generator words that turn this truth into this code."""
+    """Return generator words that turn a truth into a code."""
     if isinstance(channel, BitVector):
         bits = [int(bit) for bit in "0110"]
         assert isinstance(truth, list)
@@ -222,7 +222,7 @@ def words(channel: AnyChannel, truth: int | list[int], code: object) -> list[int
 
 
 def enter_answers(page: Page, given: str) -> None:
-    """Type it, choose it, or leave the question out."""
+    """Type or choose an answer, or leave the question empty."""
     if given == "Prefer not to say":
         choose(page, given)
     elif given:

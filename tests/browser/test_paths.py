@@ -1,4 +1,4 @@
-"""Which questions one person is asked: by what was answered before, or drawn at random."""
+"""The questions that one person gets, by skip logic or drawn at random."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIRED = "Are you tired?"
 
 @pytest.fixture
 def page(site, device) -> Page:
-    """The start page of a survey whose questions depend on each other."""
+    """Open a survey whose questions depend on each other."""
     return device.open(site.link(site.publish(SKIPS)))
 
 
@@ -32,7 +32,7 @@ def answer_pages(page: Page, *labels: str) -> None:
 
 
 def reviewed_questions(page: Page) -> list[str]:
-    """The questions of the review."""
+    """Return the questions in the review."""
     heading(page, "Check your answers")
     return page.locator(".answers dt").all_inner_texts()
 
@@ -107,7 +107,7 @@ def test_going_back_after_a_change_does_not_skip_open_questions(page):
 
 
 def bounds(page: Page) -> list[list[str]]:
-    """The three bounds of every question, as the table says them."""
+    """Return the three bounds of every question from the table."""
     page.locator("summary").first.tap()
     rows = page.locator(".protection tbody tr").all()
     return [row.locator("td").all_inner_texts()[2:] for row in rows]

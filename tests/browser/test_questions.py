@@ -1,4 +1,4 @@
-"""Asking, asking again, changing and reviewing: by hand, by keyboard and by ear."""
+"""Answering, empty answers, changes and the review: by touch, keyboard and screen reader."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ text = "Third question?"
 
 @pytest.fixture
 def page(site, device) -> Page:
-    """The start page of three questions on two pages."""
+    """Open a survey of three questions on two pages."""
     return device.open(site.link(site.publish(THREE)))
 
 
@@ -176,7 +176,7 @@ def test_the_whole_survey_works_by_keyboard_alone(site, new_device):
 
 
 def check_basics(page: Page) -> None:
-    """What an ear or a keyboard needs of any page: language, one heading on top, names."""
+    """Check what screen readers and keyboards need on every page: language, one heading, names."""
     assert page.evaluate("document.documentElement.lang") == "en"
     assert page.title().strip()
     levels = page.evaluate(

@@ -32,7 +32,7 @@ REFUSALS = {
     422: "One of your lines does not fit the survey’s questions.",
 }
 ALL_ANSWERS = list(product(["Yes", "No", "Prefer not to say", None], ["Never", "Once", "Often"]))
-"""Every way to answer the small survey; None leaves the question untouched."""
+"""Every way to answer the small survey; None leaves the question empty."""
 SOME = ALL_ANSWERS[::3]
 
 
@@ -47,7 +47,7 @@ def problem(route: Route, status: int, **headers: str) -> None:
 
 
 def refuse(route: Route, status: int) -> None:
-    """Record the report and say that it is refused: the worst a server can do."""
+    """Record the report but answer that it is refused, the worst case for a server."""
     assert route.fetch().status == 201
     problem(route, status)
 
@@ -246,7 +246,7 @@ def test_a_browser_without_locks_sends_the_report(site, device):
 
 
 def wait_sent_or_marked(page: Page) -> None:
-    """Until this tab knows that a report was sent, by itself or by another."""
+    """Wait until this tab knows that it or another tab sent a report."""
     told = re.compile("Sent. Thank you.|This device has already sent answers")
     expect(page.get_by_role("heading", level=1)).to_have_text(told)
 
@@ -317,7 +317,7 @@ def test_an_unreadable_entry_is_never_replaced_by_a_new_report(site, device):
 
 
 def definitions(device) -> int:
-    """How often a definition was asked for."""
+    """Return how often the device requested the definition."""
     return sum(request.url.endswith("/definition.json") for request in device.requests)
 
 
@@ -350,7 +350,7 @@ def test_a_percent_encoded_link_opens_no_survey(site, device):
 
 
 def store_entry(page, survey, state: str, codes: str) -> str:
-    """Keep a report on the device whose codes are these, and say its body."""
+    """Store a report with these codes on the device and return its body."""
     body = f'{{"definition":"{survey.sha256}","codes":{codes},"pad":""}}'
     entry = {"state": state, "body": body, "status": 422, "detail": ""}
     # Until then the page that is open may still read, and send, what is put there.
@@ -401,7 +401,7 @@ def test_a_waiting_report_with_odd_codes_is_sent_as_it_is(site, device, codes):
 
 
 def two_tabs_with_a_refused_report(site, device):
-    """The first tab's answer is a refusal, and the second tab shows the same."""
+    """Open two tabs that show the same refused report."""
     survey = site.publish()
     first = device.open(site.link(survey))
     device.context.route("**/reports", lambda route: problem(route, 410))

@@ -1,4 +1,4 @@
-"""The start page: what is consented to, one question on what was read, and the way out."""
+"""The start page: consent, the quick check, and leaving."""
 
 from __future__ import annotations
 

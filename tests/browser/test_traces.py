@@ -1,4 +1,4 @@
-"""A respondent's device keeps and tells nothing but the one report (security 4 and 15)."""
+"""A respondent's device stores and sends nothing but the one report (security 4 and 15)."""
 
 from __future__ import annotations
 
@@ -127,11 +127,11 @@ def test_after_sending_nothing_on_the_page_is_the_raw_answer(site, device):
 
 
 TYPED = "37.4125"
-"""A number that nobody but this test would write."""
+"""A number that only this test would type."""
 
 
 def type_number(page: Page) -> None:
-    """To the review of a survey that asks for a number, with one that is typed."""
+    """Go to the review of a survey with a typed number."""
     press(page, "Start")
     choose(page, "I was ill")
     press(page, "Continue")
@@ -139,7 +139,7 @@ def type_number(page: Page) -> None:
 
 
 def finish(page: Page) -> None:
-    """From the number to the report."""
+    """Go from the number to the sent report."""
     for label in ("Prefer not to say", "2"):
         press(page, "Continue")
         choose(page, label)
@@ -172,7 +172,7 @@ def test_a_typed_text_is_not_in_the_markup_and_disappears_with_its_page(site, de
 
 
 def profile_entries(page: Page) -> list[str]:
-    """Everything the page keeps anywhere, and its address."""
+    """Return everything that the page stores, and its address."""
     return [str(stored_entries(page)), str(page.evaluate(STORES)), page.url, page.title()]
 
 
@@ -203,7 +203,7 @@ def test_browsers_do_not_store_text_fields(site, device):
 
 
 def open_profile(browser: Browser, profile: Path) -> BrowserContext:
-    """A browser that keeps what it keeps in this directory."""
+    """Open a browser with its profile in a directory."""
     return browser.browser_type.launch_persistent_context(
         profile,
         executable_path=shutil.which("chromium") or shutil.which("chromium-browser"),
@@ -213,7 +213,7 @@ def open_profile(browser: Browser, profile: Path) -> BrowserContext:
 
 
 def all_bytes(profile: Path) -> bytes:
-    """All that a closed browser has left in its files."""
+    """Return all bytes of a closed browser's profile."""
     return b"".join(path.read_bytes() for path in profile.rglob("*") if path.is_file())
 
 
@@ -263,7 +263,7 @@ def test_the_browsers_profile_reveals_no_path_through_the_questions(site, browse
 
 
 def walk(page: Page, given: str, following: str, ends: str) -> None:
-    """From the start past the question that decides, to where the visit ends."""
+    """Walk past the question that decides the path, to the end of the visit."""
     press(page, "Start")
     choose(page, given)
     press(page, "Continue")
@@ -280,7 +280,7 @@ def walk(page: Page, given: str, following: str, ends: str) -> None:
 
 
 def stored_titles(profile: Path) -> list[str]:
-    """The titles in the browser's history."""
+    """Return the titles in the browser's history."""
     with closing(sqlite3.connect(profile / "Default" / "History")) as history:
         return sorted(title for (title,) in history.execute("SELECT title FROM urls"))
 

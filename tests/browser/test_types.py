@@ -1,4 +1,4 @@
-"""Ticks, numbers and dates: by finger, by keyboard, wrong, changed, reviewed and sent."""
+"""Ticks, numbers and dates: by touch and keyboard, invalid, changed, reviewed and sent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_HOURS = ["81", "-1", "many", "1.2.3", "40 hours", "1e1"]
 
 @pytest.fixture
 def page(site, device) -> Page:
-    """The first question of a survey with all types."""
+    """Open the first question of a survey with all types."""
     shown = device.open(site.link(site.publish(EVERY_TYPE)))
     press(shown, "Start")
     heading(shown, REASONS)
@@ -42,7 +42,7 @@ def error(page: Page) -> Locator:
 
 
 def skip(page: Page, *questions: str) -> None:
-    """Past questions that count as "Prefer not to say"."""
+    """Skip questions, which then count as "Prefer not to say"."""
     for question in questions:
         heading(page, question)
         press(page, "Continue")
@@ -168,7 +168,7 @@ def test_a_number_is_rounded_on_the_device_and_shown_rounded(page, typed, shown,
 
 
 def skip_both(page: Page) -> None:
-    """On the last page, whose second question must be answered."""
+    """Go to the last page, whose second question is required."""
     heading(page, PLACES)
     option(page, "Does not apply").tap()
     press(page, "Continue")

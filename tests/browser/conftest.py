@@ -100,14 +100,14 @@ class Device:
 
     context: BrowserContext
     requests: list[Request] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     cleared: list[str] = field(default_factory=list)
     """The kinds of data that the browser reported as cleared."""
 
     def __post_init__(self) -> None:
         self.context.on("request", lambda request: self.requests.append(request))
         self.context.on("console", lambda line: self._hear(line.text))
-        self.context.on("weberror", lambda error: self.said.append(str(error.error)))
+        self.context.on("weberror", lambda error: self.messages.append(str(error.error)))
         self.context.on("dialog", self._dismiss)
 
     def _hear(self, text: str) -> None:
@@ -115,10 +115,10 @@ class Device:
         if forgot:
             self.cleared.append(forgot[1])
         else:
-            self.said.append(text)
+            self.messages.append(text)
 
     def _dismiss(self, dialog: Dialog) -> None:
-        self.said.append(f"dialog: {dialog.message}")
+        self.messages.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
     def disable_retries(self) -> Device:
@@ -148,16 +148,16 @@ class Device:
 @pytest.fixture
 def new_device(browser: Browser) -> Iterator[Callable[..., Device]]:
     """Create a phone; the options are those of a browser context."""
-    made: list[BrowserContext] = []
+    contexts: list[BrowserContext] = []
 
     def new(**options: Any) -> Device:
         context = browser.new_context(**{**PHONE, **options})
         context.set_default_timeout(1000 * STEP_SECONDS)
-        made.append(context)
+        contexts.append(context)
         return Device(context)
 
     yield new
-    for context in made:
+    for context in contexts:
         context.close()
 
 

@@ -107,7 +107,7 @@ def publish(site):
 
 
 def assert_harmless(device, site, page: Page) -> None:
-    assert device.said == []
+    assert device.messages == []
     assert [
         request.url for request in device.requests if not request.url.startswith(site.url + "/")
     ] == []
@@ -212,7 +212,7 @@ def test_payloads_are_shown_as_text_to_researchers_and_inside_charts(site, new_d
         page.goto(f"{site.url}{own}/{path}")
         expect(page.locator("h1")).to_be_visible()
         assert page.locator("main :is(script, iframe, img, style, meta, base)").count() == 0
-    assert [line for line in device.said if not line.startswith("Failed to load")] == []
+    assert [line for line in device.messages if not line.startswith("Failed to load")] == []
     assert [
         request.url for request in device.requests if not request.url.startswith(site.url + "/")
     ] == []
@@ -229,4 +229,4 @@ def test_payloads_in_the_servers_own_words_are_shown_as_text(site, device, detai
     )
     answer_and_send(page)
     expect(page.locator("q")).to_have_text(detail)
-    assert [line for line in device.said if not line.startswith("Failed to load")] == []
+    assert [line for line in device.messages if not line.startswith("Failed to load")] == []

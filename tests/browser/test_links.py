@@ -93,7 +93,7 @@ def test_a_damaged_link_is_reported_and_asks_nothing(site, device, damage):
     assert page.locator("input").count() == 0
     assert device.posts == []
     assert not any("definition.json" in request.url for request in device.requests)
-    assert device.said == []
+    assert device.messages == []
 
 
 def test_a_survey_by_invitation_says_so_without_a_personal_link(site, device):

@@ -97,7 +97,7 @@ def test_the_client_draws_from_no_other_generator_and_reads_no_clock(site, devic
     answer(page, ["No", "Once"])
     press(page, "Send")
     heading(page, "Sent. Thank you.")
-    assert device.said == []
+    assert device.messages == []
 
 
 # -- the definition

@@ -383,7 +383,7 @@ def test_a_refused_report_with_odd_codes_is_shown_as_far_as_it_can_be_read(site,
     heading(page, "The survey did not accept your lines")
     expect(page.locator("h1")).to_be_focused()
     assert device.bodies == [body.encode()]
-    assert device.said == [line for line in device.said if "422" in line]
+    assert device.messages == [line for line in device.messages if "422" in line]
 
 
 @pytest.mark.parametrize("codes", long_unless(ODD_CODES[-2:], ODD_CODES))
@@ -397,7 +397,7 @@ def test_a_waiting_report_with_odd_codes_is_sent_as_it_is(site, device, codes):
     expect(page.locator("pre")).to_have_text(body)
     assert device.bodies == [body.encode()]
     assert stored_entries(page) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
-    assert device.said == []
+    assert device.messages == []
 
 
 def two_tabs_with_a_refused_report(site, device):
@@ -410,7 +410,7 @@ def two_tabs_with_a_refused_report(site, device):
     second = device.open(site.link(survey))
     heading(second, "The survey did not accept your lines")
     device.context.unroute_all()
-    device.said.clear()
+    device.messages.clear()
     return survey, first, second
 
 
@@ -427,7 +427,7 @@ def test_trying_again_after_another_tab_sent_the_report_says_so(site, device, mi
     assert len(set(device.bodies)) == 1
     assert site.store.n_pending(survey.key) == 1
     assert stored_entries(tabs[mine]) == {f"survey-report:{survey.slug}": '{"state":"sent"}'}
-    assert device.said == []
+    assert device.messages == []
 
 
 @pytest.mark.parametrize("status", long_unless([201], [201, 410, 422]))
@@ -469,7 +469,7 @@ def test_a_trace_that_another_tab_removed_first_is_removed_too(site, device):
         heading(tab, "Forgotten")
     assert stored_entries(first) == {}
     assert len(device.bodies) == 1
-    assert device.said == []
+    assert device.messages == []
 
 
 def test_after_success_a_mark_without_answer_id_or_body_stays_until_it_is_removed(site, device):

@@ -55,7 +55,7 @@ def test_a_visit_stores_only_the_mark_and_requests_only_this_host(site, device):
     assert page.url == site.link(survey)
     assert device.context.cookies() == []
     assert device.context.service_workers == []
-    assert device.said == []
+    assert device.messages == []
     assert {urlsplit(request.url).netloc for request in device.requests} == {
         urlsplit(site.url).netloc
     }
@@ -99,12 +99,12 @@ def test_inputs_stand_in_no_form_and_their_names_differ_between_loads(site, devi
         press(page, "Start")
         expect(page.locator("input")).to_have_count(3)
         assert page.locator("form").count() == 0
-        found = page.evaluate(
+        content = page.evaluate(
             "[...document.querySelectorAll('input')].map(i => [i.name, i.value, i.form, i.id])"
         )
-        (name,) = {name for name, *_ in found}
+        (name,) = {name for name, *_ in content}
         assert len(name) == 17
-        assert {tuple(rest) for _, *rest in found} == {("on", None, "")}
+        assert {tuple(rest) for _, *rest in content} == {("on", None, "")}
         names.append(name)
         page.reload()
     assert len(set(names)) == 3
@@ -225,12 +225,12 @@ def test_the_browsers_profile_holds_nothing_that_was_typed(site, browser, tmp_pa
     type_number(page)
     finish(page)
     context.close()
-    found = all_bytes(tmp_path)
+    content = all_bytes(tmp_path)
     for written in (TYPED, "35 hours", "I was ill"):
         for encoding in ("utf-8", "utf-16-le"):
-            assert written.encode(encoding) not in found
+            assert written.encode(encoding) not in content
     # The address is in the history, so the search can fail.
-    assert f"/s/{survey.slug}".encode() in found
+    assert f"/s/{survey.slug}".encode() in content
 
 
 NIGHTS = "Do you work at night?"
@@ -253,11 +253,11 @@ def test_the_browsers_profile_reveals_no_path_through_the_questions(site, browse
         page.goto("about:blank")
         context.close()
         titles[given] = stored_titles(profile)
-        found = all_bytes(profile)
+        content = all_bytes(profile)
         for text in (*PAGES, NIGHTS, OFTEN, TIRED, "One or two"):
             for encoding in ("utf-8", "utf-16-le"):
-                assert text.encode(encoding) not in found, text
-        assert f"/s/{survey.slug}".encode() in found
+                assert text.encode(encoding) not in content, text
+        assert f"/s/{survey.slug}".encode() in content
     assert titles["Yes"] == titles["No"]
     assert {title for title in titles["Yes"] if title} == {"Nights"}
 
@@ -319,7 +319,7 @@ def test_fifty_different_browsers_get_identical_pages_definitions_and_code(site)
     with urllib.request.urlopen(f"{site.url}/s/{survey.slug}") as page:
         base = page.read().decode().split('src="')[1].split("/main.js")[0]
     for path in (f"/s/{survey.slug}", f"/s/{survey.slug}/definition.json", f"{base}/main.js"):
-        found = set()
+        content = set()
         for number in range(50):
             request = urllib.request.Request(
                 site.url + path,
@@ -331,7 +331,7 @@ def test_fifty_different_browsers_get_identical_pages_definitions_and_code(site)
                 },
             )
             with urllib.request.urlopen(request) as response:
-                found.add(
+                content.add(
                     (
                         response.read(),
                         response.headers["Content-Type"],
@@ -339,4 +339,4 @@ def test_fifty_different_browsers_get_identical_pages_definitions_and_code(site)
                         response.headers["Set-Cookie"],
                     )
                 )
-        assert len(found) == 1
+        assert len(content) == 1

@@ -375,7 +375,7 @@ def test_every_type_is_reviewed_changed_and_sent_as_one_report(site, device):
     assert reported.count("random answer") == reported.count("This may be a random answer.") == 2
     assert reported.count("This line can come from every answer.") == 5
     assert len(device.posts) == 1
-    assert device.said == []
+    assert device.messages == []
 
 
 def test_a_required_answer_that_was_removed_does_not_reach_the_review(page):

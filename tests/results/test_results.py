@@ -20,6 +20,7 @@ from survey.questionnaire.canonical import freeze
 from survey.results.crosstab.table import CrosstabRow
 from survey.results.difference.table import DifferenceRow
 from survey.results.estimates.chart import shares_chart, shares_svg
+from survey.results.estimates.compute import estimate_question
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import EstimateRow
 from survey.results.exports.codebook import CodebookRow
@@ -167,3 +168,59 @@ def test_every_csv_names_a_survey_a_question_and_an_answer_as_that_of_estimates_
         "conf_level"
     }
     assert bare <= set(column_names(EstimateRow))
+
+
+def test_a_failing_question_says_so_and_leaves_the_others_intact(small, monkeypatch, caplog):
+    counts = [[900, 1300, 800], [1000, 1100, 900]]
+    expected = result_of(small, counts).questions[1]
+
+    def fail(question, *arguments):
+        if question.id == "fell_asleep":
+            raise ZeroDivisionError("float division by zero")
+        return estimate_question(question, *arguments)
+
+    monkeypatch.setattr("survey.results.estimates.result.estimate_question", fail)
+    failed, intact = result_of(small, counts).questions
+    assert intact.rows == expected.rows
+    assert {(row.estimate, row.flag) for row in failed.rows} == {(None, "not_estimable")}
+    assert [row.option_id for row in failed.rows] == [
+        row.option_id for row in result_of(small, counts).questions[0].rows
+    ]
+    assert failed.caveats(closed=False) == [
+        "This question could not be estimated because of an error in the software "
+        "(ZeroDivisionError)."
+    ]
+    assert "small: question fell_asleep cannot be estimated" in caplog.text
+
+
+def test_an_option_that_nobody_was_asked_about_is_suppressed_and_the_page_is_shown():
+    """25 respondents with one of twelve options each: some options have no report at all."""
+    from survey.questionnaire.loading import load
+    from survey.store import PublishedSurvey
+    from tests.conftest import TODAY
+
+    options = ", ".join(f'{{id = "o{i}", label = "{i}"}}' for i in range(12))
+    text = f"""
+slug = "many"
+title = "Many options"
+[[pages]]
+[[pages.questions]]
+id = "many"
+type = "multiple_choice"
+mechanism = "sampled_options"
+text = "Which of these?"
+epsilon = 1
+options = [{options}]
+"""
+    definition = freeze(load(text.encode(), "many.toml", Caps()), 1)
+    survey = PublishedSurvey(1, "many", 1, definition.sha256, "open", TODAY, definition.canonical)
+    channel = definition.questions[0].channel
+    asked = [0, 0, *[2] * (channel.m - 2)]
+    yes = [0, 0, *[1] * (channel.m - 2)]
+    (question,) = SurveyResult(
+        survey, Tally(1, sum(asked), [sum(asked)], [asked + yes]), NOW
+    ).questions
+    assert question.failure == ""
+    assert question.disclosure == "hide"
+    assert question.shares_part.missing > 0
+    assert {row.estimate for row in question.rows} == {None}

@@ -519,9 +519,9 @@ def test_links_lead_to_other_levels_and_keep_what_was_chosen(signed_in, store, s
     assert f"{address}/estimates.csv?level=0.9" in links
     assert re.findall(r'aria-current="true">([^<]+)<', page) == [
         "90%",
-        "each share",
+        "per estimate",
         "population",
-        "usual (Feldman-Cousins)",
+        "Feldman-Cousins (default)",
     ]
     assert "90% interval" in page
     assert "95% interval" not in page

@@ -1,4 +1,4 @@
-"""The released reports as a file: what it is, why it may be given away, and the download itself."""
+"""The download of released reports, and the page that explains what the file contains."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORMS = {"csv": "CSV, for any program", "parquet": "Parquet, for very many repor
 
 
 class MicrodataForm(FlaskForm):  # type: ignore[misc]
-    """In which form the reports are wanted."""
+    """The file format of a download."""
 
     form = RadioField(
         "Form of the reports",
@@ -36,49 +36,49 @@ class MicrodataForm(FlaskForm):  # type: ignore[misc]
 
 
 def sections(workspace: Workspace) -> list[Section]:
-    """The pages of released reports: editors may download rows, viewers may not."""
-    pages = _Pages(workspace)
+    """Declare the page and the download: for editors, not for viewers."""
+    views = _Views(workspace)
     routes = [
-        Route("GET", "/microdata", "editor", pages.explained),
-        Route("POST", "/microdata", "editor", pages.given),
+        Route("GET", "/microdata", "editor", views.page),
+        Route("POST", "/microdata", "editor", views.download),
     ]
     return [Section("microdata", "/research/surveys/<slug>/<int:version>", routes)]
 
 
-class _Pages:
+class _Views:
     def __init__(self, workspace: Workspace) -> None:
         self._store, self._log = workspace.store, workspace.log
         self._caps = workspace.settings.caps
         self._minimum = workspace.settings.release_minimum
 
-    def explained(self, slug: str, version: int) -> str:
-        """What the file holds, and what publishing it means."""
-        return self._page(find_survey(self._store, slug, version), MicrodataForm(formdata=None))
+    def page(self, slug: str, version: int) -> str:
+        """Explain the contents of the file and the consequences of publishing it."""
+        return self._render(find_survey(self._store, slug, version), MicrodataForm(formdata=None))
 
-    def given(self, slug: str, version: int) -> Any:
-        """The file, which is written before it is sent: nobody slow keeps the store waiting."""
+    def download(self, slug: str, version: int) -> Any:
+        """Return the file, complete before it is sent: slow readers then do not block the store."""
         survey, form = find_survey(self._store, slug, version), MicrodataForm()
         if not form.validate_on_submit():
-            return self._page(survey, form), 422
+            return self._render(survey, form), 422
         if not self._store.n_released(survey.key):
-            form.form.errors = ["No report is released yet: there is nothing to download"]
-            return self._page(survey, form), 422
-        # Without a name on the disk: it is gone when it is sent, whatever happens.
+            form.form.errors = ["No reports are released yet, so there is nothing to download"]
+            return self._render(survey, form), 422
+        # The file has no name on the disk, so it is deleted in every case once it is closed.
         file = TemporaryFile()  # noqa: SIM115
         try:
             n = WRITERS[form.form.data](file, self._store, survey)
-        except SurveyError as refused:
+        except SurveyError as error:
             file.close()
-            if not isinstance(refused, SettingsError):
+            if not isinstance(error, SettingsError):
                 raise
-            form.form.errors = [f"The file was not made: {refused}"]
-            return self._page(survey, form), 422
+            form.form.errors = [f"The file could not be created: {error}"]
+            return self._render(survey, form), 422
         self._log.write("downloaded reports", slug, f"version {version}, {n} as {form.form.data}")
         file.seek(0)
         name = file_name(survey, f"reports-{form.form.data}.zip")
         return send_file(file, ZIP, as_attachment=True, download_name=name)
 
-    def _page(self, survey: PublishedSurvey, form: MicrodataForm) -> str:
+    def _render(self, survey: PublishedSurvey, form: MicrodataForm) -> str:
         return render_template(
             "research/microdata.html",
             survey=survey,
@@ -91,11 +91,11 @@ class _Pages:
 
 
 def write_parquet(file: IO[bytes], store: Store, survey: PublishedSurvey) -> int:
-    """The directory that `survey export --parquet` writes, with what stands beside it."""
+    """Write what `survey export --parquet` writes, and its documents, as ZIP; return n."""
     with TemporaryDirectory() as directory, ZipFile(file, "w", ZIP_STORED) as packed:
         manifest = export_reports(store, survey, Path(directory), lambda _: None)
-        for written in sorted(Path(directory).iterdir()):
-            packed.write(written, written.name)
+        for part in sorted(Path(directory).iterdir()):
+            packed.write(part, part.name)
         write_documents(packed, survey, manifest.n, manifest.release)
     return manifest.n
 
@@ -104,4 +104,4 @@ WRITERS: Mapping[str, Callable[[IO[bytes], Store, PublishedSurvey], int]] = {
     "csv": write_microdata,
     "parquet": write_parquet,
 }
-"""What writes each of `FORMS`."""
+"""The function that writes each of `FORMS`."""

@@ -432,10 +432,10 @@ def look_at_reports(page: Page, url: str, look: Callable[[Page, str], None]) -> 
 
 def look_at_groups(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
     page.goto(f"{url}/research/surveys/workplace/1")
-    for summary in ("Go to one of", "Behind the estimates"):
+    for summary in ("Go to one of", "Details"):
         page.locator("summary", has_text=summary).first.click()
     look(page, "research-dashboard-opened")
-    page.get_by_role("link", name="This question alone").first.click()
+    page.get_by_role("link", name="Only this question").first.click()
     look(page, "research-question")
     for name in ("By link", "Over time", "Over versions"):
         page.get_by_role("link", name=name).click()

@@ -24,7 +24,7 @@ def result(survey):
 
 
 @pytest.mark.parametrize("name", OF_OPTIONS)
-def test_they_are_those_of_the_library_for_every_type(result, name):
+def test_details_match_the_estimator_for_every_type(result, name):
     found = result.question(name)
     question = found.question
     if found.shares_part.disclosure == "hide":
@@ -56,7 +56,7 @@ def test_they_are_those_of_the_library_for_every_type(result, name):
 
 
 @pytest.mark.parametrize("name", ["choice", "subsets"])
-def test_the_two_estimates_are_those_of_the_rows(result, name):
+def test_both_estimates_match_the_rows(result, name):
     found = result.question(name)
     assert found.details
     assert [line.unbiased for line in found.details] == [row.estimate for row in found.shares]
@@ -64,11 +64,11 @@ def test_the_two_estimates_are_those_of_the_rows(result, name):
 
 
 @pytest.mark.parametrize("name", ["hours", "since"])
-def test_numbers_and_dates_have_none(result, name):
+def test_numbers_and_dates_have_no_details(result, name):
     assert result.question(name).details == ()
 
 
-def test_what_is_hidden_has_none(survey):
+def test_suppressed_questions_have_no_details(survey):
     few = result_of(survey, 100, 100)
     for found in (few.question(name) for name in OF_OPTIONS):
         assert found.shares_part.disclosure == "hide"

@@ -170,7 +170,7 @@ def test_every_type_has_a_share_row_per_option_and_numbers_have_a_mean_and_a_med
     assert {name: n for name, n in spread.items() if n} == {"hours": 10, "pay": 10, "since": 12}
 
 
-def test_share_rows_are_what_the_estimator_says(result):
+def test_share_rows_contain_the_estimates(result):
     for question in result.questions:
         asked = question.question
         counts = counts_of(asked, N)
@@ -191,7 +191,7 @@ def test_share_rows_are_what_the_estimator_says(result):
         assert {row.method for row in question.shares} == {expected.method}
 
 
-def test_answered_rows_are_what_the_estimator_says_and_follow_those_among_all(result):
+def test_answered_rows_contain_the_estimates_and_follow_those_among_all(result):
     for question in result.questions:
         if not question.answered:
             continue
@@ -263,7 +263,7 @@ def test_shares_are_shown_although_the_mean_of_those_who_answered_is_not():
     assert middle_svg(found) == spread_svg(found) == ""
 
 
-def test_where_hardly_anybody_answered_shares_among_them_are_not_told():
+def test_shares_among_those_who_answered_are_suppressed_if_hardly_anybody_did():
     survey = survey_of(["choice"])
     (question,) = survey.definition.questions
     counts = np.round(4000 * question.channel.matrix[3]).astype(int).tolist()
@@ -277,7 +277,7 @@ def test_where_hardly_anybody_answered_shares_among_them_are_not_told():
     )
 
 
-def test_where_few_answered_it_is_said_how_many_more_are_needed_and_then_they_are_told():
+def test_the_predicted_number_of_missing_responses_is_right():
     survey = survey_of(["choice"])
     (question,) = survey.definition.questions
     truths = np.array([0.10, 0.06, 0.04, 0.80])
@@ -297,7 +297,7 @@ def test_where_few_answered_it_is_said_how_many_more_are_needed_and_then_they_ar
     assert of(600 + more // 2).answered_part.disclosure == "hide"
 
 
-def test_the_widest_margin_is_split_in_words(result):
+def test_the_remark_splits_the_widest_margin(result):
     question = one(result, "choice")
     shares = proportions(counts_of(question.question, N), question.question.channel)
     split = margin_split(shares)
@@ -308,7 +308,7 @@ def test_the_widest_margin_is_split_in_words(result):
     )
 
 
-def test_the_margin_of_a_mean_is_split_in_words(result):
+def test_the_remark_splits_the_margin_of_a_mean(result):
     question = one(result, "pay").question
     split = margin_split_of_mean(
         counts_of(question, N), single_code_channel(question), truth_values(question), level=0.95
@@ -329,14 +329,14 @@ def test_the_margin_of_a_mean_is_split_in_words(result):
         ("since", [*range(18262, 18627, 7), None, None]),
     ],
 )
-def test_mean_rows_are_what_the_estimator_says(result, name, values):
+def test_mean_rows_contain_the_estimates(result, name, values):
     question = one(result, name)
     expected = mean(counts_of(question.question, N), question.question.channel, list(values))
     for field in ("estimate", "std_error", "conf_low", "conf_high", "n_effective", "method"):
         assert getattr(question.mean, field) == getattr(expected, field)
 
 
-def test_report_counts_are_given_where_a_report_says_an_option(result):
+def test_report_counts_exist_where_reports_name_options(result):
     def given(name):
         question = one(result, name)
         return numbers(question.rows[: len(question.shares)], "report_count")
@@ -362,7 +362,7 @@ def test_a_sampled_option_counts_its_own_reports(result):
         assert row.report_share == counts[5 + option] / counts[option]
 
 
-def test_mechanism_truth_probability_and_number_of_truths_are_told(result):
+def test_rows_name_mechanism_truth_probability_and_number_of_truths(result):
     def told(name):
         row = one(result, name).rows[0]
         return row.mechanism, row.truth_probability, row.n_options
@@ -375,7 +375,7 @@ def test_mechanism_truth_probability_and_number_of_truths_are_told(result):
     assert set(MECHANISMS) == set(DESIGNS)
 
 
-def test_with_question_sampling_rows_count_those_asked():
+def test_rows_count_only_respondents_who_were_asked():
     survey = survey_of(["choice", "hours", "mood"], head="questions_per_person = 1\n")
     result = result_of(survey, asked=5_000, n=N)
     assert {row.n_reports for row in result.rows} == {5_000}
@@ -383,7 +383,7 @@ def test_with_question_sampling_rows_count_those_asked():
         assert question.notes[0] == "Asked of a random 5,000 of 20,000 respondents."
 
 
-def test_a_hidden_question_of_sampled_ones_needs_more_of_all_respondents():
+def test_a_sampled_question_needs_more_respondents():
     survey = survey_of(["choice", "hours"], head="questions_per_person = 1\n")
     alone = survey_of(["choice", "hours"])
     half, full = result_of(survey, 20, 40), result_of(alone, 20, 20)
@@ -415,7 +415,7 @@ def test_a_question_nobody_answered_yet_has_rows_without_numbers(name):
 
 
 @pytest.mark.parametrize("name", list(QUESTIONS))
-def test_what_is_hidden_has_no_number_of_any_kind(name):
+def test_suppressed_questions_have_no_numbers(name):
     (question,) = result_of(survey_of([name]), 30, 30).questions
     assert question.disclosure == "hide"
     for part in (question.shares_part, question.mean_part, question.median_part):
@@ -435,7 +435,7 @@ def with_channel(name: str, channel: WeightTable, counts: list[int]) -> Question
     return question_result(survey, question, n, n, counts, NOW)
 
 
-def test_shares_a_design_cannot_tell_say_so_beside_the_mean():
+def test_shares_that_a_design_does_not_identify_are_marked_beside_the_mean():
     channel = one_bit(7, 2)
     question = with_channel("wave", channel, [9_000, 11_000])
     assert question.disclosure == "show"
@@ -448,7 +448,7 @@ def test_shares_a_design_cannot_tell_say_so_beside_the_mean():
     assert middle_svg(question) != ""
 
 
-def test_a_question_whose_design_tells_nothing_does_not_promise_anything():
+def test_a_question_whose_design_identifies_nothing_promises_nothing():
     alike = WeightTable(Explicit(((3, 1), (3, 1), (1, 3), (1, 3))))
     question = with_channel("choice", alike, [500, 500])
     assert question.disclosure == "hide"
@@ -459,7 +459,7 @@ def test_a_question_whose_design_tells_nothing_does_not_promise_anything():
     assert question.remarks == ()
 
 
-def test_words_of_means_have_a_unit_an_interval_and_one_decimal_more_than_the_grid(result):
+def test_means_in_words_have_unit_interval_and_one_extra_decimal(result):
     question = one(result, "hours")
     row = replace(question.mean, estimate=5.204, conf_low=5.01, conf_high=5.386)
     assert row_label(row) == "Mean of those who answered"
@@ -468,7 +468,7 @@ def test_words_of_means_have_a_unit_an_interval_and_one_decimal_more_than_the_gr
     assert row_label(one(result, "pay").mean) == "Mean"
 
 
-def test_words_of_medians_have_the_decimals_of_the_grid_and_say_when_one_value_is_left(result):
+def test_medians_in_words_have_the_decimals_of_the_grid(result):
     question = one(result, "hours")
     row = replace(question.median, estimate=2.5, conf_low=2.0, conf_high=3.0)
     assert row_label(row) == "Median of those who answered"
@@ -497,7 +497,7 @@ def test_means_of_dates_are_days_in_the_csv_and_dates_in_words(result):
         (NumberFormat(is_date=True), 1e9, "31 December 9999"),
     ],
 )
-def test_amounts_are_written_as_people_read_them(amounts, value, text):
+def test_numbers_are_formatted_for_readers(amounts, value, text):
     assert amounts.text(value) == text
 
 
@@ -505,7 +505,7 @@ def test_no_number_in_the_csv_is_nan(result):
     assert "nan" not in to_csv(result.rows).lower()
 
 
-def test_lines_say_what_the_page_says(result):
+def test_terminal_lines_match_the_page(result):
     lines, hours = "\n".join(to_lines(result)), one(result, "hours")
     assert "Several answers possible: shares do not add up to 100%." in lines
     choice = one(result, "choice")
@@ -555,7 +555,7 @@ def test_a_mean_outside_its_grid_is_drawn_at_its_end(result):
     assert (point["dot"], point["outside"]) == (0.0, "below")
 
 
-def test_median_rows_are_what_the_estimator_says(result):
+def test_median_rows_contain_the_estimates(result):
     for name in ("hours", "pay", "mood", "wave", "since"):
         question = one(result, name)
         asked = question.question
@@ -580,7 +580,7 @@ def few() -> QuestionResult:
         return result_of(survey_of(["few"]), 40_000, 40_000).questions[0]
 
 
-def test_cell_rows_are_what_the_estimator_says(few):
+def test_cell_rows_contain_the_estimates(few):
     asked = few.question
     expected = histogram(counts_of(asked, 40_000), asked.channel, truth_values(asked), range(8))
     assert few.spread_part.disclosure != "hide"
@@ -602,7 +602,7 @@ def test_a_histogram_has_a_bar_a_dot_and_an_interval_on_the_axis_from_0_to_100(f
     assert spread_svg(few).startswith("<svg")
 
 
-def test_a_histogram_too_wide_to_show_has_rows_without_numbers(result):
+def test_a_suppressed_histogram_has_rows_without_numbers(result):
     hours = one(result, "hours")
     assert hours.spread_part.disclosure == "hide"
     assert {(row.estimate, row.mle, row.conf_low) for row in hours.spread} == {(None,) * 3}
@@ -610,7 +610,7 @@ def test_a_histogram_too_wide_to_show_has_rows_without_numbers(result):
     assert re.search(r"for the histogram: about [\d,]+ more", hours.caveats(closed=False)[-1])
 
 
-def test_cells_belong_to_the_question_and_hold_every_value_once(result):
+def test_each_value_is_in_exactly_one_cell(result):
     for question in result.questions:
         found = histogram_cells(question.question)
         if not found:
@@ -624,7 +624,7 @@ def test_cells_belong_to_the_question_and_hold_every_value_once(result):
         assert len(found) <= 12
 
 
-def test_what_is_said_of_reports_is_what_the_estimator_says(result):
+def test_remarks_state_the_results_of_the_estimator(result):
     question = one(result, "choice")
     counts = counts_of(question.question, N)
     channel = question.question.channel
@@ -657,7 +657,7 @@ def test_what_is_said_of_reports_is_what_the_estimator_says(result):
     ],
     ids=str,
 )
-def test_made_up_reports_are_counted_for_the_margin_that_is_printed(wanted):
+def test_fabricated_reports_are_counted_for_the_printed_margin(wanted):
     (asked,) = survey_of(["choice"]).definition.questions
     channel = from_epsilon(3, 6)
     question = replace(asked, channel=channel)
@@ -680,13 +680,13 @@ def test_made_up_reports_are_counted_for_the_margin_that_is_printed(wanted):
     )
 
 
-def test_of_a_multiple_choice_only_the_margin_is_said(result):
+def test_a_multiple_choice_has_a_remark_on_its_margin_only(result):
     for name in ("bits", "sampled", "subsets"):
         (only,) = one(result, name).remarks
         assert only.startswith("The widest margin of error is ±")
 
 
-def test_reports_that_cannot_have_come_through_the_channel_are_called_so():
+def test_impossible_reports_are_reported_as_inconsistent():
     survey = survey_of(["choice"])
     (question,) = survey.definition.questions
     found = question_result(survey, question, 8000, 8000, [7600, 200, 100, 100], NOW)
@@ -694,7 +694,7 @@ def test_reports_that_cannot_have_come_through_the_channel_are_called_so():
     assert any("not consistent with the randomization" in remark for remark in found.remarks)
 
 
-def test_a_scale_says_which_answers_its_scores_stand_for(result):
+def test_a_scale_names_the_answers_of_its_scores(result):
     assert one(result, "mood").notes == ["Scores: 0 = 0, 6 = 6."]
 
 
@@ -706,7 +706,7 @@ def test_a_share_drawn_at_the_end_of_its_axis_is_explained(result):
 
 
 @pytest.mark.parametrize("name", sorted(set(QUESTIONS) - {"pay", "since"}))
-def test_what_has_no_report_says_how_many_it_needs_the_same_every_time(name):
+def test_a_question_without_reports_predicts_the_same_number_each_time(name):
     survey = survey_of([name])
     question = survey.definition.questions[0]
     none = [0] * question.channel.counted
@@ -718,7 +718,7 @@ def test_what_has_no_report_says_how_many_it_needs_the_same_every_time(name):
         assert not part.rows or f"about {part.missing:,} more needed" in said
 
 
-def test_of_questions_that_are_drawn_more_people_are_needed_from_nothing():
+def test_sampled_questions_without_reports_need_more_respondents():
     whole = survey_of(["choice", "mood"])
     drawn = survey_of(["choice", "mood"], "questions_per_person = 1\n")
     lacks = []

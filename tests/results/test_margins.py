@@ -32,7 +32,7 @@ THREE = [
         ("n,25.3\ns,74.9", "percent"),
     ],
 )
-def test_margins_are_read_however_they_are_written(text, unit):
+def test_margins_are_parsed_in_every_common_format(text, unit):
     assert parse_margins(text, THREE, unit) == pytest.approx([0.25, 0.75, 0.0], abs=0.004)
 
 
@@ -57,13 +57,13 @@ def test_margins_are_read_however_they_are_written(text, unit):
         ("n,25\ns,75", "litres", "Margins are one of"),
     ],
 )
-def test_what_cannot_be_read_is_said_where_it_stands(text, unit, said):
+def test_parse_errors_name_the_line(text, unit, said):
     with pytest.raises(DesignError, match=re.escape(said)):
         parse_margins(text, THREE, unit)
 
 
 @given(st.text(), st.sampled_from(sorted(UNITS)))
-def test_any_text_is_read_or_refused_in_words(text, unit):
+def test_any_text_is_parsed_or_rejected_with_a_message(text, unit):
     try:
         found = parse_margins(text, THREE, unit)
     except DesignError:

@@ -44,7 +44,7 @@ def result_of(small, counts):
     return SurveyResult(small, tally, NOW)
 
 
-def test_rows_are_what_the_estimator_says(small):
+def test_rows_contain_the_estimates(small):
     counts = [[900, 1300, 800], [1000, 1100, 900]]
     result = result_of(small, counts)
     expected = proportions(counts[0], small.definition.questions[0].channel)
@@ -88,7 +88,7 @@ def test_a_chart_is_svg_without_script_or_style_on_an_axis_from_0_to_100(small):
     assert json.dumps(shares_chart(question))
 
 
-def test_words_say_estimated_and_the_interval(small):
+def test_estimates_in_words_name_the_interval(small):
     row = result_of(small, [[900, 1300, 800], [1000, 1100, 900]]).rows[0]
     assert describe_estimate(row) == (
         f"estimated {percent(row.estimate)}, between "

@@ -120,7 +120,7 @@ def test_every_kind_of_question_with_options_is_weighted_by_links(store):
         weight(store, survey, "sets", "answer:choice", [0.5, 0.25, 0.25, 0])
 
 
-def test_what_margins_can_be_of(store, small):
+def test_margins_can_be_over_links_and_answers(store, small):
     assert list(list_bases(store, small)) == ["answer:fell_asleep", "answer:pressure"]
     add_people(store, small, 50, "north")
     add_people(store, small, 50, "south")

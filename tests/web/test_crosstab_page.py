@@ -49,7 +49,7 @@ def names_of(small) -> str:
     return f"first={first}&second={second}"
 
 
-def test_the_page_asks_for_two_questions_first(reader, small):
+def test_the_page_asks_for_two_questions(reader, small):
     page = reader.get(PAGE)
     assert page.status_code == 200
     assert "Choose two questions" in page.text
@@ -57,7 +57,7 @@ def test_the_page_asks_for_two_questions_first(reader, small):
         assert page.text.count(f">{question.text}</option>") == 2
 
 
-def test_a_table_has_the_estimates_of_the_library_the_test_and_sentences(reader, store, small):
+def test_the_table_shows_the_estimates_the_test_and_sentences(reader, store, small):
     add_related(store, small, 4000)
     page = reader.get(f"{PAGE}?{names_of(small)}")
     assert page.status_code == 200
@@ -71,7 +71,7 @@ def test_a_table_has_the_estimates_of_the_library_the_test_and_sentences(reader,
     assert page.text.count("<blockquote>") == 2
 
 
-def test_unrelated_answers_are_not_said_to_be_related(store, small):
+def test_unrelated_answers_are_not_described_as_related(store, small):
     add_related(store, small, 4000, together=0.0)
     names = [question.id for question in small.definition.questions]
     sentences = paper_sentences(
@@ -80,7 +80,7 @@ def test_unrelated_answers_are_not_said_to_be_related(store, small):
     assert "were not shown to be related" in sentences[1]
 
 
-def test_the_shades_go_from_nothing_to_the_largest_share(store, small):
+def test_shades_range_from_zero_to_the_largest_share(store, small):
     add_related(store, small, 4000)
     names = [question.id for question in small.definition.questions]
     result = compute_crosstab(store, small, CrosstabRequest(*names), IntervalOptions())
@@ -90,7 +90,7 @@ def test_the_shades_go_from_nothing_to_the_largest_share(store, small):
     assert min(cell_shades) >= 0
 
 
-def test_a_table_of_few_reports_is_hidden_whole_and_no_sentence_is_offered(reader, store, small):
+def test_a_suppressed_table_has_no_cells_and_no_sentences(reader, store, small):
     add_related(store, small, 60)
     page = reader.get(f"{PAGE}?{names_of(small)}")
     assert "Not enough responses yet" in page.text
@@ -98,7 +98,7 @@ def test_a_table_of_few_reports_is_hidden_whole_and_no_sentence_is_offered(reade
     assert not re.findall(r'class="strong">', page.text)
 
 
-def test_another_level_widens_every_interval_and_the_link_says_so(reader, store, small):
+def test_a_higher_level_widens_every_interval_and_is_part_of_the_link(reader, store, small):
     add_related(store, small, 4000)
     rows = {}
     for level in ("0.9", "0.99"):
@@ -120,7 +120,7 @@ def test_another_level_widens_every_interval_and_the_link_says_so(reader, store,
         ("first=slept&second=pressed&version=9", 404, ""),
     ],
 )
-def test_what_cannot_be_crossed_is_refused_by_name(reader, small, query, status, words):
+def test_invalid_pairs_of_questions_are_rejected_with_a_reason(reader, small, query, status, words):
     first, second = (question.id for question in small.definition.questions)
     asked = query.replace("slept", first).replace("pressed", second)
     answer = reader.get(f"{PAGE}?{asked}")
@@ -128,13 +128,13 @@ def test_what_cannot_be_crossed_is_refused_by_name(reader, small, query, status,
     assert words in answer.text
 
 
-def test_a_table_without_a_report_says_so(reader, small):
+def test_the_page_explains_that_there_are_no_reports(reader, small):
     answer = reader.get(f"{PAGE}?{names_of(small)}")
     assert answer.status_code == 422
     assert "no released report" in answer.text
 
 
-def test_the_caveat_that_belongs_to_a_table_is_beside_it(store, small):
+def test_the_table_has_its_caveat(store, small):
     add_related(store, small, 4000)
     names = [question.id for question in small.definition.questions]
     assert any(
@@ -145,7 +145,7 @@ def test_the_caveat_that_belongs_to_a_table_is_beside_it(store, small):
     )
 
 
-def test_the_most_likely_table_is_the_estimators_and_says_what_it_is_good_for(reader, store, small):
+def test_the_most_likely_table_has_its_own_caveat(reader, store, small):
     add_related(store, small, 4000)
     page = reader.get(f"{PAGE}?{names_of(small)}&method=em")
     counts = joint_counts(store, small, 0, 1)

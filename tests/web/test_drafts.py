@@ -538,11 +538,11 @@ def test_what_was_typed_as_true_stays_and_stands_beside_the_estimates(ada, store
         assert f'name="{name}" value="{value}"' in shown
     (trial,) = store.test_runs(slug)
     page = ada.get(f"/research/surveys/{trial.slug}/1").text
-    assert page.count(">Typed as true</th>") == 2
+    assert page.count(">True</th>") == 2
     typed = re.findall(r'<td class="number">(\d+%)</td>\s*<td class="number answered">', page)
     assert typed[:3] == ["26%", "52%", "22%"]
     alone = ada.get(f"/research/surveys/{trial.slug}/1/questions/night").text
-    assert alone.count(">Typed as true</th>") == 1
+    assert alone.count(">True</th>") == 1
 
 
 def dashboard(client, store, slug: str) -> str:
@@ -560,12 +560,12 @@ def test_simulations_that_differ_have_no_one_truth_until_the_try_out_is_made_ane
         send(ada, f"{path}/simulate", page=path, n="1500", **{"share-night-0": share})
     page = dashboard(ada, store, slug)
     assert "had different true shares" in page
-    assert "Typed as true" not in page
+    assert ">True</th>" not in page
     send(ada, f"{path}/make", page=path)
     assert 'name="share-night-0" value="80"' in ada.get(path).text
     assert "true shares" not in dashboard(ada, store, slug)
     send(ada, f"{path}/simulate", page=path, n="5000")
-    assert "Typed as true" in dashboard(ada, store, slug)
+    assert ">True</th>" in dashboard(ada, store, slug)
 
 
 def test_every_file_of_a_try_out_says_test_in_its_name_and_on_its_figures(ada, store):

@@ -46,7 +46,7 @@ def rows_of(answer):
     return list(csv.DictReader(io.StringIO(answer.text)))
 
 
-def test_all_explore_pages_lead_to_each_other_and_say_what_to_do_first(reader, two_links):
+def test_all_explore_pages_link_to_each_other_and_explain_the_first_step(reader, two_links):
     pages = ("", "/difference", "/weighting", "/regression")
     for page in pages:
         answer = reader.get(PAGE + page)
@@ -58,7 +58,9 @@ def test_all_explore_pages_lead_to_each_other_and_say_what_to_do_first(reader, t
         assert 'class="empty"' in answer.text
 
 
-def test_a_difference_has_its_table_chart_test_sentence_and_caveat(reader, store, two_links):
+def test_the_page_of_a_difference_has_table_chart_test_sentence_and_caveat(
+    reader, store, two_links
+):
     answer = reader.get(f"{PAGE}/difference?{LINKS}")
     request = DifferenceRequest("fell_asleep", "link:north", "link:south")
     found = compute_difference(store, two_links, request, IntervalOptions())
@@ -71,7 +73,7 @@ def test_a_difference_has_its_table_chart_test_sentence_and_caveat(reader, store
     assert 'value="link:north" selected' in answer.text
 
 
-def test_a_difference_is_downloaded_as_rows_and_as_a_figure(reader, two_links):
+def test_a_difference_can_be_downloaded_as_csv_and_as_figure(reader, two_links):
     rows = rows_of(reader.get(f"{PAGE}/difference/difference.csv?{LINKS}&level=0.9"))
     assert [row["option_id"] for row in rows] == ["yes", "no", "prefer_not_to_say"]
     assert {row["conf_level"] for row in rows} == {"0.9"}
@@ -100,9 +102,7 @@ def test_groups_by_an_answer_are_told_by_joint_inversion(reader, two_links):
         ("question=none&a=link:north&b=link:south", 404, "none"),
     ],
 )
-def test_groups_that_are_none_are_refused_beside_their_field(
-    reader, two_links, query, status, words
-):
+def test_invalid_groups_are_rejected_beside_their_field(reader, two_links, query, status, words):
     answer = reader.get(f"{PAGE}/difference?{query}")
     assert answer.status_code == status
     assert words in answer.text
@@ -110,7 +110,7 @@ def test_groups_that_are_none_are_refused_beside_their_field(
         assert 'aria-describedby="b-error"' in answer.text
 
 
-def test_a_hidden_difference_shows_no_number_on_its_page_nor_in_its_files(reader, store, small):
+def test_a_suppressed_difference_has_no_number_on_its_page_or_in_its_files(reader, store, small):
     add_people(store, small, 3000, "north")
     add_people(store, small, 60, "south")
     answer = reader.get(f"{PAGE}/difference?{LINKS}")
@@ -122,13 +122,13 @@ def test_a_hidden_difference_shows_no_number_on_its_page_nor_in_its_files(reader
     assert reader.get(f"{PAGE}/difference/figure.svg?{LINKS}").status_code == 404
 
 
-def test_margins_are_asked_for_with_a_line_for_each_category(reader, two_links):
+def test_the_margins_field_has_a_line_for_each_category(reader, two_links):
     page = reader.get(f"{PAGE}/weighting?{BY_LINK}").text
     assert re.search(r"<textarea[^>]*>\s*north, \nsouth, </textarea>", page)
     assert "by=link" not in page.split("<form")[0]
 
 
-def test_weighted_shares_stand_beside_the_unweighted(reader, store, two_links):
+def test_weighted_and_unweighted_shares_are_side_by_side(reader, store, two_links):
     answer = reader.get(f"{PAGE}/weighting?{BY_LINK}{MARGINS}")
     request = WeightingRequest("fell_asleep", "link", "north,20\nsouth,80")
     found = compute_weighting(store, two_links, request, IntervalOptions())
@@ -140,7 +140,7 @@ def test_weighted_shares_stand_beside_the_unweighted(reader, store, two_links):
     assert [float(row["estimate"]) for row in rows] == [row.estimate for row in found.rows]
 
 
-def test_margins_that_do_not_add_up_are_told_so_beside_them_and_stay(reader, two_links):
+def test_margins_with_a_wrong_total_are_rejected_and_kept_in_the_field(reader, two_links):
     answer = reader.get(f"{PAGE}/weighting?{BY_LINK}&margins=north,20%0Asouth,75")
     assert answer.status_code == 422
     assert answer.text.count("These margins add up to 95%, not to 100%") == 2
@@ -181,7 +181,7 @@ def test_uploaded_margins_become_a_link_that_reproduces_the_view(reader, two_lin
     assert "post-stratified" in page.text
 
 
-def test_uploaded_margins_that_do_not_add_up_stand_in_the_field_to_be_corrected(reader, two_links):
+def test_uploaded_margins_with_a_wrong_total_appear_in_the_field(reader, two_links):
     page = reader.get(uploaded(reader, b"north,20\nsouth,70").location)
     assert page.status_code == 422
     assert "add up to 90%" in page.text
@@ -196,7 +196,7 @@ def test_uploaded_margins_that_do_not_add_up_stand_in_the_field_to_be_corrected(
         (b"north,20\n" * 500, "Margins in a link can have 3,000 characters"),
     ],
 )
-def test_a_file_that_is_none_is_refused_beside_its_field(reader, two_links, content, words):
+def test_an_invalid_file_is_rejected_beside_its_field(reader, two_links, content, words):
     answer = uploaded(reader, content)
     assert answer.status_code == 422
     assert answer.text.count(words) == 2
@@ -204,14 +204,14 @@ def test_a_file_that_is_none_is_refused_beside_its_field(reader, two_links, cont
     assert 'value="link" selected' in answer.text
 
 
-def test_margins_longer_than_a_link_carries_are_refused_and_stay(reader, two_links):
+def test_margins_too_long_for_a_link_are_rejected_and_kept(reader, two_links):
     answer = reader.get(f"{PAGE}/weighting?{BY_LINK}&margins={'north,20%0A' * 400}")
     assert answer.status_code == 422
     assert "Margins in a link can have 3,000 characters" in answer.text
     assert answer.text.count("north,20") == 400
 
 
-def test_odds_ratios_are_those_of_the_library(reader, store, two_links):
+def test_the_page_shows_the_odds_ratios_of_the_estimator(reader, store, two_links):
     query = "question=fell_asleep&predictor=pressure&predictor=link"
     answer = reader.get(f"{PAGE}/regression?{query}")
     request = RegressionRequest("fell_asleep", ("pressure", "link"))
@@ -233,7 +233,7 @@ def test_odds_ratios_are_those_of_the_library(reader, store, two_links):
         ("question=fell_asleep&predictor=pressure&against=fell_asleep:often", 422, "often"),
     ],
 )
-def test_what_cannot_be_regressed_is_refused_beside_its_field(
+def test_invalid_regressions_are_rejected_beside_their_field(
     reader, two_links, query, status, words
 ):
     answer = reader.get(f"{PAGE}/regression?{query}")
@@ -241,7 +241,7 @@ def test_what_cannot_be_regressed_is_refused_beside_its_field(
     assert words in answer.text
 
 
-def test_hidden_coefficients_are_in_no_file(reader, store, small):
+def test_suppressed_coefficients_are_in_no_file(reader, store, small):
     add_people(store, small, 150)
     query = "question=fell_asleep&predictor=pressure"
     assert "Not enough responses yet" in reader.get(f"{PAGE}/regression?{query}").text
@@ -257,7 +257,7 @@ def test_hidden_coefficients_are_in_no_file(reader, store, small):
         "/regression?question=fell_asleep&predictor=pressure",
     ],
 )
-def test_a_survey_without_a_report_says_so_and_does_not_fail(reader, small, page):
+def test_explore_pages_work_without_reports(reader, small, page):
     answer = reader.get(PAGE + page)
     assert answer.status_code in (200, 404, 422)
     assert "Something went wrong" not in answer.text
@@ -274,13 +274,13 @@ def test_a_survey_without_a_report_says_so_and_does_not_fail(reader, small, page
         "/regression/regression.csv?question=fell_asleep",
     ],
 )
-def test_a_file_of_what_cannot_be_computed_is_refused_in_words(reader, two_links, file):
+def test_files_that_cannot_be_computed_are_rejected_with_a_reason(reader, two_links, file):
     answer = reader.get(PAGE + file)
     assert answer.status_code == 422
     assert "Something went wrong" not in answer.text
 
 
-def test_what_belongs_to_another_choice_is_not_carried_over_to_a_new_one(reader, two_links):
+def test_parameters_of_another_question_are_ignored(reader, two_links):
     odds = "question=pressure&predictor=fell_asleep&against=fell_asleep:no"
     page = reader.get(f"{PAGE}/regression?{odds}")
     assert page.status_code == 200
@@ -293,7 +293,7 @@ def test_what_belongs_to_another_choice_is_not_carried_over_to_a_new_one(reader,
     assert re.search(r"<textarea[^>]*>\s*Never, \nOnce, \nOften, </textarea>", page.text)
 
 
-def test_odds_are_held_against_the_chosen_answer(reader, two_links):
+def test_the_baseline_of_the_odds_can_be_chosen_on_the_page(reader, two_links):
     query = "question=fell_asleep&predictor=pressure&against=fell_asleep:yes"
     page = reader.get(f"{PAGE}/regression?{query}")
     assert "Odds of “No” against “Yes”" in page.text
@@ -308,7 +308,7 @@ def test_odds_are_held_against_the_chosen_answer(reader, two_links):
         ("mood", "Estimated shares, and A minus B in percentage points with"),
     ],
 )
-def test_a_difference_is_told_in_the_words_and_unit_of_its_question(reader, store, kind, words):
+def test_a_difference_of_means_has_the_unit_of_its_question(reader, store, kind, words):
     survey = published_kinds(store, [kind])
     fill(store, survey, 3000, "north", 1)
     fill(store, survey, 2000, "south", 2)

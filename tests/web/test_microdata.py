@@ -37,7 +37,7 @@ def members_of(answer) -> dict[str, bytes]:
 def test_the_page_explains_why_reports_may_be_published_and_the_consequences(editor, store, small):
     add_released(store, small, 100)
     page = editor.get(PAGE)
-    for statement in ("100", "randomized on a device", "no row proves an answer", "taken back"):
+    for statement in ("100", "randomized on a device", "no row proves an answer", "take back"):
         assert statement in page.text
 
 
@@ -85,7 +85,7 @@ def test_opening_the_page_downloads_nothing_and_records_nothing(editor, store, s
 
 def test_before_the_first_release_the_page_says_that_there_is_nothing_to_download(editor):
     page = editor.get(PAGE)
-    assert "No report is released yet" in page.text
+    assert "No reports are released yet" in page.text
     assert "<form class" not in page.text
     answer = send(editor, PAGE, page="/research/account", form="csv")
     assert answer.status_code == 422

@@ -46,9 +46,7 @@ def links_of(page: str) -> list[str]:
     return [html.unescape(link) for link in re.findall(r'href="([^"]+)"', page)]
 
 
-def test_a_question_alone_has_both_estimates_both_parts_of_the_margin_and_made_up_reports(
-    reader, store, small
-):
+def test_the_page_of_one_question_shows_its_details(reader, store, small):
     page = reader.get(f"{BASE}/1/questions/{FIRST}")
     assert page.status_code == 200
     found = ResultCache(store).result(small).question(FIRST)
@@ -68,7 +66,7 @@ def test_a_question_alone_has_both_estimates_both_parts_of_the_margin_and_made_u
     )
 
 
-def test_a_question_alone_leads_to_its_neighbours_and_its_groups_read_the_same_way(reader):
+def test_the_page_of_one_question_links_to_neighbours_and_groups_with_its_options(reader):
     links = links_of(reader.get(f"{BASE}/1/questions/{FIRST}?level=0.9").text)
     assert f"{BASE}/1/questions/{SECOND}?level=0.9" in links
     assert f"{BASE}/1/links?question={FIRST}&level=0.9" in links
@@ -78,13 +76,13 @@ def test_a_question_alone_leads_to_its_neighbours_and_its_groups_read_the_same_w
     assert {f"{BASE}/1/questions/{each}" for each in (FIRST, SECOND)} <= set(links)
 
 
-def test_a_question_that_there_is_not_is_404(reader):
+def test_an_unknown_question_is_not_found(reader):
     assert reader.get(f"{BASE}/1/questions/none").status_code == 404
     assert reader.get(f"{BASE}/1/charts/none-shares-light.svg").status_code == 404
     assert reader.get(f"{BASE}/1/charts/{FIRST}-shares-pink.svg").status_code == 404
 
 
-def test_a_long_survey_has_an_outline_that_says_what_is_hidden(client, researcher, store):
+def test_a_long_survey_has_an_outline_that_marks_suppressed_questions(client, researcher, store):
     survey = publish(store, load(LONG.encode(), "s.toml", Caps(survey=100)), TODAY)
     assert sign_in(client).status_code == 302
     add_released(store, survey, 60)
@@ -96,7 +94,7 @@ def test_a_long_survey_has_an_outline_that_says_what_is_hidden(client, researche
     assert outline.count("not enough responses yet") == 30
 
 
-def test_every_interval_is_offered_by_a_name_and_only_what_can_be_combined(reader):
+def test_the_page_offers_only_valid_combinations_of_options(reader):
     assert tuple(INTERVAL_NAMES) == INTERVAL_CHOICES
     page = reader.get(f"{BASE}/1").text
     for name in INTERVAL_CHOICES:
@@ -111,7 +109,7 @@ def test_every_interval_is_offered_by_a_name_and_only_what_can_be_combined(reade
     assert f'href="{BASE}/1?level=0.9&amp;interval=wilson"' in page
 
 
-def test_every_way_of_reading_that_is_linked_can_be_opened(reader):
+def test_every_linked_combination_of_options_can_be_opened(reader):
     seen = set()
     for start in ("", "?interval=wilson&level=0.99", "?target=respondents&simultaneous=1"):
         page = reader.get(f"{BASE}/1/questions/{SECOND}{start}").text
@@ -123,17 +121,15 @@ def test_every_way_of_reading_that_is_linked_can_be_opened(reader):
         parse_options(dict(pair.split("=") for pair in query.split("&") if pair))
 
 
-def test_figures_say_at_which_release_they_stand(reader, store, small):
+def test_the_page_names_the_latest_release(reader, store, small):
     assert "stand as of release 1 of this version" in text_of(reader.get(f"{BASE}/1").text)
     add_released(store, small, 100)
     said = text_of(reader.get(f"{BASE}/1").text)
     assert "stand as of release 2 of this version and change in steps" in said
 
 
-def test_versions_are_apart_the_newest_first_and_a_question_leads_to_those_that_ask_it(
-    reader, store
-):
-    assert "Versions are kept apart" not in reader.get(f"{BASE}/1").text
+def test_versions_are_listed_newest_first_and_a_question_links_to_its_versions(reader, store):
+    assert "No figure combines responses" not in reader.get(f"{BASE}/1").text
     text = SMALL.replace(f'id = "{SECOND}"', 'id = "pressed"')
     publish(store, load(text.encode(), "s.toml", Caps()), TODAY)
     page = reader.get(f"{BASE}/1?level=0.9").text
@@ -141,7 +137,7 @@ def test_versions_are_apart_the_newest_first_and_a_question_leads_to_those_that_
     assert links_of(nav) == [f"{BASE}/2?level=0.9", f"{BASE}/1?level=0.9"]
     assert "2 (open)" in nav
     assert "1 (superseded)" in nav
-    assert "Versions are kept apart" in text_of(page)
+    assert "No figure combines responses" in text_of(page)
     assert "3,000" in page
     assert "3,000" not in reader.get(f"{BASE}/2").text
     both = reader.get(f"{BASE}/1/questions/{FIRST}").text
@@ -175,7 +171,7 @@ text = "Do you live alone?"
 """
 
 
-def test_odds_that_count_other_questions_by_skip_logic_say_so(reader, store):
+def test_odds_factors_name_the_influence_of_skip_logic(reader, store):
     publish(store, load(SKIPPING.encode(), "skipping.toml", Caps()), TODAY)
     counting = "counting the questions that skip logic links to it"
     said = [

@@ -63,7 +63,7 @@ def anchors(page) -> set[str]:
     return set(re.findall(r'id="([^"]+)"', page.text))
 
 
-def test_the_methods_are_open_to_everybody_who_signs_in_and_have_every_address(reader):
+def test_every_researcher_can_read_the_methods(reader):
     page = reader.get("/research/methods")
     assert page.status_code == 200
     assert set(sections()) <= anchors(page)
@@ -73,7 +73,7 @@ def test_the_methods_are_open_to_everybody_who_signs_in_and_have_every_address(r
             assert section.title in text_of(page)
 
 
-def test_the_methods_of_a_survey_have_its_own_numbers(reader, store, small):
+def test_the_methods_of_a_survey_state_its_own_numbers(reader, store, small):
     page = reader.get(f"{OF_SURVEY}/methods")
     text = text_of(page)
     assert set(sections()) <= anchors(page)
@@ -86,7 +86,7 @@ def test_the_methods_of_a_survey_have_its_own_numbers(reader, store, small):
 
 
 @pytest.mark.parametrize("query", ["", "?level=0.9&simultaneous=1", "?target=respondents"])
-def test_every_heading_of_a_number_leads_to_an_address_that_there_is(reader, query):
+def test_every_column_heading_links_to_an_existing_section(reader, query):
     page = reader.get(f"{OF_SURVEY}{query}")
     led = {link for link in links(page) if f"{OF_SURVEY}/methods" in link and "#" in link}
     assert {"share", "report-share", "answered"} <= {link.split("#")[1] for link in led}
@@ -98,7 +98,7 @@ def test_every_heading_of_a_number_leads_to_an_address_that_there_is(reader, que
     assert any(link.endswith(f"#interval-{wanted}") for link in led)
 
 
-def test_headings_of_means_medians_and_histograms_lead_to_their_methods(reader, store):
+def test_headings_of_means_medians_and_histograms_link_to_their_methods(reader, store):
     toml = EVERY_TYPE.replace('slug = "small"', 'slug = "every"')
     survey = publish(store, load(toml.encode(), "s.toml", Caps()), TODAY)
     add_released(store, survey, 3000)
@@ -108,20 +108,20 @@ def test_headings_of_means_medians_and_histograms_lead_to_their_methods(reader, 
     assert led <= set(sections())
 
 
-def test_a_table_of_two_questions_leads_to_its_methods(reader, small):
+def test_a_cross_tabulation_links_to_its_methods(reader, small):
     first, second = (question.id for question in small.definition.questions)
     page = reader.get(f"/research/surveys/small/explore?first={first}&second={second}")
     led = {link.split("#")[1] for link in links(page) if "/methods" in link and "#" in link}
     assert {"crosstab", "independence"} <= led <= set(sections())
 
 
-def test_the_dashboard_leads_to_the_report_its_pdf_the_methods_and_the_reports(reader):
+def test_the_dashboard_links_to_report_pdf_methods_and_microdata(reader):
     found = links(reader.get(OF_SURVEY))
     for name in ("report", "report.pdf", "methods", "microdata"):
         assert f"{OF_SURVEY}/{name}" in found
 
 
-def test_the_report_has_the_figures_of_the_dashboard_and_the_methods_in_words(reader, store, small):
+def test_the_report_has_the_dashboards_figures_and_the_methods(reader, store, small):
     page = reader.get(f"{OF_SURVEY}/report")
     text = text_of(page)
     for question in ResultCache(store).result(small).questions:
@@ -133,7 +133,7 @@ def test_the_report_has_the_figures_of_the_dashboard_and_the_methods_in_words(re
     assert page.text.count("<svg") == 2
 
 
-def test_a_report_is_read_as_its_link_says(reader):
+def test_a_report_uses_the_options_of_its_link(reader):
     page = reader.get(f"{OF_SURVEY}/report?level=0.9")
     assert "90% interval" in text_of(page)
     assert f"{OF_SURVEY}/report.pdf?level=0.9" in links(page)
@@ -141,7 +141,7 @@ def test_a_report_is_read_as_its_link_says(reader):
 
 
 @prints
-def test_the_pdf_says_what_the_page_says(reader, store, small):
+def test_the_pdf_contains_the_text_of_the_page(reader, store, small):
     found, text = read(reader.get(f"{OF_SURVEY}/report.pdf"))
     for question in ResultCache(store).result(small).questions:
         assert question.question.text in text
@@ -153,7 +153,7 @@ def test_the_pdf_says_what_the_page_says(reader, store, small):
 
 
 @prints
-def test_the_pdf_can_be_read_aloud(reader):
+def test_the_pdf_is_tagged_for_screen_readers(reader):
     """Tags, a language, a title and headings to move by (PDF/UA)."""
     found, _ = read(reader.get(f"{OF_SURVEY}/report.pdf"))
     root = found.trailer["/Root"]
@@ -168,7 +168,7 @@ def test_the_pdf_can_be_read_aloud(reader):
 
 @prints
 @pytest.mark.long
-def test_no_question_is_parted_between_two_pages(reader, store):
+def test_no_question_is_split_between_two_pages(reader, store):
     pages = "\n".join(
         f"""
         [[pages.questions]]
@@ -192,7 +192,7 @@ def test_no_question_is_parted_between_two_pages(reader, store):
 
 
 @prints
-def test_what_the_dashboard_hides_the_report_hides(reader, store):
+def test_the_report_suppresses_what_the_dashboard_suppresses(reader, store):
     survey = publish(
         store, load(SMALL.replace('"small"', '"few"').encode(), "s.toml", Caps()), TODAY
     )
@@ -207,7 +207,7 @@ def test_what_the_dashboard_hides_the_report_hides(reader, store):
 
 
 @prints
-def test_a_report_without_any_release_is_a_report_too(client, researcher, small):
+def test_a_survey_without_releases_has_a_report(client, researcher, small):
     sign_in(client)
     page = client.get(f"{OF_SURVEY}/report")
     assert "0 released reports" in text_of(page)
@@ -232,7 +232,7 @@ def test_the_texts_of_a_survey_neither_become_html_nor_make_the_server_fetch(rea
 
 @prints
 @pytest.mark.security
-def test_nothing_is_fetched_for_a_pdf_from_anywhere(tmp_path):
+def test_a_pdf_loads_nothing_from_other_addresses(tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("the secret of the server", encoding="utf-8")
     page = (
@@ -245,7 +245,7 @@ def test_nothing_is_fetched_for_a_pdf_from_anywhere(tmp_path):
     assert PdfReader(io.BytesIO(written)).attachments == {}
 
 
-def test_a_server_without_pango_says_so_and_still_prints(reader, monkeypatch):
+def test_a_server_without_pango_explains_how_to_print(reader, monkeypatch):
     """Python refuses the import, as it does where the library is missing."""
 
     class Missing:

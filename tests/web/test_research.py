@@ -347,7 +347,7 @@ def test_the_dashboard_has_a_chart_and_a_table_per_question(signed_in, store, sm
 
 def test_an_open_link_is_called_not_limited_to_one_report_per_person(signed_in, store, small):
     page = signed_in.get("/research/surveys/small/1").text
-    assert "Open link, not limited to one report per person" in page
+    assert "Open link; people can respond more than once" in page
     invited = SMALL.replace('slug = "small"', 'slug = "invited"\naccess = "invitation"')
     publish(store, load(invited.encode(), "s.toml", Caps()), TODAY)
     page = signed_in.get("/research/surveys/invited/1").text

@@ -153,7 +153,7 @@ def test_a_link_reproduces_its_view(reader, daily):
 
 
 @pytest.mark.parametrize("over", ["links", "trend", "versions"])
-def test_a_chart_is_on_the_page_in_both_looks_and_downloaded_in_every_form(reader, daily, over):
+def test_the_chart_exists_in_both_colour_schemes_and_every_format(reader, daily, over):
     page = reader.get(f"{BASE}/1/{over}").text
     drawn = [html.unescape(link) for link in re.findall(r'(?:src|srcset)="([^"]+)"', page)]
     assert len(drawn) == 2
@@ -167,7 +167,7 @@ def test_a_chart_is_on_the_page_in_both_looks_and_downloaded_in_every_form(reade
     assert {reader.get(address).status_code for address in offered} == {200}
 
 
-def test_what_is_hidden_in_every_group_has_no_chart(reader, store, small):
+def test_a_page_with_suppressed_groups_only_has_no_chart(reader, store, small):
     add_released(store, small, 30, stratum="north")
     page = reader.get(f"{BASE}/1/links").text
     assert "Not enough responses yet" in page
@@ -176,7 +176,7 @@ def test_what_is_hidden_in_every_group_has_no_chart(reader, store, small):
     assert reader.get(f"{BASE}/1/links-figure.json").status_code == 404
 
 
-def test_without_groups_a_page_says_what_to_do(reader, store, small):
+def test_without_groups_the_page_explains_what_to_do(reader, store, small):
     add_released(store, small, 900)
     assert "Personal links can be made for a group" in reader.get(f"{BASE}/1/links").text
     assert "does not keep when reports were released" in reader.get(f"{BASE}/1/trend").text
@@ -184,13 +184,13 @@ def test_without_groups_a_page_says_what_to_do(reader, store, small):
         assert reader.get(f"{BASE}/1/{over}.csv").status_code == 404
 
 
-def test_a_survey_that_keeps_days_but_has_no_release_says_so(reader, store):
+def test_a_survey_without_releases_says_so(reader, store):
     text = SMALL.replace('slug = "small"', 'slug = "small"\nbucket = "week"')
     publish(store, load(text.encode(), "s.toml", Caps()), TODAY)
     assert "No report of this version is released yet" in reader.get(f"{BASE}/1/trend").text
 
 
-def test_versions_stand_side_by_side_and_the_change_between_them_is_said(reader, store, small):
+def test_versions_are_side_by_side_with_their_changes(reader, store, small):
     add_released(store, small, 1000)
     text = SMALL.replace('truth_probability = "3/4"', 'truth_probability = "4/5"')
     second = publish(store, load(text.encode(), "s.toml", Caps()), TODAY)
@@ -214,13 +214,13 @@ def test_versions_stand_side_by_side_and_the_change_between_them_is_said(reader,
         ("links-figure.gif", 404, "there is no figure .gif"),
     ],
 )
-def test_what_there_is_not_is_refused_by_name(reader, small, path, status, words):
+def test_unknown_pages_and_parameters_are_rejected_by_name(reader, small, path, status, words):
     answer = reader.get(f"{BASE}/1/{path}")
     assert answer.status_code == status
     assert words in html.unescape(answer.text)
 
 
-def test_many_days_are_read_per_week_unless_days_are_asked_for(reader, store, monkeypatch):
+def test_many_days_are_combined_into_weeks_by_default(reader, store, monkeypatch):
     monkeypatch.setattr("survey.results.trend.compute.MAX_PERIODS", 2)
     text = SMALL.replace('slug = "small"', 'slug = "small"\nbucket = "day"')
     survey = publish(store, load(text.encode(), "s.toml", Caps()), TODAY)

@@ -11,13 +11,12 @@ from typing import Any
 
 from tests.conftest import ROOT, SECRET
 
-SERVE_RESPONDENTS = """
-import json, sys
+PREPARE = """
+import sys
 from datetime import date
 from pathlib import Path
-import survey
 from survey.collect.publication import publish
-from survey.settings import Caps, Settings
+from survey.settings import Caps
 from survey.store import open_store
 try:
     from survey.questionnaire.loading import load
@@ -25,16 +24,22 @@ except ImportError:  # versions before the module was renamed
     from survey.questionnaire.native import load
 
 database, definition, secret = sys.argv[1:]
-settings = Settings(database=database, secret=secret)
 store = open_store(database)
 store.migrate()
-store.close_connections()
-store = open_store(database)
-published = publish(store, load(Path(definition).read_bytes(), "s.toml", Caps()), date.today())
-client = survey.create_app(settings, store).test_client()
+publish(store, load(Path(definition).read_bytes(), "s.toml", Caps()), date.today())
+"""
+
+SERVE = """
+import json, sys
+from pathlib import Path
+import survey
+from survey.settings import Settings
+
+database, definition, secret = sys.argv[1:]
+client = survey.create_app(Settings(database=database, secret=secret)).test_client()
 for path in ("", "/definition.json", "/sent"):
-    assert client.get(f"/s/{published.slug}{path}").status_code < 300, path
-assert client.post(f"/s/{published.slug}/reports", json={}).status_code == 422
+    assert client.get(f"/s/start{path}").status_code < 300, path
+assert client.post("/s/start/reports", json={}).status_code == 422
 status = Path("/proc/self/status").read_text()
 line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
 print(json.dumps({"megabytes": int(line.split()[1]) / 1024, "modules": sorted(sys.modules)}))
@@ -53,14 +58,15 @@ def serve_respondents(directory: Path, code: Path = ROOT) -> dict[str, Any]:
         encoding="utf-8",
     )
     database = f"sqlite:///{directory / 'start.db'}"
-    command = [sys.executable, "-c", SERVE_RESPONDENTS, database, str(definition), SECRET]
-    output = subprocess.run(
-        command,
-        env={**os.environ, "PYTHONPATH": str(code)},
-        cwd=directory,
-        check=True,
-        capture_output=True,
-    ).stdout
+    output = b""
+    for script in (PREPARE, SERVE):
+        output = subprocess.run(
+            [sys.executable, "-c", script, database, str(definition), SECRET],
+            env={**os.environ, "PYTHONPATH": str(code)},
+            cwd=directory,
+            check=True,
+            capture_output=True,
+        ).stdout
     result: dict[str, Any] = json.loads(output)
     return result
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.startup import imported_by, serve_respondents
 
 HEAVY = {
-    *("argon2", "granian", "ibis", "openpyxl", "pyotp", "scipy", "segno"),
-    *("weasyprint", "xlsxwriter"),
+    *("argon2", "granian", "ibis", "openpyxl", "pandas", "pyarrow", "pyotp", "scipy", "segno"),
+    *("sqlite_utils", "vl_convert", "weasyprint", "xlsxwriter"),
 }
 """Libraries that respondents' requests never need."""
 

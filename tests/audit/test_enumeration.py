@@ -1,4 +1,4 @@
-"""The shipped client under Node: its own tests, and every draw held against the integers."""
+"""The shipped client under Node passes its own tests, and every draw equals the integers."""
 
 from __future__ import annotations
 
@@ -112,17 +112,17 @@ def test_the_promised_distributions_add_up_and_have_exactly_the_channels_ratio(c
     assert len(rows) == channel.truths
 
 
-def test_bits_that_are_drawn_are_drawn_before_any_of_them_is_kept_or_flipped():
+def test_options_are_sampled_before_any_bit_is_randomized():
     assert draws_below(BitVector(5, 3, 3, 1, alone=1, sampled=2)) == [5, 4, 4, 4]
     assert draws_below(BitVector(3, 3, 3, 1)) == [4, 4, 4]
 
 
-def test_a_truth_that_stands_alone_goes_with_no_other_tick():
+def test_an_exclusive_option_excludes_all_other_ticks():
     assert truths_of(BitVector(3, 1, 3, 1, alone=1)) == [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
 
 
 @each_case("channel", LARGE)
-def test_the_truths_that_stand_for_too_many_are_truths_of_the_channel(channel):
+def test_selected_truths_of_a_large_channel_are_valid(channel):
     chosen = some_truths(channel, 8)
     assert 2 <= len(chosen) <= 8
     assert len(set(chosen)) == len(chosen)
@@ -191,14 +191,14 @@ def test_half_of_the_chance_of_a_false_alarm_is_shared_by_all_channels(
     assert sum(alphas) == pytest.approx(ALPHA / 2)
 
 
-def test_of_codes_too_many_to_count_each_bit_is_counted(auditor):
+def test_bits_are_counted_if_there_are_too_many_codes(auditor):
     checks = auditor.sampling(LARGE, 2_000)
     assert all(check.ok for check in checks), checks
     assert "64 bits" in checks[1].detail
     assert "200 bits" in checks[5].detail
 
 
-def test_a_sample_cannot_prove_more_than_the_channel_gives_away():
+def test_a_sample_cannot_prove_more_than_the_channels_epsilon():
     tables = [{"0": 750_000, "1": 250_000}, {"0": 250_000, "1": 750_000}]
     assert 1.05 < epsilon_bound(tables, 1_000_000, 1e-6) < 1.0987
     low, high = clopper_pearson(0, 10, 0.05)

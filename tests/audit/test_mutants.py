@@ -1,4 +1,4 @@
-"""Broken clients: each is the shipped one with one text replaced, and the audit catches each."""
+"""The audit catches each broken client, which is the shipped one with one text replaced."""
 
 from __future__ import annotations
 

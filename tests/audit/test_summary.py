@@ -1,4 +1,4 @@
-"""`survey audit`: readable, as JSON, and honest about what went wrong."""
+"""`survey audit` writes readable text or JSON and reports every failure."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_text_has_the_hashes_each_group_under_its_title_and_one_summary():
     assert to_text("c0de", {}, CHECKS[:2]).splitlines()[-1].startswith("all 2 checks passed")
 
 
-def test_the_json_has_same_content():
+def test_the_json_has_the_same_content():
     form = json.loads(to_json("c0de", {"mechanism.js": "f11e"}, CHECKS))
     assert not form["ok"]
     assert form["summary"].startswith("1 of 3 checks failed")

@@ -30,7 +30,7 @@ def test_nothing_but_the_codes_depends_on_an_answer_and_they_are_independent_and
 
 
 @pytest.mark.parametrize("name", kinds.ALL)
-def test_every_question_stands_first_and_second_in_a_report_that_is_enumerated(name):
+def test_every_question_is_enumerated_in_first_and_in_second_place(name):
     made = list(pairs(form(name)))
     both = [[question["id"] for question in questions(pair.form)] for pair in made]
     ids = {question["id"] for question in questions(form(name))}
@@ -38,7 +38,7 @@ def test_every_question_stands_first_and_second_in_a_report_that_is_enumerated(n
     assert {second for _, second in both} == ids
 
 
-def test_a_question_is_enumerated_behind_the_one_it_depends_on():
+def test_a_question_is_enumerated_after_the_one_it_depends_on():
     conditions = {
         pair.name: questions(pair.form)[1]["ask_if"]["question"]
         for pair in pairs(form("routed"))
@@ -55,7 +55,7 @@ def test_a_survey_of_one_question_is_enumerated_with_the_question_twice():
 
 
 @pytest.mark.parametrize("name", ["ticks", "numbers"])
-def test_questions_too_large_stand_in_a_report_with_small_channels_of_the_same_kinds(name):
+def test_large_questions_are_replaced_by_small_channels_of_the_same_kinds(name):
     for pair in pairs(form(name)):
         assert pair.sizes[0] != "real"
         kept = {question["id"]: question for question in questions(form(name))}
@@ -98,7 +98,7 @@ def test_every_choice_of_questions_is_equally_likely(node, survey, said):
     assert said in check.detail
 
 
-def test_reports_of_the_survey_as_it_is_are_the_bytes_that_python_writes(node):
+def test_reports_of_the_real_survey_equal_the_bytes_that_python_writes(node):
     definition = kinds.definition(kinds.NUMBERS)
     check = check_respondents(Node(FILES, node, definition.canonical), definition)
     assert check.ok, check
@@ -113,7 +113,7 @@ def test_a_client_that_names_another_survey_is_caught(node):
 
 
 @pytest.mark.parametrize("name", kinds.ALL)
-def test_what_is_enumerated_is_a_survey_that_devices_take(node, name):
+def test_devices_accept_the_enumerated_surveys(node, name):
     for pair in pairs(form(name)):
         read = Node(FILES, node, canonical_json(dict(pair.form))).ask(label=[{}])["label"][0]
         assert set(read["questions"]) == {question["id"] for question in questions(pair.form)}

@@ -46,7 +46,7 @@ def test_a_rounded_logarithm_is_the_smallest_float_that_is_not_below(ratio):
         assert Decimal(math.nextafter(claimed, 0)) < exact <= Decimal(claimed)
 
 
-def test_ten_yes_no_questions_at_85_per_cent_make_17_3():
+def test_ten_yes_no_questions_at_85_percent_have_a_total_epsilon_of_17_3():
     assert round(total_epsilon([grr(2, "0.85").ratio] * 10), 1) == 17.3
 
 
@@ -58,7 +58,7 @@ def test_advanced_composition_is_worse_than_the_sum_at_the_size_of_a_survey():
         assert advanced_epsilon([epsilon] * m, 1e-6) > m * epsilon
 
 
-def test_disjoint_groups_cost_the_largest_groups_and_waves_add_up():
+def test_disjoint_groups_have_the_largest_epsilon_while_dependent_groups_and_waves_add_up():
     assert parallel_ratio([Fraction(3), Fraction(9, 2)]) == Fraction(9, 2)
     assert parallel_ratio([]) == 1
     assert group_ratio(Fraction(3), 3) == 27
@@ -66,7 +66,7 @@ def test_disjoint_groups_cost_the_largest_groups_and_waves_add_up():
 
 
 @given(RATIOS, st.fractions(min_value="0.001", max_value="0.999"))
-def test_a_posterior_moves_the_odds_by_exactly_e_to_the_epsilon(ratio, prior):
+def test_the_posterior_changes_the_odds_by_exactly_e_to_the_epsilon(ratio, prior):
     posterior = posterior_bound(prior, ratio)
     assert posterior / (1 - posterior) == ratio * prior / (1 - prior)
 
@@ -79,18 +79,18 @@ def test_the_interval_of_one_half_is_symmetric(ratio):
 
 
 @each_case(("n", "bound"), [(1000, 0.62), (5000, 0.325), (100_000, 0.082)])
-def test_the_shuffle_bound_is_the_papers_at_ln_3(n, bound):
+def test_the_shuffle_bound_at_ln_3_equals_the_papers(n, bound):
     assert shuffled_epsilon(Fraction(3), n, 1e-6) == pytest.approx(bound, abs=0.005)
 
 
-def test_the_shuffle_bound_is_not_claimed_where_it_is_not_proved():
+def test_there_is_no_shuffle_bound_without_a_proof():
     assert shuffled_epsilon(Fraction(12), 1000, 1e-6) is None
     assert shuffled_epsilon(Fraction(12), 5000, 1e-6) == pytest.approx(0.84, abs=0.01)
     assert shuffled_epsilon(Fraction(3), 0, 1e-6) is None
 
 
 @each_case("delta", [0.0, 1.0, -1.0, math.nan])
-def test_a_delta_that_is_no_probability_is_refused(delta):
+def test_a_delta_outside_0_to_1_is_refused(delta):
     with pytest.raises(ValueError, match="delta"):
         shuffled_epsilon(Fraction(3), 1000, delta)
     with pytest.raises(ValueError, match="delta"):

@@ -1,4 +1,4 @@
-"""Channels: the integers are what is promised, in Python and in the shipped client."""
+"""Channels have exactly the probabilities of their integers, as the shipped client does."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_python_and_the_vectors_agree(vector):
 
 
 @each_case(("k", "T", "L"), [(2, 3, 1), (3, 6, 1), (5, 7, 3), (7, 27, 10)])
-def test_every_draw_enumerated_gives_the_integers(k, T, L):
+def test_all_draws_together_give_exactly_the_weights(k, T, L):
     channel = from_ratio(k, T, L)
     for truth in range(k):
         table = Counter(channel.perturb_one(truth, lambda n, u=u: u) for u in range(channel.total))
@@ -97,11 +97,11 @@ def test_truth_probability_three_quarters_of_two_options_is_ln_3_and_no_less():
 
 
 @each_case("p", [Fraction(3, 4), "3/4", "0.75", 0.75])
-def test_a_probability_may_be_written_in_any_way(p):
+def test_a_probability_can_be_a_fraction_a_text_or_a_float(p):
     assert grr(2, p) == SubsetSelection(2, 1, 3, 1)
 
 
-def test_a_float_is_read_as_its_shortest_decimal():
+def test_a_float_stands_for_its_shortest_decimal():
     assert grr(5, 0.85).exact_p == Fraction(17, 20)
 
 
@@ -110,7 +110,7 @@ def test_the_coin_form_has_p_equal_to_t_plus_the_rest_over_k():
 
 
 @given(k=st.integers(2, 100), epsilon=st.integers(10, 12_000))
-def test_a_channel_from_epsilon_is_never_above_it_and_hardly_below(k, epsilon):
+def test_from_epsilon_never_exceeds_the_epsilon_and_is_close_to_it(k, epsilon):
     asked = Fraction(epsilon, 1000)
     channel = from_epsilon(k, asked)
     assert channel.epsilon <= float(asked) + 1e-14

@@ -28,7 +28,7 @@ MAKERS = [one_bit, square_wave, piecewise, hybrid, geometric, laplace]
 @each_case("make", MAKERS)
 @each_case("k", [2, 3, 11, 101, 1000])
 @each_case("epsilon", [0.5, 1, 2, 4])
-def test_epsilon_of_the_integers_is_within_the_asked_one_and_hardly_below(make, k, epsilon):
+def test_epsilon_of_the_integers_is_close_to_the_requested_one_and_never_above(make, k, epsilon):
     table = make(k, epsilon)
     assert table.epsilon <= epsilon + 1e-14
     # Rounded Laplace noise is a little more private than asked on a coarse grid.
@@ -39,7 +39,7 @@ def test_epsilon_of_the_integers_is_within_the_asked_one_and_hardly_below(make, 
 
 @each_case("make", MAKERS)
 @each_case("no_answers", [1, 2])
-def test_an_option_to_prefer_not_to_say_costs_nothing(make, no_answers):
+def test_a_prefer_not_to_say_option_does_not_increase_epsilon(make, no_answers):
     table = make(11, 1, no_answers)
     assert table.epsilon == make(11, 1).epsilon
     assert table.truths == 11 + no_answers
@@ -47,7 +47,7 @@ def test_an_option_to_prefer_not_to_say_costs_nothing(make, no_answers):
 
 @each_case("make", [one_bit, piecewise])
 @each_case("epsilon", [0.3, 1, 3])
-def test_the_expected_report_is_linear_in_the_truth_so_means_come_back_unbiased(make, epsilon):
+def test_the_expected_report_is_linear_in_the_truth_so_estimated_means_are_unbiased(make, epsilon):
     table = make(21, epsilon)
     expected = table.matrix @ np.arange(table.reports)
     np.testing.assert_allclose(np.diff(expected, 2), 0, atol=1e-9)
@@ -77,7 +77,7 @@ def test_piecewise_has_the_variance_of_the_paper_up_to_its_grid():
     np.testing.assert_allclose(table.matrix @ values**2 - t**2, paper, rtol=0.01)
 
 
-def test_hybrid_uses_its_window_with_chance_1_minus_e_to_minus_half_epsilon():
+def test_hybrid_uses_its_window_with_probability_1_minus_e_to_minus_half_epsilon():
     for epsilon in (0.7, 1, 2, 4):
         table = hybrid(11, epsilon)
         assert table.matrix[3, 2:].sum() == pytest.approx(1 - math.exp(-epsilon / 2), abs=1e-3)
@@ -113,7 +113,7 @@ def test_gaussian_noise_is_the_rounded_and_clamped_density():
     np.testing.assert_allclose(gaussian(11, 6).matrix[4], seen, atol=1.5e-3)
 
 
-def test_the_gaussian_delta_is_the_integral_of_what_exceeds_e_to_the_epsilon():
+def test_the_gaussian_delta_is_the_integral_of_the_excess_over_e_to_the_epsilon():
     sigma, s, epsilon = 3.0, 2.0, 0.5
     x = np.linspace(-60, 60, 1_200_001)
     density = np.exp(-(((x[:, None] - np.array([0, s])) / sigma) ** 2) / 2)
@@ -145,6 +145,6 @@ def test_the_exponential_mechanism_follows_its_utilities():
     (lambda: exponential([[1, math.inf], [1, 1]], 1), "finite"),
     (lambda: exponential([[1, 0], [0, 1]], 12.5), "12"),
 ])  # fmt: skip
-def test_what_cannot_be_run_is_refused_by_name(make, words):
+def test_invalid_arguments_of_numeric_designs_are_refused_by_name(make, words):
     with pytest.raises(ChannelError, match=words):
         make()

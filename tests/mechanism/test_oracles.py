@@ -231,7 +231,7 @@ def test_a_simulated_population_has_the_counts_its_channel_promises(channel, ans
     assert np.all(np.abs(counts - n * shares) < 4.5 * errors)
 
 
-def test_every_simulated_person_is_counted_once_also_where_reports_are_wide():
+def test_every_simulated_respondent_counts_once_even_with_wide_reports():
     rng = np.random.default_rng(4)
     assert population(grr(3, "0.5"), (0.2, 0.3, 0.5), CHUNK + 1, rng).sum() == CHUNK + 1
     wide = best(900, "0.1")
@@ -239,7 +239,7 @@ def test_every_simulated_person_is_counted_once_also_where_reports_are_wide():
     assert population(grr(3, "0.5"), (0.2, 0.3, 0.5), 0, rng).tolist() == [0, 0, 0]
 
 
-def test_shares_that_are_none_or_fit_no_answers_are_refused():
+def test_invalid_shares_and_wrong_numbers_of_answers_are_refused():
     rng = np.random.default_rng(5)
     with pytest.raises(ChannelError, match="add up to 1"):
         population(grr(2, "3/4"), (0.5, 0.6), 10, rng)

@@ -1,7 +1,7 @@
-"""What must never run is refused by name, with the nearest allowed value where there is one.
+"""Invalid channels raise ChannelError, which names the parameter and the nearest allowed value.
 
-`test_channel.py`, `test_tables.py`, `test_numeric.py` and `test_classical.py` hold one example of
-most refusals; here is every parameter of every kind, and the edges of what is allowed.
+These tests cover every parameter of every kind and both sides of each limit; the other modules
+have one example of most errors.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def no_draw(n: int) -> int:
     raise AssertionError(f"a draw below {n} although the channel never runs")
 
 
-# Weights that are no integers.
+# Weights that are not integers.
 
 BIT, WINDOW = OneBit(4, 3, 1), Window(5, 3, 2, 3, 1)
 PARAMETERS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
@@ -73,7 +73,7 @@ NO_INTEGERS += [Fraction(3), Decimal(3), np.int64(3), 3 + 0j]
         if type(value) is int
     ],
 )
-def test_a_parameter_that_is_no_integer_is_refused_by_its_name(kind, name):
+def test_a_parameter_that_is_not_an_integer_is_refused_by_its_name(kind, name):
     make, parameters = PARAMETERS[kind]
     make(**parameters)
     for wrong in NO_INTEGERS:
@@ -82,7 +82,7 @@ def test_a_parameter_that_is_no_integer_is_refused_by_its_name(kind, name):
 
 
 @each_case("wrong", NO_INTEGERS)
-def test_a_weight_of_a_list_that_is_no_integer_is_refused_by_its_place(wrong):
+def test_a_weight_in_a_list_that_is_not_an_integer_is_refused_by_its_place(wrong):
     with pytest.raises(ChannelError, match=r"^weights\[2\] must be an integer"):
         ByDistance((9, 6, wrong))
     with pytest.raises(ChannelError, match=r"^table\[1\]\[0\] must be an integer"):
@@ -223,7 +223,7 @@ def test_a_total_of_one_word_is_allowed_and_one_more_is_refused(make):
         make(1)
 
 
-def test_an_option_that_is_no_answer_may_not_push_the_total_over_the_word():
+def test_a_no_answer_option_cannot_push_the_total_above_one_word():
     full = OneBit(2, WORD // 2 - 1, 1)
     WeightTable(full)
     with pytest.raises(
@@ -232,7 +232,7 @@ def test_an_option_that_is_no_answer_may_not_push_the_total_over_the_word():
         WeightTable(full, 1)
 
 
-# A device never runs what favours the other answers.
+# Devices refuse channels that favour other answers than the truth.
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(2, 9), st.data())
@@ -336,13 +336,13 @@ def test_an_epsilon_outside_0_to_12_is_refused_everywhere_with_the_nearest(make,
 
 @each_case("make", OF_EPSILON.values())
 @each_case("value", ["x", "", None, True, float("nan"), float("inf"), 10**400])
-def test_an_epsilon_that_is_no_number_is_refused_everywhere(make, value):
+def test_an_epsilon_that_is_not_a_number_is_refused_everywhere(make, value):
     with pytest.raises(ChannelError, match=r"^epsilon .*number"):
         make(value)
 
 
 def suggested(refused: ChannelError) -> str:
-    """The value that a refusal names as the nearest allowed."""
+    """Return the nearest allowed value that an error names."""
     return re.search(r"the nearest allowed value is (\S+)$", str(refused))[1]
 
 

@@ -42,7 +42,7 @@ TABLES = [WeightTable(shape, extra) for shape in SHAPES for extra in (0, 1, 2)]
 
 
 @each_case("table", TABLES)
-def test_every_draw_enumerated_gives_the_tables_integers(table):
+def test_all_draws_together_give_exactly_the_weights_of_a_table(table):
     for truth in range(table.truths):
         seen = Counter(table.perturb_one(truth, lambda n, u=u: u) for u in range(table.total))
         assert [seen[report] for report in range(table.reports)] == table.weights[truth].tolist()
@@ -64,7 +64,7 @@ def test_rows_have_equal_sums_and_epsilon_is_tight(table):
 
 
 @each_case("table", TABLES)
-def test_a_no_answer_option_costs_no_epsilon_and_can_be_told_apart(table):
+def test_a_no_answer_option_costs_no_epsilon_and_has_its_own_report(table):
     assert table.ratio == WeightTable(table.shape).ratio
     if table.no_answers:
         own = table.weights[-1, -1]
@@ -110,7 +110,7 @@ def test_noise_by_distance_gathers_its_tails_at_the_ends_of_the_grid():
     assert rows.tolist() == [[7, 2, 1], [3, 4, 3], [1, 2, 7]]
 
 
-def test_one_bit_means_come_back_unbiased():
+def test_means_estimated_from_one_bit_are_unbiased():
     R, T, L = 20, 27, 10
     table = WeightTable(OneBit(R, T, L))
     one = table.matrix[:, 1]

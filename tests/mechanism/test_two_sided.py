@@ -128,7 +128,7 @@ def largest_ratio(channel: AnyChannel) -> Fraction:
 
 @pytest.mark.security
 @each_case("channel", CHANNELS.values())
-def test_no_report_moves_any_two_truths_further_apart_than_promised_and_one_does_by_that(channel):
+def test_the_largest_ratio_between_two_truths_is_exactly_the_channels_ratio(channel):
     assert largest_ratio(channel) == channel.ratio
 
 

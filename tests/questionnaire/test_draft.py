@@ -19,7 +19,7 @@ from survey.questionnaire.kinds import KINDS
 from survey.questionnaire.loading import check, load, parse
 from survey.questionnaire.source import source_of
 from survey.settings import Caps
-from tests.questionnaire.test_rewritten import WRITTEN
+from tests.questionnaire.test_source import WRITTEN
 
 
 def published(content: DraftContent) -> bytes:

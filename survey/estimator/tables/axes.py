@@ -190,7 +190,7 @@ def report_shares(P: Floats, channels: Sequence[CrosstabChannel]) -> Floats:
     """Return joint shares of reports, lambda, from joint shares of truths, shape (k1, k2, ...).
 
     >>> from survey.mechanism import grr
-    >>> reported(np.array([[1.0, 0], [0, 0]]), [grr(2, "3/4"), grr(2, "3/4")]).tolist()
+    >>> report_shares(np.array([[1.0, 0], [0, 0]]), [grr(2, "3/4"), grr(2, "3/4")]).tolist()
     [[0.5625, 0.1875], [0.1875, 0.0625]]
     """
     for channel in channels:

@@ -12,7 +12,7 @@ from survey.cli.common import VERSION
 from survey.estimator.shares.binomial import TARGETS
 from survey.results.estimates.result import SurveyResult
 from survey.results.exports.csv import to_csv, to_json
-from survey.results.exports.text import to_lines
+from survey.results.exports.text import terminal_lines
 from survey.results.options import INTERVAL_CHOICES, IntervalOptions
 
 
@@ -71,4 +71,4 @@ def print_result(result: SurveyResult, form: str) -> None:
     if form == "csv":
         print_csv(to_csv(result.rows))
     else:
-        click.echo(to_json(result.rows) if form == "json" else "\n".join(to_lines(result)))
+        click.echo(to_json(result.rows) if form == "json" else "\n".join(terminal_lines(result)))

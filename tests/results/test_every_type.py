@@ -52,7 +52,7 @@ from survey.results.estimates.result import (
 from survey.results.estimates.sentences import fabrication_remark, margin_remark
 from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.csv import to_csv
-from survey.results.exports.text import to_lines
+from survey.results.exports.text import terminal_lines
 from survey.results.options import IntervalOptions
 from survey.results.questions import single_code_channel, truth_values
 from survey.results.wording import NumberFormat, describe_estimate, row_label
@@ -239,10 +239,10 @@ def test_a_mean_is_shown_although_the_shares_of_its_scale_are_hopeless(monkeypat
     margins = [remark for remark in question.remarks if "margin of error is" in remark]
     assert len(margins) == 1
     assert margins[0].startswith("The mean’s margin of error is ±")
-    lines = to_lines(result)
+    lines = terminal_lines(result)
     assert any("Mean of those who answered" in line for line in lines)
     assert not any("Value 1" in line or "Of those who answered:" in line for line in lines)
-    closed = to_lines(replace(result, survey=replace(survey, state="closed")))
+    closed = terminal_lines(replace(result, survey=replace(survey, state="closed")))
     assert any("Not enough responses for the shares." in line for line in closed)
 
 
@@ -506,7 +506,7 @@ def test_no_number_in_the_csv_is_nan(result):
 
 
 def test_terminal_lines_match_the_page(result):
-    lines, hours = "\n".join(to_lines(result)), one(result, "hours")
+    lines, hours = "\n".join(terminal_lines(result)), one(result, "hours")
     assert "Several answers possible: shares do not add up to 100%." in lines
     choice = one(result, "choice")
     heading = lines.index("Of those who answered:")

@@ -12,7 +12,7 @@ from survey.estimator import answered_shares, histogram, mean, median, no_answer
 from survey.results.estimates.compute import histogram_cells
 from survey.results.estimates.histogram import edges
 from survey.results.estimates.result import SurveyResult
-from survey.results.exports.text import to_lines
+from survey.results.exports.text import terminal_lines
 from survey.results.options import (
     DEFAULT_OPTIONS,
     IntervalOptions,
@@ -111,7 +111,7 @@ def test_no_options_reveal_what_the_defaults_suppress(survey, default, options, 
 
 def test_the_heading_states_the_options(survey):
     options = IntervalOptions(level=0.9, simultaneous=True, target="respondents")
-    assert to_lines(read(survey, options))[0].endswith(
+    assert terminal_lines(read(survey, options))[0].endswith(
         "90% intervals, simultaneous for all shares of a question, shares of these respondents only"
     )
 

@@ -9,7 +9,7 @@ from survey.results.estimates.table import EstimateRow
 from survey.results.wording import row_label
 
 
-def to_lines(result: SurveyResult) -> list[str]:
+def terminal_lines(result: SurveyResult) -> list[str]:
     """Return a result as lines: a heading, then the rows of each question."""
     survey = result.survey
     lines = [

@@ -79,22 +79,22 @@ def _chance(question: PublishedQuestion) -> str:
             f"A response states a {unit} near the true answer or far from it. Every {unit} can "
             "result from every answer."
         )
-    same, other = (_per_100(chances) for chances in ranges)
+    n_true, n_other = (_per_100(chances) for chances in ranges)
     option = question.options[0].label
     if question.kind.is_multiple:
         return (
-            f"If 100 people select “{option}”, {same} responses include it; if 100 people do not "
-            f"select it, {other} do."
+            f"If 100 people select “{option}”, {n_true} responses include it; if 100 people do "
+            f"not select it, {n_other} do."
         )
     low, high = ranges[0]
     if low != high:
         return (
-            f"If 100 people have the same true answer, {same} responses state it, depending on "
-            f"the answer. If 100 people have another answer, {other} do."
+            f"If 100 people have the same true answer, {n_true} responses state it, depending on "
+            f"the answer. If 100 people have another answer, {n_other} do."
         )
     return (
-        f"If the true answer of 100 people is “{option}”, {same} responses say “{option}”. If 100 "
-        f"people have another answer, {other} do."
+        f"If the true answer of 100 people is “{option}”, {n_true} responses say “{option}”. If "
+        f"100 people have another answer, {n_other} do."
     )
 
 

@@ -57,7 +57,7 @@ def test_the_page_of_one_question_shows_its_details(reader, store, small):
             f"{percent_with_decimal(line.display)} "
             f"{100 * line.std_error:.2f} ±{100 * line.margin:.1f} "
             f"±{100 * line.sampling:.1f} ±{100 * line.randomization:.1f} "
-            f"{line.n_effective:,.0f} {line.made_up:,}"
+            f"{line.n_effective:,.0f} {line.fabricated:,}"
         )
         assert expected in said
     assert all(remark in said for remark in found.remarks)
@@ -113,7 +113,7 @@ def test_every_linked_combination_of_options_can_be_opened(reader):
     seen = set()
     for start in ("", "?interval=wilson&level=0.99", "?target=respondents&simultaneous=1"):
         page = reader.get(f"{BASE}/1/questions/{SECOND}{start}").text
-        nav = re.search(r'<nav class="reading" aria-label="How.*?</nav>', page, re.S)[0]
+        nav = re.search(r'<nav class="reading" aria-label="Options".*?</nav>', page, re.S)[0]
         seen |= set(links_of(nav))
     assert len(seen) > 12
     for address in seen:
@@ -122,10 +122,10 @@ def test_every_linked_combination_of_options_can_be_opened(reader):
 
 
 def test_the_page_names_the_latest_release(reader, store, small):
-    assert "stand as of release 1 of this version" in text_of(reader.get(f"{BASE}/1").text)
+    assert "(latest: release 1)" in text_of(reader.get(f"{BASE}/1").text)
     add_released(store, small, 100)
     said = text_of(reader.get(f"{BASE}/1").text)
-    assert "stand as of release 2 of this version and change in steps" in said
+    assert "(latest: release 2)" in said
 
 
 def test_versions_are_listed_newest_first_and_a_question_links_to_its_versions(reader, store):

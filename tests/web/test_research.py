@@ -351,8 +351,8 @@ def test_an_open_link_is_called_not_limited_to_one_report_per_person(signed_in, 
     invited = SMALL.replace('slug = "small"', 'slug = "invited"\naccess = "invitation"')
     publish(store, load(invited.encode(), "s.toml", Caps()), TODAY)
     page = signed_in.get("/research/surveys/invited/1").text
-    assert "Answered by personal links alone" in page
-    assert "not limited" not in page
+    assert "Single-use invitations only" in page
+    assert "Open link" not in page
 
 
 def rows_of(text: str) -> list[dict[str, str]]:

@@ -246,8 +246,8 @@ def server(run, tmp_path):
     ("arguments", "variables", "words"),
     [
         ([], {"SURVEY_SECRET": "please-change-me-before-production!!"}, "random characters"),
-        ([], {"FLASK_DEBUG": "1"}, "debugging shows what requests hold"),
-        ([], {"SURVEY_TRUSTED_PROXIES": "0"}, "the proxy that ends TLS is not trusted"),
+        ([], {"FLASK_DEBUG": "1"}, "debugging shows the content of requests"),
+        ([], {"SURVEY_TRUSTED_PROXIES": "0"}, "the TLS proxy is not trusted"),
         (
             ["--address", "0.0.0.0"],
             {"SURVEY_TRUSTED_PROXIES": "0", "SURVEY_PUBLIC_URL": "http://127.0.0.1:8000"},

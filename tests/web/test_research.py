@@ -341,7 +341,12 @@ def test_the_dashboard_has_a_chart_and_a_table_per_question(signed_in, store, sm
     assert all(signed_in.get(address).text.startswith("<svg") for address in charts)
     assert "style=" not in page
     assert page.count("stimated") > 6
-    for words in ("epsilon 1.792", "truth probability 0.750", "Total epsilon", "3.584"):
+    for words in (
+        "epsilon 1.792",
+        "truth probability 0.750",
+        "Epsilon of one complete response",
+        "3.584",
+    ):
         assert words in page
 
 

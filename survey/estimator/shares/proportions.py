@@ -74,8 +74,8 @@ def proportions(
     Valid if respondents answer truthfully and independently and their devices used `channel`. The
     data cannot show whether they did. Feldman-Cousins and Clopper-Pearson cover with at least
     `level` at every n and every true share; the others do so only approximately. For the reasons
-    against Bayes and norm-sub as defaults see `dirichlet_mean` and `norm_sub`. Sources: Warner
-    1965; Kairouz, Oh, Viswanath 2016; Feldman and Cousins 1998; Wilson 1927.
+    against Bayes and norm-sub as defaults see `dirichlet_mean` and `norm_sub`.
+    Sources: Warner 1965; Kairouz, Oh, Viswanath 2016; Feldman and Cousins 1998; Wilson 1927.
 
     Raises CountsError for counts that this channel cannot produce, ChannelError for a channel from
     which shares cannot be estimated, ValueError for an unknown interval or target or a level

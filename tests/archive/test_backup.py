@@ -15,7 +15,7 @@ from survey.store import PublishedSurvey, Store, open_store
 from tests.archive.interruption import ignored, killed
 from tests.archive.whole_store import contents, fill, kept
 from tests.conftest import wait_until
-from tests.store.databases import KINDS, Outside, PostgresqlServer
+from tests.store.databases import KINDS, DirectAccess, PostgresqlServer
 from tests.store.reports import add, random_reports, report
 from tests.store.test_migrations import fill as fill_m001
 from tests.store.test_migrations import schema_of
@@ -211,7 +211,7 @@ def test_a_backup_of_an_older_schema_is_upgraded_as_it_is_restored(file, sqlite_
 def test_a_backup_of_a_newer_schema_is_refused_by_name(filled, file, sqlite_store):
     store = sqlite_store
     backup(filled, file, ignored)
-    Outside(f"sqlite:///{file}").run(
+    DirectAccess(f"sqlite:///{file}").run(
         "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) "
         "VALUES ('survey', 'm999_everything', '')"
     )

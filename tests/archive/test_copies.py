@@ -16,7 +16,7 @@ from survey.store import TABLES, Store, StoredReport, open_store
 from tests.archive.interruption import ignored, killed
 from tests.archive.whole_store import all_rows, contents, fill, kept
 from tests.conftest import SMALL, TODAY, long_unless
-from tests.store.databases import KINDS, Outside, PostgresqlServer
+from tests.store.databases import KINDS, DirectAccess, PostgresqlServer
 from tests.store.reports import add, random_reports, side_by_side
 
 
@@ -92,7 +92,7 @@ def test_a_copy_of_all_rows_is_the_same_store_and_copying_again_changes_nothing(
     copy.add_researcher("bob@example.org", "hash")
     add(copy, small, random_reports(30))
     assert copy.release(small.key, 25, side_by_side)
-    assert Outside(url).run("SELECT max(key) FROM researcher") == [(2,)]
+    assert DirectAccess(url).run("SELECT max(key) FROM researcher") == [(2,)]
 
 
 def test_rows_that_contradict_the_tables_are_refused_together(filled, small):
@@ -212,7 +212,7 @@ def test_another_instances_database_is_refused_and_stays_as_it_is(filled, target
 def test_a_database_with_anything_of_its_own_is_refused(filled, target, table, statement):
     other, url = target
     copy_store(filled, other, ignored)
-    Outside(url).run(statement)
+    DirectAccess(url).run(statement)
     before = contents(other)
     with pytest.raises(ConflictError, match=f'its table "{table}" has rows'):
         copy_store(filled, other, ignored)

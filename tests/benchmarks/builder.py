@@ -1,9 +1,9 @@
-"""What somebody who writes waits for: feedback on a question, in a small and in a large survey.
+"""Measure how long an author waits for feedback on a question, in a small and a large survey.
 
     python -m tests.benchmarks.builder
 
-Each answer is the whole request: the form is read, the draft checked, the words made. The
-baseline is the same draft check and checked once, as publishing would.
+Each measurement covers the whole request: the server reads the form, checks the draft and writes
+the feedback. The baseline checks the same draft once, as publishing does.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from tests.web.researchers import sign_in
 
 TARGET_MS = 100
 ROUNDS = 25
-WORDS = count()
+NUMBERS = count()
 LANGUAGES = ("es", "pt", "ar")
 
 
-def large(questions: int) -> DraftContent:
-    """A draft of many questions of every kind in four languages."""
+def large_draft(questions: int) -> DraftContent:
+    """Return a draft with questions of every kind in four languages."""
     content = DraftContent.new("Large", "large")
     for language in LANGUAGES:
         content = edits.with_language(content, language)
@@ -43,15 +43,15 @@ def large(questions: int) -> DraftContent:
         content, key = edits.add_question(content, 1, kind)
         text = {tag: f"Question {number} in {tag}?" for tag in ("en", *LANGUAGES)}
         labels = ({tag: f"{tag} {n}" for tag in ("en", *LANGUAGES)} for n in range(5))
-        options = tuple({"key": n, "id": f"o{n}", "label": each} for n, each in enumerate(labels))
-        more = {"low": "0", "high": "100", "options": ()} if kind == "number" else {}
-        question = {**content.question(key), "text": text, "options": options, **more}
+        options = tuple({"key": n, "id": f"o{n}", "label": label} for n, label in enumerate(labels))
+        limits = {"low": "0", "high": "100", "options": ()} if kind == "number" else {}
+        question = {**content.question(key), "text": text, "options": options, **limits}
         content = content.with_question(key, {**question, "way": "epsilon", "value": "0.3"})
     return content
 
 
 def main() -> None:
-    """Print the median of each."""
+    """Print the median time of each request."""
     with tempfile.TemporaryDirectory() as directory:
         settings = Settings(
             secret=SECRET, database=f"sqlite:///{Path(directory) / 'b.db'}", password_cost=1
@@ -67,16 +67,16 @@ def main() -> None:
 
 
 def measure(store: Store, client: FlaskClient, ada: int, n: int) -> None:
-    """Feedback on the first question of a draft of n, beside one check of all of it."""
-    content = large(n)
+    """Print the times of feedback on one question and of one check of the whole draft of n."""
+    content = large_draft(n)
     draft = store.add_draft(content.to_json(), EMAIL, 1, {ada: "owner"})
     definition = definition_from(content)
-    checked = median(lambda: check(definition, Caps()))
-    print(f"{f'{n} questions, 4 languages: checked once':<44}{checked:>8.1f}")
+    check_ms = median(lambda: check(definition, Caps()))
+    print(f"{f'{n} questions, 4 languages: one check':<44}{check_ms:>8.1f}")
     path = f"/research/drafts/{draft.slug}/questions/{next(content.questions)['key']}"
     page = client.get(path).text
-    sent = {name: find(page, name) for name in ("csrf_token", "revision")}
-    sent |= {
+    form = {name: field_value(page, name) for name in ("csrf_token", "revision")}
+    form |= {
         "id": "q1",
         "text": "Do you?",
         "type": "single_choice",
@@ -84,38 +84,37 @@ def measure(store: Store, client: FlaskClient, ada: int, n: int) -> None:
         "value": "0.4",
     }
     for number in range(5):
-        sent |= {f"options-{number}-label": f"L{number}", f"options-{number}-id": f"o{number}"}
-    for what in ("look", "autosave"):
-        took = median(lambda what=what: answered(client, path, {**sent, "do": what}))
-        name = {"look": "feedback while writing", "autosave": "saved by itself"}[what]
-        print(f"{f'{n} questions: {name}':<44}{took:>8.1f}{TARGET_MS:>8}{took / TARGET_MS:>7.2f}")
+        form |= {f"options-{number}-label": f"L{number}", f"options-{number}-id": f"o{number}"}
+    for action, name in (("look", "feedback while writing"), ("autosave", "automatic save")):
+        ms = median(lambda action=action: request_feedback(client, path, {**form, "do": action}))
+        print(f"{f'{n} questions: {name}':<44}{ms:>8.1f}{TARGET_MS:>8}{ms / TARGET_MS:>7.2f}")
 
 
-def answered(client: FlaskClient, path: str, sent: dict[str, str]) -> None:
-    """One request, which must be answered with feedback."""
-    # Other words each time, as somebody writes them: what was asked before is remembered.
-    live = client.post(path, data={**sent, "text": f"Do you {next(WORDS)}?"}).json["live"]
+def request_feedback(client: FlaskClient, path: str, form: dict[str, str]) -> None:
+    """Send a form and require feedback in the response."""
+    # The server caches feedback, so every request needs a new text.
+    live = client.post(path, data={**form, "text": f"Do you {next(NUMBERS)}?"}).json["live"]
     if "epsilon 0.4" not in live["epsilon"]:
-        raise RuntimeError(f"this is no feedback: {live}")
+        raise RuntimeError(f"The response has no feedback on epsilon: {live}")
 
 
 def median(work) -> float:  # type: ignore[no-untyped-def]
-    """Milliseconds, after one that is not counted."""
+    """Return the median milliseconds of several runs after a warm-up."""
     work()
-    took = []
+    times = []
     for _ in range(ROUNDS):
         start = time.perf_counter()
         work()
-        took.append(1000 * (time.perf_counter() - start))
-    return statistics.median(took)
+        times.append(1000 * (time.perf_counter() - start))
+    return statistics.median(times)
 
 
-def find(page: str, name: str) -> str:
-    """The value of a hidden field."""
-    found = re.search(rf'name="{name}"[^>]*value="([^"]*)"', page[page.index("data-draft") :])
-    if not found:
-        raise RuntimeError(f"the page has no {name}")
-    return found[1]
+def field_value(page: str, name: str) -> str:
+    """Return the value of a hidden field of the page's draft form."""
+    match = re.search(rf'name="{name}"[^>]*value="([^"]*)"', page[page.index("data-draft") :])
+    if not match:
+        raise RuntimeError(f"The page has no field {name}.")
+    return match[1]
 
 
 if __name__ == "__main__":

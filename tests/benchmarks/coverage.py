@@ -1,15 +1,19 @@
-"""Coverage of every interval, efficiency of estimates: `python -m tests.benchmarks.coverage`.
+"""Measure the coverage of all intervals of shares and the efficiency of the linear estimate.
 
-Its parts also one by one: `shares`, `together`, `linear`, `differences` behind the command.
+    python -m tests.benchmarks.coverage [shares] [together] [linear] [differences]
 
-Up to n = 200 by exact enumeration: the least coverage over every share from 0 to 1, not a grid of
-them. Widths are exact too, means over 101 shares, over n = 50, 200 and 1,000 and shown for each n:
-at n = 10 every interval that keeps its promise is wider. Above by seeded simulation of whole
-questions at shares 0, .01, .1, .5 (also with all other options but one truly 0), at sizes that hold
-n min(q, 1-p) = 200. Feldman-Cousins is computed exactly at every n here: nothing hands over, and
-that size is on the grid to show it. Then the mean squared error of the linear estimate over the
-Cramér-Rao bound, from the inverse of the Fisher information. Last, differences of two groups by
-exact enumeration, at every pair of 41 shares, corners included.
+Without arguments, the command runs all four parts.
+
+`shares`: for n up to 200, exact enumeration gives the minimum coverage over the whole range of
+shares from 0 to 1, without a grid. Widths are exact means over 101 shares; the summary averages
+n = 50, 200 and 1,000 and leaves out n = 10, where all intervals with nominal coverage are wider.
+For larger n, a seeded simulation covers whole questions at shares 0, .01, .1 and .5, also with all
+options but two at share 0. Its sizes include n min(q, 1-p) = 200, where other implementations of
+Feldman-Cousins switch to an approximation; this one is exact at every n.
+`together`: simultaneous coverage of all intervals of a question.
+`linear`: mean squared error of the linear estimate over the Cramér-Rao bound, which is the inverse
+of the Fisher information.
+`differences`: exact enumeration for two groups, at every pair of 41 shares, corners included.
 """
 
 from __future__ import annotations
@@ -20,7 +24,6 @@ from collections.abc import Iterator, Sequence
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from survey.estimator import debias, proportions
 from survey.estimator.core.intervals import (
@@ -31,38 +34,37 @@ from survey.estimator.core.intervals import (
 )
 from survey.estimator.tables.difference import DEFAULT_DIFFERENCE, DIFFERENCE_INTERVALS
 from survey.mechanism import SubsetSelection, from_epsilon
+from survey.mechanism.arrays import Floats
 from tests.estimator.difference_enumeration import enumerated_difference
 from tests.estimator.enumeration import Ends, all_ends, exact_coverage, mean_width
-
-Floats = NDArray[np.float64]
 
 OPTIONS = (2, 4, 10)
 EPSILONS = (0.5, 1.0, math.log(3), 2.0, 4.0)
 SHARES = (0.0, 0.01, 0.1, 0.5)
-FINE = np.linspace(0, 1, 101)
+SHARE_GRID = np.linspace(0, 1, 101)
 
 ENUMERATED = (10, 50, 200)
 WIDTHS = (10, 50, 200, 1000)
 AVERAGED = (50, 200, 1000)
 SIMULATED = (1000, 20_000)
-HANDED_OVER_ELSEWHERE = 200
+EXPECTED_COUNT = 200
 ROUNDS = 20_000
 EFFICIENCY_ROUNDS = 40_000
 EFFICIENCY_N = 1000
 
-LEAST_COVERAGE = 0.945
-LARGEST_WIDTH = 1.02
-LEAST_TOGETHER = 0.93
+MIN_COVERAGE = 0.945
+MAX_WIDTH_RATIO = 1.02
+MIN_SIMULTANEOUS_COVERAGE = 0.93
 EFFICIENCY = (0.98, 1.02)
 
 DIFFERENCE_SIZES = ((20, 20), (50, 50), (100, 100), (50, 200), (200, 200))
 DIFFERENCE_SHARES = np.linspace(0, 1, 41)
-DIFFERENCE_LEAST_N = 50
-LEAST_DIFFERENCE_COVERAGE = 0.942
-LARGEST_DIFFERENCE_WIDTH = 1.06
+DIFFERENCE_MIN_N = 50
+MIN_DIFFERENCE_COVERAGE = 0.942
+MAX_DIFFERENCE_WIDTH_RATIO = 1.06
 
-FOR_THE_POPULATION = [name for name in INTERVALS if name != "fixed-population"]
-"""The other one covers these respondents' share, which is another question."""
+POPULATION_METHODS = [name for name in INTERVALS if name != "fixed-population"]
+"""Fixed-population intervals estimate a different quantity: the share of these respondents."""
 
 
 def channels() -> Iterator[tuple[int, float, SubsetSelection]]:
@@ -72,7 +74,7 @@ def channels() -> Iterator[tuple[int, float, SubsetSelection]]:
 
 
 def share_vectors(k: int) -> Iterator[Floats]:
-    """The first option has the share of the grid; the others share the rest, or one has it all."""
+    """Yield shares whose first option is on the grid; one or all others share the remainder."""
     for share in SHARES:
         yield np.array([share, *[(1 - share) / (k - 1)] * (k - 1)])
         if k > 2:
@@ -80,73 +82,78 @@ def share_vectors(k: int) -> Iterator[Floats]:
 
 
 def verdict(value: float, target: float, *, at_least: bool) -> str:
-    reached = value >= target if at_least else value <= target
-    return f"{value:>9.4f}{target:>9.3f}{value / target:>8.3f}  {'yes' if reached else 'MISSED'}"
+    is_met = value >= target if at_least else value <= target
+    return f"{value:>9.4f}{target:>9.3f}{value / target:>8.3f}  {'yes' if is_met else 'MISSED'}"
 
 
-def enumerated() -> dict[str, dict[str, float]]:
-    """Least coverage, widths over Wilson's for each n, worst chance of a zero width."""
-    cells: dict[str, dict[str, list[float]]] = {name: {} for name in FOR_THE_POPULATION}
+def exact_figures() -> dict[str, dict[str, float]]:
+    """Return minimum coverage, widths over Wilson's and the worst zero-width probability."""
+    cells: dict[str, dict[str, list[float]]] = {name: {} for name in POPULATION_METHODS}
     for n in WIDTHS:
         for _, _, channel in channels():
-            wilson = mean_width(all_ends(n, channel, "wilson"), FINE)
-            for name, seen in cells.items():
+            wilson = mean_width(all_ends(n, channel, "wilson"), SHARE_GRID)
+            for name, figures in cells.items():
                 ends = all_ends(n, channel, name)
-                seen.setdefault(f"width {n}", []).append(mean_width(ends, FINE) / wilson)
-                seen.setdefault("zero", []).append(zero_width(ends))
+                figures.setdefault(f"width {n}", []).append(mean_width(ends, SHARE_GRID) / wilson)
+                figures.setdefault("zero", []).append(zero_width(ends))
                 if n in ENUMERATED:
-                    seen.setdefault("least", []).append(float(exact_coverage(ends).min()))
-    return {name: summary(seen) for name, seen in cells.items()}
+                    figures.setdefault("minimum", []).append(float(exact_coverage(ends).min()))
+    return {name: summary(figures) for name, figures in cells.items()}
 
 
-def summary(seen: dict[str, list[float]]) -> dict[str, float]:
-    widths = {f"width {n}": float(np.mean(seen[f"width {n}"])) for n in WIDTHS}
+def summary(figures: dict[str, list[float]]) -> dict[str, float]:
+    widths = {f"width {n}": float(np.mean(figures[f"width {n}"])) for n in WIDTHS}
     averaged = float(np.mean([widths[f"width {n}"] for n in AVERAGED]))
-    return {"least": min(seen["least"]), "zero": max(seen["zero"]), "width": averaged, **widths}
+    return {
+        "minimum": min(figures["minimum"]),
+        "zero": max(figures["zero"]),
+        "width": averaged,
+        **widths,
+    }
 
 
 def zero_width(ends: Ends) -> float:
-    """The largest chance, over true shares, that the interval has no width."""
+    """Return the largest probability, over true shares, that the interval has no width."""
     flat = Ends(np.zeros(ends.n + 1), (ends.width <= 0).astype(float), ends.n, ends.channel)
-    return max(mean_width(flat, np.array([share])) for share in FINE)
+    return max(mean_width(flat, np.array([share])) for share in SHARE_GRID)
 
 
 def sizes(channel: SubsetSelection) -> list[int]:
-    return [*SIMULATED, math.ceil(HANDED_OVER_ELSEWHERE / min(channel.q, 1 - channel.p))]
+    return [*SIMULATED, math.ceil(EXPECTED_COUNT / min(channel.q, 1 - channel.p))]
 
 
-def simulated() -> dict[str, float]:
-    """The least coverage of the first option's interval; equal counts are computed once."""
-    least = dict.fromkeys(FOR_THE_POPULATION, 1.0)
+def simulated_coverage() -> dict[str, float]:
+    """Return the minimum coverage of the first option's interval for each method."""
+    minima = dict.fromkeys(POPULATION_METHODS, 1.0)
     for k, epsilon, channel in channels():
         for n in sizes(channel):
             for place, pi in enumerate(share_vectors(k)):
                 rng = np.random.default_rng([k, round(100 * epsilon), n, place])
                 counts = rng.multinomial(n, pi @ channel.matrix, size=ROUNDS)[:, 0]
-                different, often = np.unique(counts, return_counts=True)
-                for name in FOR_THE_POPULATION:
-                    low, high = confidence_interval(different, n, channel, 0.95, name)
-                    hit = often[(low <= pi[0]) & (pi[0] <= high)].sum() / ROUNDS
-                    least[name] = min(least[name], float(hit))
-    return least
+                distinct, frequencies = np.unique(counts, return_counts=True)
+                for name in POPULATION_METHODS:
+                    low, high = confidence_interval(distinct, n, channel, 0.95, name)
+                    hit = frequencies[(low <= pi[0]) & (pi[0] <= high)].sum() / ROUNDS
+                    minima[name] = min(minima[name], float(hit))
+    return minima
 
 
-def together() -> float:
-    """Least coverage of all intervals of a question at once, `simultaneous=True`, n = 200."""
-    least, rounds = 1.0, 400
+def simultaneous_coverage() -> float:
+    """Return the minimum coverage of all intervals of a question at once, for n = 200."""
+    minimum, rounds = 1.0, 400
     for k, epsilon, channel in channels():
         for place, pi in enumerate(share_vectors(k)):
             rng = np.random.default_rng([k, round(100 * epsilon), place])
             hits = 0
             for counts in rng.multinomial(200, pi @ channel.matrix, size=rounds):
-                found = proportions(counts, channel, simultaneous=True)
-                hits += bool(np.all((found.conf_low <= pi) & (pi <= found.conf_high)))
-            least = min(least, hits / rounds)
-    return least
+                estimate = proportions(counts, channel, simultaneous=True)
+                hits += bool(np.all((estimate.conf_low <= pi) & (pi <= estimate.conf_high)))
+            minimum = min(minimum, hits / rounds)
+    return minimum
 
 
 def efficiency() -> tuple[float, float]:
-    """Least and largest mean squared error of the linear estimate over the Cramér-Rao bound."""
+    """Return the minimum and maximum of the linear estimate's MSE over the Cramér-Rao bound."""
     ratios = []
     for k, epsilon, channel in channels():
         for place, pi in enumerate(share_vectors(k)):
@@ -159,7 +166,7 @@ def efficiency() -> tuple[float, float]:
 
 
 def cramer_rao(channel: SubsetSelection, pi: Floats, n: int) -> float:
-    """Trace of the inverse Fisher information of n reports, for shares that add up to one.
+    """Return the trace of the inverse Fisher information of n reports; shares add up to 1.
 
     I = n P diag(1/lambda) P'; with shares free in k - 1 directions B: tr B (B' I B)^-1 B'.
     """
@@ -169,94 +176,105 @@ def cramer_rao(channel: SubsetSelection, pi: Floats, n: int) -> float:
     return float(np.trace(B @ np.linalg.inv(B.T @ information @ B) @ B.T))
 
 
-def compared() -> Iterator[tuple[SubsetSelection, SubsetSelection | None]]:
-    """Pairs of groups: one channel, two different ones, and one beside open answers."""
-    each = [from_epsilon(k, epsilon) for k in (2, 4) for epsilon in (0.5, 1.0, 2.0, 4.0)]
-    for place, channel in enumerate(each):
-        yield from ((channel, other) for other in each[place:])
+def channel_pairs() -> Iterator[tuple[SubsetSelection, SubsetSelection | None]]:
+    """Yield pairs of groups' channels: equal, different, and one without randomization (None)."""
+    channels = [from_epsilon(k, epsilon) for k in (2, 4) for epsilon in (0.5, 1.0, 2.0, 4.0)]
+    for place, channel in enumerate(channels):
+        yield from ((channel, second) for second in channels[place:])
         yield channel, None
 
 
 def differences() -> None:
-    """Print least coverage and width by size, and what of it has a target."""
-    print(f"\n{'difference':<16}{'sizes':>12}{'least coverage':>16}{'width / MOVER':>15}")
-    least, widths = [], []
+    """Print minimum coverage and width by size, and compare them with the targets."""
+    print(f"\n{'difference':<16}{'sizes':>12}{'minimum coverage':>17}{'width / MOVER':>15}")
+    minima, widths = [], []
     for n in DIFFERENCE_SIZES:
         cells = {
-            name: [enumerated_difference(n, pair, name, DIFFERENCE_SHARES) for pair in compared()]
+            name: [
+                enumerated_difference(n, pair, name, DIFFERENCE_SHARES) for pair in channel_pairs()
+            ]
             for name in DIFFERENCE_INTERVALS
         }
-        mover = np.mean([each.width.mean() for each in cells["mover-wilson"]])
-        for name, found in cells.items():
-            low = min(float(each.coverage.min()) for each in found)
-            width = float(np.mean([each.width.mean() for each in found]) / mover)
-            print(f"{name:<16}{n!s:>12}{low:>16.4f}{width:>15.4f}")
-            if name == DEFAULT_DIFFERENCE and min(n) >= DIFFERENCE_LEAST_N:
-                least.append(low)
+        mover = np.mean([cell.width.mean() for cell in cells["mover-wilson"]])
+        for name, row in cells.items():
+            minimum = min(float(cell.coverage.min()) for cell in row)
+            width = float(np.mean([cell.width.mean() for cell in row]) / mover)
+            print(f"{name:<16}{n!s:>12}{minimum:>17.4f}{width:>15.4f}")
+            if name == DEFAULT_DIFFERENCE and min(n) >= DIFFERENCE_MIN_N:
+                minima.append(minimum)
                 widths.append(width)
-    label = f"difference, {DEFAULT_DIFFERENCE}: least coverage, n from 50"
-    print(f"{label:<58}{verdict(min(least), LEAST_DIFFERENCE_COVERAGE, at_least=True)}")
-    label = f"difference, {DEFAULT_DIFFERENCE}: largest mean width over MOVER's"
-    print(f"{label:<58}{verdict(max(widths), LARGEST_DIFFERENCE_WIDTH, at_least=False)}")
+    label = f"difference, {DEFAULT_DIFFERENCE}: minimum coverage, n from 50"
+    print(f"{label:<58}{verdict(min(minima), MIN_DIFFERENCE_COVERAGE, at_least=True)}")
+    label = f"difference, {DEFAULT_DIFFERENCE}: maximum mean width over MOVER's"
+    print(f"{label:<58}{verdict(max(widths), MAX_DIFFERENCE_WIDTH_RATIO, at_least=False)}")
 
 
 def shares() -> None:
-    """Print coverage and width of every interval for shares, and what of it has a target."""
-    rows, above = enumerated(), simulated()
+    """Print coverage and width of all intervals of shares, and compare them with the targets."""
+    rows, simulated = exact_figures(), simulated_coverage()
     print(
-        f"\n{'':<18}{'least':>9}{'width':>9}{'':<4}{'at n =':<32}{'chance of':>10}{'simulated':>11}"
+        f"\n{'':<18}{'minimum':>9}{'width':>9}{'':<4}{'at n =':<31}"
+        f"{'probability':>11}{'simulated':>11}"
     )
     heads = "".join(f"{n:>9,}" for n in WIDTHS)
-    print(f"{'method':<18}{'coverage':>9}{'/ Wilson':>9}{heads}{'no width':>10}{'least':>11}")
+    print(f"{'method':<18}{'coverage':>9}{'/ Wilson':>9}{heads}{'no width':>10}{'minimum':>11}")
     for name, row in rows.items():
         by_n = "".join(f"{row[f'width {n}']:>9.4f}" for n in WIDTHS)
         print(
-            f"{name:<18}{row['least']:>9.4f}{row['width']:>9.4f}{by_n}"
-            f"{row['zero']:>10.4f}{above[name]:>11.4f}"
+            f"{name:<18}{row['minimum']:>9.4f}{row['width']:>9.4f}{by_n}"
+            f"{row['zero']:>10.4f}{simulated[name]:>11.4f}"
         )
     error = math.sqrt(0.05 * 0.95 / ROUNDS)
     print(
         f"(width: over Wilson's; simulated: {ROUNDS:,} rounds per cell, standard error {error:.4f})"
     )
-    chosen, simulated_least = rows[DEFAULT_INTERVAL], above[DEFAULT_INTERVAL]
+    default, simulated_minimum = rows[DEFAULT_INTERVAL], simulated[DEFAULT_INTERVAL]
     print(TARGETS)
     for label, value, target, at_least in (
-        ("default: least coverage, exact", chosen["least"], LEAST_COVERAGE, True),
-        ("default: least coverage, simulated", simulated_least, LEAST_COVERAGE, True),
-        ("default: mean width over Wilson's", chosen["width"], LARGEST_WIDTH, False),
+        ("default: minimum coverage, exact", default["minimum"], MIN_COVERAGE, True),
+        ("default: minimum coverage, simulated", simulated_minimum, MIN_COVERAGE, True),
+        ("default: mean width over Wilson's", default["width"], MAX_WIDTH_RATIO, False),
     ):
         print(f"{label:<58}{verdict(value, target, at_least=at_least)}")
-    flat = "yes" if chosen["zero"] == 0 else "MISSED"
-    print(f"{'default: chance of a zero width':<58}{chosen['zero']:>9.4f}{0:>9}{'':>8}  {flat}")
+    status = "yes" if default["zero"] == 0 else "MISSED"
+    print(
+        f"{'default: probability of zero width':<58}{default['zero']:>9.4f}{0:>9}{'':>8}  {status}"
+    )
 
 
-def all_at_once() -> None:
-    """Print the least coverage of simultaneous intervals."""
-    label = f"all at once, {SIMULTANEOUS_DEFAULT}: least coverage"
+def simultaneous() -> None:
+    """Print the minimum coverage of simultaneous intervals."""
+    label = f"simultaneous, {SIMULTANEOUS_DEFAULT}: minimum coverage"
     print(TARGETS)
-    print(f"{label:<58}{verdict(together(), LEAST_TOGETHER, at_least=True)}")
+    print(
+        f"{label:<58}{verdict(simultaneous_coverage(), MIN_SIMULTANEOUS_COVERAGE, at_least=True)}"
+    )
 
 
 def linear() -> None:
     """Print the efficiency of the linear estimate."""
-    least, most = efficiency()
+    minimum, maximum = efficiency()
     print(TARGETS)
-    print(f"{'linear MSE / Cramér-Rao: least':<58}{verdict(least, EFFICIENCY[0], at_least=True)}")
-    print(f"{'linear MSE / Cramér-Rao: largest':<58}{verdict(most, EFFICIENCY[1], at_least=False)}")
+    print(
+        f"{'linear MSE / Cramér-Rao: minimum':<58}{verdict(minimum, EFFICIENCY[0], at_least=True)}"
+    )
+    print(
+        f"{'linear MSE / Cramér-Rao: maximum':<58}{verdict(maximum, EFFICIENCY[1], at_least=False)}"
+    )
 
 
 TARGETS = f"\n{'target':<58}{'figure':>9}{'target':>9}{'ratio':>8}  reached"
-PARTS = {"shares": shares, "together": all_at_once, "linear": linear, "differences": differences}
+PARTS = {"shares": shares, "together": simultaneous, "linear": linear, "differences": differences}
 
 
 def main(parts: Sequence[str]) -> None:
     if unknown := [part for part in parts if part not in PARTS]:
-        sys.exit(f"no part {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
+        sys.exit(f"Unknown part: {', '.join(unknown)}. The parts are {', '.join(PARTS)}.")
     print(f"k {OPTIONS}, epsilon {[round(e, 3) for e in EPSILONS]}, level .95")
     for part in parts or PARTS:
-        started = perf_counter()
+        start = perf_counter()
         PARTS[part]()
-        print(f"({part}: {perf_counter() - started:.0f} s)", flush=True)
+        print(f"({part}: {perf_counter() - start:.0f} s)", flush=True)
 
 
 if __name__ == "__main__":

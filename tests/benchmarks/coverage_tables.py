@@ -1,15 +1,18 @@
-"""Coverage of tables, groups, weights and trees: `python -m tests.benchmarks.coverage_tables`.
+"""Measure the coverage of intervals of tables, groups, weights and trees.
 
-Seeded simulation at .95 of every interval that `tests.benchmarks.coverage` (one question),
-`means`, `distribution` and `regression` do not have: cross-tabs, shares under a condition, among
-those who answered, weighted, post-stratified and raked, pairs of options, tables with known
-margins, strata that add up, finite populations, and answers randomized by hand. For each: the
-least and the mean coverage over its cells (an option or a cell of a table at one epsilon, number
-of reports and population, rare shares among them), the narrowest
-interval that was seen, and how many rounds were refused: the group was not clearly above nobody.
+    python -m tests.benchmarks.coverage_tables [NAME ...]
 
-Of the least of so many simulated coverages much is noise: of a hundred cells that cover .95, in
-1,000 rounds each, the least comes out at about .95 - 2.5 sqrt(.95 .05/1000) = .933.
+A seeded simulation covers, at level .95, all intervals that `tests.benchmarks.coverage` (one
+question), `means`, `distribution` and `regression` leave out: cross-tabs; conditional shares;
+shares among respondents who answered; weighted, post-stratified and raked shares; pairs of
+options; tables with known margins; hierarchies of strata; finite populations; and answers
+randomized by hand. A cell is an option or a table cell at one epsilon, sample size and
+population, rare shares included. The output gives the minimum and the mean coverage over the
+cells, the narrowest interval, and the number of rounds without an estimate because the group's
+share was not clearly above zero.
+
+Most of the gap between the minimum and the level is noise: among a hundred cells with coverage .95
+and 1,000 rounds, the minimum is about .95 - 2.5 sqrt(.95 .05/1000) = .933.
 """
 
 from __future__ import annotations
@@ -22,7 +25,6 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from survey.errors import NoBaseError
 from survey.estimator import (
@@ -42,39 +44,42 @@ from survey.estimator import (
     weighted_shares,
 )
 from survey.mechanism import BitVector, SubsetSelection, from_epsilon
+from survey.mechanism.arrays import Floats
 
-Floats = NDArray[np.float64]
 Generator = np.random.Generator
 
 ROUNDS = 1_000
 EPSILONS = (0.5, math.log(3), 4.0)
 SIZES = (200, 1_000)
-LEAST, MEAN = 0.92, 0.94
-"""Half a per cent below the least that is promised, .925, for the noise of ROUNDS rounds."""
+MIN_COVERAGE, MIN_MEAN_COVERAGE = 0.92, 0.94
+"""The documented minimum is .925; half a percentage point allows for the simulation's noise."""
 
 
 @dataclass
-class Seen:
-    """How often the truth was inside, per cell, and the narrowest interval."""
+class Coverage:
+    """Coverage by cell, the narrowest interval and the number of rounds without an estimate."""
 
-    inside: list[Floats] = field(default_factory=list)
+    cells: list[Floats] = field(default_factory=list)
     narrowest: float = math.inf
-    refused: int = 0
+    n_refused: int = 0
 
     def add(self, low: Floats, high: Floats, truth: Floats, slack: float = 1e-9) -> Floats:
         self.narrowest = min(self.narrowest, float((high - low).min()))
         return np.asarray(((low <= truth + slack) & (truth <= high + slack)).astype(float)).ravel()
 
 
-def covered(seen: Seen, draw: Callable[[], tuple[Floats, Floats, Floats]]) -> None:
-    """The coverage of each cell over ROUNDS draws of (low, high, truth); refused ones left out."""
+def simulate(coverage: Coverage, draw: Callable[[], tuple[Floats, Floats, Floats]]) -> None:
+    """Add the coverage of each cell over ROUNDS draws of (low, high, truth).
+
+    Rounds without an estimate are left out.
+    """
     hits = []
     for _ in range(ROUNDS):
         with suppress(NoBaseError):
-            hits.append(seen.add(*draw()))
-    seen.refused += ROUNDS - len(hits)
+            hits.append(coverage.add(*draw()))
+    coverage.n_refused += ROUNDS - len(hits)
     if len(hits) >= ROUNDS / 2:
-        seen.inside.append(np.mean(hits, axis=0))
+        coverage.cells.append(np.mean(hits, axis=0))
 
 
 RARE = np.array([[0.01, 0.01, 0.01], [0.01, 0.01, 0.01], [0.01, 0.01, 0.92]])
@@ -84,13 +89,13 @@ TABLES = (
 )
 
 GROUPS = (
-    # Shares of the strata among people, and of the answers in each.
+    # Shares of the strata in the population, and shares of the answers in each stratum.
     (np.array([0.5, 0.3, 0.2]), np.array([[0.02, 0.98], [0.1, 0.9], [0.4, 0.6]])),
     (np.array([0.7, 0.2, 0.1]), np.array([[0.0, 0.3, 0.7], [0.05, 0.6, 0.35], [0.5, 0.0, 0.5]])),
 )
 
 
-def settings() -> Iterator[tuple[float, int]]:
+def epsilons_and_sizes() -> Iterator[tuple[float, int]]:
     for epsilon in EPSILONS:
         for n in SIZES:
             yield epsilon, n
@@ -99,63 +104,63 @@ def settings() -> Iterator[tuple[float, int]]:
 def joint(
     table: Floats, epsilon: float, n: int, rng: Generator
 ) -> tuple[Floats, list[SubsetSelection]]:
-    """A table of joint counts, and the channels of its questions."""
+    """Draw a table of joint counts; return it with the channels of its questions."""
     channels = [from_epsilon(k, epsilon) for k in table.shape]
     reports = channels[0].matrix.T @ table @ channels[1].matrix
     return rng.multinomial(n, reports.ravel()).reshape(table.shape), channels
 
 
-def crosstabs(rng: Generator, seen: Seen) -> None:
-    for epsilon, n in settings():
+def crosstabs(rng: Generator, coverage: Coverage) -> None:
+    for epsilon, n in epsilons_and_sizes():
         for table in TABLES:
 
             def draw(table=table, epsilon=epsilon, n=n):
-                found = crosstab(*joint(table, epsilon, n, rng))
-                return found.conf_low, found.conf_high, table
+                estimate = crosstab(*joint(table, epsilon, n, rng))
+                return estimate.conf_low, estimate.conf_high, table
 
-            covered(seen, draw)
+            simulate(coverage, draw)
 
 
-def conditions(rng: Generator, seen: Seen) -> None:
+def conditional_shares(rng: Generator, coverage: Coverage) -> None:
     for table in TABLES:
         truth = (table / table.sum(axis=0))[:, [1]]
 
         def draw(table=table, truth=truth):
-            found = conditional(crosstab(*joint(table, 2.0, 4_000, rng)), given=1, options=[1])
-            return found.conf_low, found.conf_high, truth
+            estimate = conditional(crosstab(*joint(table, 2.0, 4_000, rng)), given=1, options=[1])
+            return estimate.conf_low, estimate.conf_high, truth
 
-        covered(seen, draw)
+        simulate(coverage, draw)
 
 
-def margins(rng: Generator, seen: Seen) -> None:
-    for epsilon, n in [*settings(), (8.0, 100)]:
+def known_margins(rng: Generator, coverage: Coverage) -> None:
+    for epsilon, n in [*epsilons_and_sizes(), (8.0, 100)]:
         for table in [*TABLES, RARE]:
             known = [table.sum(axis=1), table.sum(axis=0)]
 
             def draw(table=table, known=known, epsilon=epsilon, n=n):
-                found = reconciled_crosstab(*joint(table, epsilon, n, rng), known)
-                return found.conf_low, found.conf_high, table
+                estimate = reconciled_crosstab(*joint(table, epsilon, n, rng), known)
+                return estimate.conf_low, estimate.conf_high, table
 
-            covered(seen, draw)
+            simulate(coverage, draw)
 
 
-def answering(rng: Generator, seen: Seen) -> None:
-    for epsilon, n in settings():
+def shares_among_answers(rng: Generator, coverage: Coverage) -> None:
+    for epsilon, n in epsilons_and_sizes():
         for shares in ([0.02, 0.78, 0.2], [0.3, 0.1, 0.3, 0.3]):
             channel, truth = from_epsilon(len(shares), epsilon), np.array(shares)
 
             def draw(channel=channel, truth=truth, n=n):
                 counts = rng.multinomial(n, truth @ channel.matrix)
-                found = answered_shares(counts, channel, [truth.size - 1])
-                return found.conf_low, found.conf_high, truth[:-1] / truth[:-1].sum()
+                estimate = answered_shares(counts, channel, [truth.size - 1])
+                return estimate.conf_low, estimate.conf_high, truth[:-1] / truth[:-1].sum()
 
-            covered(seen, draw)
+            simulate(coverage, draw)
 
 
-def by_stratum(
+def draw_by_stratum(
     people: Floats, answers: Floats, sampled: Floats, epsilon: float, n: int, rng: Generator
 ):
-    """Counts of each stratum (sampled by other shares than there are people), and the truth."""
+    """Draw counts by stratum with sampling shares `sampled`; return counts, channel and truth."""
     channel = from_epsilon(answers.shape[1], epsilon)
     sizes = rng.multinomial(n, sampled)
     counts = np.array(
@@ -164,48 +169,48 @@ def by_stratum(
     return counts, channel, people @ answers
 
 
-def weighted(rng: Generator, seen: Seen) -> None:
-    for epsilon, n in settings():
+def weighted_groups(rng: Generator, coverage: Coverage) -> None:
+    for epsilon, n in epsilons_and_sizes():
         for people, answers in GROUPS:
             sampled = np.array([0.2, 0.3, 0.5])
 
             def draw(people=people, answers=answers, sampled=sampled, epsilon=epsilon, n=n):
-                counts, channel, truth = by_stratum(people, answers, sampled, epsilon, n, rng)
-                found = weighted_shares(counts, people / sampled, channel)
-                return found.conf_low, found.conf_high, truth
+                counts, channel, truth = draw_by_stratum(people, answers, sampled, epsilon, n, rng)
+                estimate = weighted_shares(counts, people / sampled, channel)
+                return estimate.conf_low, estimate.conf_high, truth
 
-            covered(seen, draw)
+            simulate(coverage, draw)
 
 
-def post_stratified(rng: Generator, seen: Seen) -> None:
-    for epsilon, n in settings():
+def poststratified_groups(rng: Generator, coverage: Coverage) -> None:
+    for epsilon, n in epsilons_and_sizes():
         for people, answers in GROUPS:
 
             def draw(people=people, answers=answers, epsilon=epsilon, n=n):
-                counts, channel, truth = by_stratum(people, answers, people, epsilon, n, rng)
-                found = poststratified(counts, people, channel)
-                return found.conf_low, found.conf_high, truth
+                counts, channel, truth = draw_by_stratum(people, answers, people, epsilon, n, rng)
+                estimate = poststratified(counts, people, channel)
+                return estimate.conf_low, estimate.conf_high, truth
 
-            covered(seen, draw)
+            simulate(coverage, draw)
 
 
-def raked_cells(rng: Generator, seen: Seen) -> None:
+def raked_cells(rng: Generator, coverage: Coverage) -> None:
     people = np.array([[0.35, 0.15], [0.2, 0.3]])
-    for epsilon, n in settings():
+    for epsilon, n in epsilons_and_sizes():
         answers = np.array([[0.02, 0.98], [0.1, 0.9], [0.3, 0.7], [0.05, 0.95]])
 
         def draw(answers=answers, epsilon=epsilon, n=n):
-            counts, channel, truth = by_stratum(
+            counts, channel, truth = draw_by_stratum(
                 people.ravel(), answers, people.ravel(), epsilon, n, rng
             )
             known = [people.sum(axis=1), people.sum(axis=0)]
-            found = raked(counts.reshape(2, 2, -1), known, channel)
-            return found.conf_low, found.conf_high, truth
+            estimate = raked(counts.reshape(2, 2, -1), known, channel)
+            return estimate.conf_low, estimate.conf_high, truth
 
-        covered(seen, draw)
+        simulate(coverage, draw)
 
 
-def bits(rng: Generator, seen: Seen) -> None:
+def ticked_pairs(rng: Generator, coverage: Coverage) -> None:
     truths = np.array([[0, 0], [1, 0], [0, 1], [1, 1]])
     for T, n in ((3, 200), (3, 1_000), (20, 200), (20, 1_000)):
         for shares in ([0.5, 0.2, 0.2, 0.1], [0.9, 0.07, 0.02, 0.01]):
@@ -215,108 +220,115 @@ def bits(rng: Generator, seen: Seen) -> None:
                 ticks = truths[rng.choice(4, n, p=shares)]
                 flipped = rng.random(ticks.shape) >= channel.p
                 counts = count_bit_pairs(ticks ^ flipped, channel, [(0, 1)])
-                found = bit_pairs(counts, channel, [(0, 1)], n=n)
-                return found.conf_low, found.conf_high, np.array([shares[3]])
+                estimate = bit_pairs(counts, channel, [(0, 1)], n=n)
+                return estimate.conf_low, estimate.conf_high, np.array([shares[3]])
 
-            covered(seen, draw)
+            simulate(coverage, draw)
 
 
 PATTERNS = ((), (0,), (1,), (0, 1))
 
 
-def patterns(rng: Generator, seen: Seen) -> None:
-    for epsilon, n in settings():
+def patterns(rng: Generator, coverage: Coverage) -> None:
+    for epsilon, n in epsilons_and_sizes():
         channel, shares = from_epsilon(4, epsilon), np.array([0.6, 0.25, 0.13, 0.02])
 
         def draw(channel=channel, shares=shares, n=n):
             counts = rng.multinomial(n, shares @ channel.matrix)
             pair = option_pairs(counts, channel, PATTERNS, 2)
-            each = subset_shares(counts, channel, PATTERNS, 2)
+            subset = subset_shares(counts, channel, PATTERNS, 2)
             return (
-                np.append(pair.conf_low, each.conf_low),
-                np.append(pair.conf_high, each.conf_high),
+                np.append(pair.conf_low, subset.conf_low),
+                np.append(pair.conf_high, subset.conf_high),
                 np.array([shares[3], shares[1] + shares[3], shares[2] + shares[3]]),
             )
 
-        covered(seen, draw)
+        simulate(coverage, draw)
 
 
-def trees(rng: Generator, seen: Seen) -> None:
+def trees(rng: Generator, coverage: Coverage) -> None:
     parents, leaves = [-1, 0, 0, 1, 1, 2, 2], np.array([300.0, 100, 200, 400])
     member = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4)])
     people = member @ leaves
-    for epsilon, n in settings():
+    for epsilon, n in epsilons_and_sizes():
         for answers in ([[0.02, 0.98]], [[0.0, 0.3, 0.7], [0.3, 0.1, 0.6]]):
-            own = np.resize(answers, (4, len(answers[0])))
-            truth = member @ (leaves[:, None] * own) / people[:, None]
+            shares = np.resize(answers, (4, len(answers[0])))
+            truth = member @ (leaves[:, None] * shares) / people[:, None]
             channel = from_epsilon(truth.shape[1], epsilon)
 
             def draw(truth=truth, channel=channel, n=n):
                 counts = rng.multinomial(n, truth @ channel.matrix)
-                found = consistent_proportions(counts, channel, parents, people)
-                return found.conf_low, found.conf_high, truth
+                estimate = consistent_proportions(counts, channel, parents, people)
+                return estimate.conf_low, estimate.conf_high, truth
 
-            covered(seen, draw)
+            simulate(coverage, draw)
 
 
-def finite(rng: Generator, seen: Seen) -> None:
-    for epsilon, n in settings():
+def finite_populations(rng: Generator, coverage: Coverage) -> None:
+    for epsilon, n in epsilons_and_sizes():
         for carriers in (0.01, 0.3):
             channel, population = from_epsilon(2, epsilon), 2 * n
-            has = int(carriers * population)
+            n_carriers = int(carriers * population)
 
-            def draw(channel=channel, population=population, has=has, n=n):
-                drawn = rng.hypergeometric(has, population - has, n)
-                yes = rng.binomial(drawn, channel.p) + rng.binomial(n - drawn, channel.q)
-                found = finite_shares([yes, n - yes], channel, population)
-                return found.conf_low[:1], found.conf_high[:1], np.array([has / population])
+            def draw(channel=channel, population=population, n_carriers=n_carriers, n=n):
+                sample = rng.hypergeometric(n_carriers, population - n_carriers, n)
+                yes = rng.binomial(sample, channel.p) + rng.binomial(n - sample, channel.q)
+                estimate = finite_shares([yes, n - yes], channel, population)
+                return (
+                    estimate.conf_low[:1],
+                    estimate.conf_high[:1],
+                    np.array([n_carriers / population]),
+                )
 
-            covered(seen, draw)
+            simulate(coverage, draw)
 
 
-def by_hand(rng: Generator, seen: Seen) -> None:
+def hand_randomization(rng: Generator, coverage: Coverage) -> None:
     p = (0.2, 0.8)
     for n in SIZES:
         for carriers, honest in ((0.3, 0.9), (0.1, 0.5), (0.5, 1.0)):
 
             def draw(carriers=carriers, honest=honest, n=n):
-                chances = [carriers * honest + (1 - carriers) * (1 - each) for each in p]
-                found = lie_detector(rng.binomial(n, chances), [n, n], p)
-                return found.conf_low[:1], found.conf_high[:1], np.array([carriers])
+                chances = [carriers * honest + (1 - carriers) * (1 - p_yes) for p_yes in p]
+                estimate = lie_detector(rng.binomial(n, chances), [n, n], p)
+                return estimate.conf_low[:1], estimate.conf_high[:1], np.array([carriers])
 
-            covered(seen, draw)
+            simulate(coverage, draw)
 
 
-PARTS: dict[str, Callable[[Generator, Seen], None]] = {
+PARTS: dict[str, Callable[[Generator, Coverage], None]] = {
     "crosstab": crosstabs,
-    "conditional": conditions,
-    "reconciled_crosstab": margins,
-    "answered_shares": answering,
-    "weighted_shares": weighted,
-    "poststratified": post_stratified,
+    "conditional": conditional_shares,
+    "reconciled_crosstab": known_margins,
+    "answered_shares": shares_among_answers,
+    "weighted_shares": weighted_groups,
+    "poststratified": poststratified_groups,
     "raked": raked_cells,
-    "bit_pairs": bits,
+    "bit_pairs": ticked_pairs,
     "option_pairs, subset_shares": patterns,
     "consistent_proportions": trees,
-    "finite_shares": finite,
-    "lie_detector": by_hand,
+    "finite_shares": finite_populations,
+    "lie_detector": hand_randomization,
 }
 
 
 def main(parts: Sequence[str]) -> None:
-    print(f"{'':<28}{'cells':>6}{'least':>8}{'target':>8}{'ratio':>7}{'mean':>8}{'target':>8}"
+    print(f"{'':<28}{'cells':>6}{'minimum':>8}{'target':>8}{'ratio':>7}{'mean':>8}{'target':>8}"
           f"{'narrowest':>11}{'refused':>9}{'seconds':>9}")  # fmt: skip
     for name, part in PARTS.items():
         if parts and name not in parts:
             continue
-        seen, start = Seen(), perf_counter()
-        part(np.random.default_rng(20), seen)
-        cells = np.concatenate(seen.inside)
-        reached = "yes" if cells.min() >= LEAST and cells.mean() >= MEAN else "MISSED"
+        coverage, start = Coverage(), perf_counter()
+        part(np.random.default_rng(20), coverage)
+        cells = np.concatenate(coverage.cells)
+        minimum, seconds = cells.min(), perf_counter() - start
+        status = (
+            "yes" if minimum >= MIN_COVERAGE and cells.mean() >= MIN_MEAN_COVERAGE else "MISSED"
+        )
         print(
-            f"{name:<28}{cells.size:>6}{cells.min():>8.3f}{LEAST:>8}{cells.min() / LEAST:>7.3f}"
-            f"{cells.mean():>8.4f}{MEAN:>8}{seen.narrowest:>11.5f}{seen.refused:>9}"
-            f"{perf_counter() - start:>9.1f}  {reached}",
+            f"{name:<28}{cells.size:>6}{minimum:>8.3f}{MIN_COVERAGE:>8}"
+            f"{minimum / MIN_COVERAGE:>7.3f}{cells.mean():>8.4f}{MIN_MEAN_COVERAGE:>8}"
+            f"{coverage.narrowest:>11.5f}{coverage.n_refused:>9}{seconds:>9.1f}  {status}",
             flush=True,
         )
 

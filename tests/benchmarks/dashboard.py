@@ -1,7 +1,7 @@
-"""The dashboard of 30 questions over 10^6 reports: `python -m tests.benchmarks.dashboard`.
+"""Measure the dashboard of 30 questions and 10^6 reports: `python -m tests.benchmarks.dashboard`.
 
-Milliseconds to the first byte from `survey serve` on SQLite, medians of one run. Cold: the first
-look by a process that has just started, which remembers nothing. Warm: the same page again.
+The figures are milliseconds to the first byte from `survey serve` on SQLite, medians of one run.
+Cold: the first request to a new process, whose caches are empty. Warm: later requests.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from survey.store import N_ASKED, Store, open_store
 from tests.benchmarks.storage import today
 from tests.browser.research import stored
 from tests.conftest import EMAIL, PASSWORD, SECRET, SERVE, free_port, wait_until_up
-from tests.store.databases import Outside
+from tests.store.databases import DirectAccess
 
 QUESTIONS, REPORTS, TURNS = 30, 10**6, 5
-PEOPLE = 1_000
-"""Different reports of each question; the others are as these are."""
+DISTINCT = 1_000
+"""Distinct reports of each question; the remaining reports repeat them."""
 
 COLD_MS, WARM_MS = 1500, 300
 PAGES = {
@@ -54,7 +54,7 @@ KINDS = (
     ' {id = "c", label = "Car"}]',
     'type = "number"\nlow = 0\nhigh = 80\nstep = 5\nunit = "hours"',
 )
-"""The usual types of question, in turns."""
+"""Common types of question, used in turns."""
 
 DEFINITION = 'slug = "load"\ntitle = "Load"\nepsilon = 1\n' + "".join(
     f'[[questions]]\nid = "q{i}"\ntext = "Question {i}?"\n{KINDS[i % len(KINDS)]}\n'
@@ -65,7 +65,7 @@ Cells = Iterator[tuple[int | str | bytes, ...]]
 
 
 def fill(store: Store, url: str, n: int) -> None:
-    """A survey with n released reports, written as a copy of a store writes them."""
+    """Publish a survey and insert n released reports directly, as restoring a backup does."""
     survey = publish(store, load(DEFINITION.encode(), "load.toml", Caps(survey=200)), today())
     rng = np.random.default_rng(n)
     questions = survey.definition.questions
@@ -79,31 +79,31 @@ def fill(store: Store, url: str, n: int) -> None:
 
     def counts() -> Cells:
         for number, (question, column) in enumerate(zip(questions, columns, strict=True)):
-            asked, supports = question.count(column)
-            yield survey.key, "", "", number, N_ASKED, asked
+            n_asked, supports = question.count(column)
+            yield survey.key, "", "", number, N_ASKED, n_asked
             for place, count in enumerate(supports.tolist()):
                 yield survey.key, "", "", number, place, count
 
     store.insert_rows("block", blocks())
     store.insert_rows("counts", sorted(counts()))
-    Outside(url).run("UPDATE release SET number = 1, n = ? WHERE survey = ?", [n, survey.key])
+    DirectAccess(url).run("UPDATE release SET number = 1, n = ? WHERE survey = ?", [n, survey.key])
 
 
 def codes(question: PublishedQuestion, n: int, rng: np.random.Generator) -> np.ndarray:
-    """A column of reports as it is stored, shape (n, bytes of one)."""
-    people = b"".join(stored(question, (0.5, 0.3, 0.15, 0.05), rng) for _ in range(PEOPLE))
-    rows = np.frombuffer(people, dtype=np.uint8).reshape(PEOPLE, -1)
-    return rows[rng.integers(0, PEOPLE, n)]
+    """Return a column of stored reports, shape (n, bytes per report)."""
+    distinct = b"".join(stored(question, (0.5, 0.3, 0.15, 0.05), rng) for _ in range(DISTINCT))
+    rows = np.frombuffer(distinct, dtype=np.uint8).reshape(DISTINCT, -1)
+    return rows[rng.integers(0, DISTINCT, n)]
 
 
 @contextmanager
-def serving(database: str) -> Iterator[str]:
-    """A server that has just started; its address."""
+def run_server(database: str) -> Iterator[str]:
+    """Start a server; yield its address."""
     url = f"http://127.0.0.1:{(port := free_port())}"
-    said = {"SECRET": SECRET, "DATABASE": database, "PUBLIC_URL": url, "PASSWORD_COST": "1"}
+    settings = {"SECRET": SECRET, "DATABASE": database, "PUBLIC_URL": url, "PASSWORD_COST": "1"}
     process = subprocess.Popen(
         [*SERVE, "--port", str(port)],
-        env={**os.environ, **{f"SURVEY_{name}": value for name, value in said.items()}},
+        env={**os.environ, **{f"SURVEY_{name}": value for name, value in settings.items()}},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.STDOUT,
         text=True,
@@ -116,8 +116,8 @@ def serving(database: str) -> Iterator[str]:
         process.wait(timeout=90)
 
 
-def signed_in(url: str) -> OpenerDirector:
-    """A researcher's browser."""
+def sign_in(url: str) -> OpenerDirector:
+    """Return a client with a researcher's session."""
     browser = build_opener(HTTPCookieProcessor(CookieJar()))
     address = f"{url}/research/sign-in"
     page = browser.open(address).read().decode()
@@ -129,27 +129,27 @@ def signed_in(url: str) -> OpenerDirector:
 
 
 def first_byte(browser: OpenerDirector, address: str) -> float:
-    """Milliseconds to the first byte of a page."""
+    """Return milliseconds to the first byte of a page."""
     start = time.perf_counter()
-    with browser.open(address) as answer:
-        assert answer.read(1) == b"<"
-        taken = 1000 * (time.perf_counter() - start)
-        assert answer.status == 200
-    return taken
+    with browser.open(address) as response:
+        assert response.read(1) == b"<"
+        ms = 1000 * (time.perf_counter() - start)
+        assert response.status == 200
+    return ms
 
 
-def looks(database: str, page: str) -> tuple[float, float]:
-    """The first look of a new process, and the median of those after it."""
-    with serving(database) as url:
-        browser, address = signed_in(url), f"{url}/research/surveys/load/1{page}"
+def page_times(database: str, page: str) -> tuple[float, float]:
+    """Return the time of a new process's first response and the median of later ones."""
+    with run_server(database) as url:
+        browser, address = sign_in(url), f"{url}/research/surveys/load/1{page}"
         cold = first_byte(browser, address)
         return cold, statistics.median(first_byte(browser, address) for _ in range(TURNS))
 
 
-def line(words: str, figures: Sequence[float], target: float) -> None:
+def print_line(label: str, figures: Sequence[float], target: float) -> None:
     figure = statistics.median(figures)
-    reached = "yes" if figure <= target else "MISSED"
-    print(f"{words:<40}{figure:>9.0f}{target:>9}{figure / target:>9.2f}  {reached}", flush=True)
+    status = "yes" if figure <= target else "MISSED"
+    print(f"{label:<40}{figure:>9.0f}{target:>9}{figure / target:>9.2f}  {status}", flush=True)
 
 
 def main() -> None:
@@ -165,9 +165,9 @@ def main() -> None:
         store.close_connections()
         print(f"{f'{QUESTIONS} questions, n = {n:,}':<40}{'ms':>9}{'target':>9}{'ratio':>9}")
         for name, page in PAGES.items():
-            cold, warm = zip(*(looks(database, page) for _ in range(TURNS)), strict=True)
-            line(f"{name}, cold", cold, COLD_MS)
-            line(f"{name}, warm", warm, WARM_MS)
+            cold, warm = zip(*(page_times(database, page) for _ in range(TURNS)), strict=True)
+            print_line(f"{name}, cold", cold, COLD_MS)
+            print_line(f"{name}, warm", warm, WARM_MS)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Refused intervals of cumulative shares: `python -m tests.benchmarks.distribution_refused`.
+"""Compare intervals of cumulative shares with two rejected methods.
 
-Beside ours the likelihood interval (normal approximation, cutoff of one parameter) and the
-percentile bootstrap of the counts. Half an hour; `--quick` takes a few rounds.
+    python -m tests.benchmarks.distribution_refused [--quick]
+
+The rejected methods are the likelihood interval (normal approximation, cutoff of one parameter)
+and the percentile bootstrap of the counts. The run takes half an hour; `--quick` takes few rounds.
 """
 
 from __future__ import annotations
@@ -10,48 +12,46 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from survey.estimator.core.likelihood import smoothed_shares
+from survey.mechanism.arrays import Floats
 from tests.benchmarks.distribution import (
     CHANNELS,
-    Covered,
+    Hit,
     below,
-    covered,
+    covers,
     draws,
-    measured,
+    measure,
     shapes,
     sizes,
 )
-
-Floats = NDArray[np.float64]
 
 TWO_SIDED_CUTOFF = 3.8415
 BOOTSTRAPS = 200
 
 
-def refused(channel: object, shares: Floats, n: int, rounds: int) -> dict[str, Floats]:
-    """The same rows for a cumulative share, by likelihood and by bootstrap."""
+def rejected_methods(channel: object, shares: Floats, n: int, rounds: int) -> dict[str, Floats]:
+    """Return (hit, width) of all rounds for a cumulative share, by method."""
     points, _, P = sizes(channel)
     inside = below(points)[points // 3].astype(float)
     truth = float(inside @ shares)
-    seen: dict[str, list[Covered]] = {"likelihood": [], "bootstrap": []}
+    rows: dict[str, list[Hit]] = {"likelihood": [], "bootstrap": []}
     rng = np.random.default_rng(n)
     for counts in draws(channel, shares, n, rounds, points + n):
-        seen["likelihood"].append(covered(*likelihood_ends(counts, P, inside), truth))
-        again = [
-            inside @ smoothed_shares(each, P, np.arange(points))[0]
-            for each in rng.multinomial(n, counts / n, size=BOOTSTRAPS)
+        rows["likelihood"].append(covers(*likelihood_ends(counts, P, inside), truth))
+        resampled = [
+            inside @ smoothed_shares(sample, P, np.arange(points))[0]
+            for sample in rng.multinomial(n, counts / n, size=BOOTSTRAPS)
         ]
-        seen["bootstrap"].append(covered(*np.quantile(again, [0.025, 0.975]), truth))
-    return {name: np.array(rows, dtype=float) for name, rows in seen.items()}
+        rows["bootstrap"].append(covers(*np.quantile(resampled, [0.025, 0.975]), truth))
+    return {name: np.array(hits, dtype=float) for name, hits in rows.items()}
 
 
 def likelihood_ends(counts: Floats, P: Floats, inside: Floats) -> tuple[float, float]:
-    """All x with min over shares with inside'pi = x of the weighted squares near the least."""
-    shown, _ = smoothed_shares(counts, P, np.arange(len(P)))
-    weights = np.sqrt(counts.sum() / (shown @ P))
+    """Return the range of x = inside'pi whose minimal weighted squares are near the minimum."""
+    pi, _ = smoothed_shares(counts, P, np.arange(len(P)))
+    weights = np.sqrt(counts.sum() / (pi @ P))
     A, b = (P * weights).T, counts / counts.sum() * weights
     heavy = 1e4 * np.abs(A).max()
 
@@ -66,11 +66,11 @@ def likelihood_ends(counts: Floats, P: Floats, inside: Floats) -> tuple[float, f
         rows = np.vstack([A, np.full((1, len(P)), heavy)])
         return float(inside @ nnls(rows, np.append(b, heavy), maxiter=10_000)[0])
 
-    best, middle = loss(None), min(max(pi_at_best(), 0.0), 1.0)
-    return tuple(_reach(middle, end, lambda x: loss(x) - best) for end in (0.0, 1.0))
+    minimum, middle = loss(None), min(max(pi_at_best(), 0.0), 1.0)
+    return tuple(_bound(middle, end, lambda x: loss(x) - minimum) for end in (0.0, 1.0))
 
 
-def _reach(inner: float, end: float, excess: Callable[[float], float]) -> float:
+def _bound(inner: float, end: float, excess: Callable[[float], float]) -> float:
     if excess(end) <= TWO_SIDED_CUTOFF:
         return end
     outer = end
@@ -80,23 +80,23 @@ def _reach(inner: float, end: float, excess: Callable[[float], float]) -> float:
     return outer
 
 
-def table_of_refused(rounds: int) -> None:
-    print(f"\nrefused, for a cumulative share, {rounds} rounds; coverage (mean width)")
+def print_comparison(rounds: int) -> None:
+    print(f"\nrejected methods for a cumulative share, {rounds} rounds; coverage (mean width)")
     print(f"{'channel, distribution, n':<64}{'ours':>14}{'likelihood':>14}{'bootstrap':>14}")
     for name in list(CHANNELS)[:2]:
         channel = CHANNELS[name]
         points = sizes(channel)[0]
         for shape, shares in shapes(points).items():
             for n in (2000, 10_000):
-                each = [
-                    measured(channel, shares, n, rounds)["cdf"][points // 3],
-                    *refused(channel, shares, n, rounds).values(),
+                methods = [
+                    measure(channel, shares, n, rounds)["cdf"][points // 3],
+                    *rejected_methods(channel, shares, n, rounds).values(),
                 ]
                 print(
                     f"{f'{name}, {shape}, {n:,}':<64}"
-                    + "".join(f"{r[:, 0].mean():>7.2f} ({r[:, 1].mean():.2f})" for r in each)
+                    + "".join(f"{r[:, 0].mean():>7.2f} ({r[:, 1].mean():.2f})" for r in methods)
                 )
 
 
 if __name__ == "__main__":
-    table_of_refused(10 if "--quick" in sys.argv else 60)
+    print_comparison(10 if "--quick" in sys.argv else 60)

@@ -1,8 +1,8 @@
-"""Explore's pages over 10^6 released reports: `python -m tests.benchmarks.explore`.
+"""Measure the pages of Explore over 10^6 released reports: `python -m tests.benchmarks.explore`.
 
-The whole answer of a page is timed, from request to last byte, without the network: reading the
-blocks, counting, estimating, writing. Two questions of eight options each, on SQLite; the median
-of some turns after a first one, with the server's application made once.
+Each time covers a whole response from request to last byte, without the network: reading the
+blocks, counting, estimating and rendering. The survey has two questions of eight options on SQLite.
+One application serves all requests; the median leaves out the first request of each page.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ PAGE = "/research/surveys/load/explore"
 UNIFORM = "%0A".join(f"o{i},12.5" for i in range(8))
 
 PAGES: dict[str, tuple[str, float | None]] = {
-    "a cross-tab, joint inversion": ("?first=q0&second=q1", CROSSTAB_MS),
-    "a cross-tab, most likely table": ("?first=q0&second=q1&method=em", CROSSTAB_MS),
-    "its CSV": ("/crosstab.csv?first=q0&second=q1", None),
-    "a difference by another answer": (
+    "cross-tab, joint inversion": ("?first=q0&second=q1", CROSSTAB_MS),
+    "cross-tab, maximum likelihood": ("?first=q0&second=q1&method=em", CROSSTAB_MS),
+    "cross-tab as CSV": ("/crosstab.csv?first=q0&second=q1", None),
+    "difference between groups by an answer": (
         "/difference?question=q0&a=answer:q1:o0&b=answer:q1:o1",
         None,
     ),
-    "weighted to the margins of an answer": (
+    "weighting to the margins of an answer": (
         f"/weighting?question=q0&by=answer:q1&margins={UNIFORM}",
         None,
     ),
-    "a regression on one question": ("/regression?question=q0&predictor=q1", None),
+    "regression on one question": ("/regression?question=q0&predictor=q1", None),
 }
 
 
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def measure(url: str, n: int) -> None:
-    """One line per page: first time, median, and the target where there is one."""
+    """Print the first time, the median and the target, if any, of each page."""
     store = open_store(url)
     store.migrate()
     store.add_researcher(EMAIL, Passwords(1).hash(PASSWORD))
@@ -65,18 +65,18 @@ def measure(url: str, n: int) -> None:
     assert sign_in(client).status_code == 302
     print(f"{f'n = {n:,}, ms':<44}{'first':>9}{'median':>9}{'target':>9}{'ratio':>8}")
     for name, (query, target) in PAGES.items():
-        taken = []
+        times = []
         for _ in range(1 + TURNS):
             start = time.perf_counter()
-            answer = client.get(PAGE + query)
-            taken.append(1000 * (time.perf_counter() - start))
-            assert answer.status_code == 200, answer.text
-        usual = median(taken[1:])
-        goal = ""
+            response = client.get(PAGE + query)
+            times.append(1000 * (time.perf_counter() - start))
+            assert response.status_code == 200, response.text
+        ms = median(times[1:])
+        comparison = ""
         if target is not None:
-            goal = f"{target:>9.0f}{usual / target:>8.2f}"
-            goal += "  reached" if usual <= target else "  MISSED"
-        print(f"{name:<44}{taken[0]:>9.0f}{usual:>9.0f}{goal}", flush=True)
+            comparison = f"{target:>9.0f}{ms / target:>8.2f}"
+            comparison += "  reached" if ms <= target else "  MISSED"
+        print(f"{name:<44}{times[0]:>9.0f}{ms:>9.0f}{comparison}", flush=True)
     store.close_connections()
 
 

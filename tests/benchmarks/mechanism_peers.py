@@ -1,8 +1,9 @@
-"""What other libraries' clients really send, beside what ours promises for the same k and epsilon.
+"""Compare the reports of other libraries' clients with our exact probabilities.
 
-Run as `python -m tests.benchmarks.mechanism_peers`, after `pip install -e '.[bench]'`. Their
-clients run as they are installed, a million times each; ours stand as exact fractions. A cell is
-one P(report | truth); its standard error is that of so many runs of the exact probability.
+Run as `python -m tests.benchmarks.mechanism_peers`, after `pip install -e '.[bench]'`. Each
+installed client randomizes a million times at the same k and epsilon as our channel, whose
+probabilities are exact fractions. A cell is one P(report | truth); its standard error is the
+binomial standard error of the exact probability.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from survey.mechanism.codes import pack_bits
 
 RUNS = 1_000_000
 PLACES = 100_000
-FAR = 5
-SHOWN = 8
+MAX_DIFFERENCE = 5
+ROWS = 8
 
 GRR = [grr(2, "3/4"), grr(5, "3/4")]
 BITS = BitVector(8, 1, 3, 1)
@@ -32,7 +33,7 @@ SETS = SubsetSelection(7, 2, 3, 1)
 
 @dataclass(frozen=True)
 class Peer:
-    """One client of another library and the channel of ours that promises the same."""
+    """A client of another library and our channel with the same guarantee."""
 
     name: str
     channel: AnyChannel
@@ -41,7 +42,7 @@ class Peer:
 
 
 def opendp() -> Iterator[Peer]:
-    """Categorical, boolean and bit vector randomized response of OpenDP."""
+    """Yield OpenDP's boolean, categorical and bit vector randomized response."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
@@ -60,7 +61,7 @@ def opendp() -> Iterator[Peer]:
         truths_of(five),
         lambda truth: str(categories(truth)),
     )
-    # Theirs draws a bit anew with chance f, so it is flipped with chance f/2.
+    # OpenDP redraws a bit with probability f, which flips it with probability f/2.
     bits = dp.m.make_randomized_response_bitvec(
         dp.bitvector_domain(max_weight=BITS.s), dp.discrete_distance(), f=2 * BITS.q
     )
@@ -68,12 +69,12 @@ def opendp() -> Iterator[Peer]:
         "make_randomized_response_bitvec",
         BITS,
         [(0, 1, 0, 0, 0, 0, 0, 0)],
-        lambda ticks: packed(np.unpackbits(np.frombuffer(bits(packed_bytes(ticks)), np.uint8))),
+        lambda ticks: pack(np.unpackbits(np.frombuffer(bits(pack_bytes(ticks)), np.uint8))),
     )
 
 
 def multi_freq_ldpy() -> Iterator[Peer]:
-    """GRR, symmetric unary encoding and subset selection of multi-freq-ldpy."""
+    """Yield the GRR, symmetric unary encoding and subset selection of multi-freq-ldpy."""
     from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Client
     from multi_freq_ldpy.pure_frequency_oracles.SS import SS_Client
     from multi_freq_ldpy.pure_frequency_oracles.UE import UE_Client
@@ -87,12 +88,12 @@ def multi_freq_ldpy() -> Iterator[Peer]:
             lambda truth, k=k, epsilon=epsilon: str(GRR_Client(truth, k, epsilon)),
         )
     epsilon = math.log(UNARY.ratio)
-    ticked = [ticks for ticks in truths_of(UNARY) if sum(ticks) == 1]
+    single_ticks = [ticks for ticks in truths_of(UNARY) if sum(ticks) == 1]
     yield Peer(
         "UE_Client, symmetric",
         UNARY,
-        ticked,
-        lambda ticks: packed(UE_Client(ticks.index(1), UNARY.m, epsilon, False)),
+        single_ticks,
+        lambda ticks: pack(UE_Client(ticks.index(1), UNARY.m, epsilon, False)),
     )
     sets_epsilon = math.log(SETS.ratio)
     yield Peer(
@@ -101,42 +102,42 @@ def multi_freq_ldpy() -> Iterator[Peer]:
         truths_of(SETS),
         lambda truth: pack_bits(map(int, SS_Client(truth, SETS.k, sets_epsilon)), SETS.k),
     )
-    inside = [list(each) for each in (SS_Client(3, SETS.k, sets_epsilon) for _ in range(PLACES))]
-    places = Counter(members.index(3) for members in inside if 3 in members)
-    print(f"  SS_Client sends an array, not a set: the truth, when inside, is at {dict(places)}")
+    arrays = [list(SS_Client(3, SETS.k, sets_epsilon)) for _ in range(PLACES)]
+    places = Counter(members.index(3) for members in arrays if 3 in members)
+    print(f"  SS_Client sends an ordered array; places of the truth in it: {dict(places)}")
 
 
-def packed_bytes(ticks: Truth) -> bytes:
+def pack_bytes(ticks: Truth) -> bytes:
     return np.packbits(np.array(ticks, dtype=np.uint8)).tobytes()
 
 
-def packed(bits: np.ndarray) -> str:
+def pack(bits: np.ndarray) -> str:
     return pack_bits(map(int, np.flatnonzero(bits)), bits.size)
 
 
-def compared(peer: Peer) -> float:
-    """Run one client, print its table beside ours; the largest difference in standard errors."""
+def compare(peer: Peer) -> float:
+    """Run a client and print its figures; return the largest difference in standard errors."""
     n = RUNS // len(peer.truths)
-    off, cells, unknown = 0.0, 0, 0
+    difference, cells, unknown = 0.0, 0, 0
     for row, truth in enumerate(peer.truths):
-        seen = Counter(peer.send(truth) for _ in range(n))
-        promised = {code: float(p) for code, p in distribution(peer.channel, truth).items()}
-        unknown += sum(seen[code] for code in seen.keys() - promised.keys())
+        counts = Counter(peer.send(truth) for _ in range(n))
+        exact = {code: float(p) for code, p in distribution(peer.channel, truth).items()}
+        unknown += sum(counts[code] for code in counts.keys() - exact.keys())
         errors = {
-            code: (seen[code] / n - p) / math.sqrt(p * (1 - p) / n) for code, p in promised.items()
+            code: (counts[code] / n - p) / math.sqrt(p * (1 - p) / n) for code, p in exact.items()
         }
-        off, cells = max(off, *map(abs, errors.values())), cells + len(errors)
+        difference, cells = max(difference, *map(abs, errors.values())), cells + len(errors)
         if row == 0:
-            show(peer, n, {code: (seen[code] / n, p) for code, p in promised.items()})
-    print(f"    largest difference {off:.2f} standard errors in {cells} cells", end="")
-    print(f"; {unknown} reports that ours never sends" if unknown else "")
-    return off
+            print_cells(peer, n, {code: (counts[code] / n, p) for code, p in exact.items()})
+    print(f"    largest difference {difference:.2f} standard errors in {cells} cells", end="")
+    print(f"; {unknown} reports that our channel never sends" if unknown else "")
+    return difference
 
 
-def show(peer: Peer, n: int, cells: dict[str, tuple[float, float]]) -> None:
+def print_cells(peer: Peer, n: int, cells: dict[str, tuple[float, float]]) -> None:
     print(f"  {peer.name}, epsilon {peer.channel.epsilon:.4f}, {n:,} runs per truth")
     print(f"    truth {peer.truths[0]}; report, theirs, ours, of {len(cells)} reports:")
-    for code, (theirs, ours) in list(cells.items())[:SHOWN]:
+    for code, (theirs, ours) in list(cells.items())[:ROWS]:
         print(f"      {code:>4}  {theirs:.5f}  {ours:.5f}")
 
 
@@ -145,13 +146,19 @@ def main() -> None:
     for package, peers in (("opendp", opendp), ("multi-freq-ldpy", multi_freq_ldpy)):
         try:
             print(f"{package} {metadata.version(package)}")
-            differences += map(compared, peers())
+            differences += map(compare, peers())
         except ImportError as error:
-            print(f"{package}: NOT COMPARED, it is not installed: {error}")
+            print(f"{package}: NOT COMPARED, because it is not installed: {error}")
             print("    pip install -e '.[bench]'")
     if differences:
-        worst, verdict = max(differences), "reached" if max(differences) <= FAR else "MISSED"
-        print(f"largest difference {worst:.2f} standard errors (target <= {FAR}: {verdict})")
+        worst, verdict = (
+            max(differences),
+            "reached" if max(differences) <= MAX_DIFFERENCE else "MISSED",
+        )
+        print(
+            f"largest difference {worst:.2f} standard errors "
+            f"(target <= {MAX_DIFFERENCE}: {verdict})"
+        )
 
 
 if __name__ == "__main__":

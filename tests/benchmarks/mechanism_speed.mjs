@@ -1,5 +1,5 @@
-// GRR by the shipped client against one word per answer: node mechanism_speed.mjs SOURCE ROUNDS N
-// Prints JSON: per second and per round, what the client makes and what a bare loop makes.
+// Compare the client's GRR with a bare loop: node mechanism_speed.mjs SOURCE ROUNDS N
+// Print JSON: the answers per second of both in each round.
 import { webcrypto } from "node:crypto";
 import { pathToFileURL } from "node:url";
 
@@ -9,9 +9,9 @@ const { perturb } = await load("mechanism.js");
 const { createUniformBelow } = await load("random.js");
 const POOL_WORDS = 1024;
 const channel = { kind: "subset_selection", k: 5, d: 1, T: 12, L: 1 };
-let kept = 0;
+let checksum = 0;
 
-/** What no client can do without: a word of the generator for every answer, from a pool. */
+/** Take one random word per answer from a pool: the minimum work of any client. */
 function bareWords(count) {
   const pool = new Uint32Array(POOL_WORDS);
   let used = POOL_WORDS;
@@ -34,17 +34,17 @@ function shippedClient(count) {
   return sum;
 }
 
-/** Sums are kept, so that no loop is thrown away as useless. */
+/** Return calls per second. The checksum keeps the compiler from removing the loop. */
 function perSecond(work) {
-  const begin = performance.now();
-  kept += work(Number(n));
-  return (1000 * Number(n)) / (performance.now() - begin);
+  const start = performance.now();
+  checksum += work(Number(n));
+  return (1000 * Number(n)) / (performance.now() - start);
 }
 
 perSecond(bareWords);
 perSecond(shippedClient);
-const measured = Array.from({ length: Number(rounds) }, () => ({
+const figures = Array.from({ length: Number(rounds) }, () => ({
   bare: perSecond(bareWords),
   client: perSecond(shippedClient),
 }));
-console.log(JSON.stringify({ rounds: measured, kept }));
+console.log(JSON.stringify({ rounds: figures, checksum }));

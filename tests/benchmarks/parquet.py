@@ -1,8 +1,8 @@
-"""Parquet and engines at 10^8 reports, with their targets: `python -m tests.benchmarks.parquet`.
+"""Measure Parquet exports and query engines at 10^8 reports: `python -m tests.benchmarks.parquet`.
 
-Reports are generated block by block, as a store would stream them. Seconds are those of this
-machine now; what counts is the ratio to the engine's own plain statement in the same run.
-`--reports 1000000 --engine pyspark` runs the other engine; `--directory` says where the files lie.
+The benchmark generates reports block by block, as a store streams them. Times depend on the
+machine; compare the ratio to the engine's plain statement in the same run. Use
+`--reports 1000000 --engine pyspark` for the second engine, and `--directory` to keep the files.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from survey.store.microdata import BUCKET, STRATUM
 from tests.parquet.reports import stored_codes
 
 TURNS = 3
-SLOWEST = 2.0
-"""Times the engine's own plain statement that a count may take."""
+MAX_RATIO = 2.0
+"""Maximum time of a count, relative to the engine's plain statement."""
 
 BY = (STRATUM, BUCKET)
 
-MOST_MEGABYTES = 200
-"""Memory that writing may add, however many reports there are."""
+MAX_GROWTH_MB = 200
+"""Maximum growth of memory while writing, for any number of reports."""
 
 SURVEY = """
 slug = "large"
@@ -73,8 +73,8 @@ def survey() -> PublishedSurvey:
     return PublishedSurvey(1, "large", 1, definition.sha256, "open", date(2026, 11, 21), canonical)
 
 
-class Generated:
-    """The methods of a store that an export reads, over reports made as they are asked for."""
+class GeneratedStore:
+    """The methods of a store that an export uses, over reports generated on demand."""
 
     def __init__(self, large: PublishedSurvey, n: int) -> None:
         self.large, self.n, self.seconds = large, n, 0.0
@@ -88,65 +88,65 @@ class Generated:
     def block_columns(self, key: int, questions: Sequence[int]) -> Iterator[list[BlockColumn]]:
         rng = np.random.default_rng(1)
         for number, start in enumerate(range(0, self.n, BLOCK_SIZE)):
-            began = time.perf_counter()
+            start_time = time.perf_counter()
             size = min(BLOCK_SIZE, self.n - start)
             block = [
                 BlockColumn("", "", i, number, size, stored_codes(question, size, rng).tobytes())
                 for i, question in enumerate(self.large.definition.questions)
             ]
-            self.seconds += time.perf_counter() - began
+            self.seconds += time.perf_counter() - start_time
             yield block
 
 
 def megabytes() -> float:
-    """The most memory that this process has had."""
+    """Return the peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def median_seconds(work: Callable[[], object]) -> float:
-    taken = []
+    times = []
     for _ in range(TURNS):
         start = time.perf_counter()
         work()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
 
 
-def verdict(reached: bool) -> str:
-    return "reached" if reached else "MISSED"
+def verdict(is_met: bool) -> str:
+    return "reached" if is_met else "MISSED"
 
 
 def write(directory: Path, n: int) -> None:
-    """Generate and export, and print what it took."""
-    generated, before = Generated(survey(), n), 0.0
+    """Generate and export reports; print the time, size and memory."""
+    generated, before = GeneratedStore(survey(), n), 0.0
 
-    def told(rows: int) -> None:
+    def progress(rows: int) -> None:
         nonlocal before
-        # After the first block: what the libraries take by themselves is not the reports'.
+        # Measuring from the first block leaves out the memory of the libraries.
         before = before or megabytes()
 
     start = time.perf_counter()
-    export_reports(generated, generated.large, directory, told)  # type: ignore[arg-type]
-    whole = time.perf_counter() - start
+    export_reports(generated, generated.large, directory, progress)  # type: ignore[arg-type]
+    total = time.perf_counter() - start
     size = sum(part.stat().st_size for part in directory.glob("*.parquet"))
-    grown = megabytes() - before
+    growth = megabytes() - before
     print(f"{n:,} reports of three questions")
-    print(f"generated in {generated.seconds:.1f} s, written in {whole - generated.seconds:.1f} s")
+    print(f"generated in {generated.seconds:.1f} s, written in {total - generated.seconds:.1f} s")
     print(f"{size / 1e6:.0f} MB, {size / n / 3:.2f} bytes per answer")
     print(
-        f"memory grown by {grown:.0f} MB after the first block "
-        f"(target <= {MOST_MEGABYTES}: {verdict(grown <= MOST_MEGABYTES)})"
+        f"memory growth of {growth:.0f} MB after the first block "
+        f"(target <= {MAX_GROWTH_MB}: {verdict(growth <= MAX_GROWTH_MB)})"
     )
 
 
-def one_tally(reports: Reports, question: int, by: tuple[str, ...] = ()) -> None:
+def count_question(reports: Reports, question: int, by: tuple[str, ...] = ()) -> None:
     group = ("",) * len(by)
-    asked = reports.survey.definition.questions[question]
-    reports._told(asked, {group: reports.manifest.n}, by)
+    definition = reports.survey.definition.questions[question]
+    reports._counts(definition, {group: reports.manifest.n}, by)
 
 
-def read(directory: Path, engine: str) -> None:
-    """Count by the engine, beside its own plain statements over the same files."""
+def count_reports(directory: Path, engine: str) -> None:
+    """Print the times of our counts and of the engine's plain statements over the same files."""
     start = time.perf_counter()
     with open_reports(directory, engine) as reports:
         print(f"\n{engine}: opened in {time.perf_counter() - start:.2f} s")
@@ -156,25 +156,27 @@ def read(directory: Path, engine: str) -> None:
         def plain(columns: str) -> None:
             source = f"read_parquet([{names}])" if engine == "duckdb" else "reports"
             statement = f"SELECT {columns}, count(*) FROM {source} GROUP BY {columns}"
-            found = backend.raw_sql(statement)
-            found.fetchall() if engine == "duckdb" else found.collect()
+            result = backend.raw_sql(statement)
+            result.fetchall() if engine == "duckdb" else result.collect()
 
         worst = 0.0
         for name, ours, columns in (
-            ("tally of one question", lambda: one_tally(reports, 0), "first"),
-            ("the same by stratum", lambda: one_tally(reports, 0, BY), f"first, {', '.join(BY)}"),
-            ("tally of bit strings", lambda: one_tally(reports, 2), "ticks"),
+            ("tally of one question", lambda: count_question(reports, 0), "first"),
+            ("tally by stratum", lambda: count_question(reports, 0, BY), f"first, {', '.join(BY)}"),
+            ("tally of bit strings", lambda: count_question(reports, 2), "ticks"),
             ("cross-tab", lambda: reports.joint_counts("first", "second"), "first, second"),
             ("cross-tab with bits", lambda: reports.joint_counts("first", "ticks"), "first, ticks"),
         ):
-            own, other = median_seconds(ours), median_seconds(lambda of=columns: plain(of))
-            worst = max(worst, own / other)
-            print(f"{name:<24}{own:>8.2f} s{other:>8.2f} s plain{own / other:>7.2f}")
+            our_time = median_seconds(ours)
+            plain_time = median_seconds(lambda columns=columns: plain(columns))
+            ratio = our_time / plain_time
+            worst = max(worst, ratio)
+            print(f"{name:<24}{our_time:>8.2f} s{plain_time:>8.2f} s plain{ratio:>7.2f}")
         start = time.perf_counter()
         reports.tally()
         print(f"{'all counts':<24}{time.perf_counter() - start:>8.2f} s")
-    print(f"slowest: {worst:.2f} (target <= {SLOWEST}: {verdict(worst <= SLOWEST)})")
-    print(f"most memory of this process: {megabytes():.0f} MB")
+    print(f"slowest: {worst:.2f} (target <= {MAX_RATIO}: {verdict(worst <= MAX_RATIO)})")
+    print(f"peak memory of this process: {megabytes():.0f} MB")
 
 
 def main() -> None:
@@ -182,12 +184,12 @@ def main() -> None:
     parser.add_argument("--reports", type=int, default=10**8)
     parser.add_argument("--engine", default="duckdb")
     parser.add_argument("--directory", type=Path)
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as usual:
-        directory = asked.directory or Path(usual) / "export"
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = options.directory or Path(scratch) / "export"
         if not directory.exists():
-            write(directory, asked.reports)
-        read(directory, asked.engine)
+            write(directory, options.reports)
+        count_reports(directory, options.engine)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""A hundred reports a second for an hour: `python -m tests.benchmarks.soak [--minutes 60]`.
+"""Send a hundred reports a second for an hour: `python -m tests.benchmarks.soak [--minutes 60]`.
 
-The shipped server with two workers on SQLite, releases included, and a dashboard read every ten
-seconds. Printed: how much memory its processes have more, and how many more files are open, in the
-last tenth than in the second, medians of both (in the first one caches and pools fill), and every
-answer that was not 201. `tests/faults/test_soak.py` holds the same to its targets.
+The server runs with two workers and releases on SQLite; a researcher opens the dashboard every ten
+seconds. The output gives the growth of memory and open files from the second to the last tenth of
+the run, as medians of both (caches and pools fill in the first tenth), and the number of failed
+requests. `tests/faults/test_soak.py` checks the targets.
 """
 
 from __future__ import annotations
@@ -31,66 +31,66 @@ from survey.server import THREADS
 from survey.settings import Caps
 from survey.store import PublishedSurvey, open_store
 from tests.benchmarks.ingestion import DEFINITION
-from tests.benchmarks.overload import WORKERS, all_there, shipped
+from tests.benchmarks.overload import WORKERS, count_stored, run_server
 from tests.conftest import EMAIL, hashed_password
 from tests.faults.processes import children_of, workers_of
 from tests.faults.reports import send
-from tests.web.visits import Visit
+from tests.web.clients import WebClient
 
 PER_SECOND, SENDERS = 100, 4
-MOST_GROWTH_MB, MOST_MORE_FILES = 20, 8
-"""A file lost with every thousandth report would be 300 of them; threads that start and end, each
-with a connection to the database, are a few more or less at any time."""
+MAX_GROWTH_MB, MAX_NEW_FILES = 20, 8
+"""A leak of a file per thousand reports would be 300 files. Threads that start and end, each with a
+connection to the database, change the number by a few at any time."""
 
 TENTH = 0.1
-AWAKE_SECONDS = 120.0
+WARM_UP_SECONDS = 120.0
 DASHBOARD_SECONDS = 10.0
 
 
-class Look(NamedTuple):
-    """What the server's processes have at one moment."""
+class Sample(NamedTuple):
+    """The resources of the server's processes at one moment."""
 
     memory_mb: float
     files: int
     dashboard: int
-    """The status of the page that was read."""
+    """The HTTP status of the dashboard."""
 
 
 @dataclass(frozen=True)
-class Soaked:
-    """What was seen of a server under a steady load, and what it answered."""
+class SoakResult:
+    """Samples of a server under a steady load, and the number of responses by status."""
 
     seconds: float
-    answers: Counter[str]
-    looks: list[Look]
+    responses: Counter[str]
+    samples: list[Sample]
     stored: int
 
     @property
     def acknowledged(self) -> int:
-        return self.answers["201"]
+        return self.responses["201"]
 
     @property
     def errors(self) -> int:
-        """Answers other than those hoped for, connections that broke among them."""
-        unread = sum(look.dashboard != HTTPStatus.OK for look in self.looks)
-        return self.answers.total() - self.acknowledged + unread
+        """Return the number of unexpected responses and broken connections."""
+        failed_dashboards = sum(sample.dashboard != HTTPStatus.OK for sample in self.samples)
+        return self.responses.total() - self.acknowledged + failed_dashboards
 
     @property
     def growth_mb(self) -> float:
-        return self._more(lambda look: look.memory_mb)
+        return self._growth(lambda sample: sample.memory_mb)
 
     @property
-    def more_files(self) -> float:
-        return self._more(lambda look: look.files)
+    def new_files(self) -> float:
+        return self._growth(lambda sample: sample.files)
 
-    def _more(self, of: Callable[[Look], float]) -> float:
-        tenth = max(round(TENTH * len(self.looks)), 1)
-        early, late = self.looks[tenth : 2 * tenth], self.looks[-tenth:]
-        return statistics.median(map(of, late)) - statistics.median(map(of, early))
+    def _growth(self, value: Callable[[Sample], float]) -> float:
+        tenth = max(round(TENTH * len(self.samples)), 1)
+        early, late = self.samples[tenth : 2 * tenth], self.samples[-tenth:]
+        return statistics.median(map(value, late)) - statistics.median(map(value, early))
 
 
 def memory_mb(pids: list[int]) -> float:
-    """Memory that the processes have for themselves alone (PSS would move with others)."""
+    """Return the private memory of processes (PSS would change with other processes)."""
     total = 0
     for pid in pids:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
@@ -99,21 +99,21 @@ def memory_mb(pids: list[int]) -> float:
     return total / 1024
 
 
-def open_files(pids: list[int]) -> int:
-    return sum(len(files_of(pid)) for pid in pids)
+def count_open_files(pids: list[int]) -> int:
+    return sum(len(open_files(pid)) for pid in pids)
 
 
-def files_of(pid: int) -> list[str]:
-    """What a process has open: the paths of files, and what else is no file."""
-    found = []
+def open_files(pid: int) -> list[str]:
+    """Return the targets of a process's file descriptors: paths, sockets and pipes."""
+    paths = []
     for entry in Path(f"/proc/{pid}/fd").iterdir():
-        # One may be closed while they are read.
+        # The process may close a file during the loop.
         with suppress(FileNotFoundError):
-            found.append(str(entry.readlink()))
-    return found
+            paths.append(str(entry.readlink()))
+    return paths
 
 
-def body_of(survey: PublishedSurvey) -> bytes:
+def new_report(survey: PublishedSurvey) -> bytes:
     return report_body(
         survey.sha256,
         secrets.token_urlsafe(16),
@@ -122,10 +122,10 @@ def body_of(survey: PublishedSurvey) -> bytes:
     )
 
 
-def sender(
-    port: int, survey: PublishedSurvey, stop: threading.Event, answers: Counter[str]
+def send_steadily(
+    port: int, survey: PublishedSurvey, stop: threading.Event, responses: Counter[str]
 ) -> None:
-    """Reports at a steady pace, over connections of a hundred reports each."""
+    """Send reports at a steady pace, a hundred over each connection."""
     due = time.monotonic()
     while not stop.is_set():
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
@@ -134,52 +134,52 @@ def sender(
                     return
                 due += SENDERS / PER_SECOND
                 try:
-                    answers[str(send(connection, survey, body_of(survey)).status)] += 1
+                    responses[str(send(connection, survey, new_report(survey)).status)] += 1
                 except (OSError, http.client.HTTPException) as error:
-                    answers[type(error).__name__] += 1
+                    responses[type(error).__name__] += 1
                     break
 
 
-def all_awake(server: int, port: int, survey: PublishedSurvey, database: Path) -> int:
-    """Have every thread of the workers there, with its connection to the database.
+def warm_up(server: int, port: int, survey: PublishedSurvey, database: Path) -> int:
+    """Send reports until all threads of the workers have opened their database connections.
 
-    On a busy machine a worker may start late, and takes no part in the first rounds. The number
-    of reports that this took.
+    On a busy machine a worker may start late and miss the first rounds. Returns the number of
+    reports sent.
     """
-    answers: Counter[str] = Counter()
-    deadline = time.monotonic() + AWAKE_SECONDS
-    while sum(connections(pid, database) >= THREADS for pid in workers_of(server)) < WORKERS:
-        assert time.monotonic() < deadline, answers
-        answers += everybody_at_once(port, survey)
-        answers += one_after_the_other(port, survey)
-    assert set(answers) == {"201"}, answers
-    return answers.total()
+    responses: Counter[str] = Counter()
+    deadline = time.monotonic() + WARM_UP_SECONDS
+    while sum(count_connections(pid, database) >= THREADS for pid in workers_of(server)) < WORKERS:
+        assert time.monotonic() < deadline, responses
+        responses += send_at_once(port, survey)
+        responses += send_in_sequence(port, survey)
+    assert set(responses) == {"201"}, responses
+    return responses.total()
 
 
-def connections(pid: int, database: Path) -> int:
-    """How often a process has the database's file open: once for each of its threads."""
-    return sum(path == str(database) for path in files_of(pid))
+def count_connections(pid: int, database: Path) -> int:
+    """Return how often a process has the database file open: once per thread."""
+    return sum(path == str(database) for path in open_files(pid))
 
 
-def everybody_at_once(port: int, survey: PublishedSurvey) -> Counter[str]:
-    """Start all threads of both workers: a request whose body has not come keeps one.
+def send_at_once(port: int, survey: PublishedSurvey) -> Counter[str]:
+    """Occupy all threads of both workers with incomplete requests, then complete the requests.
 
-    Then all bodies come, and the few that commit for all open their connections.
+    The threads that commit for the group open their database connections.
     """
-    answers: Counter[str] = Counter()
-    bodies = [body_of(survey) for _ in range(2 * WORKERS * THREADS)]
+    responses: Counter[str] = Counter()
+    bodies = [new_report(survey) for _ in range(2 * WORKERS * THREADS)]
     with ExitStack() as stack:
-        connections = [stack.enter_context(half_sent(port, survey, body)) for body in bodies]
+        connections = [stack.enter_context(open_request(port, survey, body)) for body in bodies]
         time.sleep(1)
         for connection, body in zip(connections, bodies, strict=True):
             connection.send(body[1:])
         for connection in connections:
-            answers[str(connection.getresponse().status)] += 1
-    return answers
+            responses[str(connection.getresponse().status)] += 1
+    return responses
 
 
 @contextmanager
-def half_sent(
+def open_request(
     port: int, survey: PublishedSurvey, body: bytes
 ) -> Iterator[http.client.HTTPConnection]:
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
@@ -190,23 +190,23 @@ def half_sent(
         yield connection
 
 
-def one_after_the_other(port: int, survey: PublishedSurvey) -> Counter[str]:
-    """Reports that come alone: a worker's threads take turns, and each commits its own."""
-    answers: Counter[str] = Counter()
+def send_in_sequence(port: int, survey: PublishedSurvey) -> Counter[str]:
+    """Send single reports: the threads of a worker take turns, and each commits its own report."""
+    responses: Counter[str] = Counter()
     for _ in range(4 * WORKERS):
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
             for _ in range(THREADS):
-                answers[str(send(connection, survey, body_of(survey)).status)] += 1
-    return answers
+                responses[str(send(connection, survey, new_report(survey)).status)] += 1
+    return responses
 
 
-def dashboard_of(visit: Visit) -> int:
-    """The status of the page, once it was read whole."""
-    return visit.get("/research/surveys/load/1").status
+def dashboard_status(client: WebClient) -> int:
+    """Read the dashboard completely; return its HTTP status."""
+    return client.get("/research/surveys/load/1").status
 
 
-def soak(seconds: float, directory: Path) -> Soaked:
-    """Reports at their pace for so long, over a new database in a directory."""
+def soak(seconds: float, directory: Path) -> SoakResult:
+    """Run a server and its load for some seconds, over a new database in a directory."""
     file = directory / "survey.db"
     database = f"sqlite:///{file}"
     store = open_store(database)
@@ -214,25 +214,27 @@ def soak(seconds: float, directory: Path) -> Soaked:
     store.add_researcher(EMAIL, hashed_password())
     today = datetime.now(UTC).date()
     survey = publish(store, load(DEFINITION.encode(), "load.toml", Caps()), today)
-    answers: Counter[str] = Counter()
-    looks = []
-    with shipped(database) as (url, server), ExitStack() as stack:
+    responses: Counter[str] = Counter()
+    samples = []
+    with run_server(database) as (url, server), ExitStack() as stack:
         stop, port = threading.Event(), int(url.rpartition(":")[2])
-        visit = Visit(lambda: http.client.HTTPConnection("127.0.0.1", port, timeout=30))
-        assert visit.sign_in().status == HTTPStatus.FOUND
-        before = all_awake(server.pid, port, survey, file)
+        client = WebClient(lambda: http.client.HTTPConnection("127.0.0.1", port, timeout=30))
+        assert client.sign_in().status == HTTPStatus.FOUND
+        n_warm_up = warm_up(server.pid, port, survey, file)
         for _ in range(SENDERS):
-            thread = threading.Thread(target=sender, args=[port, survey, stop, answers])
+            thread = threading.Thread(target=send_steadily, args=[port, survey, stop, responses])
             thread.start()
             stack.callback(thread.join)
         stack.callback(stop.set)
         pids = [server.pid, *children_of(server.pid)]
-        begin = time.monotonic()
-        while time.monotonic() - begin < seconds:
-            looks.append(Look(memory_mb(pids), open_files(pids), dashboard_of(visit)))
+        start = time.monotonic()
+        while time.monotonic() - start < seconds:
+            samples.append(
+                Sample(memory_mb(pids), count_open_files(pids), dashboard_status(client))
+            )
             time.sleep(min(DASHBOARD_SECONDS, seconds / 20))
-    stored = all_there(store, survey, before + answers["201"]) - before
-    return Soaked(seconds, answers, looks, stored)
+    stored = count_stored(store, survey, n_warm_up + responses["201"]) - n_warm_up
+    return SoakResult(seconds, responses, samples, stored)
 
 
 def main() -> None:
@@ -240,18 +242,20 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     seconds = 60 * parser.parse_args().minutes
     with tempfile.TemporaryDirectory() as scratch:
-        found = soak(seconds, Path(scratch))
-    pace = found.acknowledged / seconds
-    print(f"{seconds / 60:g} minutes, {pace:.1f} reports a second: {dict(found.answers)}")
-    print(f"acknowledged {found.acknowledged:,}, stored {found.stored:,}")
+        result = soak(seconds, Path(scratch))
+    pace = result.acknowledged / seconds
+    print(f"{seconds / 60:g} minutes, {pace:.1f} reports a second: {dict(result.responses)}")
+    print(f"acknowledged {result.acknowledged:,}, stored {result.stored:,}")
     print(f"{'':24}{'figure':>10}{'target':>10}{'ratio':>8}")
     for name, figure, target in (
-        ("memory growth, MB", found.growth_mb, MOST_GROWTH_MB),
-        ("open files, more", found.more_files, MOST_MORE_FILES),
+        ("memory growth, MB", result.growth_mb, MAX_GROWTH_MB),
+        ("new open files", result.new_files, MAX_NEW_FILES),
     ):
         print(f"{name:24}{figure:>10.1f}{target:>10}{figure / target:>8.2f}")
-    print(f"{'errors':24}{found.errors:>10}{0:>10}")
-    print(f"memory at the end {found.looks[-1].memory_mb:.1f} MB, {len(found.looks)} dashboards")
+    print(f"{'errors':24}{result.errors:>10}{0:>10}")
+    print(
+        f"memory at the end {result.samples[-1].memory_mb:.1f} MB, {len(result.samples)} dashboards"
+    )
 
 
 if __name__ == "__main__":

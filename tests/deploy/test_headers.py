@@ -31,8 +31,8 @@ from tests.deploy.headers import (
 )
 from tests.deploy.proxy import ask_over_http2
 from tests.faults.reports import JSON, new_body
-from tests.store.databases import Outside
-from tests.web.visits import SIGN_IN, Page, Visit
+from tests.store.databases import DirectAccess
+from tests.web.clients import SIGN_IN, Page, WebClient
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
 
@@ -115,13 +115,13 @@ def test_headers_are_exact_on_every_status_that_respondents_get(proxy, store, se
     for method, path, body, headers, status in requests:
         answer = proxy.ask(method, path, body, headers)
         check_application(answer, path, status, immutable=path == CLIENT)
-    with Outside(settings.database).connection() as lock:
+    with DirectAccess(settings.database).connection() as lock:
         lock.execute("BEGIN EXCLUSIVE")
         check_application(proxy.ask("POST", REPORTS, new_body(small), JSON), REPORTS, 503)
     close(store, "small", TODAY)
     check_application(proxy.ask("POST", REPORTS, new_body(small), JSON), REPORTS, 410)
     # A damaged database causes an error that no route expects.
-    Outside(settings.database).run("UPDATE survey SET changed = 'no day'")
+    DirectAccess(settings.database).run("UPDATE survey SET changed = 'no day'")
     check_application(proxy.ask("GET", "/s/small"), "/s/small", 500)
 
 
@@ -133,7 +133,7 @@ def test_headers_are_exact_on_every_status_that_researchers_and_the_api_get(
     proxy, store, small, researcher
 ):
     add_released(store, small, 100)
-    visit = Visit(proxy.connect)
+    visit = WebClient(proxy.connect)
     check_page(visit.post(SIGN_IN), SIGN_IN, 400)
     check_page(visit.sign_in(password="not this one, surely"), SIGN_IN, 403)
     check_page(visit.sign_in(), SIGN_IN, 302)

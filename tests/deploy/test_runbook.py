@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.store.databases import Outside
+from tests.store.databases import DirectAccess
 
 ROW = re.compile(r"^\|[^|]*\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", re.M)
 
@@ -38,7 +38,7 @@ def test_the_runbook_has_a_section_for_every_task_of_the_operator():
 def test_the_runbook_lists_every_table_and_column_of_the_database(store, settings):
     text = (ROOT / "deploy/README.md").read_text(encoding="utf-8")
     documented = {table: re.findall(r"`(\w+)`", columns) for table, columns in ROW.findall(text)}
-    outside = Outside(settings.database)
+    outside = DirectAccess(settings.database)
     tables = outside.run("SELECT name FROM sqlite_master WHERE type = 'table'")
     actual = {
         name: [row[1] for row in outside.run(f"PRAGMA table_info('{name}')")] for (name,) in tables

@@ -19,7 +19,7 @@ from tests.conftest import SMALL, TODAY
 from tests.deploy.proxy import Proxy
 from tests.deploy.scanner import Finding, LoggedRequest, logged_requests, request_log, scan
 from tests.deploy.stub_server import stub_server
-from tests.web.visits import SIGN_IN, Visit
+from tests.web.clients import SIGN_IN, WebClient
 
 pytestmark = pytest.mark.security
 
@@ -57,7 +57,7 @@ FORMS = {"visitor": {SIGN_IN}, "researcher": {"/research/surveys/small/collect/i
 """Forms that the scanner must have submitted."""
 
 
-def is_false_alarm(visit: Visit, finding: Finding) -> bool:
+def is_false_alarm(visit: WebClient, finding: Finding) -> bool:
     """Tell whether the form of a CSRF finding is in fact rejected without its token.
 
     The scanner knows few names of tokens and omits the token when it uploads a file.
@@ -94,7 +94,7 @@ def test_a_scanner_finds_nothing(
     proxy = start_proxy(
         *HIGH_LIMITS, KEEP_SESSION, request_log(log), SURVEY_PUBLIC_URL="https://localhost"
     )
-    visit = Visit(proxy.connect, "localhost")
+    visit = WebClient(proxy.connect, "localhost")
     if role == "researcher":
         assert visit.sign_in().status == 302
         # The scanner always sends the same cookie, so it needs the one that signs forms.

@@ -19,7 +19,7 @@ from tests.browser.research import add_released
 from tests.conftest import ROOT, TODAY
 from tests.faults.load import Load
 from tests.faults.reports import send, stored
-from tests.web.visits import SIGN_IN, Visit
+from tests.web.clients import SIGN_IN, WebClient
 
 CSV = "/research/surveys/small/1/estimates.csv"
 COMMANDS = "survey migrate && survey restore {} && survey check-store"
@@ -54,12 +54,12 @@ def stop(serve) -> None:
     process.communicate(timeout=60)
 
 
-def visiting(url: str) -> Visit:
+def visiting(url: str) -> WebClient:
     port = int(url.rpartition(":")[2])
-    return Visit(lambda: http.client.HTTPConnection("127.0.0.1", port, timeout=60))
+    return WebClient(lambda: http.client.HTTPConnection("127.0.0.1", port, timeout=60))
 
 
-def estimates(visit: Visit) -> list[dict[str, str]]:
+def estimates(visit: WebClient) -> list[dict[str, str]]:
     """What the survey's file says, but when it was made."""
     rows = csv.DictReader(io.StringIO(visit.get(CSV).text))
     return [{**row, "generated_at": ""} for row in rows]

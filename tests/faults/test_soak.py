@@ -1,21 +1,21 @@
-"""A server that takes a hundred reports a second keeps to the memory and the files it has."""
+"""A server under a steady load does not leak memory or open files."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.benchmarks.soak import MOST_GROWTH_MB, MOST_MORE_FILES, PER_SECOND, soak
+from tests.benchmarks.soak import MAX_GROWTH_MB, MAX_NEW_FILES, PER_SECOND, soak
 
 HOUR = 3600
 
 
 @pytest.mark.parametrize("seconds", [20, pytest.param(HOUR, marks=pytest.mark.long)])
-def test_memory_and_open_files_stay_flat_and_every_report_is_taken(seconds, tmp_path):
-    found = soak(seconds, tmp_path)
-    print(found.answers, found.growth_mb, found.more_files)
-    assert found.errors == 0
-    # A machine that is busy with other tests sends later, not fewer than half.
-    assert found.acknowledged > PER_SECOND * seconds / 2
-    assert found.stored == found.acknowledged
-    assert found.growth_mb <= MOST_GROWTH_MB
-    assert found.more_files <= MOST_MORE_FILES
+def test_memory_and_open_files_stay_flat_and_every_report_is_stored(seconds, tmp_path):
+    result = soak(seconds, tmp_path)
+    print(result.responses, result.growth_mb, result.new_files)
+    assert result.errors == 0
+    # A busy machine sends more slowly, but at least half of the reports.
+    assert result.acknowledged > PER_SECOND * seconds / 2
+    assert result.stored == result.acknowledged
+    assert result.growth_mb <= MAX_GROWTH_MB
+    assert result.new_files <= MAX_NEW_FILES

@@ -44,7 +44,7 @@ def test_no_other_size_of_set_and_no_rival_has_a_smaller_variance(k, epsilon):
     r = float(channel.ratio)
     chosen = rivals.closed_form(channel)
     others = [variance(k, r) for variance in rivals.RIVALS.values()]
-    sets = [rivals.of_sets(k, d, r) for d in range(1, k)]
+    sets = [rivals.subset_selection(k, d, r) for d in range(1, k)]
     # d is chosen for the epsilon that was asked, a hair above the one of the integers.
     assert chosen <= min(others + sets) * (1 + 1e-6)
 
@@ -53,7 +53,7 @@ def test_no_other_size_of_set_and_no_rival_has_a_smaller_variance(k, epsilon):
 def test_simulated_surveys_have_the_closed_forms_variance(k, epsilon):
     channel = best(k, epsilon)
     rng = np.random.default_rng(20261121)
-    seen, error = rivals.simulated(channel, people=200, rounds=400, rng=rng)
+    seen, error = rivals.simulated_variance(channel, people=200, rounds=400, rng=rng)
     assert abs(seen - rivals.closed_form(channel)) < 4 * error
     assert error < 0.1 * seen
 
@@ -80,7 +80,7 @@ def test_the_closed_form_of_oue_is_the_one_of_its_whole_table(r):
     one = np.where(np.eye(k, dtype=bool), p, q)
     table = np.prod(np.where(reports[None], one[:, None], 1 - one[:, None]), axis=2)
     assert ratio_of(table) == pytest.approx(r)
-    assert rivals.of_pure(*supports(table, reports.T), k) == pytest.approx(rivals.oue(k, r))
+    assert rivals.pure_variance(*supports(table, reports.T), k) == pytest.approx(rivals.oue(k, r))
 
 
 @each_case(("g", "r"), [(2, 1.5), (3, 3.0), (4, 3.0)])
@@ -92,7 +92,7 @@ def test_the_closed_form_of_olh_is_the_one_of_its_whole_table(g, r):
     sets = np.array([function == value for function, value in reports]).T
     table = np.where(sets, r, 1.0) / ((r + g - 1) * len(hashes))
     assert ratio_of(table) == pytest.approx(r)
-    found = rivals.of_pure(*supports(table, sets), k)
+    found = rivals.pure_variance(*supports(table, sets), k)
     assert found == pytest.approx(rivals.local_hashing(k, r, g))
 
 
@@ -107,7 +107,7 @@ def hadamard_matrix(size: int) -> np.ndarray:
 @each_case(("k", "blocks"), [(2, 1), (3, 1), (5, 1), (4, 2), (5, 2), (7, 4), (8, 8)])
 @each_case("r", [1.5, 3.0, 30.0])
 def test_the_closed_form_of_hadamard_response_is_the_one_of_its_whole_table(k, blocks, r):
-    sizes = rivals.blocks_of(k, blocks)
+    sizes = rivals.block_sizes(k, blocks)
     # The smallest power of two above the options of a block: its row of ones is nobody's set.
     width = 2 ** math.ceil(math.log2(max(sizes) + 1))
     rows = hadamard_matrix(width)

@@ -22,7 +22,7 @@ from survey.settings import Caps, Settings
 from survey.store import open_store
 from tests.conftest import SECRET, SMALL, TODAY, free_port, wait_until
 from tests.faults.reports import new_body
-from tests.store.databases import Outside
+from tests.store.databases import DirectAccess
 from tests.store.turns import somebody_waits
 
 HELD = 1.0
@@ -120,7 +120,9 @@ def test_a_server_whose_database_cannot_be_written_is_not_ready(serve, store, se
 
 
 def test_a_server_whose_database_lacks_a_migration_names_the_command(inside, settings):
-    Outside(settings.database).run("DELETE FROM _sqlite_migrations WHERE name = 'm005_workspace'")
+    DirectAccess(settings.database).run(
+        "DELETE FROM _sqlite_migrations WHERE name = 'm005_workspace'"
+    )
     status, said = asked(f"{inside[1]}/readyz")
     assert status == 503
     assert json.loads(said)["migrated"] == "run: survey migrate"

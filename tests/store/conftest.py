@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from survey.settings import Settings
-from tests.store.databases import KINDS, Outside
+from tests.store.databases import KINDS, DirectAccess
 
 
 @pytest.fixture(params=KINDS)
@@ -15,5 +15,5 @@ def settings(request: pytest.FixtureRequest) -> Settings:
 
 
 @pytest.fixture
-def outside(settings: Settings) -> Outside:
-    return Outside(settings.database)
+def outside(settings: Settings) -> DirectAccess:
+    return DirectAccess(settings.database)

@@ -100,7 +100,7 @@ class PostgresqlServer:
         return str(psycopg.conninfo.conninfo_to_dict(url)["dbname"])
 
 
-class Outside:
+class DirectAccess:
     """Another program at the same database, whichever it is."""
 
     def __init__(self, url: str) -> None:

@@ -20,7 +20,7 @@ from survey.settings import Caps
 from survey.store import open_store
 from survey.store.migrations import statements
 from tests.conftest import ROOT, SMALL, long_unless
-from tests.store.databases import Outside, PostgresqlServer
+from tests.store.databases import DirectAccess, PostgresqlServer
 from tests.store.reports import add, random_reports, report, side_by_side
 
 SCHEMAS = Path(__file__).parent / "schemas"
@@ -78,7 +78,7 @@ def schema_of(name: str, url: str) -> None:
     """Make the tables as an older version made them."""
     kind = url.partition(":")[0]
     script = (SCHEMAS / f"{kind}_{name}.sql").read_text()
-    with Outside(url).connection() as connection:
+    with DirectAccess(url).connection() as connection:
         if isinstance(connection, psycopg.Connection):
             connection.execute(script)
         else:
@@ -87,7 +87,7 @@ def schema_of(name: str, url: str) -> None:
 
 def fill(url: str) -> dict[str, list[tuple[object, ...]]]:
     """Rows in the tables of m001; returns them by table."""
-    outside = Outside(url)
+    outside = DirectAccess(url)
     definition = freeze(load(SMALL.encode(), "small.toml", Caps()), 1)
     outside.run(
         "INSERT INTO survey (key, slug, version, definition, sha256, state, changed) "
@@ -113,13 +113,13 @@ def fill(url: str) -> dict[str, list[tuple[object, ...]]]:
 
 def join_team(url: str) -> None:
     """What the step m004 says of a researcher who was there before it."""
-    Outside(url).run("INSERT INTO admin VALUES (1)")
-    Outside(url).run("INSERT INTO membership VALUES ('small', 1, 'owner')")
+    DirectAccess(url).run("INSERT INTO admin VALUES (1)")
+    DirectAccess(url).run("INSERT INTO membership VALUES ('small', 1, 'owner')")
 
 
 def rows_of(url: str) -> dict[str, list[tuple[object, ...]]]:
     tables = ("survey", "release", "seen", "inbox", "block", "counts", "researcher")
-    return {table: sorted(Outside(url).run(f"SELECT * FROM {table}")) for table in tables}
+    return {table: sorted(DirectAccess(url).run(f"SELECT * FROM {table}")) for table in tables}
 
 
 def killed_migration(url: str, statement: str) -> None:
@@ -167,9 +167,11 @@ def test_a_database_of_a_newer_schema_is_refused_by_name(empty):
     store.migrate()
     store.close_connections()
     if empty.startswith("sqlite"):
-        Outside(empty).run("INSERT INTO _sqlite_migrations VALUES (9, 'survey', 'm999_new', '')")
+        DirectAccess(empty).run(
+            "INSERT INTO _sqlite_migrations VALUES (9, 'survey', 'm999_new', '')"
+        )
     else:
-        Outside(empty).run("INSERT INTO applied_migration (name) VALUES ('m999_new')")
+        DirectAccess(empty).run("INSERT INTO applied_migration (name) VALUES ('m999_new')")
     for use in (store.surveys, store.check_complete):
         with pytest.raises(StoreError, match="newer version: it has m999_new"):
             use()
@@ -254,7 +256,7 @@ def test_each_step_creates_the_schema_recorded_of_its_version(new_url):
         kind = created.partition(":")[0]
         for step in STEPS[:number]:
             for statement in statements(step, kind):
-                Outside(created).run(statement)
+                DirectAccess(created).run(statement)
         assert shape_of(created) == shape_of(recorded), newest
 
 
@@ -265,22 +267,22 @@ def shape_of(url: str) -> list[tuple[object, ...]]:
 
 def _shape(url: str) -> list[tuple[object, ...]]:
     if url.startswith("sqlite"):
-        rows = Outside(url).run("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+        rows = DirectAccess(url).run("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
         # Only the layout of the statements may differ.
         return sorted((name, re.sub(r"\s+|(?<=\()\s+|\s+(?=\))", " ", sql)
                        .replace("( ", "(").replace(" )", ")")) for name, sql in rows)  # fmt: skip
     return sorted(
-        Outside(url).run(
+        DirectAccess(url).run(
             "SELECT table_name, column_name, data_type, is_nullable, collation_name "
             "FROM information_schema.columns WHERE table_schema = current_schema()"
         )
-        + Outside(url).run("SELECT indexname, indexdef, '', '', '' FROM pg_indexes "
+        + DirectAccess(url).run("SELECT indexname, indexdef, '', '', '' FROM pg_indexes "
                            "WHERE schemaname = current_schema()")
-        + Outside(url).run("SELECT tgname::text, pg_get_triggerdef(oid), '', '', '' "
+        + DirectAccess(url).run("SELECT tgname::text, pg_get_triggerdef(oid), '', '', '' "
                            "FROM pg_trigger WHERE NOT tgisinternal")
-        + Outside(url).run("SELECT conname::text, pg_get_constraintdef(oid), '', '', '' "
+        + DirectAccess(url).run("SELECT conname::text, pg_get_constraintdef(oid), '', '', '' "
                            "FROM pg_constraint WHERE connamespace = current_schema()::regnamespace")
-        + Outside(url).run("SELECT relname::text, attname::text, attstorage::text, '', '' "
+        + DirectAccess(url).run("SELECT relname::text, attname::text, attstorage::text, '', '' "
                            "FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid "
                            "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'")
     )  # fmt: skip

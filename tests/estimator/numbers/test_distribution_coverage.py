@@ -11,17 +11,17 @@ from survey.mechanism import from_epsilon
 from survey.mechanism.numeric import hybrid, laplace, square_wave
 from tests.benchmarks.distribution import (
     CHANNELS,
-    LEAST,
+    MIN_COVERAGE,
     below,
     draws,
+    fresh_coverage,
     hits,
-    measured,
-    once_more,
+    measure,
     shapes,
-    simulated,
+    simulated_intervals,
     sizes,
     truths,
-    worst_of,
+    worst_intervals,
 )
 
 ROUNDS = 1000
@@ -39,22 +39,22 @@ SMALL = {
 @pytest.mark.parametrize("shape", ["bell", "one value", "both ends"])
 def test_intervals_cover(channel, shape):
     points = sizes(channel)[0]
-    for kind, seen in measured(channel, shapes(points)[shape], 300, ROUNDS).items():
-        assert seen[..., 0].mean(axis=1).min() >= 0.95 - NOISE, kind
+    for kind, rows in measure(channel, shapes(points)[shape], 300, ROUNDS).items():
+        assert rows[..., 0].mean(axis=1).min() >= 0.95 - NOISE, kind
 
 
 def covered_at_the_last_place(channel, shape: str, n: int, rounds: int) -> float:
     points = sizes(channel)[0]
     shares, sets = shapes(points)[shape], [below(points)[-1]]
-    readings = set_ratios(channel, truths(channel), sets, n)
-    found = simulated(readings, np.array(list(draws(channel, shares, n, rounds, 7))))
-    return float(hits(found, 2 * np.array(sets) @ shares - 1)[..., 0].mean())
+    ratios = set_ratios(channel, truths(channel), sets, n)
+    intervals = simulated_intervals(ratios, np.array(list(draws(channel, shares, n, rounds, 7))))
+    return float(hits(intervals, 2 * np.array(sets) @ shares - 1)[..., 0].mean())
 
 
 def test_reports_too_rare_to_be_seen_are_reckoned_with():
     # One report in a hundred weighs seventy times as much as most: in an eighth of all surveys of
     # 200 it never comes, and without it the others seem sure. Student's interval covers .89.
-    assert covered_at_the_last_place(laplace(21, 4), "bell", 200, 4000) >= LEAST
+    assert covered_at_the_last_place(laplace(21, 4), "bell", 200, 4000) >= MIN_COVERAGE
 
 
 def test_one_reading_serves_many_surveys_at_once():
@@ -88,8 +88,9 @@ def test_a_wider_level_gives_wider_intervals_of_a_median():
 @pytest.mark.long
 @pytest.mark.parametrize("channel", CHANNELS.values(), ids=CHANNELS)
 def test_the_worst_interval_of_every_channel_holds(channel):
-    worst, _ = worst_of(channel, 150)
-    for kind, found in worst.items():
-        for one in found:
-            # Less than two standard errors of 4,000 rounds below.
-            assert once_more(channel, kind, one, 4000) >= LEAST - 0.006, (kind, one)
+    worst, _ = worst_intervals(channel, 150)
+    for kind, intervals in worst.items():
+        for interval in intervals:
+            # The slack is less than two standard errors of 4,000 rounds.
+            coverage = fresh_coverage(channel, kind, interval, 4000)
+            assert coverage >= MIN_COVERAGE - 0.006, (kind, interval)

@@ -29,7 +29,7 @@ class Page(NamedTuple):
         return dict(self.headers).get("location", "")
 
 
-class Visit:
+class WebClient:
     """One browser; `connect` opens its connections, `host` is the name that it asks for."""
 
     def __init__(self, connect: Callable[[], HTTPConnection], host: str = "") -> None:

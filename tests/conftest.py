@@ -146,7 +146,7 @@ def sqlite_settings(tmp_path: Path) -> Settings:
 def postgresql_settings(
     sqlite_settings: Settings, postgresql: PostgresqlServer
 ) -> Iterator[Settings]:
-    url = postgresql.fresh()
+    url = postgresql.create()
     yield replace(sqlite_settings, database=url)
     postgresql.drop(url)
 

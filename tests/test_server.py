@@ -19,7 +19,7 @@ from survey.questionnaire.definition import report_body
 from survey.server import _is_killed
 from survey.store import StoredReport
 from tests.conftest import wait_until
-from tests.faults.processes import workers_of
+from tests.faults.processes import worker_pids
 
 SENDERS = 32
 
@@ -104,7 +104,7 @@ def test_a_server_stops_without_a_warning_although_a_silent_connection_stays_ope
 def test_a_server_and_its_workers_handle_a_signal_in_whichever_thread_it_arrives(serve, who):
     serve()
     server = serve.processes[0]
-    pid = server.pid if who == "server" else min(workers_of(server.pid))
+    pid = server.pid if who == "server" else min(worker_pids(server.pid))
     threads = {int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()} - {pid}
     assert ctypes.CDLL(None).tgkill(pid, min(threads), signal.SIGTERM) == 0
     if who == "server":

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.store.conftest import outside, settings
+from tests.store.conftest import direct_access, settings
 
-__all__ = ["outside", "settings"]
+__all__ = ["direct_access", "settings"]

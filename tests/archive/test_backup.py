@@ -40,7 +40,7 @@ def file(tmp_path):
 def new(request, tmp_path, postgresql: PostgresqlServer):
     """A database of either kind without tables, as a store and its url."""
     is_sqlite = request.param == "sqlite"
-    url = f"sqlite:///{tmp_path / 'new.db'}" if is_sqlite else postgresql.fresh("unmigrated")
+    url = f"sqlite:///{tmp_path / 'new.db'}" if is_sqlite else postgresql.create("unmigrated")
     store = open_store(url)
     yield store, url
     store.close_connections()
@@ -110,8 +110,8 @@ def test_a_file_that_comes_while_a_backup_is_made_is_not_replaced(filled, file):
     assert (file.read_text(), files_beside(file)) == ("mine", ["backup.db"])
 
 
-def test_a_store_that_contradicts_itself_gives_no_backup(filled, outside, file):
-    outside.run("UPDATE release SET n = n + 1")
+def test_a_store_that_contradicts_itself_gives_no_backup(filled, direct_access, file):
+    direct_access.run("UPDATE release SET n = n + 1")
     with pytest.raises(StoreError, match="contradicts itself"):
         backup(filled, file, ignored)
     assert files_beside(file) == []

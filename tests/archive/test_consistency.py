@@ -140,11 +140,11 @@ def test_ids_that_were_forgotten_after_closing_are_not_missed(filled, small):
         ),
     ],
 )
-def test_what_does_not_agree_is_named(filled, settings, outside, damage, values, mistake):
+def test_what_does_not_agree_is_named(filled, settings, direct_access, damage, values, mistake):
     if damage.startswith("UPDATE survey"):
         on = "" if settings.database.startswith("sqlite") else " ON survey"
-        outside.run(f"DROP TRIGGER published_definition_is_frozen{on}")
-    outside.run(damage, values)
+        direct_access.run(f"DROP TRIGGER published_definition_is_frozen{on}")
+    direct_access.run(damage, values)
     found = checked(filled)
     assert any(re.search(mistake, each) for each in found.mistakes), found.mistakes
 

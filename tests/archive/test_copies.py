@@ -17,7 +17,7 @@ from tests.archive.interruption import ignored, killed
 from tests.archive.whole_store import all_rows, contents, fill, kept
 from tests.conftest import SMALL, TODAY, long_unless
 from tests.store.databases import KINDS, DirectAccess, PostgresqlServer
-from tests.store.reports import add, random_reports, side_by_side
+from tests.store.reports import add, random_reports, release_in_order
 
 
 @pytest.fixture
@@ -27,9 +27,9 @@ def filled(store, small) -> Store:
     return store
 
 
-def test_the_tables_and_columns_are_those_of_the_database(store, outside, settings):
+def test_the_tables_and_columns_are_those_of_the_database(store, direct_access, settings):
     for table in TABLES.values():
-        with outside.connection() as connection:
+        with direct_access.connection() as connection:
             cursor = connection.execute(f"SELECT * FROM {table.name}")
             assert tuple(column[0] for column in cursor.description) == table.column_names
 
@@ -46,7 +46,7 @@ def test_a_snapshot_does_not_see_what_comes_later(filled, small):
     with filled.snapshot() as snapshot:
         assert all_rows(snapshot, "survey", 10) == before["survey"]
         add(filled, small, random_reports(30))
-        filled.release(small.key, 25, side_by_side)
+        filled.release(small.key, 25, release_in_order)
         for table in TABLES:
             assert all_rows(snapshot, table, 10) == before[table]
     assert contents(filled) != before
@@ -57,7 +57,7 @@ def empty(request, tmp_path, postgresql: PostgresqlServer):
     """A migrated store of either kind without any rows, and its url."""
     url = f"sqlite:///{tmp_path / 'copy.db'}"
     if request.param == "postgresql":
-        url = postgresql.fresh()
+        url = postgresql.create()
     store = open_store(url)
     store.migrate()
     yield store, url
@@ -91,7 +91,7 @@ def test_a_copy_of_all_rows_is_the_same_store_and_copying_again_changes_nothing(
     # It goes on working: what comes next gets the next numbers.
     copy.add_researcher("bob@example.org", "hash")
     add(copy, small, random_reports(30))
-    assert copy.release(small.key, 25, side_by_side)
+    assert copy.release(small.key, 25, release_in_order)
     assert DirectAccess(url).run("SELECT max(key) FROM researcher") == [(2,)]
 
 
@@ -125,7 +125,7 @@ def test_a_copied_store_has_every_row_but_sessions_and_goes_on_where_the_other_e
     resent = random_reports(1) + [StoredReport(*row[1:]) for row in contents(copy)["inbox"]]
     add(copy, small, resent)
     assert copy.n_pending(small.key) == filled.n_pending(small.key) + 1
-    assert copy.release(small.key, 1, side_by_side)
+    assert copy.release(small.key, 1, release_in_order)
     assert copy.tally(small.key).n == 44 + 16
 
 
@@ -168,7 +168,7 @@ def test_a_copy_that_was_interrupted_does_not_pass_for_a_store(filled, settings,
 
 
 def test_a_database_without_tables_is_migrated_first(filled, tmp_path, postgresql):
-    for url in (f"sqlite:///{tmp_path / 'new.db'}", postgresql.fresh("unmigrated")):
+    for url in (f"sqlite:///{tmp_path / 'new.db'}", postgresql.create("unmigrated")):
         copy = open_store(url)
         copy_store(filled, copy, ignored)
         assert contents(copy) == kept(filled)
@@ -244,16 +244,16 @@ def test_a_source_that_has_released_since_an_interrupted_copy_is_refused(
 ):
     copy, url = target
     killed(5, "copy-store", settings.database, url)
-    filled.release(small.key, 1, side_by_side)
+    filled.release(small.key, 1, release_in_order)
     half = contents(copy)
     with pytest.raises(ConflictError, match="a copy of an earlier state"):
         copy_store(filled, copy, ignored)
     assert contents(copy) == half
 
 
-def test_a_source_that_contradicts_itself_is_not_copied(filled, outside, target):
+def test_a_source_that_contradicts_itself_is_not_copied(filled, direct_access, target):
     copy, _ = target
-    outside.run("UPDATE counts SET n = n + 1 WHERE option = 1")
+    direct_access.run("UPDATE counts SET n = n + 1 WHERE option = 1")
     with pytest.raises(StoreError, match=r"contradicts itself .*the counts say"):
         copy_store(filled, copy, ignored)
     assert not any(contents(copy).values())

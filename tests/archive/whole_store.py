@@ -16,7 +16,7 @@ from survey.store import (
     Snapshot,
     Store,
 )
-from tests.store.reports import add, random_reports, report, side_by_side
+from tests.store.reports import add, random_reports, release_in_order, report
 
 
 def fill(store: Store, survey: PublishedSurvey) -> None:
@@ -25,9 +25,9 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
     store.add_invitations(survey.key, "north", tokens)
     invited = [report(n, stratum="north", invitation=tokens[n]) for n in range(4)]
     add(store, survey, [*random_reports(40), *invited])
-    store.release(survey.key, 20, side_by_side, bucket="2026-W47", maximum=22)
-    store.release(survey.key, 20, side_by_side, bucket="2026-W48", maximum=22)
-    store.release(survey.key, 1, side_by_side, bucket="2026-W48")
+    store.release(survey.key, 20, release_in_order, bucket="2026-W47", maximum=22)
+    store.release(survey.key, 20, release_in_order, bucket="2026-W48", maximum=22)
+    store.release(survey.key, 1, release_in_order, bucket="2026-W48")
     add(store, survey, random_reports(15))
     store.set_schedule(survey.key, Schedule(opens=date(2026, 11, 1), maximum=500))
     store.add_researcher("ada@example.org", "hash")

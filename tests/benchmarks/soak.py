@@ -33,7 +33,7 @@ from survey.store import PublishedSurvey, open_store
 from tests.benchmarks.ingestion import DEFINITION
 from tests.benchmarks.overload import WORKERS, count_stored, run_server
 from tests.conftest import EMAIL, hashed_password
-from tests.faults.processes import children_of, workers_of
+from tests.faults.processes import child_pids, worker_pids
 from tests.faults.reports import send
 from tests.web.clients import WebClient
 
@@ -148,7 +148,7 @@ def warm_up(server: int, port: int, survey: PublishedSurvey, database: Path) -> 
     """
     responses: Counter[str] = Counter()
     deadline = time.monotonic() + WARM_UP_SECONDS
-    while sum(count_connections(pid, database) >= THREADS for pid in workers_of(server)) < WORKERS:
+    while sum(count_connections(pid, database) >= THREADS for pid in worker_pids(server)) < WORKERS:
         assert time.monotonic() < deadline, responses
         responses += send_at_once(port, survey)
         responses += send_in_sequence(port, survey)
@@ -226,7 +226,7 @@ def soak(seconds: float, directory: Path) -> SoakResult:
             thread.start()
             stack.callback(thread.join)
         stack.callback(stop.set)
-        pids = [server.pid, *children_of(server.pid)]
+        pids = [server.pid, *child_pids(server.pid)]
         start = time.monotonic()
         while time.monotonic() - start < seconds:
             samples.append(

@@ -30,7 +30,7 @@ from tests.deploy.headers import (
     send_bytes,
 )
 from tests.deploy.proxy import ask_over_http2
-from tests.faults.reports import JSON, new_body
+from tests.faults.reports import JSON, new_report
 from tests.store.databases import DirectAccess
 from tests.web.clients import SIGN_IN, Page, WebClient
 
@@ -90,7 +90,7 @@ ESTIMATES = "/research/surveys/small/1/estimates.csv"
 
 
 def test_headers_are_exact_on_every_status_that_respondents_get(proxy, store, settings, small):
-    report = json.loads(new_body(small))
+    report = json.loads(new_report(small))
 
     def post(**changes: Any) -> bytes:
         return json.dumps({**report, **changes}).encode()
@@ -117,9 +117,9 @@ def test_headers_are_exact_on_every_status_that_respondents_get(proxy, store, se
         check_application(answer, path, status, immutable=path == CLIENT)
     with DirectAccess(settings.database).connection() as lock:
         lock.execute("BEGIN EXCLUSIVE")
-        check_application(proxy.ask("POST", REPORTS, new_body(small), JSON), REPORTS, 503)
+        check_application(proxy.ask("POST", REPORTS, new_report(small), JSON), REPORTS, 503)
     close(store, "small", TODAY)
-    check_application(proxy.ask("POST", REPORTS, new_body(small), JSON), REPORTS, 410)
+    check_application(proxy.ask("POST", REPORTS, new_report(small), JSON), REPORTS, 410)
     # A damaged database causes an error that no route expects.
     DirectAccess(settings.database).run("UPDATE survey SET changed = 'no day'")
     check_application(proxy.ask("GET", "/s/small"), "/s/small", 500)

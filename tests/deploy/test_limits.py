@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import free_port
 from tests.deploy.headers import check_nginx, request_head, send_bytes
 from tests.deploy.proxy import DEPLOY
-from tests.faults.reports import JSON, new_body
+from tests.faults.reports import JSON, new_report
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
 
@@ -79,7 +79,7 @@ def test_sign_in_attempts_are_limited_and_reports_of_a_campus_are_not(proxy, sma
     for answer in answers:
         if answer[0] == 429:
             check_nginx(answer, 429)
-    sent = [proxy.ask("POST", "/s/small/reports", new_body(small), JSON)[0] for _ in range(60)]
+    sent = [proxy.ask("POST", "/s/small/reports", new_report(small), JSON)[0] for _ in range(60)]
     assert set(sent) == {201}
     assert proxy.ask("GET", "/research/sign-in", source="127.9.9.9")[0] == 200
 

@@ -19,7 +19,7 @@ from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.conftest import SMALL, TODAY
 from tests.deploy.proxy import Proxy
-from tests.faults.reports import new_body
+from tests.faults.reports import new_report
 
 pytestmark = pytest.mark.security
 
@@ -63,7 +63,7 @@ def visit(proxy: Proxy, survey, visitor: Visitor) -> list[int]:
         "X-Forwarded-For": visitor.address,
         "Accept-Language": "en",
     }
-    form = json.loads(new_body(survey))
+    form = json.loads(new_report(survey))
     report = json.dumps({**form, "invitation": visitor.token}).encode()
     invalid = json.dumps({**form, "codes": [visitor.answer]}).encode()
     reports = f"/s/{survey.slug}/reports"

@@ -15,7 +15,7 @@ from survey.settings import Caps
 from tests.conftest import ROOT, SMALL, TODAY
 from tests.deploy.proxy import Proxy
 from tests.deploy.test_no_trace import visit, visitors
-from tests.faults.processes import children_of
+from tests.faults.processes import child_pids
 from tests.system_calls import OUTPUT_CALLS, output_targets, trace
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.web, pytest.mark.security]
 
 def process_trees(*pids: int) -> list[int]:
     """Return these processes and all their descendants."""
-    return [member for pid in pids for member in (pid, *process_trees(*children_of(pid)))]
+    return [member for pid in pids for member in (pid, *process_trees(*child_pids(pid)))]
 
 
 def allowed_targets(directory: Path) -> list[str]:

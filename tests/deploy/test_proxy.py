@@ -13,13 +13,13 @@ import pytest
 from tests.deploy.headers import PROXY_HEADERS, by_name, check_nginx
 from tests.deploy.proxy import HOST, nginx
 from tests.deploy.stub_server import stub_server
-from tests.faults.reports import JSON, new_body
+from tests.faults.reports import JSON, new_report
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
 
 
 def test_a_chunked_report_is_rejected_because_nginx_could_buffer_it_in_a_file(proxy, small):
-    body = new_body(small)
+    body = new_report(small)
     with closing(proxy.connect()) as connection:
         chunks = (body[place : place + 1] for place in range(len(body)))
         connection.request("POST", "/s/small/reports", chunks, JSON, encode_chunked=True)
@@ -47,7 +47,7 @@ def test_only_reports_are_retried_on_the_other_server(tmp_path):
 def test_the_loss_of_one_server_costs_no_report(proxy, serve, store, small):
     serve.processes[0].kill()
     serve.processes[0].communicate()
-    sent = [proxy.ask("POST", "/s/small/reports", new_body(small), JSON)[0] for _ in range(20)]
+    sent = [proxy.ask("POST", "/s/small/reports", new_report(small), JSON)[0] for _ in range(20)]
     assert set(sent) == {201}
     assert store.n_pending(small.key) == 20
 

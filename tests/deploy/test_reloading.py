@@ -11,8 +11,8 @@ from contextlib import closing
 import pytest
 
 from tests.deploy.proxy import Proxy
-from tests.faults.processes import workers_of
-from tests.faults.reports import check_each_is_there_once, new_body
+from tests.faults.processes import worker_pids
+from tests.faults.reports import check_stored_once, new_report
 
 pytestmark = pytest.mark.web
 
@@ -45,7 +45,7 @@ class Senders:
     def _send(self, proxy: Proxy, survey) -> None:
         with closing(proxy.connect()) as connection:
             while not self._stop.wait(0.02):
-                body = new_body(survey)
+                body = new_report(survey)
                 connection.request("POST", "/s/small/reports", body, JSON)
                 response = connection.getresponse()
                 text = response.read()
@@ -65,7 +65,7 @@ class Senders:
 
 def has_new_workers(pid: int, before: set[int]) -> bool:
     """Tell whether none of the earlier workers is left."""
-    workers = workers_of(pid)
+    workers = worker_pids(pid)
     return bool(workers) and not workers & before
 
 
@@ -75,7 +75,7 @@ def test_a_reload_of_every_server_loses_no_request(start_proxy, serve, store, sm
     with Senders(proxy, small) as senders:
         senders.wait_for(100)
         for server in serve.processes:
-            before = workers_of(server.pid)
+            before = worker_pids(server.pid)
             server.send_signal(signal.SIGHUP)
             deadline = time.monotonic() + 60
             while not has_new_workers(server.pid, before):
@@ -83,7 +83,7 @@ def test_a_reload_of_every_server_loses_no_request(start_proxy, serve, store, sm
                 time.sleep(0.05)
             senders.wait_for(100)
     assert senders.errors == []
-    check_each_is_there_once(store, small, senders.acknowledged, 0)
+    check_stored_once(store, small, senders.acknowledged, 0)
 
 
 def test_stopping_a_server_for_an_upgrade_loses_no_request(start_proxy, serve, store, small):
@@ -96,4 +96,4 @@ def test_stopping_a_server_for_an_upgrade_loses_no_request(start_proxy, serve, s
         senders.wait_for(200)
     assert first.returncode == 0
     assert senders.errors == []
-    check_each_is_there_once(store, small, senders.acknowledged, 0)
+    check_stored_once(store, small, senders.acknowledged, 0)

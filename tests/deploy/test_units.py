@@ -20,7 +20,7 @@ from survey.settings import VARIABLES, Settings
 from survey.store import open_store
 from tests.archive.whole_store import contents
 from tests.conftest import ROOT, SERVE, free_port, wait_until_up
-from tests.faults.reports import new_body, send
+from tests.faults.reports import new_report, send
 
 DEPLOY = ROOT / "deploy"
 UNITS = sorted(path.name for path in DEPLOY.glob("*.service"))
@@ -267,7 +267,7 @@ def test_the_server_and_its_charts_work_without_the_system_calls_that_the_unit_d
     try:
         wait_until_up(url, process)
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
-            assert send(connection, small, new_body(small)).status == 201
+            assert send(connection, small, new_report(small)).status == 201
     finally:
         os.killpg(process.pid, signal.SIGTERM)
         process.communicate(timeout=90)

@@ -1,4 +1,4 @@
-"""Many devices at once that send as the shipped client does: again, until they are acknowledged."""
+"""Concurrent devices that, like the client, resend a report until the server acknowledges it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from types import TracebackType
 
 from survey.store import PublishedSurvey
 from tests.conftest import wait_until
-from tests.faults.reports import new_body, send
+from tests.faults.reports import new_report, send
 
 CONNECTIONS = 8
 PAUSE_SECONDS = 0.05
-"""Before a report is sent again; the client waits longer."""
+"""Pause before a device resends a report; the client waits longer."""
 
 
 class Load:
-    """Devices that send to servers in turn while the context lasts.
+    """Devices that send reports to the servers in turn within the context.
 
-    `acknowledged` are the reports that got their 201; `statuses` counts the answers; `broken`
-    how often a connection gave none. A report that got no 201 is sent again, to the next server.
+    `acknowledged` lists the reports with status 201, `statuses` counts the responses, and
+    `n_broken` counts connections without a response. A device resends any other report to the next
+    server.
     """
 
     def __init__(self, survey: PublishedSurvey, ports: Sequence[int]) -> None:
@@ -31,10 +32,11 @@ class Load:
         self.ports = ports
         self.acknowledged: list[bytes] = []
         self.statuses: Counter[int] = Counter()
-        self.broken = 0
+        self.n_broken = 0
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=self._device, args=[number]) for number in range(CONNECTIONS)
+            threading.Thread(target=self._run_device, args=[number])
+            for number in range(CONNECTIONS)
         ]
 
     def __enter__(self) -> Load:
@@ -53,35 +55,35 @@ class Load:
             thread.join()
 
     @property
-    def unsure(self) -> int:
-        """At most so many reports are stored whose answer nobody heard."""
+    def max_unacknowledged(self) -> int:
+        """Return the maximum number of stored reports whose response was lost."""
         return CONNECTIONS
 
-    def wait_for(self, more: int, seconds: float = 60) -> None:
-        """Until so many more reports are acknowledged."""
-        until = len(self.acknowledged) + more
-        wait_until(lambda: len(self.acknowledged) >= until, seconds)
+    def wait_for(self, n: int, seconds: float = 60) -> None:
+        """Wait until the servers acknowledge n further reports."""
+        target = len(self.acknowledged) + n
+        wait_until(lambda: len(self.acknowledged) >= target, seconds)
 
-    def _device(self, turn: int) -> None:
-        body = new_body(self.survey)
+    def _run_device(self, turn: int) -> None:
+        body = new_report(self.survey)
         while not self._stop.is_set():
             turn += 1
             port = self.ports[turn % len(self.ports)]
             with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
-                body = self._over(connection, body)
+                body = self._send_until_failure(connection, body)
             time.sleep(PAUSE_SECONDS)
 
-    def _over(self, connection: http.client.HTTPConnection, body: bytes) -> bytes:
-        """Send this report and others after it until one is refused or not answered: that one."""
+    def _send_until_failure(self, connection: http.client.HTTPConnection, body: bytes) -> bytes:
+        """Send reports, starting with `body`; return the first report without status 201."""
         while not self._stop.is_set():
             try:
                 status = send(connection, self.survey, body).status
             except (OSError, http.client.HTTPException):
-                self.broken += 1
+                self.n_broken += 1
                 break
             self.statuses[status] += 1
             if status != 201:
                 break
             self.acknowledged.append(body)
-            body = new_body(self.survey)
+            body = new_report(self.survey)
         return body

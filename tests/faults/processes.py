@@ -1,30 +1,30 @@
-"""The processes of a server: its workers, seen from outside."""
+"""The child processes of a server, from /proc."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 
-def children_of(pid: int) -> list[int]:
-    """Processes started by a process, from /proc."""
-    found = []
+def child_pids(pid: int) -> list[int]:
+    """Return the ids of the processes that a process started."""
+    children = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
             continue
         if int(fields[1]) == pid:
-            found.append(int(stat.parent.name))
-    return found
+            children.append(int(stat.parent.name))
+    return children
 
 
-def workers_of(pid: int) -> set[int]:
-    """The processes of a server that answer requests."""
-    return {child for child in children_of(pid) if is_worker(child)}
+def worker_pids(pid: int) -> set[int]:
+    """Return the ids of a server's worker processes."""
+    return {child for child in child_pids(pid) if is_worker(child)}
 
 
 def is_worker(pid: int) -> bool:
-    """Whether a process answers requests; the others look after resources."""
+    """Return whether a child process is a worker rather than a resource tracker."""
     try:
         return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""Reports sent over HTTP by hand: made, sent, and looked for in the store."""
+"""Helpers to create reports, send them over HTTP and find them in the store."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from survey.store import PublishedSurvey, Store, StoredReport
 JSON = {"Content-Type": "application/json"}
 
 
-def one_number(high: int) -> bytes:
-    """A survey of one number from 0 to `high`: so many reports can have a code of their own."""
+def number_survey(high: int) -> bytes:
+    """Return a survey with a number from 0 to `high`, which allows many distinct codes."""
     return f"""
 slug = "small"
 title = "One number"
@@ -30,38 +30,38 @@ epsilon = 3
 """.encode()
 
 
-class Answer(NamedTuple):
-    """What the server said to a report."""
+class Response(NamedTuple):
+    """The server's response to a report."""
 
     status: int
     retry_after: str | None
     body: bytes
 
 
-def new_body(survey: PublishedSurvey) -> bytes:
-    """A report of the small survey with an id of its own."""
+def new_report(survey: PublishedSurvey) -> bytes:
+    """Return a report of the small survey with a new id."""
     return report_body(survey.sha256, secrets.token_urlsafe(16), [0, 1], length=512)
 
 
-def send(connection: http.client.HTTPConnection, survey: PublishedSurvey, body: bytes) -> Answer:
+def send(connection: http.client.HTTPConnection, survey: PublishedSurvey, body: bytes) -> Response:
     """Post a report over an open connection."""
     connection.request("POST", f"/s/{survey.slug}/reports", body, JSON)
     response = connection.getresponse()
-    return Answer(response.status, response.getheader("Retry-After"), response.read())
+    return Response(response.status, response.getheader("Retry-After"), response.read())
 
 
-def stored(body: bytes) -> StoredReport:
-    """What the store keeps of a report."""
+def stored_report(body: bytes) -> StoredReport:
+    """Return a report as the store represents it."""
     submission = parse(body)
     return StoredReport(submission.report_id, "", bytes(submission.codes))
 
 
-def check_each_is_there_once(
-    store: Store, survey: PublishedSurvey, acknowledged: list[bytes], unsure: int
+def check_stored_once(
+    store: Store, survey: PublishedSurvey, acknowledged: list[bytes], max_unacknowledged: int
 ) -> None:
-    """Every acknowledged report is stored; beside them at most as many as had no answer."""
+    """Check that acknowledged reports are stored and that few others, and no duplicates, are."""
     assert len({json.loads(body)["report_id"] for body in acknowledged}) == len(acknowledged)
     for body in acknowledged:
-        assert store.has_report(survey.key, stored(body))
-    there = store.n_pending(survey.key) + store.n_released(survey.key)
-    assert len(acknowledged) <= there <= len(acknowledged) + unsure
+        assert store.has_report(survey.key, stored_report(body))
+    n_stored = store.n_pending(survey.key) + store.n_released(survey.key)
+    assert len(acknowledged) <= n_stored <= len(acknowledged) + max_unacknowledged

@@ -12,7 +12,7 @@ from survey.cli import main
 from survey.store import open_store
 from tests.conftest import long_unless
 from tests.faults.load import Load
-from tests.faults.reports import stored
+from tests.faults.reports import stored_report
 from tests.store.databases import KINDS
 
 
@@ -36,13 +36,13 @@ def test_a_backup_during_load_holds_every_report_acknowledged_before_it_began(
         during = len(load.acknowledged)
         load.wait_for(20)
     assert load.statuses.keys() == {201}
-    assert load.broken == 0
+    assert load.n_broken == 0
     restored = open_store(elsewhere)
     restored.migrate()
     command("restore", str(file), SURVEY_DATABASE=elsewhere)
-    assert all(restored.has_report(small.key, stored(body)) for body in before)
+    assert all(restored.has_report(small.key, stored_report(body)) for body in before)
     there = restored.n_pending(small.key) + restored.n_released(small.key)
-    assert len(before) <= there <= during + load.unsure
+    assert len(before) <= there <= during + load.max_unacknowledged
     with restored.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()
     restored.close_connections()

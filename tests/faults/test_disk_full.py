@@ -17,8 +17,8 @@ from survey.archive import check
 from survey.collect.committer import LOG_SECONDS
 from survey.settings import Settings
 from tests.conftest import SECRET, wait_until, wait_until_up
-from tests.faults.processes import workers_of
-from tests.faults.reports import check_each_is_there_once, new_body, send
+from tests.faults.processes import worker_pids
+from tests.faults.reports import check_stored_once, new_report, send
 
 EACH = 40
 """Reports sent in every phase of a cycle."""
@@ -67,7 +67,7 @@ def test_disk_full_again_and_again_loses_nothing_and_recovers_by_itself(
             fill_up(ballast)
             waiting = []
             for _ in range(EACH):
-                body = new_body(small)
+                body = new_report(small)
                 answer = send(connection, small, body)
                 # What the log has room for already may still be taken.
                 assert answer.status in (201, 503), answer
@@ -78,14 +78,14 @@ def test_disk_full_again_and_again_loses_nothing_and_recovers_by_itself(
                 waiting.append(body)
             refused += len(waiting)
             ballast.unlink()
-            first, *others = [*waiting, *(new_body(small) for _ in range(EACH))]
+            first, *others = [*waiting, *(new_report(small) for _ in range(EACH))]
             # A commit that failed late has everybody refused for a moment more.
             wait_until(lambda first=first: send(connection, small, first).status == 201)
             for body in others:
                 assert send(connection, small, body).status == 201
             acknowledged += [first, *others]
     assert refused >= cycles, "the disk was never full"
-    check_each_is_there_once(store, small, acknowledged, 0)
+    check_stored_once(store, small, acknowledged, 0)
     with store.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()
     (process,) = serve.processes
@@ -105,13 +105,13 @@ def test_disk_full_while_a_worker_ends_still_leaves_a_server(serve, store, small
     port = int(serve("--workers", "1", TMPDIR=str(folder)).rpartition(":")[2])
     (process,) = serve.processes
     fill_up(disk / "ballast")
-    (before,) = workers_of(process.pid)
+    (before,) = worker_pids(process.pid)
     os.kill(before, signal.SIGKILL)
-    wait_until(lambda: process.poll() is not None or workers_of(process.pid) - {before}, 60)
+    wait_until(lambda: process.poll() is not None or worker_pids(process.pid) - {before}, 60)
     wait_until_up(f"http://127.0.0.1:{port}", process)
-    body = new_body(small)
+    body = new_report(small)
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
         assert send(connection, small, body).status in (201, 503)
         (disk / "ballast").unlink()
         wait_until(lambda: send(connection, small, body).status == 201)
-    check_each_is_there_once(store, small, [body], 0)
+    check_stored_once(store, small, [body], 0)

@@ -16,7 +16,7 @@ from survey.questionnaire.definition import report_body
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.conftest import TODAY
-from tests.faults.reports import one_number, send
+from tests.faults.reports import number_survey, send
 
 SENDERS = 8
 LOST = 0.5
@@ -26,7 +26,7 @@ LOST = 0.5
 @pytest.mark.security
 @pytest.mark.parametrize("high", [99, pytest.param(999, marks=pytest.mark.long)])
 def test_exactly_once_reports_whose_answers_are_lost_are_sent_again_and_counted(serve, store, high):
-    survey = publish(store, load(one_number(high), "small.toml", Caps()), TODAY)
+    survey = publish(store, load(number_survey(high), "small.toml", Caps()), TODAY)
     port = int(serve("--workers", "2").rpartition(":")[2])
     (question,) = survey.definition.questions
 

@@ -13,8 +13,8 @@ import pytest
 from survey.archive import check
 from tests.conftest import wait_until
 from tests.faults.load import Load
-from tests.faults.processes import children_of, is_worker
-from tests.faults.reports import check_each_is_there_once, new_body, send
+from tests.faults.processes import child_pids, is_worker
+from tests.faults.reports import check_stored_once, new_report, send
 
 CONNECTIONS = 8
 
@@ -24,7 +24,7 @@ def keep_sending(port: int, survey, acknowledged: list[bytes], stop: threading.E
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         while not stop.is_set():
-            body = new_body(survey)
+            body = new_report(survey)
             if send(connection, survey, body).status == 201:
                 acknowledged.append(body)
     except (OSError, http.client.HTTPException):
@@ -49,7 +49,7 @@ def test_acknowledged_means_on_disk_also_when_every_process_is_killed(
     for kill in range(1, kills + 1):
         _kill_under_load(serve, workers, small, acknowledged, kill * each)
     # At most one report per connection was stored without its answer having left.
-    check_each_is_there_once(store, small, acknowledged, kills * CONNECTIONS)
+    check_stored_once(store, small, acknowledged, kills * CONNECTIONS)
     with store.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()
 
@@ -66,7 +66,7 @@ def _kill_under_load(serve, workers, survey, acknowledged: list[bytes], until: i
         thread.start()
     wait_until(lambda: len(acknowledged) >= until, 60)
     parent = serve.processes.pop()
-    for pid in [parent.pid, *children_of(parent.pid)]:
+    for pid in [parent.pid, *child_pids(parent.pid)]:
         # Its workers end by themselves when they see that it is gone.
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -79,7 +79,7 @@ def _kill_under_load(serve, workers, survey, acknowledged: list[bytes], until: i
 def test_workers_end_when_the_server_that_started_them_is_killed(serve, store, small):
     serve("--workers", "2")
     parent = serve.processes[0]
-    workers = children_of(parent.pid)
+    workers = child_pids(parent.pid)
     assert len(workers) >= 2
     parent.kill()
     # Its output ends when the last process that could write to it is gone.
@@ -93,7 +93,7 @@ def test_a_worker_killed_under_load_is_replaced_and_no_report_is_lost(serve, sto
     (server,) = serve.processes
 
     def workers() -> set[int]:
-        return {pid for pid in children_of(server.pid) if is_worker(pid)}
+        return {pid for pid in child_pids(server.pid) if is_worker(pid)}
 
     with Load(small, [port]) as load:
         for _ in range(times):
@@ -104,7 +104,7 @@ def test_a_worker_killed_under_load_is_replaced_and_no_report_is_lost(serve, sto
             load.wait_for(100)
     assert server.poll() is None, "the server ended with its worker"
     assert load.statuses.keys() <= {201, 503}
-    check_each_is_there_once(store, small, load.acknowledged, load.unsure)
+    check_stored_once(store, small, load.acknowledged, load.max_unacknowledged)
     with store.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 import pytest
 
 from survey.archive import check
-from tests.faults.reports import check_each_is_there_once, new_body
+from tests.faults.reports import check_stored_once, new_report
 
 DEVICES = 640
 PATIENCE_SECONDS = 120
@@ -41,7 +41,7 @@ async def device(port: int, survey, until: float, seen: Counter[str], acknowledg
     It goes on until its last one is acknowledged: a refused one may have been stored.
     """
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    body, status = new_body(survey), 0
+    body, status = new_report(survey), 0
     while (now := time.monotonic()) < until or (status != 201 and now < until + PATIENCE_SECONDS):
         writer.write(request(survey, body))
         head = await reader.readuntil(b"\r\n\r\n")
@@ -50,7 +50,7 @@ async def device(port: int, survey, until: float, seen: Counter[str], acknowledg
         seen[str(status)] += 1
         if status == 201:
             acknowledged.append(body)
-            body = new_body(survey)
+            body = new_report(survey)
         elif RETRY.search(head):
             seen["come again"] += 1
     writer.close()
@@ -75,7 +75,7 @@ async def once(port: int, survey, body: bytes) -> tuple[int, bool]:
 @pytest.mark.web
 def test_locked_store_refuses_everybody_with_a_time_to_try_again(serve, store, small):
     port = int(serve().rpartition(":")[2])
-    bodies = [new_body(small) for _ in range(DEVICES)]
+    bodies = [new_report(small) for _ in range(DEVICES)]
 
     async def everybody() -> list[tuple[int, bool]]:
         return await asyncio.gather(*(once(port, small, body) for body in bodies))
@@ -108,7 +108,7 @@ def test_overloaded_ten_times_the_server_answers_or_says_when_to_try_again(
     assert seen.keys() <= {"201", "503", "come again"}
     assert seen["503"] == seen["come again"]
     assert len(acknowledged) >= DEVICES
-    check_each_is_there_once(store, small, acknowledged, 0)
+    check_stored_once(store, small, acknowledged, 0)
     with store.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()
     assert serve.processes[0].poll() is None

@@ -12,8 +12,8 @@ import pytest
 from survey.archive import check
 from tests.conftest import free_port, wait_until
 from tests.faults.load import Load
-from tests.faults.processes import children_of
-from tests.faults.reports import check_each_is_there_once
+from tests.faults.processes import child_pids
+from tests.faults.reports import check_stored_once
 from tests.ops.test_health import asked
 from tests.store.databases import KINDS, PostgresqlServer
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.parametrize("settings", KINDS[1:], indirect=True)
 
 
 def check_nothing_is_lost(store, survey, load: Load) -> None:
-    check_each_is_there_once(store, survey, load.acknowledged, load.unsure)
+    check_stored_once(store, survey, load.acknowledged, load.max_unacknowledged)
     with store.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()
 
@@ -55,7 +55,7 @@ def kill_postmaster(server: PostgresqlServer) -> None:
     """SIGKILL to the server's first process; its others end when they notice."""
     directory = Path(server.server.pgdata)
     postmaster = int(Path(directory, "postmaster.pid").read_text().split()[0])
-    others = children_of(postmaster)
+    others = child_pids(postmaster)
     os.kill(postmaster, signal.SIGKILL)
     wait_until(lambda: not any(is_running(pid) for pid in [postmaster, *others]), 60)
     # Where nobody collects a dead process its number stays taken, and the next server would believe
@@ -84,7 +84,7 @@ def test_a_killed_database_server_that_comes_back_is_used_again(
             refused = load.statuses[503]
             wait_until(lambda refused=refused: load.statuses[503] > refused, 30)
             time.sleep(0.5)
-            postgresql.start_again()
+            postgresql.start()
             load.wait_for(50)
     assert load.statuses.keys() <= {201, 503}
     check_nothing_is_lost(store, small, load)
@@ -112,7 +112,7 @@ def test_readiness_answers_in_time_while_the_database_is_away(serve, small, post
                 assert (status, seconds < 8) == (200, True)
                 assert 'survey_ready{check="writable"} 0.0' in said
         finally:
-            postgresql.start_again()
+            postgresql.start()
         load.wait_for(20)
         wait_until(lambda: timed(ready)[0] == 200, 60)
     (process,) = serve.processes

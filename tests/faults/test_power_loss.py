@@ -8,8 +8,8 @@ from contextlib import closing
 
 import pytest
 
-from tests.faults.processes import children_of, is_worker
-from tests.faults.reports import new_body, send
+from tests.faults.processes import child_pids, is_worker
+from tests.faults.reports import new_report, send
 from tests.system_calls import trace
 
 SYNCING = ("fsync", "fdatasync")
@@ -27,13 +27,13 @@ def test_acknowledged_means_on_disk_before_any_answer_leaves(
     serve, store, small, tmp_path, reports
 ):
     port = int(serve().rpartition(":")[2])
-    (worker,) = (pid for pid in children_of(serve.processes[0].pid) if is_worker(pid))
+    (worker,) = (pid for pid in child_pids(serve.processes[0].pid) if is_worker(pid))
     seen = tmp_path / "seen"
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     with closing(connection), trace([worker], seen, SYNCING + ANSWERING):
         for _ in range(reports):
             # One after the other: between two answers there is one report to be written.
-            assert send(connection, small, new_body(small)).status == 201
+            assert send(connection, small, new_report(small)).status == 201
     order = [
         "answer" if ACKNOWLEDGED.search(line) else "disk"
         for line in seen.read_text(errors="replace").splitlines()

@@ -28,7 +28,7 @@ from survey.settings import Caps, Settings
 from survey.store import Store, open_store
 from tests.archive.interruption import ignored
 from tests.conftest import SECRET, TODAY, long_unless
-from tests.faults.reports import JSON, one_number
+from tests.faults.reports import JSON, number_survey
 from tests.store.databases import KINDS, PostgresqlServer
 
 MOST_AT_ONCE = 30
@@ -48,7 +48,7 @@ class History(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.database = self.fresh()
-        self.survey = publish(self.opened(), load(one_number(999), "small.toml", Caps()), TODAY)
+        self.survey = publish(self.opened(), load(number_survey(999), "small.toml", Caps()), TODAY)
 
     def opened(self) -> Store:
         """The store as a process that has just started sees it, with its server."""
@@ -154,7 +154,7 @@ def test_every_acknowledged_report_is_there_once_whatever_happens(
         if kind == "sqlite":
             return f"sqlite:///{tmp_path / secrets.token_hex(6)}.db"
         server: PostgresqlServer = request.getfixturevalue("postgresql")
-        made.append(server.fresh())
+        made.append(server.create())
         return made[-1]
 
     # As it was found: to make it shorter would take minutes, and the steps are printed.

@@ -11,8 +11,8 @@ from survey.archive import check
 from tests import conftest
 from tests.conftest import wait_until
 from tests.faults.load import Load
-from tests.faults.processes import workers_of
-from tests.faults.reports import check_each_is_there_once
+from tests.faults.processes import worker_pids
+from tests.faults.reports import check_stored_once
 
 ROUNDS = 10
 
@@ -33,7 +33,7 @@ def check_nothing_is_lost(store, survey, load: Load) -> None:
     # A server that stops answers all that it has taken: only a connection that it had not
     # accepted breaks, and what was sent over that one is not stored.
     assert load.statuses.keys() <= {201, 503}
-    check_each_is_there_once(store, survey, load.acknowledged, load.unsure)
+    check_stored_once(store, survey, load.acknowledged, load.max_unacknowledged)
     with store.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()
 
@@ -68,7 +68,7 @@ def test_workers_stay_if_new_ones_would_not_start(serve, store, small, settings,
         ]
     )
     (server,) = serve.processes
-    before = workers_of(server.pid)
+    before = worker_pids(server.pid)
     with Load(small, [port]) as load:
         load.wait_for(20)
         secret.write_text("short")
@@ -76,10 +76,10 @@ def test_workers_stay_if_new_ones_would_not_start(serve, store, small, settings,
         while "workers are not replaced" not in (line := server.stdout.readline()):
             assert line
         load.wait_for(50)
-        assert workers_of(server.pid) == before
+        assert worker_pids(server.pid) == before
         secret.write_text(settings.secret)
         server.send_signal(signal.SIGHUP)
-        wait_until(lambda: not before & workers_of(server.pid), 60)
+        wait_until(lambda: not before & worker_pids(server.pid), 60)
         load.wait_for(50)
     check_nothing_is_lost(store, small, load)
 
@@ -92,9 +92,9 @@ def test_replacing_workers_under_load_loses_nothing(serve, store, small, times):
     with Load(small, [port]) as load:
         for _ in range(times):
             load.wait_for(50)
-            before = workers_of(server.pid)
+            before = worker_pids(server.pid)
             server.send_signal(signal.SIGHUP)
-            wait_until(lambda before=before: not before & workers_of(server.pid), 60)
+            wait_until(lambda before=before: not before & worker_pids(server.pid), 60)
             load.wait_for(50)
     assert server.poll() is None
     check_nothing_is_lost(store, small, load)

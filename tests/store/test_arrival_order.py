@@ -110,7 +110,7 @@ def found(content: bytes, ids: list[bytes]) -> dict[bytes, int]:
     return places
 
 
-def places(settings, ids, outside) -> dict[str, tuple[list[int], list[int]]]:
+def places(settings, ids, direct_access) -> dict[str, tuple[list[int], list[int]]]:
     """For each kind of place: where the ids are that are there, and when each arrived."""
     arrival = {id_: number for number, id_ in enumerate(ids)}
     if file := database_file(settings.database):
@@ -120,26 +120,26 @@ def places(settings, ids, outside) -> dict[str, tuple[list[int], list[int]]]:
         return {"the files": (list(there.values()), [arrival[id_] for id_ in there])}
     kept = {}
     for table in ("inbox", "seen"):
-        rows = outside.run(f"SELECT id FROM {table} ORDER BY ctid")
+        rows = direct_access.run(f"SELECT id FROM {table} ORDER BY ctid")
         kept[table] = (list(range(len(rows))), [arrival[id_] for (id_,) in rows])
     return kept
 
 
 def test_no_arrival_order_is_in_the_files_or_heaps_after_a_release_and_after_close(
-    store, small, settings, outside
+    store, small, settings, direct_access
 ):
     ids = arrived(store, small)
-    afraid = places(settings, ids, outside)
+    afraid = places(settings, ids, direct_access)
     assert (
         max(dependence(*each) for each in afraid.values() if each[0]) > 0.02
     )  # pending reports do
     assert release(store, small, 25) == TIED
-    for name, (where, arrivals) in places(settings, ids, outside).items():
+    for name, (where, arrivals) in places(settings, ids, direct_access).items():
         assert len(arrivals) in (0, TIED), name
         assert not arrivals or dependence(where, arrivals) < 0.02, name
     assert dependence(np.arange(TIED), codes_kept(store, small)) < 0.02
     close(store, "small", TODAY)
-    for name, (where, arrivals) in places(settings, ids, outside).items():
+    for name, (where, arrivals) in places(settings, ids, direct_access).items():
         assert not arrivals or dependence(where, arrivals) < 0.02, name
     assert dependence(np.arange(TIED), codes_kept(store, small)) < 0.02
 

@@ -15,7 +15,7 @@ from survey.store.drafts import MAX_REVISIONS
 from survey.store.surveys import SURVEY_TABLES
 from survey.store.teams import TEAM_TABLES
 from tests.conftest import SMALL, TODAY
-from tests.store.reports import add, random_reports, report, side_by_side
+from tests.store.reports import add, random_reports, release_in_order, report
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_deleting_a_survey_deletes_all_its_rows_and_no_others(store, ada):
         store.add_invitations(survey.key, "north", [bytes(32)])
         store.set_plan(survey.key, Plan(7))
         add(store, survey, [*random_reports(30), report(99, stratum="north", invitation=bytes(32))])
-        store.release(survey.key, 25, side_by_side)
+        store.release(survey.key, 25, release_in_order)
         add(store, survey, [report(100)])
     store.set_archived("small", archived=True)
     store.add_colleague_link(b"link", ColleagueLink("small", "viewer", 100, ada))

@@ -21,7 +21,7 @@ from survey.store import open_store
 from survey.store.migrations import statements
 from tests.conftest import ROOT, SMALL, long_unless
 from tests.store.databases import DirectAccess, PostgresqlServer
-from tests.store.reports import add, random_reports, report, side_by_side
+from tests.store.reports import add, random_reports, release_in_order, report
 
 SCHEMAS = Path(__file__).parent / "schemas"
 KILLED_AFTER = ["CREATE TABLE counts", "CREATE TABLE invitation"]
@@ -59,7 +59,7 @@ def new_url(request, tmp_path) -> Iterator[Callable[[], str]]:
 
     def make() -> str:
         sqlite = f"sqlite:///{tmp_path / f'old{len(urls)}.db'}"
-        urls.append(server.fresh("unmigrated") if server else sqlite)
+        urls.append(server.create("unmigrated") if server else sqlite)
         return urls[-1]
 
     yield make
@@ -87,27 +87,27 @@ def schema_of(name: str, url: str) -> None:
 
 def fill(url: str) -> dict[str, list[tuple[object, ...]]]:
     """Rows in the tables of m001; returns them by table."""
-    outside = DirectAccess(url)
+    direct_access = DirectAccess(url)
     definition = freeze(load(SMALL.encode(), "small.toml", Caps()), 1)
-    outside.run(
+    direct_access.run(
         "INSERT INTO survey (key, slug, version, definition, sha256, state, changed) "
         "VALUES (?, 'small', 1, ?, ?, 'open', '2026-11-21')",
         [1, definition.canonical, definition.sha256],
     )
-    outside.run("INSERT INTO release VALUES (1, 1, 30)")
+    direct_access.run("INSERT INTO release VALUES (1, 1, 30)")
     for number in range(30):
-        outside.run("INSERT INTO seen VALUES (1, ?)", [number.to_bytes(16, "big")])
+        direct_access.run("INSERT INTO seen VALUES (1, ?)", [number.to_bytes(16, "big")])
     for number in range(30, 37):
-        outside.run(
+        direct_access.run(
             "INSERT INTO inbox VALUES (1, ?, '', ?)", [number.to_bytes(16, "big"), b"\x00\x01"]
         )
     for question in (0, 1):
-        outside.run(
+        direct_access.run(
             "INSERT INTO block VALUES (1, '', '', ?, 0, 30, ?)", [question, bytes([question]) * 30]
         )
         for place in (-1, question):
-            outside.run("INSERT INTO counts VALUES (1, '', '', ?, ?, 30)", [question, place])
-    outside.run("INSERT INTO researcher VALUES (1, 'ada@example.org', 'hash')")
+            direct_access.run("INSERT INTO counts VALUES (1, '', '', ?, ?, 30)", [question, place])
+    direct_access.run("INSERT INTO researcher VALUES (1, 'ada@example.org', 'hash')")
     return rows_of(url)
 
 
@@ -135,8 +135,8 @@ def check_it_works(url: str) -> None:
     assert store.has_report(survey.key, report(31))
     store.add_invitations(survey.key, "north", [bytes(32)])
     add(store, survey, [*random_reports(20), report(99, stratum="north", invitation=bytes(32))])
-    assert store.release(survey.key, 25, side_by_side) == 27
-    assert store.release(survey.key, 1, side_by_side) == 1
+    assert store.release(survey.key, 25, release_in_order) == 27
+    assert store.release(survey.key, 1, release_in_order) == 1
     assert store.tally(survey.key).n == 58
     assert sum(store.tally(survey.key).counts[0]) == 58
     ada = store.researcher("ADA@example.org")

@@ -22,7 +22,7 @@ from survey.store import StoredReport, open_store, postgres_connections
 from tests.conftest import ROOT, SMALL, TODAY
 from tests.order import dependence
 from tests.store.databases import PostgresqlServer
-from tests.store.reports import add, random_reports, report, side_by_side
+from tests.store.reports import add, random_reports, release_in_order, report
 from tests.store.test_reports import REFUSING
 from tests.store.test_sqlite import FORKING
 
@@ -48,9 +48,9 @@ def setting(store, name: str) -> object:
 
 
 def test_the_server_is_a_recent_one_and_the_role_owns_a_schema_and_nothing_else(
-    store, outside, settings, postgresql
+    store, direct_access, settings, postgresql
 ):
-    ((version, schema, superuser),) = outside.run(
+    ((version, schema, superuser),) = direct_access.run(
         "SELECT current_setting('server_version_num')::int, current_schema(), "
         "(SELECT rolsuper OR rolcreatedb OR rolcreaterole FROM pg_roles "
         "WHERE rolname = current_user)"
@@ -58,7 +58,7 @@ def test_the_server_is_a_recent_one_and_the_role_owns_a_schema_and_nothing_else(
     assert version >= 150_000
     assert (schema, superuser) == ("survey", False)
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        outside.run("CREATE TABLE public.other (a int)")
+        direct_access.run("CREATE TABLE public.other (a int)")
 
 
 @pytest.mark.security
@@ -107,13 +107,13 @@ def test_connections_that_the_server_cut_are_replaced(store, small, settings, po
 def test_a_restarted_server_is_used_again_and_no_acknowledged_report_is_lost():
     with TemporaryDirectory(prefix="survey-postgresql-") as directory:
         own = PostgresqlServer(Path(directory))
-        store = open_store(own.fresh())
+        store = open_store(own.create())
         small = publish(store, load(SMALL.encode(), "small.toml", Caps()), TODAY)
         add(store, small, [report(1)])
-        own.stop_at_once()
+        own.stop_immediately()
         with pytest.raises(StoreBusyError):
             store.add_reports([(small.key, report(2))])
-        own.start_again()
+        own.start()
         add(store, small, [report(1), report(2)])
         assert store.n_pending(small.key) == 2
         store.close_connections()
@@ -129,13 +129,13 @@ def test_a_connection_that_breaks_in_a_transaction_is_busy_and_nothing_is_stored
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE application_name = 'survey'"
             )
-        return side_by_side(groups)
+        return release_in_order(groups)
 
     add(store, small, random_reports(30))
     with pytest.raises(StoreBusyError):
         store.release(small.key, 25, breaks)
     assert (store.n_pending(small.key), store.n_released(small.key)) == (30, 0)
-    assert store.release(small.key, 25, side_by_side) == 30
+    assert store.release(small.key, 25, release_in_order) == 30
 
 
 def test_a_missing_server_is_busy(monkeypatch, tmp_path):
@@ -147,8 +147,8 @@ def test_a_missing_server_is_busy(monkeypatch, tmp_path):
 
 
 @pytest.mark.security
-def test_locked_tables_are_busy_and_nothing_is_stored(impatient, store, small, outside):
-    with outside.connection() as blocker:
+def test_locked_tables_are_busy_and_nothing_is_stored(impatient, store, small, direct_access):
+    with direct_access.connection() as blocker:
         blocker.execute("BEGIN")
         blocker.execute("LOCK TABLE inbox IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(StoreBusyError, match="lock timeout"):
@@ -172,7 +172,7 @@ def test_a_forked_child_uses_nothing_of_its_parent_s(settings, store, small):
 
 
 def test_a_missing_schema_or_table_is_refused_with_what_to_do(postgresql, settings):
-    url = postgresql.fresh("unmigrated")
+    url = postgresql.create("unmigrated")
     try:
         store = open_store(url)
         assert store.pending_migrations() == [
@@ -232,7 +232,7 @@ def test_a_store_on_a_file_does_not_import_psycopg():
 
 
 @pytest.mark.security
-def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, outside):
+def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, direct_access):
     """`ctid` is the place in the heap, `xmin` the transaction: neither may follow the arrival."""
     n = 20_000
     reports = [StoredReport(os.urandom(16), "", bytes(2)) for _ in range(n)]
@@ -240,23 +240,23 @@ def test_no_arrival_order_is_in_the_heaps_while_others_wait(store, small, outsid
     arrival = {each.id: place // 100 for place, each in enumerate(reports)}
     for start in range(0, n, 100):
         add(store, small, reports[start : start + 100])
-    before = outside.run("SELECT id FROM inbox ORDER BY ctid")
+    before = direct_access.run("SELECT id FROM inbox ORDER BY ctid")
     afraid = dependence(range(n), [arrival[id_] for (id_,) in before])
     assert afraid > 0.4
-    assert store.release(small.key, 25, side_by_side, maximum=n // 2) == n // 2
+    assert store.release(small.key, 25, release_in_order, maximum=n // 2) == n // 2
     store.clean_up_after_release(small.key)
     for table in ("inbox", "seen"):
-        rows = outside.run(f"SELECT id FROM {table} ORDER BY ctid")
+        rows = direct_access.run(f"SELECT id FROM {table} ORDER BY ctid")
         assert len(rows) == n // 2
         assert dependence(range(n // 2), [arrival[id_] for (id_,) in rows]) < 0.02
-    assert len(outside.run("SELECT DISTINCT xmin::text FROM seen")) == 1
+    assert len(direct_access.run("SELECT DISTINCT xmin::text FROM seen")) == 1
     close(store, "small", TODAY)
-    assert outside.run("SELECT pg_relation_size('inbox')") == [(0,)]
+    assert direct_access.run("SELECT pg_relation_size('inbox')") == [(0,)]
 
 
 @pytest.mark.security
 def test_after_a_release_no_invitation_leads_to_its_report_or_tells_when_it_was_spent(
-    store, small, outside
+    store, small, direct_access
 ):
     n, together = 10_000, 25
     tokens = [os.urandom(32) for _ in range(n + 100)]
@@ -267,11 +267,11 @@ def test_after_a_release_no_invitation_leads_to_its_report_or_tells_when_it_was_
         reports = [report(i, stratum="north", invitation=tokens[i]) for i in numbers]
         add(store, small, reports)
     linked = "SELECT count(*) FROM invitation JOIN inbox ON invitation.xmin = inbox.xmin"
-    assert outside.run(linked) == [(n * together,)]  # what there is to be afraid of
-    assert store.release(small.key, 25, side_by_side, maximum=n // 2) == n // 2
+    assert direct_access.run(linked) == [(n * together,)]  # what there is to be afraid of
+    assert store.release(small.key, 25, release_in_order, maximum=n // 2) == n // 2
     store.clean_up_after_release(small.key)
-    assert outside.run(linked) == [(0,)]
-    spent = outside.run(
+    assert direct_access.run(linked) == [(0,)]
+    spent = direct_access.run(
         "SELECT token_hash, xmin::text FROM invitation WHERE spent = 1 ORDER BY ctid"
     )
     assert len(spent) == n
@@ -279,75 +279,75 @@ def test_after_a_release_no_invitation_leads_to_its_report_or_tells_when_it_was_
     assert dependence(range(n), [order[token] for token, _ in spent]) < 0.02
     # One more, and again: all of them move together.
     add(store, small, [report(n, stratum="north", invitation=tokens[n])])
-    store.release(small.key, 25, side_by_side)
+    store.release(small.key, 25, release_in_order)
     store.clean_up_after_release(small.key)
-    spent = outside.run("SELECT DISTINCT xmin::text FROM invitation WHERE spent = 1")
+    spent = direct_access.run("SELECT DISTINCT xmin::text FROM invitation WHERE spent = 1")
     assert len(spent) == 1
 
 
 @pytest.mark.security
 def test_the_next_server_rewrites_what_a_killed_release_left_in_order(
-    store, small, settings, outside
+    store, small, settings, direct_access
 ):
     tokens = [number.to_bytes(32, "big") for number in range(60)]
     store.add_invitations(small.key, "north", tokens)
     for number in range(60):
         add(store, small, [report(number, stratum="north", invitation=tokens[number])])
-    assert store.release(small.key, 25, side_by_side) == 60  # and then the power failed
-    assert outside.run("SELECT pg_relation_size('inbox')") != [(0,)]
+    assert store.release(small.key, 25, release_in_order) == 60  # and then the power failed
+    assert direct_access.run("SELECT pg_relation_size('inbox')") != [(0,)]
     server = open_store(settings.database)
     ReleaseLoop(server, settings).clean_up(TODAY)
     server.close_connections()
-    assert outside.run("SELECT pg_relation_size('inbox')") == [(0,)]
-    assert len(outside.run("SELECT DISTINCT xmin::text FROM invitation WHERE spent = 1")) == 1
+    assert direct_access.run("SELECT pg_relation_size('inbox')") == [(0,)]
+    assert len(direct_access.run("SELECT DISTINCT xmin::text FROM invitation WHERE spent = 1")) == 1
 
 
 @pytest.mark.security
 def test_the_server_rewrites_tables_after_a_close_that_a_reader_prevented(
-    store, small, settings, outside
+    store, small, settings, direct_access
 ):
     add(store, small, random_reports(40))
-    with outside.connection() as reader:
+    with direct_access.connection() as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM inbox, seen").fetchone()
         with pytest.raises(StoreBusyError, match="closed and all its reports are released"):
             close(store, "small", TODAY)
         reader.execute("ROLLBACK")
-    node = outside.run("SELECT pg_relation_filenode('seen')")
+    node = direct_access.run("SELECT pg_relation_filenode('seen')")
     server = open_store(settings.database)
     ReleaseLoop(server, settings).clean_up(TODAY)
     server.close_connections()
-    assert outside.run("SELECT pg_relation_filenode('seen')") != node
+    assert direct_access.run("SELECT pg_relation_filenode('seen')") != node
     assert not store.has_free_pages()
 
 
-def test_a_reader_does_not_block_the_clean_up_which_is_repeated_later(store, small, outside):
+def test_a_reader_does_not_block_the_clean_up_which_is_repeated_later(store, small, direct_access):
     add(store, small, random_reports(30))
-    with outside.connection() as reader:
+    with direct_access.connection() as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM inbox").fetchone()
-        assert store.release(small.key, 25, side_by_side) == 30
+        assert store.release(small.key, 25, release_in_order) == 30
         store.clean_up_after_release(small.key)
         reader.execute("ROLLBACK")
     assert store.has_free_pages()
     store.retry_clean_up()
     assert not store.has_free_pages()
-    assert outside.run("SELECT pg_relation_size('inbox')") == [(0,)]
+    assert direct_access.run("SELECT pg_relation_size('inbox')") == [(0,)]
 
 
 @pytest.mark.security
 def test_no_line_of_the_server_s_log_holds_anything_of_a_report(
-    impatient, store, small, outside, postgresql
+    impatient, store, small, direct_access, postgresql
 ):
     for statement in REFUSING["postgresql"]:
-        outside.run(statement)
+        direct_access.run(statement)
     secret = bytes.fromhex("c0ffee") * 5 + b"\x01"
     bad = StoredReport(secret, "planted-stratum", b"\xee\xee")
     good = StoredReport(secret, "planted-stratum", b"\x00\x01")
     already = postgresql.log.stat().st_size
     store.add_reports([(small.key, bad), (small.key, report(1))])
     store.add_reports([(small.key, good), (small.key, good)])
-    with outside.connection() as blocker:
+    with direct_access.connection() as blocker:
         blocker.execute("BEGIN")
         blocker.execute("LOCK TABLE inbox IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(StoreBusyError):

@@ -13,30 +13,30 @@ from survey.settings import Caps
 from survey.store import N_ASKED, Release, ReleaseContent, StoredReport
 from survey.store.releases import portion_size
 from tests.conftest import SMALL
-from tests.store.reports import add, random_reports, report, side_by_side
+from tests.store.reports import add, random_reports, release_in_order, report
 
 
 def test_nothing_is_readable_before_25_reports_are_released_together(store, small):
     add(store, small, [report(number) for number in range(24)])
-    assert store.release(small.key, 25, side_by_side) == 0
+    assert store.release(small.key, 25, release_in_order) == 0
     assert (store.tally(small.key).n, store.n_released(small.key)) == (0, 0)
     assert list(store.blocks(small.key, 0)) == []
     assert store.tallies(small.key) == {}
     add(store, small, [report(24)])
-    assert store.release(small.key, 25, side_by_side) == 25
+    assert store.release(small.key, 25, release_in_order) == 25
     assert store.tally(small.key).counts == [[25, 0, 0], [0, 25, 0]]
     assert store.n_pending(small.key) == 0
 
 
 def test_a_release_without_anything_to_release_does_nothing(store, small):
-    assert store.release(small.key, 0, side_by_side) == 0
+    assert store.release(small.key, 0, release_in_order) == 0
     assert store.tally(small.key).release == 0
     assert store.newest_release(small.key) == Release(number=0, n=0)
 
 
 def test_the_newest_release_can_be_read_without_its_counts(store, small):
     add(store, small, [report(number) for number in range(30)])
-    store.release(small.key, 25, side_by_side)
+    store.release(small.key, 25, release_in_order)
     tally = store.tally(small.key)
     assert store.newest_release(small.key) == Release(tally.release, tally.n) == Release(1, 30)
 
@@ -44,7 +44,7 @@ def test_the_newest_release_can_be_read_without_its_counts(store, small):
 def test_a_portion_has_the_first_ids_and_leaves_enough_for_another(store, small):
     add(store, small, [report(number) for number in range(101)])
     portions = []
-    while n := store.release(small.key, 25, side_by_side, maximum=40):
+    while n := store.release(small.key, 25, release_in_order, maximum=40):
         portions.append(n)
         assert store.n_pending(small.key) == 101 - sum(portions)
         left = [store.has_report(small.key, report(number)) for number in range(101)]
@@ -70,7 +70,7 @@ def test_a_release_gets_the_pending_reports_and_the_newest_block_of_a_stratum(st
 
     def look(groups) -> ReleaseContent:
         given.append(list(groups))
-        return side_by_side(groups)
+        return release_in_order(groups)
 
     north = report(9, b"\x02\x02", stratum="north", invitation=bytes(31) + b"\x01")
     add(store, small, [report(2, b"\x01\x01"), report(1, b"\x00\x02"), north])
@@ -101,7 +101,7 @@ def test_tallies_by_stratum_and_bucket_add_up_to_the_tally(store, small):
             [report(n, bytes([n % 3, 0]), stratum="north", invitation=tokens[n]) for n in invited],
         )
         for _ in range(2):
-            store.release(small.key, 25, side_by_side, bucket=bucket)
+            store.release(small.key, 25, release_in_order, bucket=bucket)
     tallies = store.tallies(small.key)
     assert {group: tally.n for group, tally in tallies.items()} == {
         ("", "2026-W47"): 30,
@@ -126,16 +126,16 @@ def test_reports_of_a_small_stratum_stay_pending_until_there_are_enough(store, s
         return [report(n, stratum="north", invitation=tokens[n]) for n in numbers]
 
     add(store, small, [*random_reports(60), *north(range(24))])
-    assert store.release(small.key, 25, side_by_side) == 60
-    assert store.release(small.key, 25, side_by_side) == 0
+    assert store.release(small.key, 25, release_in_order) == 60
+    assert store.release(small.key, 25, release_in_order) == 0
     assert set(store.tallies(small.key)) == {("", "")}
     add(store, small, north(range(24, 26)))
-    assert store.release(small.key, 25, side_by_side) == 26
+    assert store.release(small.key, 25, release_in_order) == 26
     assert store.tallies(small.key)["north", ""].n == 26
     add(store, small, north(range(26, 30)))
-    assert store.release(small.key, 25, side_by_side) == 0
+    assert store.release(small.key, 25, release_in_order) == 0
     # At the close what is left is released, however little.
-    assert store.release(small.key, 1, side_by_side) == 4
+    assert store.release(small.key, 1, release_in_order) == 4
 
 
 def test_counts_and_blocks_agree_after_many_releases(store, small):
@@ -144,7 +144,7 @@ def test_counts_and_blocks_agree_after_many_releases(store, small):
         batch = random_reports(25 + 10 * step)
         add(store, small, batch)
         sent.update(each.codes for each in batch)
-        store.release(small.key, 25, side_by_side)
+        store.release(small.key, 25, release_in_order)
     pairs: Counter[bytes] = Counter()
     for first, second in store.block_columns(small.key, [0, 1]):
         assert (first.question, second.question, first.block) == (0, 1, second.block)
@@ -159,7 +159,7 @@ def test_counts_and_blocks_agree_after_many_releases(store, small):
 
 def test_block_columns_come_in_the_requested_order(store, small):
     add(store, small, [report(1, b"\x01\x02")])
-    store.release(small.key, 1, side_by_side)
+    store.release(small.key, 1, release_in_order)
     assert [
         [(column.question, column.data) for column in columns]
         for columns in store.block_columns(small.key, [1, 0, 1])
@@ -170,14 +170,14 @@ def test_block_columns_come_in_the_requested_order(store, small):
 
 def test_blocks_stream_from_one_state_whatever_is_released_meanwhile(store, small):
     add(store, small, [report(1, b"\x01\x02")])
-    store.release(small.key, 1, side_by_side, bucket="a")
+    store.release(small.key, 1, release_in_order, bucket="a")
     add(store, small, [report(2, b"\x01\x02")])
-    store.release(small.key, 1, side_by_side, bucket="b")
+    store.release(small.key, 1, release_in_order, bucket="b")
     stream = store.blocks(small.key, 0)
     seen = [next(stream)]
     # The same thread goes on working with the store in the middle of it.
     add(store, small, [report(number) for number in range(3, 40)])
-    store.release(small.key, 1, side_by_side, bucket="b")
+    store.release(small.key, 1, release_in_order, bucket="b")
     seen += list(stream)
     assert [(block.bucket, block.n) for block in seen] == [("a", 1), ("b", 1)]
     assert [block.n for block in store.blocks(small.key, 0)] == [1, 38]
@@ -193,16 +193,16 @@ def test_a_release_that_fails_leaves_all_reports_pending(store, small):
         store.release(small.key, 25, fails)
     assert store.n_pending(small.key) == 30
     assert store.tally(small.key).release == 0
-    assert store.release(small.key, 25, side_by_side) == 30
+    assert store.release(small.key, 25, release_in_order) == 30
 
 
 def test_each_survey_is_released_separately(store, small):
     other = store.publish(small_of_another_slug(), small.changed)
     add(store, small, [report(number) for number in range(30)])
     add(store, other, [report(number, b"\x02\x02") for number in range(26)])
-    assert store.release(small.key, 25, side_by_side) == 30
+    assert store.release(small.key, 25, release_in_order) == 30
     assert (store.n_pending(other.key), store.tally(other.key).n) == (26, 0)
-    assert store.release(other.key, 25, side_by_side) == 26
+    assert store.release(other.key, 25, release_in_order) == 26
     assert store.tally(other.key).counts[0] == [0, 0, 26]
     store.forget_ids(small.key)
     assert store.has_report(other.key, report(1, b"\x02\x02"))
@@ -215,7 +215,7 @@ def small_of_another_slug():
 
 def test_cleaning_up_and_rewriting_lose_nothing(store, small):
     add(store, small, [report(number) for number in range(60)])
-    assert store.release(small.key, 25, side_by_side, maximum=30) == 30
+    assert store.release(small.key, 25, release_in_order, maximum=30) == 30
     store.clean_up_after_release(small.key)
     store.retry_clean_up()
     store.vacuum()
@@ -225,8 +225,8 @@ def test_cleaning_up_and_rewriting_lose_nothing(store, small):
     assert all(store.has_report(small.key, report(number)) for number in range(60))
 
 
-def test_the_places_of_counts_are_those_of_the_channel_and_n_asked(store, small, outside):
+def test_the_places_of_counts_are_those_of_the_channel_and_n_asked(store, small, direct_access):
     add(store, small, [StoredReport(bytes(16), "", b"\x02\x01")])
-    store.release(small.key, 1, side_by_side)
-    rows = outside.run("SELECT question, option, n FROM counts ORDER BY question, option")
+    store.release(small.key, 1, release_in_order)
+    rows = direct_access.run("SELECT question, option, n FROM counts ORDER BY question, option")
     assert rows == [(0, N_ASKED, 1), (0, 2, 1), (1, N_ASKED, 1), (1, 1, 1)]

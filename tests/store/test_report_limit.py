@@ -89,10 +89,10 @@ def test_several_stores_together_never_exceed_the_maximum(store, small, settings
 
 
 def test_a_report_that_the_database_refuses_leaves_room_for_another(
-    store, small, settings, outside
+    store, small, settings, direct_access
 ):
     for statement in REFUSING[settings.database.partition(":")[0]]:
-        outside.run(statement)
+        direct_access.run(statement)
     reports = [report(1), report(2, b"\xee\xee"), report(3), report(4)]
     verdicts = store.add_reports([(small.key, item) for item in reports], {small.key: 2})
     assert [type(verdict) for verdict in verdicts] == [

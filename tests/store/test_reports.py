@@ -9,7 +9,7 @@ import pytest
 from survey.errors import ClosedError, ConflictError, NotFoundError, ReportError, StoreError
 from survey.store import StoredReport, open_store
 from tests.conftest import TODAY
-from tests.store.reports import add, random_reports, report, side_by_side
+from tests.store.reports import add, random_reports, release_in_order, report
 
 REFUSING = {
     "sqlite": [
@@ -68,7 +68,7 @@ def test_of_two_reports_with_one_id_in_a_batch_the_first_is_stored(store, small)
 
 def test_a_released_report_is_still_known_by_its_id(store, small):
     add(store, small, [report(number) for number in range(30)])
-    assert store.release(small.key, 25, side_by_side) == 30
+    assert store.release(small.key, 25, release_in_order) == 30
     assert verdicts(store, small, [report(3), report(30)]) == ["", ""]
     assert (store.n_pending(small.key), store.tally(small.key).n) == (1, 30)
     assert store.has_report(small.key, report(3))
@@ -76,7 +76,7 @@ def test_a_released_report_is_still_known_by_its_id(store, small):
 
 def test_a_forgotten_id_is_not_known_any_more(store, small):
     add(store, small, [report(1)])
-    store.release(small.key, 1, side_by_side)
+    store.release(small.key, 1, release_in_order)
     store.forget_ids(small.key)
     assert not store.has_report(small.key, report(1))
 
@@ -98,9 +98,9 @@ def test_a_missing_survey_accepts_nothing(store, small):
     assert isinstance(found[1], ClosedError)
 
 
-def test_a_report_that_the_database_refuses_fails_alone(store, small, settings, outside):
+def test_a_report_that_the_database_refuses_fails_alone(store, small, settings, direct_access):
     for statement in REFUSING[settings.database.partition(":")[0]]:
-        outside.run(statement)
+        direct_access.run(statement)
     bad = report(2, b"\xee\xee")
     sent = [report(1), bad, report(3), report(1, b"\x01\x01"), bad]
     assert verdicts(store, small, sent) == ["", "StoreError", "", "ConflictError", "StoreError"]
@@ -133,7 +133,7 @@ def test_an_invitation_is_spent_with_its_report_and_a_resent_report_is_known(sto
     assert verdicts(store, small, [first]) == [""]
     assert verdicts(store, small, [first, second]) == ["", "InvitationError"]
     assert not store.has_report(small.key, second)
-    store.release(small.key, 1, side_by_side)
+    store.release(small.key, 1, release_in_order)
     assert verdicts(store, small, [first, second]) == ["", "InvitationError"]
 
 
@@ -251,7 +251,7 @@ def test_no_report_is_duplicated_or_lost_between_senders_and_two_releases(store,
     def keep_releasing(own):
         n = 0
         while not done.is_set():
-            n += own.release(small.key, 25, side_by_side, maximum=50)
+            n += own.release(small.key, 25, release_in_order, maximum=50)
         return n
 
     def send(own):
@@ -262,7 +262,7 @@ def test_no_report_is_duplicated_or_lost_between_senders_and_two_releases(store,
 
     released = at_once(settings, [keep_releasing, keep_releasing, send, send])
     assert released[2:] == [None, None]
-    released += [store.release(small.key, 1, side_by_side, maximum=10_000)]
+    released += [store.release(small.key, 1, release_in_order, maximum=10_000)]
     assert sum(filter(None, released)) == store.tally(small.key).n == 600
     assert [column.n for column in store.blocks(small.key, 0)] == [600]
 
@@ -288,9 +288,9 @@ def test_nothing_is_added_to_a_survey_after_its_close(store, settings, small):
     assert counted == [sum(outcomes[1:])] == [store.n_pending(small.key)]
 
 
-def test_a_store_error_names_no_code_of_a_report(store, small, settings, outside):
+def test_a_store_error_names_no_code_of_a_report(store, small, settings, direct_access):
     for statement in REFUSING[settings.database.partition(":")[0]]:
-        outside.run(statement)
+        direct_access.run(statement)
     (refusal,) = store.add_reports([(small.key, report(0x5EC2E7, b"\xee\xee"))])
     assert isinstance(refusal, StoreError)
     assert "5ec2e7" not in str(refusal).lower()

@@ -21,7 +21,7 @@ from survey.store import open_store, sqlite_connections
 from survey.store.write_lock import WriteLock
 from tests.conftest import ROOT, TODAY
 from tests.store.reports import add, random_reports, report
-from tests.store.turns import somebody_waits
+from tests.store.writers import has_waiting_writer
 
 HOLDING = """
 import sys
@@ -121,17 +121,17 @@ def test_a_file_that_is_not_a_database_is_refused(tmp_path):
 
 
 @pytest.mark.security
-def test_insert_or_replace_does_not_replace_a_definition(outside, small):
+def test_insert_or_replace_does_not_replace_a_definition(direct_access, small):
     with pytest.raises(sqlite3.IntegrityError, match="never replaced"):
-        outside.run("INSERT OR REPLACE INTO survey SELECT * FROM survey")
+        direct_access.run("INSERT OR REPLACE INTO survey SELECT * FROM survey")
 
 
 @pytest.mark.security
-def test_report_tables_have_no_time_no_address_and_no_order(outside, store):
+def test_report_tables_have_no_time_no_address_and_no_order(direct_access, store):
     for table in ("inbox", "seen", "block", "counts", "invitation"):
-        ((statement,),) = outside.run("SELECT sql FROM sqlite_master WHERE name = ?", [table])
+        ((statement,),) = direct_access.run("SELECT sql FROM sqlite_master WHERE name = ?", [table])
         assert "WITHOUT ROWID" in statement
-        names = {row[1] for row in outside.run(f"PRAGMA table_info({table})")}
+        names = {row[1] for row in direct_access.run(f"PRAGMA table_info({table})")}
         assert names <= {
             *("survey", "id", "stratum", "codes", "bucket", "question", "block", "n", "data"),
             *("option", "token_hash", "spent"),
@@ -158,11 +158,11 @@ def test_rewriting_leaves_no_free_pages(store, small):
 
 
 def test_a_reader_does_not_block_a_release_and_the_log_is_emptied_later(
-    store, small, path, outside
+    store, small, path, direct_access
 ):
     add(store, small, [report(number) for number in range(30)])
     log = path.with_name(path.name + "-wal")
-    with outside.connection() as reader:
+    with direct_access.connection() as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM inbox").fetchone()
         assert release(store, small, 25) == 30
@@ -174,14 +174,14 @@ def test_a_reader_does_not_block_a_release_and_the_log_is_emptied_later(
 @pytest.mark.security
 @pytest.mark.parametrize("ended", ["by a reader", "killed"])
 def test_the_server_empties_the_log_after_another_process_s_release(
-    store, small, path, settings, outside, ended
+    store, small, path, settings, direct_access, ended
 ):
     loop = ReleaseLoop(store, settings)
     loop.clean_up(TODAY)
     other = open_store(settings.database)
     add(other, small, [report(number) for number in range(30)])
     log = path.with_name(path.name + "-wal")
-    with outside.connection() as reader:
+    with direct_access.connection() as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM inbox").fetchone()
         if ended == "killed":
@@ -198,9 +198,9 @@ def test_the_server_empties_the_log_after_another_process_s_release(
 
 
 def test_a_database_locked_from_outside_is_busy_and_nothing_is_stored(
-    impatient, store, outside, small
+    impatient, store, direct_access, small
 ):
-    with outside.connection() as blocker:
+    with direct_access.connection() as blocker:
         blocker.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreBusyError, match="locked"):
             store.add_reports([(small.key, report(1))])
@@ -264,7 +264,7 @@ def test_a_process_that_has_just_written_queues_behind_a_waiting_one(store, path
     turn = WriteLock(path)
     with turn.acquire(60):
         other = subprocess.Popen([sys.executable, "-c", WRITING_ONCE, path, log], cwd=ROOT)
-        while not somebody_waits(path):
+        while not has_waiting_writer(path):
             assert other.poll() is None
             time.sleep(0.01)
         log.write_text("one ")

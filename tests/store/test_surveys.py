@@ -22,27 +22,27 @@ LATER = TODAY + timedelta(days=1)
 
 @pytest.mark.security
 @pytest.mark.parametrize("column", ["slug", "version", "definition", "sha256", "key"])
-def test_the_database_refuses_any_change_of_a_published_definition(outside, small, column):
+def test_the_database_refuses_any_change_of_a_published_definition(direct_access, small, column):
     value = {"version": 7, "key": 7, "definition": b"{}"}.get(column, "other")
     with pytest.raises(ERRORS, match="never changed"):
-        outside.run(f"UPDATE survey SET {column} = ?", [value])
+        direct_access.run(f"UPDATE survey SET {column} = ?", [value])
 
 
 @pytest.mark.security
-def test_the_database_refuses_to_replace_a_published_definition(outside, small):
+def test_the_database_refuses_to_replace_a_published_definition(direct_access, small):
     with pytest.raises(ERRORS, match=r"never (replaced|changed)"):
-        outside.run(
+        direct_access.run(
             "INSERT INTO survey (key, slug, version, definition, sha256, state, changed) "
             "SELECT key, slug, version, definition, sha256, state, changed FROM survey WHERE true "
             "ON CONFLICT (key) DO UPDATE SET definition = excluded.definition"
         )
 
 
-def test_a_published_survey_is_not_deleted_before_its_reports(store, small, outside):
+def test_a_published_survey_is_not_deleted_before_its_reports(store, small, direct_access):
     add(store, small, [report(1)])
-    outside.run("DELETE FROM release")
+    direct_access.run("DELETE FROM release")
     with pytest.raises(ERRORS, match="after its reports"):
-        outside.run("DELETE FROM survey")
+        direct_access.run("DELETE FROM survey")
 
 
 def test_the_same_definition_is_published_once(store, small):

@@ -1,4 +1,4 @@
-"""A researcher's browser without a screen: cookies that it keeps, forms that it fills in."""
+"""An HTTP client for researchers' pages that stores cookies and sends forms."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TOKEN = re.compile(r'name="csrf_token" type="hidden" value="([^"]+)"')
 
 
 class Page(NamedTuple):
-    """What was answered."""
+    """A response."""
 
     status: int
     headers: list[tuple[str, str]]
-    """With names in small letters."""
+    """Pairs of a lower-case name and a value."""
     text: str
 
     @property
@@ -30,29 +30,29 @@ class Page(NamedTuple):
 
 
 class WebClient:
-    """One browser; `connect` opens its connections, `host` is the name that it asks for."""
+    """An HTTP client; `connect` opens its connections, and `host` sets the Host header."""
 
     def __init__(self, connect: Callable[[], HTTPConnection], host: str = "") -> None:
         self.cookies: dict[str, str] = {}
         self._connect, self._host = connect, host
 
     def get(self, path: str) -> Page:
-        return self._ask("GET", path)
+        return self._request("GET", path)
 
     def post(self, path: str, **fields: str) -> Page:
-        return self._ask("POST", path, urlencode(fields))
+        return self._request("POST", path, urlencode(fields))
 
     def sign_in(self, email: str = EMAIL, password: str = PASSWORD) -> Page:
-        """Fill in the form; 302 leads on, and a later try may use the same form's token."""
+        """Send the sign-in form; return the response, a redirect (302) if it succeeds."""
         return self.post(SIGN_IN, csrf_token=self.token(), email=email, password=password)
 
     def token(self) -> str:
-        """The token of the form to sign in."""
-        found = TOKEN.search(self.get(SIGN_IN).text)
-        assert found
-        return found[1]
+        """Return the CSRF token of the sign-in form."""
+        match = TOKEN.search(self.get(SIGN_IN).text)
+        assert match
+        return match[1]
 
-    def _ask(self, method: str, path: str, body: str | None = None) -> Page:
+    def _request(self, method: str, path: str, body: str | None = None) -> Page:
         headers = {"Host": self._host} if self._host else {}
         if self.cookies:
             headers["Cookie"] = self.cookie
@@ -61,14 +61,14 @@ class WebClient:
         with closing(self._connect()) as connection:
             connection.request(method, path, body, headers)
             response = connection.getresponse()
-            said = [(name.lower(), value) for name, value in response.getheaders()]
-            page = Page(response.status, said, response.read().decode())
-        for name, value in said:
+            fields = [(name.lower(), value) for name, value in response.getheaders()]
+            page = Page(response.status, fields, response.read().decode())
+        for name, value in fields:
             if name == "set-cookie":
-                self.cookies |= {key: kept.value for key, kept in SimpleCookie(value).items()}
+                self.cookies |= {key: morsel.value for key, morsel in SimpleCookie(value).items()}
         return page
 
     @property
     def cookie(self) -> str:
-        """The header that it sends."""
+        """Return the Cookie header."""
         return "; ".join(f"{name}={value}" for name, value in self.cookies.items())

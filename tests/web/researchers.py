@@ -1,4 +1,4 @@
-"""What researchers do without a browser: sign in, send forms."""
+"""Researchers' requests without a browser: signing in and sending forms."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from tests.conftest import EMAIL, PASSWORD, hashed_password
 
 
 def token(page: TestResponse) -> str:
-    """The token of a page's forms."""
-    found = re.search(r'name="csrf_token" type="hidden" value="([^"]+)"', page.text)
-    assert found, page.text[:2000]
-    return found[1]
+    """Return the CSRF token of a page's forms."""
+    match = re.search(r'name="csrf_token" type="hidden" value="([^"]+)"', page.text)
+    assert match, page.text[:2000]
+    return match[1]
 
 
 def sign_in(
     client: FlaskClient, email: str = EMAIL, password: str = PASSWORD, next_page: str = ""
 ) -> TestResponse:
-    """Send the form to sign in."""
+    """Send the sign-in form."""
     return send(client, f"/research/sign-in?next={next_page}", email=email, password=password)
 
 
 def send(client: FlaskClient, path: str, *, page: str = "", **data: Any) -> TestResponse:
-    """Send a form; its token is one of the page it stands on."""
-    found = token(client.get(page or path))
-    return client.post(path, data={"csrf_token": found, **data})
+    """Send a form with the CSRF token of its page, by default the page at the same path."""
+    csrf_token = token(client.get(page or path))
+    return client.post(path, data={"csrf_token": csrf_token, **data})
 
 
 PEOPLE = ("anonymous", "stranger", "viewer", "editor", "owner", "admin")
@@ -38,9 +38,10 @@ ROLES: tuple[Role, ...] = ("viewer", "editor", "owner")
 
 
 class People(dict[str, FlaskClient]):
-    """A client for everybody there can be, signed in when first asked for.
+    """Clients by name of the person, which sign in on first use.
 
-    The roles are those in the small survey; who was there before is the admin.
+    Viewer, editor and owner have these roles in the small survey. The researcher who existed before
+    is the administrator.
     """
 
     def __init__(self, app: Flask, store: Store) -> None:

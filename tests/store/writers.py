@@ -1,4 +1,4 @@
-"""The turn to write to a SQLite file, seen from outside."""
+"""The queue of writers to a SQLite file, seen from another process."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import fcntl
 from pathlib import Path
 
 
-def somebody_waits(database: Path) -> bool:
-    """Whether somebody stands at the door: the next to write, while another one does."""
+def has_waiting_writer(database: Path) -> bool:
+    """Return whether the next writer holds the door lock and waits for the current writer."""
     with database.with_name(f"{database.name}.door").open() as door:
         try:
             fcntl.flock(door, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -16,7 +16,7 @@ Li, Jha 2017). With lambda = q + (p-q)/k:
 
 A second table compares the default design for numbers with one bit, hybrid and piecewise: n Var of
 the estimated mean on [-1, 1] at the worst true answer, exact from the tables and pseudo-values in
-use, with the same number of options without an answer.
+use, for the same number of options without an answer.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.startup [--base DIRECTORY]
 
-With --base, the same is measured in another working tree, such as one of an earlier version.
+With --base, the command also measures another working tree, such as an earlier version.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def stored_report(body: bytes) -> StoredReport:
 def check_stored_once(
     store: Store, survey: PublishedSurvey, acknowledged: list[bytes], max_unacknowledged: int
 ) -> None:
-    """Check that acknowledged reports are stored and that few others, and no duplicates, are."""
+    """Check that acknowledged reports are stored, and that few others and no duplicates are."""
     assert len({json.loads(body)["report_id"] for body in acknowledged}) == len(acknowledged)
     for body in acknowledged:
         assert store.has_report(survey.key, stored_report(body))

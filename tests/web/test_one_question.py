@@ -173,7 +173,7 @@ text = "Do you live alone?"
 
 def test_odds_factors_name_the_influence_of_skip_logic(reader, store):
     publish(store, load(SKIPPING.encode(), "skipping.toml", Caps()), TODAY)
-    counting = "counting the questions that skip logic links to it"
+    counting = "including the questions that skip logic links to it"
     said = [
         text_of(reader.get(f"/research/surveys/skipping/1/questions/{name}").text)
         for name in ("works", "overtime", "alone")

@@ -1,4 +1,4 @@
-"""Margins as they are typed or pasted: what is read, and what is said of what cannot be."""
+"""Parsing of margins that researchers type or paste, and the messages of parse errors."""
 
 from __future__ import annotations
 
@@ -37,35 +37,39 @@ def test_margins_are_parsed_in_every_common_format(text, unit):
 
 
 @pytest.mark.parametrize(
-    ("text", "unit", "said"),
+    ("text", "unit", "message"),
     [
         ("n,25\ns,70", "percent", "add up to 95%, not to 100%"),
         ("n,0.25\ns,0.5", "shares", "add up to 0.75, not to 1"),
         ("n,12000\ns,8000", "percent", "add up to 20,000%, not to 100%; if they are numbers of"),
-        ("n,0.4\ns,0.6", "percent", "add up to 1%, not to 100%; if they are shares of 1, say so"),
-        ("n,25\nwest,75", "percent", "Line 2: “west” is none of “North, upper”, “South”"),
+        (
+            "n,0.4\ns,0.6",
+            "percent",
+            "add up to 1%, not to 100%; if they are shares of 1, select that unit",
+        ),
+        ("n,25\nwest,75", "percent", "Line 2: “west” is not one of “North, upper”, “South”"),
         ("n,25", "percent", "lack “South”"),
-        ("n,25\nn,75", "percent", "Line 2: “North, upper” is there twice"),
+        ("n,25\nn,75", "percent", "Line 2: “North, upper” appears twice"),
         ("n,\ns,", "percent", "Line 1: a number is missing"),
         ("n,25\ns,many", "percent", "Line 2: “many” is not a number"),
-        ("n,25\ns,-75", "percent", "Line 2: “-75” is not a number from 0"),
-        ("n,25%\ns,75%", "people", "is per cent, not numbers of people"),
-        ("n 25\ns 75", "percent", "Line 1: write the category, a comma and a number"),
-        ("n,0\ns,0", "people", "are all 0"),
+        ("n,25\ns,-75", "percent", "Line 2: “-75” is not a number of at least 0"),
+        ("n,25%\ns,75%", "people", "is in per cent, not numbers of people"),
+        ("n 25\ns 75", "percent", "Line 1: enter a category, a comma and a number"),
+        ("n,0\ns,0", "people", "All margins are 0"),
         ("n,25\ns,٧٥", "percent", "is not a number"),
         ("n,25\ns," + "9" * 400, "percent", "too large"),
         ("n,25\ns,75", "litres", "Margins are one of"),
     ],
 )
-def test_parse_errors_name_the_line(text, unit, said):
-    with pytest.raises(DesignError, match=re.escape(said)):
+def test_parse_errors_name_the_line(text, unit, message):
+    with pytest.raises(DesignError, match=re.escape(message)):
         parse_margins(text, THREE, unit)
 
 
 @given(st.text(), st.sampled_from(sorted(UNITS)))
 def test_any_text_is_parsed_or_rejected_with_a_message(text, unit):
     try:
-        found = parse_margins(text, THREE, unit)
+        margins = parse_margins(text, THREE, unit)
     except DesignError:
         return
-    assert sum(found) == pytest.approx(1)
+    assert sum(margins) == pytest.approx(1)

@@ -228,7 +228,7 @@ def test_the_page_shows_the_odds_ratios_of_the_estimator(reader, store, two_link
     ("query", "status", "words"),
     [
         ("question=fell_asleep", 422, "Choose at least one predictor"),
-        ("question=fell_asleep&predictor=fell_asleep", 422, "cannot explain itself"),
+        ("question=fell_asleep&predictor=fell_asleep", 422, "cannot be a predictor of itself"),
         ("question=fell_asleep&predictor=none", 404, "none"),
         ("question=fell_asleep&predictor=pressure&against=fell_asleep:often", 422, "often"),
     ],

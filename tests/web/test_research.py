@@ -148,8 +148,8 @@ def test_one_address_cannot_try_many_accounts_and_a_flood_fills_no_disk(store, m
     monkeypatch.setattr("survey.store.people.MAX_ATTEMPT_ROWS", 100)
     for i in range(300):
         throttle.admits(f"2001:db8:0:{i:x}::1", EMAIL, 0.0)
-    with store._looking() as transaction:
-        assert transaction.one("SELECT count(*) FROM sign_in_try")[0] <= 102
+    with store._lookup() as transaction:
+        assert transaction.row("SELECT count(*) FROM sign_in_try")[0] <= 102
 
 
 def test_the_addresses_of_one_network_of_version_6_are_one(store):
@@ -292,7 +292,7 @@ def test_every_mistake_is_shown_and_nothing_is_published(signed_in, store):
 
 def test_publishing_the_same_twice_is_refused(signed_in):
     publish_file(signed_in, SMALL.encode())
-    assert "published already" in publish_file(signed_in, SMALL.encode()).text
+    assert "is already published" in publish_file(signed_in, SMALL.encode()).text
 
 
 def test_no_file_is_a_mistake_beside_the_field(signed_in):
@@ -474,7 +474,7 @@ def check_figures(signed_in, result, reading):
             words = question.describe(row).removeprefix("estimated ")
             estimate, _, ends = words.partition(", ")
             ends = ends.removeprefix("between ").replace(" and ", " to ")
-            unit = question.amounts(row).unit if row.statistic != "share" else ""
+            unit = question.number_format(row).unit if row.statistic != "share" else ""
             figures = f"{estimate} {ends}".removesuffix(f" {unit}" if unit else "")
             if "no other value" in ends:
                 figures = f"{estimate} only {estimate.removesuffix(f' {unit}')}"
@@ -497,7 +497,7 @@ def test_invalid_options_in_a_link_are_rejected_by_name(signed_in, small):
         ("interval=wald", "must be one of feldman-cousins"),
         ("simultaneous=2", "must be 1 or 0"),
         ("target=all", "must be one of population, respondents"),
-        ("target=respondents&interval=wilson", "for the population"),
+        ("target=respondents&interval=wilson", "applies to the population only"),
     ):
         for path in ("", "/1", "/1/estimates.csv"):
             response = signed_in.get(f"/research/surveys/small{path}?{query}")
@@ -578,11 +578,11 @@ def test_results_are_computed_once_per_release(store, small, monkeypatch):
     assert results.result(small).n == results.result(small, wide).n == 200
 
 
-def test_no_more_ways_of_reading_are_kept_than_a_number(store, small):
+def test_the_cache_of_results_has_a_maximum_size(store, small):
     results = ResultCache(store)
     for place in range(CACHE_SIZE + 5):
         results.result(small, IntervalOptions(level=0.5 + place / 1000))
-    assert len(results._kept) == CACHE_SIZE
+    assert len(results._entries) == CACHE_SIZE
 
 
 @pytest.mark.security

@@ -405,7 +405,7 @@ def test_a_question_needs_answers_and_options_that_are_none(no_answers):
 def test_other_refusals_of_answered_shares_are_named():
     with pytest.raises(ValueError, match="option 1 must be one of the last 1"):
         answered_shares([30, 30, 5], BitVector(3, 2, 3, 1, alone=1), [1], n=100)
-    with pytest.raises(ValueError, match=r"pattern \(0, 1\) holds"):
+    with pytest.raises(ValueError, match=r"pattern \(0, 1\) contains an option"):
         answered_shares([30, 30, 5], grr(3, "0.6"), [1], patterns=[[0], [1], [0, 1]])
     with pytest.raises(ChannelError, match="patterns are reported by"):
         answered_shares([30, 30], BitVector(2, 1, 3, 1), [1], n=50, patterns=[[0], [1]])

@@ -32,7 +32,19 @@ PARTICIPLE = re.compile(r".*(?:ed|ing)")
 VAGUE = frozenset(VAGUE_WORDS.split())
 
 IRREGULAR = VAGUE | {"across", "alone", "whole"}
-NOUNS = frozenset({"embed", "planning", "seed", "string", "weighting"})
+NOUNS = frozenset(
+    [
+        "accounting",
+        "counting",
+        "fitting",
+        "loading",
+        "planning",
+        "poisoning",
+        "sampling",
+        "weighting",
+        "wording",
+    ]
+)
 """Names of modules that end like a participle and are nouns."""
 
 

@@ -17,7 +17,7 @@ from survey.estimator.planning.sample_size import Plan, margin_of, required_epsi
 from survey.estimator.planning.tradeoff import SimulatedGrid, TradeOff, simulated_grid, tradeoff
 from survey.estimator.regression.design import ByGroup, Randomized
 from survey.estimator.regression.model import Regression, regression
-from survey.estimator.shares.answered import AnsweredShares, answered_shares
+from survey.estimator.shares.answered_shares import AnsweredShares, answered_shares
 from survey.estimator.shares.binomial import Proportions
 from survey.estimator.shares.finite_population import FiniteShares, finite_shares
 from survey.estimator.shares.option_pairs import (

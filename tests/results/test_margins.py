@@ -45,7 +45,7 @@ def test_margins_are_parsed_in_every_common_format(text, unit):
         (
             "n,0.4\ns,0.6",
             "percent",
-            "add up to 1%, not to 100%; if they are shares of 1, select that unit",
+            "add up to 1%, not to 100%; if they are shares of 1",
         ),
         ("n,25\nwest,75", "percent", "Line 2: “west” is not one of “North, upper”, “South”"),
         ("n,25", "percent", "lack “South”"),

@@ -13,7 +13,7 @@ from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.moments import EFFECTIVE_RANGE
 from survey.estimator.numbers.distribution import Histogram, Quantiles
 from survey.estimator.numbers.mean import Mean
-from survey.estimator.shares.answered import AnsweredShares
+from survey.estimator.shares.answered_shares import AnsweredShares
 from survey.estimator.shares.binomial import EACH_OPTION, Proportions
 from survey.estimator.tables.conditional import Conditional
 from survey.estimator.tables.crosstab import Crosstab

@@ -15,7 +15,7 @@ from survey.estimator.core.arguments import checked_arguments, whole_counts
 from survey.estimator.core.pseudo_values import left_inverse, pseudo_values
 from survey.estimator.core.result import Result
 from survey.estimator.numbers.mean import Mean, mean
-from survey.estimator.shares.answered import AnsweredShares, answered_shares
+from survey.estimator.shares.answered_shares import AnsweredShares, answered_shares
 from survey.estimator.shares.binomial import POPULATION, Proportions
 from survey.estimator.shares.option_pairs import OptionPairs, pairs_in_patterns, two_bit_values
 from survey.estimator.shares.proportions import membership, proportions
@@ -272,7 +272,7 @@ def poisoning_of_answered(
         shifted, *bands = _sampled_ranges(counts, channel, no_answers, shares)
     else:
         kinds = _kinds(channel, shares, no_answers, patterns)
-        A, step = shares.answered, 1 / shares.n
+        A, step = shares.answered_shares, 1 / shares.n
         pi = shares.estimate * A
         shifted = _range((1 - step) * pi, (1 - step) * A, -step, kinds)
         bands = [_range(pi, A, part, kinds) for part in FAKES]

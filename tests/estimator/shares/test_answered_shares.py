@@ -12,13 +12,13 @@ from scipy.stats import multinomial
 
 from survey.errors import ChannelError, CountsError, NoBaseError
 from survey.estimator import AnsweredShares, answered_shares, proportions, subset_shares
-from survey.estimator.shares.answered import HALF, QUARTER, ratio_ends
 from survey.estimator.shares.answered_moments import (
     bit_support,
     group_moments,
     pattern_support,
     set_support,
 )
+from survey.estimator.shares.answered_shares import HALF, QUARTER, ratio_ends
 from survey.mechanism import (
     BitVector,
     SubsetSelection,

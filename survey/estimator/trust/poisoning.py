@@ -272,7 +272,7 @@ def poisoning_of_answered(
         shifted, *bands = _sampled_ranges(counts, channel, no_answers, shares)
     else:
         kinds = _kinds(channel, shares, no_answers, patterns)
-        A, step = shares.answered_shares, 1 / shares.n
+        A, step = shares.answered, 1 / shares.n
         pi = shares.estimate * A
         shifted = _range((1 - step) * pi, (1 - step) * A, -step, kinds)
         bands = [_range(pi, A, part, kinds) for part in FAKES]

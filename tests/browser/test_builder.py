@@ -134,7 +134,7 @@ def try_it(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
     page.get_by_role("link", name="Results of the test run").click()
     expect(page.get_by_text("TEST.")).to_be_visible()
     look(page, "builder-trial-dashboard")
-    page.get_by_role("link", name="Go to the draft").click()
+    page.get_by_role("link", name="Back to the draft").click()
 
 
 def publish(page: Page, url: str, store, look: Callable[[Page, str], None]) -> None:

@@ -140,7 +140,9 @@ function watch(sheet) {
         );
       }
     } catch {
-      showStatus("Not saved: the server cannot be reached. Your text is still here; press Save later.");
+      showStatus(
+        "Not saved: the server cannot be reached. Your text is still here; press Save later.",
+      );
     }
   };
 

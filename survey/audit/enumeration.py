@@ -1,4 +1,4 @@
-"""Run every sequence of draws of a channel, or each draw by itself if there are too many.
+"""Run every sequence of draws of a channel, or vary one draw at a time if there are too many.
 
 A single draw below n splits [0, n) at its boundaries into pieces with one report each. Between
 two boundaries the code is monotone (a comparison, a division, a scan of partial sums), so both
@@ -113,7 +113,7 @@ class Auditor:
         return [*checks, *self._single_draws([c for c in originals if not can_enumerate(c)])]
 
     def _single_draws(self, channels: Sequence[AnyChannel]) -> Iterator[Check]:
-        """Check each draw of large channels by itself, and every row of weight tables."""
+        """Vary one draw of large channels at a time, and check every row of weight tables."""
         for channel in channels:
             plan = sweeps(channel)
             requests = [{**self._reference(channel), **sweep.request(channel)} for sweep in plan]

@@ -61,7 +61,7 @@ SIZES: Sequence[tuple[Size, Size]] = [
 SAMPLING_CHECK = "sampled questions"
 
 ENUMERATED_SEQUENCES = 100_000
-"""Maximum number of sequences of draws that are all run; above it, each draw varies by itself."""
+"""Maximum number of sequences to run completely; above it, one draw varies at a time."""
 
 DRAWS, POSITIONS = 24, 3
 """For many draws: how many run through all their values, beside how many values of the others."""

@@ -1,6 +1,6 @@
 """Simulated respondents, and test runs of drafts in which they answer.
 
-A test run is a survey of its own beside the real ones, and all of it is deleted with its draft.
+A test run is a separate survey. Deleting its draft deletes all of it.
 Simulated reports take the path of real ones: a device's randomization, the wire, the store, the
 release. No simulated report is ever added to a published survey.
 """

@@ -72,7 +72,7 @@ def posterior_interval(ratio: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def parallel_ratio(ratios: Iterable[Fraction]) -> Fraction:
-    """Return e^epsilon over disjoint groups of people with questions of their own: the maximum.
+    """Return e^epsilon over disjoint groups of people with separate questions: the maximum.
 
     Parallel composition (McSherry 2009).
 

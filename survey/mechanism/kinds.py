@@ -17,7 +17,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "subset_selection": ("k", "d", "T", "L"),
     "bit_vector": ("m", "s", "alone", "sampled", "T", "L"),
 }
-"""The integers of each kind except the weight table, whose shape has parameters of its own."""
+"""The integers of each kind, except the weight table, whose shapes have different parameters."""
 
 
 def channel_from_json(form: Mapping[str, Any]) -> AnyChannel:

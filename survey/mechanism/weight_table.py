@@ -443,7 +443,7 @@ def largest_ratio(weights: Integers) -> Fraction:
 
 
 def with_no_answers(rows: Integers, no_answers: int) -> Integers:
-    """Add truths that are not an answer, each with a report of its own, without more epsilon.
+    """Add truths that are not an answer, with one additional report each, at the same epsilon.
 
     Let rho be the largest ratio, M the row sum, and m_j the column minima. Every other row gives
     the new report the weight A = floor((M - sum m_j) / (rho - 1)). The new row gives it

@@ -35,7 +35,7 @@ CACHE_SIZE = 512
 """Channels that are cached per constructor: each keystroke in a draft checks it again."""
 
 PRIVACY = ("truth_probability", "keep_probability", "epsilon")
-"""The usual ways to state a question's privacy; other designs use a parameter of their own."""
+"""The usual ways to state a question's privacy; other designs use a specific parameter."""
 
 
 @dataclass(frozen=True)

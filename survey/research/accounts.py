@@ -133,7 +133,7 @@ class _SignInPages:
         if not form.validate_on_submit():
             page = render_template("research/authentication_code.html", form=form)
             return page, 422 if form.errors else 200
-        # Without a limit of its own, a code of six digits could be guessed in a day.
+        # Without a separate limit, an attacker could guess a six-digit code in a day.
         address = request.remote_addr or ""
         if not self._throttle.admits_code(address, researcher.email, time.time()):
             form.code.errors = [THROTTLED]

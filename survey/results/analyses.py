@@ -1,11 +1,11 @@
-"""The registry of analyses: for each, how a link is parsed, computed, tabulated, charted, worded.
+"""Declare each analysis: how a link is parsed, computed, tabulated, charted and worded.
 
 Pages, CSV files, workbooks and figures of all analyses are served from these declarations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -304,5 +304,3 @@ TREND = Analysis(
     chart=_trend_chart,
     level_only=False,
 )
-
-ANALYSES: Sequence[Analysis] = (ESTIMATES, CROSSTAB, DIFFERENCE, WEIGHTING, REGRESSION, TREND)

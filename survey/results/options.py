@@ -16,7 +16,7 @@ LEVEL_CHOICES = (0.9, DEFAULT_LEVEL, 0.99)
 """The confidence levels that pages offer."""
 
 INTERVAL_CHOICES = tuple(name for name in INTERVALS if name != FIXED_POPULATION)
-"""Interval methods a reader can choose; the target "respondents" has a method of its own."""
+"""Interval methods a reader can choose; the target "respondents" has a separate method."""
 
 INTERVAL_NAMES: Mapping[str, str] = {
     "feldman-cousins": "Feldman-Cousins (default)",

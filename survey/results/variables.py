@@ -1,7 +1,7 @@
 """Variables of a cross-tabulation: a question, or one option of a multiple-choice question.
 
 A multiple-choice question that is reported option by option uses one randomized bit per option.
-Each bit is a question of its own with two answers, ticked or not ticked, under the name
+Each bit is treated as a question with two answers, ticked or not ticked, under the name
 `question.option`.
 """
 

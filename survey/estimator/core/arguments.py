@@ -45,7 +45,7 @@ COUNT_ARGUMENTS = ("counts", "joint_counts", "supports", "reports", "columns", "
 """Names of arguments that are counts or reports: a wrong type of these is a CountsError."""
 
 CHECKED_ELSEWHERE = ("level",)
-"""Arguments that every estimator checks itself, with a message of its own."""
+"""Arguments that each estimator checks itself, with a specific message."""
 
 MAX_SHOWN = 60
 """Characters of a wrong argument that an error message repeats."""

@@ -103,7 +103,7 @@ def _check_text(text: str, caps: Caps) -> DraftCheck:
 def _valid_questions(
     definition: Mapping[str, Any], language: str, keys: list[int], caps: Caps
 ) -> Iterator[tuple[int, BaseQuestion]]:
-    """Yield the questions without mistakes of their own, by key."""
+    """Yield the questions that contain no mistake, by key."""
     try:
         raw = with_default_texts(in_language(definition, language, language), language)
     except (TypeError, ValueError):  # an invalid language

@@ -44,7 +44,7 @@ MECHANISM_NAMES: Mapping[str, str] = MappingProxyType(
         "one_bit": "One bit: for the mean alone",
         "piecewise": "Piecewise: for the mean",
         "hybrid": "Hybrid: for the mean",
-        "bits": "Each answer by itself",
+        "bits": "Each answer separately",
         "sampled_options": "Some of the answers, drawn",
         "subsets": "All answers as one",
     }

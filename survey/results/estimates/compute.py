@@ -211,7 +211,7 @@ def _supports(question: PublishedQuestion, counts: Integers) -> tuple[int | None
     """Return how many reports name each option, None for options that reports do not name.
 
     Reports of a table name options if there are as many reports as options; opt-out options
-    always have a report of their own.
+    always have a separate report.
     """
     channel, k = question.channel, len(question.options)
     if isinstance(channel, BitVector):

@@ -130,7 +130,7 @@ class ResultPart:
 
     @property
     def _precision(self) -> str:
-        """The widest margin of error of shares; other statistics have units of their own."""
+        """The widest margin of error of shares; other statistics have other units."""
         widths = [
             row.conf_high - row.conf_low
             for row in self.rows
@@ -373,7 +373,7 @@ def question_result(
     options: IntervalOptions = DEFAULT_OPTIONS,
     group: Group = EVERYONE,
 ) -> QuestionResult:
-    """Estimate a question from the counts of the n_asked of n reports that hold it.
+    """Estimate a question from its counts; n_asked of the n reports contain it.
 
     If an estimator fails, the result has all rows without numbers, and says so: one question must
     never make the others unreadable.
@@ -479,7 +479,7 @@ Split = Callable[[Tallies], dict[Group, Tally]]
 class ResultCache:
     """Computes results once per release and options, and keeps the most recent of them.
 
-    Each process has a cache of its own. A cached result is valid while the release number is.
+    Each process has its own cache. A cached result is valid while the release number is.
     """
 
     def __init__(self, store: Store) -> None:

@@ -18,7 +18,8 @@ from survey.estimator.shares.binomial import TARGETS
 from survey.results.crosstab.table import CrosstabRow
 from survey.results.estimates.table import EstimateRow
 from survey.results.exports.microdata import ZIP
-from survey.results.exports.workbook import XLSX
+from survey.results.exports.xlsx import XLSX
+from survey.results.joint_counts import list_variables
 from survey.results.options import (
     DEFAULT_LEVEL,
     INTERVAL_CHOICES,
@@ -26,7 +27,6 @@ from survey.results.options import (
     MIN_LEVEL,
     YES_NO,
 )
-from survey.results.variables import list_variables
 from survey.store import PublishedSurvey
 
 MAX_QUOTED = 40

@@ -39,7 +39,7 @@ from survey.results.crosstab.table import CrosstabResult, CrosstabRow
 from survey.results.estimates.result import ResultCache
 from survey.results.exports.csv import to_csv
 from survey.results.exports.microdata import write_microdata
-from survey.results.exports.workbook import crosstab_workbook, estimates_workbook
+from survey.results.exports.xlsx import crosstab_workbook, estimates_workbook
 from survey.results.options import IntervalOptions, parse_options
 from survey.security import API, hash_of
 from survey.store import ROLES, Action, ApiToken, PublishedSurvey, Researcher, Store

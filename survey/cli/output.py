@@ -11,8 +11,8 @@ import click
 from survey.cli.common import VERSION
 from survey.estimator.shares.binomial import TARGETS
 from survey.results.estimates.result import SurveyResult
+from survey.results.estimates.sentences import terminal_lines
 from survey.results.exports.csv import to_csv, to_json
-from survey.results.exports.text import terminal_lines
 from survey.results.options import INTERVAL_CHOICES, IntervalOptions
 
 

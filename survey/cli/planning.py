@@ -45,6 +45,7 @@ from survey.estimator.planning.sample_size import (
 from survey.questionnaire.canonical import unpublished
 from survey.questionnaire.definition import Definition
 from survey.results.estimates.result import ResultCache
+from survey.results.number_format import number_format
 from survey.results.options import IntervalOptions
 from survey.results.plan.chart import (
     check_suffix,
@@ -52,7 +53,6 @@ from survey.results.plan.chart import (
     tradeoff_specification,
     write_chart,
 )
-from survey.results.wording import number_format
 from survey.store import PublishedSurvey, Store, find_survey, open_store
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)

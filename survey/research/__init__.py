@@ -11,7 +11,7 @@ from survey.research import (
     collection,
     drafts,
     microdata,
-    reports,
+    pdf,
     surveys,
     team,
 )
@@ -34,7 +34,7 @@ def init_app(
     workspace = Workspace.over(store, results, settings, client_hash)
     parts = (
         *(accounts, team, drafts, collection, surveys),
-        *(analyses, microdata, reports),
+        *(analyses, microdata, pdf),
     )
     workspace.gate.add(app, [section for part in parts for section in part.sections(workspace)])
     drafts.recovery.init_app(app, workspace)

@@ -23,9 +23,8 @@ from survey.estimator.shares.binomial import POPULATION, RESPONDENTS
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.label import labels, linked, odds_in_words
 from survey.research.access import Route, Section
-from survey.research.downloads import CSV, download, file_name
 from survey.research.forms import whole_number
-from survey.research.workspace import Workspace
+from survey.research.workspace import CSV, Workspace, download, file_name
 from survey.results.analyses import (
     CROSSTAB,
     DIFFERENCE,
@@ -36,12 +35,12 @@ from survey.results.analyses import (
     Analysis,
     Request,
 )
-from survey.results.charts import PALETTES, has_numbers, is_clipped
+from survey.results.charts import FORMATS, PALETTES, chart_file, has_numbers, is_clipped
 from survey.results.estimates.chart import chart_size
 from survey.results.estimates.result import SurveyResult
 from survey.results.exports.csv import to_csv
-from survey.results.exports.figures import FORMATS, chart_file
-from survey.results.exports.workbook import XLSX
+from survey.results.exports.xlsx import XLSX
+from survey.results.number_format import percent_with_decimal
 from survey.results.options import (
     INTERVAL_CHOICES,
     INTERVAL_NAMES,
@@ -54,7 +53,6 @@ from survey.results.questions import has_question, question_index
 from survey.results.trend.request import OVER, PARTS, PERIOD_CHOICES
 from survey.results.trend.table import TrendResult, question_parts
 from survey.results.weighting.request import decode_margins
-from survey.results.wording import percent_with_decimal
 from survey.store import PublishedSurvey, draft_key, find_survey, team_slug
 
 Context = dict[str, Any]

@@ -16,8 +16,7 @@ from wtforms.validators import InputRequired
 from survey.errors import SettingsError, SurveyError
 from survey.parquet import export_reports
 from survey.research.access import Route, Section
-from survey.research.downloads import file_name
-from survey.research.workspace import Workspace
+from survey.research.workspace import Workspace, file_name
 from survey.results.exports.microdata import ZIP, write_documents, write_microdata
 from survey.store import PublishedSurvey, Store, find_survey
 

@@ -19,8 +19,8 @@ from survey.questionnaire.loading import load
 from survey.research.access import Gate, Route, Section
 from survey.research.forms import PublishForm
 from survey.research.workspace import Workspace
-from survey.results.exports.figures import FORMATS
-from survey.results.wording import describe_estimate, percent, row_label
+from survey.results.charts import FORMATS
+from survey.results.number_format import describe_estimate, percent, row_label
 from survey.settings import Settings
 from survey.store import PublishedSurvey, Store
 

@@ -1,16 +1,18 @@
-"""The objects that all researchers' pages share, and the log of researchers' actions."""
+"""What all researchers' pages share: objects, the log of actions, and files to download."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
 
+from flask import Response
+
 from survey.research.access import Gate
 from survey.research.credentials import Passwords
 from survey.research.sessions import Sessions, Throttle
 from survey.results.estimates.result import ResultCache
 from survey.settings import Settings
-from survey.store import Action, Store, team_slug
+from survey.store import Action, PublishedSurvey, Store, team_slug
 
 LOG_LENGTH = 500
 """Number of actions that a log page shows."""
@@ -68,3 +70,18 @@ class Workspace:
             Gate(store, sessions),
             Log(store, sessions),
         )
+
+
+CSV = "text/csv; charset=utf-8"
+
+
+def file_name(survey: PublishedSurvey, subject: str) -> str:
+    """Return the name of a file about a version; files of test runs begin with TEST."""
+    test = "TEST-" if survey.is_test_run else ""
+    return f"{test}{survey.slug}-{survey.version}-{subject}"
+
+
+def download(content: bytes | str, content_type: str, name: str) -> Response:
+    """Return a file; its name must consist of slugs, numbers and identifiers."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content, content_type=content_type, headers=headers)

@@ -25,8 +25,10 @@ from survey.results.estimates.chart import middle_chart, shares_chart, spread_ch
 from survey.results.estimates.request import EstimatesRequest
 from survey.results.estimates.result import ResultCache, SurveyResult
 from survey.results.estimates.table import EstimateRow
-from survey.results.exports.workbook import crosstab_workbook, estimates_workbook
+from survey.results.exports.xlsx import crosstab_workbook, estimates_workbook
 from survey.results.groups import list_groups
+from survey.results.joint_counts import list_variables
+from survey.results.number_format import format_p_value, number_format, points
 from survey.results.options import IntervalOptions
 from survey.results.questions import Answer, truth_labels
 from survey.results.regression import sentences as regression_sentences
@@ -43,7 +45,6 @@ from survey.results.trend.chart import trend_chart
 from survey.results.trend.compute import compute_trend
 from survey.results.trend.request import TrendRequest
 from survey.results.trend.table import TrendResult
-from survey.results.variables import list_variables
 from survey.results.weighting import sentences as weighting_sentences
 from survey.results.weighting.compute import (
     compute_weighting,
@@ -53,7 +54,6 @@ from survey.results.weighting.compute import (
 )
 from survey.results.weighting.request import UNITS, WeightingRequest
 from survey.results.weighting.table import WeightingResult, WeightingRow
-from survey.results.wording import format_p_value, number_format, points
 from survey.store import PublishedSurvey
 
 Chart = dict[str, Any]

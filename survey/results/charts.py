@@ -6,11 +6,14 @@ Charts are Vega-Lite specifications.
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
+from survey.errors import NotFoundError
 from survey.questionnaire.kinds import PublishedQuestion
+from survey.store import PublishedSurvey
 
 VEGA_LITE = "5.20"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -212,3 +215,51 @@ def render_svg(specification: str) -> str:
     import vl_convert
 
     return str(vl_convert.vegalite_to_svg(specification, vl_version=VEGA_LITE))
+
+
+FORMATS: Mapping[str, str] = {
+    "json": "application/json",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "pdf": "application/pdf",
+}
+"""File formats of a figure, with their media types; json is the Vega-Lite specification."""
+
+PNG_SCALE = 3.0
+TITLE_CHARACTERS = 62
+
+TEST_SUBTITLE = "TEST: reports of a test run"
+
+
+def chart_file(survey: PublishedSurvey, specification: dict[str, Any], file_format: str) -> bytes:
+    """Return a chart as a file: with a title and a white background, and TEST for a test run.
+
+    Raises NotFoundError for an unknown format.
+    """
+    if file_format not in FORMATS:
+        raise NotFoundError(
+            f"there is no figure .{file_format}; the formats are {', '.join(FORMATS)}"
+        )
+    lines = textwrap.wrap(specification["description"], TITLE_CHARACTERS)
+    title = {"text": lines, "anchor": "start", "frame": "group", "fontSize": 14, "offset": 12}
+    if survey.is_test_run:
+        title |= {"subtitle": TEST_SUBTITLE, "subtitleFontSize": 13, "subtitleFontWeight": "bold"}
+    titled = {**specification, "background": "#ffffff", "padding": 16, "title": title}
+    return convert(titled, file_format)
+
+
+def convert(specification: dict[str, Any], file_format: str, png_scale: float = PNG_SCALE) -> bytes:
+    """Return a Vega-Lite specification in one of `FORMATS`."""
+    text = json.dumps(specification, ensure_ascii=False, indent=2)
+    if file_format == "json":
+        return text.encode("utf-8")
+    import vl_convert
+
+    if file_format == "svg":
+        svg: str = vl_convert.vegalite_to_svg(text, vl_version=VEGA_LITE)
+        return svg.encode("utf-8")
+    if file_format == "png":
+        png: bytes = vl_convert.vegalite_to_png(text, vl_version=VEGA_LITE, scale=png_scale)
+        return png
+    pdf: bytes = vl_convert.vegalite_to_pdf(text, vl_version=VEGA_LITE)
+    return pdf

@@ -5,7 +5,7 @@ from __future__ import annotations
 from survey.errors import NotFoundError
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.wording import number_format
+from survey.results.number_format import number_format
 from survey.store import PublishedSurvey
 
 Answer = tuple[str, str]

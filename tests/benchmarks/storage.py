@@ -30,7 +30,7 @@ from survey.estimator.tables.crosstab import CHUNK
 from survey.mechanism.arrays import Codes, Integers
 from survey.questionnaire.loading import load
 from survey.research.credentials import Passwords
-from survey.results.counts import joint_counts
+from survey.results.joint_counts import joint_counts
 from survey.settings import Caps, Settings
 from survey.store import N_ASKED, PublishedSurvey, Store, StoredReport, open_store
 from tests.benchmarks.ingestion import postgresql

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from survey.results.exports.codebook import CodebookRow
+from survey.results.exports.xlsx import CodebookRow
 
 STARTS = "=+-@\t\r\0"
 """Characters that start a formula, or that a program drops before one. The list comes from the

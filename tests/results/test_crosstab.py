@@ -18,9 +18,9 @@ from survey.collect.release import release
 from survey.errors import CountsError, NotFoundError
 from survey.estimator import crosstab, independence
 from survey.parquet import export_reports
-from survey.results.counts import joint_counts
 from survey.results.crosstab.compute import compute_crosstab
 from survey.results.crosstab.request import CrosstabRequest
+from survey.results.joint_counts import joint_counts
 from survey.results.options import IntervalOptions
 from survey.results.questions import truth_labels
 from survey.store import StoredReport

@@ -12,7 +12,7 @@ from survey.estimator import answered_shares, histogram, mean, median, no_answer
 from survey.results.estimates.compute import histogram_cells
 from survey.results.estimates.histogram import edges
 from survey.results.estimates.result import SurveyResult
-from survey.results.exports.text import terminal_lines
+from survey.results.estimates.sentences import terminal_lines
 from survey.results.options import (
     DEFAULT_OPTIONS,
     IntervalOptions,

@@ -9,7 +9,7 @@ import pytest
 
 from survey.errors import ChannelError, CountsError, NotFoundError
 from survey.estimator import Randomized, regression
-from survey.results.counts import count_combinations
+from survey.results.joint_counts import count_combinations
 from survey.results.options import IntervalOptions
 from survey.results.regression.compute import compute_regression, regression_questions
 from survey.results.regression.request import RegressionRequest

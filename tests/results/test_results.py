@@ -23,11 +23,11 @@ from survey.results.estimates.chart import shares_chart, shares_svg
 from survey.results.estimates.compute import estimate_question
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import EstimateRow
-from survey.results.exports.codebook import CodebookRow
 from survey.results.exports.csv import column_names, to_csv
+from survey.results.exports.xlsx import CodebookRow
+from survey.results.number_format import describe_estimate, percent
 from survey.results.regression.table import RegressionRow
 from survey.results.weighting.table import WeightingRow
-from survey.results.wording import describe_estimate, percent
 from survey.settings import Caps
 from survey.store import Tally
 from tests.results.hostile import STARTS, TEXTS, hostile_rows

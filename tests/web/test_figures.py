@@ -9,8 +9,8 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
+from survey.results.charts import FORMATS
 from survey.results.estimates.result import ResultCache
-from survey.results.exports.figures import FORMATS
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.browser.surveys import EVERY_TYPE

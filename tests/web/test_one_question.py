@@ -10,6 +10,7 @@ import pytest
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
 from survey.results.estimates.result import ResultCache
+from survey.results.number_format import percent_with_decimal
 from survey.results.options import (
     INTERVAL_CHOICES,
     INTERVAL_NAMES,
@@ -17,7 +18,6 @@ from survey.results.options import (
     options_to_query,
     parse_options,
 )
-from survey.results.wording import percent_with_decimal
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.conftest import SMALL, TODAY

@@ -14,9 +14,9 @@ from survey.collect.publication import publish
 from survey.errors import MissingPartError
 from survey.methods import sections, topics
 from survey.questionnaire.loading import load
-from survey.research.reports import to_pdf
+from survey.research.pdf import to_pdf
 from survey.results.estimates.result import ResultCache
-from survey.results.wording import percent
+from survey.results.number_format import percent
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.browser.surveys import EVERY_TYPE

@@ -25,8 +25,8 @@ from survey.questionnaire.loading import load
 from survey.research.credentials import Passwords
 from survey.research.sessions import Throttle
 from survey.results.estimates.result import CACHE_SIZE, ResultCache
+from survey.results.number_format import row_label
 from survey.results.options import IntervalOptions, parse_options
-from survey.results.wording import row_label
 from survey.settings import Caps
 from survey.store import StoredReport
 from tests.browser.research import add_released as add_reports

@@ -16,9 +16,9 @@ from survey.collect.publication import publish
 from survey.collect.release import release
 from survey.disclosure import OTHER_GROUPS
 from survey.questionnaire.loading import load
-from survey.results.exports.figures import FORMATS
+from survey.results.charts import FORMATS
 from survey.results.groups import OPEN_LINK
-from survey.results.wording import percent
+from survey.results.number_format import percent
 from survey.settings import Caps
 from survey.store import StoredReport
 from tests.browser.research import add_released, stored

@@ -29,7 +29,7 @@ from survey.research.drafts.plan import parse_plan
 from survey.research.drafts.sheets import Drafts
 from survey.research.forms import whole_number
 from survey.research.workspace import Workspace
-from survey.results.exports.figures import convert
+from survey.results.charts import convert
 from survey.results.plan.chart import design_chart, tradeoff_chart
 from survey.store import Draft, PublishedSurvey, Store
 

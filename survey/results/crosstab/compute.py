@@ -11,14 +11,13 @@ from survey.estimator.tables.axes import CrosstabChannel
 from survey.mechanism import BitVector
 from survey.mechanism.arrays import Integers
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.counts import joint_variable_counts
 from survey.results.crosstab.request import CrosstabRequest
 from survey.results.crosstab.table import CrosstabResult
+from survey.results.display_status import SUPPRESSED
+from survey.results.joint_counts import find_variable, joint_variable_counts
+from survey.results.number_format import not_enough
 from survey.results.options import DEFAULT_OPTIONS, IntervalOptions
 from survey.results.questions import question_index, truth_labels
-from survey.results.suppression import SUPPRESSED
-from survey.results.variables import find_variable
-from survey.results.wording import not_enough
 from survey.store import PublishedSurvey, Store
 
 MAX_CELLS = 10_000

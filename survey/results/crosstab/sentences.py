@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from survey.estimator import Independence
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
-from survey.results.wording import format_p_value, not_enough, percent, percent_range
+from survey.results.number_format import format_p_value, not_enough, percent, percent_range
 
 METHOD_PHRASES = {
     "linear": "debiased by joint inversion",

@@ -8,8 +8,8 @@ from itertools import product
 
 from survey.estimator import Crosstab, Disclosure, Independence
 from survey.questionnaire.kinds import PublishedQuestion
+from survey.results.display_status import FLAGS, SUPPRESSED
 from survey.results.questions import Answer, truth_labels
-from survey.results.suppression import FLAGS, SUPPRESSED
 from survey.store import PublishedSurvey
 
 SHADES = 8

@@ -27,11 +27,12 @@ from survey.estimator import (
 from survey.mechanism import BitVector, SubsetSelection
 from survey.mechanism.arrays import Integers
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.counts import joint_counts
 from survey.results.crosstab.compute import crosstab_channels
 from survey.results.difference.request import DifferenceRequest
 from survey.results.difference.table import DifferenceResult
+from survey.results.display_status import SUPPRESSED
 from survey.results.groups import ANSWER, VERSION, Group, find_group, tallies_by_link
+from survey.results.joint_counts import joint_counts
 from survey.results.options import DEFAULT_OPTIONS, IntervalOptions
 from survey.results.questions import (
     defines_groups,
@@ -40,7 +41,6 @@ from survey.results.questions import (
     single_code_channel,
     truth_values,
 )
-from survey.results.suppression import SUPPRESSED
 from survey.store import PublishedSurvey, Store, find_survey
 
 

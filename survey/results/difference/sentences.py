@@ -5,14 +5,14 @@ from __future__ import annotations
 from survey.estimator import Independence
 from survey.results.difference.table import DifferenceResult, DifferenceRow
 from survey.results.groups import ANSWER, LINK, VERSION, Group
-from survey.results.questions import find_question
-from survey.results.wording import (
+from survey.results.number_format import (
     NumberFormat,
     format_p_value,
     number_format,
     percent,
     points,
 )
+from survey.results.questions import find_question
 from survey.store import PublishedSurvey
 
 

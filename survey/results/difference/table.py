@@ -7,10 +7,10 @@ from typing import Any
 
 from survey.estimator import Difference, Disclosure, Independence, MeanDifference
 from survey.questionnaire.kinds import PublishedQuestion
+from survey.results.display_status import FLAGS, SUPPRESSED
 from survey.results.groups import ANSWER, Group
 from survey.results.options import IntervalOptions
 from survey.results.questions import Answer, truth_labels, truth_values
-from survey.results.suppression import FLAGS, SUPPRESSED
 from survey.store import PublishedSurvey
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from survey.results.charts import (
     MARGIN,
@@ -19,7 +19,7 @@ from survey.results.charts import (
 )
 from survey.results.estimates.result import QuestionResult
 from survey.results.estimates.table import EstimateRow
-from survey.results.wording import row_label
+from survey.results.number_format import row_label
 
 
 def shares_chart(result: QuestionResult) -> dict[str, Any]:
@@ -87,3 +87,18 @@ def chart_size(rows: Sequence[EstimateRow]) -> tuple[int, int]:
         MARGIN["left"] + PLOT_PIXELS + MARGIN["right"],
         MARGIN["top"] + n_lines * ROW_PIXELS + MARGIN["bottom"],
     )
+
+
+class PageCharts(NamedTuple):
+    """A question's charts as SVG for the results page; each is empty if there is none."""
+
+    shares: str = ""
+    middle: str = ""
+    spread: str = ""
+
+
+def page_charts(result: QuestionResult) -> PageCharts:
+    """Return the charts of a question; none while it is suppressed."""
+    if result.disclosure == "hide":
+        return PageCharts()
+    return PageCharts(shares_svg(result), middle_svg(result), spread_svg(result))

@@ -13,6 +13,13 @@ from survey.estimator import Disclosure, Proportions, margin_split, poisoning
 from survey.mechanism import BitVector
 from survey.questionnaire.grid import Grid
 from survey.questionnaire.kinds import PublishedQuestion
+from survey.results.display_status import (
+    SUPPRESSED,
+    MissingResponses,
+    PartDisclosures,
+    count_missing_responses,
+    decide_disclosures,
+)
 from survey.results.estimates.compute import (
     QuestionEstimates,
     estimate_question,
@@ -21,16 +28,9 @@ from survey.results.estimates.compute import (
 from survey.results.estimates.sentences import remarks
 from survey.results.estimates.table import EstimateRow, RowContext, question_rows
 from survey.results.groups import EVERYONE, Group, Tallies
+from survey.results.number_format import NumberFormat, describe_estimate, number_format
 from survey.results.options import DEFAULT_OPTIONS, IntervalOptions
 from survey.results.questions import question_index
-from survey.results.suppression import (
-    SUPPRESSED,
-    MissingResponses,
-    PartDisclosures,
-    count_missing_responses,
-    decide_disclosures,
-)
-from survey.results.wording import NumberFormat, describe_estimate, number_format
 from survey.store import PublishedSurvey, Store, Tally
 
 logger = logging.getLogger(__name__)

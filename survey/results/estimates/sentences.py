@@ -1,9 +1,13 @@
-"""Remarks under a question's estimates: sources of the margin, goodness of fit, fabrication."""
+"""Remarks under a question's estimates, and results as plain text for a terminal.
+
+The remarks name the sources of the margin of error, goodness of fit, and fabrication.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from survey.estimator import (
     Mean,
@@ -16,14 +20,18 @@ from survey.estimator import (
 )
 from survey.estimator.planning.sample_size import rounded
 from survey.questionnaire.kinds import PublishedQuestion
+from survey.results.display_status import SUPPRESSED, PartDisclosures
 from survey.results.estimates.compute import MAX_CHANNEL_SIZE, QuestionEstimates
+from survey.results.number_format import number_format, row_label
 from survey.results.questions import (
     channel_size,
     single_code_channel,
     truth_values,
 )
-from survey.results.suppression import SUPPRESSED, PartDisclosures
-from survey.results.wording import number_format
+
+if TYPE_CHECKING:
+    from survey.results.estimates.result import QuestionResult, SurveyResult
+    from survey.results.estimates.table import EstimateRow
 
 
 def remarks(
@@ -147,3 +155,37 @@ def _odds(p_value: float) -> str:
     times = min(1 / max(p_value, 1e-12), 1e6)
     digit = 10 ** math.floor(math.log10(times))
     return f"{int(times // digit) * digit:,}"
+
+
+def terminal_lines(result: SurveyResult) -> list[str]:
+    """Return a result as lines: a heading, then the rows of each question."""
+    survey = result.survey
+    lines = [
+        f"{survey.definition.title} ({survey.slug}, version {survey.version}): "
+        f"{result.n:,} released reports, {result.options.description}"
+    ]
+    for question in result.questions:
+        lines += ["", question.question.text, *_question_lines(question, survey.state != "open")]
+    return lines
+
+
+def _question_lines(question: QuestionResult, closed: bool) -> list[str]:
+    """Return the question's notes, the rows that are shown, and its cautions and remarks."""
+    lines = list(question.notes) if question.disclosure != "hide" else []
+    if question.shares_part.is_listed:
+        lines += _row_lines(question, question.shares, closed)
+    if question.among_answered:
+        lines += ["Of those who answered:", *_row_lines(question, question.answered, closed)]
+    lines += question.share_caveats(closed=closed)
+    lines += _row_lines(question, question.middles, closed)
+    lines += question.middle_caveats(closed=closed)
+    if question.spread_part.is_listed:
+        lines += [f"{question.spread_title}:", *_row_lines(question, question.spread, closed)]
+    lines += question.spread_caveats(closed=closed)
+    return [f"  {line}" for line in [*lines, *question.remarks]]
+
+
+def _row_lines(question: QuestionResult, rows: Iterable[EstimateRow], closed: bool) -> list[str]:
+    """Return rows in words, aligned over the whole question."""
+    width = max(len(row_label(row)) for row in question.rows)
+    return [f"{row_label(row):<{width}}  {question.describe(row, closed=closed)}" for row in rows]

@@ -13,12 +13,12 @@ from survey.estimator import AnsweredShares, Disclosure, Proportions
 from survey.mechanism import WeightTable
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.texts import Option
+from survey.results.display_status import FLAGS, SUPPRESSED, PartDisclosures
 from survey.results.estimates.compute import QuestionEstimates, histogram_cells
 from survey.results.estimates.histogram import Cell
 from survey.results.groups import Group
 from survey.results.options import IntervalOptions
 from survey.results.questions import substantive_options, truth_values
-from survey.results.suppression import FLAGS, SUPPRESSED, PartDisclosures
 from survey.store import PublishedSurvey
 from survey.version import __version__
 

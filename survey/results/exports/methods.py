@@ -14,6 +14,7 @@ from survey.results.estimates.compute import shares_estimator
 from survey.results.estimates.result import QuestionResult, ResultPart, SurveyResult
 from survey.results.estimates.table import EstimateRow
 from survey.results.options import IntervalOptions
+from survey.store import PublishedSurvey
 from survey.version import __version__
 
 
@@ -134,6 +135,19 @@ def works_cited(result: SurveyResult) -> list[str]:
     """Return the full references behind a result, sorted by name."""
     keys = {key for section in sections_used(result) for key in section.references}
     return [references()[key] for key in sorted(keys, key=str.casefold)]
+
+
+def survey_facts(survey: PublishedSurvey, n: int) -> list[tuple[str, str]]:
+    """Return what every export states about its survey, of which it contains `n` reports."""
+    definition = survey.definition
+    return [
+        ("Survey", f"{definition.title} ({survey.slug}, version {survey.version})"),
+        ("Definition (SHA-256)", survey.sha256),
+        ("Released reports", f"{n:,}"),
+        ("State", survey.state),
+        ("Total epsilon", format_epsilon(definition.epsilon)),
+        ("Software", f"survey {__version__}"),
+    ]
 
 
 def _question_methods(result: QuestionResult) -> QuestionMethods:

@@ -17,8 +17,7 @@ from survey.estimator.planning.sample_size import LARGEST_EPSILON, rounded
 from survey.mechanism import SubsetSelection
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import BaseQuestion
-from survey.results.charts import ACCENT, FONT, INK, RULE
-from survey.results.exports.figures import convert
+from survey.results.charts import ACCENT, FONT, INK, RULE, convert
 from survey.results.plan.compute import (
     LEVEL,
     SHARES,

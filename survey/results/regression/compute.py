@@ -21,9 +21,10 @@ from survey.estimator import (
 )
 from survey.mechanism.arrays import Integers
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.counts import CombinationCounts, count_combinations
 from survey.results.crosstab.compute import crosstab_channels
+from survey.results.display_status import SUPPRESSED
 from survey.results.groups import tallies_by_link
+from survey.results.joint_counts import CombinationCounts, count_combinations
 from survey.results.options import DEFAULT_OPTIONS, IntervalOptions
 from survey.results.questions import (
     defines_groups,
@@ -34,7 +35,6 @@ from survey.results.questions import (
 )
 from survey.results.regression.request import RegressionRequest
 from survey.results.regression.table import INTERCEPT, LINK, RegressionResult, Term
-from survey.results.suppression import SUPPRESSED
 from survey.store import PublishedSurvey, Store
 
 MAX_PREDICTORS = 4

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from survey.results.number_format import format_p_value
 from survey.results.regression.table import (
     LINK,
     NOT_DETERMINED,
     RegressionResult,
     RegressionRow,
 )
-from survey.results.wording import format_p_value
 
 MAX_SENTENCES = 4
 

@@ -18,9 +18,9 @@ from survey.results.charts import (
     value_axis,
 )
 from survey.results.groups import first_day
+from survey.results.number_format import row_label
 from survey.results.trend.request import PARTS
 from survey.results.trend.table import TrendGroup, TrendResult
-from survey.results.wording import row_label
 
 GROUP_PIXELS = 28
 PANEL_PIXELS = 120

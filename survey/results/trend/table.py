@@ -8,9 +8,9 @@ from survey.estimator import Disclosure
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.result import QuestionResult, ResultPart, SurveyResult
 from survey.results.estimates.table import EstimateRow
+from survey.results.number_format import NOT_ENOUGH, NOT_ENOUGH_YET
 from survey.results.options import IntervalOptions
 from survey.results.trend.request import PARTS, TrendRequest, check_part
-from survey.results.wording import NOT_ENOUGH, NOT_ENOUGH_YET
 from survey.store import PublishedSurvey
 
 

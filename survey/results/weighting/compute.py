@@ -17,9 +17,11 @@ from survey.estimator import (
     standardized_shares,
 )
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.counts import joint_counts
 from survey.results.crosstab.compute import crosstab_channels
+from survey.results.display_status import SUPPRESSED
 from survey.results.groups import tallies_by_link
+from survey.results.joint_counts import joint_counts
+from survey.results.number_format import not_enough
 from survey.results.options import DEFAULT_OPTIONS, IntervalOptions
 from survey.results.questions import (
     defines_groups,
@@ -28,7 +30,6 @@ from survey.results.questions import (
     question_index,
     truth_labels,
 )
-from survey.results.suppression import SUPPRESSED
 from survey.results.weighting.request import (
     BY_ANSWER,
     BY_LINK,
@@ -38,7 +39,6 @@ from survey.results.weighting.request import (
     parse_margins,
 )
 from survey.results.weighting.table import CategoryShare, WeightingResult
-from survey.results.wording import not_enough
 from survey.store import PublishedSurvey, Store
 
 

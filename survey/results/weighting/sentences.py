@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from survey.results.number_format import percent, percent_range
 from survey.results.weighting.table import WeightingResult
-from survey.results.wording import percent, percent_range
 
 
 def paper_sentences(result: WeightingResult) -> list[str]:

@@ -14,7 +14,6 @@ from survey.estimator.shares.binomial import RESPONDENTS, TARGETS
 from survey.methods import interval_anchor, sections
 from survey.questionnaire.loading import load
 from survey.results.estimates.result import ResultCache
-from survey.results.exports.codebook import methods_sheet
 from survey.results.exports.methods import (
     describe_intervals,
     describe_mechanisms,
@@ -23,6 +22,7 @@ from survey.results.exports.methods import (
     sections_used,
     works_cited,
 )
+from survey.results.exports.xlsx import methods_sheet
 from survey.results.options import IntervalOptions
 from survey.settings import Caps
 from tests.browser.research import add_released

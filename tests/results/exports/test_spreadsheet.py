@@ -17,9 +17,8 @@ from survey.results.crosstab.request import CrosstabRequest
 from survey.results.crosstab.table import CrosstabRow
 from survey.results.estimates.result import ResultCache
 from survey.results.estimates.table import EstimateRow
-from survey.results.exports.codebook import CodebookRow
 from survey.results.exports.csv import column_names, to_csv
-from survey.results.exports.workbook import crosstab_workbook, estimates_workbook
+from survey.results.exports.xlsx import CodebookRow, crosstab_workbook, estimates_workbook
 from survey.results.options import IntervalOptions
 from survey.settings import Caps
 from tests.browser.research import add_released
@@ -130,7 +129,7 @@ def as_read(text: str, *, is_csv: bool) -> str:
 def test_xlsx_libreoffice_runs_no_formula_whatever_character_a_text_starts_with(
     office, store, survey, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("survey.results.exports.workbook.codebook", lambda _: hostile_rows())
+    monkeypatch.setattr("survey.results.exports.xlsx.codebook", lambda _: hostile_rows())
     file = tmp_path / "estimates.xlsx"
     file.write_bytes(estimates_workbook(ResultCache(store).result(survey)))
     _, *rows = through_office(office, file)["codebook"]

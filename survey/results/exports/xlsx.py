@@ -1,25 +1,35 @@
-"""The codebook of an export: what its names mean, and how its results were computed."""
+"""Results as XLSX: estimates or a cross-tabulation, codebook and methods; no cell is a formula."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple
+from typing import TYPE_CHECKING, Any
+
+from survey.results.crosstab.table import CrosstabResult, CrosstabRow
+from survey.results.estimates.result import SurveyResult
+from survey.results.estimates.table import EstimateRow
+from survey.results.exports.csv import column_names, safe_cell
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from xlsxwriter.format import Format
+    from xlsxwriter.worksheet import Worksheet
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.trust.disclosure import HIDDEN_WIDTH, MIN_EFFECTIVE, SHOWN_WIDTH
-from survey.mechanism.accounting import format_epsilon
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.sentences import caveats, independence_sentence
-from survey.results.crosstab.table import CrosstabResult
-from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.methods import (
     describe_intervals,
     describe_mechanisms,
     question_methods,
+    survey_facts,
 )
-from survey.store import PublishedSurvey
-from survey.version import __version__
 
 COLLECTION = (
     "The respondents’ devices randomized every answer once, using the mechanism named in the "
@@ -105,19 +115,6 @@ def crosstab_methods_sheet(result: CrosstabResult) -> list[tuple[str, str]]:
     ]
 
 
-def survey_facts(survey: PublishedSurvey, n: int) -> list[tuple[str, str]]:
-    """Return what every export states about its survey, of which it contains `n` reports."""
-    definition = survey.definition
-    return [
-        ("Survey", f"{definition.title} ({survey.slug}, version {survey.version})"),
-        ("Definition (SHA-256)", survey.sha256),
-        ("Released reports", f"{n:,}"),
-        ("State", survey.state),
-        ("Total epsilon", format_epsilon(definition.epsilon)),
-        ("Software", f"survey {__version__}"),
-    ]
-
-
 def _question_rows(question: PublishedQuestion) -> Iterator[CodebookRow]:
     if question.kind.is_numeric and question.grid:
         values = question.grid.values
@@ -144,3 +141,90 @@ def _row(
         stated=", ".join(f"{name} = {value}" for name, value in question.stated.items()),
         epsilon=question.channel.epsilon,
     )
+
+
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
+MAX_COLUMN_WIDTH = 60
+"""Characters to which a column is widened for its content."""
+
+WORKBOOK_OPTIONS = {
+    "in_memory": True,
+    "strings_to_numbers": False,
+    "strings_to_urls": False,
+    "strings_to_formulas": False,
+    "nan_inf_to_errors": False,
+}
+
+
+def estimates_workbook(result: SurveyResult) -> bytes:
+    """Return the estimates of a survey as a workbook; missing numbers are empty cells."""
+    questions = result.survey.definition.questions
+    return _workbook(
+        "estimates", EstimateRow, result.rows, codebook(questions), methods_sheet(result)
+    )
+
+
+def crosstab_workbook(table: CrosstabResult) -> bytes:
+    """Return a cross-tabulation as a workbook, with the codebook of its two questions."""
+    sheets = codebook(table.questions), crosstab_methods_sheet(table)
+    return _workbook("crosstab", CrosstabRow, table.rows, *sheets)
+
+
+def _workbook(
+    name: str,
+    row_type: type[DataclassInstance],
+    rows: Iterable[DataclassInstance],
+    codebook_rows: Iterable[CodebookRow],
+    methods: Sequence[tuple[str, str]],
+) -> bytes:
+    """Return a file of three sheets: the rows, the codebook and the methods."""
+    import xlsxwriter
+
+    file = io.BytesIO()
+    with xlsxwriter.Workbook(file, WORKBOOK_OPTIONS) as book:
+        bold, wrapped = book.add_format({"bold": True}), book.add_format({"text_wrap": True})
+        wrapped.set_align("top")
+        _write_rows(book.add_worksheet(name), row_type, rows, bold)
+        _write_rows(book.add_worksheet("codebook"), CodebookRow, codebook_rows, bold)
+        _write_methods(book.add_worksheet("methods"), methods, bold, wrapped)
+    return file.getvalue()
+
+
+def _write_rows(
+    sheet: Worksheet,
+    row_type: type[DataclassInstance],
+    rows: Iterable[DataclassInstance],
+    head: Format,
+) -> None:
+    names = column_names(row_type)
+    cells = [[safe_cell(value) for value in astuple(row)] for row in rows]
+    for column, name in enumerate(names):
+        sheet.write_string(0, column, name, head)
+        longest = max([len(name), *(len(str(row[column])) for row in cells)])
+        sheet.set_column(column, column, min(longest + 1, MAX_COLUMN_WIDTH))
+    for line, row in enumerate(cells, 1):
+        for column, value in enumerate(row):
+            _write_cell(sheet, line, column, value)
+    sheet.freeze_panes(1, 0)
+    sheet.autofilter(0, 0, max(len(cells), 1), len(names) - 1)
+
+
+def _write_cell(sheet: Worksheet, row: int, column: int, value: Any) -> None:
+    if isinstance(value, bool):
+        sheet.write_boolean(row, column, value)
+    elif isinstance(value, str):
+        if value:
+            sheet.write_string(row, column, value)
+    else:
+        sheet.write_number(row, column, value)
+
+
+def _write_methods(
+    sheet: Worksheet, methods: Sequence[tuple[str, str]], head: Format, wrapped: Format
+) -> None:
+    sheet.set_column(0, 0, 24)
+    sheet.set_column(1, 1, 100)
+    for row, (topic, text) in enumerate(methods):
+        sheet.write_string(row, 0, topic, head)
+        sheet.write_string(row, 1, safe_cell(text), wrapped)

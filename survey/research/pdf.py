@@ -13,18 +13,17 @@ from flask import Response, render_template, request, url_for
 from survey.errors import MissingPartError, NotFoundError
 from survey.methods import interval_anchor, references, symbols, topics
 from survey.research.access import Route, Section
-from survey.research.downloads import download, file_name
-from survey.research.workspace import Workspace
+from survey.research.workspace import Workspace, download, file_name
 from survey.results.charts import is_clipped
+from survey.results.estimates.chart import page_charts
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import EstimateRow
-from survey.results.exports.codebook import survey_facts
-from survey.results.exports.figures import page_charts
 from survey.results.exports.methods import (
     method_name,
     methods_statement,
     question_methods,
     sections_used,
+    survey_facts,
     works_cited,
 )
 from survey.results.options import options_to_query, parse_options

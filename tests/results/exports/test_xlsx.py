@@ -15,9 +15,8 @@ from survey.results.crosstab.compute import compute_crosstab
 from survey.results.crosstab.request import CrosstabRequest
 from survey.results.crosstab.table import CrosstabRow
 from survey.results.estimates.result import ResultCache
-from survey.results.exports.codebook import CodebookRow, codebook
 from survey.results.exports.csv import column_names
-from survey.results.exports.workbook import crosstab_workbook, estimates_workbook
+from survey.results.exports.xlsx import CodebookRow, codebook, crosstab_workbook, estimates_workbook
 from survey.results.options import IntervalOptions
 from survey.settings import Caps
 from tests.browser.research import add_released
@@ -95,9 +94,9 @@ def test_xlsx_no_cell_is_a_formula_whatever_the_survey_contains(store, start):
 
 @pytest.mark.security
 def test_xlsx_every_text_that_would_start_a_formula_gets_an_apostrophe(result, monkeypatch):
-    monkeypatch.setattr("survey.results.exports.workbook.codebook", lambda _: hostile_rows())
+    monkeypatch.setattr("survey.results.exports.xlsx.codebook", lambda _: hostile_rows())
     monkeypatch.setattr(
-        "survey.results.exports.workbook.methods_sheet", lambda _: [("How", t) for t in TEXTS]
+        "survey.results.exports.xlsx.methods_sheet", lambda _: [("How", t) for t in TEXTS]
     )
     book = sheets(result)
     _, *rows = book["codebook"]

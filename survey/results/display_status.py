@@ -1,4 +1,4 @@
-"""Suppression: which estimates are precise enough to show, and how many responses are missing."""
+"""Display status of a result: shown, shown with caution, or suppressed until more responses."""
 
 from __future__ import annotations
 

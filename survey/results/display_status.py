@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -111,7 +112,8 @@ def _reports_needed(question: PublishedQuestion, estimates: QuestionEstimates, p
     With sampled options it can happen that no report holds one of them. Nothing is known about
     its precision then, so the number comes from simulated reports.
     """
-    for source in (estimates, *_simulations(question)):
+    # Lazily: each simulation costs more than the estimates of the page.
+    for source in chain([estimates], _simulations(question)):
         estimate = _part(source, part)
         if estimate is None:
             return 0

@@ -2,9 +2,9 @@
  * A survey's definition: parsed, identified by its hash, and checked against fixed limits.
  */
 
-import { DefinitionError, demand } from "./demand.js";
+import { DefinitionError, demand } from "./definition-error.js";
+import { checkStructure, demandKnown } from "./definition-structure.js";
 import { ratio, totalRatio } from "./privacy-loss.js";
-import { checkStructure, demandKnown } from "./schema.js";
 
 /**
  * @typedef {import("./mechanism.js").Channel} Channel
@@ -21,9 +21,9 @@ import { checkStructure, demandKnown } from "./schema.js";
  * @typedef {{draw: number, groups: string[][]}} Sampling
  * @typedef {{text: string, help: string, unit: string, options: string[]}} TranslatedQuestion
  * @typedef {{title: string, questions: TranslatedQuestion[]}} TranslatedPage
- * @typedef {Record<typeof import("./translation.js").TEXTS[number], string> & {pages: TranslatedPage[]}} Translation  the
+ * @typedef {Record<typeof import("./definition-translation.js").TEXTS[number], string> & {pages: TranslatedPage[]}} Translation  the
  *   texts of a definition in another language, "" where it is not translated
- * @typedef {Record<typeof import("./translation.js").TEXTS[number], string> & {id: string, format: number, slug: string,
+ * @typedef {Record<typeof import("./definition-translation.js").TEXTS[number], string> & {id: string, format: number, slug: string,
  *   version: number, language: string, report_bytes: number, allow_skip_logic: boolean,
  *   sampling: Sampling | null, pages: Page[], bucket?: "day" | "week", access: "open" | "invitation",
  *   kiosk: boolean, theme: string, exit: string, translations: Record<string, Translation>,

@@ -16,7 +16,7 @@ import {
 /**
  * @typedef {import("./outbox.js").Entry} Entry
  * @typedef {import("./outbox.js").Outbox} Outbox
- * @typedef {import("./stage.js").Stage} Stage
+ * @typedef {import("./display.js").Display} Display
  * @typedef {import("./transport.js").Later} Later
  * @typedef {import("./view-delivery.js").Attempt} Attempt
  * @typedef {import("./visit.js").Survey} Survey
@@ -32,12 +32,12 @@ const STORAGE_DELAY = 100;
  *
  * @param {object} parts
  * @param {string} parts.slug
- * @param {Stage} parts.stage
+ * @param {Display} parts.display
  * @param {Outbox} parts.outbox
  * @param {Survey | null} parts.survey  null when the definition did not load
  * @param {() => void} parts.reload
  */
-export function createDelivery({ slug, stage, outbox, survey, reload }) {
+export function createDelivery({ slug, display, outbox, survey, reload }) {
   const definition = () => survey?.definition ?? null;
   const pause = createPause(window);
   const send = (/** @type {string} */ body) => sendReport(fetch, `/s/${slug}/reports`, body);
@@ -45,7 +45,7 @@ export function createDelivery({ slug, stage, outbox, survey, reload }) {
 
   /** @param {string} body @param {boolean} earlier */
   async function deliver(body, earlier) {
-    stage.show(() => sendingView(definition(), earlier));
+    display.show(() => sendingView(definition(), earlier));
     isSending = true;
     const outcome = await sendUntilAnswered(() => send(body), waiter(earlier));
     isSending = false;
@@ -54,7 +54,7 @@ export function createDelivery({ slug, stage, outbox, survey, reload }) {
     forgetFiles(fetch, `/s/${slug}/sent`);
     const { durable } = outbox;
     const actions = { onRemove: remove, onNext: reload };
-    stage.show(() => sentView({ definition: definition(), body, durable, earlier, ...actions }));
+    display.show(() => sentView({ definition: definition(), body, durable, earlier, ...actions }));
   }
 
   /** Show the waiting view after the first failure; later failures only change its status line. */
@@ -72,7 +72,7 @@ export function createDelivery({ slug, stage, outbox, survey, reload }) {
     return (/** @type {number} */ seconds, /** @type {Later} */ later) => {
       attempt = { seconds, reason: later.reason };
       if (view) view.announce(attempt);
-      else stage.show(build);
+      else display.show(build);
       return pause.begin(seconds);
     };
   }
@@ -82,11 +82,11 @@ export function createDelivery({ slug, stage, outbox, survey, reload }) {
 
   /** @param {Extract<Entry, {state: "refused"}>} entry @param {boolean} earlier */
   function showRefused(entry, earlier) {
-    if (entry.body === "") return stage.show(() => damagedView(definition(), remove));
+    if (entry.body === "") return display.show(() => damagedView(definition(), remove));
     const onTryAgain = () => resume(outbox.retry(), earlier);
     const { durable } = outbox;
     const onRemove = () => resume(outbox.giveUp(), earlier);
-    stage.show(() =>
+    display.show(() =>
       refusedView({ definition: definition(), entry, durable, earlier, onTryAgain, onRemove }),
     );
   }
@@ -98,7 +98,7 @@ export function createDelivery({ slug, stage, outbox, survey, reload }) {
    * @param {string} body  made from the answers of this visit
    */
   async function begin(body) {
-    stage.show(() => sendingView(definition(), false));
+    display.show(() => sendingView(definition(), false));
     const storeInTurn = async () => {
       outbox.store(body);
       isSending = true;
@@ -120,10 +120,12 @@ export function createDelivery({ slug, stage, outbox, survey, reload }) {
   function resume(entry, earlier) {
     if (entry.state === "pending") deliver(entry.body, earlier);
     if (entry.state === "refused") showRefused(entry, earlier);
-    if (entry.state === "empty") stage.show(() => removedView(definition()));
+    if (entry.state === "empty") display.show(() => removedView(definition()));
     if (entry.state === "sent") {
       const { durable } = outbox;
-      stage.show(() => markView({ definition: definition(), durable, earlier, onRemove: remove }));
+      display.show(() =>
+        markView({ definition: definition(), durable, earlier, onRemove: remove }),
+      );
     }
   }
 

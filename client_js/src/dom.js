@@ -4,7 +4,7 @@
  * No function parses markup, so no survey can inject any.
  */
 
-import { say } from "./words.js";
+import { say } from "./texts.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition

@@ -3,7 +3,7 @@
  */
 
 import { element, quoted } from "./dom.js";
-import { say } from "./words.js";
+import { say } from "./texts.js";
 
 /**
  * @typedef {import("./field.js").Field} Field

@@ -4,13 +4,13 @@
 
 import { element } from "./dom.js";
 import { entryField } from "./field-entry.js";
-import { count, say } from "./words.js";
+import { count, say } from "./texts.js";
 
 /**
  * @typedef {import("./field.js").Field} Field
  * @typedef {import("./field.js").FieldContext} FieldContext
  * @typedef {import("./definition.js").Grid} Grid
- * @typedef {import("./decimal.js").Located} Located
+ * @typedef {import("./typed-number.js").Located} Located
  */
 
 /** @param {FieldContext} context @param {Grid} grid @returns {Field} */

@@ -12,7 +12,7 @@ import { choiceRow, divider } from "./field-choice.js";
  * @typedef {import("./field.js").Field} Field
  * @typedef {import("./field.js").FieldContext} FieldContext
  * @typedef {import("./definition.js").Grid} Grid
- * @typedef {import("./decimal.js").Located} Located
+ * @typedef {import("./typed-number.js").Located} Located
  * @typedef {object} Entry
  * @property {Record<string, string>} attributes
  * @property {Child[]} hint

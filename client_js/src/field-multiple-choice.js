@@ -4,7 +4,7 @@
 
 import { element } from "./dom.js";
 import { choiceRow, divider } from "./field-choice.js";
-import { say } from "./words.js";
+import { say } from "./texts.js";
 
 /**
  * @typedef {import("./field-choice.js").Choice} Choice

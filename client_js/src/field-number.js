@@ -2,10 +2,10 @@
  * A number, typed as text and stored as a grid point.
  */
 
-import { decimalAt, locate } from "./decimal.js";
 import { element, quoted } from "./dom.js";
 import { entryField } from "./field-entry.js";
-import { figure, pieces, say } from "./words.js";
+import { figure, pieces, say } from "./texts.js";
+import { decimalAt, locate } from "./typed-number.js";
 
 /**
  * @typedef {import("./field.js").Field} Field

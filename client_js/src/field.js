@@ -2,13 +2,13 @@
  * The field of each question type, and answers as text.
  */
 
-import { decimalAt } from "./decimal.js";
 import { radios } from "./field-choice.js";
 import { dateField, dayText } from "./field-date.js";
 import { checkboxes } from "./field-multiple-choice.js";
 import { numberField } from "./field-number.js";
+import { figure } from "./texts.js";
 import { isEntered } from "./truth.js";
-import { figure } from "./words.js";
+import { decimalAt } from "./typed-number.js";
 
 /**
  * @typedef {import("./answers.js").Answer} Answer

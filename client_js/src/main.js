@@ -2,20 +2,20 @@
  * The entry: connects the parts and leads one visit from the address to the acknowledgment.
  */
 
+import { loadDefinition, obstacleOf } from "./definition-loader.js";
+import { translateDefinition } from "./definition-translation.js";
 import { createDelivery } from "./delivery.js";
+import { createDisplay, toolbar } from "./display.js";
 import { element } from "./dom.js";
-import { restartWhenIdle } from "./idle.js";
-import { parseLink, parseSlug } from "./link.js";
-import { loadDefinition, obstacleOf } from "./loader.js";
+import { restartWhenIdle } from "./idle-restart.js";
 import { createOutbox } from "./outbox.js";
 import { createUniformBelow, drawBytes } from "./random.js";
 import { makeReport } from "./report.js";
-import { createStage, toolbar } from "./stage.js";
-import { translateDefinition } from "./translation.js";
+import { parseLink, parseSlug } from "./survey-link.js";
+import { pageLanguages, preferredLanguage, say, sayIn } from "./texts.js";
 import { UnavailableError } from "./transport.js";
 import { obstacleView } from "./view-delivery.js";
 import { createVisit } from "./visit.js";
-import { pageLanguages, preferredLanguage, say, sayIn } from "./words.js";
 
 /**
  * @typedef {import("./answers.js").Answers} Answers
@@ -30,7 +30,7 @@ import { pageLanguages, preferredLanguage, say, sayIn } from "./words.js";
 const slug = parseSlug(location.pathname);
 const link = parseLink(location.hash);
 const clientHash = document.body.dataset.clientHash ?? "";
-const stage = createStage(/** @type {HTMLElement} */ (document.getElementById("survey")));
+const display = createDisplay(/** @type {HTMLElement} */ (document.getElementById("survey")));
 const reload = () => location.reload();
 /** Whether this page holds a report that is not sent yet; a shared device stores it nowhere else. */
 let isSending = () => false;
@@ -43,7 +43,7 @@ async function open() {
   // Another spelling of the address would miss the stored report and allow a second one.
   if (slug === "") {
     showPageToolbar();
-    stage.show(() => obstacleView({ reason: "missing", onTryAgain: reload }));
+    display.show(() => obstacleView({ reason: "missing", onTryAgain: reload }));
     return;
   }
   /** @type {unknown} */
@@ -57,14 +57,14 @@ async function open() {
   const isFresh = definition?.kiosk && onDevice.read().state === "empty";
   const outbox = isFresh ? createOutbox(null, slug) : onDevice;
   const survey = definition && createSurvey(definition);
-  const delivery = createDelivery({ slug, stage, outbox, survey, reload });
+  const delivery = createDelivery({ slug, display, outbox, survey, reload });
   isSending = delivery.isSending;
   const entry = outbox.read();
   // A link that could not be opened stays as it is, so that the person can try it again.
   if (survey || entry.state !== "empty") removeInvitation();
   if (!survey) showPageToolbar();
   if (entry.state !== "empty") delivery.resume(entry, false);
-  else if (!survey) stage.show(() => obstacleView(obstacle(error)));
+  else if (!survey) display.show(() => obstacleView(obstacle(error)));
   else startVisit(survey, outbox.durable, delivery);
 }
 
@@ -111,7 +111,7 @@ function showToolbar(languages, survey, translate) {
     translate(language);
     const onLanguage = (/** @type {string} */ choice) => {
       choose(choice);
-      stage.refresh();
+      display.refresh();
     };
     tools?.replaceChildren(...toolbar({ languages, language, onExit, onLanguage }));
     if (hasFocus) tools?.querySelector("select")?.focus();
@@ -140,7 +140,7 @@ function obstacle(error) {
  */
 function leavePage({ kiosk, exit }) {
   if (kiosk && isSending()) return;
-  stage.clear();
+  display.clear();
   if (kiosk) reload();
   else location.replace(exit || "about:blank");
 }
@@ -175,15 +175,15 @@ function startVisit(survey, durable, delivery) {
   const onSend = (answers, drawn) => sendAnswers({ answers, drawn, survey }, delivery);
   const visit = createVisit({
     survey,
-    stage,
+    display,
     getRandomValues,
     start: { clientHash, link, durable },
     onSend,
-    onError: (error) => stage.show(() => obstacleView(obstacle(error))),
+    onError: (error) => display.show(() => obstacleView(obstacle(error))),
   });
   window.addEventListener("pagehide", () => {
     visit.forget();
-    stage.clear();
+    display.clear();
   });
   if (survey.definition.kiosk) {
     restartWhenIdle(window, { canRestart: () => !isSending(), onRestart: reload });
@@ -204,7 +204,7 @@ function sendAnswers({ answers, drawn, survey }, delivery) {
     const id = drawBytes(getRandomValues, 16);
     delivery.begin(makeReport(definition, answers, uniformBelow, id, { ...link, drawn }));
   } catch (error) {
-    stage.show(() => obstacleView({ ...obstacle(error), hasAnswers: true }));
+    display.show(() => obstacleView({ ...obstacle(error), hasAnswers: true }));
   } finally {
     uniformBelow.wipe();
   }
@@ -220,4 +220,4 @@ window.addEventListener("hashchange", () => {
   if (!isSending()) reload();
 });
 
-open().catch(() => stage.show(() => obstacleView({ reason: "unexpected", onTryAgain: reload })));
+open().catch(() => display.show(() => obstacleView({ reason: "unexpected", onTryAgain: reload })));

@@ -4,7 +4,7 @@
  * No DOM, no network, no floats: the audit enumerates this very file under Node.
  */
 
-import { packBits } from "./code.js";
+import { packBits } from "./report-encoding.js";
 import { tableRow, tableTruths, total } from "./weight-table.js";
 
 /**

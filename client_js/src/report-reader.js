@@ -2,7 +2,7 @@
  * Reads the codes of a report, to show what was sent.
  */
 
-import { reportedOptions, sampledBits } from "./code.js";
+import { reportedOptions, sampledBits } from "./report-encoding.js";
 import { patterns } from "./truth.js";
 import { tableReports, tableTruths } from "./weight-table.js";
 

@@ -3,8 +3,8 @@
  */
 
 import { truthsOf } from "./answers.js";
-import { encodeBase64url, longestCode } from "./code.js";
 import { drawSome, perturb } from "./mechanism.js";
+import { encodeBase64url, longestCode } from "./report-encoding.js";
 import { checkDrawn, questions } from "./sampling.js";
 
 /**

@@ -14,12 +14,12 @@ import {
   surveyText,
 } from "./dom.js";
 import { isoDayText } from "./field-date.js";
+import { count, say, sayOf } from "./texts.js";
 import { isReplaced, whatWasSent } from "./view-report.js";
-import { count, say, sayOf } from "./words.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
- * @typedef {import("./loader.js").Obstacle} Obstacle
+ * @typedef {import("./definition-loader.js").Obstacle} Obstacle
  * @typedef {import("./transport.js").Refusal} Refusal
  * @typedef {import("./dom.js").View} View
  * @typedef {Definition | null} MaybeDefinition  null if only a stored report is left of the survey

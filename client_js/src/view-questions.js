@@ -13,10 +13,10 @@ import {
   surveyText,
 } from "./dom.js";
 import { createField } from "./field.js";
-import { boundSentence, frequencyParagraph } from "./label.js";
+import { boundSentence, frequencyParagraph } from "./privacy-label.js";
 import { boundIn, bounds } from "./privacy-loss.js";
 import { questions } from "./sampling.js";
-import { pieces, say } from "./words.js";
+import { pieces, say } from "./texts.js";
 
 /**
  * @typedef {import("./answers.js").Answer} Answer

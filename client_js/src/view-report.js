@@ -5,7 +5,7 @@
 import { element, listed, paragraph, surveyElement } from "./dom.js";
 import { readCode, reportCodes, saysAnswers } from "./report-reader.js";
 import { questions } from "./sampling.js";
-import { figure, say } from "./words.js";
+import { figure, say } from "./texts.js";
 
 /**
  * @typedef {import("./dom.js").Child} Child

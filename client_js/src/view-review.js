@@ -5,7 +5,7 @@
 import { optOutLabel } from "./answers.js";
 import { button, element, heading, listed, surveyElement } from "./dom.js";
 import { answerTexts } from "./field.js";
-import { say } from "./words.js";
+import { say } from "./texts.js";
 
 /**
  * @typedef {import("./answers.js").Answer} Answer

@@ -3,20 +3,20 @@
  */
 
 import { button, disclosure, element, heading, paragraphs, passage, surveyText } from "./dom.js";
-import { randomStep } from "./drawing.js";
 import {
   leastProtectedExample,
   littleWarning,
   openSides,
   protectionTable,
   togetherNote,
-} from "./label.js";
+} from "./privacy-label.js";
 import { questions, sampledCounts } from "./sampling.js";
-import { count, say } from "./words.js";
+import { randomStep } from "./start-illustration.js";
+import { count, say } from "./texts.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
- * @typedef {import("./link.js").Link} Link
+ * @typedef {import("./survey-link.js").Link} Link
  * @typedef {import("./dom.js").View} View
  */
 

@@ -3,9 +3,9 @@
  */
 
 import { isOpen, shownPages, stoppingGaps } from "./answers.js";
-import { encodeBase64url } from "./code.js";
 import { createUniformBelow, drawBytes } from "./random.js";
 import { drawQuestions } from "./report.js";
+import { encodeBase64url } from "./report-encoding.js";
 import { questions, shuffleOptions } from "./sampling.js";
 import { questionView } from "./view-questions.js";
 import { reviewView } from "./view-review.js";
@@ -16,10 +16,10 @@ import { startView } from "./view-start.js";
  * @typedef {import("./answers.js").Answers} Answers
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Page} Page
- * @typedef {import("./link.js").Link} Link
+ * @typedef {import("./survey-link.js").Link} Link
  * @typedef {import("./random.js").GetRandomValues} GetRandomValues
  * @typedef {import("./sampling.js").Drawn} Drawn
- * @typedef {import("./stage.js").Stage} Stage
+ * @typedef {import("./display.js").Display} Display
  * @typedef {{definition: Definition}} Survey  the definition in the language that the person reads
  * @typedef {ReturnType<typeof createVisit>} Visit
  */
@@ -29,14 +29,14 @@ import { startView } from "./view-start.js";
  *
  * @param {object} parts
  * @param {Survey} parts.survey
- * @param {Stage} parts.stage
+ * @param {Display} parts.display
  * @param {GetRandomValues} parts.getRandomValues
  * @param {{clientHash: string, link: Link, durable: boolean}} parts.start  what the start page says;
  *   `durable`: whether this browser stores anything for the page
  * @param {(answers: Answers, drawn: Drawn) => void} parts.onSend
  * @param {(error: unknown) => void} parts.onError
  */
-export function createVisit({ survey, stage, getRandomValues, start, onSend, onError }) {
+export function createVisit({ survey, display, getRandomValues, start, onSend, onError }) {
   const nameOf = createNames(survey.definition, getRandomValues);
   /** @type {Record<string, Answer>} */
   let answers = Object.create(null);
@@ -60,7 +60,7 @@ export function createVisit({ survey, stage, getRandomValues, start, onSend, onE
   }
 
   function begin() {
-    stage.show(() => startView({ ...survey, ...start, onStart: showFirstPage }));
+    display.show(() => startView({ ...survey, ...start, onStart: showFirstPage }));
   }
 
   /** Draw the questions once; a person who could draw again could choose. */
@@ -90,7 +90,7 @@ export function createVisit({ survey, stage, getRandomValues, start, onSend, onE
 
   /** @param {number} at @param {string | null} [focusOn] */
   function showPage(at, focusOn = null) {
-    stage.show(() =>
+    display.show(() =>
       questionView({
         ...survey,
         pages: pages(),
@@ -147,7 +147,7 @@ export function createVisit({ survey, stage, getRandomValues, start, onSend, onE
 
   function review() {
     reviewed = true;
-    stage.show(() =>
+    display.show(() =>
       reviewView({
         ...survey,
         pages: pages(),

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decimalAt, locate, nearestPoint } from "../src/decimal.js";
 import { answerTexts } from "../src/field.js";
 import { dayText, nearestDay } from "../src/field-date.js";
+import { decimalAt, locate, nearestPoint } from "../src/typed-number.js";
 import { amount, bits, question, table } from "./support.js";
 
 const grid = (low, step, points, decimals = 0) => ({ low, step, points, decimals, unit: "" });

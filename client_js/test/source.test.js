@@ -37,9 +37,16 @@ test("every import is a file beside it: no dependency, no build step", () => {
 
 /** Modules that must run anywhere: from a true answer to the bytes of the report and its numbers. */
 const PURE = [
-  ...["mechanism.js", "weight-table.js", "code.js", "random.js", "truth.js", "answers.js"],
+  ...[
+    "mechanism.js",
+    "weight-table.js",
+    "report-encoding.js",
+    "random.js",
+    "truth.js",
+    "answers.js",
+  ],
   ...["sampling.js", "report.js", "report-reader.js", "privacy-loss.js", "frequencies.js"],
-  "decimal.js",
+  "typed-number.js",
 ];
 
 test("modules that make the report touch neither DOM nor network", () => {

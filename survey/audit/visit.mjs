@@ -22,7 +22,7 @@ export async function prepareVisits(client, replaced, canonical) {
   }
   for (const name of replaced) await replace(client, folder, name);
   const entry = pathToFileURL(`${folder}/main.js`).href;
-  const words = readFileSync(`${client}/words.en.json`, "utf8");
+  const words = readFileSync(`${client}/texts.en.json`, "utf8");
   return async (person) => {
     const device = createDevice(canonical, words, person);
     for (const [name, value] of Object.entries(device.globals)) {
@@ -116,7 +116,7 @@ function createDevice(canonical, texts, { slug, hash, answers, words, idBytes, f
 /** A respondent who starts, answers the shown questions, confirms skipped ones, and sends. */
 function visitor(answers, beforeSending) {
   return {
-    createStage: () => ({ show: (build) => build().visit?.(), clear() {} }),
+    createDisplay: () => ({ show: (build) => build().visit?.(), clear() {} }),
     startView: ({ onStart }) => ({ visit: onStart }),
     questionView: ({ pages, at, onAnswer, onContinue }) => ({
       visit() {

@@ -78,7 +78,7 @@ def source_files() -> dict[str, bytes]:
 
 def texts_file(language: str) -> str:
     """Return the name of the file with a language's texts; the page contains the same bytes."""
-    return f"words.{language}.json"
+    return f"texts.{language}.json"
 
 
 def _minified(name: str, content: bytes) -> bytes:

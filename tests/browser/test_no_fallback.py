@@ -25,7 +25,7 @@ NEEDED = [
     "dom.js",
     "field-choice.js",
     "visit.js",
-    "words.js",
+    "texts.js",
 ]
 FRAGMENTS = ["0" * 16, "0" * 64, "abc", "", "g" * 16]
 BODIES = [b"", b"{", b"[]", b"null", b'{"format":2}', b"\xff\xfe"]

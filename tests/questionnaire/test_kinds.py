@@ -21,12 +21,12 @@ from tests.vectors.write import EVERY_TYPE
 NAMING = {
     "README.md",
     "client_js/README.md",
-    "client_js/src/channel-schema.js",
+    "client_js/src/definition-channels.js",
     "client_js/src/field.js",
     "client_js/src/frequencies.js",
-    "client_js/src/label.js",
+    "client_js/src/privacy-label.js",
     "client_js/src/report-reader.js",
-    "client_js/src/schema.js",
+    "client_js/src/definition-structure.js",
     "client_js/src/truth.js",
     "survey/results/variables.py",
 }

@@ -58,7 +58,7 @@ def paths_in(page: str) -> list[str]:
 
 def test_headers_client_path_is_the_hash_of_every_file_that_is_served_under_it(app, small):
     written = {path.name for path in (ROOT / "client_js" / "src").iterdir()}
-    names = written | {f"words.{language}.json" for language in LANGUAGES}
+    names = written | {f"texts.{language}.json" for language in LANGUAGES}
     page = page_of(app)
     base = page.split('src="')[1].partition("/main.js")[0]
     client = app.test_client()
@@ -88,7 +88,7 @@ def test_headers_client_path_changes_with_one_bit_of_any_file(monkeypatch, store
 def test_headers_client_path_changes_when_two_files_are_exchanged(
     monkeypatch, store, settings, small
 ):
-    exchanged = {**SHIPPED, "dom.js": SHIPPED["stage.js"], "stage.js": SHIPPED["dom.js"]}
+    exchanged = {**SHIPPED, "dom.js": SHIPPED["display.js"], "display.js": SHIPPED["dom.js"]}
     page = page_of(with_client(monkeypatch, store, settings, exchanged))
     assert FOOTER.search(page)[1] == hash_of_all(exchanged) != hash_of_all(SHIPPED)
 

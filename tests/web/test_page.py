@@ -99,10 +99,10 @@ def test_the_served_client_is_the_written_one_without_comments_the_same_every_ti
 @pytest.mark.security
 def test_the_words_in_the_page_are_the_hashed_files_byte_for_byte(client, four):
     page = client.get("/s/small").get_data(as_text=True)
-    found = re.findall(r'<script type="application/json" data-words="(\w+)">(.*?)</script>', page)
+    found = re.findall(r'<script type="application/json" data-texts="(\w+)">(.*?)</script>', page)
     assert [language for language, _ in found] == ["en", "ar", "es", "pt"]
     for language, text in found:
-        assert text.encode("utf-8") == Client.load().files[f"words.{language}.json"]
+        assert text.encode("utf-8") == Client.load().files[f"texts.{language}.json"]
         assert len(json.loads(text)) == len(catalogue.device_keys())
 
 
@@ -128,7 +128,7 @@ def test_the_page_opens_in_the_language_that_the_browser_asks_for(
 
 def test_a_survey_in_one_language_brings_no_words_of_another(client, small):
     page = client.get("/s/small", headers={"Accept-Language": "es"}).get_data(as_text=True)
-    assert re.findall(r'data-words="(\w+)"', page) == ["en"]
+    assert re.findall(r'data-texts="(\w+)"', page) == ["en"]
     assert '<html lang="en"' in page
 
 

@@ -5,7 +5,7 @@
 import { element, svgElement } from "./dom.js";
 import { saysAnswers } from "./report-reader.js";
 import { questions } from "./sampling.js";
-import { say } from "./words.js";
+import { say } from "./texts.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition

@@ -3,19 +3,19 @@
  */
 
 import { button, element } from "./dom.js";
-import { say } from "./words.js";
+import { say } from "./texts.js";
 
 /**
  * @typedef {import("./dom.js").View} View
- * @typedef {ReturnType<typeof createStage>} Stage
+ * @typedef {ReturnType<typeof createDisplay>} Display
  */
 
 /**
- * Create the stage: each view replaces the last one, sets the document's title and takes the focus.
+ * Create the display: each view replaces the last one, sets the document's title and takes the focus.
  *
  * @param {HTMLElement} main
  */
-export function createStage(main) {
+export function createDisplay(main) {
   /** @type {() => View} */
   let current;
   return {

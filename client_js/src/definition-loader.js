@@ -3,16 +3,16 @@
  */
 
 import { readDefinition } from "./definition.js";
-import { DefinitionError, demand } from "./demand.js";
-import { checkLink } from "./link.js";
+import { DefinitionError, demand } from "./definition-error.js";
 import { drawBytes, NoRandomnessError } from "./random.js";
 import { checkRoom } from "./report.js";
+import { checkLink } from "./survey-link.js";
 import { fetchDefinition, UnavailableError } from "./transport.js";
 
 /**
  * @typedef {import("./random.js").GetRandomValues} GetRandomValues
- * @typedef {import("./link.js").Link} Link
- * @typedef {import("./demand.js").Reason} Reason
+ * @typedef {import("./survey-link.js").Link} Link
+ * @typedef {import("./definition-error.js").Reason} Reason
  * @typedef {"randomness" | "crypto" | "missing" | "closed" | "not_open" | "full" | "unavailable"
  *   | "unexpected" | Reason} Obstacle
  */

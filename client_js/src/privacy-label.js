@@ -15,7 +15,7 @@ import {
 } from "./privacy-loss.js";
 import { namesOptions } from "./report-reader.js";
 import { questions } from "./sampling.js";
-import { figure, pieces, say } from "./words.js";
+import { figure, pieces, say } from "./texts.js";
 
 /**
  * @typedef {import("./mechanism.js").BitVector} BitVector

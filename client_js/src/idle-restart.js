@@ -3,7 +3,7 @@
  */
 
 import { button, element } from "./dom.js";
-import { count, say } from "./words.js";
+import { count, say } from "./texts.js";
 
 /** Seconds until the page asks whether somebody is there, and from then until it restarts. */
 const IDLE_SECONDS = { ask: 120, go: 60 };

@@ -9,10 +9,10 @@ import {
   sayIn,
   sayOf,
   speak,
-} from "../src/words.js";
+} from "../src/texts.js";
 
 const SOURCE = await import("node:fs").then(({ readFileSync }) =>
-  readFileSync(new URL("../src/keys.js", import.meta.url), "utf8"),
+  readFileSync(new URL("../src/text-keys.js", import.meta.url), "utf8"),
 );
 const KEYS = SOURCE.match(/const KEYS = [^[]*\[([\s\S]*?)\]\)/)[1]
   .match(/"[^"]+"/g)

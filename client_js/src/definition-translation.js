@@ -2,7 +2,7 @@
  * Translations of a definition.
  */
 
-import { demand, demandTexts } from "./demand.js";
+import { demand, demandTexts } from "./definition-error.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition

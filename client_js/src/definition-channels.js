@@ -3,7 +3,7 @@
  */
 
 import { CEILINGS, refuseAbove } from "./definition.js";
-import { DefinitionError, demand, isInteger } from "./demand.js";
+import { DefinitionError, demand, isInteger } from "./definition-error.js";
 import { ratio } from "./privacy-loss.js";
 import { isEntered } from "./truth.js";
 import { columnMaxima, tableReports, tableRow, tableTruths } from "./weight-table.js";

@@ -2,7 +2,7 @@
  * Survey links: the slug in the path; definition hash and invitation after the "#".
  */
 
-import { DefinitionError } from "./demand.js";
+import { DefinitionError } from "./definition-error.js";
 
 /**
  * @typedef {{prefix: string, invitation: string, stratum: string, isTaken: boolean}} Link  the parts of a

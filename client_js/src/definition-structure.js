@@ -9,9 +9,9 @@ import {
   MAX_GRID,
   MAX_NO_ANSWERS,
   MAX_OPTIONS,
-} from "./channel-schema.js";
-import { demand, demandDistinct, demandTexts, isInteger } from "./demand.js";
-import { checkTranslation, TEXTS } from "./translation.js";
+} from "./definition-channels.js";
+import { demand, demandDistinct, demandTexts, isInteger } from "./definition-error.js";
+import { checkTranslation, TEXTS } from "./definition-translation.js";
 import { CHOICES, TYPES } from "./truth.js";
 
 /**

@@ -2,10 +2,10 @@
  * The interface's texts, which the page contains in each language of its survey.
  */
 
-import { KEYS } from "./keys.js";
+import { KEYS } from "./text-keys.js";
 
 /**
- * @typedef {import("./keys.js").Key} Key
+ * @typedef {import("./text-keys.js").Key} Key
  * @typedef {string | string[]} Text  one text, or one for each plural form, in gettext's order
  * @typedef {{texts: Map<string, Text>, plurals: Intl.PluralRules, rtl: boolean, group: string,
  *   mark: string}} Language  a language; `group` and `mark` are its thousands and decimal marks
@@ -28,8 +28,8 @@ let current;
  * @param {Document} document
  */
 export function pageLanguages(document) {
-  const scripts = [...document.querySelectorAll("script[data-words]")];
-  return scripts.map((script) => script.getAttribute("data-words") ?? "");
+  const scripts = [...document.querySelectorAll("script[data-texts]")];
+  return scripts.map((script) => script.getAttribute("data-texts") ?? "");
 }
 
 /**
@@ -56,7 +56,7 @@ export function preferredLanguage(languages, preferences) {
  */
 export function sayIn(document, preferences) {
   const language = preferredLanguage(pageLanguages(document), [preferences]);
-  const words = document.querySelector(`script[data-words="${language}"]`)?.textContent ?? "[]";
+  const words = document.querySelector(`script[data-texts="${language}"]`)?.textContent ?? "[]";
   speak(language, JSON.parse(words));
   Object.assign(document.documentElement, { lang: language, dir: current.rtl ? "rtl" : "ltr" });
 }

@@ -28,7 +28,7 @@ NAMING = {
     "client_js/src/report-reader.js",
     "client_js/src/definition-structure.js",
     "client_js/src/truth.js",
-    "survey/results/variables.py",
+    "survey/results/joint_counts.py",
 }
 """Files outside `kinds/`, tests, translations and the demo that name a type of question."""
 

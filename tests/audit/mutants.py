@@ -235,26 +235,26 @@ BROKEN_READING = {
         "two",
     ),
     "zero weights taken": Mutant(
-        "channel-schema.js", "demand(T > L && L >= 1,", "demand(T > L,", "two"
+        "definition-channels.js", "demand(T > L && L >= 1,", "demand(T > L,", "two"
     ),
     "T = L taken": Mutant(
-        "channel-schema.js", "demand(T > L && L >= 1,", "demand(T >= L && L >= 1,", "two"
+        "definition-channels.js", "demand(T > L && L >= 1,", "demand(T >= L && L >= 1,", "two"
     ),
     "rows of unequal sum taken": Mutant(
-        "channel-schema.js", "demand(BigInt(total) === sum,", "demand(true,", "two"
+        "definition-channels.js", "demand(BigInt(total) === sum,", "demand(true,", "two"
     ),
     "totals above a word taken": Mutant(
-        "channel-schema.js", "demand(total <= WORD_VALUES,", "demand(true,", "two"
+        "definition-channels.js", "demand(total <= WORD_VALUES,", "demand(true,", "two"
     ),
     "unknown keys taken": Mutant(
-        "schema.js", "demand(unknown === undefined,", "demand(true,", "two"
+        "definition-structure.js", "demand(unknown === undefined,", "demand(true,", "two"
     ),
     "the hash not compared with the link's": Mutant(
         "definition.js", 'if (prefix === "") return;', "return;", "two"
     ),
     "a link of one digit": Mutant("definition.js", "{16,64}$/i", "{1,64}$/i", "two"),
     "the link's hash not looked at": Mutant(
-        "loader.js", "expectedPrefix: link.prefix,", 'expectedPrefix: "",', "two"
+        "definition-loader.js", "expectedPrefix: link.prefix,", 'expectedPrefix: "",', "two"
     ),
     "all questions asked of everybody": Mutant(
         "report.js", "checkDrawn(definition, circumstances.drawn);", "", "ten"
@@ -336,7 +336,7 @@ BROKEN_VISITS = {
         "two",
     ),
     "a survey under a second name": Mutant(
-        "loader.js", "demand(definition.slug === slug,", "demand(true,", "two"
+        "definition-loader.js", "demand(definition.slug === slug,", "demand(true,", "two"
     ),
     "the report kept after it arrived": Mutant(
         "outbox.js",

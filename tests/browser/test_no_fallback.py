@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from tests.browser.respondent import answer, heading, press, stored_entries
 from tests.conftest import long_unless
 
-pytestmark = pytest.mark.security
+pytestmark = [pytest.mark.web, pytest.mark.security]
 
 RANDOMNESS = "no secure random numbers"
 CRYPTO = "cannot check the survey"

@@ -149,6 +149,7 @@ def test_the_raw_answer_never_leaves_opposite_ones_leave_the_same_traces(site, n
     assert one == other
 
 
+@pytest.mark.web
 def test_the_comparison_of_traces_detects_different_codes(site, new_device):
     link = site.link(site.publish())
     one = visit(site, new_device, link, ("Yes", "Often"), (1, 1), wait_sent)
@@ -247,6 +248,7 @@ def fill_in(page: Page, ticks: list[str], hours: str | None, since: str) -> None
     heading(page, "Check your answers")
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("end", long_unless([wait_sent], [wait_sent, wait_waiting]))
 def test_the_raw_answer_never_leaves_ticks_numbers_dates_and_paths_leave_the_same_traces(
     site, new_device, end

@@ -10,6 +10,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.respondent import answer, choose, entry, heading, option, press, wait_sent
 from tests.browser.surveys import EVERY_TYPE
 
+pytestmark = pytest.mark.web
+
 THREE = """
 slug = "small"
 title = "Three questions"

@@ -33,7 +33,6 @@ from survey.results.analyses import (
     TREND,
     WEIGHTING,
     Analysis,
-    Request,
 )
 from survey.results.charts import FORMATS, PALETTES, chart_file, has_numbers, is_clipped
 from survey.results.estimates.chart import chart_size
@@ -46,11 +45,12 @@ from survey.results.options import (
     INTERVAL_NAMES,
     LEVEL_CHOICES,
     IntervalOptions,
+    Request,
     options_to_query,
     parse_options,
 )
 from survey.results.questions import has_question, question_index
-from survey.results.trend.request import OVER, PARTS, PERIOD_CHOICES
+from survey.results.trend.request import OVER, PART_LABELS, PERIOD_CHOICES
 from survey.results.trend.table import TrendResult, question_parts
 from survey.results.weighting.request import decode_margins
 from survey.store import PublishedSurvey, draft_key, find_survey, team_slug
@@ -318,7 +318,7 @@ class _Views:
             "trend": result,
             "result": result.total,
             "has_chart": has_numbers(result.rows),
-            "parts": {name: PARTS[name] for name in question_parts(question)},
+            "parts": {name: PART_LABELS[name] for name in question_parts(question)},
             "lengths": PERIOD_CHOICES.get(view.survey.definition.bucket, {}),
             "query": options_to_query(view.options),
             "view_query": {**request_.query, **options_to_query(view.options)},

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from survey.errors import ChannelError, CountsError, DesignError, NotFoundError, SurveyError
 from survey.results.charts import chart_svg, fixed_chart_svg, has_numbers
@@ -21,7 +21,7 @@ from survey.results.difference.chart import difference_chart
 from survey.results.difference.compute import compute_difference
 from survey.results.difference.request import DifferenceRequest
 from survey.results.difference.table import DifferenceResult, DifferenceRow
-from survey.results.estimates.chart import middle_chart, shares_chart, spread_chart
+from survey.results.estimates.chart import PART_CHARTS, has_chart
 from survey.results.estimates.request import EstimatesRequest
 from survey.results.estimates.result import ResultCache, SurveyResult
 from survey.results.estimates.table import EstimateRow
@@ -29,7 +29,7 @@ from survey.results.exports.xlsx import crosstab_workbook, estimates_workbook
 from survey.results.groups import list_groups
 from survey.results.joint_counts import list_variables
 from survey.results.number_format import format_p_value, number_format, points
-from survey.results.options import IntervalOptions
+from survey.results.options import IntervalOptions, Request
 from survey.results.questions import Answer, truth_labels
 from survey.results.regression import sentences as regression_sentences
 from survey.results.regression.compute import (
@@ -58,22 +58,6 @@ from survey.store import PublishedSurvey
 
 Chart = dict[str, Any]
 Context = dict[str, Any]
-
-
-class Request(Protocol):
-    """The parameters of an analysis."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether there is enough to compute."""
-
-    @property
-    def query(self) -> dict[str, Any]:
-        """The query of a link that repeats the request."""
-
-    @property
-    def file_stem(self) -> str:
-        """The part of a file name that states what the file is about."""
 
 
 def _nothing(*_: Any) -> Context:
@@ -115,13 +99,11 @@ class Analysis:
 
 def _estimates_chart(result: SurveyResult, request: EstimatesRequest) -> Chart:
     question, part = result.question(request.question), request.part
-    charts = {"shares": shares_chart, "middle": middle_chart, "spread": spread_chart}
-    if part not in charts:
-        raise NotFoundError(f"there is no chart {part}; there are {', '.join(charts)}")
-    rows = {"shares": question.shares, "middle": question.middles, "spread": question.spread}
-    if question.disclosure == "hide" or not has_numbers(rows[part]):
+    if part not in PART_CHARTS:
+        raise NotFoundError(f"there is no chart {part}; there are {', '.join(PART_CHARTS)}")
+    if not has_chart(question, part):
         raise NotFoundError(f"the question {request.question} has no chart of its {part}")
-    return charts[part](question)
+    return PART_CHARTS[part](question)
 
 
 ESTIMATES = Analysis(

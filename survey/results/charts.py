@@ -117,7 +117,7 @@ def dot_chart(title: str, data: list[dict[str, Any]], scale: dict[str, Any]) -> 
         "background": None,
         "data": {"values": data},
         "encoding": {"y": OPTION_AXIS},
-        "layer": [_interval_layer(scale), _dot_layer(scale)],
+        "layer": [interval_layer(scale), dot_layer(scale)],
         "config": config(PALETTES["light"]),
     }
 
@@ -126,34 +126,37 @@ def bar_layer() -> dict[str, Any]:
     """Return a layer of bars behind the dots of a histogram."""
     return {
         "mark": {"type": "bar", "height": BAR_PIXELS, "opacity": 0.2, "aria": False},
-        "encoding": {"x": _horizontal("dot", PERCENT_AXIS)},
+        "encoding": {"x": _quantity("dot", PERCENT_AXIS)},
     }
 
 
-def _interval_layer(scale: dict[str, Any]) -> dict[str, Any]:
+def interval_layer(axis: dict[str, Any], direction: str = "x") -> dict[str, Any]:
+    """Return a layer of intervals; estimates lie along the direction x or y."""
     return {
         "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False},
-        "encoding": {"x": _horizontal("low", scale), "x2": {"field": "high"}},
+        "encoding": {direction: _quantity("low", axis), f"{direction}2": {"field": "high"}},
     }
 
 
-def _dot_layer(scale: dict[str, Any]) -> dict[str, Any]:
+def dot_layer(axis: dict[str, Any], direction: str = "x", size: int = 90) -> dict[str, Any]:
+    """Return a layer of dots, with triangles for estimates outside the axis."""
+    below, above = ("left", "right") if direction == "x" else ("down", "up")
     shapes = {
         "domain": ["no", "below", "above"],
-        "range": ["circle", "triangle-left", "triangle-right"],
+        "range": ["circle", f"triangle-{below}", f"triangle-{above}"],
     }
     return {
-        "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
+        "mark": {"type": "point", "filled": True, "size": size, "opacity": 1},
         "encoding": {
-            "x": _horizontal("dot", scale),
+            direction: _quantity("dot", axis),
             "shape": {"field": "outside", "type": "nominal", "legend": None, "scale": shapes},
             "description": {"field": "words"},
         },
     }
 
 
-def _horizontal(field: str, scale: dict[str, Any]) -> dict[str, Any]:
-    return {"field": field, "type": "quantitative", **scale}
+def _quantity(field: str, axis: dict[str, Any]) -> dict[str, Any]:
+    return {"field": field, "type": "quantitative", **axis}
 
 
 def value_axis(question: PublishedQuestion, low: float, high: float) -> dict[str, Any]:

@@ -5,22 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 
 from survey.errors import NoBaseError
-from survey.estimator import (
-    AnsweredShares,
-    Disclosure,
-    Histogram,
-    Mean,
-    Proportions,
-    Quantiles,
-    disclosure,
-    reports_needed,
-    rounded_up,
-)
+from survey.estimator import Disclosure, disclosure, reports_needed, rounded_up
 from survey.mechanism import BitVector
 from survey.mechanism.simulation import population
 from survey.questionnaire.kinds import PublishedQuestion
@@ -39,46 +28,24 @@ SIMULATED_N = (50, 200, 800, 3_200)
 SEED = 0
 """A fixed seed, so that a page shows the same number each time."""
 
-Estimate = Proportions | AnsweredShares | Mean | Histogram | Quantiles
+PARTS = ("shares", "answered", "spread", "mean", "median")
+"""Parts of a question's result in the order of the CSV: shares among all, shares of those who
+answered, histogram, mean and median. The rows of a part are shown or suppressed together."""
 
 
-class PartDisclosures(NamedTuple):
-    """The decision about each part of a question; a part without an estimate is suppressed."""
-
-    shares: Disclosure = SUPPRESSED
-    answered: Disclosure = SUPPRESSED
-    spread: Disclosure = SUPPRESSED
-    mean: Disclosure = SUPPRESSED
-    median: Disclosure = SUPPRESSED
-
-
-class MissingResponses(NamedTuple):
-    """About how many more responses each suppressed part needs; 0 if unknown."""
-
-    shares: int = 0
-    answered: int = 0
-    spread: int = 0
-    mean: int = 0
-    median: int = 0
-
-
-def decide_disclosures(estimates: QuestionEstimates) -> PartDisclosures:
-    """Decide for each part of a question; all shares of a question are shown or none.
+def decide_disclosures(estimates: QuestionEstimates) -> dict[str, Disclosure]:
+    """Decide for each part of a question; a part without an estimate is suppressed.
 
     Shares among those who answered are shown only together with the shares among all.
     """
-
-    def decide(estimate: Estimate | None) -> Disclosure:
-        return disclosure(estimate) if estimate else SUPPRESSED
-
-    shares = decide(estimates.shares)
-    return PartDisclosures(
-        shares=shares,
-        answered=decide(estimates.answered) if shares != SUPPRESSED else SUPPRESSED,
-        spread=decide(estimates.numbers.spread),
-        mean=decide(estimates.mean),
-        median=decide(estimates.numbers.median),
-    )
+    decisions = dict.fromkeys(PARTS, SUPPRESSED)
+    for part in PARTS:
+        estimate = getattr(estimates, part)
+        if estimate is not None:
+            decisions[part] = disclosure(estimate)
+    if decisions["shares"] == SUPPRESSED:
+        decisions["answered"] = SUPPRESSED
+    return decisions
 
 
 def count_missing_responses(
@@ -87,11 +54,11 @@ def count_missing_responses(
     n: int,
     question: PublishedQuestion,
     draw_factor: float,
-) -> MissingResponses:
+) -> dict[str, int]:
     """Estimate how many more responses each part needs, given n of which n_asked hold the question.
 
-    If nobody was asked the number is computed from simulated reports, and each respondent is
-    assumed to be asked one in `draw_factor` questions.
+    0 if the number is unknown. If nobody was asked, it is computed from simulated reports, and each
+    respondent is assumed to be asked one in `draw_factor` questions.
     """
     respondents_per_report = n / n_asked if n_asked else draw_factor
     if not n_asked:
@@ -103,7 +70,7 @@ def count_missing_responses(
             reports = rounded_up(math.ceil(reports * respondents_per_report))
         return max(reports - n, 0) if reports else 0
 
-    return MissingResponses(*map(count_missing, MissingResponses._fields))
+    return {part: count_missing(part) for part in PARTS}
 
 
 def _reports_needed(question: PublishedQuestion, estimates: QuestionEstimates, part: str) -> int:
@@ -114,7 +81,7 @@ def _reports_needed(question: PublishedQuestion, estimates: QuestionEstimates, p
     """
     # Lazily: each simulation costs more than the estimates of the page.
     for source in chain([estimates], _simulations(question)):
-        estimate = _part(source, part)
+        estimate = getattr(source, part)
         if estimate is None:
             return 0
         try:
@@ -122,12 +89,6 @@ def _reports_needed(question: PublishedQuestion, estimates: QuestionEstimates, p
         except NoBaseError:
             continue
     return 0
-
-
-def _part(estimates: QuestionEstimates, part: str) -> Estimate | None:
-    source = estimates.numbers if part in ("spread", "median") else estimates
-    estimate: Estimate | None = getattr(source, part)
-    return estimate
 
 
 def simulate_estimates(question: PublishedQuestion) -> QuestionEstimates:

@@ -1,10 +1,11 @@
-"""Options of a reader: confidence level, interval method, simultaneous coverage, and target."""
+"""Parameters in links: the interval options of a reader, and the base of every request."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar
 
 from survey.errors import DesignError
 from survey.estimator.core.intervals import DEFAULT_INTERVAL, FIXED_POPULATION, INTERVALS
@@ -32,6 +33,31 @@ DECIMAL = re.compile(r"-?[0-9]*\.?[0-9]+")
 """A number in a link. `float` would also accept digits of other scripts, 0_9 and nan."""
 
 YES_NO: Mapping[str, bool] = {"1": True, "0": False}
+
+
+@dataclass(frozen=True)
+class Request:
+    """The parameters of an analysis; its fields are the keys of a link's query."""
+
+    required: ClassVar[tuple[str, ...]] = ()
+    """Fields without which there is nothing to compute."""
+
+    file_stem_format: ClassVar[str] = ""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is enough to compute."""
+        return all(getattr(self, name).strip() for name in self.required)
+
+    @property
+    def query(self) -> dict[str, Any]:
+        """The query of a link that repeats this request."""
+        return asdict(self)
+
+    @property
+    def file_stem(self) -> str:
+        """The part of a file name that states what the file is about."""
+        return self.file_stem_format.format(**vars(self))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def result(survey):
 def test_details_match_the_estimator_for_every_type(result, name):
     found = result.question(name)
     question = found.question
-    if found.shares_part.disclosure == "hide":
+    if found.parts["shares"].disclosure == "hide":
         assert found.details == ()
         return
     shares = estimate_question(
@@ -71,5 +71,5 @@ def test_numbers_and_dates_have_no_details(result, name):
 def test_suppressed_questions_have_no_details(survey):
     few = result_of(survey, 100, 100)
     for found in (few.question(name) for name in OF_OPTIONS):
-        assert found.shares_part.disclosure == "hide"
+        assert found.parts["shares"].disclosure == "hide"
         assert found.details == ()

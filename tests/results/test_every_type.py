@@ -36,13 +36,7 @@ from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.loading import load
 from survey.results.charts import is_clipped
-from survey.results.estimates.chart import (
-    middle_chart,
-    middle_svg,
-    shares_svg,
-    spread_chart,
-    spread_svg,
-)
+from survey.results.estimates.chart import middle_chart, part_svg, spread_chart
 from survey.results.estimates.compute import histogram_cells
 from survey.results.estimates.result import (
     QuestionResult,
@@ -202,7 +196,7 @@ def test_answered_rows_contain_the_estimates_and_follow_those_among_all(result):
             n=None if asked.by_patterns else N,
             patterns=asked.patterns if asked.by_patterns else None,
         )
-        assert question.answered_part.disclosure == disclosure(expected), asked.id
+        assert question.parts["answered"].disclosure == disclosure(expected), asked.id
         for field in ("estimate", "std_error", "conf_low", "conf_high", "n_effective"):
             np.testing.assert_array_equal(
                 numbers(question.answered, field), getattr(expected, field), asked.id
@@ -212,7 +206,7 @@ def test_answered_rows_contain_the_estimates_and_follow_those_among_all(result):
         }
         ids = [option.id for option in asked.options[:silent]]
         assert [row.option_id for row in question.answered] == ids
-        numbers_ = question.mean_part.rows + question.median_part.rows
+        numbers_ = question.parts["mean"].rows + question.parts["median"].rows
         assert question.rows == (*question.shares, *question.answered, *numbers_)
     assert sum(bool(question.answered) for question in result.questions) == 6
 
@@ -225,7 +219,10 @@ def test_a_mean_is_shown_although_the_shares_of_its_scale_are_hopeless(monkeypat
     survey = survey_of(["noisy"])
     result = result_of(survey, 3000, 3000)
     (question,) = result.questions
-    assert (question.shares_part.disclosure, question.mean_part.disclosure) == ("hide", "caution")
+    assert (question.parts["shares"].disclosure, question.parts["mean"].disclosure) == (
+        "hide",
+        "caution",
+    )
     assert question.disclosure == "caution"
     assert {row.flag for row in question.shares + question.answered} == {"suppressed"}
     assert {row.estimate for row in question.shares + question.answered} == {None}
@@ -234,7 +231,7 @@ def test_a_mean_is_shown_although_the_shares_of_its_scale_are_hopeless(monkeypat
     shares, mean_, *_ = question.caveats(closed=False)
     assert shares.startswith("Not enough responses yet for the shares: about ")
     assert mean_ == "Low precision for the mean: the intervals are wide."
-    assert (bool(shares_svg(question)), bool(middle_svg(question))) == (False, True)
+    assert (bool(part_svg(question, "shares")), bool(part_svg(question, "middle"))) == (False, True)
     margins = [remark for remark in question.remarks if "margin of error is" in remark]
     assert len(margins) == 1
     assert margins[0].startswith("The mean’s margin of error is ±")
@@ -255,11 +252,11 @@ def test_shares_are_shown_although_the_mean_of_those_who_answered_is_not():
     reports = channel.perturb(truths, np.random.default_rng(2))
     counts = np.bincount(reports, minlength=channel.counted).tolist()
     found = question_result(survey, question, 4000, 4000, counts, NOW)
-    assert found.shares_part.disclosure == "show"
-    assert found.mean_part.disclosure == "hide"
+    assert found.parts["shares"].disclosure == "show"
+    assert found.parts["mean"].disclosure == "hide"
     assert found.mean.estimate is None
     assert found.mean.flag == found.median.flag == "suppressed"
-    assert middle_svg(found) == spread_svg(found) == ""
+    assert part_svg(found, "middle") == part_svg(found, "spread") == ""
 
 
 def test_shares_among_those_who_answered_are_suppressed_if_hardly_anybody_did():
@@ -268,7 +265,7 @@ def test_shares_among_those_who_answered_are_suppressed_if_hardly_anybody_did():
     counts = np.round(4000 * question.channel.matrix[3]).astype(int).tolist()
     n = sum(counts)
     found = question_result(survey, question, n, n, counts, NOW)
-    assert found.shares_part.disclosure != "hide"
+    assert found.parts["shares"].disclosure != "hide"
     assert {(row.estimate, row.flag) for row in found.answered} == {(None, "suppressed")}
     assert found.among_answered == {}
     assert found.share_caveats(closed=False)[-1] == (
@@ -286,14 +283,14 @@ def test_the_predicted_number_of_missing_responses_is_right():
         return question_result(survey, question, sum(counts), sum(counts), counts, NOW)
 
     few = of(600)
-    assert few.shares_part.disclosure != "hide"
-    assert few.answered_part.disclosure == "hide"
-    more = few.answered_part.missing
+    assert few.parts["shares"].disclosure != "hide"
+    assert few.parts["answered"].disclosure == "hide"
+    more = few.parts["answered"].missing
     assert few.share_caveats(closed=False)[-1] == (
         f"Not enough responses yet for shares among those who answered: about {more:,} more needed."
     )
-    assert of(600 + more).answered_part.disclosure != "hide"
-    assert of(600 + more // 2).answered_part.disclosure == "hide"
+    assert of(600 + more).parts["answered"].disclosure != "hide"
+    assert of(600 + more // 2).parts["answered"].disclosure == "hide"
 
 
 def test_the_remark_splits_the_widest_margin(result):
@@ -388,8 +385,8 @@ def test_a_sampled_question_needs_more_respondents():
     half, full = result_of(survey, 20, 40), result_of(alone, 20, 20)
     for some, all_ in zip(half.questions, full.questions, strict=True):
         assert some.disclosure == all_.disclosure == "hide"
-        needed = all_.shares_part.missing + 20
-        assert 2 * needed <= some.shares_part.missing + 40 <= 2.2 * needed
+        needed = all_.parts["shares"].missing + 20
+        assert 2 * needed <= some.parts["shares"].missing + 40 <= 2.2 * needed
 
 
 @pytest.mark.parametrize("name", list(QUESTIONS))
@@ -399,7 +396,7 @@ def test_a_question_nobody_answered_yet_has_rows_without_numbers(name):
     tally = Tally(0, 0, [0], [[0] * question.channel.counted])
     result = SurveyResult(survey, tally, NOW)
     assert result.questions[0].disclosure == "hide"
-    for part in (result.questions[0].shares_part, result.questions[0].mean_part):
+    for part in (result.questions[0].parts["shares"], result.questions[0].parts["mean"]):
         assert bool(part.rows) == bool(part.missing)
     for row in result.rows:
         assert (row.estimate, row.report_count, row.flag, row.n_reports) == (
@@ -417,7 +414,7 @@ def test_a_question_nobody_answered_yet_has_rows_without_numbers(name):
 def test_suppressed_questions_have_no_numbers(name):
     (question,) = result_of(survey_of([name]), 30, 30).questions
     assert question.disclosure == "hide"
-    for part in (question.shares_part, question.mean_part, question.median_part):
+    for part in (question.parts["shares"], question.parts["mean"], question.parts["median"]):
         assert part.missing > 0 or not part.rows
     assert question.remarks == ()
     for row in question.rows:
@@ -443,8 +440,8 @@ def test_shares_that_a_design_does_not_identify_are_marked_beside_the_mean():
     assert describe_estimate(question.shares[0]) == "cannot be estimated from this design"
     assert question.mean.estimate == mean([9_000, 11_000], channel, range(1, 8)).estimate
     assert (question.median.flag, question.median.estimate) == ("not_estimable", None)
-    assert shares_svg(question) == ""
-    assert middle_svg(question) != ""
+    assert part_svg(question, "shares") == ""
+    assert part_svg(question, "middle") != ""
 
 
 def test_a_question_whose_design_identifies_nothing_promises_nothing():
@@ -533,8 +530,12 @@ def test_mean_and_median_have_a_chart_on_the_axis_of_their_grid(result):
 @pytest.mark.parametrize("name", list(QUESTIONS))
 def test_charts_are_svg_without_script_or_style(result, name):
     question = one(result, name)
-    drawn = [shares_svg(question), middle_svg(question), spread_svg(question)]
-    is_shown = question.spread_part.disclosure != "hide"
+    drawn = [
+        part_svg(question, "shares"),
+        part_svg(question, "middle"),
+        part_svg(question, "spread"),
+    ]
+    is_shown = question.parts["spread"].disclosure != "hide"
     assert [bool(svg) for svg in drawn] == [bool(question.shares), bool(question.mean), is_shown]
     for svg in filter(None, drawn):
         assert svg.startswith("<svg")
@@ -543,14 +544,16 @@ def test_charts_are_svg_without_script_or_style(result, name):
 
 
 def test_a_mean_of_dates_has_dates_on_its_axis(result):
-    assert "2020" in middle_svg(one(result, "since"))
+    assert "2020" in part_svg(one(result, "since"), "middle")
 
 
 def test_a_mean_outside_its_grid_is_drawn_at_its_end(result):
     question = one(result, "hours")
     moved = replace(question.mean, estimate=-0.3)
-    part = replace(question.mean_part, rows=(moved,))
-    point = middle_chart(replace(question, mean_part=part))["data"]["values"][0]
+    part = replace(question.parts["mean"], rows=(moved,))
+    point = middle_chart(replace(question, parts={**question.parts, "mean": part}))["data"][
+        "values"
+    ][0]
     assert (point["dot"], point["outside"]) == (0.0, "below")
 
 
@@ -559,7 +562,7 @@ def test_median_rows_contain_the_estimates(result):
         question = one(result, name)
         asked = question.question
         expected = median(counts_of(asked, N), asked.channel, truth_values(asked))
-        if question.median_part.disclosure == "hide":
+        if question.parts["median"].disclosure == "hide":
             assert question.median.estimate is None
             continue
         for field in ("estimate", "conf_low", "conf_high"):
@@ -582,7 +585,7 @@ def few() -> QuestionResult:
 def test_cell_rows_contain_the_estimates(few):
     asked = few.question
     expected = histogram(counts_of(asked, 40_000), asked.channel, truth_values(asked), range(8))
-    assert few.spread_part.disclosure != "hide"
+    assert few.parts["spread"].disclosure != "hide"
     assert [row.option_label for row in few.spread] == list("0123456")
     assert [row.option_id for row in few.spread][:2] == ["from_0_to_0", "from_1_to_1"]
     assert {(row.statistic, row.base) for row in few.spread} == {("share", "answered")}
@@ -598,12 +601,12 @@ def test_a_histogram_has_a_bar_a_dot_and_an_interval_on_the_axis_from_0_to_100(f
     assert marks == ["bar", "rule", "point"]
     assert specification["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0, 1]
     assert len(specification["data"]["values"]) == 7
-    assert spread_svg(few).startswith("<svg")
+    assert part_svg(few, "spread").startswith("<svg")
 
 
 def test_a_suppressed_histogram_has_rows_without_numbers(result):
     hours = one(result, "hours")
-    assert hours.spread_part.disclosure == "hide"
+    assert hours.parts["spread"].disclosure == "hide"
     assert {(row.estimate, row.mle, row.conf_low) for row in hours.spread} == {(None,) * 3}
     assert {row.flag for row in hours.spread} == {"suppressed"}
     assert re.search(r"for the histogram: about [\d,]+ more", hours.caveats(closed=False)[-1])
@@ -710,10 +713,15 @@ def test_a_question_without_reports_predicts_the_same_number_each_time(name):
     question = survey.definition.questions[0]
     none = [0] * question.channel.counted
     first, again = (question_result(survey, question, 0, 0, none, NOW) for _ in range(2))
-    needed = [part.missing for part in first.parts]
-    assert needed == [part.missing for part in again.parts]
+    needed = [part.missing for part in first.parts.values()]
+    assert needed == [part.missing for part in again.parts.values()]
     said = " ".join(first.caveats(closed=False))
-    for part in (first.shares_part, first.mean_part, first.median_part, first.spread_part):
+    for part in (
+        first.parts["shares"],
+        first.parts["mean"],
+        first.parts["median"],
+        first.parts["spread"],
+    ):
         assert not part.rows or f"about {part.missing:,} more needed" in said
 
 
@@ -725,5 +733,5 @@ def test_sampled_questions_without_reports_need_more_respondents():
         question = survey.definition.questions[0]
         none = [0] * question.channel.counted
         found = question_result(survey, question, 0, 0, none, NOW)
-        lacks.append(found.shares_part.missing)
+        lacks.append(found.parts["shares"].missing)
     assert lacks[1] == pytest.approx(2 * lacks[0], rel=0.1)

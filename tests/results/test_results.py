@@ -19,7 +19,7 @@ from survey.estimator import proportions
 from survey.questionnaire.canonical import freeze
 from survey.results.crosstab.table import CrosstabRow
 from survey.results.difference.table import DifferenceRow
-from survey.results.estimates.chart import shares_chart, shares_svg
+from survey.results.estimates.chart import part_svg, shares_chart
 from survey.results.estimates.compute import estimate_question
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import EstimateRow
@@ -60,7 +60,7 @@ def test_suppression_is_per_question_and_hides_every_number(small):
     result = result_of(small, [[20, 10, 10], [20, 10, 10]])
     for question in result.questions:
         assert question.disclosure == "hide"
-        assert question.shares_part.missing > 0
+        assert question.parts["shares"].missing > 0
         for row in question.rows:
             assert (row.report_count, row.report_share, row.estimate, row.conf_low) == (None,) * 4
             assert row.flag == "suppressed"
@@ -79,7 +79,7 @@ def test_estimates_outside_0_and_1_stay_in_table_and_csv_and_are_marked_in_the_c
 
 def test_a_chart_is_svg_without_script_or_style_on_an_axis_from_0_to_100(small):
     question = result_of(small, [[900, 1300, 800], [1000, 1100, 900]]).questions[0]
-    svg = shares_svg(question)
+    svg = part_svg(question, "shares")
     assert svg.startswith("<svg")
     assert "<script" not in svg
     assert "style=" not in svg
@@ -222,5 +222,5 @@ options = [{options}]
     ).questions
     assert question.failure == ""
     assert question.disclosure == "hide"
-    assert question.shares_part.missing > 0
+    assert question.parts["shares"].missing > 0
     assert {row.estimate for row in question.rows} == {None}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 from survey.errors import DesignError
+from survey.results.options import Request
 
 Method = Literal["linear", "em"]
 METHODS: Mapping[Method, str] = {
@@ -17,8 +18,11 @@ METHODS: Mapping[Method, str] = {
 
 
 @dataclass(frozen=True)
-class CrosstabRequest:
+class CrosstabRequest(Request):
     """Two questions, or options of multiple-choice questions, and an estimation method."""
+
+    required: ClassVar = ("first", "second")
+    file_stem_format: ClassVar = "{first}-{second}"
 
     first: str = ""
     second: str = ""
@@ -31,18 +35,3 @@ class CrosstabRequest:
         if method not in METHODS:
             raise DesignError(f"method = {method[:40]!r} must be one of {', '.join(METHODS)}")
         return cls(query.get("first", ""), query.get("second", ""), cast(Method, method))
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether there is enough to compute."""
-        return bool(self.first and self.second)
-
-    @property
-    def query(self) -> dict[str, Any]:
-        """The query of a link that repeats this request."""
-        return {"first": self.first, "second": self.second, "method": self.method}
-
-    @property
-    def file_stem(self) -> str:
-        """The part of a file name that states what the file is about."""
-        return f"{self.first}-{self.second}"

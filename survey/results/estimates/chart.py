@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from survey.results.charts import (
     MARGIN,
@@ -65,19 +65,29 @@ def _share_points(result: QuestionResult, rows: Sequence[EstimateRow]) -> list[d
     ]
 
 
-def shares_svg(result: QuestionResult, palette: str = "light") -> str:
-    """Return the chart of shares as SVG; empty if no share is shown."""
-    return fixed_chart_svg(shares_chart(result), palette) if has_numbers(result.shares) else ""
+PART_CHARTS: Mapping[str, Callable[[QuestionResult], dict[str, Any]]] = {
+    "shares": shares_chart,
+    "middle": middle_chart,
+    "spread": spread_chart,
+}
+"""The charts of a question by the name of their part in links."""
 
 
-def spread_svg(result: QuestionResult, palette: str = "light") -> str:
-    """Return the histogram as SVG; empty if no cell is shown."""
-    return fixed_chart_svg(spread_chart(result), palette) if has_numbers(result.spread) else ""
+def has_chart(result: QuestionResult, part: str) -> bool:
+    """Return whether a part has an estimate to show in a chart."""
+    rows = {"shares": result.shares, "middle": result.middles, "spread": result.spread}
+    return has_numbers(rows[part])
 
 
-def middle_svg(result: QuestionResult, palette: str = "light") -> str:
-    """Return the chart of mean and median as SVG; empty if neither is shown."""
-    return fixed_chart_svg(middle_chart(result), palette) if has_numbers(result.middles) else ""
+def part_svg(result: QuestionResult, part: str, palette: str = "light") -> str:
+    """Return the chart of a part as SVG; empty if it has none."""
+    has_svg = has_chart(result, part)
+    return fixed_chart_svg(PART_CHARTS[part](result), palette) if has_svg else ""
+
+
+def page_charts(result: QuestionResult) -> dict[str, str]:
+    """Return the charts of a question as SVG for a page, by part; empty strings if suppressed."""
+    return {part: part_svg(result, part) for part in PART_CHARTS}
 
 
 def chart_size(rows: Sequence[EstimateRow]) -> tuple[int, int]:
@@ -87,18 +97,3 @@ def chart_size(rows: Sequence[EstimateRow]) -> tuple[int, int]:
         MARGIN["left"] + PLOT_PIXELS + MARGIN["right"],
         MARGIN["top"] + n_lines * ROW_PIXELS + MARGIN["bottom"],
     )
-
-
-class PageCharts(NamedTuple):
-    """A question's charts as SVG for the results page; each is empty if there is none."""
-
-    shares: str = ""
-    middle: str = ""
-    spread: str = ""
-
-
-def page_charts(result: QuestionResult) -> PageCharts:
-    """Return the charts of a question; none while it is suppressed."""
-    if result.disclosure == "hide":
-        return PageCharts()
-    return PageCharts(shares_svg(result), middle_svg(result), spread_svg(result))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -41,37 +41,27 @@ MAX_CHANNEL_SIZE = 500_000
 of 400 values. For finer grids call `survey.estimator` directly."""
 
 
-class NumberEstimates(NamedTuple):
-    """The distribution of answers that are numbers.
-
-    spread        shares of the cells of a number or date
-    median        of numbers, dates and scales
-    is_estimable  whether the question's design allows these estimates at all
-    """
-
-    spread: Histogram | None = None
-    median: Quantiles | None = None
-    is_estimable: bool = True
-
-
 @dataclass(frozen=True)
 class QuestionEstimates:
     """All estimates of a question; each is None if nobody was asked or it cannot be estimated.
 
+    supports  number of reports that name each option; None if reports do not name options
+    base      "all" or "answered": the respondents whom spread, mean and median describe
     shares    one number per option; None also if the design does not identify the shares
     answered  one number per substantive option; None also if hardly anybody answered
-    supports  number of reports that name each option; None if reports do not name options
-    mean      of questions whose answers stand for numbers
-    numbers   histogram and median
-    base      "all" or "answered": the respondents whom mean and numbers describe
+    spread    shares of the histogram cells of a number or date
+    mean      of questions whose answers stand for numbers; median likewise
+    has_distribution  whether the question's design allows spread and median at all
     """
 
-    shares: Proportions | None
-    answered: AnsweredShares | None
     supports: tuple[int | None, ...]
-    mean: Mean | None
-    numbers: NumberEstimates
     base: str
+    shares: Proportions | None = None
+    answered: AnsweredShares | None = None
+    spread: Histogram | None = None
+    mean: Mean | None = None
+    median: Quantiles | None = None
+    has_distribution: bool = True
 
 
 def estimate_question(
@@ -83,20 +73,22 @@ def estimate_question(
         return no_estimates(question)
     shares = _shares(question, n_asked, c, options) if question.options else None
     has_base = shares is not None and bool(substantive_options(question))
+    spread, middle, has_distribution = _distribution(question, c, options)
     return QuestionEstimates(
+        supports=_supports(question, c),
+        base=_base(question),
         shares=shares,
         answered=_answered(question, n_asked, c, options) if has_base else None,
-        supports=_supports(question, c),
+        spread=spread,
         mean=_mean(question, c, options),
-        numbers=_numbers(question, c, options),
-        base=_base(question),
+        median=middle,
+        has_distribution=has_distribution,
     )
 
 
 def no_estimates(question: PublishedQuestion) -> QuestionEstimates:
     """Return the estimates of a question about which nothing is known."""
-    supports = (None,) * len(question.options)
-    return QuestionEstimates(None, None, supports, None, NumberEstimates(), _base(question))
+    return QuestionEstimates((None,) * len(question.options), _base(question))
 
 
 def _base(question: PublishedQuestion) -> str:
@@ -121,22 +113,22 @@ def _mean(question: PublishedQuestion, counts: Integers, options: IntervalOption
         return None
 
 
-def _numbers(
+def _distribution(
     question: PublishedQuestion, counts: Integers, options: IntervalOptions
-) -> NumberEstimates:
-    """Return histogram and median of those who answered, if they can be estimated."""
+) -> tuple[Histogram | None, Quantiles | None, bool]:
+    """Return histogram and median of those who answered, and whether the design allows them."""
     channel, values = single_code_channel(question), truth_values(question)
     if channel is None or not values:
-        return NumberEstimates()
+        return None, None, True
     if channel_size(channel) > MAX_CHANNEL_SIZE:
-        return NumberEstimates(is_estimable=False)
+        return None, None, False
     try:
         middle = median(counts, channel, values, level=options.level)
-        return NumberEstimates(_histogram(question, channel, counts, options), middle)
+        return _histogram(question, channel, counts, options), middle, True
     except NoBaseError:
-        return NumberEstimates()
+        return None, None, True
     except ChannelError:
-        return NumberEstimates(is_estimable=False)
+        return None, None, False
 
 
 def _histogram(

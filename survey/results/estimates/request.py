@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+from survey.results.options import Request
 
 
 @dataclass(frozen=True)
-class EstimatesRequest:
+class EstimatesRequest(Request):
     """All questions of a survey, or one question, or the chart of one of its parts."""
+
+    file_stem_format: ClassVar = "{question}-{part}"
 
     question: str = ""
     part: str = ""
@@ -20,11 +24,6 @@ class EstimatesRequest:
         return cls(path.get("question", ""), path.get("part", ""))
 
     @property
-    def is_complete(self) -> bool:
-        """Whether there is enough to compute."""
-        return True
-
-    @property
     def query(self) -> dict[str, Any]:
         """The query of a link that repeats this request; its parameters are in the path."""
         return {}
@@ -32,4 +31,4 @@ class EstimatesRequest:
     @property
     def file_stem(self) -> str:
         """The part of a file name that states what the file is about."""
-        return f"{self.question}-{self.part}" if self.part else "estimates"
+        return super().file_stem if self.part else "estimates"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
@@ -14,9 +14,8 @@ from survey.mechanism import BitVector
 from survey.questionnaire.grid import Grid
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import (
+    PARTS,
     SUPPRESSED,
-    MissingResponses,
-    PartDisclosures,
     count_missing_responses,
     decide_disclosures,
 )
@@ -143,16 +142,13 @@ class ResultPart:
 class QuestionResult:
     """The result of one question; each part is shown or suppressed independently.
 
-    Shares among those who answered are shown only together with the shares among all. `n_asked`
-    of the `n` released reports hold the question. `failure` is the reason why an estimator failed.
+    Shares among those who answered are shown only together with the shares among all. `parts` are
+    named and ordered as in `PARTS`. `n_asked` of the `n` released reports hold the question.
+    `failure` is the reason why an estimator failed.
     """
 
     question: PublishedQuestion
-    shares_part: ResultPart
-    answered_part: ResultPart
-    spread_part: ResultPart
-    mean_part: ResultPart
-    median_part: ResultPart
+    parts: Mapping[str, ResultPart]
     n_asked: int
     n: int
     remarks: tuple[str, ...]
@@ -161,63 +157,52 @@ class QuestionResult:
     failure: str = ""
 
     @property
-    def parts(self) -> tuple[ResultPart, ...]:
-        """All parts in the order of the CSV."""
-        return (
-            self.shares_part,
-            self.answered_part,
-            self.spread_part,
-            self.mean_part,
-            self.median_part,
-        )
-
-    @property
     def rows(self) -> tuple[EstimateRow, ...]:
         """All rows in the order of the CSV."""
-        return tuple(row for part in self.parts for row in part.rows)
+        return tuple(row for part in self.parts.values() for row in part.rows)
 
     @property
     def shares(self) -> tuple[EstimateRow, ...]:
         """The rows of options, among all."""
-        return self.shares_part.rows
+        return self.parts["shares"].rows
 
     @property
     def answered(self) -> tuple[EstimateRow, ...]:
         """The rows of answers, among those who answered."""
-        return self.answered_part.rows
+        return self.parts["answered"].rows
 
     @property
     def spread(self) -> tuple[EstimateRow, ...]:
         """The rows of histogram cells."""
-        return self.spread_part.rows
+        return self.parts["spread"].rows
 
     @property
     def mean(self) -> EstimateRow | None:
         """The row of the mean, if answers stand for numbers."""
-        return next(iter(self.mean_part.rows), None)
+        return next(iter(self.parts["mean"].rows), None)
 
     @property
     def median(self) -> EstimateRow | None:
         """The row of the median, if answers stand for numbers."""
-        return next(iter(self.median_part.rows), None)
+        return next(iter(self.parts["median"].rows), None)
 
     @property
     def middles(self) -> tuple[EstimateRow, ...]:
         """The rows of mean and median that are shown."""
-        parts = (self.mean_part, self.median_part)
+        parts = (self.parts["mean"], self.parts["median"])
         return tuple(row for part in parts if part.is_listed for row in part.rows)
 
     @property
     def among_answered(self) -> dict[str, EstimateRow]:
         """The rows among those who answered that are shown, by option id."""
-        rows = self.answered if self.answered_part.disclosure != SUPPRESSED else ()
+        rows = self.answered if self.parts["answered"].disclosure != SUPPRESSED else ()
         return {row.option_id: row for row in rows}
 
     def share_caveats(self, *, closed: bool) -> list[str]:
         """Return the warnings about shares, or the texts that replace them."""
         if self.failure:
             return [self.failure]
-        everyone, answered = self.shares_part, self.answered_part
+        everyone, answered = self.parts["shares"], self.parts["answered"]
         texts = [everyone.caveat(closed=closed)]
         if everyone.disclosure not in (SUPPRESSED, answered.disclosure):
             texts.append(answered.caveat(closed=closed))
@@ -227,14 +212,14 @@ class QuestionResult:
         """Return the warnings about mean and median, or the texts that replace them."""
         if self.failure:
             return [] if self.shares else [self.failure]
-        if self.mean_part.disclosure == self.median_part.disclosure == "caution":
+        if self.parts["mean"].disclosure == self.parts["median"].disclosure == "caution":
             return ["Low precision for mean and median: the intervals are wide."]
-        texts = (part.caveat(closed=closed) for part in (self.mean_part, self.median_part))
+        texts = (part.caveat(closed=closed) for part in (self.parts["mean"], self.parts["median"]))
         return [text for text in texts if text]
 
     def spread_caveats(self, *, closed: bool) -> list[str]:
         """Return the warning about the histogram, or the text that replaces it."""
-        text = "" if self.failure else self.spread_part.caveat(closed=closed)
+        text = "" if self.failure else self.parts["spread"].caveat(closed=closed)
         return [text] if text else []
 
     def caveats(self, *, closed: bool) -> list[str]:
@@ -249,7 +234,7 @@ class QuestionResult:
     def disclosure(self) -> Disclosure:
         """The most permissive decision of all parts: "hide" if nothing is shown."""
         order: tuple[Disclosure, ...] = ("show", "caution", "hide")
-        return min((part.disclosure for part in self.parts), key=order.index)
+        return min((part.disclosure for part in self.parts.values()), key=order.index)
 
     def number_format(self, row: EstimateRow) -> NumberFormat:
         """Return the number format of a mean's or median's row."""
@@ -378,8 +363,9 @@ def question_result(
     If an estimator fails, the result has all rows without numbers, and says so: one question must
     never make the others unreadable.
     """
+    suppressed = dict.fromkeys(PARTS, SUPPRESSED)
     context = RowContext(
-        survey, question, n_asked, no_estimates(question), PartDisclosures(), options, now, group
+        survey, question, n_asked, no_estimates(question), suppressed, options, now, group
     )
     try:
         return _estimate(context, n, counts)
@@ -388,6 +374,7 @@ def question_result(
         return _build_result(
             context._replace(has_failed=True),
             n,
+            missing={},
             has_shares=False,
             failure=FAILED.format(type(error).__name__),
         )
@@ -420,40 +407,36 @@ def _build_result(
     context: RowContext,
     n: int,
     *,
-    missing: MissingResponses = MissingResponses(),  # noqa: B008  immutable
+    missing: Mapping[str, int],
     has_shares: bool,
     remarks: tuple[str, ...] = (),
     details: tuple[Detail, ...] = (),
     failure: str = "",
 ) -> QuestionResult:
-    rows, disclosures, question = question_rows(context), context.disclosures, context.question
-    has_mean = bool(rows.mean)
-    has_numbers = context.estimates.numbers.is_estimable and not failure
+    rows, question = question_rows(context), context.question
+    has_mean = bool(rows["mean"])
+    has_distribution = context.estimates.has_distribution and not failure
     shares_name = "the shares" if question.kind.is_ordered else "the share who did not answer"
+    names = {
+        "shares": shares_name if has_mean else "",
+        "answered": "shares among those who answered",
+        "spread": "the histogram",
+        "mean": "the mean" if has_mean else "",
+        "median": "the median",
+    }
+    estimable = {"shares": has_shares, "spread": has_distribution, "median": has_distribution}
     return QuestionResult(
         question=question,
-        shares_part=ResultPart(
-            rows.shares,
-            disclosures.shares,
-            missing.shares,
-            is_estimable=has_shares,
-            name=shares_name if has_mean else "",
-        ),
-        answered_part=ResultPart(
-            rows.answered,
-            disclosures.answered,
-            missing.answered,
-            name="shares among those who answered",
-        ),
-        spread_part=ResultPart(
-            rows.spread, disclosures.spread, missing.spread, has_numbers, "the histogram"
-        ),
-        mean_part=ResultPart(
-            rows.mean, disclosures.mean, missing.mean, name="the mean" if has_mean else ""
-        ),
-        median_part=ResultPart(
-            rows.median, disclosures.median, missing.median, has_numbers, "the median"
-        ),
+        parts={
+            part: ResultPart(
+                rows[part],
+                context.disclosures[part],
+                missing.get(part, 0),
+                estimable.get(part, True),
+                names[part],
+            )
+            for part in PARTS
+        },
         n_asked=context.n_asked,
         n=n,
         remarks=remarks,
@@ -464,10 +447,10 @@ def _build_result(
 
 
 def _details(
-    question: PublishedQuestion, estimates: QuestionEstimates, disclosures: PartDisclosures
+    question: PublishedQuestion, estimates: QuestionEstimates, disclosures: Mapping[str, Disclosure]
 ) -> tuple[Detail, ...]:
     """Return the details of shown shares; none if the only options are opt-outs."""
-    if estimates.shares is None or disclosures.shares == SUPPRESSED or question.kind.is_numeric:
+    if estimates.shares is None or disclosures["shares"] == SUPPRESSED or question.kind.is_numeric:
         return ()
     return share_details(question, estimates.shares)
 

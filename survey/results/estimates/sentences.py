@@ -6,10 +6,11 @@ The remarks name the sources of the margin of error, goodness of fit, and fabric
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from survey.estimator import (
+    Disclosure,
     Mean,
     Proportions,
     channel_fit,
@@ -20,7 +21,7 @@ from survey.estimator import (
 )
 from survey.estimator.planning.sample_size import rounded
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.display_status import SUPPRESSED, PartDisclosures
+from survey.results.display_status import SUPPRESSED
 from survey.results.estimates.compute import MAX_CHANNEL_SIZE, QuestionEstimates
 from survey.results.number_format import number_format, row_label
 from survey.results.questions import (
@@ -38,7 +39,7 @@ def remarks(
     question: PublishedQuestion,
     counts: Sequence[int],
     estimates: QuestionEstimates,
-    disclosures: PartDisclosures,
+    disclosures: Mapping[str, Disclosure],
 ) -> tuple[str, ...]:
     """Return remarks on the estimates that are shown; they reveal nothing the rows do not.
 
@@ -46,15 +47,15 @@ def remarks(
     estimated independently.
     """
     shares = estimates.shares
-    if disclosures.shares == SUPPRESSED or question.kind.is_numeric:
+    if disclosures["shares"] == SUPPRESSED or question.kind.is_numeric:
         shares = None
-    mean = estimates.mean if disclosures.mean != SUPPRESSED and not shares else None
+    mean = estimates.mean if disclosures["mean"] != SUPPRESSED and not shares else None
     texts = []
     if shares:
         texts.append(margin_remark(shares))
     elif mean:
         texts.append(mean_margin_remark(mean, question, counts))
-    is_shown = {disclosures.shares, disclosures.mean} != {SUPPRESSED}
+    is_shown = {disclosures["shares"], disclosures["mean"]} != {SUPPRESSED}
     if not question.kind.is_multiple and is_shown:
         texts.append(fit_remark(question, counts))
         if shares:
@@ -172,14 +173,14 @@ def terminal_lines(result: SurveyResult) -> list[str]:
 def _question_lines(question: QuestionResult, closed: bool) -> list[str]:
     """Return the question's notes, the rows that are shown, and its cautions and remarks."""
     lines = list(question.notes) if question.disclosure != "hide" else []
-    if question.shares_part.is_listed:
+    if question.parts["shares"].is_listed:
         lines += _row_lines(question, question.shares, closed)
     if question.among_answered:
         lines += ["Of those who answered:", *_row_lines(question, question.answered, closed)]
     lines += question.share_caveats(closed=closed)
     lines += _row_lines(question, question.middles, closed)
     lines += question.middle_caveats(closed=closed)
-    if question.spread_part.is_listed:
+    if question.parts["spread"].is_listed:
         lines += [f"{question.spread_title}:", *_row_lines(question, question.spread, closed)]
     lines += question.spread_caveats(closed=closed)
     return [f"  {line}" for line in [*lines, *question.remarks]]

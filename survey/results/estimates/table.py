@@ -10,10 +10,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from survey.estimator import AnsweredShares, Disclosure, Proportions
-from survey.mechanism import WeightTable
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.texts import Option
-from survey.results.display_status import FLAGS, SUPPRESSED, PartDisclosures
+from survey.results.display_status import FLAGS, SUPPRESSED
 from survey.results.estimates.compute import QuestionEstimates, histogram_cells
 from survey.results.estimates.histogram import Cell
 from survey.results.groups import Group
@@ -104,16 +103,6 @@ class EstimateRow:
     app_version: str
 
 
-class QuestionRows(NamedTuple):
-    """A question's rows in order: shares among all, of answers, of cells, mean, median."""
-
-    shares: tuple[EstimateRow, ...]
-    answered: tuple[EstimateRow, ...]
-    spread: tuple[EstimateRow, ...]
-    mean: tuple[EstimateRow, ...]
-    median: tuple[EstimateRow, ...]
-
-
 class RowContext(NamedTuple):
     """A question with its estimates, and everything else that its rows state."""
 
@@ -121,7 +110,7 @@ class RowContext(NamedTuple):
     question: PublishedQuestion
     n_asked: int
     estimates: QuestionEstimates
-    disclosures: PartDisclosures
+    disclosures: Mapping[str, Disclosure]
     options: IntervalOptions
     now: datetime
     group: Group
@@ -131,99 +120,65 @@ class RowContext(NamedTuple):
 Numbers = Mapping[str, Any]
 
 
-def question_rows(context: RowContext) -> QuestionRows:
-    """Return every row of a question; rows exist before there are numbers to show in them."""
-    return QuestionRows(
-        _option_rows(context),
-        _answer_rows(context),
-        _cell_rows(context),
-        _mean_rows(context),
-        _median_rows(context),
-    )
-
-
-def _option_rows(context: RowContext) -> tuple[EstimateRow, ...]:
-    estimates, disclosure = context.estimates, context.disclosures.shares
-    statistic = _Statistic("share", "all", _shares_estimable(context), disclosure)
-    return tuple(
-        _row(context, statistic, option, _share_numbers(estimates.shares, i, estimates.supports[i]))
-        for i, option in enumerate(context.question.options)
-    )
-
-
-def _answer_rows(context: RowContext) -> tuple[EstimateRow, ...]:
-    estimates, options = context.estimates, context.question.options
-    statistic = _Statistic(
-        "share", "answered", _shares_estimable(context), context.disclosures.answered
-    )
-    return tuple(
-        _row(
-            context,
-            statistic,
-            options[i],
-            _share_numbers(estimates.answered, place, estimates.supports[i]),
-        )
-        for place, i in enumerate(substantive_options(context.question))
-    )
-
-
-def _cell_rows(context: RowContext) -> tuple[EstimateRow, ...]:
-    estimates = context.estimates
-    statistic = _Statistic(
-        "share", estimates.base, estimates.numbers.is_estimable, context.disclosures.spread
-    )
-    return tuple(
-        _row(context, statistic, cell, _cell_numbers(context, place))
-        for place, cell in enumerate(histogram_cells(context.question))
-    )
-
-
-def _mean_rows(context: RowContext) -> tuple[EstimateRow, ...]:
-    if not truth_values(context.question):
-        return ()
-    statistic = _Statistic("mean", context.estimates.base, True, context.disclosures.mean)
-    return (_row(context, statistic, None, _mean_numbers(context.estimates)),)
-
-
-def _median_rows(context: RowContext) -> tuple[EstimateRow, ...]:
-    if not truth_values(context.question):
-        return ()
-    estimates = context.estimates
-    statistic = _Statistic(
-        "median", estimates.base, estimates.numbers.is_estimable, context.disclosures.median
-    )
-    return (_row(context, statistic, None, _median_numbers(estimates)),)
-
-
-def _shares_estimable(context: RowContext) -> bool:
-    """Return whether the design identifies the shares; assumed while nobody was asked."""
-    return not context.n_asked or context.estimates.shares is not None
-
-
-class _Statistic(NamedTuple):
+class _Part(NamedTuple):
     name: str
+    statistic: str
     base: str
     is_estimable: bool
-    disclosure: Disclosure
+
+
+def question_rows(context: RowContext) -> dict[str, tuple[EstimateRow, ...]]:
+    """Return the rows of each part; rows exist before there are numbers to show in them."""
+    question, estimates, supports = context.question, context.estimates, context.estimates.supports
+    # While nobody was asked, the design is assumed to identify the shares.
+    has_shares = not context.n_asked or estimates.shares is not None
+    has_mean = bool(truth_values(question))
+    shares = _Part("shares", "share", "all", has_shares)
+    answered = _Part("answered", "share", "answered", has_shares)
+    spread = _Part("spread", "share", estimates.base, estimates.has_distribution)
+    mean = _Part("mean", "mean", estimates.base, True)
+    median = _Part("median", "median", estimates.base, estimates.has_distribution)
+    return {
+        "shares": tuple(
+            _row(context, shares, option, _share_numbers(estimates.shares, i, supports[i]))
+            for i, option in enumerate(question.options)
+        ),
+        "answered": tuple(
+            _row(
+                context,
+                answered,
+                question.options[i],
+                _share_numbers(estimates.answered, place, supports[i]),
+            )
+            for place, i in enumerate(substantive_options(question))
+        ),
+        "spread": tuple(
+            _row(context, spread, cell, _cell_numbers(context, place))
+            for place, cell in enumerate(histogram_cells(question))
+        ),
+        "mean": (_row(context, mean, None, _mean_numbers(estimates)),) if has_mean else (),
+        "median": (_row(context, median, None, _median_numbers(estimates)),) if has_mean else (),
+    }
 
 
 def _row(
-    context: RowContext, statistic: _Statistic, item: Option | Cell | None, numbers: Numbers
+    context: RowContext, part: _Part, item: Option | Cell | None, numbers: Numbers
 ) -> EstimateRow:
-    """Return the row of a statistic, for an option, a cell or the whole question."""
-    if statistic.disclosure == SUPPRESSED:
+    """Return the row of a part, for an option, a cell or the whole question."""
+    disclosure = context.disclosures[part.name]
+    if disclosure == SUPPRESSED:
         numbers = {}
     # An estimate shown at the default level may not exist at a higher level.
-    flag = FLAGS[statistic.disclosure if numbers else SUPPRESSED]
-    if context.has_failed or not statistic.is_estimable:
+    flag = FLAGS[disclosure if numbers else SUPPRESSED]
+    if context.has_failed or not part.is_estimable:
         flag = NOT_ESTIMABLE
     columns: dict[str, Any] = {
         **_common_columns(context),
         **NO_NUMBERS,
         "option_id": item.id if item else "",
         "option_label": item.label if item else "",
-        "statistic": statistic.name,
-        "base": statistic.base,
+        "statistic": part.statistic,
+        "base": part.base,
         "flag": flag,
         **numbers,
     }
@@ -249,17 +204,15 @@ def _share_numbers(
 
 def _cell_numbers(context: RowContext, place: int) -> Numbers:
     """Return the unbiased share as `estimate` and the share of the smoothed histogram as `mle`."""
-    spread = context.estimates.numbers.spread
+    spread = context.estimates.spread
     if spread is None:
         return {}
     simultaneous = ", simultaneous" if context.options.simultaneous else ""
+    names = ("std_error", "conf_low", "conf_high", "n_effective")
     return {
         "estimate": float(spread.linear[place]),
         "mle": float(spread.estimate[place]),
-        "std_error": float(spread.std_error[place]),
-        "conf_low": float(spread.conf_low[place]),
-        "conf_high": float(spread.conf_high[place]),
-        "n_effective": float(spread.n_effective[place]),
+        **{name: float(getattr(spread, name)[place]) for name in names},
         "method": f"{spread.method}{simultaneous}",
     }
 
@@ -273,7 +226,7 @@ def _mean_numbers(estimates: QuestionEstimates) -> Numbers:
 
 def _median_numbers(estimates: QuestionEstimates) -> Numbers:
     """Return the median and its interval, which are grid values; it has no standard error."""
-    median = estimates.numbers.median
+    median = estimates.median
     if median is None:
         return {}
     names = ("estimate", "conf_low", "conf_high")
@@ -292,14 +245,9 @@ def _common_columns(context: RowContext) -> Numbers:
         "n_reports": context.n_asked,
         "conf_level": context.options.level,
         "mechanism": MECHANISMS[question.mechanism],
-        "truth_probability": _truth_probability(question),
+        "truth_probability": question.channel.truth_probability,
         "n_options": question.channel.options,
         "epsilon": question.channel.epsilon,
         "generated_at": context.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "app_version": __version__,
     }
-
-
-def _truth_probability(question: PublishedQuestion) -> float | None:
-    channel = question.channel
-    return None if isinstance(channel, WeightTable) else channel.p

@@ -170,11 +170,11 @@ def _question_methods(result: QuestionResult) -> QuestionMethods:
 
 def _computations(result: QuestionResult) -> Iterator[Computation]:
     kinds: Sequence[tuple[str, str, ResultPart, Callable[..., object]]] = (
-        ("Shares", "share", result.shares_part, shares_estimator(result.question)),
-        ("Shares of those who answered", "answered", result.answered_part, answered_shares),
-        ("Histogram", "histogram", result.spread_part, histogram),
-        ("Mean", "mean", result.mean_part, mean),
-        ("Median", "median", result.median_part, median),
+        ("Shares", "share", result.parts["shares"], shares_estimator(result.question)),
+        ("Shares of those who answered", "answered", result.parts["answered"], answered_shares),
+        ("Histogram", "histogram", result.parts["spread"], histogram),
+        ("Mean", "mean", result.parts["mean"], mean),
+        ("Median", "median", result.parts["median"], median),
     )
     for name, anchor, part, estimator in kinds:
         if part.rows:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+from survey.results.options import Request
 
 
 @dataclass(frozen=True)
-class RegressionRequest:
+class RegressionRequest(Request):
     """The outcome question, its predictors, and the answer that serves as the baseline.
 
     `predictors` are ids of questions and `LINK`. `baseline` is an option's id; if it is empty,
     the default baseline is used. In links it is prefixed with its question's id, so that a link
     with another question ignores it.
     """
+
+    required: ClassVar = ("question",)
+    file_stem_format: ClassVar = "{question}-regression"
 
     question: str = ""
     predictors: tuple[str, ...] = ()
@@ -33,20 +38,7 @@ class RegressionRequest:
         )
 
     @property
-    def is_complete(self) -> bool:
-        """Whether there is enough to compute."""
-        return bool(self.question)
-
-    @property
     def query(self) -> dict[str, Any]:
         """The query of a link that repeats this request."""
-        return {
-            "question": self.question,
-            "against": self.against,
-            "predictor": list(self.predictors),
-        }
-
-    @property
-    def file_stem(self) -> str:
-        """The part of a file name that states what the file is about."""
-        return f"{self.question}-regression"
+        predictors = list(self.predictors)
+        return {"question": self.question, "against": self.against, "predictor": predictors}

@@ -15,15 +15,18 @@ from survey.results.charts import (
     SCHEMA,
     chart_point,
     config,
+    dot_layer,
+    interval_layer,
     value_axis,
 )
 from survey.results.groups import first_day
 from survey.results.number_format import row_label
-from survey.results.trend.request import PARTS
+from survey.results.trend.request import PART_LABELS
 from survey.results.trend.table import TrendGroup, TrendResult
 
 GROUP_PIXELS = 28
 PANEL_PIXELS = 120
+DOT_SIZE = 70
 MAX_PANEL_WIDTH = 420
 """Width of the panels of a trend in pixels; a phone shows them smaller."""
 
@@ -40,7 +43,7 @@ def trend_chart(result: TrendResult) -> dict[str, Any]:
     level = 100 * result.options.level
     return {
         "$schema": SCHEMA,
-        "description": f"{PARTS[result.request.part]}, estimated, with {level:g}% intervals: "
+        "description": f"{PART_LABELS[result.request.part]}, estimated, with {level:g}% intervals: "
         f"{result.question.text}",
         "background": None,
         "data": {"values": list(_points(result))},
@@ -89,7 +92,6 @@ def _estimate_axis(result: TrendResult) -> dict[str, Any]:
 
 
 def _line_panel(result: TrendResult) -> dict[str, Any]:
-    horizontal = {"type": "quantitative", **_estimate_axis(result)}
     groups = {
         "field": "group",
         "type": "nominal",
@@ -97,20 +99,18 @@ def _line_panel(result: TrendResult) -> dict[str, Any]:
         "scale": {"domain": [group.name for group in result.groups]},
         "axis": OPTION_AXIS["axis"],
     }
-    shapes = ["circle", "triangle-left", "triangle-right"]
     return {
         "width": PLOT_PIXELS,
         "height": {"step": GROUP_PIXELS},
         "encoding": {"y": groups},
         "layer": [
-            _interval_layer({"x": {"field": "low", **horizontal}, "x2": {"field": "high"}}),
-            _dot_layer({"x": {"field": "dot", **horizontal}}, shapes),
+            interval_layer(_estimate_axis(result)),
+            dot_layer(_estimate_axis(result), size=DOT_SIZE),
         ],
     }
 
 
 def _time_panel(result: TrendResult) -> dict[str, Any]:
-    vertical = {"type": "quantitative", **_estimate_axis(result)}
     when: dict[str, Any] = {"field": "when", "axis": {"title": None, "labelOverlap": True}}
     positions = [_position(group) for group in result.groups]
     if result.request.over == "trend" and len(positions) > ORDINAL_PERIODS:
@@ -119,14 +119,13 @@ def _time_panel(result: TrendResult) -> dict[str, Any]:
     else:
         when |= {"type": "ordinal", "scale": {"domain": positions}}
         when["axis"] |= {"labelAngle": 0, "labelExpr": _label_expression(result)}
-    shapes = ["circle", "triangle-down", "triangle-up"]
     return {
         "width": min(MAX_PANEL_WIDTH, max(PLOT_PIXELS, 2 * ROW_PIXELS * len(positions))),
         "height": PANEL_PIXELS,
         "encoding": {"x": when},
         "layer": [
-            _interval_layer({"y": {"field": "low", **vertical}, "y2": {"field": "high"}}),
-            _dot_layer({"y": {"field": "dot", **vertical}}, shapes),
+            interval_layer(_estimate_axis(result), "y"),
+            dot_layer(_estimate_axis(result), "y", DOT_SIZE),
         ],
     }
 
@@ -135,17 +134,3 @@ def _label_expression(result: TrendResult) -> str:
     """Label each position with its group's name instead of its first day."""
     names = {_position(group): group.name for group in result.groups}
     return f"{json.dumps(names)}[datum.value]"
-
-
-def _interval_layer(encoding: dict[str, Any]) -> dict[str, Any]:
-    mark = {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False}
-    return {"mark": mark, "encoding": encoding}
-
-
-def _dot_layer(encoding: dict[str, Any], shapes: list[str]) -> dict[str, Any]:
-    scale = {"domain": ["no", "below", "above"], "range": shapes}
-    shape = {"field": "outside", "type": "nominal", "legend": None, "scale": scale}
-    return {
-        "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
-        "encoding": {**encoding, "shape": shape, "description": {"field": "words"}},
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from survey.errors import DesignError, NotFoundError
 from survey.results.estimates.result import Split
@@ -16,12 +16,13 @@ from survey.results.groups import (
     split_by_period,
     split_by_week,
 )
+from survey.results.options import Request
 
 Over = Literal["links", "trend", "versions"]
 OVER: tuple[Over, ...] = ("links", "trend", "versions")
 """The pages; "trend" is over time."""
 
-PARTS: Mapping[str, str] = {
+PART_LABELS: Mapping[str, str] = {
     "shares": "Shares among all",
     "answered": "Shares of those who answered",
     "mean": "Mean",
@@ -45,12 +46,14 @@ PERIOD_CHOICES: Mapping[str, Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class TrendRequest:
+class TrendRequest(Request):
     """One part of a question over links, time or versions.
 
     An empty `question` is the first of the survey, an empty `part` the question's main part, and
     an empty `per` the shortest period length that does not give too many periods.
     """
+
+    file_stem_format: ClassVar = "{question}-{over}"
 
     over: Over
     question: str = ""
@@ -69,23 +72,13 @@ class TrendRequest:
         return cls(over, query.get("question", ""), part, per)
 
     @property
-    def is_complete(self) -> bool:
-        """Whether there is enough to compute."""
-        return True
-
-    @property
     def query(self) -> dict[str, Any]:
-        """The query of a link that repeats this request."""
+        """The query of a link that repeats this request; the page is part of the path."""
         values = {"question": self.question, "part": self.part, "per": self.per}
         return {name: value for name, value in values.items() if value}
-
-    @property
-    def file_stem(self) -> str:
-        """The part of a file name that states what the file is about."""
-        return f"{self.question}-{self.over}"
 
 
 def check_part(part: str) -> None:
     """Raise NotFoundError for an unknown part."""
-    if part not in PARTS:
-        raise NotFoundError(f"there is no {part}; there are {', '.join(PARTS)}")
+    if part not in PART_LABELS:
+        raise NotFoundError(f"there is no {part}; there are {', '.join(PART_LABELS)}")

@@ -6,11 +6,12 @@ import csv
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote_plus
 
 from survey.errors import DesignError
 from survey.estimator.core.arguments import LARGEST_NUMBER
+from survey.results.options import Request
 
 PEOPLE, PER_CENT, SHARES = "people", "percent", "shares"
 UNITS = {PER_CENT: "per cent", SHARES: "shares of 1", PEOPLE: "numbers of people"}
@@ -42,8 +43,11 @@ BY_ANSWER = "answer:"
 
 
 @dataclass(frozen=True)
-class WeightingRequest:
+class WeightingRequest(Request):
     """A question, the base of the margins, and the margins as text with their unit."""
+
+    required: ClassVar = ("question", "by", "margins")
+    file_stem_format: ClassVar = "{question}-weighted"
 
     question: str = ""
     by: str = ""
@@ -61,26 +65,6 @@ class WeightingRequest:
             query.get("margins", "") if is_current else "",
             query.get("unit", "") or PER_CENT,
         )
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether there is enough to compute."""
-        return bool(self.question and self.by and self.margins.strip())
-
-    @property
-    def query(self) -> dict[str, Any]:
-        """The query of a link that repeats this request."""
-        return {
-            "question": self.question,
-            "by": self.by,
-            "margins": self.margins,
-            "unit": self.unit,
-        }
-
-    @property
-    def file_stem(self) -> str:
-        """The part of a file name that states what the file is about."""
-        return f"{self.question}-weighted"
 
 
 def check_length(margins: str) -> None:

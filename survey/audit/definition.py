@@ -15,7 +15,7 @@ from survey.questionnaire.canonical import canonical_json
 from survey.questionnaire.definition import MAX_REPORT_BYTES, Definition
 from survey.questionnaire.kinds.choice import SingleChoice
 from survey.questionnaire.kinds.multiple_choice import MultipleChoice
-from survey.questionnaire.label import labels, odds_in_words
+from survey.questionnaire.privacy_loss import labels, odds_in_words
 
 Reason = Literal["", "too_weak", "malformed", "other_definition"]
 

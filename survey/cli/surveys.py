@@ -30,8 +30,8 @@ from survey.collect.release import utc_today
 from survey.errors import ClosedError, DefinitionError, SurveyError
 from survey.mechanism.accounting import format_epsilon
 from survey.questionnaire.canonical import freeze
-from survey.questionnaire.ledger import ledger, lines
 from survey.questionnaire.loading import load_file
+from survey.questionnaire.privacy_loss import ledger, lines
 from survey.results.exports.csv import links_csv
 from survey.store import PublishedSurvey, Schedule, Store, find_survey
 

@@ -10,7 +10,7 @@ from survey.collect.admission import validate_schedule
 from survey.collect.release import release
 from survey.errors import ConflictError, StoreBusyError
 from survey.questionnaire.canonical import freeze
-from survey.questionnaire.model import Survey
+from survey.questionnaire.survey import Survey
 from survey.store import Action, PublishedSurvey, Role, Schedule, Store, find_survey
 
 

@@ -24,7 +24,7 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition, report_body
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import Answer
-from survey.questionnaire.model import Survey
+from survey.questionnaire.survey import Survey
 from survey.store import Draft, PublishedSurvey, Store
 
 BATCH = 500

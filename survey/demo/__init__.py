@@ -19,7 +19,7 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.kinds.base import Answer
 from survey.questionnaire.loading import load_file
-from survey.questionnaire.model import Survey
+from survey.questionnaire.survey import Survey
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store
 

@@ -21,10 +21,9 @@ from survey.questionnaire.definition import (
     Definition,
     report_body,
 )
-from survey.questionnaire.grid import Grid
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
-from survey.questionnaire.kinds.base import AskIf
-from survey.questionnaire.model import Page, Survey
+from survey.questionnaire.kinds.base import AskIf, Grid
+from survey.questionnaire.survey import Page, Survey
 from survey.questionnaire.texts import SURVEY_TEXTS, Option
 
 FORMAT = 1

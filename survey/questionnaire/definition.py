@@ -14,7 +14,7 @@ from functools import cached_property
 
 from survey.mechanism.accounting import log_rounded_up
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.questionnaire.model import groups_of, linked_ratios, total_ratio_of
+from survey.questionnaire.privacy_loss import groups_of, linked_ratios, total_ratio_of
 
 MAX_REPORT_BYTES = 8192
 """Maximum size of a report's body."""

@@ -1,4 +1,4 @@
-"""Designs by name: how each turns a stated privacy into a channel.
+"""Designs by name, and from the privacy that a question states to the channel of its design.
 
 The mathematics is in `survey.mechanism`; `kinds` says which type of question may use which design.
 """
@@ -6,11 +6,12 @@ The mathematics is in `survey.mechanism`; `kinds` says which type of question ma
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,13 +27,15 @@ from survey.mechanism import (
     multiple_choice,
     numeric,
 )
-from survey.mechanism.design import exact_fraction
+from survey.mechanism.design import GRID, MAX_EPSILON, exact_fraction
 
 MIN_WAVE_POINTS = 7
 """Minimum of points of a scale that uses the square wave."""
 
+
 CACHE_SIZE = 512
 """Channels that are cached per constructor: each keystroke in a draft checks it again."""
+
 
 PRIVACY = ("truth_probability", "keep_probability", "epsilon")
 """The usual ways to state a question's privacy; other designs use a specific parameter."""
@@ -197,3 +200,128 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
         "subsets": Design({"epsilon": _for_ticks(multiple_choice.subsets)}),
     }
 )
+
+
+# Statements of privacy
+
+
+Values = Mapping[str, Any]
+"""Values that can be changed, by their names in a definition file."""
+
+
+Chances = Fraction | tuple[Fraction, ...]
+"""The probability of the first of two options, or one probability per option."""
+
+
+class MechanismChoice(Protocol):
+    """A question type, as far as its mechanisms go."""
+
+    @property
+    def mechanism(self) -> str: ...
+    def recommend_mechanism(self, space: AnswerSpace, epsilon: Fraction) -> str: ...
+
+
+Recommend = Callable[[AnswerSpace, Fraction], str]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """How one question states its privacy: by which design, in which way, with which value.
+
+    With `recommend` the researcher named no design: it is the best one at the value.
+    """
+
+    design: str
+    way: str
+    value: Fraction
+    space: AnswerSpace
+    recommend: Recommend | None = None
+
+    def build(self, value: Fraction) -> AnyChannel:
+        """Return the channel that another value of the same way would mean."""
+        design = self.recommend(self.space, value) if self.recommend else self.design
+        return DESIGNS[design].ways[self.way](self.space, value)
+
+    def with_changes(self, changes: Values) -> Statement:
+        """Return the statement with another value or other parameters."""
+        parameters = {name: value for name, value in changes.items() if name != self.way}
+        space = replace(self.space, parameters={**self.space.parameters, **parameters})
+        return replace(self, value=changes.get(self.way, self.value), space=space)
+
+    @property
+    def chances(self) -> dict[str, Chances]:
+        """The parameters beside the value that are probabilities, one or one per option."""
+        chances = {}
+        for name in DESIGNS[self.design].parameters:
+            with suppress(ChannelError):
+                chances[name] = _parse_chances(self.space, name)
+        return chances
+
+    @property
+    def candidates(self) -> range:
+        """Values to suggest, in units of `unit`, from the most private to the least."""
+        if self.way == "epsilon":
+            return range(1, GRID * MAX_EPSILON + 1)
+        if self.way == "sigma":
+            return range(2 * GRID * self.space.ordinary, 0, -1)
+        return range(int(self.useless * GRID) + 1, GRID)
+
+    @property
+    def unit(self) -> Fraction:
+        """The unit of the candidates."""
+        return (self.space.step if self.way == "sigma" else Fraction(1)) / GRID
+
+    @property
+    def useless(self) -> Fraction:
+        """The value at which a report carries no information."""
+        if (self.design, self.way) == ("grr", "truth_probability"):
+            return Fraction(1, self.space.options)
+        return Fraction(1, 2) if self.way in ("truth_probability", "p") else Fraction(0)
+
+    @property
+    def subject(self) -> str:
+        """What the channel is for, in words."""
+        if self.space.alone:
+            return f"{self.space.ordinary + self.space.alone} options"
+        if DESIGNS[self.design].is_on_grid:
+            return f"a grid of {self.space.ordinary:,} points"
+        return f"{self.space.options} options"
+
+
+def parse_statement(
+    kind: MechanismChoice,
+    design: str | None,
+    space: AnswerSpace,
+    statements: Mapping[str, Fraction],
+) -> Statement:
+    """Return the one design and way that a question means; raises ChannelError for none or two.
+
+    `statements` maps every way that is stated, among `PRIVACY` or the parameters, to its value.
+    """
+    recommends = design is None and set(statements) == {"epsilon"}
+    name = design or kind.mechanism
+    ways = DESIGNS[name].ways
+    fitting = [way for way in statements if way in ways]
+    unfit = [way for way in statements if way not in ways]
+    if unfit or len(fitting) != 1:
+        listed = [*fitting, *unfit]
+        raise ChannelError(
+            f"state {'one of ' if len(ways) > 1 else ''}{', '.join(ways)}, "
+            + (f"not {' and '.join(listed)}" if listed else "here or for the whole survey")
+            + ("" if not design else f" (mechanism {name})")
+        )
+    if recommends:
+        with suppress(ChannelError):  # building the channel reports this error
+            name = kind.recommend_mechanism(space, statements["epsilon"])
+    recommend = kind.recommend_mechanism if recommends else None
+    return Statement(name, fitting[0], statements[fitting[0]], space, recommend)
+
+
+def _parse_chances(space: AnswerSpace, name: str) -> Chances:
+    """Return a parameter that is a probability, or a list of them; raises ChannelError."""
+    value = space.parameters.get(name)
+    if isinstance(value, list | tuple):
+        if len(value) != space.ordinary:
+            raise ChannelError(f"{name} has {len(value)} entries, not {space.ordinary}")
+        return tuple(exact_fraction(entry, name) for entry in value)
+    return exact_fraction(value, name)  # type: ignore[arg-type]

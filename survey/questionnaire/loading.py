@@ -1,39 +1,27 @@
-"""Load a definition file (TOML or JSON): a Survey, or every mistake in it with its place."""
+"""Definition files (TOML or JSON): parse one, and write a published definition back as one."""
 
 from __future__ import annotations
 
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
-
-from survey.catalogue import SOURCE, closest_language
-from survey.questionnaire.consistency import mistakes_between, repeated_ids, repeated_labels
-from survey.questionnaire.defaults import questions_in, with_default_labels
-from survey.questionnaire.designs import DESIGNS, PRIVACY
-from survey.questionnaire.kinds import KINDS, QUESTION_KEYS, kind_of
-from survey.questionnaire.kinds.base import NOT_APPLICABLE_ID, SPECIAL
-from survey.questionnaire.kinds.question import MAX_OPTIONS, UntypedQuestion
-from survey.questionnaire.mistakes import (
-    Mistake,
-    Place,
-    located,
-    quoted,
-    refusal,
-    sentence,
-    shortened,
-)
-from survey.questionnaire.model import MAX_QUESTIONS, Survey
-from survey.questionnaire.texts import in_language, languages_in, mistakes_in_tables
+from survey.questionnaire.definition import Definition
+from survey.questionnaire.designs import PRIVACY
+from survey.questionnaire.error_messages import quoted, refusal, shortened
+from survey.questionnaire.kinds import kind_of
+from survey.questionnaire.kinds.base import SPECIAL
+from survey.questionnaire.survey import Survey
+from survey.questionnaire.texts import SURVEY_TEXTS
+from survey.questionnaire.validation import check
 from survey.settings import Caps
 
 MAX_FILE_BYTES = 1_000_000
+
 
 DOTTED = re.compile(
     r"""(?:(?<![\w-])[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
@@ -41,9 +29,6 @@ DOTTED = re.compile(
     re.ASCII,
 )
 """A TOML key with so many parts that tomllib, quadratic in them, would run for hours."""
-
-INHERITED = tuple(SPECIAL)[1:]
-"""Automatic options of every type of question: a survey may state them once for all."""
 
 
 def load_file(path: Path, caps: Caps) -> Survey:
@@ -59,171 +44,6 @@ def load_file(path: Path, caps: Caps) -> Survey:
 def load(content: bytes, name: str, caps: Caps) -> Survey:
     """Parse and check a definition; raises DefinitionError with every mistake."""
     return check(parse(content, name), caps)
-
-
-def check(raw: Mapping[str, Any], caps: Caps) -> Survey:
-    """Check a parsed definition; raises DefinitionError with every mistake."""
-    own = own_language(raw)
-    if mistakes := list(mistakes_in_tables(raw, own)):
-        raise located(raw, mistakes)
-    survey = _check_own_language(with_default_texts(in_language(raw, own, own), own), caps)
-    return survey.translated(
-        {
-            language: _check_translation(raw, language, survey, caps)
-            for language in languages_in(raw, own)[1:]
-        }
-    )
-
-
-def own_language(raw: Mapping[str, Any]) -> str:
-    """Return the language of a file's texts; the default if it names none."""
-    language = raw.get("language", SOURCE)
-    return language if isinstance(language, str) else SOURCE
-
-
-def _check_own_language(raw: Mapping[str, Any], caps: Caps) -> Survey:
-    if too_many := list(_too_many(raw)):
-        raise located(raw, too_many)
-    survey, mistakes = _structure(raw, caps)
-    mistakes += [*repeated_ids(raw), *repeated_labels(raw)]
-    mistakes += mistakes_between(survey, caps) if survey and not mistakes else []
-    if survey is None or mistakes:
-        raise located(raw, mistakes)
-    return survey
-
-
-def _check_translation(raw: Mapping[str, Any], language: str, survey: Survey, caps: Caps) -> Survey:
-    """Check a valid survey in another of its languages: only texts can still be wrong."""
-    in_own = with_default_texts(in_language(raw, language, survey.language), language)
-    translated, mistakes = _structure(in_own, caps)
-    mistakes += repeated_labels(in_own)
-    if translated is None or mistakes:
-        raise located(in_own, [((*place, language), text) for place, text in mistakes])
-    return translated
-
-
-def with_default_texts(raw: Mapping[str, Any], language: str) -> dict[str, Any]:
-    """Expand the short forms, with the default labels of a language."""
-    translated = closest_language(language) or SOURCE
-    return _map_questions(expand(raw), lambda question: with_default_labels(question, translated))
-
-
-def expand(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Expand the short forms: questions without pages, one privacy for the whole survey."""
-    full = dict(raw)
-    if "questions" in full and "pages" not in full:
-        full["pages"] = [{"questions": full.pop("questions")}]
-    defaults = {name: full.pop(name) for name in (*PRIVACY, *INHERITED) if name in full}
-    return _map_questions(full, lambda question: _complete(question, defaults))
-
-
-def _map_questions(raw: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return a definition with every question changed, whatever else is wrong."""
-    pages = raw.get("pages")
-    if not isinstance(pages, list):
-        return raw
-    changed = [
-        {**page, "questions": [change(question) for question in page["questions"]]}
-        if isinstance(page, Mapping) and isinstance(page.get("questions"), list)
-        else page
-        for page in pages
-    ]
-    return {**raw, "pages": changed}
-
-
-def _complete(question: Any, defaults: Mapping[str, Any]) -> Any:
-    """Return a question with the survey's defaults for what it does not state itself."""
-    if not isinstance(question, Mapping):
-        return question
-    design = DESIGNS.get(str(question.get("mechanism")))
-    has_privacy = any(way in question for way in PRIVACY) or (design and design.has_own_statement)
-    inherited = {
-        name: value for name, value in defaults.items() if name in INHERITED or not has_privacy
-    }
-    # A skipped question counts as one that does not apply.
-    skippable = {NOT_APPLICABLE_ID: True} if "ask_if" in question else {}
-    return {**inherited, **skippable, **question}
-
-
-def _too_many(raw: Mapping[str, Any]) -> Iterator[Mistake]:
-    """Yield counts above the limits, before any work is done for each entry."""
-    pages = raw.get("pages")
-    pages = pages if isinstance(pages, list) else []
-    questions = sum(
-        len(page["questions"])
-        for page in pages
-        if isinstance(page, Mapping) and isinstance(page.get("questions"), list)
-    )
-    for count, name in ((len(pages), "pages"), (questions, "questions")):
-        if count > MAX_QUESTIONS:
-            yield ("pages",), f"has {count:,} {name}; at most {MAX_QUESTIONS} are allowed"
-            return
-    for place, question in questions_in(raw):
-        options = question.get("options")
-        if isinstance(options, list) and len(options) > MAX_OPTIONS:
-            yield (
-                (*place, "options"),
-                (f"has {len(options):,} entries; the nearest allowed number is {MAX_OPTIONS}"),
-            )
-
-
-def _structure(raw: Mapping[str, Any], caps: Caps) -> tuple[Survey | None, list[Mistake]]:
-    """Return the survey, or what is wrong with its parts."""
-    try:
-        return Survey.model_validate(raw, context=caps), []
-    except ValidationError as error:
-        mistakes = _mistakes(error)
-    for place, question in questions_in(raw):
-        if not kind_of(question).type:
-            mistakes += [((*place, *rest), text) for rest, text in _untyped_mistakes(question)]
-    return None, mistakes
-
-
-def _untyped_mistakes(question: Mapping[str, Any]) -> Iterator[Mistake]:
-    """Yield what is wrong with a question of an unknown type, apart from the type."""
-    for key in question.keys() - QUESTION_KEYS:
-        yield (key,), "is not a known key"
-    try:
-        UntypedQuestion.model_validate(question)
-    except ValidationError as error:
-        yield from _mistakes(error)
-
-
-def _mistakes(error: ValidationError) -> list[Mistake]:
-    details = error.errors(include_url=False)
-    return [
-        (_place(detail), sentence(detail)) for detail in details if not _repeats_another(detail)
-    ]
-
-
-def _place(detail: ErrorDetails) -> Place:
-    """Return where a mistake is, without the type names that pydantic adds to the place."""
-    place = tuple(
-        step
-        for at, step in enumerate(detail["loc"])
-        if not (step in KINDS and at and isinstance(detail["loc"][at - 1], int))
-    )
-    for identifier in SPECIAL:
-        if identifier in place:
-            place = place[: place.index(identifier) + 1]
-    return (*place, "type") if detail["type"].startswith("union_tag") else place
-
-
-def _repeats_another(detail: ErrorDetails) -> bool:
-    """Whether a mistake only repeats another.
-
-    Pydantic calls a list too short when its entries have mistakes, and reports a text as no boolean
-    where both are allowed.
-    """
-    value, place = detail["input"], detail["loc"]
-    if set(SPECIAL) & set(place) and place[-1] not in SPECIAL:
-        return (place[-1] in ("bool", "literal[True]")) == isinstance(value, str)
-    return (
-        detail["type"] == "too_short"
-        and isinstance(value, Sequence)
-        and not isinstance(value, str)
-        and len(value) >= detail["ctx"]["min_length"]
-    )
 
 
 def parse(content: bytes, name: str) -> dict[str, Any]:
@@ -298,3 +118,102 @@ def _texts(raw: Any) -> Iterator[str]:
             values += value
         elif isinstance(value, dict):
             values += [*value, *value.values()]
+
+
+# A published definition as its researcher could have written it
+
+
+SETTINGS = ("bucket", "access", "kiosk", "theme", "allow_skip_logic")
+
+
+def source_of(definition: Definition) -> dict[str, Any]:
+    """Return the definition as plain values that `loading.check` accepts."""
+    form = json.loads(definition.canonical)
+    translations: Mapping[str, Any] = form.get("translations", {})
+    language = form["language"]
+
+    def text(name: str) -> Any:
+        translated = {language: texts[name] for language, texts in translations.items()}
+        return _in_languages(language, form.get(name, ""), translated)
+
+    survey = {
+        "slug": form["slug"],
+        "language": language,
+        **{name: text(name) for name in SURVEY_TEXTS if form.get(name)},
+        **{name: form[name] for name in SETTINGS if form.get(name)},
+        **({"quick_exit": form["exit"]} if form.get("exit") else {}),
+        **({"questions_per_person": form["sampling"]["draw"]} if form["sampling"] else {}),
+    }
+    pages = [
+        _page(language, page, {tag: texts["pages"][i] for tag, texts in translations.items()})
+        for i, page in enumerate(form["pages"])
+    ]
+    return {**survey, "pages": pages}
+
+
+def _page(
+    language: str, page: Mapping[str, Any], translations: Mapping[str, Any]
+) -> dict[str, Any]:
+    titles = {tag: texts["title"] for tag, texts in translations.items()}
+    questions = [
+        _question(
+            language, form, {tag: texts["questions"][i] for tag, texts in translations.items()}
+        )
+        for i, form in enumerate(page["questions"])
+    ]
+    return {"title": _in_languages(language, page["title"], titles), "questions": questions}
+
+
+def _question(
+    language: str, form: Mapping[str, Any], translations: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a question with its options, its grid and its privacy, without defaults."""
+
+    def text(name: str, value: str) -> Any:
+        return _in_languages(
+            language, value, {tag: texts[name] for tag, texts in translations.items()}
+        )
+
+    options = [
+        {
+            "id": option["id"],
+            "label": _in_languages(
+                language,
+                option["label"],
+                {tag: texts["options"][i] for tag, texts in translations.items()},
+            ),
+        }
+        for i, option in enumerate(form["options"])
+    ]
+    special = {option["id"]: option["label"] for option in options if option["id"] in SPECIAL}
+    ordinary = [option for option in options if option["id"] not in SPECIAL]
+    question: dict[str, Any] = {
+        "id": form["id"],
+        "type": form["type"],
+        "text": text("text", form["text"]),
+        "help": text("help", form["help"]),
+        "prefer_not_to_say": False,
+        **special,
+        **kind_of(form).source(form, ordinary, lambda unit: text("unit", unit)),
+        "ask_if": form["ask_if"],
+        "shuffle_options": form.get("shuffled"),
+        "mechanism": form["mechanism"],
+        **_privacy(form["stated"]),
+    }
+    return {name: value for name, value in question.items() if value not in ("", None)}
+
+
+def _privacy(stated: Mapping[str, str]) -> dict[str, Any]:
+    parameters = {way: value for way, value in stated.items() if way not in PRIVACY}
+    return {
+        **{way: stated[way] for way in PRIVACY if way in stated},
+        **({"parameters": parameters} if parameters else {}),
+    }
+
+
+def _in_languages(language: str, text: str, translations: Mapping[str, str]) -> Any:
+    """Return a text, or a table of its languages when it is translated."""
+    translated = {
+        language: translation for language, translation in translations.items() if translation
+    }
+    return {language: text, **translated} if translated else text

@@ -22,7 +22,8 @@ from pydantic import (
     ValidationError,
 )
 
-from survey.questionnaire.mistakes import Mistake, Place, shortened
+from survey.questionnaire import TEST_RUN_PREFIX
+from survey.questionnaire.error_messages import Mistake, Place, shortened
 
 BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 """Characters that are invisible although Unicode calls them letters, marks or symbols."""
@@ -63,13 +64,13 @@ Text = Annotated[
 ]
 Line = Annotated[Text, StringConstraints(min_length=1, max_length=300, pattern=r"^[^\n]*$")]
 Passage = Annotated[Text, StringConstraints(max_length=10_000)]
-TRIAL = "trial-"
-"""Prefix of the slugs of test runs, and of no survey."""
 
 
 def _refuse_test_run(slug: str) -> str:
-    if slug.startswith(TRIAL):
-        raise ValueError(f'short names that begin with "{TRIAL}" are reserved for test runs')
+    if slug.startswith(TEST_RUN_PREFIX):
+        raise ValueError(
+            f'short names that begin with "{TEST_RUN_PREFIX}" are reserved for test runs'
+        )
     return slug
 
 

@@ -21,7 +21,7 @@ from survey.errors import ChannelError, CountsError, DesignError, NotFoundError
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.shares.binomial import POPULATION, RESPONDENTS
 from survey.questionnaire.drafts.draft import DraftContent
-from survey.questionnaire.label import labels, linked, odds_in_words
+from survey.questionnaire.privacy_loss import labels, linked, odds_in_words
 from survey.research.access import Route, Section
 from survey.research.forms import whole_number
 from survey.research.workspace import CSV, Workspace, download, file_name

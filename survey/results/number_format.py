@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-from survey.questionnaire.grid import EPOCH
 from survey.questionnaire.kinds import PublishedQuestion
+from survey.questionnaire.kinds.base import EPOCH
 from survey.store import PublishedSurvey
 
 if TYPE_CHECKING:

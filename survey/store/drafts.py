@@ -8,7 +8,7 @@ from datetime import date
 from typing import cast
 
 from survey.errors import ConflictError, NotFoundError
-from survey.questionnaire.texts import TRIAL
+from survey.questionnaire import TEST_RUN_PREFIX
 from survey.store.surveys import next_key
 from survey.store.teams import Role, delete_team
 from survey.store.transactions import REGISTRY, Row, Transaction, Transactions
@@ -36,7 +36,7 @@ class Draft:
     @property
     def slug(self) -> str:
         """The slug of the draft's team; its test runs have longer slugs, which nobody guesses."""
-        return f"{TRIAL}{self.key}"
+        return f"{TEST_RUN_PREFIX}{self.key}"
 
 
 class Drafts(Transactions):

@@ -9,7 +9,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Literal, cast
 
 from survey.errors import ConflictError, NotFoundError, StoreError
-from survey.questionnaire.texts import TRIAL
+from survey.questionnaire import TEST_RUN_PREFIX
 from survey.store.teams import Role, delete_team, team_slug
 from survey.store.transactions import REGISTRY, Row, Transaction, Transactions, single_integer
 
@@ -76,7 +76,7 @@ class PublishedSurvey:
     @property
     def is_test_run(self) -> bool:
         """Whether it is the test run of a draft, which is deleted with all its reports."""
-        return self.slug.startswith(TRIAL)
+        return self.slug.startswith(TEST_RUN_PREFIX)
 
     @property
     def team(self) -> str:
@@ -213,7 +213,7 @@ class Surveys(Transactions):
                     [key, slug, version, sha256, today.isoformat()],
                 )
             # The team of a test run belongs to its draft, and stays.
-            if not slug.startswith(TRIAL):
+            if not slug.startswith(TEST_RUN_PREFIX):
                 delete_team(transaction, slug)
                 # A later survey of the same name must not show this log; administrators keep it.
                 transaction.execute(

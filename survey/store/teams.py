@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from survey.errors import ConflictError, ForbiddenError
-from survey.questionnaire.texts import TRIAL
+from survey.questionnaire import TEST_RUN_PREFIX
 from survey.store.transactions import REGISTRY, Transaction, Transactions, single_integer
 
 Role = Literal["viewer", "editor", "owner"]
@@ -66,8 +66,8 @@ def draft_key(slug: str) -> int:
     >>> draft_key("trial-7"), draft_key("trial-x"), draft_key("work")
     (7, 0, 0)
     """
-    number = slug.removeprefix(TRIAL)
-    is_draft = slug.startswith(TRIAL) and number.isascii() and number.isdecimal()
+    number = slug.removeprefix(TEST_RUN_PREFIX)
+    is_draft = slug.startswith(TEST_RUN_PREFIX) and number.isascii() and number.isdecimal()
     return int(number) if is_draft and len(number) < 16 else 0
 
 

@@ -21,7 +21,7 @@ from survey.app import create_app
 from survey.questionnaire.drafts import edits
 from survey.questionnaire.drafts.conversion import definition_from
 from survey.questionnaire.drafts.draft import DraftContent
-from survey.questionnaire.loading import check
+from survey.questionnaire.validation import check
 from survey.settings import Caps, Settings
 from survey.store import Store, open_store
 from tests.conftest import EMAIL, SECRET, hashed_password

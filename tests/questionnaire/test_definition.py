@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from survey.errors import DefinitionError
 from survey.mechanism import grr
 from survey.questionnaire.canonical import freeze, read_definition, read_question
-from survey.questionnaire.label import label, odds_in_words
+from survey.questionnaire.limits import MAX_TRUTH_PROBABILITY
 from survey.questionnaire.loading import load, load_file
-from survey.questionnaire.model import groups_of, linked_ratios
-from survey.questionnaire.privacy import MAX_TRUTH_PROBABILITY
+from survey.questionnaire.privacy_loss import groups_of, label, linked_ratios, odds_in_words
 from survey.settings import Caps
 from tests.conftest import ROOT, SMALL
 

@@ -16,10 +16,10 @@ from survey.questionnaire.drafts.conversion import (
 )
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.kinds import KINDS
-from survey.questionnaire.loading import check, load, parse
-from survey.questionnaire.source import source_of
+from survey.questionnaire.loading import load, parse, source_of
+from survey.questionnaire.validation import check
 from survey.settings import Caps
-from tests.questionnaire.test_source import WRITTEN
+from tests.questionnaire.test_loading import WRITTEN
 
 
 def published(content: DraftContent) -> bytes:

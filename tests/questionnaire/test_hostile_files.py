@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from survey.errors import DefinitionError
+from survey.questionnaire.error_messages import MAX_LISTED, printable
 from survey.questionnaire.loading import load, load_file
-from survey.questionnaire.mistakes import MAX_LISTED, printable
 from survey.settings import Caps
 
 pytestmark = pytest.mark.security

@@ -11,7 +11,7 @@ import pytest
 
 from survey.errors import DesignError
 from survey.questionnaire.canonical import freeze
-from survey.questionnaire.defaults import with_standard_privacy
+from survey.questionnaire.drafts.conversion import with_standard_privacy
 from survey.questionnaire.kinds import DEFAULT_KIND, KINDS, kind_of
 from survey.questionnaire.loading import load
 from survey.settings import Caps

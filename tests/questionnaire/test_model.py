@@ -8,8 +8,8 @@ from itertools import product
 
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition
-from survey.questionnaire.label import labels
 from survey.questionnaire.loading import load
+from survey.questionnaire.privacy_loss import labels
 from survey.settings import Caps
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from survey.errors import DefinitionError
 from survey.questionnaire import canonical
 from survey.questionnaire.canonical import freeze
-from survey.questionnaire.grid import LARGEST
+from survey.questionnaire.kinds.base import LARGEST
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 

@@ -13,7 +13,7 @@ from flask import Flask
 from werkzeug.routing import Rule
 
 from survey.questionnaire.drafts.conversion import draft_from
-from survey.questionnaire.source import source_of
+from survey.questionnaire.loading import source_of
 from survey.respond import Client
 from survey.security import hash_of
 from survey.store import ColleagueLink, PublishedSurvey, Role, Store

@@ -15,13 +15,14 @@ from survey.mechanism.accounting import log_rounded_up
 from survey.questionnaire.designs import PRIVACY
 from survey.questionnaire.drafts.conversion import definition_from, nonempty_options
 from survey.questionnaire.drafts.draft import EMPTY_QUESTION, DraftContent
-from survey.questionnaire.drafts.messages import form_message
+from survey.questionnaire.drafts.form_messages import form_message
+from survey.questionnaire.error_messages import Place
 from survey.questionnaire.kinds import BaseQuestion, Question
 from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
-from survey.questionnaire.loading import check, with_default_texts
-from survey.questionnaire.mistakes import Place
-from survey.questionnaire.model import Survey, groups_of, total_ratio_of
+from survey.questionnaire.privacy_loss import groups_of, total_ratio_of
+from survey.questionnaire.survey import Survey
 from survey.questionnaire.texts import in_language
+from survey.questionnaire.validation import check, with_default_texts
 from survey.settings import Caps
 
 _QUESTION: TypeAdapter[BaseQuestion] = TypeAdapter(Question)

@@ -12,8 +12,7 @@ from decimal import Decimal
 from itertools import count
 from typing import Any
 
-from survey.questionnaire.defaults import with_standard_privacy
-from survey.questionnaire.designs import PRIVACY
+from survey.questionnaire.designs import DESIGNS, PRIVACY
 from survey.questionnaire.drafts.draft import (
     EMPTY_PLAN,
     EMPTY_QUESTION,
@@ -28,14 +27,21 @@ from survey.questionnaire.drafts.draft import (
 )
 from survey.questionnaire.kinds import kind_of
 from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, OPT_OUT_ID
-from survey.questionnaire.loading import expand, own_language
 from survey.questionnaire.texts import SURVEY_TEXTS, languages_in
+from survey.questionnaire.validation import expand, own_language, special_in
+
+STANDARD_RATIO = 3
+"""The odds factor of one report at the standard privacy level."""
+
+
+STANDARD_EPSILON = "1.098"
+"""ln 3 in thousandths, rounded down: the same level for designs that are stated by epsilon."""
+
 
 WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
+
+
 NUMBERS = ("low", "high", "step", "max_ticks")
-
-
-# From a draft to a definition
 
 
 def definition_from(content: DraftContent) -> dict[str, Any]:
@@ -160,9 +166,6 @@ def _without_empty(form: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-# From a definition to a draft
-
-
 def draft_from(definition: Mapping[str, Any]) -> DraftContent:
     """Return the draft of a definition that `loading.check` accepts."""
     raw = expand(definition)
@@ -241,3 +244,32 @@ def _parameter_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_parameter_text, value))}]"
     return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+# The standard privacy level
+
+
+def with_standard_privacy(question: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a question with the standard privacy level, unless it states its own.
+
+    With generalized randomized response of k options p = 3/(k+2), so that p/q = 3: 3/5 for yes/no
+    with "prefer not to say".
+    """
+    mechanism = question.get("mechanism", "grr")
+    design = DESIGNS.get(str(mechanism))
+    if (design and design.has_own_statement) or any(way in question for way in PRIVACY):
+        return dict(question)
+    k = _count_ordinary(question) + len(special_in(question))
+    if kind_of(question).is_single and mechanism == "grr" and k >= 2:
+        return {**question, "truth_probability": f"{STANDARD_RATIO}/{k + STANDARD_RATIO - 1}"}
+    return {**question, "epsilon": STANDARD_EPSILON}
+
+
+def _count_ordinary(question: Mapping[str, Any]) -> int:
+    """Return how many options are answers, as far as the question says."""
+    if defaults := kind_of(question).default_options():
+        return len(defaults)
+    low, high = question.get("low"), question.get("high")
+    if isinstance(low, int) and isinstance(high, int):
+        return max(high - low + 1, 0)
+    return len(question.get("options", ()))

@@ -6,7 +6,8 @@ Code outside this package calls `question.kind` and never compares names of type
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import date
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -20,15 +21,20 @@ from survey.mechanism import AnyChannel, BitVector, SubsetSelection, multiple_ch
 from survey.mechanism.arrays import Codes, Integers
 from survey.mechanism.simulation import truths
 from survey.questionnaire.designs import AnswerSpace
-from survey.questionnaire.grid import Grid
 from survey.questionnaire.texts import Frozen, Identifier, Option
 
 Answer = int | tuple[int, ...]
 """A true answer: the index of an option or of a grid point, or those of the ticked options."""
 
+
 OPT_OUT_ID = "prefer_not_to_say"
+
+
 NOT_APPLICABLE_ID = "does_not_apply"
+
+
 NONE_ID = "none_of_these"
+
 
 SPECIAL_KEYS: Mapping[str, str] = {
     NONE_ID: "option.noneOfThese",
@@ -37,8 +43,10 @@ SPECIAL_KEYS: Mapping[str, str] = {
 }
 """Options that are added automatically, last and in this order: id to the key of their label."""
 
+
 SPECIAL: Mapping[str, str] = {name: say(SOURCE, key) for name, key in SPECIAL_KEYS.items()}
 """Default labels of the options that are added automatically, by id."""
+
 
 ASKED = b"\x01"
 """Prefix of a stored code in a survey that draws questions; a question not drawn is all zeros."""
@@ -49,6 +57,38 @@ class AskIf(Frozen):
 
     question: Identifier
     options: tuple[Identifier, ...] = Field(min_length=1)
+
+
+LARGEST = 10**12
+"""Largest value of a grid, before its decimals: every device counts this far exactly."""
+
+
+EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """`points` values: value i is (low + i step) / 10^decimals; for dates, days since 1970-01-01.
+
+    >>> Grid(low=0, step=5, points=3, decimals=1, unit="km").values
+    (0.0, 0.5, 1.0)
+    """
+
+    low: int
+    step: int
+    points: int
+    decimals: int = 0
+    unit: str = ""
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The value of each point."""
+        scale = 10**self.decimals
+        return tuple((self.low + i * self.step) / scale for i in range(self.points))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form in a definition."""
+        return asdict(self)
 
 
 class Kind:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
 from typing import Annotated, Any, Literal
@@ -10,10 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PrivateAttr, StrictInt
 
 from survey.errors import ChannelError
-from survey.questionnaire.designs import AnswerSpace
-from survey.questionnaire.grid import EPOCH, Grid, date_grid, too_few_dates
-from survey.questionnaire.kinds.base import GridKind
+from survey.mechanism.channel import MAX_GRID
+from survey.questionnaire.designs import AnswerSpace, Values
+from survey.questionnaire.kinds.base import EPOCH, Grid, GridKind
 from survey.questionnaire.kinds.question import BaseQuestion
+from survey.questionnaire.limits import refusal
 
 
 class Date(GridKind):
@@ -85,3 +86,70 @@ class DateQuestion(BaseQuestion):
             step=Fraction(self.step),
             parameters=self.parameters,
         )
+
+
+def date_grid(low: date, high: date, step: int) -> Grid:
+    """Return the grid of days from `low` to `high`, every `step` days.
+
+    >>> date_grid(date(1970, 1, 2), date(1970, 1, 16), 7)
+    Grid(low=1, step=7, points=3, decimals=0, unit='')
+    """
+    if mistake := _date_mistake(low, high, step):
+        values = {"step": step, "low": low, "high": high}
+        raise refusal(mistake, values, _near_dates(low, high, step), _is_of_dates)
+    return Grid((low - EPOCH).days, step, (high - low).days // step + 1)
+
+
+def too_few_dates(low: date, high: date, step: int, points: int) -> ChannelError:
+    """Return the error for too few days, with another end or a finer step as suggestions."""
+    steps = points - 1
+    first, last = low.toordinal(), high.toordinal()
+    finer = (last - first) // steps
+    candidates: list[Values] = [
+        {name: day}
+        for name, end in (("high", first + steps * step), ("low", last - steps * step))
+        if (day := _day(end))
+    ]
+    return refusal(
+        f"a grid of {(last - first) // step + 1} points: at least {points} are needed",
+        {"low": low, "high": high, "step": step},
+        [*candidates, {"step": finer, "high": low + timedelta(steps * finer)}],
+        _is_of_dates,
+    )
+
+
+def _date_mistake(low: date, high: date, step: int) -> str:
+    """Return what is wrong with a grid of days, or an empty string."""
+    if high <= low:
+        return f"high = {high} must be after low = {low}"
+    if step < 1:
+        return f"step = {step} days must be at least 1"
+    days = (high - low).days
+    if (points := days // step + 1) > MAX_GRID:
+        return f"a grid of {points:,} points: at most {MAX_GRID:,} are allowed"
+    if step > days:
+        return f"step = {step} days is longer than the range"
+    if days % step:
+        return f"high = {high} is not a whole number of steps of {step} days after {low}"
+    return ""
+
+
+def _is_of_dates(low: date, high: date, step: int) -> bool:
+    return not _date_mistake(low, high, step)
+
+
+def _near_dates(low: date, high: date, step: int) -> Iterator[Values]:
+    """Yield grids near the written one: one of them is allowed."""
+    for start, end in ((low, high), *((low, _day(low.toordinal() + n)) for n in (step, 1))):
+        if end and end > start:
+            days = (end - start).days
+            coarser = max(min(step, days), -(-days // (MAX_GRID - 1)))
+            yield {"step": coarser, "low": start, "high": end - timedelta(days % coarser)}
+    # Only the last day of the calendar has no day after it.
+    yield {"step": 1, "low": date.max - timedelta(1), "high": date.max}
+
+
+def _day(ordinal: int) -> date | None:
+    """Return the day of an ordinal, or None outside the calendar."""
+    in_calendar = date.min.toordinal() <= ordinal <= date.max.toordinal()
+    return date.fromordinal(ordinal) if in_calendar else None

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import PrivateAttr, StringConstraints
 
 from survey.errors import ChannelError
+from survey.mechanism.channel import MAX_GRID
 from survey.mechanism.design import format_fraction
-from survey.questionnaire.designs import AnswerSpace
-from survey.questionnaire.grid import Grid, number_grid, too_few_numbers
-from survey.questionnaire.kinds.base import GridKind
+from survey.questionnaire.designs import AnswerSpace, Values
+from survey.questionnaire.kinds.base import LARGEST, Grid, GridKind
 from survey.questionnaire.kinds.question import BaseQuestion, ExactNumber
+from survey.questionnaire.limits import refusal
 from survey.questionnaire.texts import Text
+
+MAX_DECIMALS = 6
 
 
 class Number(GridKind):
@@ -68,3 +71,100 @@ class NumberQuestion(BaseQuestion):
         return AnswerSpace(
             self._grid.points, len(self.special), step=self.step, parameters=self.parameters
         )
+
+
+def number_grid(low: Fraction, high: Fraction, step: Fraction, unit: str = "") -> Grid:
+    """Return the grid from `low` to `high`; raises ChannelError with the nearest valid one.
+
+    >>> number_grid(Fraction(0), Fraction(2), Fraction(1, 2))
+    Grid(low=0, step=5, points=5, decimals=1, unit='')
+    >>> number_grid(Fraction(0), Fraction(1), Fraction(1, 10**7))
+    Traceback (most recent call last):
+    survey.errors.ChannelError: step = 1e-07 has more than 6 decimals; the nearest allowed value \
+is step = 0.001002 with high = 0.999996
+    """
+    if mistake := _number_mistake(low, high, step):
+        values = {"step": step, "low": low, "high": high}
+        raise refusal(mistake, values, _near_numbers(low, high, step), _is_of_numbers)
+    decimals = max(_decimals(low), _decimals(step))
+    scale = 10**decimals
+    return Grid(int(low * scale), int(step * scale), int((high - low) / step) + 1, decimals, unit)
+
+
+def too_few_numbers(low: Fraction, high: Fraction, step: Fraction, points: int) -> ChannelError:
+    """Return the error for too few points, with another end or a finer step as suggestions."""
+    steps = points - 1
+    unit = Fraction(1, 10 ** max(_decimals(low), _decimals(step)))
+    finer = (high - low) / steps // unit * unit
+    return refusal(
+        f"a grid of {int((high - low) / step) + 1} points: at least {points} are needed",
+        {"low": low, "high": high, "step": step},
+        [
+            {"high": low + steps * step},
+            {"low": high - steps * step},
+            {"step": finer, "high": low + steps * finer},
+        ],
+        _is_of_numbers,
+    )
+
+
+def _number_mistake(low: Fraction, high: Fraction, step: Fraction) -> str:
+    """Return what is wrong with a grid of numbers, or an empty string."""
+    if step <= 0:
+        return f"step = {format_fraction(step)} must be above 0"
+    if high <= low:
+        return f"high = {format_fraction(high)} must be above low = {format_fraction(low)}"
+    for name, value in (("low", low), ("step", step)):
+        if _decimals(value) > MAX_DECIMALS:
+            return f"{name} = {format_fraction(value)} has more than {MAX_DECIMALS} decimals"
+    decimals = max(_decimals(low), _decimals(step))
+    for name, value in (("low", low), ("high", high)):
+        if abs(value) * 10**decimals > LARGEST:
+            digits = len(str(LARGEST)) - 1
+            return (
+                f"{name} = {format_fraction(value)} has more than {digits} digits "
+                f"to {decimals} decimals"
+            )
+    steps = (high - low) / step
+    if (points := int(steps) + 1) > MAX_GRID:
+        return f"a grid of {points:,} points: at most {MAX_GRID:,} are allowed"
+    if steps.denominator != 1:
+        return (
+            f"high = {format_fraction(high)} is not a whole number of steps of "
+            f"{format_fraction(step)} above {format_fraction(low)}"
+        )
+    return ""
+
+
+def _is_of_numbers(low: Fraction, high: Fraction, step: Fraction) -> bool:
+    return not _number_mistake(low, high, step)
+
+
+def _near_numbers(low: Fraction, high: Fraction, step: Fraction) -> Iterator[Values]:
+    """Yield grids near the written one, with fewer and fewer decimals: one of them is allowed."""
+    for decimals in range(min(max(_decimals(low), _decimals(step)), MAX_DECIMALS), -1, -1):
+        unit = Fraction(1, 10**decimals)
+        limit = LARGEST * unit
+        near, far = (min(max(end, -limit), limit) for end in (low, high))
+        start = round(near / unit) * unit
+        wide = max(round(step / unit) * unit, unit) if step > 0 else Fraction(1)
+        # The step changes only if neither end can be moved by one step.
+        for first, last, spacing in (
+            (start, far, wide),
+            (start, start + wide, wide),
+            (limit - wide, limit, wide),
+            (-limit, limit, 2 * limit),
+        ):
+            if first < last:
+                coarser = spacing * max(-(-int((last - first) / spacing) // (MAX_GRID - 1)), 1)
+                steps = max(round((last - first) / coarser), 1)
+                while steps > 1 and first + steps * coarser > limit:
+                    steps -= 1
+                yield {"step": coarser, "low": first, "high": first + steps * coarser}
+
+
+def _decimals(value: Fraction) -> int:
+    """Return the decimals that a number needs, `MAX_DECIMALS` + 1 for all that need more."""
+    return next(
+        (n for n in range(MAX_DECIMALS + 1) if (value * 10**n).denominator == 1), MAX_DECIMALS + 1
+    )

@@ -20,17 +20,17 @@ from pydantic import (
 from survey.errors import ChannelError
 from survey.mechanism import AnyChannel
 from survey.mechanism.design import exact_fraction, format_fraction
-from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace
-from survey.questionnaire.grid import Grid
+from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace, parse_statement
 from survey.questionnaire.kinds.base import (
     KINDS,
     NOT_APPLICABLE_ID,
     OPT_OUT_ID,
     SPECIAL,
     AskIf,
+    Grid,
     Kind,
 )
-from survey.questionnaire.privacy import build_channel, parse_statement
+from survey.questionnaire.limits import build_channel
 from survey.questionnaire.texts import Frozen, Identifier, Line, Option, Passage, Text
 from survey.settings import Caps
 

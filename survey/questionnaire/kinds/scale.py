@@ -10,10 +10,9 @@ from pydantic import Field, StrictInt
 
 from survey.errors import ChannelError
 from survey.questionnaire.designs import AnswerSpace
-from survey.questionnaire.grid import LARGEST, Grid
-from survey.questionnaire.kinds.base import Kind, PublishedQuestion
+from survey.questionnaire.kinds.base import LARGEST, Grid, Kind, PublishedQuestion
 from survey.questionnaire.kinds.question import MAX_OPTIONS, BaseQuestion
-from survey.questionnaire.suggestion import refusal
+from survey.questionnaire.limits import refusal
 from survey.questionnaire.texts import Line, Option
 
 _POINT = re.compile(r"value_(?:minus_)?[0-9]+")

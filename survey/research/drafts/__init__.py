@@ -1,4 +1,4 @@
-"""The builder: drafts of surveys, their sheets, their try-outs, and how they are published."""
+"""The builder: drafts of surveys, their sheets, test runs and publication."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flask import Response, url_for
 
 from survey.errors import NotFoundError
 from survey.research.access import Route, Section
-from survey.research.drafts import outline, publication, recovery, sheets, simulation
+from survey.research.drafts import outline, publication, recovery, sheets, test_run
 from survey.research.workspace import Workspace
 
 __all__ = ["recovery", "sections"]
@@ -41,7 +41,7 @@ def sections(workspace: Workspace) -> list[Section]:
 
     address = "/assets/<version>/builder.js"
     routes = [Route("GET", address, "anybody", script_file, "script")]
-    for part in (outline, sheets, simulation, publication):
+    for part in (outline, sheets, test_run, publication):
         routes += part.routes(workspace)
     section = Section("drafts", "/research/drafts", routes)
 

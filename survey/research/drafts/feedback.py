@@ -9,7 +9,7 @@ from flask import url_for
 
 from survey.mechanism.accounting import format_epsilon
 from survey.questionnaire.drafts.check import DraftCheck, Mistake
-from survey.questionnaire.label import odds_in_words
+from survey.questionnaire.privacy_loss import odds_in_words
 from survey.research.drafts.forms import SheetForm, fields_of
 from survey.research.drafts.plan import DraftPlan
 from survey.results.plan.chart import has_chart, uses_grr

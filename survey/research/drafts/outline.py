@@ -18,10 +18,10 @@ from survey.questionnaire.drafts.check import check_draft
 from survey.questionnaire.drafts.conversion import draft_from
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.drafts.draft import slug as slug_of
-from survey.questionnaire.drafts.edits import PageSheet
+from survey.questionnaire.drafts.merge import PageSheet
 from survey.questionnaire.kinds import DEFAULT_KIND
-from survey.questionnaire.loading import check, parse
-from survey.questionnaire.source import source_of
+from survey.questionnaire.loading import parse, source_of
+from survey.questionnaire.validation import check
 from survey.research.access import Route
 from survey.research.drafts.feedback import total_sentences
 from survey.research.drafts.forms import TYPE_NAMES, DoForm, NewDraftForm, PageForm, plain

@@ -13,7 +13,7 @@ from survey.errors import ConflictError, DefinitionError
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.drafts.check import DraftCheck, Mistake, check_draft
 from survey.questionnaire.drafts.draft import DraftContent
-from survey.questionnaire.model import Survey
+from survey.questionnaire.survey import Survey
 from survey.research.access import Route
 from survey.research.drafts.feedback import mistake_sentence, total_sentences
 from survey.research.drafts.forms import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import count, groupby
 
-from survey.questionnaire.grid import EPOCH, Grid
+from survey.questionnaire.kinds.base import EPOCH, Grid
 
 MAX_CELLS = 12
 MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000, 12000)

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from survey.estimator import Disclosure, Proportions, margin_split, poisoning
 from survey.mechanism import BitVector
-from survey.questionnaire.grid import Grid
 from survey.questionnaire.kinds import PublishedQuestion
+from survey.questionnaire.kinds.base import Grid
 from survey.results.display_status import (
     PARTS,
     SUPPRESSED,

@@ -22,7 +22,7 @@ from survey.mechanism import AnyChannel, WeightTable
 from survey.questionnaire.canonical import question_form, read_question
 from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
-from survey.questionnaire.label import frequencies
+from survey.questionnaire.privacy_loss import frequencies
 
 LEVEL = 0.95
 SHARES = (0.5, 0.1)

@@ -17,7 +17,7 @@ from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
 from survey.mechanism.accounting import format_epsilon
 from survey.mechanism.design import format_fraction
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
-from survey.questionnaire.label import frequencies, label
+from survey.questionnaire.privacy_loss import frequencies, label
 from survey.results.plan.compute import (
     SHARES,
     mean_margin,

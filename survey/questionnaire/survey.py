@@ -1,18 +1,19 @@
-"""A survey as its researcher writes it, and the privacy loss of its questions together."""
+"""A survey as its researcher writes it, before publication."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, PrivateAttr, StrictBool, StrictInt, StringConstraints
 
-from survey.mechanism.accounting import total_ratio
 from survey.questionnaire.kinds import BaseQuestion, Question
+from survey.questionnaire.privacy_loss import groups_of, total_ratio_of
 from survey.questionnaire.texts import Frozen, Language, Line, Passage, Slug, Text
 
 MAX_QUESTIONS = 200
+
 
 Theme = Literal["", "blue", "plum", "slate"]
 """The accent colors of respondents' pages; "" is the standard one."""
@@ -94,67 +95,3 @@ class Survey(Frozen):
         """e^epsilon of everything one respondent sends."""
         ratios = {question.id: question.channel.ratio for question in self.questions}
         return total_ratio_of(self.groups, ratios, self.drawn)
-
-
-class Condition(Protocol):
-    """The condition of a question."""
-
-    @property
-    def question(self) -> str: ...
-
-
-class Dependent(Protocol):
-    """A question that may depend on an earlier one."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def ask_if(self) -> Condition | None: ...
-
-
-def groups_of(questions: Iterable[Dependent]) -> list[list[str]]:
-    """Return the ids of each independent question together with those of all that depend on it.
-
-    `questions` are in the survey's order: each comes after the one it depends on.
-    """
-    first: dict[str, str] = {}
-    groups: dict[str, list[str]] = {}
-    for question in questions:
-        parent = question.ask_if.question if question.ask_if else question.id
-        first[question.id] = first.get(parent, question.id)
-        groups.setdefault(first[question.id], []).append(question.id)
-    return list(groups.values())
-
-
-def linked_ratios(
-    groups: Iterable[Iterable[str]], ratios: Mapping[str, Fraction]
-) -> dict[str, Fraction]:
-    """Return e^epsilon of all reports that depend on the answer to a question, for each question.
-
-    A skipped question counts as "does not apply", so the reports of a whole group depend on each of
-    its answers.
-
-    >>> linked_ratios([["a", "b"], ["c"]], {"a": Fraction(2), "b": Fraction(3), "c": Fraction(5)})
-    {'a': Fraction(6, 1), 'b': Fraction(6, 1), 'c': Fraction(5, 1)}
-    """
-    linked: dict[str, Fraction] = {}
-    for group in map(list, groups):
-        together = total_ratio(ratios[name] for name in group)
-        linked |= dict.fromkeys(group, together)
-    return linked
-
-
-def total_ratio_of(
-    groups: Iterable[Iterable[str]], ratios: Mapping[str, Fraction], drawn: int
-) -> Fraction:
-    """Return e^epsilon of a survey that draws `drawn` of its groups for each respondent.
-
-    This is the product over the groups with the greatest privacy loss. `ratios` maps the id of a
-    question to its e^epsilon.
-
-    >>> ratios = {"a": Fraction(2), "b": Fraction(5), "c": Fraction(3)}
-    >>> total_ratio_of([["a", "b"], ["c"]], ratios, 1)
-    Fraction(10, 1)
-    """
-    together = (total_ratio(ratios[name] for name in group) for group in groups)
-    return total_ratio(sorted(together, reverse=True)[:drawn])

@@ -10,13 +10,18 @@ from pydantic_core import ErrorDetails
 from survey.errors import DefinitionError
 
 Place = tuple[str | int, ...]
+
+
 Mistake = tuple[Place, str]
+
 
 MAX_LISTED = 100
 """Mistakes beyond this many are counted, not listed."""
 
+
 MAX_SHOWN = 60
 """Maximum length of a quotation from a file in a message."""
+
 
 NAMES = {"pages": "page", "questions": "question", "options": "option"}
 

@@ -22,7 +22,7 @@ from survey.estimator.core.arguments import LARGEST_N
 from survey.questionnaire.drafts.check import check_draft
 from survey.questionnaire.drafts.draft import TypedShares
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.questionnaire.model import Survey
+from survey.questionnaire.survey import Survey
 from survey.research.access import Route
 from survey.research.drafts.forms import DoForm, SimulateForm
 from survey.research.drafts.plan import parse_plan
@@ -101,7 +101,7 @@ class _Pages:
         try:
             make_test_run(self._store, survey, draft, utc_today())
             self._save_shares(draft.slug, TypedShares.reset)
-            self._log.write("made a try-out", draft.slug)
+            self._log.write("built a test run", draft.slug)
         except (ConflictError, NotFoundError):  # the button was pressed twice
             flash("The test run is already being built.")
             return

@@ -1,142 +1,27 @@
-"""From a question's stated privacy to its channel under the caps, or the nearest allowed values.
+"""Limits of what can be published: the caps on privacy loss, and the nearest allowed values.
 
-Every value that an error suggests has been checked by building its channel.
+Every value that an error suggests was built and checked first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
 from survey.errors import ChannelError
 from survey.mechanism import AnyChannel, WeightTable
 from survey.mechanism.accounting import log_rounded_up
-from survey.mechanism.design import GRID, MAX_EPSILON, exact_fraction, format_fraction
-from survey.questionnaire.designs import DESIGNS, AnswerSpace
-from survey.questionnaire.suggestion import (
-    STEPS_TO_EVEN,
-    Chances,
-    Values,
-    evened,
-    first_allowed,
-    first_towards,
-    format_value,
-    mistake_of,
-    suggestion,
-)
+from survey.mechanism.design import GRID, format_fraction
+from survey.questionnaire.designs import Chances, Statement, Values
 from survey.settings import Caps
 
 MAX_TRUTH_PROBABILITY = Fraction(99, 100)
 """Highest truth probability that can be published; the client has the same ceiling."""
-
-
-class MechanismChoice(Protocol):
-    """A question type, as far as its mechanisms go."""
-
-    @property
-    def mechanism(self) -> str: ...
-    def recommend_mechanism(self, space: AnswerSpace, epsilon: Fraction) -> str: ...
-
-
-Recommend = Callable[[AnswerSpace, Fraction], str]
-
-
-@dataclass(frozen=True)
-class Statement:
-    """How one question states its privacy: by which design, in which way, with which value.
-
-    With `recommend` the researcher named no design: it is the best one at the value.
-    """
-
-    design: str
-    way: str
-    value: Fraction
-    space: AnswerSpace
-    recommend: Recommend | None = None
-
-    def build(self, value: Fraction) -> AnyChannel:
-        """Return the channel that another value of the same way would mean."""
-        design = self.recommend(self.space, value) if self.recommend else self.design
-        return DESIGNS[design].ways[self.way](self.space, value)
-
-    def with_changes(self, changes: Values) -> Statement:
-        """Return the statement with another value or other parameters."""
-        parameters = {name: value for name, value in changes.items() if name != self.way}
-        space = replace(self.space, parameters={**self.space.parameters, **parameters})
-        return replace(self, value=changes.get(self.way, self.value), space=space)
-
-    @property
-    def chances(self) -> dict[str, Chances]:
-        """The parameters beside the value that are probabilities, one or one per option."""
-        chances = {}
-        for name in DESIGNS[self.design].parameters:
-            with suppress(ChannelError):
-                chances[name] = _parse_chances(self.space, name)
-        return chances
-
-    @property
-    def candidates(self) -> range:
-        """Values to suggest, in units of `unit`, from the most private to the least."""
-        if self.way == "epsilon":
-            return range(1, GRID * MAX_EPSILON + 1)
-        if self.way == "sigma":
-            return range(2 * GRID * self.space.ordinary, 0, -1)
-        return range(int(self.useless * GRID) + 1, GRID)
-
-    @property
-    def unit(self) -> Fraction:
-        """The unit of the candidates."""
-        return (self.space.step if self.way == "sigma" else Fraction(1)) / GRID
-
-    @property
-    def useless(self) -> Fraction:
-        """The value at which a report carries no information."""
-        if (self.design, self.way) == ("grr", "truth_probability"):
-            return Fraction(1, self.space.options)
-        return Fraction(1, 2) if self.way in ("truth_probability", "p") else Fraction(0)
-
-    @property
-    def subject(self) -> str:
-        """What the channel is for, in words."""
-        if self.space.alone:
-            return f"{self.space.ordinary + self.space.alone} options"
-        if DESIGNS[self.design].is_on_grid:
-            return f"a grid of {self.space.ordinary:,} points"
-        return f"{self.space.options} options"
-
-
-def parse_statement(
-    kind: MechanismChoice,
-    design: str | None,
-    space: AnswerSpace,
-    statements: Mapping[str, Fraction],
-) -> Statement:
-    """Return the one design and way that a question means; raises ChannelError for none or two.
-
-    `statements` maps every way that is stated, among `PRIVACY` or the parameters, to its value.
-    """
-    recommends = design is None and set(statements) == {"epsilon"}
-    name = design or kind.mechanism
-    ways = DESIGNS[name].ways
-    fitting = [way for way in statements if way in ways]
-    unfit = [way for way in statements if way not in ways]
-    if unfit or len(fitting) != 1:
-        listed = [*fitting, *unfit]
-        raise ChannelError(
-            f"state {'one of ' if len(ways) > 1 else ''}{', '.join(ways)}, "
-            + (f"not {' and '.join(listed)}" if listed else "here or for the whole survey")
-            + ("" if not design else f" (mechanism {name})")
-        )
-    if recommends:
-        with suppress(ChannelError):  # building the channel reports this error
-            name = kind.recommend_mechanism(space, statements["epsilon"])
-    recommend = kind.recommend_mechanism if recommends else None
-    return Statement(name, fitting[0], statements[fitting[0]], space, recommend)
 
 
 def build_channel(statement: Statement, caps: Caps) -> AnyChannel:
@@ -201,6 +86,9 @@ def best_guess_probability(channel: AnyChannel) -> Fraction:
         correct = np.where(rows == rows.max(axis=0), rows, 0).sum(axis=1)
         return Fraction(int(correct.max()), channel.total)
     return channel.exact_p
+
+
+# The nearest allowed values of a statement of privacy
 
 
 def _refusal(statement: Statement, caps: Caps, error: ChannelError | None) -> ChannelError:
@@ -314,11 +202,122 @@ def _is_buildable(statement: Statement) -> bool:
         return False
 
 
-def _parse_chances(space: AnswerSpace, name: str) -> Chances:
-    """Return a parameter that is a probability, or a list of them; raises ChannelError."""
-    value = space.parameters.get(name)
-    if isinstance(value, list | tuple):
-        if len(value) != space.ordinary:
-            raise ChannelError(f"{name} has {len(value)} entries, not {space.ordinary}")
-        return tuple(exact_fraction(entry, name) for entry in value)
-    return exact_fraction(value, name)  # type: ignore[arg-type]
+# Suggestions
+
+
+STEPS_TO_EVEN = GRID
+"""After this many steps all chances are equal."""
+
+
+def refusal(
+    mistake: str, values: Values, candidates: Iterable[Values], allows: Callable[..., bool]
+) -> ChannelError:
+    """Return the error for a mistake, with the first candidate that is allowed.
+
+    `candidates` start with the nearest; each holds its changes to `values`. `allows` takes all
+    values by name and builds what they mean. Without an allowed candidate there is no suggestion.
+
+    >>> refusal("too long", {"low": 0, "high": 9}, [{"high": 5}, {"low": 8}],
+    ...         lambda low, high: high - low == 1)
+    ChannelError('too long; the nearest allowed value is low = 8')
+    """
+    changes = first_allowed(values, candidates, allows)
+    return ChannelError(mistake if changes is None else f"{mistake}; {suggestion(changes)}")
+
+
+def first_allowed(
+    values: Values, candidates: Iterable[Values], allows: Callable[..., bool]
+) -> Values | None:
+    """Return the changes of the first candidate that is allowed, or None."""
+    for candidate in candidates:
+        if allows(**{**values, **candidate}):
+            return {name: value for name, value in candidate.items() if value != values[name]}
+    return None
+
+
+def suggestion(changed: Values) -> str:
+    """Return the changes in words, as a definition file writes them.
+
+    >>> suggestion({"step": 2, "high": Fraction(1, 2)})
+    'the nearest allowed value is step = 2 with high = 0.5'
+    """
+    phrases = [f"{name} = {format_value(value)}" for name, value in changed.items()]
+    return (
+        "the nearest allowed value is "
+        + phrases[0]
+        + "".join(f" {'and' if i else 'with'} {phrase}" for i, phrase in enumerate(phrases[1:]))
+    )
+
+
+def format_value(value: Any) -> str:
+    """Return a value as a definition file writes it.
+
+    >>> format_value((Fraction(1, 2), Fraction(1, 3))), format_value(Fraction(3))
+    ('[0.5, "1/3"]', '3')
+    """
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_entry, value))}]"
+    return format_fraction(value) if isinstance(value, Fraction) else str(value)
+
+
+def _entry(value: Any) -> str:
+    text = format_value(value)
+    return f'"{text}"' if "/" in text else text
+
+
+def mistake_of(error: ChannelError) -> str:
+    """Return what an error says is wrong, without its suggestion.
+
+    >>> mistake_of(ChannelError("yes = 2 must be below 1; the nearest allowed value is 0.999"))
+    'yes = 2 must be below 1'
+    """
+    return str(error).partition("; the nearest")[0]
+
+
+def first_towards(allows: Callable[[int], bool], start: int, end: int) -> int | None:
+    """Return approximately the first allowed index from `start` towards `end`, or None.
+
+    The search tests indices at doubling distances from both ends, so that it misses neither near
+    values nor a range that ends just before `end`. Then it bisects between the first allowed index
+    and the refused one before it. The returned index is always allowed.
+
+    >>> first_towards(lambda index: 700 <= index < 990, 0, 1000)
+    700
+    """
+    length, sign = abs(end - start), 1 if end > start else -1
+    powers = [2**n - 1 for n in range(length.bit_length() + 1) if 2**n - 1 <= length]
+    refused = 0
+    for away in sorted({*powers, *(length - power for power in powers)}):
+        if allows(start + sign * away):
+            between = range(start + sign * refused, start + sign * away, sign)
+            first = bisect_left(between, True, key=allows)
+            return between[first] if first < len(between) else start + sign * away
+        refused = away
+    return None
+
+
+def evened(chances: Chances, steps: int) -> Chances:
+    """Return chances in thousandths that add up to 1, moved towards equal ones.
+
+    After `STEPS_TO_EVEN` steps all chances are equal.
+
+    >>> evened(Fraction(1), 0), evened(Fraction(1), 1000)
+    (Fraction(999, 1000), Fraction(1, 2))
+    >>> [str(chance) for chance in evened((Fraction(1, 2), Fraction(3, 5)), 0)]
+    ['91/200', '109/200']
+    """
+    if isinstance(chances, Fraction):
+        first = _thousandths([chances, 1 - chances], steps)[0]
+        return Fraction(first, GRID)
+    return tuple(Fraction(n, GRID) for n in _thousandths(chances, steps))
+
+
+def _thousandths(chances: Sequence[Fraction], steps: int) -> list[int]:
+    positive = [max(chance, Fraction(0)) for chance in chances]
+    k, total = len(chances), sum(positive)
+    shares = [chance / total if total else Fraction(1, k) for chance in positive]
+    shifted = [share + (Fraction(1, k) - share) * steps / STEPS_TO_EVEN for share in shares]
+    rounded = [max(round(share * GRID), 1) for share in shifted]
+    # The largest takes the rounding error.
+    rounded[rounded.index(max(rounded))] += GRID - sum(rounded)
+    return rounded

@@ -11,7 +11,7 @@ from survey.questionnaire.designs import DESIGNS, PRIVACY
 from survey.questionnaire.drafts import edits
 from survey.questionnaire.drafts.check import check_draft
 from survey.questionnaire.drafts.draft import EMPTY_QUESTION, EMPTY_SURVEY, DraftContent
-from survey.questionnaire.drafts.messages import MECHANISM_NAMES, WAY_NAMES, form_message
+from survey.questionnaire.drafts.form_messages import MECHANISM_NAMES, WAY_NAMES, form_message
 from survey.questionnaire.kinds import KINDS
 from survey.settings import Caps
 

@@ -1,32 +1,204 @@
-"""The privacy loss of a survey, question by question and in total, for `survey check`."""
+"""The privacy loss of questions and of a whole report: sums, the privacy label, the ledger.
+
+Every number follows exactly from the integer channels. The client computes the label's numbers too
+(`client_js/src/privacy-loss.js`, `frequencies.js`); `tests/vectors/label.json` binds the two.
+"""
 
 from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from survey.mechanism import SubsetSelection, WeightTable
+from survey.mechanism import BitVector, SubsetSelection, WeightTable, multiple_choice
 from survey.mechanism.accounting import (
     advanced_epsilon,
     format_epsilon,
     group_ratio,
     log_rounded_up,
     parallel_ratio,
+    posterior_bound,
     posterior_interval,
     shuffled_epsilon,
+    total_ratio,
     waves_ratio,
 )
 from survey.mechanism.numeric import gaussian_delta
-from survey.questionnaire.definition import Definition
-from survey.questionnaire.kinds import PublishedQuestion
-from survey.questionnaire.label import label, odds_in_words
+
+if TYPE_CHECKING:
+    from survey.questionnaire.definition import Definition
+    from survey.questionnaire.kinds import PublishedQuestion
+
+
+# Sums
+
+
+class Condition(Protocol):
+    """The condition of a question."""
+
+    @property
+    def question(self) -> str: ...
+
+
+class Dependent(Protocol):
+    """A question that may depend on an earlier one."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def ask_if(self) -> Condition | None: ...
+
+
+def groups_of(questions: Iterable[Dependent]) -> list[list[str]]:
+    """Return the ids of each independent question together with those of all that depend on it.
+
+    `questions` are in the survey's order: each comes after the one it depends on.
+    """
+    first: dict[str, str] = {}
+    groups: dict[str, list[str]] = {}
+    for question in questions:
+        parent = question.ask_if.question if question.ask_if else question.id
+        first[question.id] = first.get(parent, question.id)
+        groups.setdefault(first[question.id], []).append(question.id)
+    return list(groups.values())
+
+
+def linked_ratios(
+    groups: Iterable[Iterable[str]], ratios: Mapping[str, Fraction]
+) -> dict[str, Fraction]:
+    """Return e^epsilon of all reports that depend on the answer to a question, for each question.
+
+    A skipped question counts as "does not apply", so the reports of a whole group depend on each of
+    its answers.
+
+    >>> linked_ratios([["a", "b"], ["c"]], {"a": Fraction(2), "b": Fraction(3), "c": Fraction(5)})
+    {'a': Fraction(6, 1), 'b': Fraction(6, 1), 'c': Fraction(5, 1)}
+    """
+    linked: dict[str, Fraction] = {}
+    for group in map(list, groups):
+        together = total_ratio(ratios[name] for name in group)
+        linked |= dict.fromkeys(group, together)
+    return linked
+
+
+def total_ratio_of(
+    groups: Iterable[Iterable[str]], ratios: Mapping[str, Fraction], drawn: int
+) -> Fraction:
+    """Return e^epsilon of a survey that draws `drawn` of its groups for each respondent.
+
+    This is the product over the groups with the greatest privacy loss. `ratios` maps the id of a
+    question to its e^epsilon.
+
+    >>> ratios = {"a": Fraction(2), "b": Fraction(5), "c": Fraction(3)}
+    >>> total_ratio_of([["a", "b"], ["c"]], ratios, 1)
+    Fraction(10, 1)
+    """
+    together = (total_ratio(ratios[name] for name in group) for group in groups)
+    return total_ratio(sorted(together, reverse=True)[:drawn])
+
+
+# The privacy label
+
+
+@dataclass(frozen=True)
+class Label:
+    """What one channel means for a respondent.
+
+    `own` and `other`: of 100 people with one answer (with another one), how many reports say
+    it; empty for numbers, where every report can come from every answer. `odds`: the maximum factor
+    by which the odds of a guess about the answer change, with the reports of questions that skip
+    logic links to it. `from10`, `from50`: what a suspicion of 10% and of 50% can become at most, in
+    whole per cent.
+    """
+
+    own: str
+    other: str
+    odds: str
+    from10: int
+    from50: int
+
+
+def labels(definition: Definition) -> dict[str, Label]:
+    """Return the label of every question, by id."""
+    linked = definition.linked_ratios
+    return {question.id: label(question, linked[question.id]) for question in definition.questions}
+
+
+def linked(definition: Definition) -> set[str]:
+    """Return the ids of questions whose odds include other questions' reports, by skip logic."""
+    together = definition.linked_ratios
+    return {q.id for q in definition.questions if together[q.id] != q.channel.ratio}
+
+
+def label(question: PublishedQuestion, ratio: Fraction) -> Label:
+    """Compute the label of a question; frequencies rounded half up, risks rounded up.
+
+    `ratio` is e^epsilon of all reports that depend on its answer (`Definition.linked_ratios`).
+    """
+    shares = frequencies(question)
+    own, other = map(_share, shares) if shares else ("", "")
+    return Label(
+        own=own,
+        other=other,
+        odds=_tenths(math.ceil(ratio * 10)),
+        from10=_percent_up(posterior_bound(Fraction(1, 10), ratio)),
+        from50=_percent_up(posterior_bound(Fraction(1, 2), ratio)),
+    )
+
+
+def frequencies(question: PublishedQuestion) -> tuple[Fraction, Fraction] | None:
+    """P(a report says the first option | it is the answer), and if it is not; None for numbers.
+
+    Where the second differs between the other answers, the smallest: the label must not promise
+    more cover than there is.
+    """
+    channel = question.channel
+    if question.kind.is_numeric:
+        return None
+    match channel:
+        case SubsetSelection() if question.by_patterns:
+            holding = sum(0 in pattern for pattern in question.patterns)
+            return multiple_choice.support(channel, holding)
+        case WeightTable():
+            shares = [Fraction(int(weight), channel.total) for weight in channel.weights[:, 0]]
+            return shares[0], min(shares[1:])
+        case SubsetSelection() | BitVector():
+            return channel.exact_p, channel.exact_q
+
+
+def odds_in_words(ratio: Fraction) -> str:
+    """Return the odds factor as a whole number, rounded up.
+
+    >>> odds_in_words(Fraction(2209, 2))
+    '1,105'
+    """
+    return f"{math.ceil(ratio):,}"
+
+
+def _share(probability: Fraction) -> str:
+    return _tenths(math.floor(probability * 1000 + Fraction(1, 2)))
+
+
+def _tenths(tenths: int) -> str:
+    whole, tenth = divmod(tenths, 10)
+    return f"{whole:,}.{tenth}" if tenth else f"{whole:,}"
+
+
+def _percent_up(share: Fraction) -> int:
+    """Return whole per cent, rounded up: a bound must not be understated."""
+    return math.ceil(share * 100)
+
+
+# The ledger of `survey check`
+
 
 LONGEST_FRACTION = 10_000
 """Size of a numerator, in bits, above which a fraction is not written in full."""
+
 
 DELTA = 1e-6
 """The delta of the two figures given for comparison."""

@@ -9,8 +9,8 @@ import pytest
 from survey.demo import definition as demo
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition
-from survey.questionnaire.loading import check, load
-from survey.questionnaire.source import source_of
+from survey.questionnaire.loading import load, source_of
+from survey.questionnaire.validation import check
 from survey.settings import Caps
 from tests.browser import surveys
 from tests.conftest import SMALL

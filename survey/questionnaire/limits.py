@@ -29,6 +29,7 @@ def build_channel(statement: Statement, caps: Caps) -> AnyChannel:
 
     Raises ChannelError, with the nearest value in thousandths that can be published.
 
+    >>> from survey.questionnaire.designs import AnswerSpace
     >>> space = AnswerSpace(2, 0)
     >>> build_channel(Statement("grr", "truth_probability", Fraction(3, 4), space), Caps()).ratio
     Fraction(3, 1)

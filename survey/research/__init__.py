@@ -8,8 +8,8 @@ from flask_wtf.csrf import CSRFProtect
 from survey.research import (
     accounts,
     analyses,
+    builder,
     collection,
-    drafts,
     microdata,
     pdf,
     surveys,
@@ -33,8 +33,8 @@ def init_app(
     csrf.exempt(app.view_functions["respond.reports"])
     workspace = Workspace.over(store, results, settings, client_hash)
     parts = (
-        *(accounts, team, drafts, collection, surveys),
+        *(accounts, team, builder, collection, surveys),
         *(analyses, microdata, pdf),
     )
     workspace.gate.add(app, [section for part in parts for section in part.sections(workspace)])
-    drafts.recovery.init_app(app, workspace)
+    builder.recovery.init_app(app, workspace)

@@ -22,7 +22,7 @@ from survey.collect.release import release as release_reports
 from survey.collect.release import utc_today
 from survey.errors import ClosedError, ConflictError, DesignError, StoreBusyError
 from survey.research.access import Route, Section
-from survey.research.drafts.forms import DoForm
+from survey.research.builder.forms import DoForm
 from survey.research.forms import (
     ArchiveForm,
     CloseForm,

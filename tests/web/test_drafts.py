@@ -13,7 +13,7 @@ from survey.collect.publication import close, publish
 from survey.questionnaire.drafts.conversion import definition_from
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.loading import load
-from survey.research.drafts import publication
+from survey.research.builder import publication
 from survey.settings import Caps
 from survey.store import Plan
 from tests.conftest import EMAIL, SMALL, TODAY, hashed_password

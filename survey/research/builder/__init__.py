@@ -10,7 +10,7 @@ from flask import Response, url_for
 
 from survey.errors import NotFoundError
 from survey.research.access import Route, Section
-from survey.research.drafts import outline, publication, recovery, sheets, test_run
+from survey.research.builder import outline, publication, recovery, sheets, test_run
 from survey.research.workspace import Workspace
 
 __all__ = ["recovery", "sections"]

@@ -10,8 +10,8 @@ from flask import url_for
 from survey.mechanism.accounting import format_epsilon
 from survey.questionnaire.drafts.check import DraftCheck, Mistake
 from survey.questionnaire.privacy_loss import odds_in_words
-from survey.research.drafts.forms import SheetForm, fields_of
-from survey.research.drafts.plan import DraftPlan
+from survey.research.builder.forms import SheetForm, fields_of
+from survey.research.builder.plan import DraftPlan
 from survey.results.plan.chart import has_chart, uses_grr
 from survey.results.plan.sentences import question_plan
 from survey.settings import Caps

@@ -23,10 +23,10 @@ from survey.questionnaire.kinds import DEFAULT_KIND
 from survey.questionnaire.loading import parse, source_of
 from survey.questionnaire.validation import check
 from survey.research.access import Route
-from survey.research.drafts.feedback import total_sentences
-from survey.research.drafts.forms import TYPE_NAMES, DoForm, NewDraftForm, PageForm, plain
-from survey.research.drafts.plan import plan_fields
-from survey.research.drafts.sheets import Drafts
+from survey.research.builder.feedback import total_sentences
+from survey.research.builder.forms import TYPE_NAMES, DoForm, NewDraftForm, PageForm, plain
+from survey.research.builder.plan import plan_fields
+from survey.research.builder.sheets import Drafts
 from survey.research.forms import PublishForm, whole_number
 from survey.research.workspace import Workspace
 from survey.store import Draft, Role, find_survey
@@ -81,7 +81,7 @@ class _Pages:
 
     def _new_page(self, form: NewDraftForm, upload: PublishForm | None = None, **more: Any) -> str:
         upload = upload or PublishForm(formdata=None)
-        return render_template("research/drafts/new.html", form=form, upload=upload, **more)
+        return render_template("research/builder/new.html", form=form, upload=upload, **more)
 
     def of_file(self) -> Any:
         """Create a draft from a definition file, or list the mistakes in the file."""
@@ -132,7 +132,7 @@ class _Pages:
         opened = self._drafts.open(slug)
         draft_check = check_draft(opened.content, self._caps)
         return render_template(
-            "research/drafts/outline.html",
+            "research/builder/outline.html",
             survey=opened.draft,
             content=opened.content,
             draft_check=draft_check,

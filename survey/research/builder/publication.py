@@ -15,17 +15,17 @@ from survey.questionnaire.drafts.check import DraftCheck, Mistake, check_draft
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.survey import Survey
 from survey.research.access import Route
-from survey.research.drafts.feedback import mistake_sentence, total_sentences
-from survey.research.drafts.forms import (
+from survey.research.builder.feedback import mistake_sentence, total_sentences
+from survey.research.builder.forms import (
     PageForm,
     PublishDraftForm,
     QuestionForm,
     SurveyForm,
     name_of,
 )
-from survey.research.drafts.outline import remove_draft
-from survey.research.drafts.plan import DraftPlan, parse_plan
-from survey.research.drafts.sheets import Drafts, OpenDraft, progress
+from survey.research.builder.outline import remove_draft
+from survey.research.builder.plan import DraftPlan, parse_plan
+from survey.research.builder.sheets import Drafts, OpenDraft, progress
 from survey.research.workspace import Workspace
 from survey.store import PublishedSurvey, Schedule
 
@@ -71,7 +71,7 @@ class _Pages:
                     form.agreed.errors = [f"Nothing was published: {error}; check the draft again"]
         form.revision.data = str(opened.draft.revision)
         page = render_template(
-            "research/drafts/publish.html",
+            "research/builder/publish.html",
             survey=opened.draft,
             content=opened.content,
             draft_check=draft_check,

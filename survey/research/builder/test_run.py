@@ -24,9 +24,9 @@ from survey.questionnaire.drafts.draft import TypedShares
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.survey import Survey
 from survey.research.access import Route
-from survey.research.drafts.forms import DoForm, SimulateForm
-from survey.research.drafts.plan import parse_plan
-from survey.research.drafts.sheets import Drafts
+from survey.research.builder.forms import DoForm, SimulateForm
+from survey.research.builder.plan import parse_plan
+from survey.research.builder.sheets import Drafts
 from survey.research.forms import whole_number
 from survey.research.workspace import Workspace
 from survey.results.charts import convert
@@ -66,7 +66,7 @@ class _Pages:
         if form.n.data is None:
             form.n.data = min(parse_plan(opened.content.plan).n, MAX_SIMULATED)
         return render_template(
-            "research/drafts/test_run.html",
+            "research/builder/test_run.html",
             survey=opened.draft,
             content=opened.content,
             draft_check=check_draft(opened.content, self._settings.caps),

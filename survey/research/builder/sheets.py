@@ -31,13 +31,13 @@ from survey.questionnaire.drafts.merge import (
 from survey.questionnaire.kinds import BaseQuestion, kind_of
 from survey.questionnaire.texts import MAX_LANGUAGES, Language
 from survey.research.access import Route
-from survey.research.drafts.feedback import (
+from survey.research.builder.feedback import (
     errors_of,
     mark_fields,
     question_feedback,
     total_sentences,
 )
-from survey.research.drafts.forms import (
+from survey.research.builder.forms import (
     DoForm,
     LanguageForm,
     PlanForm,
@@ -50,7 +50,7 @@ from survey.research.drafts.forms import (
     translation_form,
     values_of,
 )
-from survey.research.drafts.plan import parse_plan
+from survey.research.builder.plan import parse_plan
 from survey.research.forms import whole_number
 from survey.research.workspace import Workspace
 from survey.results.plan.sentences import QuestionPlan, question_plan
@@ -260,7 +260,7 @@ class _Pages:
         opened = self._drafts.open(slug)
         elsewhere = self._mark(form, draft_check, content, page)
         return render_template(
-            f"research/drafts/{page.template}.html",
+            f"research/builder/{page.template}.html",
             survey=opened.draft,
             content=content,
             form=form,
@@ -394,7 +394,7 @@ class LanguagePages:
             return redirect(url_for("drafts.translation", slug=slug, language=language))
         opened = self._drafts.open(slug)
         page = render_template(
-            "research/drafts/languages.html",
+            "research/builder/languages.html",
             survey=opened.draft,
             content=opened.content,
             form=form,

@@ -35,7 +35,7 @@ def init_app(app: Flask, workspace: Workspace) -> None:
         if request.form.get("do") in ("autosave", "look"):
             return jsonify({"not_saved": reason or SIGNED_OUT}), status
         page = render_template(
-            "research/drafts/recovery.html",
+            "research/builder/recovery.html",
             signed_in=signed_in,
             reason=reason,
             form=FlaskForm(formdata=None),

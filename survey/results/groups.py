@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -141,14 +142,9 @@ def split_by_period(tallies: Tallies, length: str = AS_STORED) -> dict[Group, Ta
     return _merge(tallies, period_of)
 
 
-def split_by_week(tallies: Tallies) -> dict[Group, Tally]:
-    """Return the counts of each week of release."""
-    return split_by_period(tallies, WEEK)
-
-
-def split_by_month(tallies: Tallies) -> dict[Group, Tally]:
-    """Return the counts of each month of release; a week counts to the month of its first day."""
-    return split_by_period(tallies, MONTH)
+split_by_week = partial(split_by_period, length=WEEK)
+split_by_month = partial(split_by_period, length=MONTH)
+"""The counts of each month of release; a week counts to the month of its first day."""
 
 
 def lengthen(bucket: str, length: str) -> str:

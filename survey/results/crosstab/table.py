@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from survey.estimator import Crosstab, Disclosure, Independence
 from survey.questionnaire.kinds import PublishedQuestion
@@ -58,18 +57,17 @@ class CrosstabResult:
         """One row per cell."""
         first, second = (truth_labels(question) for question in self.questions)
         return [
-            self._row(row_answer, column_answer, (row, column))
-            for (row, row_answer), (column, column_answer) in product(
-                enumerate(first), enumerate(second)
-            )
+            self._row(row_answer, column_answer, (i, j))
+            for i, row_answer in enumerate(first)
+            for j, column_answer in enumerate(second)
         ]
 
     def _row(self, first: Answer, second: Answer, cell: tuple[int, int]) -> CrosstabRow:
         table = self.table
-        estimate, std_error, low, high = (
-            None if self.is_suppressed else float(array[cell])
-            for array in (table.estimate, table.std_error, table.conf_low, table.conf_high)
-        )
+        numbers = {
+            name: None if self.is_suppressed else float(getattr(table, name)[cell])
+            for name in ("estimate", "std_error", "conf_low", "conf_high")
+        }
         return CrosstabRow(
             survey_id=self.survey.slug,
             survey_version=self.survey.version,
@@ -80,10 +78,7 @@ class CrosstabResult:
             second_option_id=second[0],
             second_option_label=second[1],
             n_reports=table.n,
-            estimate=estimate,
-            std_error=std_error,
-            conf_low=low,
-            conf_high=high,
+            **numbers,
             conf_level=table.level,
             method=table.method,
             flag=FLAGS[self.disclosure],
@@ -92,15 +87,12 @@ class CrosstabResult:
 
 def shades(result: CrosstabResult) -> list[int | None]:
     """Return the shade of each cell, 0 to `SHADES`; None for suppressed cells."""
-    rows = result.rows
-    largest = max((row.estimate or 0.0 for row in rows), default=0.0)
-    return [_shade(row.estimate, largest) for row in rows]
-
-
-def _shade(estimate: float | None, largest: float) -> int | None:
-    if estimate is None:
-        return None
-    return round(SHADES * max(estimate, 0.0) / largest) if largest > 0 else 0
+    estimates = [row.estimate for row in result.rows]
+    largest = max((estimate or 0.0 for estimate in estimates), default=0.0) or 1.0
+    return [
+        None if estimate is None else round(SHADES * max(estimate, 0.0) / largest)
+        for estimate in estimates
+    ]
 
 
 def page_rows(

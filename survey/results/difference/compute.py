@@ -12,7 +12,6 @@ from survey.estimator import (
     Difference,
     Disclosure,
     Independence,
-    Mean,
     MeanDifference,
     conditional,
     conditional_difference,
@@ -20,7 +19,6 @@ from survey.estimator import (
     difference,
     disclosure,
     independence,
-    mean,
     mean_difference,
     proportions,
 )
@@ -31,6 +29,7 @@ from survey.results.crosstab.compute import crosstab_channels
 from survey.results.difference.request import DifferenceRequest
 from survey.results.difference.table import DifferenceResult
 from survey.results.display_status import SUPPRESSED
+from survey.results.estimates.compute import question_mean
 from survey.results.groups import ANSWER, VERSION, Group, find_group, tallies_by_link
 from survey.results.joint_counts import joint_counts
 from survey.results.options import DEFAULT_OPTIONS, IntervalOptions
@@ -38,8 +37,6 @@ from survey.results.questions import (
     defines_groups,
     find_question,
     question_index,
-    single_code_channel,
-    truth_values,
 )
 from survey.store import PublishedSurvey, Store, find_survey
 
@@ -78,16 +75,6 @@ class Sample(NamedTuple):
     question: PublishedQuestion
     n_asked: int
     counts: Integers
-
-    def mean(self, level: float) -> Mean | None:
-        """Return the mean; None if there is none, or if hardly anybody answered."""
-        channel, values = single_code_channel(self.question), truth_values(self.question)
-        if channel is None or not values:
-            return None
-        try:
-            return mean(self.counts, channel, values, level=level)
-        except NoBaseError:
-            return None
 
 
 def _link_sample(
@@ -183,8 +170,11 @@ def _shares_disclosure(samples: Sequence[Sample]) -> Disclosure:
 def _mean_difference(
     samples: tuple[Sample, Sample], options: IntervalOptions
 ) -> tuple[MeanDifference | None, Disclosure]:
-    default_a, default_b = (sample.mean(DEFAULT_OPTIONS.level) for sample in samples)
-    a, b = (sample.mean(options.level) for sample in samples)
+    default_a, default_b, a, b = (
+        question_mean(sample.question, sample.counts, sample_options)
+        for sample_options in (DEFAULT_OPTIONS, options)
+        for sample in samples
+    )
     if a is None or b is None or default_a is None or default_b is None:
         return None, SUPPRESSED
     return mean_difference(a, b), disclosure(default_a, default_b)

@@ -80,7 +80,7 @@ def estimate_question(
         shares=shares,
         answered=_answered(question, n_asked, c, options) if has_base else None,
         spread=spread,
-        mean=_mean(question, c, options),
+        mean=question_mean(question, c, options),
         median=middle,
         has_distribution=has_distribution,
     )
@@ -102,7 +102,9 @@ def histogram_cells(question: PublishedQuestion) -> tuple[Cell, ...]:
     return cells(question.grid, is_date=question.kind.is_date)
 
 
-def _mean(question: PublishedQuestion, counts: Integers, options: IntervalOptions) -> Mean | None:
+def question_mean(
+    question: PublishedQuestion, counts: Integers, options: IntervalOptions
+) -> Mean | None:
     """Return the mean; None if there is none, or if hardly anybody answered."""
     channel, values = single_code_channel(question), truth_values(question)
     if channel is None or not values:

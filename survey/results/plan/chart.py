@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,6 @@ from survey.results.plan.compute import (
     plans_mean,
     relative_margin,
     to_published,
-    with_channel,
 )
 
 FORMATS = ("svg", "png")
@@ -95,7 +95,7 @@ def design_chart(question: BaseQuestion, n: int) -> Specification:
         # Some values of epsilon have no channel of integers.
         with suppress(ChannelError):
             channel = build(question.answer_space, Fraction(round(1000 * epsilon), 1000))
-            variant = with_channel(published, channel)
+            variant = replace(published, channel=channel)
             points += [
                 (size, channel.epsilon, relative_margin(variant, size)) for size in _sizes_around(n)
             ]

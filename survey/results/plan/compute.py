@@ -73,13 +73,8 @@ class _Family:
 
 
 def to_published(question: BaseQuestion) -> PublishedQuestion:
-    """Return the question as it would be read_question, with the channel that would run."""
+    """Return the question as publication would freeze it, with the channel that would run."""
     return read_question(question_form(question), nullable=False)
-
-
-def with_channel(question: PublishedQuestion, channel: AnyChannel) -> PublishedQuestion:
-    """Return the same question with another channel."""
-    return replace(question, channel=channel)
 
 
 def plans_mean(question: PublishedQuestion) -> bool:
@@ -210,5 +205,5 @@ def _epsilon_and_scaled_margin(family: _Family, value: Fraction) -> tuple[float,
         channel: AnyChannel = DESIGNS[family.design].ways[family.parameter](family.inputs, value)
     except ChannelError:
         return math.inf, math.inf
-    margin = relative_margin(with_channel(family.question, channel), BASE_REPORTS)
+    margin = relative_margin(replace(family.question, channel=channel), BASE_REPORTS)
     return channel.epsilon, margin * math.sqrt(BASE_REPORTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -10,7 +11,7 @@ from pydantic import TypeAdapter
 
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import Question
-from survey.results.plan.compute import relative_margin, to_published, with_channel
+from survey.results.plan.compute import relative_margin, to_published
 from survey.results.plan.sentences import question_plan
 from survey.settings import Caps
 
@@ -103,7 +104,9 @@ def test_the_required_epsilon_is_stated_for_every_type_and_suffices(kind):
     published, build = to_published(planned), DESIGNS[planned.design].ways["epsilon"]
 
     def margin(epsilon: Fraction) -> float:
-        return relative_margin(with_channel(published, build(planned.answer_space, epsilon)), 1_000)
+        return relative_margin(
+            replace(published, channel=build(planned.answer_space, epsilon)), 1_000
+        )
 
     required = Fraction(match[1])
     # Fine grids are planned with fewer points, which changes a margin by a few per mille.

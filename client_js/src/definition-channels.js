@@ -75,8 +75,8 @@ function checkTable(channel, id) {
     `${id}: ${noAnswers} rows for no answer (0 to ${MAX_NO_ANSWERS})`,
   );
   demandDrawable(shapeTotal(table, id), id);
-  const { most, least } = ratio(channel);
-  demand(most > least, `${id}: all rows of its table are equal`);
+  const { numerator, denominator } = ratio(channel);
+  demand(numerator > denominator, `${id}: all rows of its table are equal`);
   const truths = tableTruths(table) + noAnswers;
   const sum = listTotal(tableRow(channel, 0));
   demandDrawable(sum, id);

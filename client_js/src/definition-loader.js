@@ -4,14 +4,14 @@
 
 import { readDefinition } from "./definition.js";
 import { DefinitionError, demand } from "./definition-error.js";
+import { checkLink } from "./link.js";
 import { drawBytes, NoRandomnessError } from "./random.js";
 import { checkRoom } from "./report.js";
-import { checkLink } from "./survey-link.js";
 import { fetchDefinition, UnavailableError } from "./transport.js";
 
 /**
  * @typedef {import("./random.js").GetRandomValues} GetRandomValues
- * @typedef {import("./survey-link.js").Link} Link
+ * @typedef {import("./link.js").Link} Link
  * @typedef {import("./definition-error.js").Reason} Reason
  * @typedef {"randomness" | "crypto" | "missing" | "closed" | "not_open" | "full" | "unavailable"
  *   | "unexpected" | Reason} Obstacle

@@ -115,13 +115,13 @@ function checkOptions({ id, type, options, opt_out: optOut, not_applicable: notA
 /** @param {any} question */
 function checkGrid({ id, type, options, grid }) {
   const { low, step, points, decimals, unit } = grid ?? {};
-  const furthest = Number.MAX_SAFE_INTEGER;
-  demand(isInteger(low, -furthest) && isInteger(step, 1), `${id}: low and step must be integers`);
+  const maximum = Number.MAX_SAFE_INTEGER;
+  demand(isInteger(low, -maximum) && isInteger(step, 1), `${id}: low and step must be integers`);
   demand(isInteger(points, 2, MAX_GRID), `${id}: ${points} grid points`);
   const fitsOptions = type !== "scale" || points <= options.length;
   demand(fitsOptions, `${id}: ${points} grid points for ${options.length} options`);
   demand(
-    isInteger(low + step * (points - 1), -furthest),
+    isInteger(low + step * (points - 1), -maximum),
     `${id}: the grid exceeds the safe integers`,
   );
   demand(isInteger(decimals, 0, type === "date" ? 0 : 15), `${id}: ${decimals} decimals`);
@@ -162,7 +162,7 @@ function checkConditions({ pages, allow_skip_logic: skips }, at) {
 /** @param {any} question @param {Question[]} earlier */
 function checkCondition({ id, ask_if: condition, not_applicable: notApplicable }, earlier) {
   demand(notApplicable !== "", `${id}: it needs a not_applicable option for when it is hidden`);
-  const parent = earlier.find((one) => one.id === condition?.question);
+  const parent = earlier.find((question) => question.id === condition?.question);
   demand(
     parent && CHOICES.includes(parent.type),
     `${id}: it depends on a question that is not an earlier choice`,
@@ -185,7 +185,7 @@ function checkSampling(sampling, questions) {
   const isPartition = grouped.length === ids.length && ids.every((id, i) => id === grouped[i]);
   demand(isPartition, "each question must be in exactly one sampling group");
   for (const { id, ask_if: condition } of questions) {
-    const group = groups.find((/** @type {string[]} */ one) => one.includes(id));
+    const group = groups.find((/** @type {string[]} */ members) => members.includes(id));
     const together = condition === null || group.includes(condition.question);
     demand(together, `${id}: it can be drawn without the question that it depends on`);
   }

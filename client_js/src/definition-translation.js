@@ -69,9 +69,9 @@ function translatedQuestion(question, translated, pick) {
  */
 export function checkTranslation(translation, definition) {
   demandTexts(translation ?? {}, [...TEXTS], "a translation");
-  demandAsMany(translation.pages, definition.pages, (page, { questions: asked }) => {
+  demandAsMany(translation.pages, definition.pages, (page, { questions: originals }) => {
     demandTexts(page ?? {}, ["title"], "a translated page");
-    demandAsMany(page.questions, asked, (question, { options }) => {
+    demandAsMany(page.questions, originals, (question, { options }) => {
       demandTexts(question ?? {}, ["text", "help", "unit"], "a translated question");
       demandAsMany(question.options, options, (label) => {
         demand(typeof label === "string", "a translated label is not a text");

@@ -46,12 +46,12 @@ const DEFAULTS = {
 export const CEILINGS = {
   percent: 99n,
   ratio: {
-    most: 162754_791419003920808005204898486783170209284478720770443556n,
-    least: 10n ** 54n,
+    numerator: 162754_791419003920808005204898486783170209284478720770443556n,
+    denominator: 10n ** 54n,
   },
   totalRatio: {
-    most: 485165195_409790277969106830541540558684638988944847254353610n,
-    least: 10n ** 51n,
+    numerator: 485165195_409790277969106830541540558684638988944847254353610n,
+    denominator: 10n ** 51n,
   },
 };
 
@@ -126,8 +126,8 @@ function checkCeilings(definition) {
 }
 
 /** @param {Ratio} ratio @param {Ratio} ceiling @param {string} message */
-function refuseRatio({ most, least }, ceiling, message) {
-  refuseAbove(most * ceiling.least, ceiling.most * least, message);
+function refuseRatio({ numerator, denominator }, ceiling, message) {
+  refuseAbove(numerator * ceiling.denominator, ceiling.numerator * denominator, message);
 }
 
 /**

@@ -26,7 +26,7 @@ import { tableRow, tableTruths, total } from "./weight-table.js";
  *   second: Window | OneBit}} Mixture
  * @typedef {Window | OneBit | ByDistance | Explicit | Mixture} Table
  *   tables whose rows follow from a few integers, equal to the server's
- * @typedef {{most: bigint, least: bigint}} Ratio  most/least = e^epsilon
+ * @typedef {{numerator: bigint, denominator: bigint}} Ratio  numerator/denominator = e^epsilon
  * @typedef {number | readonly number[]} Truth  an option index, or for a bit vector m ticks, 0 or 1
  * @typedef {number | string} Code  an option index, or a bit string in base64url
  */

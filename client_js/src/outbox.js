@@ -8,7 +8,7 @@
  *   | {state: "pending", body: string}
  *   | {state: "refused", body: string} & Refusal
  *   | {state: "sent"}} Entry  a refused entry without a body could not be read
- * @typedef {Pick<Storage, "getItem" | "setItem" | "removeItem">} KeptOnDevice
+ * @typedef {Pick<Storage, "getItem" | "setItem" | "removeItem">} DeviceStorage
  * @typedef {ReturnType<typeof createOutbox>} Outbox
  */
 
@@ -22,16 +22,16 @@ const UNREADABLE = Object.freeze({ state: "refused", body: "", status: 0, name: 
  * Create the outbox of a survey on this device. All versions of the survey share it, because a
  * second randomization of the same answers would weaken their protection.
  *
- * @param {KeptOnDevice | null} storage  null if the browser denies it, and on shared devices
+ * @param {DeviceStorage | null} storage  null if the browser denies it, and on shared devices
  * @param {string} slug
  * @param {number} [room]  characters of a report that must fit
  */
 export function createOutbox(storage, slug, room = 0) {
-  const shelf = createShelf(storage, `survey-report:${slug}`, room);
+  const slot = createSlot(storage, `survey-report:${slug}`, room);
 
   /** @param {Entry} entry */
   function keep(entry) {
-    shelf.write(entry);
+    slot.write(entry);
     return entry;
   }
 
@@ -42,18 +42,18 @@ export function createOutbox(storage, slug, room = 0) {
    * @param {Entry} entry  what became of it
    */
   function settle(body, entry) {
-    const stored = shelf.read();
+    const stored = slot.read();
     const isOurs = stored.state === "empty" || ("body" in stored && stored.body === body);
     return isOurs ? keep(entry) : stored;
   }
 
   return {
     /** Return the entry stored by this tab or another. */
-    read: shelf.read,
+    read: slot.read,
 
     /** Whether the entry outlives this page. */
     get durable() {
-      return shelf.durable;
+      return slot.durable;
     },
 
     /**
@@ -63,7 +63,7 @@ export function createOutbox(storage, slug, room = 0) {
      * @returns {Entry}
      */
     store(body) {
-      const stored = shelf.read();
+      const stored = slot.read();
       return stored.state === "empty" ? keep({ state: "pending", body }) : stored;
     },
 
@@ -91,7 +91,7 @@ export function createOutbox(storage, slug, room = 0) {
      * @returns {Entry}
      */
     retry() {
-      const stored = shelf.read();
+      const stored = slot.read();
       const canRetry = stored.state === "refused" && stored.body !== "";
       return canRetry ? keep({ state: "pending", body: stored.body }) : stored;
     },
@@ -102,7 +102,7 @@ export function createOutbox(storage, slug, room = 0) {
      * @returns {Entry}
      */
     giveUp() {
-      const stored = shelf.read();
+      const stored = slot.read();
       return stored.state === "refused" ? keep({ state: "sent" }) : stored;
     },
 
@@ -112,26 +112,26 @@ export function createOutbox(storage, slug, room = 0) {
      * @returns {Entry}
      */
     removeTrace() {
-      const stored = shelf.read();
+      const stored = slot.read();
       const isMark = stored.state === "sent" || (stored.state === "refused" && stored.body === "");
       if (!isMark) return stored;
-      shelf.clear();
+      slot.clear();
       return EMPTY;
     },
   };
 }
 
 /**
- * Create a shelf for one entry, in storage (shared by all tabs) and in memory (if storage is empty).
+ * Create a slot for one entry, in storage (shared by all tabs) and in memory (if storage is empty).
  *
- * @param {KeptOnDevice | null} storage
+ * @param {DeviceStorage | null} storage
  * @param {string} key
  * @param {number} room
  */
-function createShelf(storage, key, room) {
+function createSlot(storage, key, room) {
   /** @type {Entry} */
   let memory = EMPTY;
-  let durable = canKeep(storage, room);
+  let durable = canStore(storage, room);
 
   return {
     get durable() {
@@ -162,16 +162,16 @@ function createShelf(storage, key, room) {
 /**
  * Whether storage accepts a meaningless text as long as an entry; the text is removed at once.
  *
- * @param {KeptOnDevice | null} storage
+ * @param {DeviceStorage | null} storage
  * @param {number} room
  */
-function canKeep(storage, room) {
+function canStore(storage, room) {
   const probe = "survey-probe";
   const filling = probe.padEnd(2 * room, "x");
   attempt(() => storage?.setItem(probe, filling));
-  const isKept = attempt(() => storage?.getItem(probe)) === filling;
+  const isStored = attempt(() => storage?.getItem(probe)) === filling;
   attempt(() => storage?.removeItem(probe));
-  return isKept;
+  return isStored;
 }
 
 /**

@@ -7,7 +7,7 @@ import { frequencies } from "./frequencies.js";
 import {
   boundIn,
   bounds,
-  isProtectedLittle,
+  isWeaklyProtected,
   leastProtected,
   oddsFactor,
   posteriorBounds,
@@ -36,7 +36,12 @@ export function frequencyParagraph(definition, question) {
   if (!namesOptions(question)) return element("p", {}, say("label.everyReport"));
   const shares = frequencies(question);
   const [own, other] = options.map(({ label }) => quoted(definition, label));
-  const values = { own, other, ownShare: about(shares.own), otherShare: about(shares.other) };
+  const values = {
+    own,
+    other,
+    ownShare: aboutText(shares.own),
+    otherShare: aboutText(shares.other),
+  };
   const namesSeveral = channel.kind === "subset_selection" && channel.d > 1;
   return element(
     "p",
@@ -66,7 +71,7 @@ function frequencyKey(type, channel, options) {
 }
 
 /** Write a share of 100; one that rounds to 0 is still possible. @param {string} tenths */
-function about(tenths) {
+function aboutText(tenths) {
   if (tenths === "0") return say("label.fewer", { n: figure("0.1") });
   return say("label.about", { n: figure(tenths) });
 }
@@ -90,13 +95,13 @@ export function boundSentence(bound) {
   const { from10, from50 } = posteriorBounds(bound);
   return say(bound.linked ? "label.linkedBounds" : "label.bounds", {
     factor: figure(oddsFactor(bound)),
-    from10: becomes(from10),
-    from50: becomes(from50),
+    from10: suspicionText(from10),
+    from50: suspicionText(from50),
   });
 }
 
 /** Say what a suspicion becomes; "100%" would say too much, because bounds round up. @param {number} percent */
-function becomes(percent) {
+function suspicionText(percent) {
   return percent > 99 ? say("label.becomesNearly") : say("label.becomes", { percent });
 }
 
@@ -110,11 +115,13 @@ export function leastProtectedExample(definition) {
   const weakest = leastProtected(all);
   const allBounds = bounds(all);
   const bound = boundIn(allBounds, weakest.id);
-  const alike = [...allBounds.values()].every((other) => oddsFactor(other) === oddsFactor(bound));
+  const areEqual = [...allBounds.values()].every(
+    (other) => oddsFactor(other) === oddsFactor(bound),
+  );
   return element(
     "div",
     { class: "example" },
-    element("p", { class: "quiet" }, alike ? say("start.example") : say("start.least")),
+    element("p", { class: "quiet" }, areEqual ? say("start.example") : say("start.least")),
     surveyElement("p", definition, weakest.text, { class: "asked" }),
     frequencyParagraph(definition, weakest),
     ...(namesOptions(weakest) && !bound.linked
@@ -235,8 +242,8 @@ export function togetherNote(definition) {
  * @param {Definition} definition
  * @returns {HTMLElement[]}
  */
-export function littleWarning(definition) {
-  if (!isProtectedLittle(definition)) return [];
+export function weaknessWarning(definition) {
+  if (!isWeaklyProtected(definition)) return [];
   const warning = element("strong", {}, say("label.little"));
   return [element("p", { class: "notice" }, warning, ` ${say("label.littleMeans")}`)];
 }
@@ -247,7 +254,7 @@ export function littleWarning(definition) {
  * @param {Definition} definition
  * @param {string} clientHash
  */
-export function openSides(definition, clientHash) {
+export function unprotectedList(definition, clientHash) {
   const gaps = [
     say("label.openPart"),
     say("label.openAddress"),

@@ -27,7 +27,7 @@ import { columnExtremes } from "./weight-table.js";
 export function ratio(channel) {
   if (channel.kind === "weight_table") return columnExtremes(channel.table).ratio;
   const exponent = channel.kind === "bit_vector" ? differingBits(channel) : 1n;
-  return { most: BigInt(channel.T) ** exponent, least: BigInt(channel.L) ** exponent };
+  return { numerator: BigInt(channel.T) ** exponent, denominator: BigInt(channel.L) ** exponent };
 }
 
 /**
@@ -42,7 +42,7 @@ function differingBits({ m, s, alone, sampled }) {
 }
 
 /** Above this e^epsilon (epsilon 8), all answers together are weakly protected. */
-const LITTLE = 2980n;
+const WEAK_ABOVE = 2980n;
 
 /**
  * Return the bound of every question. An answer that hides later questions also determines their
@@ -97,8 +97,8 @@ export function boundIn(allBounds, id) {
  * @param {Ratio} ratio
  * @returns {string}
  */
-export function oddsFactor({ most, least }) {
-  return fromTenths(ceilDivide(10n * most, least));
+export function oddsFactor({ numerator, denominator }) {
+  return fromTenths(ceilDivide(10n * numerator, denominator));
 }
 
 /**
@@ -111,10 +111,10 @@ export function oddsFactor({ most, least }) {
  * @param {Ratio} ratio
  * @returns {{from10: number, from50: number}}
  */
-export function posteriorBounds({ most, least }) {
+export function posteriorBounds({ numerator, denominator }) {
   return {
-    from10: Number(ceilDivide(100n * most, most + 9n * least)),
-    from50: Number(ceilDivide(100n * most, most + least)),
+    from10: Number(ceilDivide(100n * numerator, numerator + 9n * denominator)),
+    from50: Number(ceilDivide(100n * numerator, numerator + denominator)),
   };
 }
 
@@ -125,8 +125,8 @@ export function posteriorBounds({ most, least }) {
  * @returns {string}
  */
 export function totalOddsFactor(definition) {
-  const { most, least } = totalRatio(definition);
-  return grouped(ceilDivide(most, least));
+  const { numerator, denominator } = totalRatio(definition);
+  return grouped(ceilDivide(numerator, denominator));
 }
 
 /**
@@ -134,9 +134,9 @@ export function totalOddsFactor(definition) {
  *
  * @param {Definition} definition
  */
-export function isProtectedLittle(definition) {
-  const { most, least } = totalRatio(definition);
-  return most > LITTLE * least;
+export function isWeaklyProtected(definition) {
+  const { numerator, denominator } = totalRatio(definition);
+  return numerator > WEAK_ABOVE * denominator;
 }
 
 /**
@@ -173,14 +173,14 @@ export function totalRatio({ pages, sampling }) {
 /** @param {Ratio[]} ratios @returns {Ratio} */
 function productOf(ratios) {
   return {
-    most: ratios.reduce((product, { most }) => product * most, 1n),
-    least: ratios.reduce((product, { least }) => product * least, 1n),
+    numerator: ratios.reduce((product, { numerator }) => product * numerator, 1n),
+    denominator: ratios.reduce((product, { denominator }) => product * denominator, 1n),
   };
 }
 
 /** @param {Ratio} a @param {Ratio} b */
 function exceeds(a, b) {
-  return a.most * b.least > b.most * a.least;
+  return a.numerator * b.denominator > b.numerator * a.denominator;
 }
 
 /** @param {bigint} dividend @param {bigint} divisor */

@@ -8,8 +8,8 @@ import { tableReports, tableTruths } from "./weight-table.js";
 
 /**
  * @typedef {import("./definition.js").Question} Question
- * @typedef {{asked: string[], named: string[], place: {at: number, of: number} | null}} Reported
- *   `named`: the labels that a code names; `asked`: the labels that it covers, empty if all; `place`:
+ * @typedef {{covered: string[], named: string[], place: {at: number, of: number} | null}} Reported
+ *   `named`: the labels that a code names; `covered`: the labels that it covers, empty if all; `place`:
  *   the number of a report that names no option
  */
 
@@ -32,7 +32,7 @@ export function reportCodes(body) {
  */
 export function readCode(question, code) {
   try {
-    return reported(question, code);
+    return describeCode(question, code);
   } catch (error) {
     if (error instanceof RangeError) return null;
     throw error;
@@ -40,33 +40,33 @@ export function readCode(question, code) {
 }
 
 /** @param {Question} question @param {unknown} code @returns {Reported} */
-function reported(question, code) {
+function describeCode(question, code) {
   const { type, options, channel } = question;
   const labels = (/** @type {number[]} */ indices) => indices.map((i) => options[i].label);
   const indices = reportedOptions(channel, code);
-  if (channel.kind === "weight_table") return reportedColumn(question, indices[0]);
+  if (channel.kind === "weight_table") return describeColumn(question, indices[0]);
   if (channel.kind === "bit_vector" && channel.sampled < channel.m) {
-    return { asked: labels(sampledBits(channel, code)), named: labels(indices), place: null };
+    return { covered: labels(sampledBits(channel, code)), named: labels(indices), place: null };
   }
-  const whole = channel.kind === "subset_selection" && type === "multiple_choice";
+  const isPattern = channel.kind === "subset_selection" && type === "multiple_choice";
   return {
-    asked: [],
-    named: labels(whole ? patterns(question)[indices[0]] : indices),
+    covered: [],
+    named: labels(isPattern ? patterns(question)[indices[0]] : indices),
     place: null,
   };
 }
 
 /** @param {Question} question @param {number} column @returns {Reported} */
-function reportedColumn({ options, channel }, column) {
+function describeColumn({ options, channel }, column) {
   if (channel.kind !== "weight_table") throw new RangeError("only tables have columns");
   const of = tableReports(channel.table);
   const firstNoAnswer = options.length - channel.no_answers;
   if (column >= of)
-    return { asked: [], named: [options[firstNoAnswer + column - of].label], place: null };
+    return { covered: [], named: [options[firstNoAnswer + column - of].label], place: null };
   if (namesOptions({ options, channel })) {
-    return { asked: [], named: [options[column].label], place: null };
+    return { covered: [], named: [options[column].label], place: null };
   }
-  return { asked: [], named: [], place: { at: column, of } };
+  return { covered: [], named: [], place: { at: column, of } };
 }
 
 /**

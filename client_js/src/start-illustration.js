@@ -21,8 +21,8 @@ export function randomStep(definition) {
   return [
     element("p", {}, isReplaced ? say("start.steps") : say("start.stepsByChance")),
     isReplaced
-      ? randomStepDrawing(say("start.drawing"), replacing())
-      : randomStepDrawing(say("start.drawingByChance"), mixing()),
+      ? randomStepDrawing(say("start.drawing"), replacementStrokes())
+      : randomStepDrawing(say("start.drawingByChance"), chanceStrokes()),
   ];
 }
 
@@ -67,7 +67,7 @@ function strokes(alternative, between) {
 }
 
 /** Draw two branches: the answer itself, and a random one below; they meet in the report. */
-function replacing() {
+function replacementStrokes() {
   return [
     shape("path", "route", { d: "M82 56H100C118 56 116 32 134 32H186C204 32 202 56 220 56H270" }),
     shape("path", "route random", { d: "M100 56C118 56 116 82 134 82H142" }),
@@ -77,7 +77,7 @@ function replacing() {
 }
 
 /** Draw one path that leads through the die. */
-function mixing() {
+function chanceStrokes() {
   return [
     shape("path", "route", { d: "M82 56H142" }),
     shape("path", "route random", { d: "M178 56H260" }),

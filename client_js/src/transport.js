@@ -12,21 +12,21 @@
  * @typedef {Extract<Outcome, {outcome: "later"}>} Later
  */
 
-const GIVE_UP_SECONDS = 30;
-const LONGEST_WAIT_SECONDS = 600;
+const TIMEOUT_SECONDS = 30;
+const MAX_WAIT_SECONDS = 600;
 const BACKOFF_SECONDS = [2, 5, 10, 20, 30];
-const LONGEST_DETAIL = 500;
+const MAX_DETAIL = 500;
 const TOO_MANY = 429;
 /** Temporary refusals: timeout, too early, too many requests. */
-const PASSING = [408, 425, TOO_MANY];
+const TEMPORARY_STATUSES = [408, 425, TOO_MANY];
 const DAY = /^\d{4}-\d\d-\d\d$/;
-const NAMED = /^urn:survey:([a-z-]{1,40})$/;
+const REFUSAL_TYPE = /^urn:survey:([a-z-]{1,40})$/;
 
 /** @type {Later} */
 const NO_ANSWER = { outcome: "later", seconds: 0, reason: "network" };
 
 /** @type {RequestInit} */
-const QUIET = {
+const PRIVATE_OPTIONS = {
   credentials: "omit",
   referrerPolicy: "no-referrer",
   cache: "no-store",
@@ -52,8 +52,8 @@ export class UnavailableError extends Error {
  */
 export async function fetchDefinition(fetch, url) {
   /** @type {Refusal | Uint8Array<ArrayBuffer>} */
-  const answer = await withinLimit(async (signal) => {
-    const response = await fetch(url, { ...QUIET, signal });
+  const answer = await withTimeout(async (signal) => {
+    const response = await fetch(url, { ...PRIVATE_OPTIONS, signal });
     if (response.status !== 200) return readRefusal(response);
     return new Uint8Array(await response.arrayBuffer());
   }).catch(() => ({ status: 0, name: "", detail: "" }));
@@ -72,14 +72,14 @@ export async function fetchDefinition(fetch, url) {
 export function sendReport(fetch, url, body) {
   /** @type {RequestInit} */
   const post = {
-    ...QUIET,
+    ...PRIVATE_OPTIONS,
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body,
     // The request survives closing the page; browsers allow this below 64 KiB.
     keepalive: body.length < 60_000,
   };
-  return withinLimit(async (signal) => readOutcome(await fetch(url, { ...post, signal }))).catch(
+  return withTimeout(async (signal) => readOutcome(await fetch(url, { ...post, signal }))).catch(
     () => NO_ANSWER,
   );
 }
@@ -93,8 +93,8 @@ export function sendReport(fetch, url, body) {
  */
 export async function forgetFiles(fetch, url) {
   /** @type {RequestInit} */
-  const options = { ...QUIET, credentials: "same-origin" };
-  await withinLimit((signal) => fetch(url, { ...options, signal })).catch(() => {});
+  const options = { ...PRIVATE_OPTIONS, credentials: "same-origin" };
+  await withTimeout((signal) => fetch(url, { ...options, signal })).catch(() => {});
 }
 
 /**
@@ -117,7 +117,7 @@ export async function sendUntilAnswered(send, wait) {
 async function readOutcome(response) {
   const { status } = response;
   if (status === 201) return { outcome: "accepted" };
-  if (status >= 400 && status < 500 && !PASSING.includes(status)) {
+  if (status >= 400 && status < 500 && !TEMPORARY_STATUSES.includes(status)) {
     return { outcome: "refused", ...(await readRefusal(response)) };
   }
   // Any other answer, such as a hotel's login page, is not the survey's: try again later.
@@ -135,11 +135,11 @@ async function readRefusal(response) {
   const { status } = response;
   try {
     const { type, detail, opens } = await response.json();
-    const [, name = ""] = NAMED.exec(String(type)) ?? [];
+    const [, name = ""] = REFUSAL_TYPE.exec(String(type)) ?? [];
     return {
       status,
       name,
-      detail: typeof detail === "string" ? detail.slice(0, LONGEST_DETAIL) : "",
+      detail: typeof detail === "string" ? detail.slice(0, MAX_DETAIL) : "",
       ...(DAY.test(opens) ? { opens } : {}),
     };
   } catch {
@@ -150,7 +150,7 @@ async function readRefusal(response) {
 /** @param {Response} response */
 function retryAfter(response) {
   const text = response.headers.get("Retry-After") ?? "";
-  return /^\d{1,9}$/.test(text) ? Math.min(Number(text), LONGEST_WAIT_SECONDS) : 0;
+  return /^\d{1,9}$/.test(text) ? Math.min(Number(text), MAX_WAIT_SECONDS) : 0;
 }
 
 /**
@@ -158,9 +158,9 @@ function retryAfter(response) {
  * @param {(signal: AbortSignal) => Promise<T>} request
  * @returns {Promise<T>}
  */
-async function withinLimit(request) {
+async function withTimeout(request) {
   const limit = new AbortController();
-  const timer = setTimeout(() => limit.abort(), GIVE_UP_SECONDS * 1000);
+  const timer = setTimeout(() => limit.abort(), TIMEOUT_SECONDS * 1000);
   try {
     return await request(limit.signal);
   } finally {

@@ -68,14 +68,14 @@ export function waitingView({ definition, durable, earlier, onTryNow }) {
     status.textContent = say("waiting.trying");
     onTryNow();
   });
-  const unkept = definition?.kiosk ? "waiting.keepOpenKiosk" : "waiting.keepOpen";
+  const keepOpenKey = definition?.kiosk ? "waiting.keepOpenKiosk" : "waiting.keepOpen";
   const base = view(
     "waiting",
     say("waiting.heading"),
     definition,
     ...earlierNotice(earlier),
     status,
-    paragraph(say(durable ? "waiting.safe" : unkept), durable ? "" : "notice"),
+    paragraph(say(durable ? "waiting.safe" : keepOpenKey), durable ? "" : "notice"),
     paragraph(say("waiting.same")),
     tryNow,
   );
@@ -102,22 +102,22 @@ export function waitingView({ definition, durable, earlier, onTryNow }) {
  */
 export function sentView({ definition, body, durable, earlier, onRemove, onNext }) {
   const { thanks } = definition ?? { thanks: "" };
-  const ownThanks = paragraphs(thanks, surveyText(definition, thanks));
+  const surveyThanks = paragraphs(thanks, surveyText(definition, thanks));
   const closing = definition?.kiosk ? handOver(onNext) : markNotice(durable, onRemove);
   return view(
     "sent",
     say("sent.heading"),
     definition,
     ...earlierNotice(earlier),
-    ...(ownThanks.length > 0 ? ownThanks : [paragraph(say("sent.thanks"))]),
+    ...(surveyThanks.length > 0 ? surveyThanks : [paragraph(say("sent.thanks"))]),
     disclosure(say("sent.what"), ...whatWasSent(definition, body, say("sent.warning"))),
     ...closing,
-    ...around(definition),
+    ...helpAndContact(definition),
   );
 }
 
 /** Show help line and contact. @param {MaybeDefinition} definition */
-function around(definition) {
+function helpAndContact(definition) {
   return definition ? [...passage(definition, "helpline"), ...passage(definition, "contact")] : [];
 }
 
@@ -177,25 +177,25 @@ export function removedView(definition) {
  */
 export function refusedView({ definition, entry, durable, earlier, onTryAgain, onRemove }) {
   const { body, status, name, detail } = entry;
-  const own = element("q", { dir: "auto", lang: "en" }, detail);
+  const quotation = element("q", { dir: "auto", lang: "en" }, detail);
   const warning = isReplaced(definition) ? "refused.warning" : "refused.warningByChance";
   return view(
     "refused",
     say("refused.heading"),
     definition,
     ...earlierNotice(earlier),
-    paragraph(because(status, name), "notice"),
-    ...(detail ? [element("p", {}, `${say("refused.detail")} `, own)] : []),
+    paragraph(refusalSentence(status, name), "notice"),
+    ...(detail ? [element("p", {}, `${say("refused.detail")} `, quotation)] : []),
     paragraph(`${say(durable ? "refused.kept" : "refused.keptHere")} ${say("waiting.same")}`),
     button(say("refused.again"), onTryAgain),
     ...(durable ? [button(say("mark.remove"), onRemove, { class: "button second" })] : []),
     disclosure(say("refused.what"), ...whatWasSent(definition, body, say(warning))),
-    ...around(definition),
+    ...helpAndContact(definition),
   );
 }
 
 /** Names of refusals by status, for answers without a name, which may not come from the survey. */
-const USUAL = /** @type {Readonly<Record<number, string>>} */ ({
+const NAMES_BY_STATUS = /** @type {Readonly<Record<number, string>>} */ ({
   400: "malformed-report",
   404: "not-found",
   409: "conflict",
@@ -206,8 +206,9 @@ const USUAL = /** @type {Readonly<Record<number, string>>} */ ({
 });
 
 /** @param {number} status @param {string} name */
-function because(status, name) {
-  const fallback = sayOf("refusal", USUAL[status] ?? "") ?? say("refusal.other", { status });
+function refusalSentence(status, name) {
+  const fallback =
+    sayOf("refusal", NAMES_BY_STATUS[status] ?? "") ?? say("refusal.other", { status });
   return sayOf("refusal", name) ?? fallback;
 }
 

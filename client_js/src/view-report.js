@@ -52,7 +52,7 @@ function reportedList(definition, body) {
       surveyElement("dt", definition, question.text),
       ...(definition.sampling && codes[i] === null
         ? [element("dd", {}, say("sent.notAsked"))]
-        : reported(definition, question, codes[i])),
+        : codeDescription(definition, question, codes[i])),
     ),
   );
   return element("dl", { class: "answers reported" }, ...rows);
@@ -63,13 +63,13 @@ function reportedList(definition, body) {
  * @param {Question} question
  * @param {unknown} code
  */
-function reported(definition, question, code) {
+function codeDescription(definition, question, code) {
   const line = readCode(question, code);
   if (line === null) return [element("dd", {}, say("sent.unreadable"))];
   const about =
-    line.asked.length === 0
+    line.covered.length === 0
       ? []
-      : [labelled(say("sent.askedAbout"), listed(definition, line.asked))];
+      : [labelled(say("sent.askedAbout"), listed(definition, line.covered))];
   const names =
     line.named.length > 0
       ? listed(definition, line.named)

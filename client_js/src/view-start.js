@@ -5,10 +5,10 @@
 import { button, disclosure, element, heading, paragraphs, passage, surveyText } from "./dom.js";
 import {
   leastProtectedExample,
-  littleWarning,
-  openSides,
   protectionTable,
   togetherNote,
+  unprotectedList,
+  weaknessWarning,
 } from "./privacy-label.js";
 import { questions, sampledCounts } from "./sampling.js";
 import { randomStep } from "./start-illustration.js";
@@ -16,7 +16,7 @@ import { count, say } from "./texts.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
- * @typedef {import("./survey-link.js").Link} Link
+ * @typedef {import("./link.js").Link} Link
  * @typedef {import("./dom.js").View} View
  */
 
@@ -51,7 +51,7 @@ export function startView({ definition, clientHash, link, durable, onStart }) {
     element("p", {}, say("start.forgotten")),
     element("p", {}, element("b", {}, say("exit.button")), ": ", say("exit.hint")),
     element("p", {}, ...admission(link)),
-    ...keepingNotice(definition, durable),
+    ...storageNotice(definition, durable),
     ...passage(definition, "ethics"),
     ...passage(definition, "helpline"),
     ...passage(definition, "consent"),
@@ -96,7 +96,7 @@ function admission({ invitation, stratum }) {
 }
 
 /** @param {Definition} definition @param {boolean} durable */
-function keepingNotice({ kiosk }, durable) {
+function storageNotice({ kiosk }, durable) {
   if (kiosk) return [element("p", { class: "notice" }, say("start.kiosk"))];
   return durable ? [] : [element("p", { class: "notice" }, say("start.keepsNothing"))];
 }
@@ -142,12 +142,12 @@ function privacyLabel(definition, clientHash) {
     element("h2", { id: "privacy-heading" }, say("start.heading")),
     ...randomStep(definition),
     leastProtectedExample(definition),
-    ...littleWarning(definition),
+    ...weaknessWarning(definition),
     disclosure(
       say("start.inNumbers"),
       protectionTable(definition),
       togetherNote(definition),
-      openSides(definition, clientHash),
+      unprotectedList(definition, clientHash),
     ),
   );
 }

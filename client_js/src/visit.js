@@ -16,7 +16,7 @@ import { startView } from "./view-start.js";
  * @typedef {import("./answers.js").Answers} Answers
  * @typedef {import("./definition.js").Definition} Definition
  * @typedef {import("./definition.js").Page} Page
- * @typedef {import("./survey-link.js").Link} Link
+ * @typedef {import("./link.js").Link} Link
  * @typedef {import("./random.js").GetRandomValues} GetRandomValues
  * @typedef {import("./sampling.js").Drawn} Drawn
  * @typedef {import("./display.js").Display} Display

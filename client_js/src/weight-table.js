@@ -67,13 +67,15 @@ export function tableRow({ table, no_answers: noAnswers }, truth) {
   const truths = tableTruths(table);
   if (noAnswers === 0) return plainRow(table, truth);
   const extremes = columnExtremes(table);
-  const { others, own } = noAnswerWeights(extremes);
+  const { ownWeight, otherWeight } = noAnswerWeights(extremes);
   // Both kinds of row are computed, so that the time taken does not reveal whether there is an answer.
-  const answered = plainRow(table, Math.min(truth, truths - 1));
-  const unanswered = raiseMinima(extremes, extremes.sum + others - own);
-  const row = truth < truths ? answered : unanswered;
-  const added = Array.from({ length: noAnswers }, (_, i) => (truth === truths + i ? own : others));
-  return [...row, ...added];
+  const answerRow = plainRow(table, Math.min(truth, truths - 1));
+  const noAnswerRow = raiseMinima(extremes, extremes.sum + otherWeight - ownWeight);
+  const row = truth < truths ? answerRow : noAnswerRow;
+  const noAnswerColumns = Array.from({ length: noAnswers }, (_, i) =>
+    truth === truths + i ? ownWeight : otherWeight,
+  );
+  return [...row, ...noAnswerColumns];
 }
 
 /**
@@ -160,10 +162,11 @@ function findExtremes(table) {
 
 /** @param {number[]} maxima @param {number[]} minima @returns {Ratio} */
 function largestRatio(maxima, minima) {
-  let largest = { most: 1n, least: 1n };
+  let largest = { numerator: 1n, denominator: 1n };
   maxima.forEach((weight, j) => {
-    const ratio = { most: BigInt(weight), least: BigInt(minima[j]) };
-    if (ratio.most * largest.least > largest.most * ratio.least) largest = ratio;
+    const ratio = { numerator: BigInt(weight), denominator: BigInt(minima[j]) };
+    if (ratio.numerator * largest.denominator > largest.numerator * ratio.denominator)
+      largest = ratio;
   });
   return largest;
 }
@@ -176,20 +179,20 @@ function largestRatio(maxima, minima) {
  */
 export function columnMaxima({ table, no_answers: noAnswers }) {
   const extremes = columnExtremes(table);
-  return [...extremes.maxima, ...Array(noAnswers).fill(noAnswerWeights(extremes).own)];
+  return [...extremes.maxima, ...Array(noAnswers).fill(noAnswerWeights(extremes).ownWeight)];
 }
 
 /**
- * Weights of the columns for no answer: others = floor((M - sum of minima) / (rho - 1)),
- * own = floor(rho others).
+ * Weights of the columns for no answer: otherWeight = floor((M - sum of minima) / (rho - 1)),
+ * ownWeight = floor(rho otherWeight).
  *
  * @param {Extremes} extremes
  */
 function noAnswerWeights({ minima, sum, ratio }) {
   const spare = BigInt(sum - total(minima));
-  const others = (spare * ratio.least) / (ratio.most - ratio.least);
-  const own = (ratio.most * others) / ratio.least;
-  return { others: Number(others), own: Number(own) };
+  const otherWeight = (spare * ratio.denominator) / (ratio.numerator - ratio.denominator);
+  const ownWeight = (ratio.numerator * otherWeight) / ratio.denominator;
+  return { ownWeight: Number(ownWeight), otherWeight: Number(otherWeight) };
 }
 
 /**

@@ -4,9 +4,9 @@ import { readDefinition } from "../src/definition.js";
 import { DefinitionError } from "../src/definition-error.js";
 import { CryptoMissingError, loadDefinition, obstacleOf } from "../src/definition-loader.js";
 import { translateDefinition } from "../src/definition-translation.js";
+import { parseLink, parseSlug } from "../src/link.js";
 import { NoRandomnessError } from "../src/random.js";
 import { ReportTooLongError } from "../src/report.js";
-import { parseLink, parseSlug } from "../src/survey-link.js";
 import { UnavailableError } from "../src/transport.js";
 import {
   amount,

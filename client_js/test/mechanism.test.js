@@ -184,8 +184,8 @@ for (const one of VECTORS) {
       const seen = tables.map((counts) => counts.get(code));
       return Math.max(...seen) / Math.min(...seen);
     });
-    const { most, least } = ratio(one);
-    assert.equal(Math.max(...worst), Number(most) / Number(least));
+    const { numerator, denominator } = ratio(one);
+    assert.equal(Math.max(...worst), Number(numerator) / Number(denominator));
   });
 
   test(`the draws of ${sampled} of ${m} bits, s=${s}, alone=${alone} never depend on the ticks`, () => {
@@ -286,8 +286,8 @@ for (const one of TABLES) {
       const column = rows.map((row) => row[j]);
       return Math.max(...column) / Math.min(...column);
     });
-    const { most, least } = ratio(one);
-    assert.equal(Math.max(...worst), Number(most) / Number(least));
+    const { numerator, denominator } = ratio(one);
+    assert.equal(Math.max(...worst), Number(numerator) / Number(denominator));
     assert.equal(tableReports(one.table) + one.no_answers, rows[0].length);
     assert.equal(longestCode(one), rows[0].length - 1);
   });
@@ -301,7 +301,7 @@ for (const one of TABLES) {
 }
 
 test("the ratio of a set is that of its weights", () => {
-  assert.deepEqual(ratio(channel(12, 7, 2, 3)), { most: 7n, least: 2n });
+  assert.deepEqual(ratio(channel(12, 7, 2, 3)), { numerator: 7n, denominator: 2n });
 });
 
 test("no report is longer than the longest code", () => {

@@ -5,7 +5,7 @@ import { frequencies } from "../src/frequencies.js";
 import { perturb } from "../src/mechanism.js";
 import {
   bounds,
-  isProtectedLittle,
+  isWeaklyProtected,
   leastProtected,
   oddsFactor,
   posteriorBounds,
@@ -173,8 +173,8 @@ test("ticks are shown by their labels, with the options that they cover", () => 
   const some = question("b", bits(4, 3, 1, { sampled: 2, alone: 1 }));
   const whole = pickSome("c", channel(8, 3, 1), 4);
   assert.deepEqual(readCode(all, "oA").named, ["Option 0", "Option 2"]);
-  assert.deepEqual(readCode(all, "AA"), { asked: [], named: [], place: null });
-  assert.deepEqual(readCode(some, "MQ").asked, ["Option 2", "Option 3"]);
+  assert.deepEqual(readCode(all, "AA"), { covered: [], named: [], place: null });
+  assert.deepEqual(readCode(some, "MQ").covered, ["Option 2", "Option 3"]);
   assert.deepEqual(readCode(some, "MQ").named, ["Option 3"]);
   assert.deepEqual(readCode(whole, 2).named, ["Option 0", "Option 1"]);
   assert.deepEqual(readCode(whole, 7).named, ["Option 3"]);
@@ -186,7 +186,7 @@ test("a table's report is an option or a number", () => {
   const hours = amount("b", table({ name: "window", k: 5, width: 3, stride: 1, T: 3, L: 1 }, 2));
   assert.deepEqual(readCode(scale, 3).named, ["Option 3"]);
   assert.deepEqual(readCode(scale, 4).named, ["Option 4"]);
-  assert.deepEqual(readCode(hours, 6), { asked: [], named: [], place: { at: 6, of: 7 } });
+  assert.deepEqual(readCode(hours, 6), { covered: [], named: [], place: { at: 6, of: 7 } });
   assert.deepEqual(readCode(hours, 7).named, ["Option 0"]);
   assert.deepEqual(readCode(hours, 8).named, ["Option 1"]);
   assert.equal(readCode(hours, 9), null);
@@ -425,8 +425,8 @@ test("the factor stays exact where a float would not", () => {
 });
 
 test("weak protection begins exactly above 2980", () => {
-  assert.equal(isProtectedLittle(ask(channel(2, 2980, 1))), false);
-  assert.equal(isProtectedLittle(ask(channel(2, 29_800_001, 10_000))), true);
+  assert.equal(isWeaklyProtected(ask(channel(2, 2980, 1))), false);
+  assert.equal(isWeaklyProtected(ask(channel(2, 29_800_001, 10_000))), true);
 });
 
 test("the least protected question has the greatest T/L, the first of equals", () => {
@@ -452,10 +452,10 @@ test("the bound of a question includes all linked questions", () => {
   );
   const of = bounds(asked);
   for (const id of ["parent", "child", "grandchild", "sibling"]) {
-    assert.deepEqual(of.get(id), { most: 126n, least: 2n, linked: true }, id);
+    assert.deepEqual(of.get(id), { numerator: 126n, denominator: 2n, linked: true }, id);
     assert.equal(oddsFactor(of.get(id)), "63");
   }
-  assert.deepEqual(of.get("apart"), { most: 5n, least: 1n, linked: false });
+  assert.deepEqual(of.get("apart"), { numerator: 5n, denominator: 1n, linked: false });
   assert.deepEqual(posteriorBounds(of.get("child")), { from10: 88, from50: 99 });
 });
 
@@ -484,11 +484,11 @@ test("no report reveals more about an answer than its question's bound", () => {
   };
   const [no, yes] = [weights({ a: 1 }), weights({ a: 0, b: 0, c: 1 })];
   const most = Math.max(...[...no].map(([code, n]) => n / yes.get(code)));
-  const { most: above, least } = bounds(survey.pages.flatMap(({ questions }) => questions)).get(
-    "a",
-  );
+  const { numerator: above, denominator } = bounds(
+    survey.pages.flatMap(({ questions }) => questions),
+  ).get("a");
   assert.equal(most, 27);
-  assert.equal(Number(above / least), 27);
+  assert.equal(Number(above / denominator), 27);
 });
 
 test("the least protected question counts linked questions", () => {

@@ -96,8 +96,8 @@ function alone({ truth, draws, at, values, ...named }) {
 
 /** {channel} -> e^epsilon as the pages show it and the ceilings limit it. */
 function ratios(named) {
-  const { most, least } = loss.ratio(channelOf(named));
-  return [String(most), String(least)];
+  const { numerator, denominator } = loss.ratio(channelOf(named));
+  return [String(numerator), String(denominator)];
 }
 
 /** {channel, truths} -> SHA-256 of each truth's row of weights. */
@@ -276,8 +276,8 @@ function label() {
       ...loss.posteriorBounds(bounds.get(each.id)),
     },
   ]);
-  const { most, least } = loss.totalRatio(survey);
-  const total = { odds: loss.totalOddsFactor(survey), ratio: [String(most), String(least)] };
+  const { numerator, denominator } = loss.totalRatio(survey);
+  const total = { odds: loss.totalOddsFactor(survey), ratio: [String(numerator), String(denominator)] };
   return { questions: Object.fromEntries(figures), total };
 }
 

@@ -140,7 +140,10 @@ BROKEN_CHANNELS = {
         "weight-table.js", "row[last] = tail(last - truth);", "row[0] += 0;", "tables"
     ),
     "both answers that are none make the same report": Mutant(
-        "weight-table.js", "truth === truths + i ? own", "truths === truths + i ? own", "tables"
+        "weight-table.js",
+        "truth === truths + i ? ownWeight",
+        "truths === truths + i ? ownWeight",
+        "tables",
     ),
     "no answer is a row of its own with other weights": Mutant(
         "weight-table.js", "const raise = Math.min(missing,", "const raise = Math.min(0,", "tables"

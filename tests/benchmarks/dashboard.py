@@ -30,7 +30,7 @@ from survey.research.credentials import Passwords
 from survey.settings import Caps
 from survey.store import N_ASKED, Store, open_store
 from tests.benchmarks.storage import today
-from tests.browser.research import stored
+from tests.browser.research import stored_code
 from tests.conftest import EMAIL, PASSWORD, SECRET, SERVE, free_port, wait_until_up
 from tests.store.databases import DirectAccess
 
@@ -91,7 +91,7 @@ def fill(store: Store, url: str, n: int) -> None:
 
 def codes(question: PublishedQuestion, n: int, rng: np.random.Generator) -> np.ndarray:
     """Return a column of stored reports, shape (n, bytes per report)."""
-    distinct = b"".join(stored(question, (0.5, 0.3, 0.15, 0.05), rng) for _ in range(DISTINCT))
+    distinct = b"".join(stored_code(question, (0.5, 0.3, 0.15, 0.05), rng) for _ in range(DISTINCT))
     rows = np.frombuffer(distinct, dtype=np.uint8).reshape(DISTINCT, -1)
     return rows[rng.integers(0, DISTINCT, n)]
 

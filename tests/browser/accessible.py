@@ -254,7 +254,7 @@ LOST = """() => {
   const root = document.querySelector("dialog[open]") ?? document.body;
   const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   const ancestors = (e) => (e ? [e, ...ancestors(e.parentElement)] : []);
-  const found = [];
+  const matches = [];
   while (texts.nextNode()) {
     const { parentElement: parent, data } = texts.currentNode;
     const around = ancestors(parent).map((e) => [e, getComputedStyle(e)]);
@@ -265,17 +265,18 @@ LOST = """() => {
     const cuts = around.filter(([, s]) => /hidden|clip/.test(s.overflowX + s.overflowY));
     const boxes = [...cuts.map(([e]) => e.getBoundingClientRect()),
                    { left: 0, right: innerWidth, top: -Infinity, bottom: Infinity }];
-    for (const rect of range.getClientRects()) found.push({ data, rect, boxes });
+    for (const rect of range.getClientRects()) matches.push({ data, rect, boxes });
   }
   const overlap = (a, b) =>
     Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 &&
     Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > Math.min(a.height, b.height) / 2;
   const isCut = ({ rect, boxes }) => boxes.some((box) => rect.left < box.left - 1 ||
     rect.right > box.right + 1 || rect.top < box.top - 1 || rect.bottom > box.bottom + 1);
-  const isCovered = (a, i) => found.slice(i + 1).some((b) => overlap(a.rect, b.rect));
+  const isCovered = (a, i) => matches.slice(i + 1).some((b) => overlap(a.rect, b.rect));
   const { scrollWidth } = document.scrollingElement;
   return [...(scrollWidth > innerWidth ? [`${scrollWidth} wide`] : []),
-          ...found.filter((one, i) => isCut(one) || isCovered(one, i)).map(({ data }) => data)];
+          ...matches.filter((match, i) => isCut(match) || isCovered(match, i))
+            .map(({ data }) => data)];
 }"""
 """Texts that are clipped, covered by another text, or outside the window."""
 MOVING = """() => {
@@ -305,14 +306,14 @@ FOCUSED = """() => {
 """The focused element, and whether its focus is visible."""
 FOREIGN = """() => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  const found = [];
+  const matches = [];
   while (texts.nextNode()) {
     const { parentElement: parent, data } = texts.currentNode;
     const isCode = parent.closest("code,pre,option,script") || !parent.checkVisibility();
     const isArabic = /\\p{sc=Arab}/u.test(data);
     if (isCode || isArabic === /[a-z]{2}/i.test(data)) continue;
-    if (parent.closest("[lang]").lang !== (isArabic ? "ar" : "en")) found.push(data);
+    if (parent.closest("[lang]").lang !== (isArabic ? "ar" : "en")) matches.push(data);
   }
-  return found;
+  return matches;
 }"""
 """Texts in Arabic or English letters that are marked as another language."""

@@ -106,11 +106,11 @@ class Device:
 
     def __post_init__(self) -> None:
         self.context.on("request", lambda request: self.requests.append(request))
-        self.context.on("console", lambda line: self._hear(line.text))
+        self.context.on("console", lambda line: self._record_message(line.text))
         self.context.on("weberror", lambda error: self.messages.append(str(error.error)))
         self.context.on("dialog", self._dismiss)
 
-    def _hear(self, text: str) -> None:
+    def _record_message(self, text: str) -> None:
         forgot = re.fullmatch(r"Clear-Site-Data header on '.*': Cleared data types: (.*)\.", text)
         if forgot:
             self.cleared.append(forgot[1])

@@ -40,20 +40,22 @@ def add_released(
     """Store and release reports of n people whose truths follow falling weights."""
     rng = np.random.default_rng(20)
     questions = survey.definition.questions
-    people = [b"".join(stored(question, weights, rng) for question in questions) for _ in range(n)]
+    people = [
+        b"".join(stored_code(question, weights, rng) for question in questions) for _ in range(n)
+    ]
     store.add_reports(
         [(survey.key, StoredReport(os.urandom(16), stratum, codes)) for codes in people]
     )
     release(store, survey, 25, clock=lambda: day)
 
 
-def stored(
+def stored_code(
     question: PublishedQuestion, weights: Sequence[float], rng: np.random.Generator
 ) -> bytes:
-    """One person's report of a question, as it is stored."""
+    """Return a random person's code of a question, encoded as the database stores it."""
     channel = question.channel
     shares = np.resize(np.array(weights), channel.options)
     truth = int(rng.choice(len(shares), p=shares / shares.sum()))
     ticks = [int(option == truth) for option in range(len(shares))]
-    given: Any = ticks if isinstance(channel, BitVector) else truth
-    return question.encode(channel.perturb_one(given, lambda n: int(rng.integers(n))))
+    truth_or_ticks: Any = ticks if isinstance(channel, BitVector) else truth
+    return question.encode(channel.perturb_one(truth_or_ticks, lambda n: int(rng.integers(n))))

@@ -49,7 +49,7 @@ def find_faults(
     walk: Iterable[State], measure: Callable[[Page], list[str]]
 ) -> dict[str, list[str]]:
     """Return the faults measured in each state."""
-    return {name: found for name, page in walk if (found := measure(page))}
+    return {name: faults for name, page in walk if (faults := measure(page))}
 
 
 def test_every_state_of_a_visit_passes_the_accessibility_checks(site, device):

@@ -99,13 +99,13 @@ def test_each_option_has_its_own_writing_direction(site, device):
     press(page, "Start")
     labels = page.locator("label.choice bdi")
     expect(labels).to_have_count(3)
-    directions = labels.evaluate_all("all => all.map((one) => getComputedStyle(one).direction)")
+    directions = labels.evaluate_all("all => all.map((label) => getComputedStyle(label).direction)")
     assert directions == ["rtl", "ltr", "ltr"]
     choose(page, "نعم (yes)!")
     press(page, "Continue")
     shown = review(page, "mixed").locator("b")
     expect(shown).to_have_text("نعم (yes)!")
-    assert shown.evaluate("(one) => getComputedStyle(one).direction") == "rtl"
+    assert shown.evaluate("(element) => getComputedStyle(element).direction") == "rtl"
 
 
 @pytest.mark.parametrize("clock", long_unless(["1970"], CLOCKS))

@@ -71,7 +71,7 @@ def test_the_answers_of_a_person_who_left_are_cleared(site, survey, device):
     expect(notice).to_contain_text("for 60 seconds")
     expect(notice.get_by_role("button")).to_be_focused()
     press(page, "I am still here")
-    # A closed one is no dialog to anybody, but its end is told a moment later, and then it is gone.
+    # The dialog disappears when the browser reports its end, a moment after it closed.
     expect(page.locator("dialog")).to_have_count(0)
     assert page.locator("input:checked").count() == 1
     page.clock.run_for(121_000)

@@ -60,7 +60,7 @@ def test_the_token_leaves_the_address_and_the_history_and_is_in_no_url(site, dev
     assert token not in page.url
     assert "North" not in page.url
     assert all(token not in request.url for request in device.requests)
-    # A request the browser broke off is told with an empty one.
+    # The browser reports a canceled request with an empty referrer.
     assert not any(request.all_headers().get("referer") for request in device.requests)
 
 

@@ -30,10 +30,10 @@ PATTERNS = list(product(FIRST, SECOND))
 
 STUB = """
 (() => {
-  const chosen = CHOSEN;
+  const random_words = CHOSEN;
   let octet = 0;
   crypto.getRandomValues = (array) => {
-    if (array instanceof Uint32Array) return array.fill(0), array.set(chosen), array;
+    if (array instanceof Uint32Array) return array.fill(0), array.set(random_words), array;
     for (let i = 0; i < array.length; i += 1) array[i] = octet = (octet + 89) % 251;
     return array;
   };
@@ -57,9 +57,9 @@ STATE = """async () => ({
   globals: Object.getOwnPropertyNames(window).sort(),
   resources: performance.getEntriesByType("resource").map((e) => e.name).sort(),
 })"""
-TOLD = """(asked) => {
-  const told = new Set(performance.getEntriesByType("resource").map((e) => e.name));
-  return asked.every((name) => told.has(name));
+ALL_LISTED = """(requested) => {
+  const listed = new Set(performance.getEntriesByType("resource").map((e) => e.name));
+  return requested.every((name) => listed.has(name));
 }"""
 
 
@@ -82,8 +82,8 @@ def traces(device: Device, page: Page) -> dict[str, object]:
 
     The browser lists a resource some time after its answer, so wait for all of them.
     """
-    asked = {request.url for request in device.requests if not request.is_navigation_request()}
-    page.wait_for_function(TOLD, arg=sorted(asked))
+    requested = {request.url for request in device.requests if not request.is_navigation_request()}
+    page.wait_for_function(ALL_LISTED, arg=sorted(requested))
     return {
         **page.evaluate(STATE),
         "requests": sorted(map(repr, map(observable_parts, device.requests))),
@@ -102,21 +102,23 @@ def visit(
     end: Callable[[Page], None],
 ) -> dict[str, object]:
     truths = FIRST[pattern[0]], SECOND[pattern[1]]
-    chosen = [word(truth, code) for truth, code in zip(truths, codes, strict=True)]
-    return visit_with(new_device, link, lambda page: answer(page, pattern), chosen, codes, end)
+    random_words = [word(truth, code) for truth, code in zip(truths, codes, strict=True)]
+    return visit_with(
+        new_device, link, lambda page: answer(page, pattern), random_words, codes, end
+    )
 
 
 def visit_with(
     new_device: Callable[..., Device],
     link: str,
     fill_in: Callable[[Page], None],
-    chosen: list[int],
+    random_words: list[int],
     codes: Sequence[object],
     end: Callable[[Page], None],
 ) -> dict[str, object]:
     """Make a visit with these generator words, which must give these codes."""
     device = new_device().disable_retries()
-    device.context.add_init_script(STUB.replace("CHOSEN", json.dumps(chosen)))
+    device.context.add_init_script(STUB.replace("CHOSEN", json.dumps(random_words)))
     if end is wait_waiting:
         device.context.route("**/reports", lambda route: route.abort())
     page = device.open(link)
@@ -124,9 +126,9 @@ def visit_with(
     press(page, "Send")
     end(page)
     assert json.loads(device.bodies[0])["codes"] == list(codes)
-    found = traces(device, page)
+    visit_traces = traces(device, page)
     device.context.close()
-    return found
+    return visit_traces
 
 
 @pytest.mark.long
@@ -134,26 +136,26 @@ def test_all_twelve_patterns_of_answers_leave_the_same_traces_when_the_codes_agr
     site, new_device
 ):
     link = site.link(site.publish())
-    first, *others = [
+    first, *rest = [
         visit(site, new_device, link, pattern, (2, 1), wait_sent) for pattern in PATTERNS
     ]
     assert first["requests"]
-    for pattern, other in zip(PATTERNS[1:], others, strict=True):
+    for pattern, other in zip(PATTERNS[1:], rest, strict=True):
         assert other == first, pattern
 
 
 def test_the_raw_answer_never_leaves_opposite_ones_leave_the_same_traces(site, new_device):
     link = site.link(site.publish())
-    one = visit(site, new_device, link, ("Yes", "Often"), (1, 1), wait_waiting)
-    other = visit(site, new_device, link, ("No", "Never"), (1, 1), wait_waiting)
-    assert one == other
+    first = visit(site, new_device, link, ("Yes", "Often"), (1, 1), wait_waiting)
+    second = visit(site, new_device, link, ("No", "Never"), (1, 1), wait_waiting)
+    assert first == second
 
 
 @pytest.mark.web
 def test_the_comparison_of_traces_detects_different_codes(site, new_device):
     link = site.link(site.publish())
-    one = visit(site, new_device, link, ("Yes", "Often"), (1, 1), wait_sent)
-    other = visit(
+    first = visit(site, new_device, link, ("Yes", "Often"), (1, 1), wait_sent)
+    second = visit(
         site,
         new_device,
         link,
@@ -161,8 +163,8 @@ def test_the_comparison_of_traces_detects_different_codes(site, new_device):
         (1, 2),
         lambda page: heading(page, "The survey did not accept your lines"),
     )  # the same id with other bytes: 409
-    assert one["requests"] != other["requests"]
-    assert one["dom"] != other["dom"]
+    assert first["requests"] != second["requests"]
+    assert first["dom"] != second["dom"]
 
 
 # -- ticks, numbers, dates and paths
@@ -222,12 +224,12 @@ def words(channel: AnyChannel, truth: int | list[int], code: object) -> list[int
     return [int(channel.weights[truth][:code].sum())]
 
 
-def enter_answers(page: Page, given: str) -> None:
+def enter_answer(page: Page, text: str) -> None:
     """Type or choose an answer, or leave the question empty."""
-    if given == "Prefer not to say":
-        choose(page, given)
-    elif given:
-        entry(page).fill(given)
+    if text == "Prefer not to say":
+        choose(page, text)
+    elif text:
+        entry(page).fill(text)
     else:
         press(page, "Continue")
     press(page, "Continue")
@@ -242,9 +244,9 @@ def fill_in(page: Page, ticks: list[str], hours: str | None, since: str) -> None
     press(page, "Continue")
     if hours is not None:
         heading(page, "How many hours did you work?")
-        enter_answers(page, hours)
+        enter_answer(page, hours)
     heading(page, "Since when?")
-    enter_answers(page, since)
+    enter_answer(page, since)
     heading(page, "Check your answers")
 
 
@@ -258,17 +260,17 @@ def test_the_raw_answer_never_leaves_ticks_numbers_dates_and_paths_leave_the_sam
     traces = []
     for ticks, bits, hours, hour, since, day in VISITS:
         truths = (bits, hour, day)
-        chosen = [
+        random_words = [
             word
             for channel, truth, code in zip(channels, truths, CODES, strict=True)
             for word in words(channel, truth, code)
         ]
 
-        def fill(page: Page, given: tuple[list[str], str | None, str] = (ticks, hours, since)):
-            fill_in(page, *given)
+        def fill(page: Page, answers: tuple[list[str], str | None, str] = (ticks, hours, since)):
+            fill_in(page, *answers)
 
-        traces.append(visit_with(new_device, site.link(survey), fill, chosen, CODES, end))
-    first, *others = traces
+        traces.append(visit_with(new_device, site.link(survey), fill, random_words, CODES, end))
+    first, *rest = traces
     assert first["requests"]
-    for visited, other in zip(VISITS[1:], others, strict=True):
-        assert other == first, visited
+    for answers, other in zip(VISITS[1:], rest, strict=True):
+        assert other == first, answers

@@ -247,8 +247,8 @@ def test_a_browser_without_locks_sends_the_report(site, device):
 
 def wait_sent_or_marked(page: Page) -> None:
     """Wait until this tab knows that it or another tab sent a report."""
-    told = re.compile("Sent. Thank you.|This device has already sent answers")
-    expect(page.get_by_role("heading", level=1)).to_have_text(told)
+    outcome = re.compile("Sent. Thank you.|This device has already sent answers")
+    expect(page.get_by_role("heading", level=1)).to_have_text(outcome)
 
 
 @pytest.mark.parametrize("status", long_unless([409], REFUSALS))
@@ -460,10 +460,10 @@ def test_a_trace_that_another_tab_removed_first_is_removed_too(site, device):
     first = device.open(site.link(survey))
     answer_and_send(first)
     wait_sent(first)
-    others = [device.open(site.link(survey)) for _ in range(2)]
-    for tab in others:
+    other_tabs = [device.open(site.link(survey)) for _ in range(2)]
+    for tab in other_tabs:
         heading(tab, "This device has already sent answers")
-    for tab in [first, *others]:
+    for tab in [first, *other_tabs]:
         tab.bring_to_front()
         press(tab, "Forget this on this device")
         heading(tab, "Forgotten")

@@ -43,7 +43,7 @@ CONTRAST = """() => {
   return [["--accent", "--paper"], ["--accent", "--card"], ["--accent", "--tint"],
     ["--on-accent", "--accent"], ["--on-accent", "--pressed"], ["--ink", "--tint"],
     ["--ink", "--paper"], ["--soft", "--paper"], ["--soft", "--card"], ["--alarm", "--paper"]]
-    .map(([a, b]) => [a, b, ratio(a, b)]).filter(([, , found]) => found < 7);
+    .map(([a, b]) => [a, b, ratio(a, b)]).filter(([, , contrast]) => contrast < 7);
 }"""
 
 
@@ -109,7 +109,7 @@ def test_leaving_goes_where_the_survey_says(site, device):
 
 
 @pytest.mark.parametrize(
-    ("schedule", "title", "said"),
+    ("schedule", "title", "notice"),
     [
         (
             Schedule(opens=TODAY.replace(year=2090)),
@@ -123,12 +123,12 @@ def test_leaving_goes_where_the_survey_says(site, device):
         ),
     ],
 )
-def test_a_survey_says_that_it_has_not_opened_or_is_closed(site, device, schedule, title, said):
+def test_a_survey_says_that_it_has_not_opened_or_is_closed(site, device, schedule, title, notice):
     survey = site.publish()
     site.store.set_schedule(survey.key, schedule)
     page = device.open(site.link(survey))
     heading(page, title)
-    expect(page.locator(".notice")).to_contain_text(said)
+    expect(page.locator(".notice")).to_contain_text(notice)
     assert device.posts == []
 
 

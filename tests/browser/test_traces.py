@@ -1,4 +1,4 @@
-"""A respondent's device stores and sends nothing but the one report (security 4 and 15)."""
+"""A respondent's device stores and sends nothing except its report (security 4 and 15)."""
 
 from __future__ import annotations
 
@@ -243,16 +243,16 @@ PAGES = [f"Page {number} of 4" for number in range(1, 5)]
 def test_the_browsers_profile_reveals_no_path_through_the_questions(site, browser, tmp_path, ends):
     survey = site.publish(SKIPS)
     titles = {}
-    for given, following in (("Yes", OFTEN), ("No", TIRED)):
-        profile = tmp_path / given
+    for first_answer, following in (("Yes", OFTEN), ("No", TIRED)):
+        profile = tmp_path / first_answer
         context = open_profile(browser, profile)
         page = context.new_page()
         page.goto(site.link(survey))
-        walk(page, given, following, ends)
-        # Another page lets the browser write down the one it leaves.
+        walk(page, first_answer, following, ends)
+        # Another page lets the browser save the page that it leaves.
         page.goto("about:blank")
         context.close()
-        titles[given] = stored_titles(profile)
+        titles[first_answer] = stored_titles(profile)
         content = all_bytes(profile)
         for text in (*PAGES, NIGHTS, OFTEN, TIRED, "One or two"):
             for encoding in ("utf-8", "utf-16-le"):
@@ -262,10 +262,10 @@ def test_the_browsers_profile_reveals_no_path_through_the_questions(site, browse
     assert {title for title in titles["Yes"] if title} == {"Nights"}
 
 
-def walk(page: Page, given: str, following: str, ends: str) -> None:
+def walk(page: Page, first_answer: str, following: str, ends: str) -> None:
     """Walk past the question that decides the path, to the end of the visit."""
     press(page, "Start")
-    choose(page, given)
+    choose(page, first_answer)
     press(page, "Continue")
     heading(page, following)
     press(page, "Continue")

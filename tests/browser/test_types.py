@@ -136,7 +136,7 @@ def test_ticks_work_by_keyboard_alone(site, new_device):
 
 
 @pytest.mark.parametrize(
-    ("typed", "shown", "meant"),
+    ("typed", "shown", "result"),
     [
         ("37,5", "40", "40 hours"),
         pytest.param("37.4", "35", "35 hours", marks=pytest.mark.long),
@@ -144,7 +144,7 @@ def test_ticks_work_by_keyboard_alone(site, new_device):
         pytest.param("٠", "0", "0 hours", marks=pytest.mark.long),
     ],
 )
-def test_a_number_is_rounded_on_the_device_and_shown_rounded(page, typed, shown, meant):
+def test_a_number_is_rounded_on_the_device_and_shown_rounded(page, typed, shown, result):
     skip(page, REASONS)
     heading(page, HOURS)
     field = entry(page)
@@ -164,7 +164,7 @@ def test_a_number_is_rounded_on_the_device_and_shown_rounded(page, typed, shown,
     entry(page).fill("1")
     press(page, "Continue")
     skip_both(page)
-    expect(review(page, "hours")).to_contain_text(meant)
+    expect(review(page, "hours")).to_contain_text(result)
 
 
 def skip_both(page: Page) -> None:
@@ -349,7 +349,7 @@ def test_every_type_is_reviewed_changed_and_sent_as_one_report(site, device):
         "On a site",
         "A desk",
     ]
-    for change, act, question, meant in [
+    for change, act, question, result in [
         (REASONS, lambda: choose(page, "None of these"), "reasons", "None of these"),
         (HOURS, lambda: entry(page).fill("3"), "hours", "5 hours"),
         (SINCE, lambda: choose(page, "Prefer not to say"), "since", "Prefer not to say"),
@@ -360,7 +360,7 @@ def test_every_type_is_reviewed_changed_and_sent_as_one_report(site, device):
         act()
         press(page, "Go to review")
         heading(page, "Check your answers")
-        expect(review(page, question).locator("b")).to_have_text(meant)
+        expect(review(page, question).locator("b")).to_have_text(result)
     expect(review(page, "hours").locator("dd").first).to_have_text("rounded to 5 hours")
     expect(review(page, "warmth").locator("dd").first).to_have_text("rounded to 20 °C")
     press(page, "Send")
@@ -420,8 +420,8 @@ def test_a_number_and_a_date_on_the_grid_are_not_called_rounded(page):
     entry(page).fill("1.5")
     press(page, "Continue")
     skip_both(page)
-    given = {"hours": "rounded to 35 hours", "since": "rounded to 6 March 1998"}
-    for question, text in (given | {"warmth": "1.5 °C"}).items():
+    expected = {"hours": "rounded to 35 hours", "since": "rounded to 6 March 1998"}
+    for question, text in (expected | {"warmth": "1.5 °C"}).items():
         expect(review(page, question).locator("dd").first).to_have_text(text)
     page.get_by_role("button", name=f"Change: {HOURS}").tap()
     entry(page).fill("35")

@@ -21,7 +21,7 @@ from survey.results.groups import OPEN_LINK
 from survey.results.number_format import percent
 from survey.settings import Caps
 from survey.store import StoredReport
-from tests.browser.research import add_released, stored
+from tests.browser.research import add_released, stored_code
 from tests.conftest import SMALL, TODAY
 from tests.web.researchers import sign_in
 
@@ -126,7 +126,7 @@ def add_waiting(store, survey, sizes):
     questions = survey.definition.questions
     for stratum, n in sizes.items():
         for _ in range(n):
-            codes = b"".join(stored(question, (0.5, 0.3, 0.2), rng) for question in questions)
+            codes = b"".join(stored_code(question, (0.5, 0.3, 0.2), rng) for question in questions)
             store.add_reports([(survey.key, StoredReport(os.urandom(16), stratum, codes))])
 
 

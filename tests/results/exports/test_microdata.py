@@ -22,7 +22,7 @@ from survey.results.estimates.result import ResultCache
 from survey.results.exports.microdata import report_cells, write_microdata
 from survey.settings import Caps
 from survey.store import StoredReport
-from tests.browser.research import add_released, stored
+from tests.browser.research import add_released, stored_code
 from tests.browser.surveys import EVERY_TYPE
 from tests.conftest import SMALL, TODAY
 
@@ -149,7 +149,9 @@ def test_two_files_of_an_open_survey_never_isolate_a_few_reports_of_a_group(stor
 
     def arrive(sizes: dict[str, int]) -> Counter[str]:
         for stratum, n in sizes.items():
-            codes = [b"".join(stored(q, (0.6, 0.3, 0.1), rng) for q in questions) for _ in range(n)]
+            codes = [
+                b"".join(stored_code(q, (0.6, 0.3, 0.1), rng) for q in questions) for _ in range(n)
+            ]
             store.add_reports(
                 [(small.key, StoredReport(os.urandom(16), stratum, code)) for code in codes]
             )
@@ -172,7 +174,7 @@ def test_small_groups_are_combined(store, small):
         (small.key, StoredReport(os.urandom(16), stratum, codes))
         for stratum, n in (("north", 400), ("south", 60), ("east", 9), ("west", 3))
         for codes in (
-            b"".join(stored(q, (0.6, 0.3, 0.1), rng) for q in questions) for _ in range(n)
+            b"".join(stored_code(q, (0.6, 0.3, 0.1), rng) for q in questions) for _ in range(n)
         )
     ]
     store.add_reports(reports)

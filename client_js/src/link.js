@@ -12,7 +12,7 @@ import { DefinitionError } from "./definition-error.js";
 /** 32 bytes in base64url: the last character carries two zero bits. */
 const TOKEN = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
-const MOST_STRATUM = 60;
+const MAX_STRATUM = 60;
 
 /** The start of a definition's hash, at least as long as in every link. */
 const PREFIX = /^([0-9a-f]{16,64})?$/;
@@ -50,6 +50,6 @@ export function checkLink({ prefix, invitation, stratum, isTaken }) {
     throw new DefinitionError("invitation_needed", "the invitation was removed from the link");
   const isInvited = TOKEN.test(invitation) && prefix !== "";
   const isWhole = PREFIX.test(prefix) && (invitation ? isInvited : stratum === "");
-  if (isWhole && stratum.length <= MOST_STRATUM && !stratum.includes("\0")) return;
+  if (isWhole && stratum.length <= MAX_STRATUM && !stratum.includes("\0")) return;
   throw new DefinitionError("damaged_link", "the link's invitation is incomplete");
 }

@@ -26,6 +26,7 @@ def test_the_version_is_printed_without_numpy_flask_or_pydantic():
     assert packages(modules) & {*HEAVY, "flask", "numpy", "pydantic", "sqlite3"} == set()
     assert {module for module in modules if module.startswith("survey.")} == {
         "survey.cli",
+        "survey.errors",
         "survey.version",
     }
 

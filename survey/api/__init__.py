@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from flask import Flask
 
-from survey.api.views import Gate, blueprint, guard
+from survey.api.endpoints import blueprint, guard
+from survey.api.tokens import Gate
 from survey.results.estimates.result import ResultCache
 from survey.settings import Settings
 from survey.store import Store

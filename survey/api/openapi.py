@@ -1,14 +1,14 @@
-"""The OpenAPI 3.1 document of the API, generated from its table of operations."""
+"""The OpenAPI 3.1 document of the API, generated from a table of operations."""
 
 from __future__ import annotations
 
 import json
 import re
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from survey.api.answers import Problem, schemas
-from survey.api.operations import CSV, JSON, OPERATIONS, PARAMETERS, PREFIX, Operation
+from survey.api.schemas import Problem, schemas
 from survey.errors import (
     STATUS,
     ForbiddenError,
@@ -23,7 +23,10 @@ from survey.results.exports.csv import column_names
 from survey.store import SCOPES
 from survey.version import __version__
 
-VERSION = "3.1.1"
+PREFIX = "/api/v1"
+JSON, CSV = "application/json", "text/csv"
+
+OPENAPI_VERSION = "3.1.1"
 
 ABOUT = """The published surveys of this server, and the estimates from their released reports: the
 same rows as on the results page and in its CSV. The server stores randomized answers only. The
@@ -51,16 +54,43 @@ PATHS: dict[str, dict[str, Any]] = {
 }
 
 
-@cache
-def document(public_url: str) -> bytes:
-    """Return the document as JSON."""
+@dataclass(frozen=True)
+class Operation:
+    """An operation of the API, at a path below `PREFIX`.
+
+    scope    key of `SCOPES` that a token must have; None if no token is required
+    answers  media types, the default first, with the class of the JSON object or of the CSV rows;
+             `object` for other content
+    query    names of the query parameters
+    """
+
+    path: str
+    scope: str | None
+    summary: str
+    answers: Mapping[str, type]
+    query: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A query parameter: its meaning, and the JSON Schema of its values."""
+
+    meaning: str
+    schema: Mapping[str, Any]
+    required: bool = False
+
+
+def document(
+    operations: Mapping[str, Operation], parameters: Mapping[str, Parameter], public_url: str
+) -> bytes:
+    """Return the document as JSON; both tables are keyed by name."""
     contents = {
-        "openapi": VERSION,
+        "openapi": OPENAPI_VERSION,
         "info": {"title": "Survey", "version": __version__, "description": ABOUT},
         "servers": [{"url": public_url.rstrip("/")}],
         "paths": {
-            _path(operation): {"get": _operation(name, operation)}
-            for name, operation in OPERATIONS.items()
+            _path(operation): {"get": _operation(name, operation, parameters)}
+            for name, operation in operations.items()
         },
         "components": {
             "schemas": schemas(),
@@ -80,11 +110,13 @@ def _scopes() -> str:
     return "; ".join(f"{scope}: {meaning}" for scope, meaning in SCOPES.items())
 
 
-def _operation(name: str, operation: Operation) -> dict[str, Any]:
+def _operation(
+    name: str, operation: Operation, parameters: Mapping[str, Parameter]
+) -> dict[str, Any]:
     return {
         "operationId": name,
         "summary": operation.summary,
-        "parameters": _parameters(operation),
+        "parameters": _parameters(operation, parameters),
         "responses": {
             "200": _response(operation),
             "304": {"description": "The response with this ETag is still current"},
@@ -94,7 +126,7 @@ def _operation(name: str, operation: Operation) -> dict[str, Any]:
     }
 
 
-def _parameters(operation: Operation) -> list[dict[str, Any]]:
+def _parameters(operation: Operation, parameters: Mapping[str, Parameter]) -> list[dict[str, Any]]:
     path_parameters = [
         {"name": name, "in": "path", "required": True, "schema": PATHS[name]}
         for name in re.findall(r"<(?:\w+:)?(\w+)>", operation.path)
@@ -103,9 +135,9 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
         {
             "name": name,
             "in": "query",
-            "required": PARAMETERS[name].required,
-            "description": PARAMETERS[name].meaning,
-            "schema": PARAMETERS[name].schema,
+            "required": parameters[name].required,
+            "description": parameters[name].meaning,
+            "schema": parameters[name].schema,
         }
         for name in operation.query
     ]

@@ -1,4 +1,7 @@
-"""The `survey` command. Exit status: 0 done, 1 rejected with a message, 2 wrong usage."""
+"""The `survey` command, and the settings and stores of its subcommands.
+
+Exit status: 0 done, 1 rejected with a message, 2 wrong usage.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,24 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from survey.errors import SurveyError
 from survey.version import __version__
+
+if TYPE_CHECKING:
+    from survey.settings import Settings
+    from survey.store import Store
 
 MODULES: Mapping[str, tuple[str, ...]] = {
     "surveys": ("check", "publish", "schedule", "close", "link", "invite"),
-    "researchers": ("researcher",),
-    "results": ("estimate", "export"),
-    "planning": ("plan", "simulate"),
-    "operation": (
-        *("config", "migrate", "serve", "release", "retention"),
+    "results": ("estimate", "export", "simulate"),
+    "plan": ("plan",),
+    "server": (
+        *("config", "migrate", "serve", "release", "retention", "researcher"),
         *("backup", "restore", "check-store", "copy-store", "audit", "demo"),
     ),
 }
@@ -27,9 +35,15 @@ MODULES: Mapping[str, tuple[str, ...]] = {
 BROKEN_PIPE = 141
 """Exit status after a closed pipe, as for a process that the signal SIGPIPE ended."""
 
+PATH = click.Path(path_type=Path)
+"""An argument that names a file or a directory."""
+
 
 class CommandLine(click.Group):
-    """The commands of `MODULES`, imported on first use: `survey --version` starts at once."""
+    """The commands of `MODULES`, imported on first use so that `survey --version` starts at once.
+
+    An expected error of a command prints one line and ends with exit status 1.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of all commands in alphabetical order."""
@@ -52,7 +66,7 @@ class CommandLine(click.Group):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command and flush its output; end silently if the reader closed the pipe."""
+        """Run a command, print an expected error, and end silently if the reader has gone."""
         try:
             try:
                 return super().invoke(ctx)
@@ -63,10 +77,39 @@ class CommandLine(click.Group):
             null = os.open(os.devnull, os.O_WRONLY)
             for stream in (sys.stdout, sys.stderr):
                 os.dup2(null, stream.fileno())
-            ctx.exit(BROKEN_PIPE)
+            raise click.exceptions.Exit(BROKEN_PIPE) from None
+        except SurveyError as error:
+            message = str(error)
+        except OSError as error:
+            message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        except UnicodeEncodeError:
+            message = "an argument is not text in the encoding of this machine"
+        click.echo(f"survey: {message}", err=True)
+        raise click.exceptions.Exit(1)
 
 
 @click.group(cls=CommandLine)
 @click.version_option(__version__)
 def main() -> None:
     """Run surveys whose server never learns an answer."""
+
+
+def configured_settings() -> Settings:
+    """Read the settings from the environment."""
+    from survey.settings import Settings
+
+    return Settings.from_environment(os.environ)
+
+
+def configured_store() -> Store:
+    """Open the store named by the settings; it is closed when the command ends."""
+    return open_until_exit(configured_settings().database)
+
+
+def open_until_exit(url: str) -> Store:
+    """Open the store at a URL; it is closed when the command ends."""
+    from survey.store import open_store
+
+    store = open_store(url)
+    click.get_current_context().call_on_close(store.close_connections)
+    return store

@@ -1,35 +1,106 @@
-"""The commands that print and export the results of a survey."""
+"""The commands that print and export estimates: estimate, export and simulate."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
+import numpy as np
 
-from survey.cli.common import PATH, configured_store, exit_on_error
-from survey.cli.output import (
-    estimate_options,
-    format_options,
-    output_format,
-    print_csv,
-    print_result,
+from survey.cli import PATH, configured_store
+from survey.collect.release import release, utc_today
+from survey.collect.simulation import (
+    Shares,
+    Truth,
+    complete_shares,
+    send_reports,
+    simulate_respondents,
+    true_values,
 )
+from survey.errors import DesignError
+from survey.estimator.shares.binomial import TARGETS
 from survey.mechanism.arrays import Integers
 from survey.parquet import ENGINES, export_reports, open_reports
+from survey.questionnaire.canonical import unpublished
+from survey.questionnaire.definition import Definition
+from survey.results.crosstab import sentences as crosstab_sentences
 from survey.results.crosstab.compute import compute_crosstab, crosstab_from_counts
 from survey.results.crosstab.request import CrosstabRequest
-from survey.results.crosstab.sentences import terminal_lines
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
 from survey.results.estimates.result import ResultCache, SurveyResult
+from survey.results.estimates.sentences import terminal_lines
 from survey.results.exports.csv import to_csv, to_json
 from survey.results.exports.microdata import write_microdata
-from survey.results.options import IntervalOptions
-from survey.store import PublishedSurvey, Store, find_survey
+from survey.results.number_format import number_format
+from survey.results.options import INTERVAL_CHOICES, IntervalOptions
+from survey.store import PublishedSurvey, Store, find_survey, open_store
 
+VERSION = click.IntRange(1, 2**31 - 1)
 DEFAULT_ENGINE = next(iter(ENGINES))
+
+
+def estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the fields of `IntervalOptions` and the version of the survey as options."""
+    defaults = IntervalOptions()
+    for option in (
+        click.option(
+            "--target",
+            default=defaults.target,
+            show_default=True,
+            help=f"Population of the shares: {', '.join(TARGETS)}.",
+        ),
+        click.option(
+            "--simultaneous", is_flag=True, help="Cover all shares of a question simultaneously."
+        ),
+        click.option(
+            "--interval",
+            default=defaults.interval,
+            show_default=True,
+            help=f"Interval method: {', '.join(INTERVAL_CHOICES)}.",
+        ),
+        click.option(
+            "--level", default=defaults.level, show_default=True, help="Confidence level."
+        ),
+        click.option("--version", type=VERSION, help="Version of the survey; default: newest."),
+    ):
+        command = option(command)
+    return command
+
+
+def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --json and --csv; `output_format` combines their values."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON."),
+        click.option("--csv", "as_csv", is_flag=True, help="Print the rows as CSV."),
+    ):
+        command = option(command)
+    return command
+
+
+def output_format(*, as_json: bool, as_csv: bool) -> str:
+    """Return "json", "csv" or "text". Raises click.UsageError if both formats are requested."""
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv exclude each other: give one of them")
+    return "json" if as_json else "csv" if as_csv else "text"
+
+
+def print_csv(text: str) -> None:
+    """Print a CSV file with its own line ends."""
+    sys.stdout.buffer.write(text.encode("utf-8"))
+
+
+def print_result(result: SurveyResult, form: str) -> None:
+    """Print the estimates of a survey as "csv", "json" or "text"."""
+    if form == "csv":
+        print_csv(to_csv(result.rows))
+    else:
+        click.echo(to_json(result.rows) if form == "json" else "\n".join(terminal_lines(result)))
 
 
 @click.command()
@@ -39,7 +110,6 @@ DEFAULT_ENGINE = next(iter(ENGINES))
 @click.option("--cross", nargs=2, metavar="A B", help="Cross-tabulate the questions A and B.")
 @click.option("--parquet", type=PATH, help="Read a Parquet export instead of the database.")
 @click.option("--engine", help=f"Engine that counts a Parquet export: {', '.join(ENGINES)}.")
-@exit_on_error
 def estimate(
     slug: str | None,
     version: int | None,
@@ -86,7 +156,6 @@ def estimate(
 @click.option(
     "--microdata", type=PATH, help="Write the released reports to a ZIP of CSV and codebook."
 )
-@exit_on_error
 def export(
     slug: str,
     version: int | None,
@@ -115,6 +184,49 @@ def export(
         _export_parquet(store, survey, parquet)
 
 
+@click.command()
+@click.argument("slug")
+@click.option(
+    "--n",
+    default=2_000,
+    show_default=True,
+    type=click.IntRange(1, 1_000_000),
+    help="Number of simulated respondents.",
+)
+@click.option(
+    "--true",
+    "typed",
+    multiple=True,
+    metavar="QUESTION=SHARE,...",
+    help="True shares of the options of a question, as fractions in order; can be repeated.",
+)
+@estimate_options
+@format_options
+def simulate(
+    slug: str,
+    n: int,
+    typed: Sequence[str],
+    version: int | None,
+    as_json: bool,
+    as_csv: bool,
+    **fields: Any,
+) -> None:
+    """Print the estimates that simulated respondents of SLUG would give.
+
+    They answer a copy of the survey in a temporary database, which is deleted afterwards.
+    """
+    form = output_format(as_json=as_json, as_csv=as_csv)
+    options = IntervalOptions(**fields)
+    definition = unpublished(find_survey(configured_store(), slug, version).definition)
+    shares = complete_shares(definition, dict(map(_parse_shares, typed)))
+    with _temporary_store() as store:
+        survey = store.publish(definition, utc_today())
+        _collect(store, survey, n, shares, np.random.default_rng())
+        print_result(ResultCache(store).result(survey, options), form)
+    if form == "text":
+        click.echo("\n".join(["", *_truth_lines(definition, true_values(definition, shares))]))
+
+
 def _result(slug: str, version: int | None, options: IntervalOptions) -> SurveyResult:
     store = configured_store()
     return ResultCache(store).result(find_survey(store, slug, version), options)
@@ -141,7 +253,11 @@ def _print_crosstab(table: CrosstabResult, form: str) -> None:
     if form == "csv":
         print_csv(to_csv(table.rows, CrosstabRow))
     else:
-        click.echo(to_json(table.rows) if form == "json" else "\n".join(terminal_lines(table)))
+        click.echo(
+            to_json(table.rows)
+            if form == "json"
+            else "\n".join(crosstab_sentences.terminal_lines(table))
+        )
 
 
 def _export_microdata(store: Store, survey: PublishedSurvey, file: Path) -> None:
@@ -163,3 +279,53 @@ def _export_parquet(store: Store, survey: PublishedSurvey, directory: Path) -> N
     click.echo(
         f"wrote {manifest.n:,} released reports to {directory} in {len(manifest.parts)} files"
     )
+
+
+def _parse_shares(text: str) -> tuple[str, list[float]]:
+    """Parse `slept=.1,.8,.1` as a question and its shares."""
+    question, _, shares = text.partition("=")
+    try:
+        return question, [float(share) for share in shares.split(",")]
+    except ValueError:
+        raise DesignError(
+            f"--true {text}: must be a question and its shares, such as slept=.1,.8,.1"
+        ) from None
+
+
+@contextmanager
+def _temporary_store() -> Iterator[Store]:
+    with TemporaryDirectory(prefix="survey-simulated-") as directory:
+        store = open_store(f"sqlite:///{Path(directory) / 'simulated.db'}")
+        try:
+            store.migrate()
+            yield store
+        finally:
+            store.close_connections()
+
+
+def _collect(
+    store: Store, survey: PublishedSurvey, n: int, shares: Shares, rng: np.random.Generator
+) -> None:
+    """Collect and release the reports of n simulated respondents."""
+    respondents = simulate_respondents(survey.definition, n, shares, rng)
+    with click.progressbar(
+        length=n, label="Simulated respondents", file=sys.stderr, hidden=not sys.stderr.isatty()
+    ) as bar:
+        for stored in send_reports(store, survey, respondents):
+            bar.update(stored)
+    release(store, survey, 1)
+
+
+def _truth_lines(definition: Definition, truths: dict[str, Truth]) -> Iterator[str]:
+    """Yield the true values from which the respondents were simulated."""
+    yield "All responses are simulated. Their true values:"
+    for question in definition.questions:
+        if (truth := truths.get(question.id)) is None:
+            continue
+        yield f"  {question.text}"
+        width = max((len(option.label) for option in question.options), default=0)
+        for option in question.options:
+            yield f"    {option.label:<{width}}  {truth.shares[option.id]:.1%}"
+        if truth.mean is not None:
+            mean = number_format(question, "mean").text(truth.mean)
+            yield f"    Mean of those who answer: {mean}"

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from survey.cli.common import PATH, configured_settings, configured_store, exit_on_error
+from survey.cli import PATH, configured_settings, configured_store
 from survey.collect.admission import validate_schedule
 from survey.collect.invitations import (
     QR_FORMATS,
@@ -84,7 +84,6 @@ def describe_schedule(schedule: Schedule) -> str:
 @click.command()
 @click.argument("slug")
 @schedule_options
-@exit_on_error
 def schedule(slug: str, opens: datetime | None, closes: datetime | None, limit: int | None) -> None:
     """Change when SLUG accepts responses and how many, and print the schedule."""
     store = configured_store()
@@ -100,7 +99,6 @@ def schedule(slug: str, opens: datetime | None, closes: datetime | None, limit: 
 @click.command()
 @click.argument("file", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
-@exit_on_error
 def check(file: Path, as_json: bool) -> None:
     """List every mistake in a definition FILE; if there is none, explain its privacy."""
     try:
@@ -128,7 +126,6 @@ def check(file: Path, as_json: bool) -> None:
 @click.command()
 @click.argument("file", type=PATH)
 @schedule_options
-@exit_on_error
 def publish(file: Path, opens: datetime | None, closes: datetime | None, limit: int | None) -> None:
     """Publish a definition FILE as a new version, which cannot be changed."""
     # Hashing the client is slow; the other commands of this module do not need it.
@@ -153,7 +150,6 @@ def publish(file: Path, opens: datetime | None, closes: datetime | None, limit: 
 
 @click.command()
 @click.argument("slug")
-@exit_on_error
 def close(slug: str) -> None:
     """Close SLUG permanently and release its pending reports."""
     changed = close_survey(configured_store(), slug, utc_today())
@@ -174,7 +170,6 @@ def _warn_if_weak(epsilon: float) -> None:
 @click.option(
     "--qr", type=PATH, metavar="FILE", help="Also write it as a QR code to FILE.svg or FILE.png."
 )
-@exit_on_error
 def link(slug: str, qr: Path | None) -> None:
     """Print the open link of SLUG; anybody can use it any number of times."""
     survey = _open_survey(configured_store(), slug)
@@ -204,7 +199,6 @@ def link(slug: str, qr: Path | None) -> None:
 @click.option(
     "--qr", type=PATH, metavar="DIR", help="Write each link as a QR code (SVG) to a new DIR."
 )
-@exit_on_error
 def invite(slug: str, count: int, stratum: str, csv_file: Path | None, qr: Path | None) -> None:
     """Create single-use invitations to SLUG; the server keeps only their hashes."""
     store = configured_store()

@@ -10,7 +10,8 @@ from flask.testing import FlaskClient
 from jsonschema import Draft202012Validator
 from werkzeug.exceptions import NotFound
 
-from survey.api.operations import OPERATIONS, PREFIX
+from survey.api.endpoints import OPERATIONS
+from survey.api.openapi import PREFIX
 from survey.security import hash_of
 from survey.store import SCOPES, ApiToken
 from tests.browser.research import add_released

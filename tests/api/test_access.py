@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from survey.api.operations import OPERATIONS
-from survey.api.views import guard
+from survey.api.endpoints import OPERATIONS, guard
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
 from survey.settings import Caps

@@ -9,8 +9,8 @@ from dataclasses import fields
 import pytest
 from openapi_spec_validator import validate
 
-from survey.api.openapi import document
-from survey.api.operations import CSV, OPERATIONS, PREFIX
+from survey.api.endpoints import OPERATIONS, PARAMETERS
+from survey.api.openapi import CSV, PREFIX, document
 from survey.errors import STATUS
 from survey.results.crosstab.compute import MAX_CELLS
 from survey.results.crosstab.table import CrosstabRow
@@ -22,7 +22,7 @@ from survey.store import SCOPES
 
 @pytest.fixture(scope="module")
 def described():
-    return json.loads(document("https://survey.example.org/"))
+    return json.loads(document(OPERATIONS, PARAMETERS, "https://survey.example.org/"))
 
 
 def operations(described):

@@ -308,7 +308,7 @@ def test_a_busy_store_says_when_to_come_again(program, store, small, monkeypatch
 
 
 def test_lists_are_bounded_and_say_how_many_there_are(program, store, admin, small, monkeypatch):
-    monkeypatch.setattr("survey.api.views.MAX_LISTED", 1)
+    monkeypatch.setattr("survey.api.endpoints.MAX_LISTED", 1)
     publish(store, written(SMALL, "another"), TODAY)
     listed = Program(program.client, make_token(store, admin)).get("/surveys").get_json()
     assert listed["total"] == 2

@@ -1,4 +1,4 @@
-"""The operator's commands: configuration, database, server, releases, backups, audit and demo.
+"""The operator's commands: configuration, server, accounts, releases, backups, audit and demo.
 
 Each command imports what it needs when it runs: a nightly `survey retention` loads no web server.
 """
@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from survey.cli.common import (
+from survey.cli import (
     PATH,
     configured_settings,
     configured_store,
-    exit_on_error,
     open_until_exit,
 )
 from survey.errors import SettingsError, SurveyError
@@ -46,7 +45,6 @@ def config() -> None:
 
 @config.command("check")
 @address_option
-@exit_on_error
 def check_config(address: str) -> None:
     """List unsafe settings and their remedies; exit 1 if the server would not start."""
     from survey.ops.safety import Deployment, database_findings, findings
@@ -64,7 +62,6 @@ def check_config(address: str) -> None:
 
 
 @click.command()
-@exit_on_error
 def migrate() -> None:
     """Create the database or update it to this version."""
     steps = configured_store().migrate()
@@ -79,7 +76,6 @@ def migrate() -> None:
     type=click.IntRange(1, MOST_WORKERS),
     help="Number of worker processes; default: one for each core, at most 4.",
 )
-@exit_on_error
 def serve(address: str, port: int, workers: int | None) -> None:
     """Run the server. SIGHUP replaces its workers; SIGTERM stops it."""
     # Until there are workers, the default action of SIGHUP would end the starting server.
@@ -96,9 +92,56 @@ def serve(address: str, port: int, workers: int | None) -> None:
     server.serve(settings, address, port, workers or server.default_workers(), announce)
 
 
+@click.group()
+def researcher() -> None:
+    """Add researchers and reset their passwords."""
+
+
+password_option = click.option(
+    "--password",
+    prompt=True,
+    hide_input=True,
+    confirmation_prompt=True,
+    help="The password; if omitted, the command asks for it.",
+)
+
+
+@researcher.command("add")
+@click.argument("email")
+@password_option
+@click.option(
+    "--admin", is_flag=True, help="Make this an administrator; the first researcher always is one."
+)
+def add_researcher(email: str, password: str, admin: bool) -> None:
+    """Create an account for EMAIL."""
+    if "@" not in email or len(email) > 254:
+        raise SurveyError(f"{email!r} is not an email address")
+    from survey.research.credentials import Passwords
+
+    settings = configured_settings()
+    password_hash = Passwords(settings.password_cost).hash(password)
+    configured_store().add_researcher(email, password_hash, is_admin=admin)
+    click.echo(f"{email} can sign in at {settings.public_url}/research/")
+
+
+@researcher.command("reset")
+@click.argument("email")
+@password_option
+def reset_researcher(email: str, password: str) -> None:
+    """Set a new password for EMAIL; remove two-factor authentication, sessions and tokens."""
+    from survey.research.credentials import Passwords
+
+    store = configured_store()
+    store.set_password(email, Passwords(configured_settings().password_cost).hash(password))
+    if account := store.researcher(email):
+        store.set_second_factor(account.key, "", [])
+    click.echo(
+        f"{email} can sign in with the new password; two-factor authentication is switched off"
+    )
+
+
 @click.command()
 @click.argument("slug", required=False)
-@exit_on_error
 def release(slug: str | None) -> None:
     """Release the pending reports of SLUG, or of all surveys, where there are enough."""
     from survey.collect.release import release as release_reports
@@ -115,7 +158,6 @@ def release(slug: str | None) -> None:
 
 
 @click.command()
-@exit_on_error
 def retention() -> None:
     """Delete surveys that closed more than SURVEY_RETENTION_DAYS days ago."""
     from survey.collect.publication import delete_overdue
@@ -131,7 +173,6 @@ def retention() -> None:
 
 
 @click.command()
-@exit_on_error
 def check_store() -> None:
     """Recount the stored reports and compare them with the stored counts."""
     from survey.archive import check
@@ -148,7 +189,6 @@ def check_store() -> None:
 
 @click.command()
 @click.argument("file", type=PATH)
-@exit_on_error
 def backup(file: Path) -> None:
     """Write a consistent backup to a new FILE; the server may keep running."""
     from survey.archive import backup as write_backup
@@ -161,7 +201,6 @@ def backup(file: Path) -> None:
 
 @click.command()
 @click.argument("file", type=PATH)
-@exit_on_error
 def restore(file: Path) -> None:
     """Restore a backup FILE into an empty database; run again to continue after an interruption."""
     from survey.archive import restore as restore_backup
@@ -175,7 +214,6 @@ def restore(file: Path) -> None:
 @click.command()
 @click.argument("source", metavar="SRC")
 @click.argument("target", metavar="DST")
-@exit_on_error
 def copy_store(source: str, target: str) -> None:
     """Copy the database at the URL SRC to the empty database at the URL DST.
 
@@ -202,7 +240,6 @@ def copy_store(source: str, target: str) -> None:
     help="Number of random draws for each answer.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
-@exit_on_error
 def audit(slug: str | None, samples: int, as_json: bool) -> None:
     """Check that the shipped client randomizes exactly as promised, for SLUG or the demo."""
     from survey import demo as demo_survey
@@ -232,7 +269,6 @@ def audit(slug: str | None, samples: int, as_json: bool) -> None:
 @click.option("--fresh", is_flag=True, help="Delete the data of an earlier demo.")
 @click.option("--open", "open_browser", is_flag=True, help="Open the survey in a browser.")
 @click.option("--directory", type=PATH, help="Directory of the demo's database.")
-@exit_on_error
 def demo(
     port: int, respondents: int, fresh: bool, open_browser: bool, directory: Path | None
 ) -> None:

@@ -1,29 +1,14 @@
-"""The commands that plan a survey and simulate it."""
+"""The command `survey plan`: margins, sample sizes and power before a survey."""
 
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
 import numpy as np
 
-from survey.cli.common import configured_store, exit_on_error
-from survey.cli.output import estimate_options, format_options, output_format, print_result
-from survey.collect.release import release, utc_today
-from survey.collect.simulation import (
-    Shares,
-    Truth,
-    complete_shares,
-    send_reports,
-    simulate_respondents,
-    true_values,
-)
 from survey.errors import DesignError
 from survey.estimator import (
     Plan,
@@ -42,18 +27,12 @@ from survey.estimator.planning.sample_size import (
     grr_chances,
     rounded,
 )
-from survey.questionnaire.canonical import unpublished
-from survey.questionnaire.definition import Definition
-from survey.results.estimates.result import ResultCache
-from survey.results.number_format import number_format
-from survey.results.options import IntervalOptions
 from survey.results.plan.chart import (
     check_suffix,
     grid_specification,
     tradeoff_specification,
     write_chart,
 )
-from survey.store import PublishedSurvey, Store, find_survey, open_store
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 SIZES = (100, 500, 1000, 2000, 5000, 10_000)
@@ -91,7 +70,6 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--level", default=0.95, show_default=True, help="Confidence level.")
 @click.option("--chart", type=FILE, help="Draw margin against epsilon: FILE.svg or FILE.png.")
 @click.option("--grid", type=FILE, help="Draw simulated surveys: FILE.svg or FILE.png.")
-@exit_on_error
 def plan(
     k: int,
     share: float,
@@ -250,97 +228,3 @@ def _points(margin: float) -> str:
 
 def _exact_points(margin: float) -> str:
     return rounded(100 * margin, decimals=2, digits=2)
-
-
-@click.command()
-@click.argument("slug")
-@click.option(
-    "--n",
-    default=2_000,
-    show_default=True,
-    type=click.IntRange(1, 1_000_000),
-    help="Number of simulated respondents.",
-)
-@click.option(
-    "--true",
-    "typed",
-    multiple=True,
-    metavar="QUESTION=SHARE,...",
-    help="True shares of the options of a question, as fractions in order; can be repeated.",
-)
-@estimate_options
-@format_options
-@exit_on_error
-def simulate(
-    slug: str,
-    n: int,
-    typed: Sequence[str],
-    version: int | None,
-    as_json: bool,
-    as_csv: bool,
-    **fields: Any,
-) -> None:
-    """Print the estimates that simulated respondents of SLUG would give.
-
-    They answer a copy of the survey in a temporary database, which is deleted afterwards.
-    """
-    form = output_format(as_json=as_json, as_csv=as_csv)
-    options = IntervalOptions(**fields)
-    definition = unpublished(find_survey(configured_store(), slug, version).definition)
-    shares = complete_shares(definition, dict(map(_parse_shares, typed)))
-    with _temporary_store() as store:
-        survey = store.publish(definition, utc_today())
-        _collect(store, survey, n, shares, np.random.default_rng())
-        print_result(ResultCache(store).result(survey, options), form)
-    if form == "text":
-        click.echo("\n".join(["", *_truth_lines(definition, true_values(definition, shares))]))
-
-
-def _parse_shares(text: str) -> tuple[str, list[float]]:
-    """Parse `slept=.1,.8,.1` as a question and its shares."""
-    question, _, shares = text.partition("=")
-    try:
-        return question, [float(share) for share in shares.split(",")]
-    except ValueError:
-        raise DesignError(
-            f"--true {text}: must be a question and its shares, such as slept=.1,.8,.1"
-        ) from None
-
-
-@contextmanager
-def _temporary_store() -> Iterator[Store]:
-    with TemporaryDirectory(prefix="survey-simulated-") as directory:
-        store = open_store(f"sqlite:///{Path(directory) / 'simulated.db'}")
-        try:
-            store.migrate()
-            yield store
-        finally:
-            store.close_connections()
-
-
-def _collect(
-    store: Store, survey: PublishedSurvey, n: int, shares: Shares, rng: np.random.Generator
-) -> None:
-    """Collect and release the reports of n simulated respondents."""
-    respondents = simulate_respondents(survey.definition, n, shares, rng)
-    with click.progressbar(
-        length=n, label="Simulated respondents", file=sys.stderr, hidden=not sys.stderr.isatty()
-    ) as bar:
-        for stored in send_reports(store, survey, respondents):
-            bar.update(stored)
-    release(store, survey, 1)
-
-
-def _truth_lines(definition: Definition, truths: dict[str, Truth]) -> Iterator[str]:
-    """Yield the true values from which the respondents were simulated."""
-    yield "All responses are simulated. Their true values:"
-    for question in definition.questions:
-        if (truth := truths.get(question.id)) is None:
-            continue
-        yield f"  {question.text}"
-        width = max((len(option.label) for option in question.options), default=0)
-        for option in question.options:
-            yield f"    {option.label:<{width}}  {truth.shares[option.id]:.1%}"
-        if truth.mean is not None:
-            mean = number_format(question, "mean").text(truth.mean)
-            yield f"    Mean of those who answer: {mean}"

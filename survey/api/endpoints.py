@@ -1,19 +1,26 @@
-"""The views of the API: access by token, content negotiation, and one view per operation."""
+"""The endpoints of the API: one table of operations, and a view for each.
+
+Routes, token scopes, query parsing and the OpenAPI document are derived from the table.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from io import BytesIO
 from itertools import groupby
 from operator import attrgetter
+from typing import Any
 
-from flask import Blueprint, Flask, Response, g, request
-from werkzeug.datastructures import MIMEAccept
+from flask import Blueprint, Flask, Response, request
+from werkzeug.datastructures import MIMEAccept, MultiDict
 
-from survey.api.answers import (
+from survey.api.openapi import CSV, JSON, PREFIX, Operation, Parameter, document
+from survey.api.schemas import (
     MAX_LISTED,
+    Crosstab,
+    Estimates,
     Surveys,
     Version,
     Versions,
@@ -22,113 +29,136 @@ from survey.api.answers import (
     to_json,
     version_of,
 )
-from survey.api.openapi import document
-from survey.api.operations import CSV, OPERATIONS, PREFIX, check_query, questions_of
+from survey.api.tokens import Gate
 from survey.errors import (
     ChannelError,
     CountsError,
-    ForbiddenError,
     NotAcceptableError,
-    NotFoundError,
     QueryError,
-    UnauthorizedError,
 )
+from survey.estimator.core.intervals import DEFAULT_INTERVAL
+from survey.estimator.shares.binomial import TARGETS
 from survey.results.crosstab.compute import compute_crosstab
 from survey.results.crosstab.request import CrosstabRequest
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
 from survey.results.estimates.result import ResultCache
+from survey.results.estimates.table import EstimateRow
 from survey.results.exports.csv import to_csv
-from survey.results.exports.microdata import write_microdata
-from survey.results.exports.xlsx import crosstab_workbook, estimates_workbook
-from survey.results.options import IntervalOptions, parse_options
-from survey.security import API, hash_of
-from survey.store import ROLES, Action, ApiToken, PublishedSurvey, Researcher, Store
+from survey.results.exports.microdata import ZIP, write_microdata
+from survey.results.exports.xlsx import XLSX, crosstab_workbook, estimates_workbook
+from survey.results.joint_counts import list_variables
+from survey.results.options import (
+    DEFAULT_LEVEL,
+    INTERVAL_CHOICES,
+    MAX_LEVEL,
+    MIN_LEVEL,
+    YES_NO,
+    IntervalOptions,
+    parse_options,
+)
+from survey.security import API
+from survey.store import PublishedSurvey, Store
 from survey.version import __version__
 
-NO_TOKEN = (
-    "a token is required: send the header Authorization: Bearer TOKEN; create tokens on your "  # noqa: S105
-    "account page under API tokens"
-)
-"""Identical for a missing, a wrong and a revoked token."""
+MAX_QUOTED = 40
+"""Characters of a wrong value or name that an error message repeats."""
 
 
-class Gate:
-    """Checks the token of a request and which surveys it may read.
+QUESTION: Mapping[str, Any] = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$", "maxLength": 60}
 
-    A survey that the researcher may not read does not exist for the program (404). A scope that the
-    token lacks is named (403).
-    """
+PARAMETERS: Mapping[str, Parameter] = {
+    "level": Parameter(
+        "Confidence level of each interval, as a decimal number",
+        {
+            "type": "number",
+            "minimum": MIN_LEVEL,
+            "maximum": MAX_LEVEL,
+            "default": DEFAULT_LEVEL,
+        },
+    ),
+    "interval": Parameter(
+        f"Interval method; with the target respondents only {DEFAULT_INTERVAL}",
+        {"type": "string", "enum": list(INTERVAL_CHOICES), "default": DEFAULT_INTERVAL},
+    ),
+    "simultaneous": Parameter(
+        "1: the intervals cover all shares of a question simultaneously",
+        {"type": "string", "enum": list(YES_NO), "default": "0"},
+    ),
+    "target": Parameter(
+        "Shares of the population, or of these respondents only, without sampling error",
+        {"type": "string", "enum": list(TARGETS), "default": TARGETS[0]},
+    ),
+    "first": Parameter("Id of the question in the rows", QUESTION, required=True),
+    "second": Parameter(
+        "Id of the question in the columns, different from the first",
+        QUESTION,
+        required=True,
+    ),
+}
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+ESTIMATES = ("level", "interval", "simultaneous", "target")
+CROSSTAB = ("first", "second", "level")
 
-    def check(self) -> None:
-        """Raise UnauthorizedError or ForbiddenError if the token does not allow this operation."""
-        scope = OPERATIONS[(request.endpoint or "").partition(".")[2]].scope
-        if scope is None:
-            return
-        token = self._token()
-        if scope not in token.scopes.split():
-            raise ForbiddenError(
-                f"this address requires a token with the scope {scope}, which yours lacks; "
-                "create another one"
-            )
-        g.reader = self._store.researcher_by_key(token.researcher)
 
-    def surveys(self) -> list[PublishedSurvey]:
-        """Return all versions of all surveys that may be read, by slug, newest first."""
-        slugs = self._readable_slugs()
-        return [
-            survey
-            for survey in self._store.surveys()
-            if not survey.is_test_run and (slugs is None or survey.slug in slugs)
-        ]
+VERSION = "/surveys/<slug>/versions/<int:version>"
 
-    def versions(self, slug: str) -> list[PublishedSurvey]:
-        """Return all versions of a survey, newest first."""
-        slugs = self._readable_slugs()
-        versions = self._store.versions(slug) if slugs is None or slug in slugs else []
-        if not versions or versions[0].is_test_run:
-            raise NotFoundError(f'there is no survey "{slug}"')
-        return versions
-
-    def version(self, slug: str, version: int) -> PublishedSurvey:
-        """Return one version of a survey."""
-        for survey in self.versions(slug):
-            if survey.version == version:
-                return survey
-        raise NotFoundError(f'there is no survey "{slug}" version {version}')
-
-    def editable(self, slug: str, version: int) -> PublishedSurvey:
-        """Return a version of a survey whose reports the researcher may download as an editor."""
-        survey = self.version(slug, version)
-        reader: Researcher = g.reader
-        role = "owner" if reader.is_admin else self._store.roles(reader.key)[slug]
-        if ROLES.index(role) < ROLES.index("editor"):
-            raise ForbiddenError(f"this requires the role editor in the survey {slug}")
-        return survey
-
-    def log(self, event: str, slug: str, detail: str) -> None:
-        """Log an action of a program under the name of its researcher."""
-        reader: Researcher = g.reader
-        self._store.add_action(Action(int(time.time()), reader.email, event, slug, detail))
-
-    def _readable_slugs(self) -> Container[str] | None:
-        """Return the slugs of all surveys that may be read, None for all surveys."""
-        reader: Researcher = g.reader
-        return None if reader.is_admin else self._store.roles(reader.key)
-
-    def _token(self) -> ApiToken:
-        authorization = request.authorization
-        bearer = (
-            authorization.token
-            if authorization is not None and authorization.type == "bearer"
-            else None
-        )
-        token = self._store.api_token(hash_of(bearer)) if bearer else None
-        if token is None:
-            raise UnauthorizedError(NO_TOKEN)
-        return token
+OPERATIONS: Mapping[str, Operation] = {
+    "description": Operation("/openapi.json", None, "This description", {JSON: object}),
+    "surveys": Operation(
+        "/surveys",
+        "surveys",
+        "The newest version of each survey that you may read, sorted by slug",
+        {JSON: Surveys},
+    ),
+    "survey": Operation(
+        "/surveys/<slug>",
+        "surveys",
+        "All versions of a survey, newest first",
+        {JSON: Versions},
+    ),
+    "version": Operation(VERSION, "surveys", "One version of a survey", {JSON: Version}),
+    "definition": Operation(
+        f"{VERSION}/definition",
+        "surveys",
+        "The published definition, byte for byte; the ETag is its SHA-256",
+        {JSON: object},
+    ),
+    "estimates": Operation(
+        f"{VERSION}/estimates",
+        "estimates",
+        "Estimates: the rows of the results page and its CSV",
+        {JSON: Estimates, CSV: EstimateRow},
+        ESTIMATES,
+    ),
+    "crosstab": Operation(
+        f"{VERSION}/crosstab",
+        "estimates",
+        "Cross-tabulation of two questions: joint shares",
+        {JSON: Crosstab, CSV: CrosstabRow},
+        CROSSTAB,
+    ),
+    "estimates_xlsx": Operation(
+        f"{VERSION}/exports/estimates.xlsx",
+        "exports",
+        "Estimates, codebook and methods as a workbook",
+        {XLSX: object},
+        ESTIMATES,
+    ),
+    "crosstab_xlsx": Operation(
+        f"{VERSION}/exports/crosstab.xlsx",
+        "exports",
+        "Cross-tabulation, codebook and methods as a workbook",
+        {XLSX: object},
+        CROSSTAB,
+    ),
+    "reports_zip": Operation(
+        f"{VERSION}/exports/reports.zip",
+        "exports",
+        "Released reports, as randomized on the devices, with their channels; for editors",
+        {ZIP: object},
+    ),
+}
+"""Operations by the name of their endpoint, which is also the name of the view."""
 
 
 def guard(app: Flask) -> None:
@@ -141,6 +171,36 @@ def guard(app: Flask) -> None:
     for rule in declared:
         if rule not in rules:
             raise RuntimeError(f"{rule} is in the table of operations but has no route")
+
+
+def check_query(query: MultiDict[str, str], names: Sequence[str]) -> dict[str, str]:
+    """Return the parameters of a query.
+
+    Raises QueryError for a parameter that is unknown, repeated or missing.
+    """
+    for name in query:
+        if name not in names:
+            allowed = f"allowed: {', '.join(names)}" if names else "none is allowed here"
+            raise QueryError(f"{name[:MAX_QUOTED]!r} is an unknown parameter; {allowed}")
+        if len(query.getlist(name)) > 1:
+            raise QueryError(f"the parameter {name} is given more than once")
+    for name in names:
+        if PARAMETERS[name].required and not query.get(name):
+            raise QueryError(f"the parameter {name} is missing: {PARAMETERS[name].meaning.lower()}")
+    return query.to_dict()
+
+
+def questions_of(query: Mapping[str, str], survey: PublishedSurvey) -> list[str]:
+    """Return the ids of the two questions of a crosstab query; QueryError for unknown ids."""
+    question_ids = [item.question.id for item in list_variables(survey)]
+    names = [query["first"], query["second"]]
+    for name in names:
+        if name not in question_ids:
+            raise QueryError(
+                f"{name[:MAX_QUOTED]!r} is not a question of {survey.slug}; "
+                f"its questions are {', '.join(question_ids)}"
+            )
+    return names
 
 
 def negotiate(media_types: Sequence[str]) -> str:
@@ -197,7 +257,13 @@ def blueprint(store: Store, results: ResultCache, gate: Gate, public_url: str) -
     """Create the routes of all operations, each with the view of the same name."""
     routes = Blueprint("api", __name__, url_prefix=PREFIX)
     pages = _Pages(store, results, gate, public_url)
-    routes.before_request(gate.check)
+
+    @routes.before_request
+    def check_token() -> None:
+        scope = OPERATIONS[(request.endpoint or "").partition(".")[2]].scope
+        if scope is not None:
+            gate.check(scope)
+
     for name, operation in OPERATIONS.items():
         # No OPTIONS: browsers send it to ask whether another site may read, which none may.
         routes.add_url_rule(
@@ -213,10 +279,14 @@ class _Pages:
         self._store, self._results, self._gate = store, results, gate
         self._public_url = public_url
 
+    @cached_property
+    def _document(self) -> bytes:
+        return document(OPERATIONS, PARAMETERS, self._public_url)
+
     def description(self) -> Response:
         """Return the OpenAPI document."""
         kind, _ = _parse_request("description")
-        return complete(document(self._public_url), kind)
+        return complete(self._document, kind)
 
     def surveys(self) -> Response:
         """Return the newest version of each survey."""

@@ -11,7 +11,6 @@ import nox
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12", "3.13")
-PURE_TESTS = ("tests/estimator", "tests/questionnaire", "tests/methods")
 
 nox.options.sessions = ["lint", "types", "quick"]
 nox.options.envdir = str(ROOT / ".nox")
@@ -48,7 +47,7 @@ def types(session: nox.Session) -> None:
 def quick(session: nox.Session) -> None:
     """Run the tests of definitions and statistics, which need no server or browser."""
     install(session)
-    session.run("pytest", *PURE_TESTS, *session.posargs)
+    session.run("pytest", "-m", "quick", *session.posargs)
 
 
 @nox.session(python=PYTHONS)

@@ -80,6 +80,34 @@ options = [
 """
 
 
+FOLDER_LANES = {
+    "quick": ("estimator", "mechanism", "methods", "questionnaire"),
+    "web": ("faults",),
+}
+"""The lanes of whole folders of tests; other tests name a lane with a mark of their module."""
+
+
+def _folder(path: Path) -> str:
+    """Return the folder in `tests` that a path belongs to, or an empty string."""
+    parts = path.relative_to(ROOT / "tests").parts if path.is_relative_to(ROOT / "tests") else ()
+    return parts[0] if parts else ""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import only the quick folders for `-m quick`: importing all tests takes 15 seconds."""
+    if config.option.markexpr != "quick" or collection_path == ROOT / "tests":
+        return None
+    return True if _folder(collection_path) not in FOLDER_LANES["quick"] else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark a test with the lane of its folder; a slow test is not a quick one."""
+    for lane, folders in FOLDER_LANES.items():
+        if _folder(item.path) in folders and not item.get_closest_marker("slow"):
+            item.add_marker(lane)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect tests against published data if the data are not available."""
     if REFERENCE_DATA.exists():

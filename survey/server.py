@@ -37,10 +37,10 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from survey.app import create_app
 from survey.collect.release import ReleaseLoop
 from survey.errors import SurveyError
+from survey.ops.config_check import Deployment, refuse_unsafe
 from survey.ops.health import Internal, checks, internal_address, serve_inside
 from survey.ops.logs import catch_all, configuration
 from survey.ops.metrics import Gauges
-from survey.ops.safety import Deployment, refuse_unsafe
 from survey.respond.client import Client
 from survey.settings import Settings
 from survey.store import Store, open_store

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from survey.collect.wire import parse
+from survey.collect.incoming_reports import parse
 from survey.questionnaire.definition import report_body
 from survey.server import _is_killed
 from survey.store import StoredReport

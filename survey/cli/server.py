@@ -47,7 +47,7 @@ def config() -> None:
 @address_option
 def check_config(address: str) -> None:
     """List unsafe settings and their remedies; exit 1 if the server would not start."""
-    from survey.ops.safety import Deployment, database_findings, findings
+    from survey.ops.config_check import Deployment, database_findings, findings
 
     settings = configured_settings()
     problems = [*database_findings(settings), *findings(Deployment(settings, os.environ, address))]
@@ -160,8 +160,8 @@ def release(slug: str | None) -> None:
 @click.command()
 def retention() -> None:
     """Delete surveys that closed more than SURVEY_RETENTION_DAYS days ago."""
-    from survey.collect.publication import delete_overdue
     from survey.collect.release import utc_today
+    from survey.collect.retention import delete_overdue
 
     days = configured_settings().retention_days
     if not days:

@@ -15,7 +15,6 @@ from typing import Any
 import click
 
 from survey.cli import PATH, configured_settings, configured_store
-from survey.collect.admission import validate_schedule
 from survey.collect.invitations import (
     QR_FORMATS,
     issue_invitations,
@@ -26,6 +25,7 @@ from survey.collect.invitations import (
 )
 from survey.collect.publication import close as close_survey
 from survey.collect.publication import publish as publish_survey
+from survey.collect.publication import validate_schedule
 from survey.collect.release import utc_today
 from survey.errors import ClosedError, DefinitionError, SurveyError
 from survey.mechanism.accounting import format_epsilon

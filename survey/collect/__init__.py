@@ -1,1 +1,1 @@
-"""From the wire to the store: every refusal named, nothing kept beyond the report."""
+"""Collection of reports: receive, store and release them; publish, close and delete surveys."""

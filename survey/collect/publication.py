@@ -1,17 +1,15 @@
-"""Publish surveys, close them, and delete closed ones when their retention period is over."""
+"""Publish surveys and close them."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from datetime import date, timedelta
+from datetime import date
 
-from survey.collect.admission import validate_schedule
 from survey.collect.release import release
-from survey.errors import ConflictError, StoreBusyError
+from survey.errors import ConflictError, DesignError, StoreBusyError
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.survey import Survey
-from survey.store import Action, PublishedSurvey, Role, Schedule, Store, find_survey
+from survey.store import PublishedSurvey, Role, Schedule, Store, find_survey
 
 
 def publish(
@@ -67,36 +65,13 @@ def close(store: Store, slug: str, today: date) -> bool:
     return bool(versions or n)
 
 
-ACTOR = "retention"
-"""The name in the log of the command that deletes surveys."""
-
-
-def _closed_since(versions: list[PublishedSurvey]) -> date | None:
-    """Return the day on which the last version was closed, or None if one is open."""
-    if any(survey.state == "open" for survey in versions):
-        return None
-    return max(survey.changed for survey in versions)
-
-
-def overdue(store: Store, days: int, today: date) -> list[str]:
-    """Return the slugs of the surveys that were closed more than `days` days ago."""
-    slugs = dict.fromkeys(survey.slug for survey in store.surveys() if not survey.is_test_run)
-    last = today - timedelta(days=days)
-    return [
-        slug
-        for slug in slugs
-        if (closed := _closed_since(store.versions(slug))) is not None and closed < last
-    ]
-
-
-def delete_overdue(store: Store, days: int, today: date) -> list[str]:
-    """Delete the surveys of `overdue` with all their reports; return their slugs."""
-    slugs = overdue(store, days, today)
-    for slug in slugs:
-        store.delete_survey(slug, today)
-        detail = f"{slug}, with all its reports, {days} days after its close"
-        store.add_action(Action(int(time.time()), ACTOR, "deleted a survey", "", detail))
-    if slugs:
-        # Deleted rows stay in free pages of the file until it is rewritten.
-        store.vacuum()
-    return slugs
+def validate_schedule(schedule: Schedule) -> Schedule:
+    """Return a schedule if it is possible; raise DesignError with the reason if it is not."""
+    opens, closes = schedule.opens, schedule.closes
+    if opens and closes and closes < opens:
+        raise DesignError(f"the survey would close on {closes}, before it opens on {opens}")
+    if schedule.maximum < 0:
+        raise DesignError(
+            f"the maximum number of reports must be 0 (no maximum) or more, not {schedule.maximum}"
+        )
+    return schedule

@@ -17,12 +17,12 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
-from survey.collect.admission import GRACE, is_over
 from survey.disclosure import secure_permutation
 from survey.errors import StoreBusyError, SurveyError
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.settings import Settings
 from survey.store import (
+    GRACE,
     N_ASKED,
     BlockColumn,
     LastBlock,
@@ -207,7 +207,7 @@ class ReleaseLoop:
         return n
 
     def _release_if_due(self, survey: PublishedSurvey, now: float) -> int:
-        if is_over(survey, self._clock()):
+        if survey.is_over(self._clock()):
             self._store.close_survey(survey.slug, self._clock())
         n_pending = self._store.n_pending(survey.key)
         if survey.state == "closed":

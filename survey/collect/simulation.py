@@ -15,9 +15,8 @@ from itertools import islice
 
 import numpy as np
 
-from survey.collect.intake import accept
+from survey.collect.incoming_reports import accept, parse
 from survey.collect.release import release
-from survey.collect.wire import parse
 from survey.errors import DesignError
 from survey.mechanism import Channel, secure_uniform_below
 from survey.questionnaire.canonical import freeze

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from survey.collect.intake import Intake
+from survey.collect.incoming_reports import Intake
 from survey.collect.publication import publish
 from survey.collect.simulation import simulated_report
 from survey.errors import ConflictError, NotFoundError

@@ -20,9 +20,8 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from survey.addresses import host_and_port
 from survey.errors import SettingsError, SurveyError
-from survey.settings import Settings
+from survey.settings import Settings, host_and_port
 from survey.store import Store, database_file
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from survey.parquet.directory import Manifest
 from survey.parquet.engines import Table, Value
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import PublishedSurvey, Tally
-from survey.store.microdata import BUCKET, STRATUM
+from survey.store.releases import BUCKET, STRATUM
 
 HEX_DIGITS = "0123456789ABCDEF"
 

@@ -33,7 +33,7 @@ from survey.questionnaire.definition import Definition
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import ASKED
 from survey.store import BlockColumn, PublishedSurvey, Store
-from survey.store.microdata import BUCKET, STRATUM, read_microdata
+from survey.store.releases import BUCKET, STRATUM, read_microdata
 
 NAME_TYPE = pa.dictionary(pa.int8(), pa.string())
 """The type of columns with the same name in all rows of a block, which is stored once."""

@@ -9,7 +9,6 @@ from typing import Any
 
 from flask import Response, flash, redirect, render_template, url_for
 
-from survey.collect.admission import validate_schedule
 from survey.collect.invitations import (
     issue_invitations,
     new_tokens,
@@ -18,6 +17,7 @@ from survey.collect.invitations import (
     validate_stratum,
 )
 from survey.collect.publication import close as close_survey
+from survey.collect.publication import validate_schedule
 from survey.collect.release import release as release_reports
 from survey.collect.release import utc_today
 from survey.errors import ClosedError, ConflictError, DesignError, StoreBusyError

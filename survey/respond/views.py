@@ -7,8 +7,7 @@ from pathlib import PurePath
 from flask import Blueprint, Flask, Response, render_template, request
 
 from survey.catalogue import LANGUAGES, SOURCE, closest_language, say
-from survey.collect.admission import refusal
-from survey.collect.intake import Intake, IntakeMetrics
+from survey.collect.incoming_reports import Intake, IntakeMetrics, refusal
 from survey.collect.release import utc_today
 from survey.errors import (
     STATUS,

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from survey.addresses import check_database
 from survey.errors import NotFoundError, SettingsError
+from survey.settings import check_database
 from survey.store.drafts import Draft
+from survey.store.interface import Snapshot, Store
 from survey.store.people import SCOPES, ApiToken, LoginSession, Researcher, SecondFactor
 from survey.store.releases import (
     MAX_RELEASED,
@@ -19,8 +20,7 @@ from survey.store.releases import (
 )
 from survey.store.reports import StoredReport
 from survey.store.schema import TABLES, Table
-from survey.store.store import Snapshot, Store
-from survey.store.surveys import INCOMPLETE_COPY, Plan, PublishedSurvey, Schedule, State
+from survey.store.surveys import GRACE, INCOMPLETE_COPY, Plan, PublishedSurvey, Schedule, State
 from survey.store.teams import (
     ROLES,
     Action,
@@ -34,6 +34,7 @@ from survey.store.teams import (
 from survey.store.transactions import Row
 
 __all__ = [
+    "GRACE",
     "INCOMPLETE_COPY",
     "MAX_RELEASED",
     "N_ASKED",

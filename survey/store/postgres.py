@@ -2,21 +2,313 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
+from typing import cast
 
+import psycopg
 from psycopg import Connection
+from psycopg.conninfo import make_conninfo
+from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Identifier
+from psycopg.types.numeric import Int8BinaryDumper
+from psycopg_pool import ConnectionPool
 
-from survey.errors import StoreBusyError, StoreError
-from survey.store.migrations import STEPS, pending_steps, statements
-from survey.store.postgres_connections import (
-    PostgresConnections,
-    named_errors,
-    read_applied_steps,
-)
-from survey.store.store import Store
+from survey.errors import SettingsError, StoreBusyError, StoreError
+from survey.store.interface import Store
+from survey.store.migrations import STEPS, check_schema, pending_steps, statements
+from survey.store.reports import StoredReport
+from survey.store.transactions import Row, Transactions, Values
+
+BUSY_SECONDS = 5
+"""Longest wait for a connection or a lock; shorter than every server's worker timeout."""
+
+MAX_CONNECTIONS = 8
+"""Most connections of a process; a PostgreSQL server accepts a hundred by default."""
+
+SESSION: Mapping[str, str] = {
+    "lock_timeout": f"{BUSY_SECONDS}s",
+    "statement_timeout": "30s",
+    # A reader that stopped between two blocks must not keep its snapshot for ever.
+    "idle_in_transaction_session_timeout": "10min",
+    # A refused report must not appear in the server's log.
+    "log_parameter_max_length_on_error": "0",
+    # Every statement uses a key. A plan that was made for a small table would otherwise go on
+    # reading the whole table after it has grown.
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
+
+READ_COMMITTED = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+"""Each statement sees what was committed before it, also after it waited for a lock."""
+
+ONE_STATE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+SURVEY_LOCKS = 0x7375727600000000
+"""The advisory lock of the survey with key k is this plus k."""
+
+# Runs after the survey is locked, so that it sees every release that ended before.
+INSERT_PENDING = b"""
+INSERT INTO inbox (survey, id, stratum, codes)
+SELECT survey, id, stratum, codes
+FROM unnest(%b::bigint[], %b::bytea[], %b::text[], %b::bytea[])
+    AS new (survey, id, stratum, codes)
+WHERE EXISTS (SELECT 1 FROM survey WHERE key = new.survey AND state <> 'closed')
+    AND NOT EXISTS (SELECT 1 FROM seen WHERE seen.survey = new.survey AND seen.id = new.id)
+ORDER BY survey, id
+ON CONFLICT (survey, id) DO NOTHING
+RETURNING survey, id
+"""
+
+
+class PostgresTransaction:
+    """A `Transaction`; advisory locks separate releases and closing from incoming reports."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def rows(self, statement: str, values: Values = ()) -> list[Row]:
+        """Return every row of a query."""
+        cursor = self._connection.execute(_to_psycopg(statement), values, binary=True)
+        return cursor.fetchall()
+
+    def row(self, statement: str, values: Values = ()) -> Row | None:
+        """Return the first row of a query, or None."""
+        return next(iter(self.rows(statement, values)), None)
+
+    def execute(self, statement: str, values: Values = ()) -> int:
+        """Write; return the number of rows affected."""
+        return self._connection.execute(_to_psycopg(statement), values).rowcount
+
+    def execute_many(self, statement: str, rows: Sequence[Values]) -> list[int]:
+        """Write once per row, in order, in one batch; return the number of rows each affected."""
+        if not rows:
+            return []
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_to_psycopg(statement), rows, returning=True)
+            affected = [cursor.rowcount]
+            while cursor.nextset():
+                affected.append(cursor.rowcount)
+        return affected
+
+    def insert_pending(self, reports: Sequence[tuple[int, StoredReport]]) -> set[tuple[int, bytes]]:
+        """Add new reports of open surveys to the inbox; return the keys of those added.
+
+        All transactions insert in the order of the ids and so never wait for each other.
+        """
+        columns = [
+            [survey for survey, _ in reports],
+            [report.id for _, report in reports],
+            [report.stratum for _, report in reports],
+            [report.codes for _, report in reports],
+        ]
+        rows = self._connection.execute(INSERT_PENDING, columns, binary=True).fetchall()
+        return cast("set[tuple[int, bytes]]", set(rows))
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Run a part that can fail, and keep what came before it."""
+        with named_errors(), self._connection.transaction():
+            yield
+
+    def lock_shared(self, surveys: Collection[int]) -> None:
+        """Keep others from locking these surveys until the transaction ends."""
+        for survey in sorted(surveys):
+            self._connection.execute(
+                b"SELECT pg_advisory_xact_lock_shared(%b)", [SURVEY_LOCKS + survey]
+            )
+
+    def lock(self, survey: int) -> None:
+        """Keep others from locking this survey, shared or not, until the transaction ends."""
+        self._connection.execute(b"SELECT pg_advisory_xact_lock(%b)", [SURVEY_LOCKS + survey])
+
+
+class PostgresConnections(Transactions):
+    """A pool, opened at its first use in each process, to the database of a URL."""
+
+    def __init__(self, url: str) -> None:
+        self._conninfo = _parse(url)
+        self._forget_pool()
+        _STORES.add(self)
+
+    def _forget_pool(self) -> None:
+        """Start without connections: a forked child must not use those of its parent."""
+        self._opening = threading.Lock()
+        self._pool: ConnectionPool | None = None
+
+    def _open_pool(self) -> ConnectionPool:
+        with self._opening:
+            if self._pool is None:
+                self._check_migrated()
+                self._pool = ConnectionPool(
+                    self._conninfo,
+                    kwargs={"autocommit": True},
+                    min_size=1,
+                    max_size=MAX_CONNECTIONS,
+                    timeout=BUSY_SECONDS,
+                    # The pool would wait longer after each failed attempt. Instead, the next
+                    # caller tries again, so that a server that is back is used at once.
+                    reconnect_timeout=1.0,
+                    num_workers=1,
+                    configure=_configure,
+                    # Replaces connections that a restart of the server has cut.
+                    check=ConnectionPool.check_connection,
+                    open=True,
+                )
+            return self._pool
+
+    def _check_migrated(self) -> None:
+        with self._open_connection() as connection:
+            check_schema(read_applied_steps(connection))
+
+    def close_thread_connection(self) -> None:
+        """Do nothing: all threads share the pool."""
+
+    def close_connections(self) -> None:
+        """Close the pool of this process; the next use opens another."""
+        with self._opening:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        pool = self._open_pool()
+        connection = pool.getconn()
+        try:
+            yield connection
+        finally:
+            pool.putconn(connection)
+
+    @contextmanager
+    def _open_connection(self) -> Iterator[Connection]:
+        """Open a connection outside the pool, for rare or long work."""
+        with psycopg.connect(
+            self._conninfo, autocommit=True, connect_timeout=BUSY_SECONDS
+        ) as connection:
+            _configure(connection)
+            yield connection
+
+    # -- transactions
+
+    @contextmanager
+    def _lookup(self) -> Iterator[PostgresTransaction]:
+        with named_errors(), self._connection() as connection:
+            yield PostgresTransaction(connection)
+
+    @contextmanager
+    def _read(self) -> Iterator[PostgresTransaction]:
+        with named_errors(), self._connection() as connection, _begin(connection, ONE_STATE):
+            yield PostgresTransaction(connection)
+
+    _stream = _read
+
+    @contextmanager
+    def _write(self) -> Iterator[PostgresTransaction]:
+        with (
+            named_errors(),
+            self._connection() as connection,
+            _begin(connection, READ_COMMITTED),
+        ):
+            yield PostgresTransaction(connection)
+
+
+@contextmanager
+def _begin(connection: Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin.encode())
+    try:
+        yield
+        status = connection.execute(b"COMMIT").statusmessage
+    except BaseException:
+        if connection.info.transaction_status in (
+            TransactionStatus.INTRANS,
+            TransactionStatus.INERROR,
+        ):
+            connection.execute(b"ROLLBACK")
+        raise
+    if status != "COMMIT":
+        # PostgreSQL rolls a failed transaction back at its COMMIT, without an error.
+        raise StoreError(f"the database answered COMMIT with {status}: nothing was stored")
+
+
+def _configure(connection: Connection) -> None:
+    """Require durable commits, bound every wait, and send all integers as the same type."""
+    connection.adapters.register_dumper(int, Int8BinaryDumper)
+    connection.execute(
+        "SELECT set_config(name, value, false) "
+        "FROM unnest(%s::text[], %s::text[]) AS setting (name, value)",
+        [list(SESSION), list(SESSION.values())],
+    )
+    # Only remote_apply is stronger: it also waits until a standby shows the commit.
+    connection.execute(
+        "SELECT set_config('synchronous_commit', 'on', false) "
+        "WHERE current_setting('synchronous_commit') <> 'remote_apply'"
+    )
+    if connection.execute("SHOW fsync").fetchone() != ("on",):
+        raise StoreError(
+            "the PostgreSQL server runs with fsync = off and may lose acknowledged "
+            "reports; set fsync = on"
+        )
+
+
+def _parse(url: str) -> str:
+    try:
+        return make_conninfo(url, application_name="survey")
+    except psycopg.Error:
+        # The parser's message repeats the URL, and with it the password.
+        raise SettingsError(
+            "SURVEY_DATABASE is not a PostgreSQL URL: postgresql://USER:PASSWORD@HOST/DATABASE"
+        ) from None
+
+
+def read_applied_steps(connection: Connection) -> list[str]:
+    """Return the steps that a database has; change nothing."""
+    if connection.execute("SELECT to_regclass('applied_migration')").fetchone() == (None,):
+        return []
+    rows = connection.execute("SELECT name FROM applied_migration ORDER BY name").fetchall()
+    return [name for (name,) in rows]
+
+
+@lru_cache(maxsize=256)
+def _to_psycopg(statement: str) -> bytes:
+    """Return a shared statement with psycopg's mark for values in binary form."""
+    return statement.replace("?", "%b").encode()
+
+
+@contextmanager
+def named_errors() -> Iterator[None]:
+    """Translate PostgreSQL's errors: StoreBusyError for transient ones, StoreError for all others.
+
+    Only the first line of a message is kept: the others may quote the row that was refused.
+    """
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        raise StoreBusyError(f"the store cannot be used right now: {_first_line(error)}") from None
+    except psycopg.Error as error:
+        raise StoreError(f"the database refused: {_first_line(error)}") from None
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return error.diag.message_primary or (str(error).splitlines() or [type(error).__name__])[0]
+
+
+_STORES: weakref.WeakSet[PostgresConnections] = weakref.WeakSet()
+
+
+def _forget_pools() -> None:
+    for store in _STORES:
+        store._forget_pool()
+
+
+os.register_at_fork(after_in_child=_forget_pools)
+
 
 MIGRATION_LOCK = 0x7375727665790000
 """The advisory lock with which one process at a time changes the schema."""

@@ -5,8 +5,11 @@ A backup is such a file too, whatever database it was made from.
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Callable, Iterator
+import sqlite3
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import copyfile
@@ -14,20 +17,245 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from survey.errors import NotFoundError, StoreBusyError, StoreError
-from survey.store.migrations import STEPS, check_not_newer, pending_steps, statements
-from survey.store.sqlite_connections import (
-    BUSY_SECONDS,
-    BUSY_TIMEOUT,
-    SqliteConnections,
-    connect,
-    named_errors,
-    named_file_errors,
-    read_applied_steps,
-)
-from survey.store.store import Store
+from survey.store.interface import Store
+from survey.store.migrations import STEPS, check_not_newer, check_schema, pending_steps, statements
+from survey.store.reports import StoredReport
+from survey.store.sqlite_write_lock import WriteLock
+from survey.store.transactions import Row, Transactions, Values
 
 if TYPE_CHECKING:
     import sqlite_utils
+
+
+BUSY_SECONDS = 5
+"""Longest wait for the write lock; shorter than every server's worker timeout."""
+
+BUSY_TIMEOUT = f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}"
+
+PRAGMAS = (
+    BUSY_TIMEOUT,
+    # A setting of each connection; NORMAL may lose acknowledged commits in a power failure.
+    "PRAGMA synchronous = FULL",
+    # Released reports must not stay readable in free pages of the file.
+    "PRAGMA secure_delete = ON",
+    "PRAGMA foreign_keys = ON",
+)
+
+TRANSIENT_ERRORS = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PROTOCOL,
+}
+"""Primary result codes after which the same call may work later, such as a full disk."""
+
+INSERT_PENDING = """
+INSERT INTO inbox (survey, id, stratum, codes)
+SELECT ?1, ?2, ?3, ?4
+WHERE EXISTS (SELECT 1 FROM survey WHERE key = ?1 AND state <> 'closed')
+    AND NOT EXISTS (SELECT 1 FROM seen WHERE survey = ?1 AND id = ?2)
+ON CONFLICT (survey, id) DO NOTHING
+"""
+
+
+class SqliteTransaction:
+    """A `Transaction`; only one writes at a time, so surveys need no locks."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, statement: str, values: Values = ()) -> list[Row]:
+        """Return every row of a query."""
+        return self._connection.execute(statement, values).fetchall()
+
+    def row(self, statement: str, values: Values = ()) -> Row | None:
+        """Return the first row of a query, or None."""
+        return next(iter(self.rows(statement, values)), None)
+
+    def execute(self, statement: str, values: Values = ()) -> int:
+        """Write; return the number of rows affected."""
+        return self._connection.execute(statement, values).rowcount
+
+    def execute_many(self, statement: str, rows: Sequence[Values]) -> list[int]:
+        """Write once per row, in order; return the number of rows that each affected."""
+        execute = self._connection.execute
+        return [execute(statement, row).rowcount for row in rows]
+
+    def insert_pending(self, reports: Sequence[tuple[int, StoredReport]]) -> set[tuple[int, bytes]]:
+        """Add new reports of open surveys to the inbox; return the keys of those added."""
+        execute = self._connection.execute
+        return {
+            (survey, report.id)
+            for survey, report in reports
+            if execute(INSERT_PENDING, (survey, report.id, report.stratum, report.codes)).rowcount
+        }
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Run a part that can fail, and keep what came before it."""
+        self._connection.execute("SAVEPOINT part")
+        try:
+            with named_errors():
+                yield
+        except StoreError:
+            self._connection.execute("ROLLBACK TO part")
+            raise
+        finally:
+            # A full disk may have rolled back the whole transaction.
+            if self._connection.in_transaction:
+                self._connection.execute("RELEASE part")
+
+    def lock_shared(self, surveys: Collection[int]) -> None:
+        """Do nothing: a writer is alone."""
+
+    def lock(self, survey: int) -> None:
+        """Do nothing: a writer is alone."""
+
+
+class SqliteConnections(Transactions):
+    """One connection per thread and process to the file at `path`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._local = threading.local()
+        self._lock: WriteLock | None = None
+        self._lock_process = 0
+
+    def _connection(self) -> sqlite3.Connection:
+        """Return this thread's connection; a forked child never uses its parent's."""
+        if getattr(self._local, "process", None) != os.getpid():
+            if not self._exists():
+                raise StoreError(f"there is no database at {self.path}; run: survey migrate")
+            connection = connect(self.path)
+            try:
+                check_schema(read_applied_steps(connection))
+            except BaseException:
+                connection.close()
+                raise
+            self._local.connection = connection
+            self._local.process = os.getpid()
+        own_connection: sqlite3.Connection = self._local.connection
+        return own_connection
+
+    def _exists(self) -> bool:
+        # Python raises an error for a file in a folder that this user may not enter.
+        with named_file_errors():
+            return self.path.exists()
+
+    def close_thread_connection(self) -> None:
+        """Close this thread's connection."""
+        self.close_connections()
+
+    def close_connections(self) -> None:
+        """Close this thread's connection."""
+        if getattr(self._local, "process", None) == os.getpid():
+            self._local.connection.close()
+            self._local.process = None
+
+    # -- transactions
+
+    @contextmanager
+    def _lookup(self) -> Iterator[SqliteTransaction]:
+        with named_errors():
+            yield SqliteTransaction(self._connection())
+
+    @contextmanager
+    def _read(self) -> Iterator[SqliteTransaction]:
+        with named_errors(), _begin(self._connection(), "DEFERRED") as transaction:
+            yield transaction
+
+    @contextmanager
+    def _stream(self) -> Iterator[SqliteTransaction]:
+        with named_errors():
+            # Checks that there is a database of this schema.
+            self._connection()
+            with (
+                closing(connect(self.path)) as connection,
+                _begin(connection, "DEFERRED") as transaction,
+            ):
+                yield transaction
+
+    @contextmanager
+    def _write(self) -> Iterator[SqliteTransaction]:
+        """Take SQLite's lock at the start: a transaction that reads first fails under load."""
+        with named_errors():
+            connection = self._connection()
+            with (
+                self._write_lock().acquire(BUSY_SECONDS),
+                _begin(connection, "IMMEDIATE") as transaction,
+            ):
+                yield transaction
+
+    def _write_lock(self) -> WriteLock:
+        """Return this process's lock; a forked child opens its own."""
+        if self._lock is None or self._lock_process != os.getpid():
+            with named_file_errors():
+                self._lock = WriteLock(self.path)
+            self._lock_process = os.getpid()
+        return self._lock
+
+
+@contextmanager
+def _begin(connection: sqlite3.Connection, mode: str) -> Iterator[SqliteTransaction]:
+    connection.execute(f"BEGIN {mode}")
+    try:
+        yield SqliteTransaction(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        # Also after a COMMIT that failed: an open transaction would block this thread.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Return a connection whose commits wait for the disk; create the file if there is none."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        for pragma in PRAGMAS:
+            connection.execute(pragma).fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def read_applied_steps(connection: sqlite3.Connection) -> list[str]:
+    """Return the steps that a database has, as sqlite-utils records them; change nothing."""
+    table = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '_sqlite_migrations'"
+    if connection.execute(table).fetchone() is None:
+        return []
+    rows = connection.execute(
+        "SELECT name FROM _sqlite_migrations WHERE migration_set = 'survey' ORDER BY rowid"
+    )
+    return [name for (name,) in rows]
+
+
+@contextmanager
+def named_errors() -> Iterator[None]:
+    """Translate SQLite's errors: StoreBusyError for transient ones, StoreError for all others."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        # The primary result code is in the lowest eight bits.
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in TRANSIENT_ERRORS:
+            raise StoreBusyError(f"the store cannot be used right now: {error}") from error
+        raise StoreError(f"the database refused: {error}") from error
+
+
+@contextmanager
+def named_file_errors() -> Iterator[None]:
+    """Translate the system's errors: StoreBusyError for a full disk, StoreError for all others."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreBusyError(f"the store cannot be used right now: {error}") from error
+        raise StoreError(f"the database's files cannot be used: {error}") from error
 
 
 class SqliteStore(SqliteConnections, Store):

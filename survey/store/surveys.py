@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Literal, cast
 
 from survey.errors import ConflictError, NotFoundError, StoreError
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from survey.questionnaire.definition import Definition
 
 State = Literal["open", "superseded", "closed"]
+
+GRACE = timedelta(days=7)
+"""How long the previous version accepts reports, and a closed survey recognizes copies of them."""
 
 SURVEY_TABLES = ("inbox", "seen", "block", "counts", "invitation", "schedule", "plan", "release")
 """Tables with rows of one version of a survey, by its key; its reports come first."""
@@ -82,6 +85,11 @@ class PublishedSurvey:
     def team(self) -> str:
         """The slug of its team; a test run has the team of its draft."""
         return team_slug(self.slug)
+
+    def is_over(self, today: date) -> bool:
+        """Return whether the survey is open although its last day has passed."""
+        closes = self.schedule.closes
+        return self.state == "open" and closes is not None and today > closes
 
 
 NO_LIMITS = Schedule()

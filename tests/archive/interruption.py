@@ -13,8 +13,8 @@ KILLED = """
 import os, signal, sys
 from survey.archive import pages
 from survey.cli import main
-from survey.store.postgres_connections import PostgresTransaction
-from survey.store.sqlite_connections import SqliteTransaction
+from survey.store.postgres import PostgresTransaction
+from survey.store.sqlite import SqliteTransaction
 
 left = int(sys.argv.pop(1))
 

@@ -27,7 +27,7 @@ from typing import Any
 from flask import Flask
 
 from survey.app import create_app
-from survey.collect import intake
+from survey.collect import incoming_reports
 from survey.collect.publication import publish
 from survey.collect.release import ReleaseLoop
 from survey.questionnaire.loading import load
@@ -95,13 +95,13 @@ def group_commit() -> Flask:
 
 def single_commit() -> Flask:
     """Create an application with a commit per report."""
-    intake.Committer = SingleCommitter  # type: ignore[assignment,misc]
+    incoming_reports.Committer = SingleCommitter  # type: ignore[assignment,misc]
     return create_app()
 
 
 def plain_sqlite() -> Flask:
     """Create an application with a commit per report in plain SQLite."""
-    intake.Committer = PlainCommitter  # type: ignore[assignment,misc]
+    incoming_reports.Committer = PlainCommitter  # type: ignore[assignment,misc]
     return create_app()
 
 

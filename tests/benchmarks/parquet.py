@@ -27,7 +27,7 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import BlockColumn, PublishedSurvey
-from survey.store.microdata import BUCKET, STRATUM
+from survey.store.releases import BUCKET, STRATUM
 from tests.parquet.reports import stored_codes
 
 TURNS = 3

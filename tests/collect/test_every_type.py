@@ -8,7 +8,7 @@ import secrets
 import numpy as np
 import pytest
 
-from survey.collect.intake import Intake
+from survey.collect.incoming_reports import Intake
 from survey.collect.publication import publish
 from survey.collect.release import release
 from survey.errors import ReportError

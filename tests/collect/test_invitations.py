@@ -12,13 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from survey.cli import main
-from survey.collect.intake import Intake
+from survey.collect.incoming_reports import Intake
 from survey.collect.invitations import TOKEN, issue_invitations, new_tokens, validate_stratum
 from survey.collect.publication import publish
 from survey.errors import ConflictError, DesignError, InvitationError, InvitationNeededError
 from survey.questionnaire.loading import load
 from survey.settings import Caps
-from tests.collect.test_intake import body
+from tests.collect.test_incoming_reports import body
 from tests.conftest import SECRET, SMALL, TODAY
 
 INVITED_ONLY = f'access = "invitation"\n{SMALL}'

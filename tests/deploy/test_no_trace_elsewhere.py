@@ -76,7 +76,7 @@ def test_no_trace_is_written_or_sent_anywhere_else(start_proxy, forbidden_target
 
 
 BODY_LOGGER = """
-from survey.collect.intake import Intake
+from survey.collect.incoming_reports import Intake
 original = Intake.receive
 def receive(self, slug, body, today):
     with open({target!r}, "ab") as file:

@@ -7,7 +7,7 @@ import json
 import secrets
 from typing import NamedTuple
 
-from survey.collect.intake import parse
+from survey.collect.incoming_reports import parse
 from survey.questionnaire.definition import report_body
 from survey.store import PublishedSurvey, Store, StoredReport
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from survey.archive import check
-from survey.collect.committer import LOG_SECONDS
+from survey.collect.group_commit import LOG_SECONDS
 from survey.settings import Settings
 from tests.conftest import SECRET, wait_until, wait_until_up
 from tests.faults.processes import worker_pids

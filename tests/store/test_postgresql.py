@@ -18,7 +18,7 @@ from survey.collect.release import ReleaseLoop
 from survey.errors import SettingsError, StoreBusyError, StoreError
 from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
-from survey.store import StoredReport, open_store, postgres_connections
+from survey.store import StoredReport, open_store, postgres
 from tests.conftest import ROOT, SMALL, TODAY
 from tests.order import dependence
 from tests.store.databases import PostgresqlServer
@@ -36,7 +36,7 @@ def settings(postgresql_settings) -> Settings:
 @pytest.fixture
 def impatient(monkeypatch) -> None:
     """Whoever waits for a lock gives up at once."""
-    monkeypatch.setitem(postgres_connections.SESSION, "lock_timeout", "100ms")
+    monkeypatch.setitem(postgres.SESSION, "lock_timeout", "100ms")
 
 
 def setting(store, name: str) -> object:

@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from survey.collect.intake import Intake
+from survey.collect.incoming_reports import Intake
 from survey.collect.release import release
 from survey.errors import FullError, StoreError
 from survey.store import Schedule, open_store
-from tests.collect.test_intake import body
+from tests.collect.test_incoming_reports import body
 from tests.conftest import TODAY
 from tests.store.reports import add, random_reports, report
 from tests.store.test_reports import REFUSING

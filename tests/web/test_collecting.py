@@ -11,12 +11,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from survey.collect.intake import Intake
+from survey.collect.incoming_reports import Intake
 from survey.collect.publication import close, publish
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import Plan, Schedule, find_survey
-from tests.collect.test_intake import body
+from tests.collect.test_incoming_reports import body
 from tests.conftest import SMALL, TODAY
 from tests.store.reports import add, random_reports, report
 from tests.web.researchers import send, sign_in, token

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TypeVar
 
-from survey.collect.admission import validate_schedule
+from survey.collect.publication import validate_schedule
 from survey.collect.release import utc_today
 from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS
 from survey.errors import DesignError

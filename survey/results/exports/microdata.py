@@ -31,7 +31,7 @@ from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.csv import csv_writer, safe_cell
 from survey.results.questions import truth_labels
 from survey.store import BlockColumn, PublishedSurvey, Store
-from survey.store.microdata import BUCKET, STRATUM, read_microdata
+from survey.store.releases import BUCKET, STRATUM, read_microdata
 from survey.version import __version__
 
 ZIP = "application/zip"

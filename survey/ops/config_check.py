@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from survey.addresses import is_loopback
 from survey.errors import SettingsError, SurveyError
 from survey.ops.health import free_megabytes, internal_address
-from survey.settings import SECRET_FILE, Settings
+from survey.settings import SECRET_FILE, Settings, is_loopback
 from survey.store import database_file, open_store
 
 OFF = ("", "0", "false", "no")

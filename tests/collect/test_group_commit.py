@@ -12,8 +12,8 @@ from contextlib import suppress
 
 import pytest
 
-from survey.collect import committer as committer_module
-from survey.collect.committer import Committer, Outcome
+from survey.collect import group_commit
+from survey.collect.group_commit import Committer, Outcome
 from survey.errors import ConflictError, StoreBusyError, StoreError
 from tests.conftest import wait_until
 
@@ -252,14 +252,14 @@ class LateLock:
         self._lock.release()
 
 
-class LateTicket(committer_module._Ticket[int]):
+class LateTicket(group_commit._Ticket[int]):
     def __init__(self, item: int) -> None:
         super().__init__(item)
         self.wake_up = LateLock()
 
 
 def test_an_answer_or_the_lead_at_the_end_of_the_wait_is_not_lost(threads, disk, monkeypatch):
-    monkeypatch.setattr(committer_module, "_Ticket", LateTicket)
+    monkeypatch.setattr(group_commit, "_Ticket", LateTicket)
     committer = Committer(disk.commit)
     leader = lead(threads, committer, disk, 0)
     heir, follower = add(threads, committer, [1, 2])
@@ -338,7 +338,7 @@ def test_after_a_long_wait_for_a_locked_store_new_items_are_refused_at_once_for_
 ):
     tried: list[int] = []
     now = [1_000.0]
-    monkeypatch.setattr(committer_module, "monotonic", lambda: now[0])
+    monkeypatch.setattr(group_commit, "monotonic", lambda: now[0])
 
     def held(items):
         tried.append(len(items))

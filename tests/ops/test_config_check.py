@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from survey.errors import SettingsError
+from survey.ops.config_check import Deployment, findings, refuse_unsafe
 from survey.ops.health import internal_address
-from survey.ops.safety import Deployment, findings, refuse_unsafe
 from survey.settings import Settings
 from tests.conftest import SECRET
 

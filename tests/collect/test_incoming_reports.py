@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import pytest
 
-from survey.collect.intake import Intake
+from survey.collect.incoming_reports import Intake
 from survey.collect.invitations import token_hash
 from survey.collect.publication import close, publish
 from survey.errors import (

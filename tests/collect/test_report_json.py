@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as run
 from hypothesis import strategies as st
 
-from survey.collect.intake import Intake, parse
+from survey.collect.incoming_reports import Intake, parse
 from survey.errors import MalformedReportError, ReportError, ReportTooLargeError, SurveyError
 from tests.conftest import TODAY
 

@@ -8,15 +8,14 @@ import pytest
 from click.testing import CliRunner
 
 from survey.cli import main
-from survey.collect.admission import validate_schedule
-from survey.collect.intake import Intake
-from survey.collect.publication import publish
+from survey.collect.incoming_reports import Intake
+from survey.collect.publication import publish, validate_schedule
 from survey.collect.release import ReleaseLoop
 from survey.errors import ClosedError, DesignError, FullError, NotOpenError
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import Schedule, find_survey
-from tests.collect.test_intake import body
+from tests.collect.test_incoming_reports import body
 from tests.conftest import SECRET, SMALL, TODAY
 
 DAY = timedelta(days=1)

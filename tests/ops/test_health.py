@@ -13,7 +13,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from survey.collect.publication import close, delete_overdue, overdue, publish
+from survey.collect.publication import close, publish
+from survey.collect.retention import delete_overdue, overdue
 from survey.errors import StoreError
 from survey.ops import health
 from survey.ops.health import checks

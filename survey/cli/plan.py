@@ -20,7 +20,7 @@ from survey.estimator import (
     simulated_grid,
     tradeoff,
 )
-from survey.estimator.planning.sample_size import (
+from survey.estimator.planning.sample_size_and_power import (
     LARGEST_EPSILON,
     check_question,
     checked_n,

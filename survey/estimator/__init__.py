@@ -1,24 +1,33 @@
 """What can be learned from reports: counts and a channel in, estimates out; pure."""
 
-from survey.estimator.core.likelihood import norm_sub
+from survey.estimator.core.maximum_likelihood import norm_sub
 from survey.estimator.core.result import Result
-from survey.estimator.numbers.distribution import (
-    Cumulative,
-    Histogram,
-    Quantiles,
-    cdf,
-    histogram,
-    median,
-    quantiles,
-)
+from survey.estimator.numbers.distribution import Cumulative, Histogram, cdf, histogram
 from survey.estimator.numbers.mean import Mean, MeanDifference, mean, mean_difference
-from survey.estimator.planning.power import Power, power, required_n_difference
-from survey.estimator.planning.sample_size import Plan, margin_of, required_epsilon, required_n
-from survey.estimator.planning.tradeoff import SimulatedGrid, TradeOff, simulated_grid, tradeoff
-from survey.estimator.regression.design import ByGroup, Randomized
-from survey.estimator.regression.model import Regression, regression
+from survey.estimator.numbers.quantiles import Quantiles, median, quantiles
+from survey.estimator.planning.privacy_cost import (
+    MarginSplit,
+    SimulatedGrid,
+    TradeOff,
+    margin_split,
+    margin_split_of_mean,
+    simulated_grid,
+    tradeoff,
+)
+from survey.estimator.planning.sample_size_and_power import (
+    Plan,
+    Power,
+    margin_of,
+    power,
+    required_epsilon,
+    required_n,
+    required_n_difference,
+)
+from survey.estimator.regression.design_matrix import ByGroup, Randomized
+from survey.estimator.regression.logistic_regression import Regression, regression
 from survey.estimator.shares.answered_shares import AnsweredShares, answered_shares
-from survey.estimator.shares.binomial import Proportions
+from survey.estimator.shares.binomial_proportions import Proportions
+from survey.estimator.shares.dirichlet_posterior import Posterior, dirichlet_mean
 from survey.estimator.shares.finite_population import FiniteShares, finite_shares
 from survey.estimator.shares.option_pairs import (
     OptionPairs,
@@ -26,30 +35,37 @@ from survey.estimator.shares.option_pairs import (
     count_bit_pairs,
     option_pairs,
 )
-from survey.estimator.shares.posterior import Posterior, dirichlet_mean
-from survey.estimator.shares.proportions import debias, proportions, set_shares, subset_shares
-from survey.estimator.shares.weight_table import no_answer_shares
+from survey.estimator.shares.proportions import (
+    debias,
+    no_answer_shares,
+    proportions,
+    set_shares,
+    subset_shares,
+)
 from survey.estimator.tables.conditional import Conditional, conditional
-from survey.estimator.tables.crosstab import Crosstab, crosstab, joint_counts
+from survey.estimator.tables.crosstab import (
+    Crosstab,
+    Independence,
+    crosstab,
+    independence,
+    joint_counts,
+)
 from survey.estimator.tables.difference import Difference, difference
-from survey.estimator.tables.hierarchy import (
+from survey.estimator.tables.hierarchical_consistency import (
     Consistent,
     consistent,
     consistent_proportions,
     consistent_shares,
 )
-from survey.estimator.tables.independence import Independence, independence
-from survey.estimator.tables.proportional_fitting import fitted
-from survey.estimator.tables.reconciliation import (
+from survey.estimator.tables.known_margins import (
     Reconciled,
     joint_shares,
     reconciled,
     reconciled_crosstab,
 )
-from survey.estimator.trust.disclosure import Disclosure, disclosure, reports_needed, rounded_up
+from survey.estimator.tables.proportional_fitting import fitted
 from survey.estimator.trust.goodness_of_fit import ChannelFit, channel_fit
 from survey.estimator.trust.lie_detector import LieDetector, lie_detector
-from survey.estimator.trust.margin_split import MarginSplit, margin_split, margin_split_of_mean
 from survey.estimator.trust.poisoning import (
     Poisoning,
     poisoning,
@@ -58,9 +74,14 @@ from survey.estimator.trust.poisoning import (
     poisoning_of_no_answers,
     poisoning_of_pairs,
 )
-from survey.estimator.weights.calibration import poststratified, raked, raking_weights
+from survey.estimator.trust.suppression import Disclosure, disclosure, reports_needed, rounded_up
+from survey.estimator.weights.raking import poststratified, raked, raking_weights
 from survey.estimator.weights.standardization import conditional_difference, standardized_shares
-from survey.estimator.weights.weighting import WeightedShares, weighted_reports, weighted_shares
+from survey.estimator.weights.weighted_shares import (
+    WeightedShares,
+    weighted_reports,
+    weighted_shares,
+)
 
 __all__ = [
     "AnsweredShares",

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.errors import CountsError, NotFoundError
-from survey.estimator.tables.axes import CrosstabChannel
+from survey.estimator.tables.joint_distribution import CrosstabChannel
 from survey.mechanism import BitVector, SubsetSelection
 from survey.mechanism.arrays import AnyIntegers, Booleans, Codes, Integers
 from survey.questionnaire.kinds import PublishedQuestion

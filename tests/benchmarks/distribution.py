@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from survey.estimator.core.ratio import PseudoRatios
-from survey.estimator.numbers.distribution import Curve
-from survey.estimator.numbers.grid import METHODS, Share, grid_shares, set_ratios
+from survey.estimator.core.fieller import PseudoRatios
+from survey.estimator.numbers.distribution import METHODS, Share, grid_shares, set_ratios
+from survey.estimator.numbers.quantiles import Curve
 from survey.mechanism import WeightTable, from_epsilon
 from survey.mechanism.arrays import Booleans, Floats, Integers
 from survey.mechanism.classical import exponential

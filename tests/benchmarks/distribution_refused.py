@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import nnls
 
-from survey.estimator.core.likelihood import smoothed_shares
+from survey.estimator.core.maximum_likelihood import smoothed_shares
 from survey.mechanism.arrays import Floats
 from tests.benchmarks.distribution import (
     CHANNELS,

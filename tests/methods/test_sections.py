@@ -12,7 +12,7 @@ import pytest
 from survey.disclosure import MINIMUM_REPORTS, OTHER_GROUPS
 from survey.estimator.core.intervals import DEFAULT_INTERVAL, INTERVALS
 from survey.estimator.shares.answered_shares import HALF, QUARTER
-from survey.estimator.trust.disclosure import HIDDEN_WIDTH, MIN_EFFECTIVE, SHOWN_WIDTH
+from survey.estimator.trust.suppression import HIDDEN_WIDTH, MIN_EFFECTIVE, SHOWN_WIDTH
 from survey.mechanism.numeric import HYBRID_FROM
 from survey.methods import (
     Section,

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from survey.estimator.core.arguments import LARGEST_NUMBER, checked_arguments, within_reach
-from survey.estimator.core.moments import EFFECTIVE_RANGE
+from survey.errors import ChannelError
+from survey.estimator.core.arguments import (
+    LARGEST_NUMBER,
+    checked_arguments,
+    checked_level,
+    checked_values,
+    reports_from,
+    whole_counts,
+    within_reach,
+)
+from survey.estimator.core.debiasing import EFFECTIVE_RANGE, pseudo_values, set_values
+from survey.estimator.core.fieller import PseudoRatios, no_answers_error, pseudo_ratios
+from survey.estimator.core.maximum_likelihood import (
+    most_likely_mixture,
+    most_likely_shares,
+    require_two_options,
+    smoothed_shares,
+)
 from survey.estimator.core.result import Result
-from survey.estimator.numbers.grid import GridShares, Share, grid_shares
 from survey.mechanism import SubsetSelection, WeightTable
-from survey.mechanism.arrays import Booleans, Floats
+from survey.mechanism.arrays import Booleans, Floats, Integers
 
 WIDE = 2.0
 """A cell is not resolved if its interval is wider than this number of equal shares, 1/cells."""
@@ -240,173 +256,171 @@ def _places(at: Sequence[float] | Floats | None, values: Floats) -> Floats:
     return places
 
 
-COARSE_PLACES = 16
-"""Number of places to evaluate before the search between two of them."""
+GridChannel = SubsetSelection | WeightTable
 
-ROUNDING = 1e-9
+PLAIN, SMOOTHED = "em", "smoothed"
+METHODS = (PLAIN, SMOOTHED)
 
-NOT_BOUNDED = "not bounded"
+SMOOTHED_FROM = 100
+"""Tables of at least this many values are smoothed by default. Below, plain shares are nearer to
+the truth (`tests/benchmarks/distribution.py`); above, they converge slowly or not at all."""
+
+NOT_CONVERGED = "not converged"
+
+MEAN_RANK = 2
+"""Rows of this rank determine one number besides their sum: a mean."""
+
+MIXED_COLUMNS = 6
+"""Number of mixed columns from which the rank of a table is computed."""
+
+ZERO = 1e-9
+"""Singular values, and shares of people who answered, count as 0 up to this."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Quantiles(Result):
-    """Estimated quantiles among those who answered, in the unit of the values; shape (shares,).
+class Share(NamedTuple):
+    """An estimated share of a set of values; the ends are in [0, 1], the estimate may not be."""
 
-    share        the requested shares
-    estimate     the smallest value with at least that share of answers at or below it, in the
-                 displayed distribution (`method`)
-    std_error    of the share of answers at or below the estimate, or below it if that is all of
-                 them
-    conf_low     ends of the interval of each quantile alone, which are values of the grid;
-                 `estimate`
-    conf_high    is between them. They can be equal: a quantile is one of finitely many values
-    bounded      whether the interval excludes at least one end of the values
-    reach        width of each interval beyond one step between the values, which is the smallest
-                 possible width, as a fraction of their range
-    n            reports, including those that are no answer
-    level        nominal coverage of each interval
-    method       "em" or "smoothed"
-    flag         "", or "not converged", "not bounded" (some interval includes all values)
+    estimate: float
+    std_error: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class GridShares:
+    """Shares of the values of one question on a grid, among those who answered.
+
+    values     the different numbers, ascending, shape (v,)
+    shares     their displayed shares among those who answered, shape (v,), sum 1
+    method     "em" or "smoothed": the method of `shares`
+    flag       "" or "not converged"
     """
 
-    share: Floats
-    estimate: Floats
-    std_error: Floats
-    conf_low: Floats
-    conf_high: Floats
-    bounded: Booleans
-    reach: Floats
-    n: int
-    level: float
+    values: Floats
+    shares: Floats
     method: str
     flag: str
+    counts: Integers
+    channel: GridChannel
+    truths: Floats
+    level: float
 
-    index_names = ("quantile",)
+    @property
+    def n(self) -> int:
+        """Return the number of reports, including those that are no answer."""
+        return int(self.counts.sum())
 
+    def shares_of(self, sets: Sequence[Booleans]) -> list[Share]:
+        """Estimate the share of each set of values, `values[inside]`, with its interval.
 
-@checked_arguments
-def quantiles(
-    counts: ArrayLike,
-    channel: SubsetSelection | WeightTable,
-    values: Sequence[float | None] | ArrayLike,
-    shares: Sequence[float] | Floats = (0.25, 0.5, 0.75),
-    *,
-    level: float = 0.95,
-    method: str | None = None,
-) -> Quantiles:
-    """Estimate quantiles of `values` over the people who answered; arguments as in `histogram`.
-
-    The true quantile of share s is the x with F(x) >= s > F(x-), where x- is the next smaller
-    value. The interval contains every x for which neither condition is rejected: the interval of
-    F(x), as given by `cdf`, reaches s, and that of F(x-) begins below s. So it misses a true
-    quantile at most as often as two one-sided ends of intervals of `level`; for the measured
-    coverage see `histogram`. Source: the inversion of tests, Thompson 1936.
-
-    >>> from survey.mechanism import grr
-    >>> found = quantiles([4000, 3000, 3000], grr(3, "0.6"), [1, 2, 3], [0.2, 0.6])
-    >>> found.estimate.tolist(), found.conf_low.tolist(), found.conf_high.tolist()
-    ([1.0, 2.0], [1.0, 2.0], [1.0, 2.0])
-    """
-    requested = np.array(shares, dtype=np.float64)
-    if requested.ndim != 1 or requested.size == 0 or not ((requested > 0) & (requested < 1)).all():
-        raise ValueError("shares must be numbers between 0 and 1, for example 0.5 for the median")
-    distribution = grid_shares(counts, channel, values, method, level)
-    below = np.cumsum(distribution.shares)
-    middle = np.array([int(np.argmax(below >= s - ROUNDING)) for s in requested])
-    grid = np.arange(distribution.values.size)
-    curve = Curve(
-        grid.size - 1, lambda places: distribution.shares_of([grid <= at for at in places])
-    )
-    ends = np.array([curve.quantile_ends(float(s)) for s in requested])
-    low, high = np.minimum(ends[:, 0], middle), np.maximum(ends[:, 1], middle)
-    bounded = (low > 0) | (high < distribution.values.size - 1)
-    flags = [distribution.flag, "" if bounded.all() else NOT_BOUNDED]
-    return Quantiles(
-        share=requested,
-        estimate=distribution.values[middle],
-        std_error=np.array([curve.error(int(at)) for at in middle]),
-        conf_low=distribution.values[low],
-        conf_high=distribution.values[high],
-        bounded=bounded,
-        reach=(distribution.values[high] - distribution.values[np.minimum(low + 1, high)])
-        / (distribution.values[-1] - distribution.values[0]),
-        n=distribution.n,
-        level=level,
-        method=distribution.method,
-        flag=", ".join(filter(None, flags)),
-    )
-
-
-@checked_arguments
-def median(
-    counts: ArrayLike,
-    channel: SubsetSelection | WeightTable,
-    values: Sequence[float | None] | ArrayLike,
-    *,
-    level: float = 0.95,
-    method: str | None = None,
-) -> Quantiles:
-    """Estimate the median, the quantile of share 1/2: arrays of shape (1,).
-
-    >>> from survey.mechanism import grr
-    >>> median([4000, 3000, 3000], grr(3, "0.6"), [1, 2, 3]).conf_high.tolist()
-    [2.0]
-    """
-    return quantiles(counts, channel, values, (0.5,), level=level, method=method)
-
-
-class Curve:
-    """Intervals of F at places of a grid, each computed once, on demand.
-
-    `compute` returns the intervals of given places, in their order; `last` is the place of the
-    largest value, where F is 1.
-    """
-
-    def __init__(self, last: int, compute: Callable[[list[int]], list[Share]]) -> None:
-        self.last = last
-        self.compute = compute
-        self.intervals: dict[int, Share] = {}
-
-    def quantile_ends(self, share: float) -> tuple[int, int]:
-        """Return the places of the smallest and the largest accepted quantile."""
-        places = np.unique(np.linspace(0, self.last - 1, min(COARSE_PLACES, self.last)).round())
-        coarse: list[int] = places.astype(np.int64).tolist()
-        self._compute_missing(coarse)
-        low = self._first(coarse, lambda x: self._at(x).high >= share)
-        # x is rejected if F(x-) is above; the largest accepted x follows the last such x-.
-        mirrored = [self.last - 1 - x for x in reversed(coarse)]
-        beyond = self._first(mirrored, lambda x: self._at(self.last - 1 - x).low < share)
-        return low, self.last - beyond
-
-    def error(self, place: int) -> float:
-        """Return the standard error of F there, or at the value before the last, where F is 1."""
-        return self._at(min(place, self.last - 1)).std_error
-
-    def _compute_missing(self, places: list[int]) -> None:
-        missing = [place for place in places if place not in self.intervals]
-        if missing:
-            self.intervals.update(zip(missing, self.compute(missing), strict=True))
-
-    def _at(self, place: int) -> Share:
-        self._compute_missing([place])
-        return self.intervals[place]
-
-    def _first(self, coarse: list[int], accepted: Callable[[int], bool]) -> int:
-        """Return the first accepted place of 0 .. last - 1, or `last`: coarsely, then by bisection.
-
-        Ends of F rise except for noise; the coarse places give the hull of the accepted ones.
+        It is the `mean` of the set's indicator. No set may contain all values, or none.
         """
-        rejected = -1
-        for place in coarse:
-            if accepted(place):
-                break
-            rejected = place
-        else:
-            return self.last
-        while place - rejected > 1:
-            halfway = (place + rejected) // 2
-            if accepted(halfway):
-                place = halfway
-            else:
-                rejected = halfway
-        return place
+        ratios = set_ratios(self.channel, self.truths, sets, self.n).of_survey(
+            self.counts, self.level
+        )
+        # The ratios are those of indicators on the scale [-1, 1].
+        columns = (
+            (1 + ratios.estimate) / 2,
+            ratios.std_error / 2,
+            (1 + ratios.low) / 2,
+            (1 + ratios.high) / 2,
+        )
+        return [Share(*map(float, row)) for row in np.concatenate(columns, axis=1)]
+
+
+def set_ratios(
+    channel: GridChannel, truths: Floats, sets: Sequence[Booleans], n: int
+) -> PseudoRatios:
+    """Return the pseudo-ratios of n reports for the share of each set among those who answered.
+
+    `truths` has shape (truths,), nan for no answer; a set marks some of the different values,
+    ascending. The pseudo-values are unbiased with least variance if the channel has any. Otherwise,
+    or if their variance is too large, their largest bias is added to the interval.
+    """
+    answered = ~np.isnan(truths)
+    index = np.searchsorted(np.unique(truths[answered]), truths)
+    inside = np.array([np.append(marked, False)[index] for marked in sets])
+    # 1 for a value of the set, -1 for another, 0 for no answer
+    targets = np.where(answered, 2.0 * inside - 1, 0.0)
+    values, bias = set_values(channel, targets, n)
+    b, b_bias = np.ones(values.shape[1]), 0.0
+    if not answered.all():
+        answering = pseudo_values(channel, answered.astype(np.float64), n)
+        b, b_bias = answering.values, answering.bias
+    return pseudo_ratios(channel, targets, answered, values, b, bias + b_bias)
+
+
+def grid_shares(
+    counts: ArrayLike,
+    channel: GridChannel,
+    values: Sequence[float | None] | ArrayLike,
+    method: str | None,
+    level: float,
+) -> GridShares:
+    """Check all arguments and estimate the displayed shares by the given or the default method."""
+    c, truths = _checked(counts, channel, values)
+    checked_level(level)
+    if method is not None and method not in METHODS:
+        raise ValueError(f"unknown method {method!r}; the names are {', '.join(METHODS)}")
+    different = np.unique(truths[~np.isnan(truths)])
+    is_large = isinstance(channel, WeightTable) and different.size >= SMOOTHED_FROM
+    name = method or (SMOOTHED if is_large else PLAIN)
+    pi, converged = _displayed_shares(c, channel, truths, name)
+    if not converged and name == PLAIN:
+        # Shares that did not converge are no estimate; display the smoothed ones.
+        pi, _ = _displayed_shares(c, channel, truths, SMOOTHED)
+        name = f"{SMOOTHED}, {PLAIN} did not converge"
+    shares = np.array([pi[truths == value].sum() for value in different])
+    if shares.sum() <= ZERO:
+        raise no_answers_error()
+    flag = "" if converged else NOT_CONVERGED
+    return GridShares(different, shares / shares.sum(), name, flag, c, channel, truths, level)
+
+
+def _checked(
+    counts: ArrayLike, channel: GridChannel, values: Sequence[float | None] | ArrayLike
+) -> tuple[Integers, Floats]:
+    """Return counts as integers and values as floats, nan for no answer; reject other channels."""
+    if isinstance(channel, SubsetSelection):
+        if channel.d > 1:
+            raise ChannelError(f"d = {channel.d}: a distribution needs one count per report")
+        require_two_options(channel)
+        reports, truths = channel.k, channel.k
+    else:
+        reports, truths = channel.reports, channel.truths
+    c = whole_counts(counts, reports, "one per report")
+    reports_from(int(c.sum()), 1, None)
+    x = checked_values(values, truths)
+    _require_more_than_a_mean(channel, ~np.isnan(x))
+    return c, x
+
+
+def _require_more_than_a_mean(channel: GridChannel, answers: Booleans) -> None:
+    """Reject tables like one bit: with rows of rank two, reports determine one number only."""
+    if isinstance(channel, SubsetSelection) or answers.sum() <= MEAN_RANK:
+        return
+    rows = channel.matrix[answers]
+    # A few mixtures of all columns keep the rank up to their number, fast even for a large table.
+    mixed = rows @ np.cos(
+        np.outer(np.arange(1, rows.shape[1] + 1), np.arange(1, MIXED_COLUMNS + 1))
+    )
+    if np.linalg.matrix_rank(mixed / np.abs(mixed).max(), ZERO) <= MEAN_RANK:
+        raise ChannelError(
+            f"reports of this {channel.shape.name} table determine the mean of the answers and "
+            "nothing "
+            "else: all people in the middle give the same reports as half of them at each end; "
+            "use `mean`, or ask with a square wave"
+        )
+
+
+def _displayed_shares(
+    counts: Integers, channel: GridChannel, truths: Floats, method: str
+) -> tuple[Floats, bool]:
+    if method == SMOOTHED:
+        order = np.argsort(truths, kind="stable")  # nan last
+        along = order[: int((~np.isnan(truths)).sum())]
+        return smoothed_shares(counts, channel.matrix, along)
+    if isinstance(channel, SubsetSelection):
+        return most_likely_shares(counts, channel), True
+    pi = most_likely_mixture(counts, channel.matrix)
+    return pi, not bool(np.isnan(pi).any())

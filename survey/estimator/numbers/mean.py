@@ -19,9 +19,8 @@ from survey.estimator.core.arguments import (
     reports_from,
     whole_counts,
 )
-from survey.estimator.core.moments import EFFECTIVE_RANGE
-from survey.estimator.core.pseudo_values import PseudoValues, expected, pseudo_values
-from survey.estimator.core.ratio import PseudoRatios, pseudo_ratios
+from survey.estimator.core.debiasing import EFFECTIVE_RANGE, PseudoValues, expected, pseudo_values
+from survey.estimator.core.fieller import PseudoRatios, pseudo_ratios
 from survey.estimator.core.result import Result
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.channel import check_grid

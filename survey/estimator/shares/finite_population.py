@@ -14,12 +14,12 @@ from survey.estimator.core.arguments import (
     checked_level,
     checked_whole,
 )
+from survey.estimator.core.debiasing import SecondMoments
 from survey.estimator.core.intervals import continuity, normal_quantile
-from survey.estimator.core.moments import SecondMoments
 from survey.estimator.core.result import Result
-from survey.estimator.shares.binomial import Proportions
+from survey.estimator.shares.binomial_proportions import Proportions
+from survey.estimator.shares.linear_estimator import linear_estimator
 from survey.estimator.shares.proportions import proportions
-from survey.estimator.shares.tally import linear_estimator
 from survey.mechanism import AnyChannel
 from survey.mechanism.arrays import Floats, Integers
 

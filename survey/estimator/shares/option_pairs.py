@@ -18,13 +18,16 @@ from survey.estimator.core.arguments import (
     reports_from,
     whole_counts,
 )
+from survey.estimator.core.debiasing import SecondMoments, observed_variance
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
-from survey.estimator.core.likelihood import norm_sub
-from survey.estimator.core.moments import SecondMoments, observed_variance
+from survey.estimator.core.maximum_likelihood import norm_sub
 from survey.estimator.core.result import Result
-from survey.estimator.shares.binomial import POPULATION, IntervalOptions, binomial_shares
-from survey.estimator.shares.proportions import membership
-from survey.estimator.shares.weight_table import SCORE, score_interval
+from survey.estimator.shares.binomial_proportions import (
+    POPULATION,
+    IntervalOptions,
+    binomial_shares,
+)
+from survey.estimator.shares.proportions import SCORE, membership, score_interval
 from survey.mechanism import BitVector, SubsetSelection
 from survey.mechanism.arrays import Booleans, Floats, Integers
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from survey.errors import NoBaseError
 from survey.estimator.core.arguments import checked_arguments, checked_level, checked_whole
-from survey.estimator.core.ratio import RATIOS, Moments, ratio_interval
+from survey.estimator.core.fieller import RATIOS, Moments, ratio_interval
 from survey.estimator.core.result import Result
-from survey.estimator.tables.axes import Axis, along, axis
 from survey.estimator.tables.crosstab import Crosstab
+from survey.estimator.tables.joint_distribution import Axis, along, axis
 from survey.mechanism.arrays import Booleans, Floats, Integers
 
 

@@ -16,7 +16,7 @@ from survey.estimator.core.arguments import (
     reports_from,
     whole_counts,
 )
-from survey.estimator.core.likelihood import (
+from survey.estimator.core.maximum_likelihood import (
     most_likely_mixture,
     most_likely_of_supports,
     require_two_options,

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator.core.arguments import checked_arguments, whole_counts
-from survey.estimator.core.pseudo_values import left_inverse, pseudo_values
+from survey.estimator.core.debiasing import left_inverse, pseudo_values
 from survey.estimator.core.result import Result
 from survey.estimator.numbers.mean import Mean, mean
 from survey.estimator.shares.answered_shares import AnsweredShares, answered_shares
-from survey.estimator.shares.binomial import POPULATION, Proportions
+from survey.estimator.shares.binomial_proportions import POPULATION, Proportions
 from survey.estimator.shares.option_pairs import OptionPairs, pairs_in_patterns, two_bit_values
 from survey.estimator.shares.proportions import membership, proportions
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from survey.errors import ChannelError, DesignError, NoBaseError
 from survey.estimator.core.arguments import checked_arguments, checked_level
-from survey.estimator.shares.tally import linear_estimator
-from survey.estimator.tables.axes import along, axis
+from survey.estimator.shares.linear_estimator import linear_estimator
 from survey.estimator.tables.conditional import conditional, is_clearly_positive
 from survey.estimator.tables.crosstab import Crosstab
 from survey.estimator.tables.difference import Difference
-from survey.estimator.weights.weighting import WeightedShares
+from survey.estimator.tables.joint_distribution import along, axis
+from survey.estimator.weights.weighted_shares import WeightedShares
 from survey.mechanism.arrays import Floats
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import crosstab, disclosure, independence
-from survey.estimator.tables.axes import CrosstabChannel
+from survey.estimator.tables.joint_distribution import CrosstabChannel
 from survey.mechanism import BitVector
 from survey.mechanism.arrays import Integers
 from survey.questionnaire.kinds import PublishedQuestion

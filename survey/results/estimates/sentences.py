@@ -19,7 +19,7 @@ from survey.estimator import (
     poisoning,
     poisoning_of_mean,
 )
-from survey.estimator.planning.sample_size import rounded
+from survey.estimator.planning.sample_size_and_power import rounded
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import SUPPRESSED
 from survey.results.estimates.compute import MAX_CHANNEL_SIZE, QuestionEstimates

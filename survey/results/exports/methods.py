@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from survey.estimator import answered_shares, debias, histogram, mean, median
-from survey.estimator.trust.disclosure import HIDDEN_WIDTH, MIN_EFFECTIVE
+from survey.estimator.trust.suppression import HIDDEN_WIDTH, MIN_EFFECTIVE
 from survey.mechanism import SubsetSelection
 from survey.mechanism.accounting import format_epsilon
 from survey.methods import Section, interval_anchor, mechanism_anchor, references, sections

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
-from survey.estimator.trust.disclosure import HIDDEN_WIDTH, MIN_EFFECTIVE, SHOWN_WIDTH
+from survey.estimator.trust.suppression import HIDDEN_WIDTH, MIN_EFFECTIVE, SHOWN_WIDTH
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.sentences import caveats, independence_sentence
 from survey.results.estimates.table import MECHANISMS

@@ -12,7 +12,7 @@ import numpy as np
 from survey.errors import DesignError
 from survey.estimator import required_epsilon
 from survey.estimator.core.arguments import LARGEST_N
-from survey.estimator.planning.sample_size import rounded
+from survey.estimator.planning.sample_size_and_power import rounded
 from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
 from survey.mechanism.accounting import format_epsilon
 from survey.mechanism.design import format_fraction

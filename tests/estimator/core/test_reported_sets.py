@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from survey.errors import CountsError
 from survey.estimator import norm_sub, proportions, set_shares
-from survey.estimator.core.likelihood import (
+from survey.estimator.core.maximum_likelihood import (
     most_likely_mixture,
     most_likely_of_sets,
     most_likely_of_supports,
@@ -163,7 +163,7 @@ def test_rows_that_are_no_sets_of_the_channel_are_refused(reports, sentence):
 
 
 def test_a_likelihood_not_maximized_in_time_is_replaced_and_said(monkeypatch):
-    monkeypatch.setattr("survey.estimator.core.likelihood.MAX_ROUNDS", 1)
+    monkeypatch.setattr("survey.estimator.core.maximum_likelihood.MAX_ROUNDS", 1)
     channel = SubsetSelection(4, 2, 3, 1)
     found = set_shares(reported(channel, True), channel)
     assert found.mle_method == "projection"

@@ -7,9 +7,9 @@ import pytest
 
 from survey.errors import ChannelError, CountsError, NoBaseError
 from survey.estimator import Result, cdf, histogram, mean, median, proportions, quantiles
-from survey.estimator.core.likelihood import smooth, smoothed_shares
-from survey.estimator.numbers.distribution import NOT_BOUNDED, UNRESOLVED
-from survey.estimator.numbers.grid import NOT_CONVERGED, grid_shares
+from survey.estimator.core.maximum_likelihood import smooth, smoothed_shares
+from survey.estimator.numbers.distribution import NOT_CONVERGED, UNRESOLVED, grid_shares
+from survey.estimator.numbers.quantiles import NOT_BOUNDED
 from survey.mechanism import SubsetSelection, from_epsilon, from_ratio, grr
 from survey.mechanism.classical import exponential
 from survey.mechanism.numeric import (
@@ -197,7 +197,7 @@ def test_many_reports_resolve_what_few_do_not():
 
 
 def test_most_likely_mixture_that_does_not_end_is_flagged_and_smoothed(monkeypatch):
-    monkeypatch.setattr("survey.estimator.core.likelihood.MAX_ROUNDS", 1)
+    monkeypatch.setattr("survey.estimator.core.maximum_likelihood.MAX_ROUNDS", 1)
     channel = square_wave(11, 1)
     counts = expected_counts(channel, bell(channel), 500)
     found = histogram(counts, channel, range(11), 2, method="em")
@@ -209,7 +209,7 @@ def test_most_likely_mixture_that_does_not_end_is_flagged_and_smoothed(monkeypat
 
 
 def test_smoothing_that_does_not_settle_is_flagged(monkeypatch):
-    monkeypatch.setattr("survey.estimator.core.likelihood.MAX_SMOOTHING_ROUNDS", 1)
+    monkeypatch.setattr("survey.estimator.core.maximum_likelihood.MAX_SMOOTHING_ROUNDS", 1)
     channel = square_wave(11, 1)
     counts = expected_counts(channel, bell(channel), 500)
     found = histogram(counts, channel, range(11), 2, method="smoothed")

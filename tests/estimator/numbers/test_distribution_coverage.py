@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from survey.estimator import median
-from survey.estimator.numbers.grid import set_ratios
+from survey.estimator.numbers.distribution import set_ratios
 from survey.mechanism import from_epsilon
 from survey.mechanism.numeric import hybrid, laplace, square_wave
 from tests.benchmarks.distribution import (

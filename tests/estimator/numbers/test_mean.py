@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from survey.errors import ChannelError, CountsError, NoBaseError
 from survey.estimator import Mean, disclosure, mean, reports_needed
-from survey.estimator.core.pseudo_values import pseudo_values
+from survey.estimator.core.debiasing import pseudo_values
 from survey.mechanism import SubsetSelection, WeightTable, from_epsilon, grr
 from survey.mechanism.classical import exponential
 from survey.mechanism.numeric import (

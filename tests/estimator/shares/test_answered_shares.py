@@ -12,13 +12,15 @@ from scipy.stats import multinomial
 
 from survey.errors import ChannelError, CountsError, NoBaseError
 from survey.estimator import AnsweredShares, answered_shares, proportions, subset_shares
-from survey.estimator.shares.answered_moments import (
+from survey.estimator.shares.answered_shares import (
+    HALF,
+    QUARTER,
     bit_support,
     group_moments,
     pattern_support,
+    ratio_ends,
     set_support,
 )
-from survey.estimator.shares.answered_shares import HALF, QUARTER, ratio_ends
 from survey.mechanism import (
     BitVector,
     SubsetSelection,

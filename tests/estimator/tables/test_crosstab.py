@@ -10,9 +10,14 @@ from scipy.optimize import minimize
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import Crosstab, Proportions, crosstab, joint_counts, proportions
-from survey.estimator.core.likelihood import most_likely_mixture
-from survey.estimator.tables.axes import axis, most_likely_table, product_moment, report_shares
+from survey.estimator.core.maximum_likelihood import most_likely_mixture
 from survey.estimator.tables.crosstab import CHUNK
+from survey.estimator.tables.joint_distribution import (
+    axis,
+    most_likely_table,
+    product_moment,
+    report_shares,
+)
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon, grr
 from survey.mechanism.classical import forced_response, two_coins
 from survey.mechanism.numeric import one_bit
@@ -267,7 +272,7 @@ def test_where_the_linear_table_is_inside_both_are_the_same():
 
 
 def test_a_table_that_was_not_found_in_time_says_so(monkeypatch):
-    monkeypatch.setattr("survey.estimator.tables.axes.MAX_ROUNDS", 1)
+    monkeypatch.setattr("survey.estimator.tables.joint_distribution.MAX_ROUNDS", 1)
     found = crosstab([[900, 3], [1, 0]], [grr(2, "3/4")] * 2, method="em")
     assert not found.converged
     assert found.gap > 1e-6

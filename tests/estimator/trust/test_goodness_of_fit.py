@@ -203,7 +203,7 @@ def test_sparse_reports_are_counted_together():
 
 
 def test_a_likelihood_that_is_not_maximized_in_time_is_flagged(monkeypatch):
-    monkeypatch.setattr("survey.estimator.core.likelihood.MAX_ROUNDS", 1)
+    monkeypatch.setattr("survey.estimator.core.maximum_likelihood.MAX_ROUNDS", 1)
     found = channel_fit([500, 3, 1], WeightTable(Explicit(((3, 1, 1), (1, 3, 1), (1, 1, 3)))))
     assert NOT_CONVERGED in found.flag
     assert (found.g_squared, found.df, found.g_p_value) == (-1, 0, 1)

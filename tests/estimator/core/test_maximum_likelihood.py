@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from survey.estimator.core.likelihood import GOAL, MAX_TRUTHS, most_likely_mixture
+from survey.estimator.core.maximum_likelihood import GOAL, MAX_TRUTHS, most_likely_mixture
 from survey.mechanism.numeric import geometric, hybrid, laplace, one_bit, piecewise, square_wave
 
 KINDS = (geometric, laplace, square_wave, hybrid, piecewise, one_bit)

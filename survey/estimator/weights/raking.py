@@ -7,11 +7,11 @@ from numpy.typing import ArrayLike
 
 from survey.errors import CountsError, DesignError
 from survey.estimator.core.arguments import aligned, checked_arguments, checked_level, whole_counts
+from survey.estimator.core.debiasing import observed_variance
 from survey.estimator.core.intervals import normal_quantile
-from survey.estimator.core.moments import observed_variance
-from survey.estimator.shares.tally import LinearEstimator, Tally, linear_estimator, tally
+from survey.estimator.shares.linear_estimator import LinearEstimator, Tally, linear_estimator, tally
 from survey.estimator.tables.proportional_fitting import Margin, Margins, checked_margins, fitted
-from survey.estimator.weights.weighting import WeightedShares
+from survey.estimator.weights.weighted_shares import WeightedShares
 from survey.mechanism import AnyChannel
 from survey.mechanism.arrays import Floats, Integers
 

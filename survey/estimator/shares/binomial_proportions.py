@@ -8,18 +8,18 @@ from typing import NamedTuple
 import numpy as np
 
 from survey.estimator.core.arguments import checked_level
+from survey.estimator.core.debiasing import (
+    SecondMoments,
+    binary_error,
+    binary_moments,
+    effective_answers,
+)
 from survey.estimator.core.intervals import (
     DEFAULT_INTERVAL,
     FIXED_POPULATION,
     SIMULTANEOUS_DEFAULT,
     Chances,
     confidence_interval,
-)
-from survey.estimator.core.moments import (
-    SecondMoments,
-    binary_error,
-    binary_moments,
-    effective_answers,
 )
 from survey.estimator.core.result import Result
 from survey.mechanism.arrays import Floats, Integers

@@ -20,7 +20,7 @@ from survey.estimator.core.arguments import (
 )
 from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.result import Result
-from survey.estimator.tables.axes import along, axis, report_shares
+from survey.estimator.tables.joint_distribution import along, axis, report_shares
 from survey.estimator.tables.proportional_fitting import Margin, Margins, checked_margins, fitted
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.arrays import Floats, Integers

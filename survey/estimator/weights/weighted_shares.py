@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from survey.errors import CountsError, DesignError
 from survey.estimator.core.arguments import checked_arguments, checked_level
+from survey.estimator.core.debiasing import observed_variance
 from survey.estimator.core.intervals import normal_quantile
-from survey.estimator.core.moments import observed_variance
 from survey.estimator.core.result import Result
-from survey.estimator.shares.tally import LinearEstimator, linear_estimator, tally
+from survey.estimator.shares.linear_estimator import LinearEstimator, linear_estimator, tally
 from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
 from survey.mechanism.arrays import Floats, Integers
 

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from survey.errors import DesignError
 from survey.estimator import margin_of, simulated_grid, tradeoff
-from survey.estimator.planning.tradeoff import GRID_EPSILONS, GRID_SIZES
+from survey.estimator.planning.privacy_cost import GRID_EPSILONS, GRID_SIZES
 
 
 def test_every_cell_is_the_plans_margin():

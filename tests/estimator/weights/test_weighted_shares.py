@@ -11,7 +11,7 @@ from scipy.stats import binom
 from survey.errors import CountsError, DesignError
 from survey.estimator import proportions, weighted_reports, weighted_shares
 from survey.estimator.core.intervals import confidence_interval
-from survey.estimator.shares.tally import linear_estimator
+from survey.estimator.shares.linear_estimator import linear_estimator
 from survey.mechanism import BitVector, WeightTable, best, from_epsilon, from_ratio, grr
 from survey.mechanism.numeric import geometric
 

@@ -15,7 +15,7 @@ from survey.estimator.core.arguments import (
     whole_counts,
     within_reach,
 )
-from survey.estimator.core.likelihood import require_two_options
+from survey.estimator.core.maximum_likelihood import require_two_options
 from survey.estimator.core.result import Result
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.arrays import Floats, Integers

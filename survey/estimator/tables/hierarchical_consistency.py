@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from survey.errors import DesignError
 from survey.estimator.core.arguments import LARGEST_NUMBER, checked_arguments, checked_level
 from survey.estimator.core.intervals import normal_quantile
-from survey.estimator.core.likelihood import norm_sub
+from survey.estimator.core.maximum_likelihood import norm_sub
 from survey.estimator.core.result import Result
-from survey.estimator.shares.tally import linear_estimator, tally
+from survey.estimator.shares.linear_estimator import linear_estimator, tally
 from survey.estimator.tables.proportional_fitting import fitted
 from survey.mechanism import AnyChannel, BitVector
 from survey.mechanism.arrays import Booleans, Floats, Integers

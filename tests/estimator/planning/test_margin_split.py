@@ -7,7 +7,7 @@ import pytest
 
 from survey.errors import NoBaseError
 from survey.estimator import margin_split_of_mean, mean
-from survey.estimator.core.pseudo_values import pseudo_values
+from survey.estimator.core.debiasing import pseudo_values
 from survey.mechanism import from_epsilon
 from survey.mechanism.numeric import geometric, one_bit, piecewise, square_wave
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from survey.errors import NoBaseError
-from survey.estimator.core.pseudo_values import expected
+from survey.estimator.core.debiasing import expected
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.arrays import Booleans, Floats, Integers
 

@@ -9,15 +9,16 @@ import numpy as np
 
 from survey.errors import NoBaseError
 from survey.estimator.core.arguments import checked_arguments
+from survey.estimator.core.debiasing import EFFECTIVE_RANGE
 from survey.estimator.core.intervals import normal_quantile
-from survey.estimator.core.moments import EFFECTIVE_RANGE
-from survey.estimator.numbers.distribution import Histogram, Quantiles
+from survey.estimator.numbers.distribution import Histogram
 from survey.estimator.numbers.mean import Mean
+from survey.estimator.numbers.quantiles import Quantiles
 from survey.estimator.shares.answered_shares import AnsweredShares
-from survey.estimator.shares.binomial import EACH_OPTION, Proportions
+from survey.estimator.shares.binomial_proportions import EACH_OPTION, Proportions
 from survey.estimator.tables.conditional import Conditional
 from survey.estimator.tables.crosstab import Crosstab
-from survey.estimator.weights.weighting import WeightedShares
+from survey.estimator.weights.weighted_shares import WeightedShares
 
 Disclosure = Literal["show", "caution", "hide"]
 Estimate = (

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from survey.estimator.core.pseudo_values import EXACT, expected, pseudo_values
-from survey.estimator.core.ratio import RATIOS, Moments, lower_hull, ratio_interval
+from survey.estimator.core.debiasing import EXACT, expected, pseudo_values
+from survey.estimator.core.fieller import RATIOS, Moments, lower_hull, ratio_interval
 from survey.mechanism import WeightTable
 from survey.mechanism.numeric import gaussian, hybrid, one_bit, piecewise, square_wave
 

@@ -10,8 +10,9 @@ from functools import reduce
 import numpy as np
 
 from survey.errors import ChannelError, CountsError
+from survey.estimator.core.debiasing import left_inverse
 from survey.estimator.core.intervals import MomentRange
-from survey.estimator.core.likelihood import (
+from survey.estimator.core.maximum_likelihood import (
     GOAL,
     MAX_ROUNDS,
     MAX_WORK,
@@ -19,7 +20,6 @@ from survey.estimator.core.likelihood import (
     extrapolated,
     require_two_options,
 )
-from survey.estimator.core.pseudo_values import left_inverse
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.arrays import Floats, Integers
 

@@ -16,11 +16,10 @@ from survey.estimator.core.arguments import (
     reports_from,
     whole_counts,
 )
+from survey.estimator.core.debiasing import SecondMoments, binary_moments, expected, left_inverse
 from survey.estimator.core.intervals import Chances, wilson_hull
-from survey.estimator.core.likelihood import require_two_options
-from survey.estimator.core.moments import SecondMoments, binary_moments
-from survey.estimator.core.pseudo_values import expected, left_inverse
-from survey.estimator.shares.weight_table import score_interval
+from survey.estimator.core.maximum_likelihood import require_two_options
+from survey.estimator.shares.proportions import score_interval
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
 from survey.mechanism.arrays import Floats, Integers
 

@@ -11,8 +11,8 @@ from scipy.special import expit
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import ByGroup, Randomized, Regression, proportions, regression
-from survey.estimator.regression.design import make_design
-from survey.estimator.regression.likelihood import mean_and_gradient, size
+from survey.estimator.regression.design_matrix import make_design
+from survey.estimator.regression.logistic_regression import mean_and_gradient, size
 from survey.mechanism import BitVector, SubsetSelection, from_epsilon, grr
 from survey.mechanism.classical import forced_response, two_coins
 from survey.mechanism.numeric import one_bit

@@ -8,10 +8,9 @@ from scipy.optimize import minimize
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import no_answer_shares, norm_sub, proportions
-from survey.estimator.core.likelihood import TOLERANCE, most_likely_mixture
-from survey.estimator.core.moments import SecondMoments
-from survey.estimator.core.pseudo_values import left_inverse
-from survey.estimator.shares.weight_table import score_interval
+from survey.estimator.core.debiasing import SecondMoments, left_inverse
+from survey.estimator.core.maximum_likelihood import TOLERANCE, most_likely_mixture
+from survey.estimator.shares.proportions import score_interval
 from survey.mechanism import WeightTable, grr
 from survey.mechanism.classical import exponential, forced_response, two_coins, warner
 from survey.mechanism.numeric import geometric, hybrid, laplace, one_bit, piecewise, square_wave
@@ -165,7 +164,7 @@ def test_the_duality_gap_bounds_what_is_missing_of_the_likelihood():
 
 
 def test_a_likelihood_not_maximized_in_time_is_no_number(monkeypatch):
-    monkeypatch.setattr("survey.estimator.core.likelihood.MAX_ROUNDS", 1)
+    monkeypatch.setattr("survey.estimator.core.maximum_likelihood.MAX_ROUNDS", 1)
     assert np.isnan(most_likely_mixture(np.array([500, 3, 1]), GRR_AS_TABLE.matrix)).all()
     shown = proportions([500, 3, 1], GRR_AS_TABLE)
     np.testing.assert_array_equal(shown.mle, norm_sub(shown.estimate))

@@ -7,6 +7,8 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -127,93 +129,84 @@ SETTINGS = ("bucket", "access", "kiosk", "theme", "allow_skip_logic")
 
 
 def source_of(definition: Definition) -> dict[str, Any]:
-    """Return the definition as plain values that `loading.check` accepts."""
+    """Return the definition as plain values that `validation.check` accepts.
+
+    Publishing them gives the same definition. Parameters that only the channel knows (forced
+    chances, a utility table) are left out: the researcher has to state them again.
+    """
     form = json.loads(definition.canonical)
-    translations: Mapping[str, Any] = form.get("translations", {})
-    language = form["language"]
-
-    def text(name: str) -> Any:
-        translated = {language: texts[name] for language, texts in translations.items()}
-        return _in_languages(language, form.get(name, ""), translated)
-
-    survey = {
+    language, translations = form["language"], form.get("translations", {})
+    texts = {
+        name: _in_languages(language, form[name], _part(translations, name))
+        for name in SURVEY_TEXTS
+        if form.get(name)
+    }
+    return {
         "slug": form["slug"],
         "language": language,
-        **{name: text(name) for name in SURVEY_TEXTS if form.get(name)},
+        **texts,
         **{name: form[name] for name in SETTINGS if form.get(name)},
         **({"quick_exit": form["exit"]} if form.get("exit") else {}),
         **({"questions_per_person": form["sampling"]["draw"]} if form["sampling"] else {}),
+        "pages": [
+            _page_source(language, page, _part(translations, "pages", i))
+            for i, page in enumerate(form["pages"])
+        ],
     }
-    pages = [
-        _page(language, page, {tag: texts["pages"][i] for tag, texts in translations.items()})
-        for i, page in enumerate(form["pages"])
-    ]
-    return {**survey, "pages": pages}
 
 
-def _page(
+def _page_source(
     language: str, page: Mapping[str, Any], translations: Mapping[str, Any]
 ) -> dict[str, Any]:
-    titles = {tag: texts["title"] for tag, texts in translations.items()}
-    questions = [
-        _question(
-            language, form, {tag: texts["questions"][i] for tag, texts in translations.items()}
-        )
-        for i, form in enumerate(page["questions"])
-    ]
-    return {"title": _in_languages(language, page["title"], titles), "questions": questions}
+    return {
+        "title": _in_languages(language, page["title"], _part(translations, "title")),
+        "questions": [
+            _question_source(language, form, _part(translations, "questions", i))
+            for i, form in enumerate(page["questions"])
+        ],
+    }
 
 
-def _question(
+def _question_source(
     language: str, form: Mapping[str, Any], translations: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a question with its options, its grid and its privacy, without defaults."""
 
     def text(name: str, value: str) -> Any:
-        return _in_languages(
-            language, value, {tag: texts[name] for tag, texts in translations.items()}
-        )
+        return _in_languages(language, value, _part(translations, name))
 
-    options = [
-        {
-            "id": option["id"],
-            "label": _in_languages(
-                language,
-                option["label"],
-                {tag: texts["options"][i] for tag, texts in translations.items()},
-            ),
-        }
+    labels = {
+        option["id"]: _in_languages(language, option["label"], _part(translations, "options", i))
         for i, option in enumerate(form["options"])
+    }
+    ordinary = [
+        {"id": name, "label": label} for name, label in labels.items() if name not in SPECIAL
     ]
-    special = {option["id"]: option["label"] for option in options if option["id"] in SPECIAL}
-    ordinary = [option for option in options if option["id"] not in SPECIAL]
+    grid = form["grid"] and {**form["grid"], "unit": text("unit", form["grid"]["unit"])}
+    stated = form["stated"]
     question: dict[str, Any] = {
         "id": form["id"],
         "type": form["type"],
         "text": text("text", form["text"]),
         "help": text("help", form["help"]),
         "prefer_not_to_say": False,
-        **special,
-        **kind_of(form).source(form, ordinary, lambda unit: text("unit", unit)),
+        **{name: label for name, label in labels.items() if name in SPECIAL},
+        **kind_of(form).source({**form, "options": ordinary, "grid": grid}),
         "ask_if": form["ask_if"],
         "shuffle_options": form.get("shuffled"),
         "mechanism": form["mechanism"],
-        **_privacy(form["stated"]),
-    }
-    return {name: value for name, value in question.items() if value not in ("", None)}
-
-
-def _privacy(stated: Mapping[str, str]) -> dict[str, Any]:
-    parameters = {way: value for way, value in stated.items() if way not in PRIVACY}
-    return {
+        "parameters": {way: value for way, value in stated.items() if way not in PRIVACY},
         **{way: stated[way] for way in PRIVACY if way in stated},
-        **({"parameters": parameters} if parameters else {}),
     }
+    return {name: value for name, value in question.items() if value not in ("", None, {})}
+
+
+def _part(translations: Mapping[str, Any], *steps: str | int) -> dict[str, Any]:
+    """Return the same part of every translation, by language."""
+    return {tag: reduce(getitem, steps, texts) for tag, texts in translations.items()}
 
 
 def _in_languages(language: str, text: str, translations: Mapping[str, str]) -> Any:
     """Return a text, or a table of its languages when it is translated."""
-    translated = {
-        language: translation for language, translation in translations.items() if translation
-    }
+    translated = {tag: translation for tag, translation in translations.items() if translation}
     return {language: text, **translated} if translated else text

@@ -5,7 +5,7 @@ Code outside this package calls `question.kind` and never compares names of type
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from fractions import Fraction
@@ -139,18 +139,13 @@ class Kind:
         """Return the design with the smallest error; raises ChannelError where none exists."""
         return self.mechanism
 
-    def source(
-        self,
-        form: Mapping[str, Any],
-        options: Sequence[Mapping[str, Any]],
-        unit: Callable[[str], Any],
-    ) -> dict[str, Any]:
+    def source(self, form: Mapping[str, Any]) -> dict[str, Any]:
         """Return the keys of this type as a researcher would have written them.
 
-        `form` is the canonical form, `options` are the ordinary ones with labels in all
-        languages; `unit` puts the text of the unit into all languages.
+        `form` is the canonical form with its ordinary options only; labels and unit are in all
+        languages.
         """
-        return {"options": list(options)} if options else {}
+        return {"options": form["options"]} if form["options"] else {}
 
     # The published question
 
@@ -160,11 +155,11 @@ class Kind:
 
     def describe(self, question: PublishedQuestion) -> str:
         """Return what there is to answer, in words: "3 options"."""
-        channel = question.channel
-        if isinstance(channel, BitVector) and channel.is_sampled:
-            return f"{channel.sampled} of {channel.m} options"
-        if isinstance(channel, SubsetSelection) and channel.d > 1:
-            return f"{channel.k} options, {channel.d} in a report,"
+        match question.channel:
+            case BitVector(is_sampled=True, sampled=sampled, m=m):
+                return f"{sampled} of {m} options"
+            case SubsetSelection(k=k, d=d) if d > 1:
+                return f"{k} options, {d} in a report,"
         return f"{len(question.options)} options"
 
     # Simulated respondents. Shares are those of the options; kinds say what else there is.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 from fractions import Fraction
 from typing import Annotated, Any, Literal
@@ -26,12 +26,7 @@ class Date(GridKind):
     fields = ("low", "high", "step")
     whole_fields = ("step",)
 
-    def source(
-        self,
-        form: Mapping[str, Any],
-        options: Sequence[Mapping[str, Any]],
-        unit: Callable[[str], Any],
-    ) -> dict[str, Any]:
+    def source(self, form: Mapping[str, Any]) -> dict[str, Any]:
         grid = form["grid"]
         low, step = grid["low"], grid["step"]
         high = low + step * (grid["points"] - 1)

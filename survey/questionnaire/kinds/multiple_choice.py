@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -34,21 +34,12 @@ class MultipleChoice(Kind):
 
     def recommend_mechanism(self, space: AnswerSpace, epsilon: Fraction) -> str:
         """Return the design with the smallest variance of a share."""
-        return multiple_choice.smallest_variance(space.ordinary, space.ticks, space.alone, epsilon)[
-            0
-        ]
+        sizes = space.ordinary, space.ticks, space.alone
+        return multiple_choice.smallest_variance(*sizes, epsilon)[0]
 
-    def source(
-        self,
-        form: Mapping[str, Any],
-        options: Sequence[Mapping[str, Any]],
-        unit: Callable[[str], Any],
-    ) -> dict[str, Any]:
-        limited = form["max_ticks"] != len(options)
-        return {
-            **super().source(form, options, unit),
-            **({"max_ticks": form["max_ticks"]} if limited else {}),
-        }
+    def source(self, form: Mapping[str, Any]) -> dict[str, Any]:
+        limited = form["max_ticks"] != len(form["options"])
+        return super().source(form) | ({"max_ticks": form["max_ticks"]} if limited else {})
 
     def count_truths(self, question: PublishedQuestion) -> int:
         return len(question.patterns if question.by_patterns else question.options)

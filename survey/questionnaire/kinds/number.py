@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -27,19 +27,14 @@ class Number(GridKind):
     label = "A number between two bounds"
     fields = ("low", "high", "step", "unit")
 
-    def source(
-        self,
-        form: Mapping[str, Any],
-        options: Sequence[Mapping[str, Any]],
-        unit: Callable[[str], Any],
-    ) -> dict[str, Any]:
+    def source(self, form: Mapping[str, Any]) -> dict[str, Any]:
         grid = form["grid"]
         scale = 10 ** grid["decimals"]
         high = grid["low"] + grid["step"] * (grid["points"] - 1)
         numbers = {"low": grid["low"], "high": high, "step": grid["step"]}
         return {
             **{name: format_fraction(Fraction(value, scale)) for name, value in numbers.items()},
-            "unit": unit(grid["unit"]),
+            "unit": grid["unit"],
         }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field, StrictInt
@@ -32,16 +32,11 @@ class Scale(Kind):
     fields = ("options", "low", "high", "low_label", "high_label")
     whole_fields = ("low", "high")
 
-    def source(
-        self,
-        form: Mapping[str, Any],
-        options: Sequence[Mapping[str, Any]],
-        unit: Callable[[str], Any],
-    ) -> dict[str, Any]:
+    def source(self, form: Mapping[str, Any]) -> dict[str, Any]:
         """Return the ends of a numbered scale, or the options of any other."""
+        grid, options = form["grid"], form["options"]
         if not all(_POINT.fullmatch(option["id"]) for option in options):
-            return super().source(form, options, unit)
-        grid = form["grid"]
+            return super().source(form)
         labels = {
             "low_label": _end_label(options[0]["label"]),
             "high_label": _end_label(options[-1]["label"]),

@@ -32,10 +32,8 @@ from survey.mechanism.design import GRID, MAX_EPSILON, exact_fraction
 MIN_WAVE_POINTS = 7
 """Minimum of points of a scale that uses the square wave."""
 
-
 CACHE_SIZE = 512
 """Channels that are cached per constructor: each keystroke in a draft checks it again."""
-
 
 PRIVACY = ("truth_probability", "keep_probability", "epsilon")
 """The usual ways to state a question's privacy; other designs use a specific parameter."""
@@ -204,10 +202,8 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
 
 # Statements of privacy
 
-
 Values = Mapping[str, Any]
 """Values that can be changed, by their names in a definition file."""
-
 
 Chances = Fraction | tuple[Fraction, ...]
 """The probability of the first of two options, or one probability per option."""

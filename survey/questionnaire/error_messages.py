@@ -11,17 +11,13 @@ from survey.errors import DefinitionError
 
 Place = tuple[str | int, ...]
 
-
 Mistake = tuple[Place, str]
-
 
 MAX_LISTED = 100
 """Mistakes beyond this many are counted, not listed."""
 
-
 MAX_SHOWN = 60
 """Maximum length of a quotation from a file in a message."""
-
 
 NAMES = {"pages": "page", "questions": "question", "options": "option"}
 

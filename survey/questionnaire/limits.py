@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -71,9 +72,8 @@ def total_mistake(total: Fraction, questions: int, caps: Caps) -> str | None:
 
 def is_too_weak(channel: AnyChannel, caps: Caps) -> bool:
     """Whether a channel is above a cap."""
-    return best_guess_probability(channel) > MAX_TRUTH_PROBABILITY or (
-        channel.epsilon > caps.question
-    )
+    is_too_sure = best_guess_probability(channel) > MAX_TRUTH_PROBABILITY
+    return is_too_sure or channel.epsilon > caps.question
 
 
 def best_guess_probability(channel: AnyChannel) -> Fraction:
@@ -106,14 +106,17 @@ def _refusal(statement: Statement, caps: Caps, error: ChannelError | None) -> Ch
     return ChannelError(f"{_describe_mistake(statement, caps, error, changes or {})}; {nearest}")
 
 
+def _informative_channel(statement: Statement) -> AnyChannel | None:
+    """Return the channel of a statement, or None if there is none or it carries no information."""
+    with suppress(ChannelError):
+        if statement.value > statement.useless:
+            return statement.build(statement.value)
+    return None
+
+
 def _is_publishable(statement: Statement, caps: Caps) -> bool:
-    """Whether a statement gives a channel that carries information and is under the caps."""
-    try:
-        return statement.value > statement.useless and not is_too_weak(
-            statement.build(statement.value), caps
-        )
-    except ChannelError:
-        return False
+    channel = _informative_channel(statement)
+    return channel is not None and not is_too_weak(channel, caps)
 
 
 def _describe_mistake(
@@ -121,31 +124,23 @@ def _describe_mistake(
 ) -> str:
     """Describe what is wrong with the first value that has to change."""
     way, value = statement.way, statement.value
+    stated = f"{way} = {format_fraction(value)}"
     if value <= statement.useless:
-        return (
-            f"{way} = {format_fraction(value)} must be above {statement.useless} for "
-            f"{statement.subject}"
-        )
+        return f"{stated} must be above {statement.useless} for {statement.subject}"
     if error is not None and set(changes) != {way}:
         return mistake_of(error)
-    if error is not None and not _is_weaker(statement, value, changes[way]):
-        return (
-            f"{way} = {format_fraction(value)} cannot be made exactly for {statement.subject} "
-            "of integers up to 2^32"
-        )
+    nearest = changes.get(way, value)
+    is_weaker = value < nearest if way == "sigma" else value > nearest
+    if error is not None and not is_weaker:
+        return f"{stated} cannot be made exactly for {statement.subject} of integers up to 2^32"
     name = next(iter(changes), way)
-    mistake = f"{way} = {format_fraction(value)} is too weak"
+    mistake = f"{stated} is too weak"
     if name != way:
-        parameter = format_value(statement.chances[name])
-        mistake = f"{name} = {parameter} is too weak with {way} = {format_fraction(value)}"
+        mistake = f"{name} = {format_value(statement.chances[name])} is too weak with {stated}"
     return (
         f"{mistake} for {statement.subject}: truth probability is at most "
         f"{format_fraction(MAX_TRUTH_PROBABILITY)} and epsilon at most {caps.question}"
     )
-
-
-def _is_weaker(statement: Statement, value: Fraction, nearest: Fraction) -> bool:
-    return value < nearest if statement.way == "sigma" else value > nearest
 
 
 def _candidates(statement: Statement, caps: Caps) -> Iterator[Values]:
@@ -183,28 +178,16 @@ def _nearest_value(statement: Statement, caps: Caps) -> Fraction | None:
 
     rounded = round(statement.value / statement.unit)
     start = min(max((rounded - steps[0]) * steps.step, 0), len(steps) - 1)
+    first = replace(statement, value=steps[start] * statement.unit)
     # If the start is only too weak, weaker candidates cannot help and need no search.
-    ends = (
-        (0,)
-        if _is_buildable(replace(statement, value=steps[start] * statement.unit))
-        else (0, len(steps) - 1)
-    )
+    ends = (0,) if _informative_channel(first) is not None else (0, len(steps) - 1)
     indices = [index for end in ends if (index := first_towards(allows, start, end)) is not None]
     if not indices:
         return None
     return steps[min(indices, key=lambda index: abs(index - start))] * statement.unit
 
 
-def _is_buildable(statement: Statement) -> bool:
-    """Whether a statement gives a channel at all."""
-    try:
-        return statement.value > statement.useless and bool(statement.build(statement.value))
-    except ChannelError:
-        return False
-
-
 # Suggestions
-
 
 STEPS_TO_EVEN = GRID
 """After this many steps all chances are equal."""

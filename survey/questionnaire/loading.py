@@ -24,7 +24,6 @@ from survey.settings import Caps
 
 MAX_FILE_BYTES = 1_000_000
 
-
 DOTTED = re.compile(
     r"""(?:(?<![\w-])[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
     r"""(?:[ \t]*+\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')){50}""",
@@ -123,7 +122,6 @@ def _texts(raw: Any) -> Iterator[str]:
 
 
 # A published definition as its researcher could have written it
-
 
 SETTINGS = ("bucket", "access", "kiosk", "theme", "allow_skip_logic")
 

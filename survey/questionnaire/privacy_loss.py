@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, multiple_choice
 from survey.mechanism.accounting import (
@@ -31,29 +31,13 @@ from survey.mechanism.numeric import gaussian_delta
 
 if TYPE_CHECKING:
     from survey.questionnaire.definition import Definition
-    from survey.questionnaire.kinds import PublishedQuestion
+    from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
 
 
 # Sums
 
 
-class Condition(Protocol):
-    """The condition of a question."""
-
-    @property
-    def question(self) -> str: ...
-
-
-class Dependent(Protocol):
-    """A question that may depend on an earlier one."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def ask_if(self) -> Condition | None: ...
-
-
-def groups_of(questions: Iterable[Dependent]) -> list[list[str]]:
+def groups_of(questions: Iterable[BaseQuestion | PublishedQuestion]) -> list[list[str]]:
     """Return the ids of each independent question together with those of all that depend on it.
 
     `questions` are in the survey's order: each comes after the one it depends on.
@@ -80,8 +64,7 @@ def linked_ratios(
     """
     linked: dict[str, Fraction] = {}
     for group in map(list, groups):
-        together = total_ratio(ratios[name] for name in group)
-        linked |= dict.fromkeys(group, together)
+        linked |= dict.fromkeys(group, total_ratio(ratios[name] for name in group))
     return linked
 
 
@@ -97,8 +80,13 @@ def total_ratio_of(
     >>> total_ratio_of([["a", "b"], ["c"]], ratios, 1)
     Fraction(10, 1)
     """
-    together = (total_ratio(ratios[name] for name in group) for group in groups)
-    return total_ratio(sorted(together, reverse=True)[:drawn])
+    by_group = (total_ratio(ratios[name] for name in group) for group in groups)
+    return total_ratio(sorted(by_group, reverse=True)[:drawn])
+
+
+def max_questions_asked(groups: Iterable[Sequence[str]], drawn: int) -> int:
+    """Return the maximum number of questions in `drawn` of the groups."""
+    return sum(sorted(map(len, groups), reverse=True)[:drawn])
 
 
 # The privacy label
@@ -135,18 +123,19 @@ def linked(definition: Definition) -> set[str]:
 
 
 def label(question: PublishedQuestion, ratio: Fraction) -> Label:
-    """Compute the label of a question; frequencies rounded half up, risks rounded up.
+    """Compute the label of a question; frequencies are rounded half up.
 
-    `ratio` is e^epsilon of all reports that depend on its answer (`Definition.linked_ratios`).
+    Risks are rounded up, because a bound must not be understated. `ratio` is e^epsilon of all
+    reports that depend on its answer (`Definition.linked_ratios`).
     """
-    shares = frequencies(question)
-    own, other = map(_share, shares) if shares else ("", "")
+    shares = frequencies(question) or ()
+    own, other = [_tenths(math.floor(p * 1000 + Fraction(1, 2))) for p in shares] or ("", "")
     return Label(
         own=own,
         other=other,
         odds=_tenths(math.ceil(ratio * 10)),
-        from10=_percent_up(posterior_bound(Fraction(1, 10), ratio)),
-        from50=_percent_up(posterior_bound(Fraction(1, 2), ratio)),
+        from10=math.ceil(100 * posterior_bound(Fraction(1, 10), ratio)),
+        from50=math.ceil(100 * posterior_bound(Fraction(1, 2), ratio)),
     )
 
 
@@ -179,26 +168,15 @@ def odds_in_words(ratio: Fraction) -> str:
     return f"{math.ceil(ratio):,}"
 
 
-def _share(probability: Fraction) -> str:
-    return _tenths(math.floor(probability * 1000 + Fraction(1, 2)))
-
-
 def _tenths(tenths: int) -> str:
     whole, tenth = divmod(tenths, 10)
     return f"{whole:,}.{tenth}" if tenth else f"{whole:,}"
 
 
-def _percent_up(share: Fraction) -> int:
-    """Return whole per cent, rounded up: a bound must not be understated."""
-    return math.ceil(share * 100)
-
-
 # The ledger of `survey check`
-
 
 LONGEST_FRACTION = 10_000
 """Size of a numerator, in bits, above which a fraction is not written in full."""
-
 
 DELTA = 1e-6
 """The delta of the two figures given for comparison."""
@@ -272,7 +250,7 @@ def ledger(
     ratio = definition.ratio
     low, high = posterior_interval(ratio)
     epsilons = sorted((q.channel.epsilon for q in definition.questions), reverse=True)
-    n_asked = questions_asked(definition)
+    n_asked = max_questions_asked(definition.groups, definition.drawn)
     return Ledger(
         entries=tuple(_entry(q, definition.linked_ratios[q.id]) for q in definition.questions),
         questions_asked=n_asked,
@@ -286,12 +264,6 @@ def ledger(
         shuffled={n: shuffled_epsilon(ratio, n, DELTA) for n in respondents},
         half=(math.floor(1000 * low) / 1000, math.ceil(1000 * high) / 1000),
     )
-
-
-def questions_asked(definition: Definition) -> int:
-    """Return the maximum number of questions that one respondent is asked."""
-    sizes = sorted(map(len, definition.groups), reverse=True)
-    return sum(sizes[: definition.drawn])
 
 
 def lines(ledger: Ledger) -> list[str]:
@@ -322,9 +294,8 @@ def _line(entry: Entry) -> str:
         p += f"delta {entry.delta:.2g} at epsilon 1, "
     linked = ""
     if entry.linked_epsilon != entry.epsilon:
-        linked = (
-            f" (with the questions linked to it: epsilon {format_epsilon(entry.linked_epsilon)})"
-        )
+        linked_epsilon = format_epsilon(entry.linked_epsilon)
+        linked = f" (with the questions linked to it: epsilon {linked_epsilon})"
     return (
         f"{entry.question}: {entry.asks} by {entry.mechanism}, {p}"
         f"epsilon {format_epsilon(entry.epsilon)}{linked}; odds factor "
@@ -362,7 +333,7 @@ def _entry(question: PublishedQuestion, linked: Fraction) -> Entry:
         type=question.type,
         mechanism=question.mechanism,
         asks=question.kind.describe(question),
-        truth_probability=None if isinstance(channel, WeightTable) else channel.p,
+        truth_probability=channel.truth_probability,
         keep_probability=_keep_probability(question),
         delta=_delta(question),
         ratio=in_digits(channel.ratio),
@@ -377,7 +348,7 @@ def _entry(question: PublishedQuestion, linked: Fraction) -> Entry:
 def _keep_probability(question: PublishedQuestion) -> float | None:
     """The coin form of randomized response: p = t + (1-t)/k, so t = (pk - 1)/(k - 1)."""
     channel = question.channel
-    if question.by_patterns or not isinstance(channel, SubsetSelection) or channel.d > 1:
+    if question.by_patterns or not isinstance(channel, SubsetSelection) or channel.report_bits:
         return None
     return float((channel.exact_p * channel.k - 1) / (channel.k - 1))
 

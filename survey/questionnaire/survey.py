@@ -14,7 +14,6 @@ from survey.questionnaire.texts import Frozen, Language, Line, Passage, Slug, Te
 
 MAX_QUESTIONS = 200
 
-
 Theme = Literal["", "blue", "plum", "slate"]
 """The accent colors of respondents' pages; "" is the standard one."""
 

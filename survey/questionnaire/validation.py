@@ -21,6 +21,7 @@ from survey.questionnaire.kinds import KINDS, QUESTION_KEYS, BaseQuestion, kind_
 from survey.questionnaire.kinds.base import NONE_ID, NOT_APPLICABLE_ID, SPECIAL, SPECIAL_KEYS
 from survey.questionnaire.kinds.question import MAX_OPTIONS, UntypedQuestion
 from survey.questionnaire.limits import total_mistake
+from survey.questionnaire.privacy_loss import max_questions_asked
 from survey.questionnaire.survey import MAX_QUESTIONS, Survey
 from survey.questionnaire.texts import in_language, languages_in, mistakes_in_tables
 from survey.settings import Caps
@@ -35,12 +36,8 @@ def check(raw: Mapping[str, Any], caps: Caps) -> Survey:
     if mistakes := list(mistakes_in_tables(raw, own)):
         raise located(raw, mistakes)
     survey = _check_own_language(with_default_texts(in_language(raw, own, own), own), caps)
-    return survey.translated(
-        {
-            language: _check_translation(raw, language, survey, caps)
-            for language in languages_in(raw, own)[1:]
-        }
-    )
+    others = languages_in(raw, own)[1:]
+    return survey.translated({tag: _check_translation(raw, tag, survey, caps) for tag in others})
 
 
 def own_language(raw: Mapping[str, Any]) -> str:
@@ -131,11 +128,8 @@ def _too_many(raw: Mapping[str, Any]) -> Iterator[Mistake]:
     """Yield counts above the limits, before any work is done for each entry."""
     pages = raw.get("pages")
     pages = pages if isinstance(pages, list) else []
-    questions = sum(
-        len(page["questions"])
-        for page in pages
-        if isinstance(page, Mapping) and isinstance(page.get("questions"), list)
-    )
+    lists = [page.get("questions") for page in pages if isinstance(page, Mapping)]
+    questions = sum(len(entries) for entries in lists if isinstance(entries, list))
     for count, name in ((len(pages), "pages"), (questions, "questions")):
         if count > MAX_QUESTIONS:
             yield ("pages",), f"has {count:,} {name}; at most {MAX_QUESTIONS} are allowed"
@@ -145,7 +139,7 @@ def _too_many(raw: Mapping[str, Any]) -> Iterator[Mistake]:
         if isinstance(options, list) and len(options) > MAX_OPTIONS:
             yield (
                 (*place, "options"),
-                (f"has {len(options):,} entries; the nearest allowed number is {MAX_OPTIONS}"),
+                f"has {len(options):,} entries; the nearest allowed number is {MAX_OPTIONS}",
             )
 
 
@@ -172,10 +166,8 @@ def _untyped_mistakes(question: Mapping[str, Any]) -> Iterator[Mistake]:
 
 
 def _mistakes(error: ValidationError) -> list[Mistake]:
-    details = error.errors(include_url=False)
-    return [
-        (_place(detail), sentence(detail)) for detail in details if not _repeats_another(detail)
-    ]
+    details = (d for d in error.errors(include_url=False) if not _repeats_another(d))
+    return [(_place(detail), sentence(detail)) for detail in details]
 
 
 def _place(detail: ErrorDetails) -> Place:
@@ -273,13 +265,9 @@ def _repeats(entries: Sequence[tuple[Place, Any]]) -> Iterator[Mistake]:
 def _reason(identifier: str) -> str:
     if identifier not in SPECIAL:
         return ""
-    label = SPECIAL[identifier]
-    if identifier == NONE_ID:
-        return f' (the option "{label}" is added automatically)'
-    return (
-        f' (the option "{label}" is added automatically; '
-        f"write {identifier} = false to leave it out)"
-    )
+    # "None of these" cannot be left out.
+    remedy = "" if identifier == NONE_ID else f"; write {identifier} = false to leave it out"
+    return f' (the option "{SPECIAL[identifier]}" is added automatically{remedy})'
 
 
 def repeated_labels(raw: Mapping[str, Any]) -> Iterator[Mistake]:
@@ -305,7 +293,7 @@ def mistakes_between(survey: Survey, caps: Caps) -> list[Mistake]:
     """Return what is wrong between questions that are each right."""
     mistakes = [*_skip_logic(survey), *_sampling(survey)]
     if not mistakes:
-        n_questions = sum(sorted(map(len, survey.groups), reverse=True)[: survey.drawn])
+        n_questions = max_questions_asked(survey.groups, survey.drawn)
         total = total_mistake(survey.total_ratio, n_questions, caps)
         mistakes = [(("pages",), total)] if total else []
     return mistakes

@@ -33,19 +33,16 @@ from survey.questionnaire.validation import expand, own_language, special_in
 STANDARD_RATIO = 3
 """The odds factor of one report at the standard privacy level."""
 
-
 STANDARD_EPSILON = "1.098"
 """ln 3 in thousandths, rounded down: the same level for designs that are stated by epsilon."""
 
-
 WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
-
 
 NUMBERS = ("low", "high", "step", "max_ticks")
 
 
 def definition_from(content: DraftContent) -> dict[str, Any]:
-    """Return the draft in the form of a definition file, for `loading.check`."""
+    """Return the draft in the form of a definition file, for `validation.check`."""
     survey = {
         name: _source_text(value, content) if name in SURVEY_TEXTS else value
         for name, value in content.survey.items()
@@ -167,7 +164,7 @@ def _without_empty(form: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def draft_from(definition: Mapping[str, Any]) -> DraftContent:
-    """Return the draft of a definition that `loading.check` accepts."""
+    """Return the draft of a definition that `validation.check` accepts."""
     raw = expand(definition)
     language = own_language(raw)
     reader = _Reader(language)

@@ -69,7 +69,6 @@ EMPTY_PLAN: Mapping[str, str] = dict.fromkeys(
     ("n", "margin", "opens", "closes", "most", "strata"), ""
 )
 
-
 Shares = Mapping[str, Sequence[float]]
 
 

@@ -26,15 +26,11 @@ from survey.questionnaire.texts import Frozen, Identifier, Option
 Answer = int | tuple[int, ...]
 """A true answer: the index of an option or of a grid point, or those of the ticked options."""
 
-
 OPT_OUT_ID = "prefer_not_to_say"
-
 
 NOT_APPLICABLE_ID = "does_not_apply"
 
-
 NONE_ID = "none_of_these"
-
 
 SPECIAL_KEYS: Mapping[str, str] = {
     NONE_ID: "option.noneOfThese",
@@ -43,10 +39,8 @@ SPECIAL_KEYS: Mapping[str, str] = {
 }
 """Options that are added automatically, last and in this order: id to the key of their label."""
 
-
 SPECIAL: Mapping[str, str] = {name: say(SOURCE, key) for name, key in SPECIAL_KEYS.items()}
 """Default labels of the options that are added automatically, by id."""
-
 
 ASKED = b"\x01"
 """Prefix of a stored code in a survey that draws questions; a question not drawn is all zeros."""
@@ -61,7 +55,6 @@ class AskIf(Frozen):
 
 LARGEST = 10**12
 """Largest value of a grid, before its decimals: every device counts this far exactly."""
-
 
 EPOCH = date(1970, 1, 1)
 

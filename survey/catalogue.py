@@ -68,7 +68,7 @@ def device_keys() -> list[str]:
 def device_texts(language: str) -> bytes:
     """Return a language's texts for devices: a JSON list in the order of `device_keys`.
 
-    The list stands inside a page's script element, so it contains no "<" that could end it.
+    The page embeds the list in a script element, so it contains no "<" that could end it.
     """
     texts = [read_texts(language)[key] for key in device_keys()]
     content = json.dumps(texts, ensure_ascii=False, separators=(",", ":"))

@@ -23,13 +23,13 @@ import { decimalAt } from "./typed-number.js";
  * @property {Answer | undefined} answer
  * @property {(answer: Answer | undefined, rounded?: boolean) => void} onAnswer  undefined: the question is empty;
  *   `rounded`: the answer differs from what was typed
- * @property {(text: string) => void} onProblem  what is wrong at this moment, "" when nothing is
+ * @property {(text: string) => void} onProblem  the current problem, "" if there is none
  * @typedef {object} Field
  * @property {HTMLElement[]} content
- * @property {Child[]} hint  how to fill it in, none when that needs no words
+ * @property {Child[]} hint  how to fill it in; empty if no hint is needed
  * @property {HTMLElement} first
  * @property {HTMLElement | null} entry  an input that its question must label
- * @property {() => string} problem  why what stands there is no answer, "" when it is one or empty
+ * @property {() => string} problem  why the entry is not an answer; "" if it is one, or empty
  */
 
 /**

@@ -70,7 +70,7 @@ export function numbersBelow(n) {
 }
 
 /**
- * Check the ticks: at most s options that combine, or exactly one that stands alone.
+ * Check the ticks: at most s options that combine, or exactly one exclusive option.
  *
  * @param {BitVector} channel
  * @param {Truth} truth

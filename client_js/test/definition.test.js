@@ -34,7 +34,7 @@ function readQuestion(changes) {
 
 /** Reads a definition whose questions have these channels, named x0, x1, ... */
 function readChannels(...channels) {
-  return read(definitionOf(channels.map((one, i) => question(`x${i}`, one))));
+  return read(definitionOf(channels.map((design, i) => question(`x${i}`, design))));
 }
 
 const refused = (reason) => (error) => error instanceof DefinitionError && error.reason === reason;
@@ -176,13 +176,13 @@ const GOOD_QUESTIONS = {
   "ticks as patterns": PATTERNS,
   "1,024 patterns": pickSome("a", channel(1024, 3, 1), 11),
 };
-for (const [name, asked] of Object.entries(GOOD_QUESTIONS)) {
+for (const [name, candidate] of Object.entries(GOOD_QUESTIONS)) {
   test(`${name} is accepted`, async () => {
-    await read(definitionOf([asked]));
+    await read(definitionOf([candidate]));
   });
 }
 
-const number = (its, changes) => amount("a", table(its), changes);
+const number = (shape, changes) => amount("a", table(shape), changes);
 const dated = (grid) => ({ ...number(WINDOW), type: "date", grid: { ...HOURS.grid, ...grid } });
 const WRONG_OF_THEIR_TYPE = {
   "a number without a grid": { ...HOURS, grid: null },
@@ -221,9 +221,9 @@ const WRONG_OF_THEIR_TYPE = {
   "2,048 patterns": pickSome("a", channel(2048, 3, 1), 12),
   "more patterns than can be counted": pickSome("a", channel(1024, 3, 1), 1000),
 };
-for (const [name, asked] of Object.entries(WRONG_OF_THEIR_TYPE)) {
+for (const [name, candidate] of Object.entries(WRONG_OF_THEIR_TYPE)) {
   test(`${name}: refused`, async () => {
-    await assert.rejects(read(definitionOf([asked])), refused("malformed"));
+    await assert.rejects(read(definitionOf([candidate])), refused("malformed"));
   });
 }
 
@@ -243,8 +243,8 @@ const WRONG_BITS = {
 };
 for (const [name, changes] of Object.entries(WRONG_BITS)) {
   test(`a bit vector with ${name} is refused`, async () => {
-    const asked = { ...TICKS, channel: { ...TICKS.channel, ...changes } };
-    await assert.rejects(read(definitionOf([asked])), refused("malformed"));
+    const candidate = { ...TICKS, channel: { ...TICKS.channel, ...changes } };
+    await assert.rejects(read(definitionOf([candidate])), refused("malformed"));
   });
 }
 
@@ -279,8 +279,8 @@ const WRONG_TABLES = {
 };
 for (const [name, shape] of Object.entries(WRONG_TABLES)) {
   test(`a table with ${name} is refused`, async () => {
-    const asked = { ...HOURS, channel: table(shape, 2) };
-    await assert.rejects(read(definitionOf([asked])), refused("malformed"));
+    const candidate = { ...HOURS, channel: table(shape, 2) };
+    await assert.rejects(read(definitionOf([candidate])), refused("malformed"));
   });
 }
 
@@ -316,8 +316,8 @@ test("the limit includes the rows for no answer", async () => {
 test("two hundred equal questions share one channel, which is checked once", async () => {
   const shape = { name: "window", k: 1000, width: 500, stride: 1, T: 21, L: 20 };
   const fine = amount("a", table(shape, 2));
-  const asked = Array.from({ length: 200 }, (_, i) => ({ ...fine, id: `x${i}` }));
-  const { pages } = await read(definitionOf([...asked, HOURS]));
+  const candidates = Array.from({ length: 200 }, (_, i) => ({ ...fine, id: `x${i}` }));
+  const { pages } = await read(definitionOf([...candidates, HOURS]));
   assert.equal(new Set(pages.map(({ questions }) => questions[0].channel)).size, 2);
   const other = { ...fine, channel: { ...fine.channel, no_answers: 1 } };
   await assert.rejects(read(definitionOf([fine, { ...other, id: "b" }])), refused("malformed"));
@@ -334,9 +334,9 @@ test("no bit is kept more often than .99, and all of a report stay below epsilon
 });
 
 test("the total of a survey with sampling counts the groups that reveal most", async () => {
-  const asked = Array.from({ length: 30 }, (_, i) => question(`x${i}`, channel(2, 3, 1)));
+  const candidates = Array.from({ length: 30 }, (_, i) => question(`x${i}`, channel(2, 3, 1)));
   const survey = (draw) =>
-    definitionOf(asked, { sampling: { draw, groups: asked.map(({ id }) => [id]) } });
+    definitionOf(candidates, { sampling: { draw, groups: candidates.map(({ id }) => [id]) } });
   await read(survey(18));
   await assert.rejects(read(survey(19)), refused("too_weak"));
 });
@@ -581,17 +581,17 @@ const TRANSLATED = {
 test("a definition has its texts in another language where they are translated", async () => {
   const definition = await read(TRANSLATED);
   const spanish = translateDefinition(definition, "es");
-  const [asked] = spanish.pages[0].questions;
+  const [translated] = spanish.pages[0].questions;
   assert.equal(spanish.language, "es");
   assert.equal(spanish.title, "Trabajo");
-  assert.equal(asked.text, "¿Le presionaron?");
+  assert.equal(translated.text, "¿Le presionaron?");
   assert.deepEqual(
-    asked.options.map(({ label }) => label),
+    translated.options.map(({ label }) => label),
     ["Nunca", "Option 1", "Option 2", "Option 3"],
   );
   assert.equal(spanish.untranslated.get("Option 1"), "en");
   assert.equal(spanish.untranslated.get("Nunca"), undefined);
-  assert.equal(asked.channel, definition.pages[0].questions[0].channel);
+  assert.equal(translated.channel, definition.pages[0].questions[0].channel);
   assert.equal(spanish.id, definition.id);
   assert.equal(translateDefinition(definition, "de"), definition);
 });

@@ -111,9 +111,9 @@ test("three decimals are accepted if the grid has them", () => {
 
 test("three decimals are rejected if the grid reaches a thousand", () => {
   const wide = grid(125, 100_000, 100, 3);
-  for (const one of [wide, grid(-1_000_000, 1_000, 1_000, 3), grid(0, 1_000, 1_001, 3)]) {
+  for (const numberGrid of [wide, grid(-1_000_000, 1_000, 1_000, 3), grid(0, 1_000, 1_001, 3)]) {
     for (const text of ["1,000", "1.000", "9,900", "-1,000", "999.125"]) {
-      assert.equal(nearestPoint(one, text), null, text);
+      assert.equal(nearestPoint(numberGrid, text), null, text);
     }
   }
   for (const [text, index] of [
@@ -143,10 +143,10 @@ test("every point's text leads back to that point", () => {
   for (const decimals of [0, 1, 2, 3, 4, 6, 12, 15]) {
     for (const low of [0, 1, -1, 999, -1000, 1000, 12_345_678, -(10 ** 12), 10 ** 12]) {
       for (const step of [1, 5, 7, 125, 1000, 12_345]) {
-        const one = grid(low, step, 200, decimals);
-        for (let index = 0; index < one.points; index += 1) {
-          const text = decimalAt(one, index);
-          assert.deepEqual(locate(one, text), { index, rounded: false }, text);
+        const numberGrid = grid(low, step, 200, decimals);
+        for (let index = 0; index < numberGrid.points; index += 1) {
+          const text = decimalAt(numberGrid, index);
+          assert.deepEqual(locate(numberGrid, text), { index, rounded: false }, text);
         }
       }
     }
@@ -160,9 +160,9 @@ test("a located number says whether it was rounded", () => {
 });
 
 test("every point is its own nearest point", () => {
-  for (const one of [FIVES, HALVES, grid(999_999_999_000, 1, 1000), grid(-3, 1, 1000, 6)]) {
-    for (let index = 0; index < one.points; index += 1) {
-      assert.equal(nearestPoint(one, decimalAt(one, index)), index);
+  for (const numberGrid of [FIVES, HALVES, grid(999_999_999_000, 1, 1000), grid(-3, 1, 1000, 6)]) {
+    for (let index = 0; index < numberGrid.points; index += 1) {
+      assert.equal(nearestPoint(numberGrid, decimalAt(numberGrid, index)), index);
     }
   }
 });
@@ -215,10 +215,10 @@ test("an unknown language does not stop the survey", () => {
 
 test("every kind of answer can be shown as text", () => {
   const hours = amount("a", table({ name: "one_bit", R: 16, T: 3, L: 1 }, 2), { grid: FIVES });
-  const spoken = { ...hours, grid: { ...FIVES, unit: "hours" } };
-  assert.deepEqual(answerTexts(spoken, 7, "en"), ["35 hours"]);
+  const withUnit = { ...hours, grid: { ...FIVES, unit: "hours" } };
+  assert.deepEqual(answerTexts(withUnit, 7, "en"), ["35 hours"]);
   assert.deepEqual(answerTexts(hours, 7, "en"), ["35"]);
-  assert.deepEqual(answerTexts(spoken, 18, "en"), ["Option 1"]);
+  assert.deepEqual(answerTexts(withUnit, 18, "en"), ["Option 1"]);
   const since = { ...hours, type: "date", grid: { ...WEEKS, points: 17 } };
   assert.deepEqual(answerTexts(since, 0, "en"), ["2 March 1998"]);
   assert.deepEqual(answerTexts(since, 17, "en"), ["Option 0"]);

@@ -24,13 +24,13 @@ const GRR = [
   channel(7, 27182, 10000),
 ];
 
-for (const one of GRR) {
-  const { k, T, L } = one;
+for (const design of GRR) {
+  const { k, T, L } = design;
   test(`all draws of k=${k} T=${T} L=${L} give the truth T times and each other L times`, () => {
     for (let truth = 0; truth < k; truth += 1) {
       const table = Array(k).fill(0);
       for (const { result, ranges } of everyRun((uniformBelow) =>
-        perturb(one, truth, uniformBelow),
+        perturb(design, truth, uniformBelow),
       )) {
         assert.deepEqual(ranges, [T + (k - 1) * L]);
         table[result] += 1;
@@ -52,20 +52,20 @@ const SUBSETS = [
 ];
 
 /** How often each set comes out, over all sequences of draws. */
-function setsDrawn(one, truth) {
+function setsDrawn(design, truth) {
   const table = new Map();
-  for (const { result } of everyRun((uniformBelow) => perturb(one, truth, uniformBelow))) {
-    const set = reportedOptions(one, result).join(" ");
+  for (const { result } of everyRun((uniformBelow) => perturb(design, truth, uniformBelow))) {
+    const set = reportedOptions(design, result).join(" ");
     table.set(set, (table.get(set) ?? 0) + 1);
   }
   return table;
 }
 
-for (const one of SUBSETS) {
-  const { k, d, T, L } = one;
+for (const design of SUBSETS) {
+  const { k, d, T, L } = design;
   test(`sets of ${d} of ${k} that contain the truth have weight ${T} times to ${L}`, () => {
     for (let truth = 0; truth < k; truth += 1) {
-      const table = setsDrawn(one, truth);
+      const table = setsDrawn(design, truth);
       const holds = (set) => set.split(" ").includes(String(truth));
       const [inside, outside] = [new Set(), new Set()];
       for (const [set, count] of table) {
@@ -79,10 +79,10 @@ for (const one of SUBSETS) {
 }
 
 test("the ranges of the draws depend only on the channel", () => {
-  for (const one of [...SUBSETS, ...GRR.slice(0, 6)]) {
+  for (const design of [...SUBSETS, ...GRR.slice(0, 6)]) {
     const seen = new Set();
-    for (let truth = 0; truth < one.k; truth += 1) {
-      for (const { ranges } of everyRun((uniformBelow) => perturb(one, truth, uniformBelow))) {
+    for (let truth = 0; truth < design.k; truth += 1) {
+      for (const { ranges } of everyRun((uniformBelow) => perturb(design, truth, uniformBelow))) {
         seen.add(ranges.join());
       }
     }
@@ -94,15 +94,15 @@ test("the draws are those of the specification, in its order", () => {
   const uniformBelow = replay([1, 0, 12]);
   // a = [1,2,3,4]: swap 0 and 1 -> [2,1,3,4]; keep 1; u = 12 = dT, so offset 0 stays away.
   const code = perturb(channel(5, 6, 1, 2), 4, uniformBelow);
-  assert.deepEqual(uniformBelow.asked, [4, 3, 15]);
+  assert.deepEqual(uniformBelow.ranges, [4, 3, 15]);
   assert.deepEqual(reportedOptions(channel(5, 6, 1, 2), code), [0, 1]);
 });
 
 test("a set is written as bits, option 0 first, at constant length", () => {
-  const one = channel(12, 3, 1, 3);
+  const design = channel(12, 3, 1, 3);
   // Offsets 1, 2, 3; the last yields to 0: the set {9, 10, 11} is 00000000 01110000.
-  assert.equal(perturb(one, 9, replay([0, 0, 0, 0])), "AHA");
-  assert.deepEqual(reportedOptions(one, "AHA"), [9, 10, 11]);
+  assert.equal(perturb(design, 9, replay([0, 0, 0, 0])), "AHA");
+  assert.deepEqual(reportedOptions(design, "AHA"), [9, 10, 11]);
 });
 
 for (const truth of [-1, 2, 0.5, Number.NaN, undefined, "1"]) {
@@ -135,43 +135,44 @@ const VECTORS = [
 ];
 
 /** Every truth that a bit vector takes. */
-function tickPatterns(one) {
-  const all = Array.from({ length: 2 ** one.m }, (_, mask) =>
-    Array.from({ length: one.m }, (_, bit) => (mask >> bit) & 1),
+function tickPatterns(design) {
+  const all = Array.from({ length: 2 ** design.m }, (_, mask) =>
+    Array.from({ length: design.m }, (_, bit) => (mask >> bit) & 1),
   );
-  const together = (ticks) => ticks.slice(0, one.m - one.alone).reduce((n, tick) => n + tick, 0);
-  const apart = (ticks) => ticks.slice(one.m - one.alone).reduce((n, tick) => n + tick, 0);
+  const together = (ticks) =>
+    ticks.slice(0, design.m - design.alone).reduce((n, tick) => n + tick, 0);
+  const apart = (ticks) => ticks.slice(design.m - design.alone).reduce((n, tick) => n + tick, 0);
   return all.filter((ticks) =>
-    apart(ticks) === 0 ? together(ticks) <= one.s : apart(ticks) === 1 && together(ticks) === 0,
+    apart(ticks) === 0 ? together(ticks) <= design.s : apart(ticks) === 1 && together(ticks) === 0,
   );
 }
 
 /** How often each code comes out, over all sequences of draws; all ask the same. */
-function codesDrawn(one, truth) {
+function codesDrawn(design, truth) {
   const counts = new Map();
-  const asked = new Set();
-  for (const { result, ranges } of everyRun((draw) => perturb(one, truth, draw))) {
+  const rangeLists = new Set();
+  for (const { result, ranges } of everyRun((draw) => perturb(design, truth, draw))) {
     counts.set(result, (counts.get(result) ?? 0) + 1);
-    asked.add(ranges.join());
+    rangeLists.add(ranges.join());
   }
-  assert.equal(asked.size, 1);
-  return { counts, asked: [...asked][0] };
+  assert.equal(rangeLists.size, 1);
+  return { counts, ranges: [...rangeLists][0] };
 }
 
 /** n (n-1) ... (n-r+1) */
 const falling = (n, r) => (r === 0 ? 1 : n * falling(n - 1, r - 1));
 const choose = (n, r) => falling(n, r) / falling(r, r);
 
-for (const one of VECTORS) {
-  const { m, s, alone, sampled, T, L } = one;
+for (const design of VECTORS) {
+  const { m, s, alone, sampled, T, L } = design;
   test(`all draws of ${sampled} of ${m} bits, s=${s}, alone=${alone} are the exact probabilities`, () => {
     const runs = (sampled < m ? falling(m, sampled) : 1) * (T + L) ** sampled;
-    for (const truth of tickPatterns(one)) {
-      const { counts } = codesDrawn(one, truth);
+    for (const truth of tickPatterns(design)) {
+      const { counts } = codesDrawn(design, truth);
       assert.equal(counts.size, choose(m, sampled) * 2 ** sampled);
       for (const [code, count] of counts) {
-        const [asked, ones] = [sampledBits(one, code), reportedOptions(one, code)];
-        const weights = asked.map((bit) => (Number(ones.includes(bit)) === truth[bit] ? T : L));
+        const [covered, ones] = [sampledBits(design, code), reportedOptions(design, code)];
+        const weights = covered.map((bit) => (Number(ones.includes(bit)) === truth[bit] ? T : L));
         const kept = weights.reduce((product, weight) => product * weight, 1);
         assert.equal(count * choose(m, sampled) * (T + L) ** sampled, runs * kept);
       }
@@ -179,27 +180,30 @@ for (const one of VECTORS) {
   });
 
   test(`the ratio of ${sampled} of ${m} bits, s=${s}, alone=${alone} is the largest possible`, () => {
-    const tables = tickPatterns(one).map((truth) => codesDrawn(one, truth).counts);
+    const tables = tickPatterns(design).map((truth) => codesDrawn(design, truth).counts);
     const worst = [...tables[0].keys()].map((code) => {
       const seen = tables.map((counts) => counts.get(code));
       return Math.max(...seen) / Math.min(...seen);
     });
-    const { numerator, denominator } = ratio(one);
+    const { numerator, denominator } = ratio(design);
     assert.equal(Math.max(...worst), Number(numerator) / Number(denominator));
   });
 
   test(`the draws of ${sampled} of ${m} bits, s=${s}, alone=${alone} never depend on the ticks`, () => {
-    const asked = tickPatterns(one).map((truth) => codesDrawn(one, truth).asked);
-    assert.equal(new Set(asked).size, 1);
+    const rangeLists = tickPatterns(design).map((truth) => codesDrawn(design, truth).ranges);
+    assert.equal(new Set(rangeLists).size, 1);
   });
 }
 
 test("with 2 of 4 bits, the drawn bits come first, in the draws and in the code", () => {
-  const one = bits(4, 3, 1, { sampled: 2 });
+  const design = bits(4, 3, 1, { sampled: 2 });
   // deck 0123: 0 <-> 2 -> 2103; 1 <-> 3 -> 2301: bits 2 and 3 are asked. Bit 2 kept, bit 3 flipped.
   const draws = replay([2, 2, 2, 3]);
-  assert.equal(perturb(one, [0, 0, 1, 0], draws), Buffer.from([0b00110011]).toString("base64url"));
-  assert.deepEqual(draws.asked, [4, 3, 4, 4]);
+  assert.equal(
+    perturb(design, [0, 0, 1, 0], draws),
+    Buffer.from([0b00110011]).toString("base64url"),
+  );
+  assert.deepEqual(draws.ranges, [4, 3, 4, 4]);
 });
 
 const LIMITED = bits(5, 3, 1, { s: 2, alone: 2 });
@@ -226,13 +230,13 @@ for (const change of [{ sampled: 0 }, { sampled: 6 }, { sampled: undefined }, { 
 }
 
 const SAMPLED = bits(4, 3, 1, { sampled: 2 });
-for (const [its, codes] of [
+for (const [design, codes] of [
   [bits(5, 3, 1), ["", "A", "_w", "AAA", "AA==", "A+", 0, null, ["AA"], undefined, {}]],
   [SAMPLED, ["", "cA", "EQ", "PA", "AA", "MMA", "MP", "MA==", 3, null]],
 ]) {
   for (const code of codes) {
-    test(`${JSON.stringify(code)} is no report of ${its.sampled} of ${its.m} bits`, () => {
-      assert.throws(() => reportedOptions(its, code), RangeError);
+    test(`${JSON.stringify(code)} is no report of ${design.sampled} of ${design.m} bits`, () => {
+      assert.throws(() => reportedOptions(design, code), RangeError);
     });
   }
 }
@@ -269,33 +273,33 @@ const TABLES = [
     1,
   ),
 ];
-for (const one of TABLES) {
-  const truths = tableTruths(one.table) + one.no_answers;
-  const rows = Array.from({ length: truths }, (_, truth) => tableRow(one, truth));
+for (const design of TABLES) {
+  const truths = tableTruths(design.table) + design.no_answers;
+  const rows = Array.from({ length: truths }, (_, truth) => tableRow(design, truth));
 
-  test(`all draws of the table ${one.table.name}, ${one.no_answers} are its weights`, () => {
+  test(`all draws of the table ${design.table.name}, ${design.no_answers} are its weights`, () => {
     for (const [truth, row] of rows.entries()) {
       const drawn = row.map(() => 0);
-      for (const { result } of everyRun((draw) => perturb(one, truth, draw))) drawn[result] += 1;
+      for (const { result } of everyRun((draw) => perturb(design, truth, draw))) drawn[result] += 1;
       assert.deepEqual(drawn, row);
     }
   });
 
-  test(`the ratio of the table ${one.table.name}, ${one.no_answers} is the largest in a column`, () => {
+  test(`the ratio of the table ${design.table.name}, ${design.no_answers} is the largest in a column`, () => {
     const worst = rows[0].map((_, j) => {
       const column = rows.map((row) => row[j]);
       return Math.max(...column) / Math.min(...column);
     });
-    const { numerator, denominator } = ratio(one);
+    const { numerator, denominator } = ratio(design);
     assert.equal(Math.max(...worst), Number(numerator) / Number(denominator));
-    assert.equal(tableReports(one.table) + one.no_answers, rows[0].length);
-    assert.equal(longestCode(one), rows[0].length - 1);
+    assert.equal(tableReports(design.table) + design.no_answers, rows[0].length);
+    assert.equal(longestCode(design), rows[0].length - 1);
   });
 
-  test(`a report of the table ${one.table.name}, ${one.no_answers} is one of its columns`, () => {
-    assert.deepEqual(reportedOptions(one, 1), [1]);
+  test(`a report of the table ${design.table.name}, ${design.no_answers} is one of its columns`, () => {
+    assert.deepEqual(reportedOptions(design, 1), [1]);
     for (const code of [rows[0].length, -1, 0.5, "1", null, undefined]) {
-      assert.throws(() => reportedOptions(one, code), RangeError);
+      assert.throws(() => reportedOptions(design, code), RangeError);
     }
   });
 }
@@ -306,9 +310,10 @@ test("the ratio of a set is that of its weights", () => {
 
 test("no report is longer than the longest code", () => {
   const length = (code) => JSON.stringify(code).length;
-  for (const one of [...VECTORS, bits(9, 3, 1), bits(9, 3, 1, { sampled: 4 })]) {
-    const { counts } = one.m < 5 ? codesDrawn(one, Array(one.m).fill(0)) : { counts: new Map() };
-    for (const code of counts.keys()) assert.equal(length(code), length(longestCode(one)));
+  for (const design of [...VECTORS, bits(9, 3, 1), bits(9, 3, 1, { sampled: 4 })]) {
+    const { counts } =
+      design.m < 5 ? codesDrawn(design, Array(design.m).fill(0)) : { counts: new Map() };
+    for (const code of counts.keys()) assert.equal(length(code), length(longestCode(design)));
   }
   assert.equal(longestCode(channel(12, 3, 1)), 11);
   assert.equal(longestCode(channel(12, 3, 1, 3)), "AAA");
@@ -322,13 +327,13 @@ for (const kind of ["bit_vector", "constructor", "", undefined]) {
   });
 }
 
-for (const [its, codes] of [
+for (const [design, codes] of [
   [channel(3, 6, 1), [3, -1, 0.5, 1e300, null, "AQ", "1", [1], {}, { toString: 1 }, undefined]],
   [channel(12, 3, 1, 3), [7, "", "A", "AH", "AA", "__8", "A+A", "AHAA!", null, ["AHA"], undefined]],
 ]) {
   for (const code of codes) {
-    test(`${JSON.stringify(code)} is no report of ${its.d} of ${its.k}`, () => {
-      assert.throws(() => reportedOptions(its, code), RangeError);
+    test(`${JSON.stringify(code)} is no report of ${design.d} of ${design.k}`, () => {
+      assert.throws(() => reportedOptions(design, code), RangeError);
     });
   }
 }

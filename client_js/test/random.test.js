@@ -18,19 +18,19 @@ function feeding(words) {
 for (const n of [1, 2, 3, 4, 5, 7, 10, 1000, 210_000, 2 ** 31, 2 ** 31 + 1, WORDS - 1, WORDS]) {
   test(`below ${n}, words from the limit on are rejected and all others taken modulo n`, () => {
     const limit = WORDS - (WORDS % n);
-    const taken = [0, 1, n - 1, n, n + 1, limit - 1].filter((word) => word < limit);
+    const acceptedWords = [0, 1, n - 1, n, n + 1, limit - 1].filter((word) => word < limit);
     const rejected = [limit, limit + 1, WORDS - 1].filter((word) => word >= limit && word < WORDS);
-    for (const word of taken) {
+    for (const word of acceptedWords) {
       const uniformBelow = createUniformBelow(feeding([...rejected, word]).fill);
       assert.equal(uniformBelow(n), word % n);
     }
   });
 }
 
-/** Ranges with limits of all kinds, asked for in turn: the limit must be that of the n at hand. */
+/** Ranges with different limits, drawn in turn: every draw must use the limit of its n. */
 const IN_TURN = [1000, 4, 2 ** 31 + 1, 3, 210_000, WORDS, 7, 1];
 for (const order of [IN_TURN, [...IN_TURN].reverse()]) {
-  test(`one generator rejects by the limit of each n, asked in turn from ${order[0]}`, () => {
+  test(`one generator applies the limit of every n, drawn in turn from ${order[0]}`, () => {
     const draws = [0, 1, 2].flatMap((turn) => order.map((n) => ({ n, turn })));
     const words = draws.flatMap(({ n, turn }) => {
       const limit = WORDS - (WORDS % n);

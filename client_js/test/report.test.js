@@ -21,8 +21,8 @@ import {
   amount,
   bits,
   channel,
+  definitionWithId,
   everyRun,
-  known,
   pickSome,
   question,
   replay,
@@ -30,7 +30,7 @@ import {
 } from "./support.js";
 
 const ID = Uint8Array.from({ length: 16 }, (_, i) => i);
-const TWO = known([question("a", channel(2, 3, 1)), question("b", channel(3, 3, 2))]);
+const TWO = definitionWithId([question("a", channel(2, 3, 1)), question("b", channel(3, 3, 2))]);
 const uniformBelow = createUniformBelow((array) => crypto.getRandomValues(array));
 
 test("the body follows the protocol byte for byte", () => {
@@ -78,7 +78,7 @@ test("the same codes make the same bytes, whatever the answers were", () => {
 });
 
 test("the draws do not depend on the answers", () => {
-  const survey = known([
+  const survey = definitionWithId([
     question("a", channel(2, 3, 1)),
     question("b", channel(5, 3, 1, 2)),
     question("c", channel(4, 7, 2)),
@@ -87,13 +87,16 @@ test("the draws do not depend on the answers", () => {
   for (const answers of [{}, { a: 0 }, { a: 1, b: 0, c: 3 }, { b: 4 }, { a: 0, b: 2, c: 0 }]) {
     const draws = replay([0, 0, 0, 0, 0]);
     makeReport(survey, answers, draws, ID);
-    seen.add(draws.asked.join());
+    seen.add(draws.ranges.join());
   }
   assert.deepEqual([...seen], ["4,4,3,9,13"]);
 });
 
 test("every pattern of answers and gaps makes a report of one length", () => {
-  const survey = known([question("a", channel(12, 3, 1)), question("b", channel(101, 3, 1))]);
+  const survey = definitionWithId([
+    question("a", channel(12, 3, 1)),
+    question("b", channel(101, 3, 1)),
+  ]);
   for (const a of [undefined, 0, 9, 10, 11]) {
     for (const b of [undefined, 0, 9, 10, 99, 100]) {
       const answers = Object.fromEntries(
@@ -114,22 +117,22 @@ test("a survey's bytes, not its characters, are counted", () => {
 });
 
 test("an empty question counts as its opt-out", () => {
-  const survey = known([question("a", channel(4, 3, 1), { optOut: "o2" })]);
+  const survey = definitionWithId([question("a", channel(4, 3, 1), { optOut: "o2" })]);
   assert.deepEqual(reportCodes(makeReport(survey, {}, replay([0]), ID)), [2]);
 });
 
 test("a required question without an answer is refused before any draw", () => {
-  const survey = known([
+  const survey = definitionWithId([
     question("a", channel(2, 3, 1)),
     question("b", channel(2, 3, 1), { optOut: "" }),
   ]);
   const draws = replay([0, 0]);
   assert.throws(() => makeReport(survey, { a: 1 }, draws, ID), UnansweredError);
-  assert.deepEqual(draws.asked, []);
+  assert.deepEqual(draws.ranges, []);
 });
 
 test("inherited names of objects are not answers", () => {
-  const survey = known([question("constructor", channel(2, 3, 1))]);
+  const survey = definitionWithId([question("constructor", channel(2, 3, 1))]);
   assert.deepEqual(reportCodes(makeReport(survey, {}, replay([0]), ID)), [1]);
 });
 
@@ -147,7 +150,7 @@ test("an id of other than 16 bytes is refused", () => {
 });
 
 test("a survey whose longest report does not fit is refused at the start", () => {
-  const asked = [question("a", channel(101, 3, 1)), question("b", channel(20, 3, 1, 4))];
+  const questionList = [question("a", channel(101, 3, 1)), question("b", channel(20, 3, 1, 4))];
   const needed = JSON.stringify({
     definition: "ab".repeat(32),
     report_id: "A".repeat(22),
@@ -156,8 +159,11 @@ test("a survey whose longest report does not fit is refused at the start", () =>
     invitation: "",
     pad: "",
   }).length;
-  checkRoom(known(asked, { report_bytes: needed }));
-  assert.throws(() => checkRoom(known(asked, { report_bytes: needed - 1 })), ReportTooLongError);
+  checkRoom(definitionWithId(questionList, { report_bytes: needed }));
+  assert.throws(
+    () => checkRoom(definitionWithId(questionList, { report_bytes: needed - 1 })),
+    ReportTooLongError,
+  );
 });
 
 test("a report is shown by its labels, an unreadable code by none", () => {
@@ -213,10 +219,10 @@ test("patterns follow the order of their bitmask, then come the exclusive option
   );
 });
 
-/** The truth a report of one question was made of, seen through a channel that keeps it. */
-function truthIn(asked, answers) {
-  const draws = (n) => (asked.channel.kind === "weight_table" ? n - 1 : 0);
-  return reportCodes(makeReport(known([asked]), answers, draws, ID))[0];
+/** Return the code of a one-question report whose draws all keep the truth. */
+function truthIn(candidate, answers) {
+  const draws = (n) => (candidate.channel.kind === "weight_table" ? n - 1 : 0);
+  return reportCodes(makeReport(definitionWithId([candidate]), answers, draws, ID))[0];
 }
 
 test("ticks become bits, or the index of their pattern", () => {
@@ -240,10 +246,10 @@ test("impossible ticks are refused before any draw", () => {
     [3, 4],
     [0, 3],
   ]) {
-    assert.throws(() => makeReport(known([vector]), { a }, replay([]), ID), RangeError);
+    assert.throws(() => makeReport(definitionWithId([vector]), { a }, replay([]), ID), RangeError);
   }
   for (const a of [[0, 3], [1, 0], [9]]) {
-    assert.throws(() => makeReport(known([whole]), { a }, replay([]), ID), RangeError);
+    assert.throws(() => makeReport(definitionWithId([whole]), { a }, replay([]), ID), RangeError);
   }
 });
 
@@ -253,10 +259,10 @@ test("a number is its grid point, and no answer is an index after the grid", () 
   // The last draw of each row is the last report: "prefer not to say".
   assert.deepEqual([0, 2, 3, 4, undefined].map(top), [4, 4, 4, 4, 4]);
   const draws = [];
-  const seen = (a) => makeReport(known([hours]), a, (n) => draws.push(n) && 0, ID);
+  const seen = (a) => makeReport(definitionWithId([hours]), a, (n) => draws.push(n) && 0, ID);
   for (const a of [{ a: 0 }, { a: 2 }, { a: 4 }, {}]) seen(a);
   assert.equal(new Set(draws).size, 1);
-  assert.throws(() => makeReport(known([hours]), { a: 5 }, replay([]), ID), RangeError);
+  assert.throws(() => makeReport(definitionWithId([hours]), { a: 5 }, replay([]), ID), RangeError);
 });
 
 const YES_NO = question("work", channel(3, 3, 1), { optOut: "o2" });
@@ -270,7 +276,7 @@ const DEEPER = question("often", channel(4, 3, 1), {
   not_applicable: "o2",
   ask_if: { question: "night", options: ["o0", "o3"] },
 });
-const SKIPS = known([YES_NO, HIDDEN, DEEPER], { allow_skip_logic: true });
+const SKIPS = definitionWithId([YES_NO, HIDDEN, DEEPER], { allow_skip_logic: true });
 /** Draws of 0 keep every truth. */
 const kept = (definition, answers, circumstances) =>
   reportCodes(makeReport(definition, answers, () => 0, ID, circumstances));
@@ -296,13 +302,13 @@ test("pages with the questions to show follow the answers; pages without stay, e
 
 test("a question can depend on a tick", () => {
   const ticks = question("work", bits(4, 3, 1, { alone: 1 }));
-  const survey = known([ticks, HIDDEN], { allow_skip_logic: true });
+  const survey = definitionWithId([ticks, HIDDEN], { allow_skip_logic: true });
   assert.deepEqual(shownIds(survey, { work: [0, 2] }, null), [["work"], ["night"]]);
   assert.deepEqual(shownIds(survey, { work: [1, 2] }, null), [["work"], []]);
 });
 
 test("a required question without an answer hides the questions that depend on it", () => {
-  const survey = known([{ ...YES_NO, opt_out: "" }, HIDDEN], { allow_skip_logic: true });
+  const survey = definitionWithId([{ ...YES_NO, opt_out: "" }, HIDDEN], { allow_skip_logic: true });
   assert.deepEqual(shownIds(survey, {}, null), [["work"], []]);
   assert.throws(() => kept(survey, {}), UnansweredError);
 });
@@ -314,13 +320,13 @@ test("every path draws the same, and makes a report of one length", () => {
       const draws = replay([0, 0, 0]);
       const given = Object.entries({ work, night }).filter(([, answer]) => answer !== undefined);
       const body = makeReport(SKIPS, Object.fromEntries(given), draws, ID);
-      seen.add(`${draws.asked} ${body.length} ${Object.keys(JSON.parse(body))}`);
+      seen.add(`${draws.ranges} ${body.length} ${Object.keys(JSON.parse(body))}`);
     }
   }
   assert.equal(seen.size, 1);
 });
 
-const SAMPLED = known(
+const SAMPLED = definitionWithId(
   ["a", "b", "c", "d"].map((id) => question(id, channel(3, 3, 1))),
   { sampling: { draw: 2, groups: [["a"], ["b", "c"], ["d"]] } },
 );
@@ -341,7 +347,7 @@ test("a question that was not drawn is hidden, has code null and needs no draw",
   const draws = replay([0, 0, 0]);
   const body = makeReport(SAMPLED, { a: 0, b: 1, c: 2, d: 0 }, draws, ID, circumstances);
   assert.deepEqual(reportCodes(body), [null, 1, 2, 0]);
-  assert.equal(draws.asked.length, 3);
+  assert.equal(draws.ranges.length, 3);
   assert.deepEqual(shownIds(SAMPLED, {}, circumstances.drawn), [["b"], ["c"], ["d"]]);
 });
 
@@ -359,7 +365,7 @@ test("a survey without sampling refuses drawn questions", () => {
 });
 
 test("the longest code of every kind must fit", () => {
-  const asked = [
+  const questionList = [
     question("a", bits(17, 3, 1)),
     question("b", bits(9, 3, 1, { sampled: 3 })),
     question("c", table({ name: "window", k: 80, width: 30, stride: 1, T: 3, L: 1 }, 1)),
@@ -375,8 +381,11 @@ test("the longest code of every kind must fit", () => {
       pad: "",
     }).length;
   const all = bytes(["AAAA", "AAAA", 109, 2]);
-  checkRoom(known(asked, { report_bytes: all }));
-  assert.throws(() => checkRoom(known(asked, { report_bytes: all - 1 })), ReportTooLongError);
+  checkRoom(definitionWithId(questionList, { report_bytes: all }));
+  assert.throws(
+    () => checkRoom(definitionWithId(questionList, { report_bytes: all - 1 })),
+    ReportTooLongError,
+  );
   const sampling = {
     draw: 1,
     groups: [
@@ -385,15 +394,16 @@ test("the longest code of every kind must fit", () => {
     ],
   };
   const some = bytes(["AAAA", "AAAA", null, null]);
-  checkRoom(known(asked, { sampling, report_bytes: some }));
+  checkRoom(definitionWithId(questionList, { sampling, report_bytes: some }));
   assert.throws(
-    () => checkRoom(known(asked, { sampling, report_bytes: some - 1 })),
+    () => checkRoom(definitionWithId(questionList, { sampling, report_bytes: some - 1 })),
     ReportTooLongError,
   );
 });
 
-const one = (its) => question("x", its);
-const ask = (...channels) => known(channels.map((its, i) => question(`x${i}`, its)));
+const one = (design) => question("x", design);
+const ask = (...channels) =>
+  definitionWithId(channels.map((design, i) => question(`x${i}`, design)));
 
 test("the label gives the numbers of the design's example", () => {
   assert.deepEqual(frequencies(one(channel(2, 3, 1))), { own: "75", other: "25" });
@@ -430,27 +440,30 @@ test("weak protection begins exactly above 2980", () => {
 });
 
 test("the least protected question has the greatest T/L, the first of equals", () => {
-  const asked = [channel(2, 3, 1), channel(3, 6, 1), channel(9, 12, 2), channel(4, 5, 1)].map(
-    (its, i) => question(`x${i}`, its),
-  );
-  assert.equal(leastProtected(asked).id, "x1");
+  const questionList = [
+    channel(2, 3, 1),
+    channel(3, 6, 1),
+    channel(9, 12, 2),
+    channel(4, 5, 1),
+  ].map((design, i) => question(`x${i}`, design));
+  assert.equal(leastProtected(questionList).id, "x1");
 });
 
 /** Questions that are asked after others, as [id, channel, the one it depends on]. */
 const linked = (...of) =>
-  of.map(([id, its, on]) =>
-    question(id, its, { ask_if: on ? { question: on, options: ["o0"] } : null }),
+  of.map(([id, design, on]) =>
+    question(id, design, { ask_if: on ? { question: on, options: ["o0"] } : null }),
   );
 
 test("the bound of a question includes all linked questions", () => {
-  const asked = linked(
+  const questionList = linked(
     ["parent", channel(3, 3, 1)],
     ["apart", channel(3, 5, 1)],
     ["child", channel(3, 2, 1), "parent"],
     ["grandchild", channel(3, 7, 2), "child"],
     ["sibling", channel(3, 3, 1), "parent"],
   );
-  const of = bounds(asked);
+  const of = bounds(questionList);
   for (const id of ["parent", "child", "grandchild", "sibling"]) {
     assert.deepEqual(of.get(id), { numerator: 126n, denominator: 2n, linked: true }, id);
     assert.equal(oddsFactor(of.get(id)), "63");
@@ -461,12 +474,12 @@ test("the bound of a question includes all linked questions", () => {
 
 test("no report reveals more about an answer than its question's bound", () => {
   // "No" (1) to the first makes the others "does not apply" (2): all truths, all codes.
-  const its = channel(3, 3, 1);
-  const survey = known(
+  const design = channel(3, 3, 1);
+  const survey = definitionWithId(
     [
-      question("a", its, { optOut: "" }),
+      question("a", design, { optOut: "" }),
       ...["b", "c"].map((id) =>
-        question(id, its, {
+        question(id, design, {
           optOut: "",
           not_applicable: "o2",
           ask_if: { question: "a", options: ["o0"] },
@@ -492,17 +505,17 @@ test("no report reveals more about an answer than its question's bound", () => {
 });
 
 test("the least protected question counts linked questions", () => {
-  const asked = linked(
+  const questionList = linked(
     ["bold", channel(3, 8, 1)],
     ["parent", channel(3, 3, 1)],
     ["child", channel(3, 3, 1), "parent"],
   );
-  assert.equal(leastProtected(asked).id, "parent");
-  assert.equal(leastProtected(asked.slice(0, 2)).id, "bold");
+  assert.equal(leastProtected(questionList).id, "parent");
+  assert.equal(leastProtected(questionList.slice(0, 2)).id, "bold");
 });
 
 test("only generalized randomized response counts as a random answer", () => {
-  const says = (its) => saysAnswers(question("a", its));
+  const says = (design) => saysAnswers(question("a", design));
   assert.equal(says(channel(3, 3, 1)), true);
   assert.equal(says(channel(5, 3, 1, 2)), false);
   assert.equal(says(bits(5, 3, 1)), false);

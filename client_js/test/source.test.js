@@ -1,4 +1,4 @@
-/** What the source must never contain, and what every word of it must keep to. */
+/** Rules for the source: forbidden features, imports and the form of every module. */
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";

@@ -73,15 +73,15 @@ export function amount(id, its, { grid = {}, ...changes } = {}) {
   });
 }
 
-/** A definition as the server writes it, one page per question. */
-export function definitionOf(asked, changes = {}) {
+/** Return a definition as the server writes it, one page per question. */
+export function definitionOf(list, changes = {}) {
   return {
     allow_skip_logic: false,
     contact: "",
     format: 1,
     introduction: "",
     language: "en",
-    pages: asked.map((one) => ({ title: "", questions: [one] })),
+    pages: list.map((member) => ({ title: "", questions: [member] })),
     report_bytes: 512,
     sampling: null,
     slug: "workplace",
@@ -104,20 +104,20 @@ export async function digest(bytes) {
   return Uint8Array.from(Buffer.from(sha256(bytes), "hex")).buffer;
 }
 
-/** A definition that was read: with an id. */
-export function known(asked, changes = {}) {
-  return { ...definitionOf(asked, changes), id: "ab".repeat(32) };
+/** Return a definition with an id, as the client reads it. */
+export function definitionWithId(list, changes = {}) {
+  return { ...definitionOf(list, changes), id: "ab".repeat(32) };
 }
 
-/** uniformBelow that replays values, and notes the n of each draw. */
+/** Return a uniformBelow that replays values and records the n of each draw. */
 export function replay(values) {
-  const asked = [];
+  const ranges = [];
   const uniformBelow = (n) => {
-    asked.push(n);
-    if (asked.length > values.length) throw new Error("more draws than values");
-    return values[asked.length - 1];
+    ranges.push(n);
+    if (ranges.length > values.length) throw new Error("more draws than values");
+    return values[ranges.length - 1];
   };
-  return Object.assign(uniformBelow, { asked });
+  return Object.assign(uniformBelow, { ranges });
 }
 
 /** Every sequence of draws a computation can make, with its result: a walk through all branches. */

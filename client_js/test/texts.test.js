@@ -18,7 +18,7 @@ const KEYS = SOURCE.match(/const KEYS = [^[]*\[([\s\S]*?)\]\)/)[1]
   .match(/"[^"]+"/g)
   .map(JSON.parse);
 
-/** Texts in which each says where it stands, but for those given. */
+/** Return the page's texts: the changed ones, and for every other key a placeholder that names it. */
 function texts(changes = {}) {
   return KEYS.map((key) => changes[key] ?? (key.startsWith("count.") ? ["one", "other"] : key));
 }

@@ -118,13 +118,13 @@ for (const [text, seconds] of WAITS) {
 
 test("waits grow to 30 seconds and never fall below what the server asks", async () => {
   const waits = [];
-  const asked = [0, 0, 0, 0, 0, 0, 0, 45, 3, 0];
+  const requestedSeconds = [0, 0, 0, 0, 0, 0, 0, 45, 3, 0];
   let sends = 0;
   const outcome = await sendUntilAnswered(
     async () => {
       sends += 1;
-      const seconds = asked[sends - 1];
-      return sends > asked.length
+      const seconds = requestedSeconds[sends - 1];
+      return sends > requestedSeconds.length
         ? { outcome: "accepted" }
         : { outcome: "later", seconds, reason: "busy" };
     },
@@ -166,7 +166,7 @@ for (const [name, fetch, status] of [
   });
 }
 
-/** A window whose clock stands still until it is told. */
+/** A window whose clock moves only when a test moves it. */
 function stoppedWindow() {
   const timers = new Map();
   const listeners = {};

@@ -24,7 +24,7 @@ function replaying(draws, compute) {
   const uniformBelow = replay(draws.map(([, value]) => value));
   const result = compute(uniformBelow);
   assert.deepEqual(
-    uniformBelow.asked,
+    uniformBelow.ranges,
     draws.map(([n]) => n),
   );
   return result;

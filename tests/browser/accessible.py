@@ -172,7 +172,7 @@ def answer_states(page: Page, language: str) -> Iterator[State]:
 def fill_in(page: Page, typed: str) -> None:
     for group in page.locator("fieldset").all():
         entry = group.locator("input.entry")
-        # The last choice of a page stands alone: it takes back what was ticked too much.
+        # The last option of a page is exclusive: choosing it clears the surplus ticks.
         entry.fill(typed) if entry.count() else group.locator("label.choice").last.tap()
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.web
 
 look = test_looks.look
 LOOK_AND_SAVE = 2
-"""Requests that an edit makes by itself."""
+"""Requests that an edit triggers."""
 
 
 def write(page: Page, label: str, text: str) -> None:

@@ -230,7 +230,7 @@ def test_every_view_has_a_language_names_and_one_focused_heading(page):
     choose(page, "Yes")
     press(page, "Continue")
     arrived()
-    # The page does not try again by itself while a busy machine looks at it.
+    # The page does not retry on its timer while a busy machine inspects it.
     later = {"Retry-After": "600"}
     page.route("**/reports", lambda route: route.fulfill(status=503, headers=later))
     press(page, "Send")

@@ -163,7 +163,7 @@ def test_waits_grow_and_obey_retry_after_up_to_ten_minutes(site, device):
     status = page.get_by_role("status")
 
     def first_wait() -> bool:
-        # The page's time stands still but for this, however long a busy machine takes.
+        # Only this call moves the page's clock, however long a busy machine takes.
         page.clock.run_for(STEP)
         return page.get_by_text("Trying again in").count() > 0
 

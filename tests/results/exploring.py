@@ -45,7 +45,7 @@ def add_people(
     release(store, survey, 25)
 
 
-def turned(first: float) -> np.ndarray:
+def shares_by_first_answer(first: float) -> np.ndarray:
     """The same people, but with this share of "yes" to the first question."""
     rest = (1 - first) * SHARES[1:] / SHARES[1:].sum()
     return np.vstack([first * SHARES[0] / SHARES[0].sum(), rest])

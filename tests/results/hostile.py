@@ -8,7 +8,7 @@ STARTS = "=+-@\t\r\0"
 """Characters that start a formula, or that a program drops before one. The list comes from the
 security design, not from the code under test."""
 
-TEXTS = [start + rest for start in STARTS for rest in ("1+1", "=1+1", "cmd|' /C calc'!A0")]
+TEXTS = [start + formula for start in STARTS for formula in ("1+1", "=1+1", "cmd|' /C calc'!A0")]
 
 
 def hostile_rows() -> list[CodebookRow]:

@@ -88,9 +88,9 @@ def test_a_table_of_few_reports_is_suppressed_at_every_level(store):
 def test_every_truth_has_its_own_label(store):
     survey = published(store, KINDS)
     for question in survey.definition.questions:
-        named = truth_labels(question)
-        assert len(named) == len(question.channel.matrix) or question.by_patterns
-        assert len({label for _, label in named}) == len(named)
+        answers = truth_labels(question)
+        assert len(answers) == len(question.channel.matrix) or question.by_patterns
+        assert len({label for _, label in answers}) == len(answers)
 
 
 def test_labels_of_dates_are_days_and_labels_of_numbers_have_a_unit(store):
@@ -172,10 +172,10 @@ def test_an_export_gives_the_same_table_as_its_store(store, settings, tmp_path):
     fill(store, survey, 5000)
     export_reports(store, survey, tmp_path / "out", lambda n: None)
     command = ["estimate", "--cross", "choice", "mood", "--csv"]
-    here = CliRunner(env={"SURVEY_DATABASE": settings.database}).invoke(main, [*command, "every"])
-    there = CliRunner().invoke(main, [*command, "--parquet", str(tmp_path / "out")])
-    assert there.exit_code == 0, there.output
-    assert there.stdout == here.stdout
+    stored = CliRunner(env={"SURVEY_DATABASE": settings.database}).invoke(main, [*command, "every"])
+    exported = CliRunner().invoke(main, [*command, "--parquet", str(tmp_path / "out")])
+    assert exported.exit_code == 0, exported.output
+    assert exported.stdout == stored.stdout
 
 
 def test_the_command_prints_words_csv_and_json(store, settings):

@@ -8,6 +8,7 @@ import pytest
 from survey.estimator import margin_split, poisoning
 from survey.results.estimates.compute import estimate_question
 from survey.results.options import IntervalOptions
+from tests.cases import each_case
 from tests.results.test_every_type import QUESTIONS, counts_of, result_of, survey_of
 
 OF_OPTIONS = [name for name in QUESTIONS if name not in ("hours", "pay", "since")]
@@ -23,12 +24,12 @@ def result(survey):
     return result_of(survey)
 
 
-@pytest.mark.parametrize("name", OF_OPTIONS)
+@each_case("name", OF_OPTIONS)
 def test_details_match_the_estimator_for_every_type(result, name):
-    found = result.question(name)
-    question = found.question
-    if found.parts["shares"].disclosure == "hide":
-        assert found.details == ()
+    question_result = result.question(name)
+    question = question_result.question
+    if question_result.parts["shares"].disclosure == "hide":
+        assert question_result.details == ()
         return
     shares = estimate_question(
         question, 20_000, counts_of(question, 20_000), IntervalOptions()
@@ -47,20 +48,26 @@ def test_details_match_the_estimator_for_every_type(result, name):
         ("fabricated", bounds.fakes_per_margin),
     ):
         np.testing.assert_array_equal(
-            [getattr(line, field) for line in found.details], expected, err_msg=field
+            [getattr(line, field) for line in question_result.details], expected, err_msg=field
         )
-    assert [line.label for line in found.details] == [each.label for each in question.options]
-    for line in found.details:
+    assert [line.label for line in question_result.details] == [
+        each.label for each in question.options
+    ]
+    for line in question_result.details:
         assert 0 <= line.display <= 1
         assert line.sampling**2 + line.randomization**2 == pytest.approx(line.margin**2)
 
 
 @pytest.mark.parametrize("name", ["choice", "subsets"])
 def test_both_estimates_match_the_rows(result, name):
-    found = result.question(name)
-    assert found.details
-    assert [line.unbiased for line in found.details] == [row.estimate for row in found.shares]
-    assert [line.display for line in found.details] == [row.mle for row in found.shares]
+    question_result = result.question(name)
+    assert question_result.details
+    assert [line.unbiased for line in question_result.details] == [
+        row.estimate for row in question_result.shares
+    ]
+    assert [line.display for line in question_result.details] == [
+        row.mle for row in question_result.shares
+    ]
 
 
 @pytest.mark.parametrize("name", ["hours", "since"])
@@ -69,7 +76,7 @@ def test_numbers_and_dates_have_no_details(result, name):
 
 
 def test_suppressed_questions_have_no_details(survey):
-    few = result_of(survey, 100, 100)
-    for found in (few.question(name) for name in OF_OPTIONS):
-        assert found.parts["shares"].disclosure == "hide"
-        assert found.details == ()
+    suppressed = result_of(survey, 100, 100)
+    for question_result in (suppressed.question(name) for name in OF_OPTIONS):
+        assert question_result.parts["shares"].disclosure == "hide"
+        assert question_result.details == ()

@@ -19,7 +19,7 @@ from survey.store import StoredReport
 from tests.conftest import SMALL
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
-from tests.results.exploring import add_people, published, turned
+from tests.results.exploring import add_people, published, shares_by_first_answer
 
 
 def between(store, survey, name, a, b, options=None):
@@ -30,8 +30,8 @@ def between(store, survey, name, a, b, options=None):
 
 @pytest.fixture
 def two_links(store, small):
-    add_people(store, small, 3000, "north", turned(0.5), 1)
-    add_people(store, small, 2000, "south", turned(0.2), 2)
+    add_people(store, small, 3000, "north", shares_by_first_answer(0.5), 1)
+    add_people(store, small, 2000, "south", shares_by_first_answer(0.2), 2)
     return small
 
 
@@ -160,10 +160,10 @@ def test_every_kind_of_question_is_compared_between_links(store):
         has_mean = question.kind.is_numeric or question.id == "mood"
         assert bool(result.mean_rows) == has_mean, question.id
         assert bool(result.share_rows) == (not question.kind.is_numeric), question.id
-        shown = [row for row in result.rows if row.estimate is not None]
-        assert all(row.conf_low <= row.conf_high for row in shown)
+        visible = [row for row in result.rows if row.estimate is not None]
+        assert all(row.conf_low <= row.conf_high for row in visible)
         assert caveats(result)
-        assert bool(paper_sentences(result)) == bool(shown)
+        assert bool(paper_sentences(result)) == bool(visible)
 
 
 def test_numbers_and_sets_of_options_cannot_be_compared_by_an_answer(store):

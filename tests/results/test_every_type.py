@@ -51,6 +51,7 @@ from survey.results.options import IntervalOptions
 from survey.results.questions import single_code_channel, truth_values
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Tally
+from tests.cases import each_case
 from tests.conftest import TODAY
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -101,10 +102,10 @@ def counts_of(question: PublishedQuestion, n: int, seed: int = 5) -> list[int]:
     return np.bincount(reports, minlength=channel.counted).tolist()
 
 
-def result_of(survey: PublishedSurvey, asked: int = N, n: int = N) -> SurveyResult:
+def result_of(survey: PublishedSurvey, n_asked: int = N, n: int = N) -> SurveyResult:
     questions = survey.definition.questions
-    counts = [counts_of(question, asked) for question in questions]
-    return SurveyResult(survey, Tally(1, n, [asked] * len(questions), counts), NOW)
+    counts = [counts_of(question, n_asked) for question in questions]
+    return SurveyResult(survey, Tally(1, n, [n_asked] * len(questions), counts), NOW)
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +113,8 @@ def result() -> SurveyResult:
     return result_of(survey_of(list(QUESTIONS)))
 
 
-def one(result: SurveyResult, name: str) -> QuestionResult:
-    return next(found for found in result.questions if found.question.id == name)
+def find_question(result: SurveyResult, name: str) -> QuestionResult:
+    return next(question for question in result.questions if question.question.id == name)
 
 
 def numbers(rows: tuple, field: str) -> list[float]:
@@ -134,11 +135,11 @@ def test_every_type_has_a_share_row_per_option_and_numbers_have_a_mean_and_a_med
         "mood": (8, "answered"),
         "wave": (7, "all"),
     }
-    found = {
+    sizes = {
         question.question.id: (len(question.shares), question.mean.base if question.mean else "")
         for question in result.questions
     }
-    assert found == expected
+    assert sizes == expected
     assert all(row.base == "all" for question in result.questions for row in question.shares)
     answered = {question.question.id: len(question.answered) for question in result.questions}
     assert answered == {
@@ -165,22 +166,24 @@ def test_every_type_has_a_share_row_per_option_and_numbers_have_a_mean_and_a_med
 
 def test_share_rows_contain_the_estimates(result):
     for question in result.questions:
-        asked = question.question
-        counts = counts_of(asked, N)
-        if asked.by_patterns:
-            expected = subset_shares(counts, asked.channel, asked.patterns, len(asked.options))
-        elif asked.kind.is_numeric:
-            if not asked.options:
+        published = question.question
+        counts = counts_of(published, N)
+        if published.by_patterns:
+            expected = subset_shares(
+                counts, published.channel, published.patterns, len(published.options)
+            )
+        elif published.kind.is_numeric:
+            if not published.options:
                 continue
-            expected = no_answer_shares(np.array(counts), asked.channel)
+            expected = no_answer_shares(np.array(counts), published.channel)
         else:
-            expected = proportions(counts, asked.channel, n=N)
+            expected = proportions(counts, published.channel, n=N)
         for field in ("estimate", "std_error", "conf_low", "conf_high", "n_effective"):
             np.testing.assert_array_equal(
-                numbers(question.shares, field), getattr(expected, field), asked.id
+                numbers(question.shares, field), getattr(expected, field), published.id
             )
         mle = [np.nan if x is None else x for x in numbers(question.shares, "mle")]
-        np.testing.assert_array_equal(mle, expected.mle, asked.id)
+        np.testing.assert_array_equal(mle, expected.mle, published.id)
         assert {row.method for row in question.shares} == {expected.method}
 
 
@@ -188,23 +191,23 @@ def test_answered_rows_contain_the_estimates_and_follow_those_among_all(result):
     for question in result.questions:
         if not question.answered:
             continue
-        asked, silent = question.question, len(question.shares) - 1
+        published, silent = question.question, len(question.shares) - 1
         expected = answered_shares(
-            counts_of(asked, N),
-            asked.channel,
+            counts_of(published, N),
+            published.channel,
             [silent],
-            n=None if asked.by_patterns else N,
-            patterns=asked.patterns if asked.by_patterns else None,
+            n=None if published.by_patterns else N,
+            patterns=published.patterns if published.by_patterns else None,
         )
-        assert question.parts["answered"].disclosure == disclosure(expected), asked.id
+        assert question.parts["answered"].disclosure == disclosure(expected), published.id
         for field in ("estimate", "std_error", "conf_low", "conf_high", "n_effective"):
             np.testing.assert_array_equal(
-                numbers(question.answered, field), getattr(expected, field), asked.id
+                numbers(question.answered, field), getattr(expected, field), published.id
             )
         assert {(row.base, row.statistic, row.method) for row in question.answered} == {
             ("answered", "share", "fieller")
         }
-        ids = [option.id for option in asked.options[:silent]]
+        ids = [option.id for option in published.options[:silent]]
         assert [row.option_id for row in question.answered] == ids
         numbers_ = question.parts["mean"].rows + question.parts["median"].rows
         assert question.rows == (*question.shares, *question.answered, *numbers_)
@@ -251,12 +254,12 @@ def test_shares_are_shown_although_the_mean_of_those_who_answered_is_not():
     truths = np.random.default_rng(1).choice([0, silent], size=4000, p=[0.02, 0.98])
     reports = channel.perturb(truths, np.random.default_rng(2))
     counts = np.bincount(reports, minlength=channel.counted).tolist()
-    found = question_result(survey, question, 4000, 4000, counts, NOW)
-    assert found.parts["shares"].disclosure == "show"
-    assert found.parts["mean"].disclosure == "hide"
-    assert found.mean.estimate is None
-    assert found.mean.flag == found.median.flag == "suppressed"
-    assert part_svg(found, "middle") == part_svg(found, "spread") == ""
+    outcome = question_result(survey, question, 4000, 4000, counts, NOW)
+    assert outcome.parts["shares"].disclosure == "show"
+    assert outcome.parts["mean"].disclosure == "hide"
+    assert outcome.mean.estimate is None
+    assert outcome.mean.flag == outcome.median.flag == "suppressed"
+    assert part_svg(outcome, "middle") == part_svg(outcome, "spread") == ""
 
 
 def test_shares_among_those_who_answered_are_suppressed_if_hardly_anybody_did():
@@ -264,11 +267,11 @@ def test_shares_among_those_who_answered_are_suppressed_if_hardly_anybody_did():
     (question,) = survey.definition.questions
     counts = np.round(4000 * question.channel.matrix[3]).astype(int).tolist()
     n = sum(counts)
-    found = question_result(survey, question, n, n, counts, NOW)
-    assert found.parts["shares"].disclosure != "hide"
-    assert {(row.estimate, row.flag) for row in found.answered} == {(None, "suppressed")}
-    assert found.among_answered == {}
-    assert found.share_caveats(closed=False)[-1] == (
+    outcome = question_result(survey, question, n, n, counts, NOW)
+    assert outcome.parts["shares"].disclosure != "hide"
+    assert {(row.estimate, row.flag) for row in outcome.answered} == {(None, "suppressed")}
+    assert outcome.among_answered == {}
+    assert outcome.share_caveats(closed=False)[-1] == (
         "Not enough responses yet for shares among those who answered: more needed."
     )
 
@@ -278,23 +281,24 @@ def test_the_predicted_number_of_missing_responses_is_right():
     (question,) = survey.definition.questions
     truths = np.array([0.10, 0.06, 0.04, 0.80])
 
-    def of(n: int):
+    def result_with(n: int):
         counts = np.round(n * truths @ question.channel.matrix).astype(int).tolist()
         return question_result(survey, question, sum(counts), sum(counts), counts, NOW)
 
-    few = of(600)
-    assert few.parts["shares"].disclosure != "hide"
-    assert few.parts["answered"].disclosure == "hide"
-    more = few.parts["answered"].missing
-    assert few.share_caveats(closed=False)[-1] == (
-        f"Not enough responses yet for shares among those who answered: about {more:,} more needed."
+    first = result_with(600)
+    assert first.parts["shares"].disclosure != "hide"
+    assert first.parts["answered"].disclosure == "hide"
+    n_missing = first.parts["answered"].missing
+    assert first.share_caveats(closed=False)[-1] == (
+        "Not enough responses yet for shares among those who answered: "
+        f"about {n_missing:,} more needed."
     )
-    assert of(600 + more).parts["answered"].disclosure != "hide"
-    assert of(600 + more // 2).parts["answered"].disclosure == "hide"
+    assert result_with(600 + n_missing).parts["answered"].disclosure != "hide"
+    assert result_with(600 + n_missing // 2).parts["answered"].disclosure == "hide"
 
 
 def test_the_remark_splits_the_widest_margin(result):
-    question = one(result, "choice")
+    question = find_question(result, "choice")
     shares = proportions(counts_of(question.question, N), question.question.channel)
     split = margin_split(shares)
     widest = int(split.margin.argmax())
@@ -305,17 +309,17 @@ def test_the_remark_splits_the_widest_margin(result):
 
 
 def test_the_remark_splits_the_margin_of_a_mean(result):
-    question = one(result, "pay").question
+    question = find_question(result, "pay").question
     split = margin_split_of_mean(
         counts_of(question, N), single_code_channel(question), truth_values(question), level=0.95
     )
-    assert one(result, "pay").remarks[0] == (
+    assert find_question(result, "pay").remarks[0] == (
         f"The mean’s margin of error is ±{split.margin[0]:.1f}. Without randomization it would be "
         f"{'at most ' if split.at_most else ''}±{split.sampling[0]:.1f}."
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "values"),
     [
         ("hours", [*(i / 2 for i in range(21)), None]),
@@ -326,31 +330,31 @@ def test_the_remark_splits_the_margin_of_a_mean(result):
     ],
 )
 def test_mean_rows_contain_the_estimates(result, name, values):
-    question = one(result, name)
+    question = find_question(result, name)
     expected = mean(counts_of(question.question, N), question.question.channel, list(values))
     for field in ("estimate", "std_error", "conf_low", "conf_high", "n_effective", "method"):
         assert getattr(question.mean, field) == getattr(expected, field)
 
 
 def test_report_counts_exist_where_reports_name_options(result):
-    def given(name):
-        question = one(result, name)
+    def report_counts(name):
+        question = find_question(result, name)
         return numbers(question.rows[: len(question.shares)], "report_count")
 
-    assert given("choice") == counts_of(one(result, "choice").question, N)
-    assert given("sets") == counts_of(one(result, "sets").question, N)
-    assert given("coins") == counts_of(one(result, "coins").question, N)
-    assert given("bits") == counts_of(one(result, "bits").question, N)
-    assert given("hours") == [counts_of(one(result, "hours").question, N)[-1]]
-    assert given("wave") == [None] * 7
-    assert {row.report_count for row in one(result, "hours").spread} == {None}
-    subsets = one(result, "subsets").question
-    holds = [0 in pattern for pattern in subsets.patterns]
-    assert given("subsets")[0] == np.array(counts_of(subsets, N))[holds].sum()
+    assert report_counts("choice") == counts_of(find_question(result, "choice").question, N)
+    assert report_counts("sets") == counts_of(find_question(result, "sets").question, N)
+    assert report_counts("coins") == counts_of(find_question(result, "coins").question, N)
+    assert report_counts("bits") == counts_of(find_question(result, "bits").question, N)
+    assert report_counts("hours") == [counts_of(find_question(result, "hours").question, N)[-1]]
+    assert report_counts("wave") == [None] * 7
+    assert {row.report_count for row in find_question(result, "hours").spread} == {None}
+    subsets = find_question(result, "subsets").question
+    holds_first = [0 in pattern for pattern in subsets.patterns]
+    assert report_counts("subsets")[0] == np.array(counts_of(subsets, N))[holds_first].sum()
 
 
 def test_a_sampled_option_counts_its_own_reports(result):
-    question = one(result, "sampled")
+    question = find_question(result, "sampled")
     counts = counts_of(question.question, N)
     for option, row in enumerate(question.shares):
         assert row.n_reports == counts[option] < N
@@ -359,21 +363,21 @@ def test_a_sampled_option_counts_its_own_reports(result):
 
 
 def test_rows_name_mechanism_truth_probability_and_number_of_truths(result):
-    def told(name):
-        row = one(result, name).rows[0]
+    def design_columns(name):
+        row = find_question(result, name).rows[0]
         return row.mechanism, row.truth_probability, row.n_options
 
-    choice = one(result, "choice").question.channel
-    assert told("choice") == ("generalized randomized response", choice.p, 4)
-    assert told("coins") == ("two coins", None, 2)
-    assert told("hours") == ("hybrid of one bit and piecewise", None, 22)
-    assert told("bits")[2] == 5
+    choice = find_question(result, "choice").question.channel
+    assert design_columns("choice") == ("generalized randomized response", choice.p, 4)
+    assert design_columns("coins") == ("two coins", None, 2)
+    assert design_columns("hours") == ("hybrid of one bit and piecewise", None, 22)
+    assert design_columns("bits")[2] == 5
     assert set(MECHANISMS) == set(DESIGNS)
 
 
 def test_rows_count_only_respondents_who_were_asked():
     survey = survey_of(["choice", "hours", "mood"], head="questions_per_person = 1\n")
-    result = result_of(survey, asked=5_000, n=N)
+    result = result_of(survey, n_asked=5_000, n=N)
     assert {row.n_reports for row in result.rows} == {5_000}
     for question in result.questions:
         assert question.notes[0] == "Asked of a random 5,000 of 20,000 respondents."
@@ -381,15 +385,15 @@ def test_rows_count_only_respondents_who_were_asked():
 
 def test_a_sampled_question_needs_more_respondents():
     survey = survey_of(["choice", "hours"], head="questions_per_person = 1\n")
-    alone = survey_of(["choice", "hours"])
-    half, full = result_of(survey, 20, 40), result_of(alone, 20, 20)
-    for some, all_ in zip(half.questions, full.questions, strict=True):
-        assert some.disclosure == all_.disclosure == "hide"
-        needed = all_.parts["shares"].missing + 20
-        assert 2 * needed <= some.parts["shares"].missing + 40 <= 2.2 * needed
+    unsampled = survey_of(["choice", "hours"])
+    half, full = result_of(survey, 20, 40), result_of(unsampled, 20, 20)
+    for sampled_question, full_question in zip(half.questions, full.questions, strict=True):
+        assert sampled_question.disclosure == full_question.disclosure == "hide"
+        n_needed = full_question.parts["shares"].missing + 20
+        assert 2 * n_needed <= sampled_question.parts["shares"].missing + 40 <= 2.2 * n_needed
 
 
-@pytest.mark.parametrize("name", list(QUESTIONS))
+@each_case("name", list(QUESTIONS))
 def test_a_question_nobody_answered_yet_has_rows_without_numbers(name):
     survey = survey_of([name])
     (question,) = survey.definition.questions
@@ -410,7 +414,7 @@ def test_a_question_nobody_answered_yet_has_rows_without_numbers(name):
     ]
 
 
-@pytest.mark.parametrize("name", list(QUESTIONS))
+@each_case("name", list(QUESTIONS))
 def test_suppressed_questions_have_no_numbers(name):
     (question,) = result_of(survey_of([name]), 30, 30).questions
     assert question.disclosure == "hide"
@@ -418,8 +422,8 @@ def test_suppressed_questions_have_no_numbers(name):
         assert part.missing > 0 or not part.rows
     assert question.remarks == ()
     for row in question.rows:
-        shown = (row.estimate, row.mle, row.std_error, row.conf_low, row.report_share)
-        assert (*shown, row.n_effective, row.method) == (None,) * 6 + ("",)
+        columns = (row.estimate, row.mle, row.std_error, row.conf_low, row.report_share)
+        assert (*columns, row.n_effective, row.method) == (None,) * 6 + ("",)
         assert row.flag == "suppressed"
 
 
@@ -456,16 +460,16 @@ def test_a_question_whose_design_identifies_nothing_promises_nothing():
 
 
 def test_means_in_words_have_unit_interval_and_one_extra_decimal(result):
-    question = one(result, "hours")
+    question = find_question(result, "hours")
     row = replace(question.mean, estimate=5.204, conf_low=5.01, conf_high=5.386)
     assert row_label(row) == "Mean of those who answered"
     assert question.describe(row) == "estimated 5.20 hours, between 5.01 and 5.39 hours"
     assert question.describe(replace(row, estimate=None)) == "not enough responses yet"
-    assert row_label(one(result, "pay").mean) == "Mean"
+    assert row_label(find_question(result, "pay").mean) == "Mean"
 
 
 def test_medians_in_words_have_the_decimals_of_the_grid(result):
-    question = one(result, "hours")
+    question = find_question(result, "hours")
     row = replace(question.median, estimate=2.5, conf_low=2.0, conf_high=3.0)
     assert row_label(row) == "Median of those who answered"
     assert question.describe(row) == "estimated 2.5 hours, between 2.0 and 3.0 hours"
@@ -474,7 +478,7 @@ def test_medians_in_words_have_the_decimals_of_the_grid(result):
 
 
 def test_means_of_dates_are_days_in_the_csv_and_dates_in_words(result):
-    question = one(result, "since")
+    question = find_question(result, "since")
     row = replace(question.mean, estimate=18262.4, conf_low=18262.0, conf_high=18290.6)
     words = question.describe(row)
     assert words == "estimated 1 January 2020, between 1 January 2020 and 30 January 2020"
@@ -483,7 +487,7 @@ def test_means_of_dates_are_days_in_the_csv_and_dates_in_words(result):
     assert (parsed["mle"], parsed["report_count"], parsed["statistic"]) == ("", "", "mean")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("amounts", "value", "text"),
     [
         (NumberFormat(1, "km"), -0.04, "0.0 km"),
@@ -502,9 +506,9 @@ def test_no_number_in_the_csv_is_nan(result):
 
 
 def test_terminal_lines_match_the_page(result):
-    lines, hours = "\n".join(terminal_lines(result)), one(result, "hours")
+    lines, hours = "\n".join(terminal_lines(result)), find_question(result, "hours")
     assert "Several answers possible: shares do not add up to 100%." in lines
-    choice = one(result, "choice")
+    choice = find_question(result, "choice")
     heading = lines.index("Of those who answered:")
     assert lines.index(describe_estimate(choice.shares[0])) < heading
     assert lines.index(describe_estimate(choice.answered[0])) > heading
@@ -512,45 +516,45 @@ def test_terminal_lines_match_the_page(result):
     for row in hours.middles:
         assert re.search(rf"{row_label(row)} +{re.escape(hours.describe(row))}", lines)
     for question in result.questions:
-        for said in (*question.remarks, *question.caveats(closed=False)):
-            assert f"  {said}\n" in lines + "\n"
+        for text in (*question.remarks, *question.caveats(closed=False)):
+            assert f"  {text}\n" in lines + "\n"
 
 
 def test_mean_and_median_have_a_chart_on_the_axis_of_their_grid(result):
     for name, ends in {"hours": [0.0, 10.0], "pay": [-100, 100], "mood": [0, 6]}.items():
-        question = one(result, name)
+        question = find_question(result, name)
         specification = middle_chart(question)
         axis = specification["layer"][0]["encoding"]["x"]
         assert axis["scale"]["domain"] == ends
-        drawn = [point["option"] for point in specification["data"]["values"]]
-        assert drawn == [row.statistic.capitalize() for row in question.middles]
+        labels = [point["option"] for point in specification["data"]["values"]]
+        assert labels == [row.statistic.capitalize() for row in question.middles]
         assert json.dumps(specification)
 
 
-@pytest.mark.parametrize("name", list(QUESTIONS))
+@each_case("name", list(QUESTIONS))
 def test_charts_are_svg_without_script_or_style(result, name):
-    question = one(result, name)
-    drawn = [
+    question = find_question(result, name)
+    charts = [
         part_svg(question, "shares"),
         part_svg(question, "middle"),
         part_svg(question, "spread"),
     ]
     is_shown = question.parts["spread"].disclosure != "hide"
-    assert [bool(svg) for svg in drawn] == [bool(question.shares), bool(question.mean), is_shown]
-    for svg in filter(None, drawn):
+    assert [bool(svg) for svg in charts] == [bool(question.shares), bool(question.mean), is_shown]
+    for svg in filter(None, charts):
         assert svg.startswith("<svg")
         assert "<script" not in svg
         assert "style=" not in svg
 
 
 def test_a_mean_of_dates_has_dates_on_its_axis(result):
-    assert "2020" in part_svg(one(result, "since"), "middle")
+    assert "2020" in part_svg(find_question(result, "since"), "middle")
 
 
 def test_a_mean_outside_its_grid_is_drawn_at_its_end(result):
-    question = one(result, "hours")
-    moved = replace(question.mean, estimate=-0.3)
-    part = replace(question.parts["mean"], rows=(moved,))
+    question = find_question(result, "hours")
+    row = replace(question.mean, estimate=-0.3)
+    part = replace(question.parts["mean"], rows=(row,))
     point = middle_chart(replace(question, parts={**question.parts, "mean": part}))["data"][
         "values"
     ][0]
@@ -559,9 +563,9 @@ def test_a_mean_outside_its_grid_is_drawn_at_its_end(result):
 
 def test_median_rows_contain_the_estimates(result):
     for name in ("hours", "pay", "mood", "wave", "since"):
-        question = one(result, name)
-        asked = question.question
-        expected = median(counts_of(asked, N), asked.channel, truth_values(asked))
+        question = find_question(result, name)
+        published = question.question
+        expected = median(counts_of(published, N), published.channel, truth_values(published))
         if question.parts["median"].disclosure == "hide":
             assert question.median.estimate is None
             continue
@@ -571,41 +575,43 @@ def test_median_rows_contain_the_estimates(result):
         assert question.median.method == expected.method
 
 
-FEW = 'type = "number"\nlow = 0\nhigh = 6\nmechanism = "square_wave"\nepsilon = 6'
+SEVEN_VALUES = 'type = "number"\nlow = 0\nhigh = 6\nmechanism = "square_wave"\nepsilon = 6'
 
 
 @pytest.fixture(scope="module")
-def few() -> QuestionResult:
+def seven_values() -> QuestionResult:
     """A number of seven values, known well enough for its histogram to be shown."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(QUESTIONS, "few", FEW)
+        patch.setitem(QUESTIONS, "few", SEVEN_VALUES)
         return result_of(survey_of(["few"]), 40_000, 40_000).questions[0]
 
 
-def test_cell_rows_contain_the_estimates(few):
-    asked = few.question
-    expected = histogram(counts_of(asked, 40_000), asked.channel, truth_values(asked), range(8))
-    assert few.parts["spread"].disclosure != "hide"
-    assert [row.option_label for row in few.spread] == list("0123456")
-    assert [row.option_id for row in few.spread][:2] == ["from_0_to_0", "from_1_to_1"]
-    assert {(row.statistic, row.base) for row in few.spread} == {("share", "answered")}
-    np.testing.assert_array_equal(numbers(few.spread, "estimate"), expected.linear)
-    np.testing.assert_array_equal(numbers(few.spread, "mle"), expected.estimate)
+def test_cell_rows_contain_the_estimates(seven_values):
+    published = seven_values.question
+    expected = histogram(
+        counts_of(published, 40_000), published.channel, truth_values(published), range(8)
+    )
+    assert seven_values.parts["spread"].disclosure != "hide"
+    assert [row.option_label for row in seven_values.spread] == list("0123456")
+    assert [row.option_id for row in seven_values.spread][:2] == ["from_0_to_0", "from_1_to_1"]
+    assert {(row.statistic, row.base) for row in seven_values.spread} == {("share", "answered")}
+    np.testing.assert_array_equal(numbers(seven_values.spread, "estimate"), expected.linear)
+    np.testing.assert_array_equal(numbers(seven_values.spread, "mle"), expected.estimate)
     for field in ("std_error", "conf_low", "conf_high"):
-        np.testing.assert_array_equal(numbers(few.spread, field), getattr(expected, field))
+        np.testing.assert_array_equal(numbers(seven_values.spread, field), getattr(expected, field))
 
 
-def test_a_histogram_has_a_bar_a_dot_and_an_interval_on_the_axis_from_0_to_100(few):
-    specification = spread_chart(few)
+def test_a_histogram_has_a_bar_a_dot_and_an_interval_on_the_axis_from_0_to_100(seven_values):
+    specification = spread_chart(seven_values)
     marks = [layer["mark"]["type"] for layer in specification["layer"]]
     assert marks == ["bar", "rule", "point"]
     assert specification["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0, 1]
     assert len(specification["data"]["values"]) == 7
-    assert part_svg(few, "spread").startswith("<svg")
+    assert part_svg(seven_values, "spread").startswith("<svg")
 
 
 def test_a_suppressed_histogram_has_rows_without_numbers(result):
-    hours = one(result, "hours")
+    hours = find_question(result, "hours")
     assert hours.parts["spread"].disclosure == "hide"
     assert {(row.estimate, row.mle, row.conf_low) for row in hours.spread} == {(None,) * 3}
     assert {row.flag for row in hours.spread} == {"suppressed"}
@@ -614,42 +620,42 @@ def test_a_suppressed_histogram_has_rows_without_numbers(result):
 
 def test_each_value_is_in_exactly_one_cell(result):
     for question in result.questions:
-        found = histogram_cells(question.question)
-        if not found:
+        bins = histogram_cells(question.question)
+        if not bins:
             continue
         grid = question.question.grid
-        ends = [end for cell in found for end in (cell.first, cell.last)]
+        ends = [end for cell in bins for end in (cell.first, cell.last)]
         assert ends == sorted(ends)
         assert (ends[0], ends[-1]) == (grid.values[0], grid.values[-1])
-        held = [sum(c.first <= value <= c.last for c in found) for value in grid.values]
-        assert set(held) == {1}
-        assert len(found) <= 12
+        n_cells_by_value = [sum(c.first <= value <= c.last for c in bins) for value in grid.values]
+        assert set(n_cells_by_value) == {1}
+        assert len(bins) <= 12
 
 
 def test_remarks_state_the_results_of_the_estimator(result):
-    question = one(result, "choice")
+    question = find_question(result, "choice")
     counts = counts_of(question.question, N)
     channel = question.question.channel
-    found = poisoning(proportions(counts, channel), channel)
-    fewest = math.ceil(found.margin.max() / found.largest_shift.max())
+    outcome = poisoning(proportions(counts, channel), channel)
+    fewest = math.ceil(outcome.margin.max() / outcome.largest_shift.max())
     assert question.remarks[1:] == (
         "The responses are consistent with the randomization. This cannot rule out fabricated "
         "responses or untruthful answers.",
         f"As few as {fewest:,} fabricated responses out of {N:,} could shift an estimate by the "
         "widest margin of error undetected.",
     )
-    hours = one(result, "hours")
-    found = poisoning_of_mean(
+    hours = find_question(result, "hours")
+    outcome = poisoning_of_mean(
         counts_of(hours.question, N), hours.question.channel, truth_values(hours.question)
     )
     assert hours.remarks[-1] == (
-        f"As few as {found.fakes_per_margin[0]:,} fabricated responses out of {N:,} could shift "
+        f"As few as {outcome.fakes_per_margin[0]:,} fabricated responses out of {N:,} could shift "
         "the mean by its margin of error undetected."
     )
 
 
-@pytest.mark.parametrize(
-    "wanted",
+@each_case(
+    "options",
     [
         IntervalOptions(),
         IntervalOptions(level=0.99),
@@ -657,81 +663,80 @@ def test_remarks_state_the_results_of_the_estimator(result):
         IntervalOptions(target="respondents"),
         IntervalOptions(interval="clopper-pearson"),
     ],
-    ids=str,
 )
-def test_fabricated_reports_are_counted_for_the_printed_margin(wanted):
-    (asked,) = survey_of(["choice"]).definition.questions
+def test_fabricated_reports_are_counted_for_the_printed_margin(options):
+    (published,) = survey_of(["choice"]).definition.questions
     channel = from_epsilon(3, 6)
-    question = replace(asked, channel=channel)
+    question = replace(published, channel=channel)
     shares = proportions(
         [210, 90, 0],
         channel,
-        level=wanted.level,
-        interval=wanted.interval,
-        simultaneous=wanted.simultaneous,
-        target=wanted.target,
+        level=options.level,
+        interval=options.interval,
+        simultaneous=options.simultaneous,
+        target=options.target,
     )
     half = (shares.conf_high - shares.conf_low).max() / 2
     assert f"widest margin of error is ±{100 * half:.1f} points" in margin_remark(shares)
     # A fake for the option nobody has moves it by (1 - lambda)/((p-q) n), lambda = 0.
-    needed = math.ceil(half * (channel.p - channel.q) * 300)
-    assert needed > 1
+    fewest = math.ceil(half * (channel.p - channel.q) * 300)
+    assert fewest > 1
     assert fabrication_remark(shares, question) == (
-        f"As few as {needed} fabricated responses out of 300 could shift an estimate by the widest "
+        f"As few as {fewest} fabricated responses out of 300 could shift an estimate by the widest "
         "margin of error undetected."
     )
 
 
 def test_a_multiple_choice_has_a_remark_on_its_margin_only(result):
     for name in ("bits", "sampled", "subsets"):
-        (only,) = one(result, name).remarks
-        assert only.startswith("The widest margin of error is ±")
+        (remark,) = find_question(result, name).remarks
+        assert remark.startswith("The widest margin of error is ±")
 
 
 def test_impossible_reports_are_reported_as_inconsistent():
     survey = survey_of(["choice"])
     (question,) = survey.definition.questions
-    found = question_result(survey, question, 8000, 8000, [7600, 200, 100, 100], NOW)
+    outcome = question_result(survey, question, 8000, 8000, [7600, 200, 100, 100], NOW)
     assert channel_fit([7600, 200, 100, 100], question.channel).doubtful
-    assert any("not consistent with the randomization" in remark for remark in found.remarks)
+    assert any("not consistent with the randomization" in remark for remark in outcome.remarks)
 
 
 def test_a_scale_names_the_answers_of_its_scores(result):
-    assert one(result, "mood").notes == ["Scores: 0 = 0, 6 = 6."]
+    assert find_question(result, "mood").notes == ["Scores: 0 = 0, 6 = 6."]
 
 
 def test_a_share_drawn_at_the_end_of_its_axis_is_explained(result):
-    row = one(result, "choice").shares[0]
+    row = find_question(result, "choice").shares[0]
     assert is_clipped([replace(row, estimate=-0.01)])
     assert is_clipped([replace(row, estimate=1.01)])
     assert not is_clipped([replace(row, estimate=0.0), replace(row, estimate=None)])
 
 
-@pytest.mark.parametrize("name", sorted(set(QUESTIONS) - {"pay", "since"}))
+@each_case("name", sorted(set(QUESTIONS) - {"pay", "since"}))
 def test_a_question_without_reports_predicts_the_same_number_each_time(name):
     survey = survey_of([name])
     question = survey.definition.questions[0]
     none = [0] * question.channel.counted
     first, again = (question_result(survey, question, 0, 0, none, NOW) for _ in range(2))
-    needed = [part.missing for part in first.parts.values()]
-    assert needed == [part.missing for part in again.parts.values()]
-    said = " ".join(first.caveats(closed=False))
+    missing = [part.missing for part in first.parts.values()]
+    assert missing == [part.missing for part in again.parts.values()]
+    text = " ".join(first.caveats(closed=False))
     for part in (
         first.parts["shares"],
         first.parts["mean"],
         first.parts["median"],
         first.parts["spread"],
     ):
-        assert not part.rows or f"about {part.missing:,} more needed" in said
+        assert not part.rows or f"about {part.missing:,} more needed" in text
 
 
 def test_sampled_questions_without_reports_need_more_respondents():
     whole = survey_of(["choice", "mood"])
-    drawn = survey_of(["choice", "mood"], "questions_per_person = 1\n")
-    lacks = []
-    for survey in (whole, drawn):
+    sampled = survey_of(["choice", "mood"], "questions_per_person = 1\n")
+    missing = []
+    for survey in (whole, sampled):
         question = survey.definition.questions[0]
         none = [0] * question.channel.counted
-        found = question_result(survey, question, 0, 0, none, NOW)
-        lacks.append(found.parts["shares"].missing)
-    assert lacks[1] == pytest.approx(2 * lacks[0], rel=0.1)
+        outcome = question_result(survey, question, 0, 0, none, NOW)
+        missing.append(outcome.parts["shares"].missing)
+    assert missing[1] == pytest.approx(2 * missing[0], rel=0.1)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from survey.errors import DesignError
 from survey.results.weighting.request import UNITS, Category, parse_margins
+from tests.cases import each_case
 
 THREE = [
     Category("n", "North, upper"),
@@ -18,7 +19,7 @@ THREE = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "unit"),
     [
         ("n, 25\ns, 75", "percent"),
@@ -36,7 +37,7 @@ def test_margins_are_parsed_in_every_common_format(text, unit):
     assert parse_margins(text, THREE, unit) == pytest.approx([0.25, 0.75, 0.0], abs=0.004)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "unit", "message"),
     [
         ("n,25\ns,70", "percent", "add up to 95%, not to 100%"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -21,7 +22,15 @@ from survey.results.options import (
 )
 from survey.results.questions import truth_values
 from survey.store import Tally
-from tests.results.test_every_type import FEW, NOW, QUESTIONS, counts_of, numbers, survey_of
+from tests.cases import each_case
+from tests.results.test_every_type import (
+    NOW,
+    QUESTIONS,
+    SEVEN_VALUES,
+    counts_of,
+    numbers,
+    survey_of,
+)
 
 N = 6_000
 NAMES = ["choice", "hours", "mood", "wave", "coins", "bits"]
@@ -48,24 +57,29 @@ def default(survey):
     return {n: read(survey, n=n) for n in SIZES}
 
 
+@cache
 def read(survey, options=DEFAULT_OPTIONS, n=N):
     questions = survey.definition.questions
     counts = [counts_of(question, n) for question in questions]
     return SurveyResult(survey, Tally(1, n, [n] * len(questions), counts), NOW, options)
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: str(options_to_query(options)))
+@each_case("options", OPTIONS)
 def test_rows_contain_the_estimates_for_all_options(survey, options):
     choice, hours, mood, *_ = read(survey, options).questions
-    asked = {"level": options.level, "simultaneous": options.simultaneous, "target": options.target}
+    arguments = {
+        "level": options.level,
+        "simultaneous": options.simultaneous,
+        "target": options.target,
+    }
     channel, counts = choice.question.channel, counts_of(choice.question, N)
-    expected = proportions(counts, channel, interval=options.interval, **asked)
+    expected = proportions(counts, channel, interval=options.interval, **arguments)
     for field in ("estimate", "std_error", "conf_low", "conf_high"):
         np.testing.assert_array_equal(numbers(choice.shares, field), getattr(expected, field))
     assert {row.method for row in choice.shares} == {expected.method}
     assert {row.conf_level for row in choice.rows} == {options.level}
     one, counts = hours.question, counts_of(hours.question, N)
-    expected = no_answer_shares(counts, one.channel, **asked)
+    expected = no_answer_shares(counts, one.channel, **arguments)
     assert numbers(hours.shares, "conf_low") == expected.conf_low.tolist()
     expected = mean(counts, one.channel, truth_values(one), level=options.level)
     assert (hours.mean.conf_low, hours.mean.conf_high) == (expected.conf_low, expected.conf_high)
@@ -76,31 +90,39 @@ def test_rows_contain_the_estimates_for_all_options(survey, options):
     assert mood.median.conf_high == expected.conf_high[0]
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: str(options_to_query(options)))
+@each_case("options", OPTIONS)
 def test_options_apply_to_shares_among_those_who_answered(survey, options):
     question = read(survey, options).questions[0]
-    asked = {"level": options.level, "simultaneous": options.simultaneous, "target": options.target}
+    arguments = {
+        "level": options.level,
+        "simultaneous": options.simultaneous,
+        "target": options.target,
+    }
     counts, channel = counts_of(question.question, N), question.question.channel
-    expected = answered_shares(counts, channel, [3], **asked)
+    expected = answered_shares(counts, channel, [3], **arguments)
     assert numbers(question.answered, "conf_low") == expected.conf_low.tolist()
     assert numbers(question.answered, "std_error") == expected.std_error.tolist()
     assert {row.method for row in question.answered} == {expected.method}
 
 
 def test_simultaneous_cells_share_the_error_probability(monkeypatch):
-    monkeypatch.setitem(QUESTIONS, "few", FEW)
+    monkeypatch.setitem(QUESTIONS, "few", SEVEN_VALUES)
     (question,) = read(survey_of(["few"]), IntervalOptions(simultaneous=True), 40_000).questions
-    asked = question.question
-    ends = edges(asked.grid, histogram_cells(asked))
+    arguments = question.question
+    ends = edges(arguments.grid, histogram_cells(arguments))
     expected = histogram(
-        counts_of(asked, 40_000), asked.channel, truth_values(asked), ends, level=1 - 0.05 / 7
+        counts_of(arguments, 40_000),
+        arguments.channel,
+        truth_values(arguments),
+        ends,
+        level=1 - 0.05 / 7,
     )
     assert numbers(question.spread, "conf_low") == expected.conf_low.tolist()
     assert {row.method for row in question.spread} == {f"{expected.method}, simultaneous"}
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: str(options_to_query(options)))
-@pytest.mark.parametrize("n", SIZES)
+@each_case("options", OPTIONS)
+@each_case("n", SIZES)
 def test_no_options_reveal_what_the_defaults_suppress(survey, default, options, n):
     other = read(survey, options, n)
     for one, two in zip(default[n].rows, other.rows, strict=True):
@@ -116,7 +138,7 @@ def test_the_heading_states_the_options(survey):
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("query", "words"),
     [
         ({"level": "1"}, "level = 1 must be from 0.5 to 0.999, for example 0.95"),
@@ -141,8 +163,6 @@ def test_invalid_options_are_rejected_by_name(query, words):
         parse_options(query)
 
 
-@pytest.mark.parametrize(
-    "options", [IntervalOptions(), *OPTIONS], ids=lambda options: str(options_to_query(options))
-)
+@each_case("options", [IntervalOptions(), *OPTIONS])
 def test_a_link_states_all_options_that_differ_from_the_defaults(options):
     assert parse_options({**options_to_query(options), "unrelated": "x"}) == options

@@ -16,7 +16,7 @@ from survey.results.regression.request import RegressionRequest
 from survey.results.regression.sentences import caveats, format_odds_ratio, paper_sentences
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
-from tests.results.exploring import SHARES, add_people, turned
+from tests.results.exploring import SHARES, add_people, shares_by_first_answer
 
 
 def regress(store, survey, name, predictors, options=None, baseline=""):
@@ -58,8 +58,8 @@ def test_combinations_count_only_respondents_who_were_asked_all_questions(store)
 
 
 def test_the_coefficients_equal_those_of_a_fit_to_single_reports(store, small):
-    add_people(store, small, 3000, "north", turned(0.5), 1)
-    add_people(store, small, 2000, "south", turned(0.3), 2)
+    add_people(store, small, 3000, "north", shares_by_first_answer(0.5), 1)
+    add_people(store, small, 2000, "south", shares_by_first_answer(0.3), 2)
     result = regress(store, small, "fell_asleep", ["pressure", "link"], IntervalOptions(level=0.9))
     codes, strata = codes_of(store, small)
     channels = [question.channel for question in small.definition.questions]

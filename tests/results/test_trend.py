@@ -121,26 +121,30 @@ def test_only_the_small_group_is_suppressed_and_states_what_is_missing(small):
         (None, None, "suppressed")
     }
     assert "Not enough responses yet: about" in hidden.suppression_text
-    drawn = trend_chart(result)["data"]["values"]
-    assert {point["group"] for point in drawn} == {ALL_LINKS, "north", OPEN_LINK}
+    chart_data = trend_chart(result)["data"]["values"]
+    assert {point["group"] for point in chart_data} == {ALL_LINKS, "north", OPEN_LINK}
 
 
 def test_a_past_period_promises_no_more_responses(small):
-    few = {("", day): tally([20, 30, 10]) for day in ("2026-11-02", "2026-11-03")}
-    result = combine("trend", period_results(results_of(small, split_by_period(few))), FIRST, "")
+    small_tallies = {("", day): tally([20, 30, 10]) for day in ("2026-11-02", "2026-11-03")}
+    result = combine(
+        "trend", period_results(results_of(small, split_by_period(small_tallies))), FIRST, ""
+    )
     assert {group.suppression_text for group in result.groups} == {"Not enough responses."}
     assert {row.bucket for row in result.rows} == {"2026-11-02", "2026-11-03"}
     assert svg(result) == ""
 
 
 def test_the_current_period_states_how_many_responses_are_missing(small):
-    few = {("", day): tally([20, 30, 10]) for day in ("2026-11-20", "2026-11-21")}
-    result = combine("trend", period_results(results_of(small, split_by_period(few))), FIRST, "")
+    small_tallies = {("", day): tally([20, 30, 10]) for day in ("2026-11-20", "2026-11-21")}
+    result = combine(
+        "trend", period_results(results_of(small, split_by_period(small_tallies))), FIRST, ""
+    )
     assert result.groups[0].suppression_text == "Not enough responses."
     assert "more needed" in result.groups[1].suppression_text
     later = combine(
         "trend",
-        period_results(results_of(small, split_by_period(few))),
+        period_results(results_of(small, split_by_period(small_tallies))),
         FIRST,
         "",
         date(2026, 11, 22),
@@ -165,25 +169,25 @@ def test_every_part_of_every_type_has_rows_and_a_chart(name):
         for seed, each in enumerate(("north", "south"))
     }
     every = groups[Group(LINK, "north")]
-    drawn = 0
+    chart_data = 0
     for part in question_parts(every.question(name)):
         result = combine("links", link_results(every, groups), name, part)
         assert result.request.part == part
         assert len(result.rows) == 3 * len(result.columns) > 0
         chart = svg(result)
         assert bool(chart) == any(row.estimate is not None for row in result.rows)
-        drawn += bool(chart)
-    assert drawn
+        chart_data += bool(chart)
+    assert chart_data
 
 
 def test_unknown_parts_are_rejected_and_missing_parts_become_the_main_part(small):
     every = SurveyResult(small, tally([900, 700, 400]), NOW)
-    named = [("all", every)]
-    assert combine("versions", named, FIRST, "median").request.part == "shares"
+    named_results = [("all", every)]
+    assert combine("versions", named_results, FIRST, "median").request.part == "shares"
     with pytest.raises(NotFoundError, match="there is no mode"):
         find_part(every.question(FIRST), "mode")
     with pytest.raises(NotFoundError, match="no question"):
-        combine("versions", named, "none", "shares")
+        combine("versions", named_results, "none", "shares")
 
 
 def version_of(number: int, text: str) -> PublishedSurvey:
@@ -204,8 +208,8 @@ def versions(*texts: str):
 
 def test_equal_versions_are_side_by_side_and_never_pooled():
     results = versions(SMALL, SMALL.replace("First page", "Page one"))
-    named, notes = version_results(results, SECOND)
-    result = combine("versions", named, SECOND, "")
+    named_results, notes = version_results(results, SECOND)
+    result = combine("versions", named_results, SECOND, "")
     assert [group.name for group in result.groups] == ["version 1", "version 2"]
     assert notes == []
     assert {row.n_reports for row in result.rows} == {2000}
@@ -222,8 +226,8 @@ def test_equal_versions_are_side_by_side_and_never_pooled():
 )
 def test_changes_between_versions_are_described(old, new, words):
     results = versions(SMALL, SMALL.replace(old, new))
-    named, notes = version_results(results, SECOND)
-    assert [name for name, _ in named] == ["version 1", "version 2"]
+    named_results, notes = version_results(results, SECOND)
+    assert [name for name, _ in named_results] == ["version 1", "version 2"]
     assert any(words in each for each in notes)
     # From whichever version it is looked at, the change is that of the later one.
     assert version_results(results[::-1], SECOND)[1] == notes
@@ -233,8 +237,8 @@ def test_versions_with_other_questions_are_left_out_by_name():
     other = SMALL.replace('{ id = "once", label = "Once" },\n', "")
     without = SMALL.replace(f'id = "{SECOND}"', 'id = "pressed"')
     results = versions(other, without, SMALL)
-    named, notes = version_results(results, SECOND)
-    assert [name for name, _ in named] == ["version 3"]
+    named_results, notes = version_results(results, SECOND)
+    assert [name for name, _ in named_results] == ["version 3"]
     assert notes == [
         "Version 1 has other answers and is not shown here.",
         "Version 2 does not ask this question.",
@@ -242,13 +246,15 @@ def test_versions_with_other_questions_are_left_out_by_name():
 
 
 def test_answers_keep_the_survey_order_and_suppressed_groups_keep_their_place(small):
-    some = {**LINKS, ("", "2026-11-20"): tally([20, 20, 20])}
-    result = combine("trend", period_results(results_of(small, split_by_period(some))), SECOND, "")
-    drawn = trend_chart(result)
-    assert drawn["facet"]["sort"] == ["Never", "Once", "Often"]
-    domain = drawn["spec"]["encoding"]["x"]["scale"]["domain"]
+    tallies = {**LINKS, ("", "2026-11-20"): tally([20, 20, 20])}
+    result = combine(
+        "trend", period_results(results_of(small, split_by_period(tallies))), SECOND, ""
+    )
+    chart_data = trend_chart(result)
+    assert chart_data["facet"]["sort"] == ["Never", "Once", "Often"]
+    domain = chart_data["spec"]["encoding"]["x"]["scale"]["domain"]
     assert domain == ["2026-11-02", "2026-11-10", "2026-11-20"]
-    assert {point["when"] for point in drawn["data"]["values"]} == set(domain[:2])
+    assert {point["when"] for point in chart_data["data"]["values"]} == set(domain[:2])
 
 
 @pytest.mark.parametrize("state", ["closed", "superseded"])

@@ -14,7 +14,7 @@ from survey.results.weighting.request import WeightingRequest
 from survey.results.weighting.sentences import caveats, paper_sentences
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
-from tests.results.exploring import SHARES, add_people, turned
+from tests.results.exploring import SHARES, add_people, shares_by_first_answer
 
 PRESSURE = "answer:pressure"
 
@@ -29,8 +29,8 @@ def weight(store, survey, name, by, shares, options=None):
 
 @pytest.fixture
 def two_links(store, small):
-    add_people(store, small, 3000, "north", turned(0.5), 1)
-    add_people(store, small, 2000, "south", turned(0.2), 2)
+    add_people(store, small, 3000, "north", shares_by_first_answer(0.5), 1)
+    add_people(store, small, 2000, "south", shares_by_first_answer(0.2), 2)
     return small
 
 
@@ -62,11 +62,11 @@ def test_margins_over_an_answer_give_standardization_and_correct_nonresponse(sto
     # Those who were pressed took part twice as often as the others.
     took_part = SHARES * np.array([1, 2, 2])
     add_people(store, small, 12_000, shares=took_part / took_part.sum())
-    known = SHARES.sum(axis=0) / SHARES.sum()
-    result = weight(store, small, "fell_asleep", PRESSURE, known.tolist())
+    population = SHARES.sum(axis=0) / SHARES.sum()
+    result = weight(store, small, "fell_asleep", PRESSURE, population.tolist())
     channels = [question.channel for question in small.definition.questions]
     table = crosstab(joint_counts(store, small, 0, 1), channels)
-    expected = standardized_shares(table, known)
+    expected = standardized_shares(table, population)
     np.testing.assert_allclose([row.estimate for row in result.rows], expected.estimate)
     truth = SHARES.sum(axis=1) / SHARES.sum()
     for row, true in zip(result.rows, truth, strict=True):
@@ -87,8 +87,8 @@ def test_sentences_and_caveats_match_the_kind_of_margins(store, two_links):
 def test_few_reports_suppress_all_weighted_shares_and_sentences(store, small):
     add_people(store, small, 40, "north")
     add_people(store, small, 30, "south")
-    for by, known in (("link", [0.5, 0.5]), (PRESSURE, [0.4, 0.4, 0.2])):
-        result = weight(store, small, "fell_asleep", by, known, IntervalOptions(level=0.5))
+    for by, population in (("link", [0.5, 0.5]), (PRESSURE, [0.4, 0.4, 0.2])):
+        result = weight(store, small, "fell_asleep", by, population, IntervalOptions(level=0.5))
         assert {(row.estimate, row.unweighted, row.flag) for row in result.rows} == {
             (None, None, "suppressed")
         }

@@ -25,7 +25,7 @@ from tests.browser.research import add_released, sign_in
 from tests.browser.respondent import choose, entry, heading, press, wait_sent, wait_waiting
 from tests.browser.surveys import EVERY_TYPE, SAMPLED, SKIPS
 from tests.conftest import PASSWORD, ROOT, SMALL, TODAY, wait_until
-from tests.results.exploring import add_people, turned
+from tests.results.exploring import add_people, shares_by_first_answer
 
 pytestmark = pytest.mark.web
 
@@ -389,7 +389,7 @@ def fill(store: Store) -> None:
     groups = SMALL.replace('slug = "small"', 'slug = "groups"')
     survey = publish(store, load(groups.encode(), "s.toml", Caps()), TODAY)
     for seed, (link, share) in enumerate((("north", 0.5), ("south", 0.3)), 1):
-        add_people(store, survey, 4000, link, turned(share), seed)
+        add_people(store, survey, 4000, link, shares_by_first_answer(share), seed)
 
 
 EXPLORED = {

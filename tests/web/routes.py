@@ -18,7 +18,7 @@ from survey.respond import Client
 from survey.security import hash_of
 from survey.store import ColleagueLink, PublishedSurvey, Role, Store
 from tests.conftest import ROOT
-from tests.results.exploring import add_people, turned
+from tests.results.exploring import add_people, shares_by_first_answer
 
 DIFFERENCE = {"question": "fell_asleep", "a": "link:north", "b": "link:south"}
 WEIGHTING = {"question": "fell_asleep", "by": "link", "margins": "north,20%\nsouth,80"}
@@ -55,8 +55,8 @@ FILES = {
 
 def add_two_links(store: Store, survey: PublishedSurvey) -> None:
     """Released reports by two links: enough for every page to show figures."""
-    add_people(store, survey, 2500, "north", turned(0.5), 1)
-    add_people(store, survey, 2000, "south", turned(0.2), 2)
+    add_people(store, survey, 2500, "north", shares_by_first_answer(0.5), 1)
+    add_people(store, survey, 2000, "south", shares_by_first_answer(0.2), 2)
 
 
 def is_of_a_draft(rule: Rule) -> bool:

@@ -63,8 +63,8 @@ def test_the_table_shows_the_estimates_the_test_and_sentences(reader, store, sma
     assert page.status_code == 200
     names = [question.id for question in small.definition.questions]
     result = compute_crosstab(store, small, CrosstabRequest(*names), IntervalOptions())
-    shown = re.findall(r'class="strong">(-?\d+)%<', page.text)
-    assert shown == [f"{100 * row.estimate:.0f}" for row in result.rows]
+    percentages = re.findall(r'class="strong">(-?\d+)%<', page.text)
+    assert percentages == [f"{100 * row.estimate:.0f}" for row in result.rows]
     assert "were related" in page.text
     assert "p &lt; 0.001" in page.text
     assert "joint inversion" in page.text
@@ -122,8 +122,8 @@ def test_a_higher_level_widens_every_interval_and_is_part_of_the_link(reader, st
 )
 def test_invalid_pairs_of_questions_are_rejected_with_a_reason(reader, small, query, status, words):
     first, second = (question.id for question in small.definition.questions)
-    asked = query.replace("slept", first).replace("pressed", second)
-    answer = reader.get(f"{PAGE}?{asked}")
+    pair_query = query.replace("slept", first).replace("pressed", second)
+    answer = reader.get(f"{PAGE}?{pair_query}")
     assert answer.status_code == status
     assert words in answer.text
 
@@ -151,8 +151,8 @@ def test_the_most_likely_table_has_its_own_caveat(reader, store, small):
     counts = joint_counts(store, small, 0, 1)
     channels = [question.channel for question in small.definition.questions]
     expected = crosstab(counts, channels, method="em").estimate
-    shown = re.findall(r'class="strong">(\d+)%<', page.text)
-    assert shown == [f"{100 * share:.0f}" for share in expected.flat]
+    percentages = re.findall(r'class="strong">(\d+)%<', page.text)
+    assert percentages == [f"{100 * share:.0f}" for share in expected.flat]
     assert "expectation maximization" in page.text
     assert "small cells are biased" in page.text
     assert 'value="em" selected' in page.text

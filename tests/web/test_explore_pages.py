@@ -18,7 +18,7 @@ from survey.results.weighting.compute import compute_weighting
 from survey.results.weighting.request import WeightingRequest
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
-from tests.results.exploring import add_people, turned
+from tests.results.exploring import add_people, shares_by_first_answer
 from tests.web.researchers import sign_in, token
 
 PAGE = "/research/surveys/small/explore"
@@ -35,8 +35,8 @@ def reader(client, researcher, small):
 
 @pytest.fixture
 def two_links(store, small):
-    add_people(store, small, 2500, "north", turned(0.5), 1)
-    add_people(store, small, 2000, "south", turned(0.2), 2)
+    add_people(store, small, 2500, "north", shares_by_first_answer(0.5), 1)
+    add_people(store, small, 2000, "south", shares_by_first_answer(0.2), 2)
     return small
 
 
@@ -63,9 +63,9 @@ def test_the_page_of_a_difference_has_table_chart_test_sentence_and_caveat(
 ):
     answer = reader.get(f"{PAGE}/difference?{LINKS}")
     request = DifferenceRequest("fell_asleep", "link:north", "link:south")
-    found = compute_difference(store, two_links, request, IntervalOptions())
-    shown = re.findall(r'class="number strong">(−?\d+)<', answer.text)
-    assert shown == [f"{100 * row.estimate:.0f}".replace("-", "−") for row in found.rows]
+    result = compute_difference(store, two_links, request, IntervalOptions())
+    figures = re.findall(r'class="number strong">(−?\d+)<', answer.text)
+    assert figures == [f"{100 * row.estimate:.0f}".replace("-", "−") for row in result.rows]
     assert "<svg" in answer.text
     assert "Pearson’s test of the randomized reports" in answer.text
     assert "<blockquote>" in answer.text
@@ -131,13 +131,13 @@ def test_the_margins_field_has_a_line_for_each_category(reader, two_links):
 def test_weighted_and_unweighted_shares_are_side_by_side(reader, store, two_links):
     answer = reader.get(f"{PAGE}/weighting?{BY_LINK}{MARGINS}")
     request = WeightingRequest("fell_asleep", "link", "north,20\nsouth,80")
-    found = compute_weighting(store, two_links, request, IntervalOptions())
-    shown = re.findall(r'class="number strong">(\d+)%<', answer.text)
-    assert shown == [f"{100 * row.estimate:.0f}" for row in found.rows]
-    assert f"design effect {found.design_effect:.2f}" in answer.text
+    result = compute_weighting(store, two_links, request, IntervalOptions())
+    figures = re.findall(r'class="number strong">(\d+)%<', answer.text)
+    assert figures == [f"{100 * row.estimate:.0f}" for row in result.rows]
+    assert f"design effect {result.design_effect:.2f}" in answer.text
     assert "<blockquote>" in answer.text
     rows = rows_of(reader.get(f"{PAGE}/weighting/weighted.csv?{BY_LINK}{MARGINS}"))
-    assert [float(row["estimate"]) for row in rows] == [row.estimate for row in found.rows]
+    assert [float(row["estimate"]) for row in rows] == [row.estimate for row in result.rows]
 
 
 def test_margins_with_a_wrong_total_are_rejected_and_kept_in_the_field(reader, two_links):
@@ -172,11 +172,11 @@ def uploaded(reader, content, name="margins.csv", **fields):
     ],
 )
 def test_uploaded_margins_become_a_link_that_reproduces_the_view(reader, two_links, content):
-    sent = uploaded(reader, content)
-    assert sent.status_code == 302
-    said = parse_qs(urlsplit(sent.location).query)
-    assert said["level"] == ["0.9"]
-    page = reader.get(sent.location)
+    response = uploaded(reader, content)
+    assert response.status_code == 302
+    query = parse_qs(urlsplit(response.location).query)
+    assert query["level"] == ["0.9"]
+    page = reader.get(response.location)
     assert page.status_code == 200
     assert "post-stratified" in page.text
 
@@ -215,13 +215,13 @@ def test_the_page_shows_the_odds_ratios_of_the_estimator(reader, store, two_link
     query = "question=fell_asleep&predictor=pressure&predictor=link"
     answer = reader.get(f"{PAGE}/regression?{query}")
     request = RegressionRequest("fell_asleep", ("pressure", "link"))
-    found = compute_regression(store, two_links, request, IntervalOptions())
-    shown = re.findall(r'class="number strong">([\d.,]+)<', answer.text)
-    assert shown == [f"{row.odds_ratio:.3g}" for row in found.rows]
+    result = compute_regression(store, two_links, request, IntervalOptions())
+    figures = re.findall(r'class="number strong">([\d.,]+)<', answer.text)
+    assert figures == [f"{row.odds_ratio:.3g}" for row in result.rows]
     assert answer.text.count(" checked>") == 2
     assert "maximum likelihood through the randomization" in answer.text
     rows = rows_of(reader.get(f"{PAGE}/regression/regression.csv?{query}"))
-    assert [row["predictor_id"] for row in rows] == [row.predictor_id for row in found.rows]
+    assert [row["predictor_id"] for row in rows] == [row.predictor_id for row in result.rows]
 
 
 @pytest.mark.parametrize(
@@ -284,8 +284,8 @@ def test_parameters_of_another_question_are_ignored(reader, two_links):
     odds = "question=pressure&predictor=fell_asleep&against=fell_asleep:no"
     page = reader.get(f"{PAGE}/regression?{odds}")
     assert page.status_code == 200
-    offered = re.findall(r'<option value="(pressure:\w+)"', page.text)
-    assert offered[0] == "pressure:never"
+    baselines = re.findall(r'<option value="(pressure:\w+)"', page.text)
+    assert baselines[0] == "pressure:never"
     assert " selected" not in page.text.split('id="against"')[1].split("</select>")[0]
     other = f"question=fell_asleep&by=answer:pressure&typed_for=link{MARGINS}"
     page = reader.get(f"{PAGE}/weighting?{other}")

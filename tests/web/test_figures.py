@@ -84,7 +84,7 @@ def test_every_figure_linked_from_the_results_page_exists(client, researcher, st
     add_released(store, survey, 6000)
     sign_in(client)
     page = client.get(f"/research/surveys/{survey.slug}/1").text
-    offered = re.findall(r'href="([^"]+/figures/[^"]+\.svg)"', page)
-    assert len(offered) > 3
-    assert page.count('<figure class="chart"') == len(offered)
-    assert {client.get(path).status_code for path in offered} == {200}
+    figures = re.findall(r'href="([^"]+/figures/[^"]+\.svg)"', page)
+    assert len(figures) > 3
+    assert page.count('<figure class="chart"') == len(figures)
+    assert {client.get(path).status_code for path in figures} == {200}

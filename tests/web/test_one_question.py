@@ -49,9 +49,9 @@ def links_of(page: str) -> list[str]:
 def test_the_page_of_one_question_shows_its_details(reader, store, small):
     page = reader.get(f"{BASE}/1/questions/{FIRST}")
     assert page.status_code == 200
-    found = ResultCache(store).result(small).question(FIRST)
-    said = text_of(page.text)
-    for line in found.details:
+    result = ResultCache(store).result(small).question(FIRST)
+    text = text_of(page.text)
+    for line in result.details:
         expected = (
             f"{line.label} {percent_with_decimal(line.unbiased)} "
             f"{percent_with_decimal(line.display)} "
@@ -59,8 +59,8 @@ def test_the_page_of_one_question_shows_its_details(reader, store, small):
             f"±{100 * line.sampling:.1f} ±{100 * line.randomization:.1f} "
             f"{line.n_effective:,.0f} {line.fabricated:,}"
         )
-        assert expected in said
-    assert all(remark in said for remark in found.remarks)
+        assert expected in text
+    assert all(remark in text for remark in result.remarks)
     assert "Did anybody press you to stay longer?" not in re.sub(
         r"<nav.*?</nav>", "", page.text, flags=re.S
     )
@@ -124,8 +124,8 @@ def test_every_linked_combination_of_options_can_be_opened(reader):
 def test_the_page_names_the_latest_release(reader, store, small):
     assert "(latest: release 1)" in text_of(reader.get(f"{BASE}/1").text)
     add_released(store, small, 100)
-    said = text_of(reader.get(f"{BASE}/1").text)
-    assert "(latest: release 2)" in said
+    text = text_of(reader.get(f"{BASE}/1").text)
+    assert "(latest: release 2)" in text
 
 
 def test_versions_are_listed_newest_first_and_a_question_links_to_its_versions(reader, store):
@@ -140,8 +140,8 @@ def test_versions_are_listed_newest_first_and_a_question_links_to_its_versions(r
     assert "No figure combines responses" in text_of(page)
     assert "3,000" in page
     assert "3,000" not in reader.get(f"{BASE}/2").text
-    both = reader.get(f"{BASE}/1/questions/{FIRST}").text
-    assert f'href="{BASE}/2/questions/{FIRST}"' in both
+    page = reader.get(f"{BASE}/1/questions/{FIRST}").text
+    assert f'href="{BASE}/2/questions/{FIRST}"' in page
     assert f"{BASE}/2/questions/{SECOND}" not in reader.get(f"{BASE}/1/questions/{SECOND}").text
 
 
@@ -174,9 +174,9 @@ text = "Do you live alone?"
 def test_odds_factors_name_the_influence_of_skip_logic(reader, store):
     publish(store, load(SKIPPING.encode(), "skipping.toml", Caps()), TODAY)
     counting = "including the questions that skip logic links to it"
-    said = [
+    headings = [
         text_of(reader.get(f"/research/surveys/skipping/1/questions/{name}").text)
         for name in ("works", "overtime", "alone")
     ]
-    assert [counting in text for text in said] == [True, True, False]
-    assert all("epsilon 4" in text for text in said)
+    assert [counting in text for text in headings] == [True, True, False]
+    assert all("epsilon 4" in text for text in headings)

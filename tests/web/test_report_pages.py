@@ -51,12 +51,12 @@ def text_of(page) -> str:
 
 def read(answer) -> tuple[PdfReader, str]:
     assert answer.status_code == 200, answer.text
-    found = PdfReader(io.BytesIO(answer.data))
-    return found, " ".join(" ".join(page.extract_text() for page in found.pages).split())
+    pdf = PdfReader(io.BytesIO(answer.data))
+    return pdf, " ".join(" ".join(page.extract_text() for page in pdf.pages).split())
 
 
 def links(page) -> set[str]:
-    return {unescape(each) for each in re.findall(r'href="([^"]+)"', page.text)}
+    return {unescape(address) for address in re.findall(r'href="([^"]+)"', page.text)}
 
 
 def anchors(page) -> set[str]:
@@ -77,8 +77,8 @@ def test_the_methods_of_a_survey_state_its_own_numbers(reader, store, small):
     page = reader.get(f"{OF_SURVEY}/methods")
     text = text_of(page)
     assert set(sections()) <= anchors(page)
-    for wanted in ("0.7500", "0.1250", "1.792", "3,000 released reports", small.sha256):
-        assert wanted in text
+    for phrase in ("0.7500", "0.1250", "1.792", "3,000 released reports", small.sha256):
+        assert phrase in text
     first = ResultCache(store).result(small).questions[0].shares[0]
     assert f"= {first.estimate:.4f}" in text
     inside = {link[1:] for link in links(page) if link.startswith("#")} - {"main"}
@@ -88,14 +88,14 @@ def test_the_methods_of_a_survey_state_its_own_numbers(reader, store, small):
 @pytest.mark.parametrize("query", ["", "?level=0.9&simultaneous=1", "?target=respondents"])
 def test_every_column_heading_links_to_an_existing_section(reader, query):
     page = reader.get(f"{OF_SURVEY}{query}")
-    led = {link for link in links(page) if f"{OF_SURVEY}/methods" in link and "#" in link}
-    assert {"share", "report-share", "answered"} <= {link.split("#")[1] for link in led}
-    for link in led:
+    addresses = {link for link in links(page) if f"{OF_SURVEY}/methods" in link and "#" in link}
+    assert {"share", "report-share", "answered"} <= {link.split("#")[1] for link in addresses}
+    for link in addresses:
         path, _, anchor = link.partition("#")
         assert anchor in anchors(reader.get(path))
     kind = {"": "feldman-cousins", "?target=respondents": "fixed-population"}
-    wanted = kind.get(query, "clopper-pearson")
-    assert any(link.endswith(f"#interval-{wanted}") for link in led)
+    method = kind.get(query, "clopper-pearson")
+    assert any(link.endswith(f"#interval-{method}") for link in addresses)
 
 
 def test_headings_of_means_medians_and_histograms_link_to_their_methods(reader, store):
@@ -103,22 +103,22 @@ def test_headings_of_means_medians_and_histograms_link_to_their_methods(reader, 
     survey = publish(store, load(toml.encode(), "s.toml", Caps()), TODAY)
     add_released(store, survey, 3000)
     page = reader.get(f"/research/surveys/{survey.slug}/{survey.version}")
-    led = {link.split("#")[1] for link in links(page) if "/methods#" in link}
-    assert "mean" in led
-    assert led <= set(sections())
+    anchors = {link.split("#")[1] for link in links(page) if "/methods#" in link}
+    assert "mean" in anchors
+    assert anchors <= set(sections())
 
 
 def test_a_cross_tabulation_links_to_its_methods(reader, small):
     first, second = (question.id for question in small.definition.questions)
     page = reader.get(f"/research/surveys/small/explore?first={first}&second={second}")
-    led = {link.split("#")[1] for link in links(page) if "/methods" in link and "#" in link}
-    assert {"crosstab", "independence"} <= led <= set(sections())
+    addresses = {link.split("#")[1] for link in links(page) if "/methods" in link and "#" in link}
+    assert {"crosstab", "independence"} <= addresses <= set(sections())
 
 
 def test_the_dashboard_links_to_report_pdf_methods_and_microdata(reader):
-    found = links(reader.get(OF_SURVEY))
+    pdf = links(reader.get(OF_SURVEY))
     for name in ("report", "report.pdf", "methods", "microdata"):
-        assert f"{OF_SURVEY}/{name}" in found
+        assert f"{OF_SURVEY}/{name}" in pdf
 
 
 def test_the_report_has_the_dashboards_figures_and_the_methods(reader, store, small):
@@ -128,8 +128,8 @@ def test_the_report_has_the_dashboards_figures_and_the_methods(reader, store, sm
         assert question.question.text in text
         for row in question.shares:
             assert f"{row.option_label} {percent(row.estimate)} " in text
-    for wanted in (small.sha256, "3,000 released reports", "p = 0.75", "epsilon = 1.792"):
-        assert wanted in text
+    for phrase in (small.sha256, "3,000 released reports", "p = 0.75", "epsilon = 1.792"):
+        assert phrase in text
     assert page.text.count("<svg") == 2
 
 
@@ -142,28 +142,28 @@ def test_a_report_uses_the_options_of_its_link(reader):
 
 @prints
 def test_the_pdf_contains_the_text_of_the_page(reader, store, small):
-    found, text = read(reader.get(f"{OF_SURVEY}/report.pdf"))
+    pdf, text = read(reader.get(f"{OF_SURVEY}/report.pdf"))
     for question in ResultCache(store).result(small).questions:
         assert question.question.text in text
         for row in question.shares:
             assert f"{row.option_label} {percent(row.estimate)}" in text
     assert small.sha256 in text.replace(" ", "")
     assert "3,000 released reports" in text
-    assert f"1 / {len(found.pages)}" in text
+    assert f"1 / {len(pdf.pages)}" in text
 
 
 @prints
 def test_the_pdf_is_tagged_for_screen_readers(reader):
     """Tags, a language, a title and headings to move by (PDF/UA)."""
-    found, _ = read(reader.get(f"{OF_SURVEY}/report.pdf"))
-    root = found.trailer["/Root"]
+    pdf, _ = read(reader.get(f"{OF_SURVEY}/report.pdf"))
+    root = pdf.trailer["/Root"]
     assert root["/MarkInfo"]["/Marked"]
     assert root["/Lang"] == "en"
     assert "/StructTreeRoot" in root
-    assert found.metadata.title == "A small survey: estimated results"
-    assert len(found.outline) >= 1
+    assert pdf.metadata.title == "A small survey: estimated results"
+    assert len(pdf.outline) >= 1
     assert "pdfuaid:part" in root["/Metadata"].get_data().decode("utf-8")
-    assert found.pages[0].mediabox.width == pytest.approx(595.28, abs=1)
+    assert pdf.pages[0].mediabox.width == pytest.approx(595.28, abs=1)
 
 
 @prints
@@ -182,8 +182,8 @@ def test_no_question_is_split_between_two_pages(reader, store):
     toml = f'slug = "long"\ntitle = "Long"\n[[pages]]\n{pages}'
     survey = publish(store, load(toml.encode(), "s.toml", Caps(survey=40)), TODAY)
     add_released(store, survey, 500)
-    found, _ = read(reader.get("/research/surveys/long/1/report.pdf"))
-    texts = [" ".join(page.extract_text().split()) for page in found.pages]
+    pdf, _ = read(reader.get("/research/surveys/long/1/report.pdf"))
+    texts = [" ".join(page.extract_text().split()) for page in pdf.pages]
     for number, question in enumerate(ResultCache(store).result(survey).questions, 1):
         begins = [text for text in texts if f"{number}. Question number" in text]
         assert begins
@@ -240,9 +240,9 @@ def test_a_pdf_loads_nothing_from_other_addresses(tmp_path):
         f'<p>Here</p><object data="{secret.as_uri()}"></object>'
         f'<img alt="none" src="{secret.as_uri()}"></html>'
     )
-    written = to_pdf(page, "")
-    assert b"the secret" not in written
-    assert PdfReader(io.BytesIO(written)).attachments == {}
+    pdf = to_pdf(page, "")
+    assert b"the secret" not in pdf
+    assert PdfReader(io.BytesIO(pdf)).attachments == {}
 
 
 def test_a_server_without_pango_explains_how_to_print(reader, monkeypatch):

@@ -94,13 +94,13 @@ def test_page_and_csv_have_the_same_groups_and_numbers(reader, daily, address, c
         reader, f"{BASE}/1/{address.replace('?', '.csv?') if '?' in address else address + '.csv'}"
     )
     assert list(dict.fromkeys(row[column] for row in rows)) == names
-    shown = table_of(page.text)
-    assert len(shown) == len(names)
-    for line, name in zip(shown, names, strict=True):
-        own = [row for row in rows if row[column] == name]
-        assert line[1] == f"{int(own[0]['n_reports']):,}"
-        if own[0]["estimate"]:
-            assert line[2:] == [in_cell(row) for row in own]
+    table = table_of(page.text)
+    assert len(table) == len(names)
+    for line, name in zip(table, names, strict=True):
+        group_rows = [row for row in rows if row[column] == name]
+        assert line[1] == f"{int(group_rows[0]['n_reports']):,}"
+        if group_rows[0]["estimate"]:
+            assert line[2:] == [in_cell(row) for row in group_rows]
         else:
             assert line[2].startswith("Not enough responses")
 
@@ -134,12 +134,12 @@ def test_a_link_reproduces_its_view(reader, daily):
     question = daily.definition.questions[0].id
     query = f"question={question}&part=answered&per=week&level=0.99"
     page = reader.get(f"{BASE}/1/trend?{query}").text
-    for chosen in (
+    for phrase in (
         f'value="{question}" selected',
         'value="answered" selected',
         'value="week" selected',
     ):
-        assert chosen in page
+        assert phrase in page
     assert "99% intervals" in page
     links = [html.unescape(link) for link in re.findall(r'(?:href|src|srcset)="([^"]+)"', page)]
     assert f"{BASE}/1/trend.csv?{query}" in links
@@ -155,16 +155,16 @@ def test_a_link_reproduces_its_view(reader, daily):
 @pytest.mark.parametrize("over", ["links", "trend", "versions"])
 def test_the_chart_exists_in_both_colour_schemes_and_every_format(reader, daily, over):
     page = reader.get(f"{BASE}/1/{over}").text
-    drawn = [html.unescape(link) for link in re.findall(r'(?:src|srcset)="([^"]+)"', page)]
-    assert len(drawn) == 2
+    images = [html.unescape(link) for link in re.findall(r'(?:src|srcset)="([^"]+)"', page)]
+    assert len(images) == 2
     light, dark = (
-        reader.get(address) for address in sorted(drawn, key=lambda each: "dark" in each)
+        reader.get(address) for address in sorted(images, key=lambda each: "dark" in each)
     )
     assert light.text.startswith("<svg")
     assert light.text != dark.text
-    offered = [html.unescape(link) for link in re.findall(r'href="([^"]+-figure\.[^"]+)"', page)]
-    assert len(offered) == len(FORMATS)
-    assert {reader.get(address).status_code for address in offered} == {200}
+    figures = [html.unescape(link) for link in re.findall(r'href="([^"]+-figure\.[^"]+)"', page)]
+    assert len(figures) == len(FORMATS)
+    assert {reader.get(address).status_code for address in figures} == {200}
 
 
 def test_a_page_with_suppressed_groups_only_has_no_chart(reader, store, small):

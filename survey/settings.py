@@ -1,4 +1,4 @@
-"""The settings of an instance: read once from SURVEY_* variables, frozen, refused if unsafe.
+"""The settings of an instance: read once from SURVEY_* variables, checked and frozen.
 
 Plain dataclasses read them, not pydantic-settings. That ignores a mistyped SURVEY_ name, accepts
 1_00 as a number, quotes a rejected secret, and costs 0.17 s of CPU at each start (measured).
@@ -245,21 +245,21 @@ ORIGIN = re.compile(
     r"(?P<scheme>https?)://(?P<host>(?!-)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])"
     r"(?::(?P<port>[1-9][0-9]{0,4}))?/?"
 )
-"""What people open: no user, path or query."""
+"""The address that people open, without a user, path or query."""
 
 DATABASE = "SURVEY_DATABASE must be sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE"
 
 
 def check_public_url(public_url: str) -> None:
-    """Raise SettingsError for what is no address that people could open, in one spelling."""
-    # One spelling: whether cookies are secure, links right and origins the same hangs on it.
-    found = ORIGIN.fullmatch(public_url)
-    if not found or int(found["port"] or 0) > LAST_PORT or not _is_host(found["host"]):
+    """Raise SettingsError unless a URL has the one accepted spelling of a public address."""
+    # Secure cookies, links and the comparison of origins depend on this spelling.
+    match = ORIGIN.fullmatch(public_url)
+    if not match or int(match["port"] or 0) > LAST_PORT or not _is_host(match["host"]):
         raise SettingsError(
-            f"SURVEY_PUBLIC_URL = {public_url!r} must be scheme and host in small letters, as "
-            "https://survey.example.org, with nothing before or after"
+            f"SURVEY_PUBLIC_URL = {public_url!r} must be a scheme and a host in lower case, such "
+            "as https://survey.example.org, with nothing before or after"
         )
-    if found["scheme"] == "http" and not is_loopback(found["host"].strip("[]")):
+    if match["scheme"] == "http" and not is_loopback(match["host"].strip("[]")):
         raise SettingsError(
             f"SURVEY_PUBLIC_URL = {public_url!r} must start with https:// "
             "(http only on loopback): a respondent's browser randomizes in a secure context only"
@@ -276,30 +276,32 @@ def _is_host(host: str) -> bool:
 
 
 def check_database(url: str) -> None:
-    """Raise SettingsError for what is no url of a database.
+    """Raise SettingsError if a URL does not name a database.
 
-    No more of it is repeated than how it begins: it may hold a password.
+    The message quotes only the scheme, because a URL may contain a password.
     """
     scheme, separator, rest = url.partition("://")
-    begins = f"; it begins with {scheme}://" if separator else ""
+    scheme_note = f"; it begins with {scheme}://" if separator else ""
     if scheme == "sqlite":
         if not rest.startswith("/") or Path(rest[1:]).name in ("", ".."):
-            raise SettingsError(f"{DATABASE}{begins}")
+            raise SettingsError(f"{DATABASE}{scheme_note}")
         return
     try:
         parts = urlsplit(url)
-        # Else a part of a password would be taken for the host, and told when it is not found.
-        whole = scheme == "postgresql" and rest and parts.netloc.count("@") <= 1
-        whole = whole and (parts.port or 1) > 0
+        # With two @, part of a password would be used, and later quoted, as the name of the host.
+        is_valid = scheme == "postgresql" and rest and parts.netloc.count("@") <= 1
+        is_valid = is_valid and (parts.port or 1) > 0
     except ValueError:
-        whole = False
-    if not whole:
-        encoded = "" if scheme != "postgresql" else "; write signs in a password as %40 for @"
-        raise SettingsError(f"{DATABASE}{begins}{encoded}") from None
+        is_valid = False
+    if not is_valid:
+        encoding_note = (
+            "" if scheme != "postgresql" else "; encode special characters in a password, @ as %40"
+        )
+        raise SettingsError(f"{DATABASE}{scheme_note}{encoding_note}") from None
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """The two parts of SURVEY_INTERNAL.
+    """Return the host and the port of SURVEY_INTERNAL.
 
     >>> host_and_port("127.0.0.1:9464"), host_and_port("[::1]:9464")
     (('127.0.0.1', 9464), ('::1', 9464))
@@ -307,12 +309,12 @@ def host_and_port(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or not 0 < int(port) <= LAST_PORT:
-        raise SettingsError(f"SURVEY_INTERNAL = {text!r} must be HOST:PORT, as 127.0.0.1:9464")
+        raise SettingsError(f"SURVEY_INTERNAL = {text!r} must be HOST:PORT, such as 127.0.0.1:9464")
     return host, int(port)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name means this machine.
+    """Return whether a host name means this machine.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("example.org")
     (True, True, False)

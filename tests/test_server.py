@@ -58,6 +58,7 @@ def stored(store, survey, body: bytes) -> bool:
     return store.has_report(survey.key, report)
 
 
+@pytest.mark.web
 @pytest.mark.security
 def test_a_server_that_stops_under_load_answers_what_it_stored(serve, store, small):
     url = serve("--workers", "2")
@@ -86,6 +87,7 @@ def test_a_server_that_stops_under_load_answers_what_it_stored(serve, store, sma
     assert there == len(ids)
 
 
+@pytest.mark.web
 def test_a_server_stops_without_a_warning_although_a_silent_connection_stays_open(serve, small):
     url = serve()
     connection = http.client.HTTPConnection("127.0.0.1", int(url.rpartition(":")[2]), timeout=30)
@@ -100,6 +102,7 @@ def test_a_server_stops_without_a_warning_although_a_silent_connection_stays_ope
         assert word not in output
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("who", ["server", "worker"])
 def test_a_server_and_its_workers_handle_a_signal_in_whichever_thread_it_arrives(serve, who):
     serve()

@@ -21,7 +21,7 @@ from tests.conftest import SMALL, TODAY
 from tests.deploy.proxy import Proxy
 from tests.faults.reports import new_report
 
-pytestmark = pytest.mark.security
+pytestmark = [pytest.mark.web, pytest.mark.security]
 
 JSON = {"Content-Type": "application/json"}
 
@@ -120,8 +120,8 @@ def databases(request: pytest.FixtureRequest, settings) -> list[Path]:
     ("invited", "settings"),
     [
         (30, "sqlite"),
-        pytest.param(200, "sqlite", marks=pytest.mark.web),
-        pytest.param(200, "postgresql", marks=pytest.mark.web),
+        (200, "sqlite"),
+        (200, "postgresql"),
     ],
     indirect=True,
 )
@@ -155,7 +155,6 @@ def test_no_trace_of_visitors_is_in_any_log_database_temporary_file_or_backup(
     assert [mark for mark in marks if mark in "".join(outputs).encode()] == []
 
 
-@pytest.mark.web
 @pytest.mark.parametrize("invited", [1], indirect=True)
 def test_the_search_detects_a_proxy_that_logs_requests(start_proxy, invited, tmp_path):
     survey, people = invited
@@ -168,7 +167,6 @@ def test_the_search_detects_a_proxy_that_logs_requests(start_proxy, invited, tmp
     assert {people[0].address.encode(), people[0].agent.encode()} <= traces
 
 
-@pytest.mark.web
 @pytest.mark.parametrize("invited", [1], indirect=True)
 def test_the_search_detects_a_proxy_that_logs_errors(start_proxy, serve, invited, tmp_path):
     survey, people = invited

@@ -173,6 +173,7 @@ def programs(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.web
 def test_the_backup_script_writes_a_restorable_backup_and_deletes_old_ones(
     programs, store, settings, small, tmp_path
 ):

@@ -72,7 +72,6 @@ async def once(port: int, survey, body: bytes) -> tuple[int, bool]:
 
 
 @pytest.mark.security
-@pytest.mark.web
 def test_locked_store_refuses_everybody_with_a_time_to_try_again(serve, store, small):
     port = int(serve().rpartition(":")[2])
     bodies = [new_report(small) for _ in range(DEVICES)]

@@ -56,7 +56,6 @@ def test_servers_restarted_in_turn_under_load_lose_nothing_and_end_with_exit_0(s
     check_nothing_is_lost(store, small, load)
 
 
-@pytest.mark.web
 def test_workers_stay_if_new_ones_would_not_start(serve, store, small, settings, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text(settings.secret)

@@ -81,9 +81,7 @@ def another(request: pytest.FixtureRequest, settings, tmp_path: Path):
     server.drop(url)
 
 
-@pytest.mark.parametrize(
-    "settings", ["sqlite", pytest.param("postgresql", marks=pytest.mark.web)], indirect=True
-)
+@pytest.mark.parametrize("settings", ["sqlite", "postgresql"], indirect=True)
 def test_the_restore_drill_brings_back_the_same_pages_and_counts_no_report_twice(
     serve, store, small, researcher, another, settings, tmp_path
 ):

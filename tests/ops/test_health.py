@@ -9,19 +9,15 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date, timedelta
 
 import pytest
 
-from survey.collect.publication import close, publish
-from survey.collect.retention import delete_overdue, overdue
 from survey.errors import StoreError
 from survey.ops import health
 from survey.ops.health import checks
-from survey.questionnaire.loading import load
-from survey.settings import Caps, Settings
+from survey.settings import Settings
 from survey.store import open_store
-from tests.conftest import SECRET, SMALL, TODAY, free_port, wait_until
+from tests.conftest import SECRET, free_port, wait_until
 from tests.faults.reports import new_report
 from tests.store.databases import DirectAccess
 from tests.store.writers import has_waiting_writer
@@ -74,6 +70,7 @@ def send(outside: str, survey, n: int) -> None:
             assert answer.status == 201
 
 
+@pytest.mark.web
 @pytest.mark.security
 def test_metrics_of_several_workers_add_up_in_steps(inside, small):
     outside, within = inside
@@ -94,6 +91,7 @@ def test_metrics_of_several_workers_add_up_in_steps(inside, small):
     assert asked(f"{within}/elsewhere")[0] == 404
 
 
+@pytest.mark.web
 @pytest.mark.security
 def test_metrics_and_readiness_are_not_public(inside):
     outside, _ = inside
@@ -101,6 +99,7 @@ def test_metrics_and_readiness_are_not_public(inside):
     assert {asked(f"{outside}/{name}")[0] for name in ("readyz", "metrics")} == {404}
 
 
+@pytest.mark.web
 def test_a_server_with_too_little_disk_space_is_not_ready(serve):
     port = free_port()
     serve("--workers", "1", SURVEY_INTERNAL=f"127.0.0.1:{port}", SURVEY_DISK_MINIMUM="1000000")
@@ -109,6 +108,7 @@ def test_a_server_with_too_little_disk_space_is_not_ready(serve):
     assert json.loads(said)["disk"] == "less than 1000000 MB free"
 
 
+@pytest.mark.web
 def test_a_server_whose_database_cannot_be_written_is_not_ready(serve, store, settings):
     port = free_port()
     serve("--workers", "1", SURVEY_INTERNAL=f"127.0.0.1:{port}")
@@ -120,6 +120,7 @@ def test_a_server_whose_database_cannot_be_written_is_not_ready(serve, store, se
     assert asked(f"http://127.0.0.1:{port}/readyz")[0] == 200
 
 
+@pytest.mark.web
 def test_a_server_whose_database_lacks_a_migration_names_the_command(inside, settings):
     DirectAccess(settings.database).run(
         "DELETE FROM _sqlite_migrations WHERE name = 'm005_workspace'"
@@ -129,6 +130,7 @@ def test_a_server_whose_database_lacks_a_migration_names_the_command(inside, set
     assert json.loads(said)["migrated"] == "run: survey migrate"
 
 
+@pytest.mark.web
 def test_refusals_and_the_queue_behind_a_commit_are_metrics(inside, store, small):
     """25 of one kind together, none before; what waits while somebody holds the database."""
     address, within = inside
@@ -152,6 +154,7 @@ def test_refusals_and_the_queue_behind_a_commit_are_metrics(inside, store, small
     assert told["survey_commit_seconds_sum"] > HELD / 2
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 def test_internal_requests_take_no_connection_from_reports_and_releases(inside, serve, small):
     outside, within = inside
@@ -165,6 +168,7 @@ def test_internal_requests_take_no_connection_from_reports_and_releases(inside, 
     assert "no release" not in process.communicate(timeout=60)[0]
 
 
+@pytest.mark.web
 @pytest.mark.security
 def test_no_trace_of_who_asks_inside_and_goes_away_in_a_line_with_an_address(inside, serve):
     _, within = inside
@@ -224,22 +228,3 @@ def test_readiness_waits_for_workers_and_database_at_the_same_time(store, settin
     monkeypatch.setattr(health, "_workers", silent)
     assert checks(store, settings, "")["writable"].why == health.LATE
     assert now[0] == 1_000 + health.STORE_SECONDS
-
-
-def test_only_closed_surveys_past_their_retention_period_are_deleted(store, small):
-    other = SMALL.replace('slug = "small"', 'slug = "other"')
-    publish(store, load(other.encode(), "o.toml", Caps()), TODAY)
-    assert overdue(store, 30, TODAY + timedelta(days=1000)) == []
-    close(store, "small", TODAY)
-    assert delete_overdue(store, 30, TODAY + timedelta(days=30)) == []
-    assert delete_overdue(store, 30, TODAY + timedelta(days=31)) == ["small"]
-    assert [survey.slug for survey in store.surveys()] == ["other"]
-    (action,) = store.actions(None, 1)
-    assert (action.actor, action.event) == ("retention", "deleted a survey")
-
-
-def test_a_new_version_after_a_close_keeps_the_survey(store, small):
-    close(store, "small", TODAY)
-    changed = SMALL.replace("A small survey", "Another title")
-    publish(store, load(changed.encode(), "o.toml", Caps()), TODAY)
-    assert overdue(store, 1, date(2100, 1, 1)) == []

@@ -41,8 +41,8 @@ class Client:
     def load(cls) -> Client:
         """Load this installation's client as it is served, without comments and long local names.
 
-        They make up half of the bytes that a phone on a train would wait for. Everybody can make
-        the same bytes from the same sources: the project pins one version of the minifier.
+        They make up half of the bytes. Anyone can build the same bytes from the same sources,
+        because the project pins one version of the minifier.
         """
         return cls({name: _minified(name, content) for name, content in source_files().items()})
 

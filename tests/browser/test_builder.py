@@ -133,7 +133,7 @@ def try_it(page: Page, url: str, look: Callable[[Page, str], None]) -> None:
     press(page, "Add test responses")
     page.get_by_role("link", name="Results of the test run").click()
     expect(page.get_by_text("TEST.")).to_be_visible()
-    look(page, "builder-trial-dashboard")
+    look(page, "builder-test-run-dashboard")
     page.get_by_role("link", name="Back to the draft").click()
 
 

@@ -1,4 +1,4 @@
-"""A try-out takes the path of real reports, beside the real surveys, and leaves nothing."""
+"""A test run uses the path of real reports, beside the real surveys, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def test_a_number_is_estimated_near_the_mean_it_was_given(store, draft, rng):
 
 def test_a_try_out_never_touches_a_published_survey(store, draft, rng):
     real = publish(store, written(SMALL), TODAY)
-    trial = make_test_run(store, written(SMALL), draft, TODAY)
-    assert trial.team == draft.slug
-    assert trial.is_test_run
+    test_run = make_test_run(store, written(SMALL), draft, TODAY)
+    assert test_run.team == draft.slug
+    assert test_run.is_test_run
     assert not real.is_test_run
-    add_test_responses(store, trial, 50, {}, rng)
+    add_test_responses(store, test_run, 50, {}, rng)
     assert store.n_released(real.key) == store.n_pending(real.key) == 0
     with pytest.raises(DesignError, match="is not a test run"):
         add_test_responses(store, real, 50, {}, rng)
@@ -98,8 +98,8 @@ def test_a_try_out_made_anew_begins_without_reports_and_keeps_the_draft_s_team(s
 def test_the_address_of_a_try_out_cannot_be_guessed_and_is_new_each_time(store, draft):
     first = make_test_run(store, written(SMALL), draft, TODAY)
     second = make_test_run(store, written(SMALL), draft, TODAY)
-    for trial in (first, second):
-        assert re.fullmatch(rf"{draft.slug}-[0-9a-f]{{32}}", trial.slug)
+    for test_run in (first, second):
+        assert re.fullmatch(rf"{draft.slug}-[0-9a-f]{{32}}", test_run.slug)
     assert first.slug != second.slug
     assert store.test_runs(draft.slug) == [second]
     assert store.versions(draft.slug) == store.versions(first.slug) == []
@@ -107,10 +107,10 @@ def test_the_address_of_a_try_out_cannot_be_guessed_and_is_new_each_time(store, 
 
 def test_a_draft_s_try_outs_are_not_those_of_another_number(store, draft):
     others = [store.add_draft("{}", "ada@example.org", 1, {}) for _ in range(10)]
-    trial = make_test_run(store, written(SMALL), others[-1], TODAY)
+    test_run = make_test_run(store, written(SMALL), others[-1], TODAY)
     assert others[-1].slug.startswith(draft.slug)
     assert store.test_runs(draft.slug) == []
-    assert store.test_runs(others[-1].slug) == [trial]
+    assert store.test_runs(others[-1].slug) == [test_run]
 
 
 def test_a_try_out_is_open_to_all_and_translated_as_the_survey_is(store, draft):
@@ -118,10 +118,10 @@ def test_a_try_out_is_open_to_all_and_translated_as_the_survey_is(store, draft):
         'title = "Work and health"',
         'title = {en = "Work", es = "Trabajo"}\naccess = "invitation"',
     )
-    trial = make_test_run(store, written(text), draft, TODAY)
-    form = json.loads(trial.canonical)
-    assert trial.definition.access == "open"
-    assert form["slug"] == trial.slug
+    test_run = make_test_run(store, written(text), draft, TODAY)
+    form = json.loads(test_run.canonical)
+    assert test_run.definition.access == "open"
+    assert form["slug"] == test_run.slug
     assert form["translations"]["es"]["title"] == "TEST: Trabajo"
 
 

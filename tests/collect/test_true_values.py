@@ -1,4 +1,4 @@
-"""What is called true of a try-out is what its simulated respondents are drawn from."""
+"""The true values of a test run are those from which its simulated respondents are drawn."""
 
 from __future__ import annotations
 

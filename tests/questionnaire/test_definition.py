@@ -22,6 +22,7 @@ from survey.questionnaire.limits import MAX_TRUTH_PROBABILITY
 from survey.questionnaire.loading import load, load_file
 from survey.questionnaire.privacy_loss import groups_of, label, linked_ratios, odds_in_words
 from survey.settings import Caps
+from tests.cases import each_case
 from tests.conftest import ROOT, SMALL
 
 CAPS = Caps()
@@ -67,7 +68,7 @@ def test_prefer_not_to_say_is_an_option_inside_the_randomizer_by_default():
     assert (second.opt_out, second.channel.k) == ("", 3)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("privacy", "p"),
     [
         ("truth_probability = 0.6", Fraction(3, 5)),
@@ -89,7 +90,7 @@ def test_a_survey_s_privacy_holds_for_questions_that_state_none():
     assert second.channel.exact_p == Fraction(9, 10)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "place", "words"),
     [
         ('type = "yes_no"', "page 1, question 1 (q)", "state one of"),
@@ -204,7 +205,7 @@ def test_an_instance_can_cap_one_question():
     assert "nearest allowed value is epsilon = 2" in words
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "name", "words"),
     [
         (b"slug = 'a'\ntitle", "x.toml", "cannot be parsed"),
@@ -292,7 +293,7 @@ def test_reports_of_a_survey_have_one_length_below_8_kb():
 LABELS = json.loads((ROOT / "tests/vectors/label.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("vector", LABELS)
+@each_case("vector", LABELS)
 def test_the_privacy_label_agrees_with_the_clients(vector):
     questions = [read_question(form, nullable=False) for form in vector["questions"]]
     ratios = {question.id: question.channel.ratio for question in questions}
@@ -322,12 +323,12 @@ def test_the_client_has_the_same_ceilings_built_in():
     source = (ROOT / "client_js/src/definition.js").read_text(encoding="utf-8")
     assert Fraction(99, 100) == MAX_TRUTH_PROBABILITY
     assert "percent: 99n" in source
-    # e^12 and e^20 with as many digits as stand there, rounded down.
+    # e^12 and e^20 with as many digits as the client has, rounded down.
     for epsilon, digits in ((12, 54), (20, 51)):
         with localcontext(prec=90):
             written = int(Decimal(epsilon).exp() * 10**digits)
-        assert f"most: {written}n" in source.replace("_", "")
-        assert f"least: 10n ** {digits}n" in source
+        assert f"numerator: {written}n" in source.replace("_", "")
+        assert f"denominator: 10n ** {digits}n" in source
 
 
 def test_a_question_of_an_unknown_type_is_reported_among_all_other_mistakes():

@@ -19,6 +19,7 @@ from survey.questionnaire.kinds import KINDS
 from survey.questionnaire.loading import load, parse, source_of
 from survey.questionnaire.validation import check
 from survey.settings import Caps
+from tests.cases import each_case
 from tests.questionnaire.test_loading import WRITTEN
 
 
@@ -35,7 +36,7 @@ def small() -> DraftContent:
     return draft_from(parse(WRITTEN["small"].encode(), "s.toml"))
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@each_case("name", WRITTEN)
 def test_a_draft_of_a_definition_publishes_as_the_same_definition(name):
     written = WRITTEN[name].encode()
     frozen = freeze(load(written, "x.toml", Caps()), 1)
@@ -43,7 +44,7 @@ def test_a_draft_of_a_definition_publishes_as_the_same_definition(name):
     assert published(draft_from(source_of(frozen))) == frozen.canonical
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@each_case("name", WRITTEN)
 def test_a_draft_that_was_stored_is_read_back_as_it_was(name):
     content = draft_from(parse(WRITTEN[name].encode(), "x.toml"))
     assert DraftContent.from_json(content.to_json()) == content
@@ -53,7 +54,7 @@ def test_the_demo_s_survey_becomes_a_draft_and_itself_again():
     assert published(draft_from(source_of(demo()))) == demo().canonical
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_case("kind", KINDS)
 def test_a_new_question_multiplies_odds_by_at_most_3_until_somebody_chooses(kind):
     content, key = edits.add_question(DraftContent.new("T", "t"), 1, kind)
     question = {

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from itertools import product
 
-import pytest
-
 from survey.questionnaire.designs import DESIGNS, PRIVACY
 from survey.questionnaire.drafts import edits
 from survey.questionnaire.drafts.check import check_draft
@@ -14,6 +12,7 @@ from survey.questionnaire.drafts.draft import EMPTY_QUESTION, EMPTY_SURVEY, Draf
 from survey.questionnaire.drafts.form_messages import MECHANISM_NAMES, WAY_NAMES, form_message
 from survey.questionnaire.kinds import KINDS
 from survey.settings import Caps
+from tests.cases import each_case
 
 KEYS = {name for name in (*EMPTY_QUESTION, *EMPTY_SURVEY, *PRIVACY) if "_" in name}
 KEYS |= {name for name in DESIGNS if "_" in name}
@@ -100,7 +99,7 @@ def test_no_message_about_a_mechanism_has_a_key_of_a_file():
             assert not WRITTEN_IN_A_FILE.search(text), (kind, fields, text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "changed",
     [
         {"slug": "A b"},

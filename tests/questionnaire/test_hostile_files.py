@@ -13,6 +13,7 @@ from survey.errors import DefinitionError
 from survey.questionnaire.error_messages import MAX_LISTED, printable
 from survey.questionnaire.loading import load, load_file
 from survey.settings import Caps
+from tests.cases import each_case
 
 pytestmark = pytest.mark.security
 
@@ -36,9 +37,9 @@ def question(**more: object) -> dict[str, object]:
     return {"id": "q", "type": "yes_no", "text": "Q?", **more}
 
 
-@pytest.mark.parametrize("name", ["truth_probability", "keep_probability", "epsilon"])
-@pytest.mark.parametrize("number", ["1e400", "1e9999999", "1e-9999999", "1e99999999999999999999"])
-@pytest.mark.parametrize("ending", ["toml", "json"])
+@each_case("name", ["truth_probability", "keep_probability", "epsilon"])
+@each_case("number", ["1e400", "1e9999999", "1e-9999999", "1e99999999999999999999"])
+@each_case("ending", ["toml", "json"])
 def test_a_number_too_long_to_be_exact_is_refused_at_once(name, number, ending):
     content = f"{name} = {number}" if ending == "toml" else f'{{"{name}": {number}}}'
     if ending == "toml":
@@ -60,7 +61,7 @@ def test_a_key_given_twice_is_named_among_70_000():
     assert '"key7" is given twice' in text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("form", "place", "words"),
     [
         (survey(*[{}] * 100_000), "pages", "has 100,000 questions; at most 200 are allowed"),
@@ -83,7 +84,7 @@ def test_two_hundred_questions_full_of_mistakes_are_listed_up_to_a_hundred():
     assert found[-1][1].endswith("more mistakes")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "form",
     [
         survey(question(id="\ud800")),
@@ -107,7 +108,7 @@ def test_a_whole_surrogate_pair_in_json_is_a_character():
     assert next(load(form.encode(), "x.json", Caps()).questions).text == "\U0001f600?"
 
 
-@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+@each_case("constant", ["NaN", "Infinity", "-Infinity"])
 def test_numbers_that_json_does_not_know_are_refused_by_name(constant):
     ((place, text),) = mistakes(f'{{"slug": {constant}}}'.encode())
     assert (place, text) == (
@@ -119,7 +120,7 @@ def test_numbers_that_json_does_not_know_are_refused_by_name(constant):
 STEERING = "\x1b]0;owned\x07\x1b[2J\u202e\u2028\x9b31m\r\n"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "form",
     [
         {STEERING: 1},
@@ -156,7 +157,7 @@ def test_what_is_printed_is_printable(text):
 LONG = "x" * 300_000
 
 
-@pytest.mark.parametrize(
+@each_case(
     "form",
     [
         {LONG: 1},
@@ -174,7 +175,7 @@ def test_long_keys_and_values_are_shortened_in_messages(form):
     assert max(len(place + text) for place, text in mistakes(form)) < 500
 
 
-@pytest.mark.parametrize(
+@each_case(
     "key",
     [
         "a." * 100_000 + "a",
@@ -189,8 +190,8 @@ def test_a_toml_key_of_very_many_parts_is_refused_at_once(key):
     assert mistakes(f"{key} = 1".encode(), "x.toml")
 
 
-@pytest.mark.parametrize("value", ["[" * 900 + "]" * 900, '{"a":' * 300 + "1" + "}" * 300])
-@pytest.mark.parametrize("key", ["type", "epsilon", "id", "prefer_not_to_say", "options", "other"])
+@each_case("value", ["[" * 900 + "]" * 900, '{"a":' * 300 + "1" + "}" * 300])
+@each_case("key", ["type", "epsilon", "id", "prefer_not_to_say", "options", "other"])
 def test_a_value_nested_deeply_is_one_named_mistake(key, value):
     assert mistakes(f'{{"questions": [{{"{key}": {value}}}]}}'.encode())
 

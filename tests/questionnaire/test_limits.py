@@ -20,6 +20,7 @@ from survey.questionnaire.kinds.choice import ChoiceQuestion
 from survey.questionnaire.limits import build_channel, is_too_weak, total_mistake
 from survey.questionnaire.survey import Survey
 from survey.settings import Caps
+from tests.cases import each_case
 
 WAYS = st.sampled_from(sorted(PRIVACY))
 VALUES = (
@@ -87,7 +88,7 @@ def test_a_value_gives_a_channel_or_the_nearest_value_that_publishes(way, value,
     assert_channel_or_nearest(of_choice(way, value, k), caps)
 
 
-@pytest.mark.parametrize("way", sorted(PRIVACY))
+@each_case("way", sorted(PRIVACY))
 def test_for_every_number_of_options_the_suggested_value_publishes(way):
     for value in ("-1", "0", "0.00001", "1/100", "0.5", "0.995", "1", "13"):
         for k in range(2, 101):
@@ -119,22 +120,20 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("design", "way", "space"), OTHERS, ids=[f"{design} by {way}" for design, way, _ in OTHERS]
-)
+@each_case(("design", "way", "space"), OTHERS)
 def test_every_design_gives_a_channel_or_the_nearest_value_that_publishes(design, way, space):
     grid = space.step * GRID if way == "sigma" else GRID
     for value in ("-1", "0", "0.3", "0.75", "0.999", "1", "5", "13", "40"):
         assert_channel_or_nearest(Statement(design, way, Fraction(value), space), Caps(), grid)
 
 
-def test_every_design_is_tried():
+def test_the_table_covers_every_design_in_every_way():
     assert {(design, way) for design, way, _ in OTHERS} | {("grr", way) for way in PRIVACY} == {
         (name, way) for name, design in DESIGNS.items() for way in design.ways
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("way", "value", "k", "nearest"),
     [
         ("truth_probability", "1", 2, "0.99"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from survey.demo import definition as demo
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.definition import Definition
@@ -13,6 +11,7 @@ from survey.questionnaire.loading import load, source_of
 from survey.questionnaire.validation import check
 from survey.settings import Caps
 from tests.browser import surveys
+from tests.cases import each_case
 from tests.conftest import SMALL
 
 WRITTEN = {
@@ -79,7 +78,7 @@ def published(text: str) -> Definition:
     return freeze(load(text.encode(), "x.toml", Caps()), 3)
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@each_case("name", WRITTEN)
 def test_what_is_written_again_publishes_as_the_same_definition(name):
     definition = published(WRITTEN[name])
     again = json.loads(json.dumps(source_of(definition)))

@@ -18,6 +18,7 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.kinds.base import LARGEST
 from survey.questionnaire.loading import load
 from survey.settings import Caps
+from tests.cases import each_case
 
 MOST_STEPS = 6
 """A form with several mistakes has one taken away at each step."""
@@ -171,7 +172,7 @@ COIN = {"type": "yes_no", "mechanism": "two_coins"}
 UNRELATED = {"type": "yes_no", "mechanism": "unrelated_question"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("form", "words"),
     [
         ({**COIN, "parameters": {"truth": "0.5", "yes": "1"}}, "yes = 1 .*is yes = 0.989$"),

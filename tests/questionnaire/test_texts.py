@@ -9,6 +9,7 @@ import pytest
 from survey.errors import DefinitionError
 from survey.questionnaire.loading import load
 from survey.settings import Caps
+from tests.cases import each_case
 
 
 def form(labels=("A", "B"), title="S", text="Q?", page="", **more):
@@ -32,7 +33,7 @@ def mistakes(written):
     return refused.value.mistakes
 
 
-@pytest.mark.parametrize("second", ["Often", " often ", "OFTEN", "\u00a0Often"])
+@each_case("second", ["Often", " often ", "OFTEN", "\u00a0Often"])
 def test_two_options_with_one_label_are_a_mistake_at_the_second(second):
     ((place, text),) = mistakes(form(["Often", "Never", second]))
     assert place == "page 1, question 1 (q), option 3 (o2), label"
@@ -43,7 +44,7 @@ def test_labels_that_differ_only_in_spaces_and_case_are_the_same():
     assert len(mistakes(form(["Very  often", "very\u2003OFTEN", "STRASSE", "straße"]))) == 2
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("labels", "opt_out", "place"),
     [
         (["A", "prefer NOT to say"], True, "page 1, question 1 (q), option 2 (o1), label"),
@@ -67,10 +68,8 @@ def test_prefer_not_to_say_may_be_an_ordinary_label_where_it_is_left_out():
     accepted(form(["A", "Prefer not to say"], prefer_not_to_say=False))
 
 
-@pytest.mark.parametrize(
-    "control", [chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))], ids=ascii
-)
-@pytest.mark.parametrize("where", ["title", "text", "help", "page", "prefer_not_to_say"])
+@each_case("control", [chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))])
+@each_case("where", ["title", "text", "help", "page", "prefer_not_to_say"])
 def test_direction_control_characters_are_refused_in_every_text(where, control):
     ((_, text),) = mistakes(form(**{where: f"a{control}b"}))
     assert "direction control characters" in text
@@ -82,7 +81,7 @@ def test_direction_control_characters_are_refused_in_labels():
     assert "direction control characters" in text
 
 
-@pytest.mark.parametrize("text", ["שלום\u200f", "سلام\u200cها", "\U0001f468\u200d\U0001f469", "é"])
+@each_case("text", ["שלום\u200f", "سلام\u200cها", "\U0001f468\u200d\U0001f469", "é"])
 def test_marks_and_joiners_that_languages_need_are_kept(text):
     survey = accepted(form([text, "B"], title=text, text=text))
     assert (survey.title, next(survey.questions).options[0].label) == (text, text)
@@ -103,7 +102,7 @@ BLANK = [
 ]
 
 
-@pytest.mark.parametrize("blank", BLANK, ids=ascii)
+@each_case("blank", BLANK)
 def test_a_title_question_or_label_without_a_visible_character_is_empty(blank):
     for written in (form(title=blank), form(text=blank), form(["A", blank])):
         ((_, text),) = mistakes(written)

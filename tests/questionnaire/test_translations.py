@@ -10,6 +10,7 @@ from survey.errors import DefinitionError
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
 from survey.settings import Caps
+from tests.cases import each_case
 
 NIGHTS = """
 slug = "small"
@@ -114,7 +115,7 @@ def test_a_definition_without_tables_is_what_it_was_before_there_were_any():
     assert "shuffled" not in form["pages"][0]["questions"][0]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("old", "new", "place", "said"),
     [
         ('{ en = "Nights", es', '{ de = "Nächte", es', "title", 'own language, "en"'),
@@ -148,7 +149,7 @@ def test_too_many_languages_are_refused():
     assert found == [("language", "62 languages; the nearest allowed number is 50")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "place"),
     [
         ('theme = "neon"', "theme"),

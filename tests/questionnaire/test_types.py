@@ -19,6 +19,7 @@ from survey.questionnaire.kinds import KINDS
 from survey.questionnaire.loading import load
 from survey.questionnaire.privacy_loss import ledger, lines
 from survey.settings import Caps
+from tests.cases import each_case
 from tests.vectors.write import EVERY_TYPE
 
 OPTIONS = [{"id": name, "label": name.upper()} for name in "abcd"]
@@ -101,7 +102,7 @@ def test_multiple_choice_takes_the_design_of_the_smallest_variance_and_says_whic
     assert (low.mechanism, high.mechanism) == ("sampled_options", "subsets")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("high", "epsilon", "mechanism"),
     [(10, "0.61", "one_bit"), (10, 2, "hybrid"), (1, 2, "one_bit"), (999, 4, "hybrid")],
 )
@@ -195,7 +196,7 @@ CARDS = {"type": "yes_no", "mechanism": "warner"}
 COINS = {"type": "yes_no", "mechanism": "two_coins"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("asked", "words"),
     [
         ({**NUMBER, "high": 5000, "epsilon": 1}, "5,001 points.*step = 6 with high = 4998"),
@@ -259,7 +260,7 @@ def test_a_question_that_may_be_skipped_gets_the_option_does_not_apply():
     assert one.channel.k == 4
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("questions", "more", "words"),
     [
         ([parent(), child()], {}, "allow_skip_logic = true"),
@@ -313,7 +314,7 @@ def test_a_question_and_those_that_depend_on_it_are_drawn_together():
     assert definition.epsilon == pytest.approx(2, abs=1e-3)
 
 
-@pytest.mark.parametrize(("wanted", "nearest"), [(0, 1), (-3, 1), (2, 1), (9, 1)])
+@each_case(("wanted", "nearest"), [(0, 1), (-3, 1), (2, 1), (9, 1)])
 def test_more_questions_than_there_are_cannot_be_drawn(wanted, nearest):
     questions = [question(id=f"q{i}", type="yes_no", epsilon=1) for i in range(2)]
     ((place, text),) = mistakes(*questions, questions_per_person=wanted)

@@ -1,4 +1,4 @@
-"""The builder without a browser: a survey is written, checked, tried and published by forms."""
+"""The builder without a browser: a survey is written, checked, tested and published by forms."""
 
 from __future__ import annotations
 
@@ -498,7 +498,7 @@ def test_what_is_no_new_language_is_refused_beside_its_field(ada, language):
     assert 'id="language-error"' in answer.text
 
 
-def test_a_draft_is_tried_by_simulated_respondents_and_the_dashboard_says_test(ada, store):
+def test_simulated_respondents_answer_a_test_run_and_the_dashboard_says_test(ada, store):
     slug = begin(ada)
     written(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
@@ -512,11 +512,11 @@ def test_a_draft_is_tried_by_simulated_respondents_and_the_dashboard_says_test(a
         **{"share-night-0": "30", "share-night-1": "70", "share-night-2": "0"},
     )
     assert answer.status_code == 302
-    (trial,) = store.test_runs(slug)
-    assert store.n_released(trial.key) == 800
-    page = ada.get(f"/research/surveys/{trial.slug}/1").text
+    (test_run,) = store.test_runs(slug)
+    assert store.n_released(test_run.key) == 800
+    page = ada.get(f"/research/surveys/{test_run.slug}/1").text
     assert f'href="{path}"' in page
-    assert f"/research/surveys/{trial.slug}" in ada.get(path).text
+    assert f"/research/surveys/{test_run.slug}" in ada.get(path).text
     assert "<b>TEST.</b>" in page
     assert "Do you work at night?" in page
     listed = ada.get("/research/").text
@@ -536,19 +536,19 @@ def test_what_was_typed_as_true_stays_and_stands_beside_the_estimates(ada, store
     shown = ada.get(path).text
     for name, value in first.items():
         assert f'name="{name}" value="{value}"' in shown
-    (trial,) = store.test_runs(slug)
-    page = ada.get(f"/research/surveys/{trial.slug}/1").text
+    (test_run,) = store.test_runs(slug)
+    page = ada.get(f"/research/surveys/{test_run.slug}/1").text
     assert page.count(">True</th>") == 2
     typed = re.findall(r'<td class="number">(\d+%)</td>\s*<td class="number answered">', page)
     assert typed[:3] == ["26%", "52%", "22%"]
-    alone = ada.get(f"/research/surveys/{trial.slug}/1/questions/night").text
+    alone = ada.get(f"/research/surveys/{test_run.slug}/1/questions/night").text
     assert alone.count(">True</th>") == 1
 
 
 def dashboard(client, store, slug: str) -> str:
-    """The dashboard of a draft's try-out, at the address it has just now."""
-    (trial,) = store.test_runs(slug)
-    return client.get(f"/research/surveys/{trial.slug}/1").text
+    """The dashboard of a draft's test run, at its current address."""
+    (test_run,) = store.test_runs(slug)
+    return client.get(f"/research/surveys/{test_run.slug}/1").text
 
 
 def test_simulations_that_differ_have_no_one_truth_until_the_try_out_is_made_anew(ada, store):
@@ -575,8 +575,8 @@ def test_every_file_of_a_try_out_says_test_in_its_name_and_on_its_figures(ada, s
     send(ada, f"{path}/make", page=path)
     # So many that no answer is hidden, however they come out.
     send(ada, f"{path}/simulate", page=path, n="5000")
-    (trial,) = store.test_runs(slug)
-    of = f"/research/surveys/{trial.slug}"
+    (test_run,) = store.test_runs(slug)
+    of = f"/research/surveys/{test_run.slug}"
     files = ["1/estimates.csv", "1/estimates.xlsx", "explore/crosstab.csv?first=night&second=often"]
     files += [f"1/figures/night-shares.{kind}" for kind in ("svg", "png", "pdf", "json")]
     for file in files:
@@ -632,8 +632,8 @@ def test_a_try_out_that_was_closed_takes_nobody_and_is_made_anew(ada, store):
     assert "The test run is closed" in refused.text
     send(ada, f"{path}/make", page=path)
     send(ada, f"{path}/simulate", page=path, n="50")
-    (trial,) = store.test_runs(slug)
-    assert (trial.state, store.n_released(trial.key)) == ("open", 50)
+    (test_run,) = store.test_runs(slug)
+    assert (test_run.state, store.n_released(test_run.key)) == ("open", 50)
 
 
 def test_a_draft_begins_with_a_file_or_all_its_mistakes_are_listed(ada, store):
@@ -1008,12 +1008,12 @@ def test_nothing_of_a_real_survey_s_collecting_is_there_for_a_try_out(ada, store
     slug = begin(ada)
     written(ada, slug)
     send(ada, f"{DRAFTS}/{slug}/try/make", page=f"{DRAFTS}/{slug}/try")
-    (trial,) = store.test_runs(slug)
-    for name in (slug, trial.slug):
+    (test_run,) = store.test_runs(slug)
+    for name in (slug, test_run.slug):
         assert ada.get(f"/research/surveys/{name}/collect").status_code == 404
-    page = ada.get(f"/research/surveys/{trial.slug}/1").text
+    page = ada.get(f"/research/surveys/{test_run.slug}/1").text
     assert "/collect" not in page
-    assert ada.get(f"/research/surveys/{trial.slug}/1/report").text.count("TEST: Night work") > 0
+    assert ada.get(f"/research/surveys/{test_run.slug}/1/report").text.count("TEST: Night work") > 0
 
 
 def test_a_limit_moves_in_steps_that_do_not_tell_who_waits(ada, store, small):

@@ -16,11 +16,42 @@ from typing import cast
 
 import numpy as np
 
-from survey.archive.pages import pages, rows
 from survey.errors import ChannelError, StoreError
 from survey.questionnaire.canonical import read_definition
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.store import INCOMPLETE_COPY, N_ASKED, Row, Snapshot
+from survey.store import INCOMPLETE_COPY, N_ASKED, TABLES, Row, Snapshot, Table
+
+PAGE = 5_000
+BLOCKS = 16
+"""Rows read at once; fewer blocks, because each contains up to 65,536 answers."""
+
+
+def pages(snapshot: Snapshot, name: str) -> Iterator[list[Row]]:
+    """Yield all rows of a table in the order of its key, page by page."""
+    after = None
+    while page := snapshot.rows(name, after, _page_size(name)):
+        yield page
+        after = key_of(TABLES[name], page[-1])
+
+
+def rows(snapshot: Snapshot, name: str) -> Iterator[Row]:
+    """Yield all rows of a table in the order of its key, one by one."""
+    for page in pages(snapshot, name):
+        yield from page
+
+
+def key_of(table: Table, row: Row) -> Row:
+    """Return the primary key of a row.
+
+    >>> key_of(TABLES["release"], (7, 3, 90))
+    (7,)
+    """
+    return tuple(row[table.column_names.index(column)] for column in table.key)
+
+
+def _page_size(name: str) -> int:
+    return BLOCKS if name == "block" else PAGE
+
 
 MAX_MISTAKES = 1_000
 """The check stops after this many mistakes."""

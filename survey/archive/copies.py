@@ -7,14 +7,14 @@ run continues where the first one stopped.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from survey.archive.consistency import CheckResult, check
-from survey.archive.pages import EXCLUDED, Portion, portions
+from survey.archive.consistency import CheckResult, check, key_of, pages
 from survey.errors import ConflictError, StoreError
-from survey.store import Snapshot, Store
+from survey.store import TABLES, Row, Snapshot, Store
 from survey.store.migrations import FIRST_STEP
 from survey.store.sqlite import create_file, open_file
 
@@ -147,3 +147,55 @@ def _synchronize(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+EXCLUDED = ("login_session", "sign_in_try")
+"""Tables that are not copied: a session that was ended must not become valid again."""
+
+COPIED = (*(name for name in TABLES if name not in (*EXCLUDED, "release")), "release")
+"""Tables in the order in which they are written.
+
+A survey gets its row in `release` when it is published; in a copy this row is written last, so
+a survey without one identifies an interrupted copy.
+"""
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Adjacent rows of a source's table, compared with the target.
+
+    `missing` lists rows that the target lacks, `foreign` rows that only the target has, including
+    rows with the same key and other values.
+    """
+
+    table: str
+    n: int
+    missing: list[Row]
+    foreign: list[Row]
+
+
+def portions(source: Snapshot, target: Store) -> Iterator[Portion]:
+    """Yield all copied rows of a source, compared with the current rows of the target.
+
+    The target can be written between two portions.
+    """
+    for name in COPIED:
+        after: Row | None = None
+        for page in pages(source, name):
+            yield _portion(target, name, after, page)
+            after = key_of(TABLES[name], page[-1])
+        with target.snapshot() as snapshot:
+            extra = snapshot.rows(name, after, 1)
+        if extra:
+            yield Portion(name, 0, [], extra)
+
+
+def _portion(target: Store, name: str, after: Row | None, page: list[Row]) -> Portion:
+    end = key_of(TABLES[name], page[-1])
+    with target.snapshot() as snapshot:
+        # The source's number of rows is enough: one foreign row among them proves a difference.
+        candidates = snapshot.rows(name, after, len(page))
+    present = {row for row in candidates if key_of(TABLES[name], row) <= end}
+    return Portion(
+        name, len(page), [row for row in page if row not in present], list(present.difference(page))
+    )

@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import combinations, product
 
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
-from survey.mechanism.codes import pack_bits
+from survey.mechanism.channel import pack_bits
 from survey.mechanism.weight_table import ByDistance, Explicit, Mixture, OneBit, Shape, Window
 
 Truth = int | tuple[int, ...]

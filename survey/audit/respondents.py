@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Any
 
 from survey.audit.channels import Truth, ticks
-from survey.audit.harness import Check, Node
+from survey.audit.node import Check, Node
 from survey.mechanism import channel_from_json
 from survey.questionnaire.definition import INVITATION_LENGTH, Definition, report_body
 from survey.questionnaire.kinds import kind_of

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 
-from survey.audit.definition import (
+from survey.audit.altered_definitions import (
     check_accepted,
     check_label,
     check_rejected,
     check_rejected_samples,
 )
 from survey.audit.enumeration import Auditor
-from survey.audit.harness import Check, Node
+from survey.audit.generator import check_ids, sampled_reports
+from survey.audit.network_and_storage import NOT_RUN, check_visits
+from survey.audit.node import Check, Node
 from survey.audit.respondents import check_respondents
-from survey.audit.sampling import check_ids, sampled_reports
-from survey.audit.visits import NOT_RUN, check_visits
 from survey.audit.whole_reports import check_pairs, check_question_sampling
 from survey.questionnaire.definition import Definition
 

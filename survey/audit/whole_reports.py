@@ -23,7 +23,7 @@ from survey.audit.channels import (
     smaller_table,
     spread,
 )
-from survey.audit.harness import Check, Node
+from survey.audit.node import Check, Node
 from survey.audit.respondents import (
     Answers,
     Form,

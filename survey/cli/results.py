@@ -25,7 +25,7 @@ from survey.collect.simulation import (
 )
 from survey.errors import DesignError
 from survey.estimator.shares.binomial_proportions import TARGETS
-from survey.mechanism.arrays import Integers
+from survey.mechanism.channel import Integers
 from survey.parquet import ENGINES, export_reports, open_reports
 from survey.questionnaire.canonical import unpublished
 from survey.questionnaire.definition import Definition

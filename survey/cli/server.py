@@ -273,10 +273,10 @@ def demo(
     port: int, respondents: int, fresh: bool, open_browser: bool, directory: Path | None
 ) -> None:
     """Start a demonstration on this machine: a survey, simulated respondents and results."""
-    from survey.demo import run
+    from survey.demo import default_directory, start
 
-    run.start(
-        (directory or run.default_directory()).absolute(),
+    start(
+        (directory or default_directory()).absolute(),
         port,
         respondents,
         fresh=fresh,

@@ -28,7 +28,7 @@ from survey.collect.publication import publish as publish_survey
 from survey.collect.publication import validate_schedule
 from survey.collect.release import utc_today
 from survey.errors import ClosedError, DefinitionError, SurveyError
-from survey.mechanism.accounting import format_epsilon
+from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load_file
 from survey.questionnaire.privacy_loss import ledger, lines

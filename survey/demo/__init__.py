@@ -1,17 +1,25 @@
-"""The demo survey, and simulated respondents whose reports take the same path as real ones."""
+"""`survey demo`: a survey whose simulated respondents send reports by the path of real ones."""
 
 from __future__ import annotations
 
 import fcntl
+import os
+import secrets
+import time
+import webbrowser
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
+import click
 import numpy as np
 
+from survey import server
 from survey.collect.incoming_reports import Intake
+from survey.collect.invitations import respondent_link
 from survey.collect.publication import publish
+from survey.collect.release import ReleaseLoop, release, utc_today
 from survey.collect.simulation import simulated_report
 from survey.errors import ConflictError, NotFoundError
 from survey.mechanism.simulation import truths
@@ -20,11 +28,13 @@ from survey.questionnaire.definition import Definition
 from survey.questionnaire.kinds.base import Answer
 from survey.questionnaire.loading import load_file
 from survey.questionnaire.survey import Survey
-from survey.settings import Caps
-from survey.store import PublishedSurvey, Store
+from survey.research.credentials import Passwords
+from survey.settings import Caps, Settings
+from survey.store import PublishedSurvey, Store, open_store
 
 DEFINITION = Path(__file__).with_name("workplace.toml")
 EMAIL = "demo@example.org"
+DATABASE_FILES = ("demo.db", "demo.db-wal", "demo.db-shm")
 
 OVERTIME = (0.34, 0.08, 0.09, 0.08, 0.07, 0.07, 0.05, 0.04, 0.04, 0.03, 0.03)
 
@@ -115,3 +125,76 @@ def _respondents(definition: Definition, n: int) -> Iterator[tuple[Answer, ...]]
         indices = np.concatenate(list(truths(shares, n, rng)))
         columns.append([answers[i] for i in indices.tolist()])
     yield from zip(*columns, strict=True)
+
+
+def default_directory() -> Path:
+    """Return the directory of a demo that is started without --directory."""
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "ldp-survey" / "demo"
+
+
+def start(directory: Path, port: int, respondents: int, *, fresh: bool, open_browser: bool) -> None:
+    """Run the demo in its own directory until interrupted."""
+    server.check_port("127.0.0.1", port)
+    with lock_directory(directory):
+        if fresh:
+            for name in DATABASE_FILES:
+                (directory / name).unlink(missing_ok=True)
+        settings = _settings(directory, port)
+        store = open_store(settings.database)
+        store.migrate()
+        survey = prepare(store, utc_today())
+        password = secrets.token_urlsafe(12)
+        set_login(store, Passwords(settings.password_cost).hash(password))
+        _simulate(store, survey, settings, respondents)
+        store.close_connections()
+
+        def show_links() -> None:
+            click.echo(_links(survey, settings, password, directory))
+            if open_browser:
+                webbrowser.open(respondent_link(survey, settings.public_url))
+
+        server.serve(settings, "127.0.0.1", port, 1, show_links)
+
+
+def _settings(directory: Path, port: int) -> Settings:
+    """Return the demo's settings and set them in the environment for the server's workers."""
+    os.environ.update(
+        SURVEY_SECRET=secrets.token_hex(32),
+        SURVEY_DATABASE=f"sqlite:///{directory / 'demo.db'}",
+        SURVEY_PUBLIC_URL=f"http://127.0.0.1:{port}",
+    )
+    return Settings.from_environment(os.environ)
+
+
+def _simulate(store: Store, survey: PublishedSurvey, settings: Settings, respondents: int) -> None:
+    """Add simulated respondents up to the number, and release reports as the server does."""
+    n_reports = store.n_released(survey.key) + store.n_pending(survey.key)
+    if respondents <= n_reports:
+        return
+    if not is_unchanged(survey):
+        click.echo(
+            "The survey was changed or closed, so no respondents are added. --fresh starts over."
+        )
+        return
+    releases = ReleaseLoop(store, settings)
+    with click.progressbar(
+        respond(store, survey, respondents - n_reports, utc_today()),
+        length=respondents - n_reports,
+        label="Simulated respondents",
+    ) as reports:
+        for number in reports:
+            if number % 100 == 0:
+                releases.release_due(time.monotonic())
+    release(store, survey, settings.release_minimum)
+
+
+def _links(survey: PublishedSurvey, settings: Settings, password: str, directory: Path) -> str:
+    dashboard = f"{settings.public_url}/research/surveys/{survey.slug}"
+    return (
+        f"\nAnswer the survey   {respondent_link(survey, settings.public_url)}\n"
+        f"Dashboard           {dashboard}\n"
+        f"  sign in with      {EMAIL}  {password}\n"
+        f"Estimates as CSV    {dashboard}/{survey.version}/estimates.csv\n\n"
+        f"The data is in {directory}. Press Ctrl-C to stop."
+    )

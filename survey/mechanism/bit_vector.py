@@ -11,15 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.errors import ChannelError
-from survey.mechanism.arrays import AnyIntegers, Codes, Integers
 from survey.mechanism.channel import (
     MAX_BITS,
+    AnyIntegers,
+    Codes,
+    Integers,
     PureChannel,
     UniformBelow,
     check_integers,
     check_two_weights,
+    count_bits,
+    encode_bits,
+    longest_bits,
+    pack_bits,
+    packed_bytes,
 )
-from survey.mechanism.codes import count_bits, encode_bits, longest_bits, pack_bits, packed_bytes
 
 MAX_ALONE = 3
 """Exclusive options: "none of these", "does not apply" and "prefer not to say"."""

@@ -15,7 +15,8 @@ from types import MappingProxyType
 
 from survey.errors import ChannelError
 from survey.mechanism.bit_vector import BitVector
-from survey.mechanism.design import Probability, exact_fraction, from_epsilon, grr, two_weights
+from survey.mechanism.exact_numbers import Probability, exact_fraction, two_weights
+from survey.mechanism.randomized_response import from_epsilon, grr
 from survey.mechanism.subset_selection import SubsetSelection
 
 Pattern = tuple[int, ...]

@@ -14,9 +14,8 @@ from fractions import Fraction
 import numpy as np
 
 from survey.errors import ChannelError
-from survey.mechanism.arrays import Floats
-from survey.mechanism.channel import WORD_TOTAL, check_grid
-from survey.mechanism.design import (
+from survey.mechanism.channel import WORD_TOTAL, Floats, check_grid
+from survey.mechanism.exact_numbers import (
     MAX_EPSILON,
     Probability,
     exact_fraction,

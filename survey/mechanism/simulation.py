@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from survey.errors import ChannelError
-from survey.mechanism.arrays import AnyIntegers, Floats, Integers
-from survey.mechanism.channel import Channel
+from survey.mechanism.channel import AnyIntegers, Channel, Floats, Integers
 
 CHUNK = 65_536
 

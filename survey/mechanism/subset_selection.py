@@ -8,17 +8,18 @@ from fractions import Fraction
 import numpy as np
 
 from survey.errors import ChannelError
-from survey.mechanism.arrays import AnyIntegers, Codes, Floats, Integers
 from survey.mechanism.channel import (
     MAX_OPTIONS,
+    AnyIntegers,
+    Codes,
+    Floats,
+    Integers,
     PureChannel,
     UniformBelow,
     check_integers,
     check_truth,
     check_truths,
     check_two_weights,
-)
-from survey.mechanism.codes import (
     count_bits,
     count_indices,
     encode_bits,

@@ -14,9 +14,11 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from survey.errors import ChannelError
-from survey.mechanism.accounting import log_rounded_up
-from survey.mechanism.arrays import AnyIntegers, Codes, Floats, Integers
 from survey.mechanism.channel import (
+    AnyIntegers,
+    Codes,
+    Floats,
+    Integers,
     UniformBelow,
     check_grid,
     check_integers,
@@ -24,8 +26,11 @@ from survey.mechanism.channel import (
     check_truth,
     check_truths,
     check_two_weights,
+    count_indices,
+    encode_index,
+    index_bytes,
 )
-from survey.mechanism.codes import count_indices, encode_index, index_bytes
+from survey.mechanism.composition import log_rounded_up
 
 MAX_EXPLICIT = 64
 MAX_REPORTS = 4_096

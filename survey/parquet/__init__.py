@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from survey.errors import SettingsError
-from survey.parquet.directory import ENGINES, Manifest
+from survey.parquet.engines import ENGINES, load_engine
 from survey.store import PublishedSurvey, Store
 
 if TYPE_CHECKING:
     from survey.parquet.counting import Reports
+    from survey.parquet.export import Manifest
 
-__all__ = ["ENGINES", "Manifest", "export_reports", "open_reports"]
+__all__ = ["ENGINES", "export_reports", "open_reports"]
 
 
 def export_reports(
@@ -48,7 +49,6 @@ def open_reports(directory: Path, engine: str) -> Iterator[Reports]:
         raise SettingsError(f"engine = {engine!r} must be one of {', '.join(ENGINES)}")
     with _require_extra("parquet"):
         from survey.parquet.counting import Reports
-        from survey.parquet.engines import load_engine
         from survey.parquet.export import read_export
     with _require_extra(ENGINES[engine]):
         open_table = load_engine(engine)

@@ -19,10 +19,9 @@ import numpy as np
 from survey.errors import CountsError, NotFoundError
 from survey.estimator.tables.crosstab import MAX_CELLS
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection
-from survey.mechanism.arrays import Integers
-from survey.mechanism.codes import BITS_OF_BYTE, packed_bytes
-from survey.parquet.directory import Manifest
+from survey.mechanism.channel import BITS_OF_BYTE, Integers, packed_bytes
 from survey.parquet.engines import Table, Value
+from survey.parquet.export import Manifest
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import PublishedSurvey, Tally
 from survey.store.releases import BUCKET, STRATUM

@@ -21,6 +21,9 @@ Value = Any
 OpenTable = Callable[["Export"], AbstractContextManager[Table]]
 """Opens the reports of an export as a table of an engine for as long as the context lasts."""
 
+ENGINES = {"duckdb": "parquet", "pyspark": "scale"}
+"""Each engine and the extra that installs it."""
+
 VIEW = "reports"
 
 

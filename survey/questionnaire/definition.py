@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from survey.mechanism.accounting import log_rounded_up
+from survey.mechanism.composition import log_rounded_up
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.privacy_loss import groups_of, linked_ratios, total_ratio_of
 

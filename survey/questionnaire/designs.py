@@ -27,7 +27,7 @@ from survey.mechanism import (
     multiple_choice,
     numeric,
 )
-from survey.mechanism.design import GRID, MAX_EPSILON, exact_fraction
+from survey.mechanism.exact_numbers import GRID, MAX_EPSILON, exact_fraction
 
 MIN_WAVE_POINTS = 7
 """Minimum of points of a scale that uses the square wave."""

@@ -16,8 +16,8 @@ import numpy as np
 
 from survey.errors import ChannelError
 from survey.mechanism import AnyChannel, WeightTable
-from survey.mechanism.accounting import log_rounded_up
-from survey.mechanism.design import GRID, format_fraction
+from survey.mechanism.composition import log_rounded_up
+from survey.mechanism.exact_numbers import GRID, format_fraction
 from survey.questionnaire.designs import Chances, Statement, Values
 from survey.settings import Caps
 

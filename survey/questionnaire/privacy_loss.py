@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, multiple_choice
-from survey.mechanism.accounting import (
+from survey.mechanism.composition import (
     advanced_epsilon,
     format_epsilon,
     group_ratio,

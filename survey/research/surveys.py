@@ -13,7 +13,7 @@ from werkzeug.datastructures import FileStorage
 from survey.collect.publication import publish as publish_survey
 from survey.collect.release import utc_today
 from survey.errors import ConflictError, DefinitionError, NotFoundError
-from survey.mechanism.accounting import format_epsilon
+from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.loading import load
 from survey.research.access import Gate, Route, Section

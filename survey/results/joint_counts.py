@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from survey.errors import CountsError, NotFoundError
 from survey.estimator.tables.joint_distribution import CrosstabChannel
 from survey.mechanism import BitVector, SubsetSelection
-from survey.mechanism.arrays import AnyIntegers, Booleans, Codes, Integers
+from survey.mechanism.channel import AnyIntegers, Booleans, Codes, Integers
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.texts import Option
 from survey.results.groups import stratum_names

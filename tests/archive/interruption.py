@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 
 KILLED = """
 import os, signal, sys
-from survey.archive import pages
+from survey.archive import consistency
 from survey.cli import main
 from survey.store.postgres import PostgresTransaction
 from survey.store.sqlite import SqliteTransaction
@@ -30,7 +30,7 @@ def dying(execute_many):
 
 for kind in (PostgresTransaction, SqliteTransaction):
     kind.execute_many = dying(kind.execute_many)
-pages.PAGE = 7
+consistency.PAGE = 7
 main()
 """
 

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from survey.archive import check, copy_store
-from survey.archive.pages import COPIED, EXCLUDED
+from survey.archive.copies import COPIED, EXCLUDED
 from survey.cli import main
 from survey.errors import ConflictError, NotFoundError, StoreError
 from survey.questionnaire.canonical import freeze

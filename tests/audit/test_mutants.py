@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from survey.audit.enumeration import Auditor
-from survey.audit.harness import Node
+from survey.audit.node import Node
 from survey.audit.respondents import check_respondents
 from survey.audit.summary import run_checks
 from survey.respond.client import source_files

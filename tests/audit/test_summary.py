@@ -8,7 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from survey.audit.enumeration import Auditor
-from survey.audit.harness import Check
+from survey.audit.network_and_storage import NOT_RUN
+from survey.audit.node import Check
 from survey.audit.summary import (
     GROUPS,
     UNCHECKED,
@@ -17,7 +18,6 @@ from survey.audit.summary import (
     to_json,
     to_text,
 )
-from survey.audit.visits import NOT_RUN
 from survey.cli import main
 from survey.respond.client import Client, source_files
 from tests.audit import kinds

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from survey.audit.harness import Node
+from survey.audit.node import Node
 from survey.audit.respondents import answers_of, check_respondents, patterns, questions, truths
 from survey.audit.summary import check_whole_reports
 from survey.audit.whole_reports import LIMIT, check_question_sampling, pairs

@@ -34,7 +34,7 @@ from survey.estimator.core.intervals import (
 )
 from survey.estimator.tables.difference import DEFAULT_DIFFERENCE, DIFFERENCE_INTERVALS
 from survey.mechanism import SubsetSelection, from_epsilon
-from survey.mechanism.arrays import Floats
+from survey.mechanism.channel import Floats
 from tests.estimator.difference_enumeration import enumerated_difference
 from tests.estimator.enumeration import Ends, all_ends, exact_coverage, mean_width
 

@@ -44,7 +44,7 @@ from survey.estimator import (
     weighted_shares,
 )
 from survey.mechanism import BitVector, SubsetSelection, from_epsilon
-from survey.mechanism.arrays import Floats
+from survey.mechanism.channel import Floats
 
 Generator = np.random.Generator
 

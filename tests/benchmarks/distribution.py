@@ -21,9 +21,9 @@ from survey.estimator.core.fieller import PseudoRatios
 from survey.estimator.numbers.distribution import METHODS, Share, grid_shares, set_ratios
 from survey.estimator.numbers.quantiles import Curve
 from survey.mechanism import WeightTable, from_epsilon
-from survey.mechanism.arrays import Booleans, Floats, Integers
-from survey.mechanism.classical import exponential
+from survey.mechanism.channel import Booleans, Floats, Integers
 from survey.mechanism.numeric import gaussian, geometric, hybrid, laplace, piecewise, square_wave
+from survey.mechanism.randomized_response import exponential
 
 Hit = tuple[bool, float]
 

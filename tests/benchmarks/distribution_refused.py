@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from survey.estimator.core.maximum_likelihood import smoothed_shares
-from survey.mechanism.arrays import Floats
+from survey.mechanism.channel import Floats
 from tests.benchmarks.distribution import (
     CHANNELS,
     Hit,

@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 from survey.estimator import proportions
 from survey.estimator.core.intervals import _ends
 from survey.mechanism import SubsetSelection, from_epsilon, grr
-from survey.mechanism.arrays import Integers
+from survey.mechanism.channel import Integers
 
 QUESTIONS = 30
 ROUNDS = 7

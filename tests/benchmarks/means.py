@@ -17,8 +17,7 @@ import numpy as np
 
 from survey.estimator.numbers.mean import _pseudo_ratios
 from survey.mechanism import from_epsilon
-from survey.mechanism.arrays import Floats
-from survey.mechanism.classical import exponential
+from survey.mechanism.channel import Floats
 from survey.mechanism.numeric import (
     gaussian,
     geometric,
@@ -28,6 +27,7 @@ from survey.mechanism.numeric import (
     piecewise,
     square_wave,
 )
+from survey.mechanism.randomized_response import exponential
 from tests.benchmarks.distribution import MIN_COVERAGE, hits, simulated_intervals
 
 SIZES = (50, 100, 200, 1000)

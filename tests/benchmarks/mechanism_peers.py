@@ -18,7 +18,7 @@ import numpy as np
 
 from survey.audit.channels import Truth, distribution, truths_of
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, grr
-from survey.mechanism.codes import pack_bits
+from survey.mechanism.channel import pack_bits
 
 RUNS = 1_000_000
 PLACES = 100_000

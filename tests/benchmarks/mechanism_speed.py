@@ -17,9 +17,9 @@ import numpy as np
 
 from survey import demo
 from survey.audit.enumeration import Auditor
-from survey.audit.harness import Check
+from survey.audit.node import Check
 from survey.mechanism import SubsetSelection, grr
-from survey.mechanism.arrays import Integers
+from survey.mechanism.channel import Integers
 from survey.mechanism.simulation import CHUNK, population
 from survey.respond.client import Client
 from tests.conftest import ROOT, node_path

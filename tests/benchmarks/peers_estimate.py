@@ -20,8 +20,7 @@ import numpy as np
 from survey.estimator import debias, proportions
 from survey.estimator.core.intervals import _ends
 from survey.mechanism import BitVector, SubsetSelection, from_epsilon
-from survey.mechanism.arrays import AnyIntegers, Codes, Floats
-from survey.mechanism.codes import index_bytes
+from survey.mechanism.channel import AnyIntegers, Codes, Floats, index_bytes
 
 N = 1_000_000
 ROUNDS = 5

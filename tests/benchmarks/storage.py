@@ -27,7 +27,7 @@ from survey.archive import backup, check
 from survey.collect.publication import publish
 from survey.collect.release import BLOCK_SIZE, release
 from survey.estimator.tables.crosstab import CHUNK
-from survey.mechanism.arrays import Codes, Integers
+from survey.mechanism.channel import Codes, Integers
 from survey.questionnaire.loading import load
 from survey.research.credentials import Passwords
 from survey.results.joint_counts import joint_counts

@@ -26,7 +26,7 @@ from survey.mechanism import (
     from_ratio,
     grr,
 )
-from survey.mechanism.design import format_fraction
+from survey.mechanism.exact_numbers import format_fraction
 from survey.mechanism.weight_table import Explicit
 from tests.cases import each_case
 from tests.conftest import ROOT

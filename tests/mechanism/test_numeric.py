@@ -9,7 +9,6 @@ import pytest
 
 from survey.errors import ChannelError
 from survey.mechanism import channel_from_json
-from survey.mechanism.classical import exponential
 from survey.mechanism.numeric import (
     gaussian,
     gaussian_delta,
@@ -20,6 +19,7 @@ from survey.mechanism.numeric import (
     piecewise,
     square_wave,
 )
+from survey.mechanism.randomized_response import exponential
 from tests.cases import each_case
 
 MAKERS = [one_bit, square_wave, piecewise, hybrid, geometric, laplace]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from survey.errors import ChannelError
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, best, from_epsilon, grr
-from survey.mechanism.accounting import advanced_epsilon, total_epsilon
+from survey.mechanism.composition import advanced_epsilon, total_epsilon
 from survey.mechanism.numeric import gaussian_delta
 from survey.mechanism.simulation import CHUNK, population
 from survey.mechanism.weight_table import OneBit, Window

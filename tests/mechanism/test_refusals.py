@@ -28,7 +28,6 @@ from survey.mechanism import (
     from_keep_probability,
     grr,
 )
-from survey.mechanism.classical import exponential, from_probabilities
 from survey.mechanism.numeric import (
     gaussian,
     geometric,
@@ -38,6 +37,7 @@ from survey.mechanism.numeric import (
     piecewise,
     square_wave,
 )
+from survey.mechanism.randomized_response import exponential, from_probabilities
 from survey.mechanism.weight_table import ByDistance, Explicit, Mixture, OneBit, Window
 from tests.cases import each_case
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from survey.errors import ChannelError
 from survey.mechanism import BitVector, WeightTable, channel_from_json
-from survey.mechanism.codes import pack_bits, unpack_bits
+from survey.mechanism.channel import pack_bits, unpack_bits
 from survey.mechanism.weight_table import (
     ByDistance,
     Explicit,

@@ -22,14 +22,6 @@ from survey.mechanism import (
     from_epsilon,
     grr,
 )
-from survey.mechanism.classical import (
-    exponential,
-    forced_response,
-    from_probabilities,
-    two_coins,
-    unrelated_question,
-    warner,
-)
 from survey.mechanism.numeric import (
     gaussian,
     geometric,
@@ -38,6 +30,14 @@ from survey.mechanism.numeric import (
     one_bit,
     piecewise,
     square_wave,
+)
+from survey.mechanism.randomized_response import (
+    exponential,
+    forced_response,
+    from_probabilities,
+    two_coins,
+    unrelated_question,
+    warner,
 )
 from survey.mechanism.weight_table import ByDistance, Explicit, Mixture, OneBit, Shape, Window
 from tests.cases import each_case

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from survey.parquet import export_reports
-from survey.parquet.directory import ENGINES
+from survey.parquet.engines import ENGINES
 from survey.store import PublishedSurvey, Store, find_survey, open_store
 from tests.parquet.reports import EVERY, fill, published
 

@@ -13,8 +13,7 @@ import pytest
 from survey.errors import CountsError, NotFoundError, SettingsError, StoreError, SurveyError
 from survey.estimator import crosstab
 from survey.parquet import export_reports, open_reports
-from survey.parquet.directory import part_name
-from survey.parquet.export import column_of
+from survey.parquet.export import column_of, part_name
 from tests.conftest import long_unless
 from tests.parquet.reports import published
 

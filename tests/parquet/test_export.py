@@ -12,9 +12,7 @@ import pytest
 
 from survey.collect.publication import close
 from survey.errors import ConflictError, StoreBusyError
-from survey.parquet import directory as layout
-from survey.parquet import export as export_module
-from survey.parquet import export_reports
+from survey.parquet import export, export_reports
 from survey.store import StoredReport
 from tests.conftest import TODAY
 from tests.parquet.reports import EVERY, fill, published, stored_codes
@@ -26,7 +24,7 @@ def silent(n: int) -> None:
 
 def rows_of(directory):
     """All parts of an export as one table."""
-    names = json.loads((directory / layout.MANIFEST).read_text("utf-8"))["parts"]
+    names = json.loads((directory / export.MANIFEST).read_text("utf-8"))["parts"]
     return pa.concat_tables([pq.read_table(directory / name) for name in names])
 
 
@@ -110,10 +108,10 @@ def test_an_export_without_reports_is_one_too(store, tmp_path):
 
 
 def test_blocks_become_row_groups_of_parts_of_so_many(store, every, tmp_path, monkeypatch):
-    monkeypatch.setattr(export_module, "BLOCKS_PER_PART", 1)
+    monkeypatch.setattr(export, "BLOCKS_PER_PART", 1)
     heard: list[int] = []
     manifest = export_reports(store, every, tmp_path / "out", heard.append)
-    assert manifest.parts == (layout.part_name(3, 0), layout.part_name(3, 1))
+    assert manifest.parts == (export.part_name(3, 0), export.part_name(3, 1))
     assert heard == [500, 400]
 
 
@@ -136,15 +134,15 @@ def test_an_export_that_was_interrupted_leaves_the_earlier_one_and_is_cleared_by
 ):
     fill(store, every, 100, "south", 9)
     with monkeypatch.context() as broken:
-        broken.setattr(export_module, "BLOCKS_PER_PART", 1)
+        broken.setattr(export, "BLOCKS_PER_PART", 1)
 
         def fail(definition, block):
             if block[0].stratum == "south":
                 raise StoreBusyError("the disk is full")
             return batch_of(definition, block)
 
-        batch_of = export_module.batch_of
-        broken.setattr(export_module, "batch_of", fail)
+        batch_of = export.batch_of
+        broken.setattr(export, "batch_of", fail)
         with pytest.raises(StoreBusyError):
             export_reports(store, every, exported, silent)
     assert any(p.name.endswith(".partial") for p in exported.iterdir())

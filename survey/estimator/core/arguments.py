@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError, CountsError, DesignError, SurveyError
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
-from survey.mechanism.arrays import Booleans, Floats, Integers
+from survey.mechanism.channel import Booleans, Floats, Integers
 
 NUMBERS = "numbers"
 """Stands for `ArrayLike` and for arrays among the alternatives of an annotation."""

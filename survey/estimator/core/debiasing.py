@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from survey.errors import ChannelError
 from survey.mechanism import SubsetSelection, WeightTable
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 from survey.mechanism.weight_table import Mixture, OneBit, Window
 
 EXACT = 1e-9

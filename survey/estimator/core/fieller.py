@@ -12,7 +12,7 @@ import numpy as np
 from survey.errors import NoBaseError
 from survey.estimator.core.debiasing import expected
 from survey.mechanism import SubsetSelection, WeightTable
-from survey.mechanism.arrays import Booleans, Floats, Integers
+from survey.mechanism.channel import Booleans, Floats, Integers
 
 RATIOS = -np.cos(np.linspace(0, np.pi, 65))
 """Ratios at which the minimum variance is computed, denser near the ends; linear between them."""

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 EDGE = 1e-12
 """At shares nearer to 1 than this, the moment of the other truths cannot be estimated."""

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from survey.errors import ChannelError, CountsError
 from survey.estimator.core.arguments import checked_arguments
 from survey.mechanism import SubsetSelection
-from survey.mechanism.arrays import Booleans, Floats, Integers
+from survey.mechanism.channel import Booleans, Floats, Integers
 
 
 @checked_arguments

@@ -29,7 +29,7 @@ from survey.estimator.core.maximum_likelihood import (
 )
 from survey.estimator.core.result import Result
 from survey.mechanism import SubsetSelection, WeightTable
-from survey.mechanism.arrays import Booleans, Floats, Integers
+from survey.mechanism.channel import Booleans, Floats, Integers
 
 WIDE = 2.0
 """A cell is not resolved if its interval is wider than this number of equal shares, 1/cells."""

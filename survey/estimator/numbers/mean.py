@@ -24,7 +24,7 @@ from survey.estimator.core.fieller import PseudoRatios, pseudo_ratios
 from survey.estimator.core.result import Result
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.channel import check_grid
-from survey.mechanism.design import Probability
+from survey.mechanism.exact_numbers import Probability
 from survey.mechanism.numeric import hybrid, one_bit, piecewise
 
 CACHED_QUESTIONS = 64

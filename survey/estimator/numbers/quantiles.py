@@ -12,7 +12,7 @@ from survey.estimator.core.arguments import checked_arguments
 from survey.estimator.core.result import Result
 from survey.estimator.numbers.distribution import Share, grid_shares
 from survey.mechanism import SubsetSelection, WeightTable
-from survey.mechanism.arrays import Booleans, Floats
+from survey.mechanism.channel import Booleans, Floats
 
 COARSE_PLACES = 16
 """Number of places to evaluate before the search between two of them."""

@@ -22,7 +22,7 @@ from survey.estimator.planning.sample_size_and_power import (
 )
 from survey.estimator.shares.binomial_proportions import Proportions
 from survey.mechanism import SubsetSelection, WeightTable
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 GRID_EPSILONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 GRID_SIZES = (100, 500, 2000)

@@ -15,7 +15,7 @@ from survey.estimator.core.intervals import Chances, ReportChances, normal_quant
 from survey.estimator.core.result import Result
 
 LARGEST_EPSILON = 12.0
-"""Largest epsilon of a question (survey.mechanism.design.MAX_EPSILON)."""
+"""Largest epsilon of a question (survey.mechanism.exact_numbers.MAX_EPSILON)."""
 
 SMALLEST_EPSILON = 0.001
 """Smallest epsilon of a plan."""

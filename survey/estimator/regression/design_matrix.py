@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from survey.errors import ChannelError, CountsError
 from survey.estimator.core.arguments import LARGEST_N, LARGEST_NUMBER, within_reach
 from survey.mechanism import SubsetSelection, WeightTable
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 Through = SubsetSelection | WeightTable
 """Channels with one chance for each report."""
@@ -31,7 +31,7 @@ class ByGroup(NamedTuple):
     4:
 
     >>> from survey.estimator import regression
-    >>> from survey.mechanism.classical import warner
+    >>> from survey.mechanism.randomized_response import warner
     >>> by_group = ByGroup([None, warner("3/4")], np.repeat([0, 1], 400))
     >>> reports = np.repeat([0, 1, 0, 1], [300, 100, 250, 150])
     >>> regression(reports, by_group).estimate.round(4).tolist()  # ln(1/3)

@@ -19,7 +19,7 @@ from survey.estimator.regression.design_matrix import (
     Through,
     make_design,
 )
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -25,7 +25,7 @@ from survey.estimator.shares.binomial_proportions import (
 )
 from survey.estimator.shares.proportions import SCORE, membership, proportions, subset_shares
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
-from survey.mechanism.arrays import Booleans, Floats, Integers
+from survey.mechanism.channel import Booleans, Floats, Integers
 
 STEPS = 128
 """Grid steps that bracket the ends of an interval; halving then finds them."""

@@ -22,7 +22,7 @@ from survey.estimator.core.intervals import (
     confidence_interval,
 )
 from survey.estimator.core.result import Result
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 LIKELIHOOD, PROJECTION, EACH_OPTION = "maximum likelihood", "projection", "each option alone"
 """Methods for the shares to display; see `Proportions.mle_method`."""

@@ -18,7 +18,7 @@ from survey.estimator.core.arguments import (
 from survey.estimator.core.maximum_likelihood import require_two_options
 from survey.estimator.core.result import Result
 from survey.mechanism import SubsetSelection, WeightTable
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 DRAWS = 10_000
 """Number of posterior draws, after a tenth as many warm-up draws."""

@@ -21,7 +21,7 @@ from survey.estimator.shares.binomial_proportions import Proportions
 from survey.estimator.shares.linear_estimator import linear_estimator
 from survey.estimator.shares.proportions import proportions
 from survey.mechanism import AnyChannel
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -21,7 +21,7 @@ from survey.estimator.core.intervals import Chances, wilson_hull
 from survey.estimator.core.maximum_likelihood import require_two_options
 from survey.estimator.shares.proportions import score_interval
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ from survey.estimator.shares.binomial_proportions import (
 )
 from survey.estimator.shares.proportions import SCORE, membership, score_interval
 from survey.mechanism import BitVector, SubsetSelection
-from survey.mechanism.arrays import Booleans, Floats, Integers
+from survey.mechanism.channel import Booleans, Floats, Integers
 
 QUARTER = 0.25
 """Ends move out by this fraction of a report, because counts are whole numbers."""

@@ -52,7 +52,7 @@ from survey.estimator.shares.binomial_proportions import (
     binomial_shares,
 )
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 
 @checked_arguments

@@ -12,7 +12,7 @@ from survey.estimator.core.fieller import RATIOS, Moments, ratio_interval
 from survey.estimator.core.result import Result
 from survey.estimator.tables.crosstab import Crosstab
 from survey.estimator.tables.joint_distribution import Axis, along, axis
-from survey.mechanism.arrays import Booleans, Floats, Integers
+from survey.mechanism.channel import Booleans, Floats, Integers
 
 
 @dataclass(frozen=True, eq=False, repr=False)

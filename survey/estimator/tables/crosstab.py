@@ -33,7 +33,7 @@ from survey.estimator.tables.joint_distribution import (
     most_likely_table,
     product_moment,
 )
-from survey.mechanism.arrays import AnyIntegers, Floats, Integers
+from survey.mechanism.channel import AnyIntegers, Floats, Integers
 
 CHUNK = 65_536
 """Minimum number of reports in a chunk, so that its combined index stays in the processor's cache.

@@ -27,7 +27,7 @@ from survey.estimator.core.maximum_likelihood import require_two_options
 from survey.estimator.core.result import Result
 from survey.estimator.tables.joint_distribution import axis, product_moment
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
-from survey.mechanism.arrays import Booleans, Floats, Integers
+from survey.mechanism.channel import Booleans, Floats, Integers
 
 Ends = tuple[Floats, Floats]
 

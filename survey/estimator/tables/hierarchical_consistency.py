@@ -16,7 +16,7 @@ from survey.estimator.core.result import Result
 from survey.estimator.shares.linear_estimator import linear_estimator, tally
 from survey.estimator.tables.proportional_fitting import fitted
 from survey.mechanism import AnyChannel, BitVector
-from survey.mechanism.arrays import Booleans, Floats, Integers
+from survey.mechanism.channel import Booleans, Floats, Integers
 
 ROOT = -1
 """The parent of a stratum that is not part of another one."""

@@ -21,7 +21,7 @@ from survey.estimator.core.maximum_likelihood import (
     require_two_options,
 )
 from survey.mechanism import SubsetSelection, WeightTable
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 CrosstabChannel = SubsetSelection | WeightTable
 """Channels of the questions that a cross-tab accepts."""

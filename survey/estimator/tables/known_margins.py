@@ -23,7 +23,7 @@ from survey.estimator.core.result import Result
 from survey.estimator.tables.joint_distribution import along, axis, report_shares
 from survey.estimator.tables.proportional_fitting import Margin, Margins, checked_margins, fitted
 from survey.mechanism import SubsetSelection, WeightTable
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 ROUNDING = 1e-10
 """A variance below this fraction of its former value, or of the largest, is a rounding error."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from survey.errors import DesignError
 from survey.estimator.core.arguments import LARGEST_NUMBER, checked_arguments, within_reach
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 Axes = int | tuple[int, ...]
 Margins = Sequence[ArrayLike] | Mapping[Axes, ArrayLike]

@@ -24,7 +24,7 @@ from survey.estimator.core.maximum_likelihood import (
 )
 from survey.estimator.core.result import Result
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 CANNOT_SEE = (
     'fabricated reports that keep the shares possible, or a self-protective "no" given to the '

@@ -20,7 +20,7 @@ from survey.estimator.core.arguments import (
 )
 from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.result import Result
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 GROUPS = 2
 

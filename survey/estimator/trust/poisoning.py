@@ -20,7 +20,7 @@ from survey.estimator.shares.binomial_proportions import POPULATION, Proportions
 from survey.estimator.shares.option_pairs import OptionPairs, pairs_in_patterns, two_bit_values
 from survey.estimator.shares.proportions import membership, proportions
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 Estimated = Proportions | AnsweredShares | Mean | OptionPairs
 

@@ -13,7 +13,7 @@ from survey.estimator.shares.linear_estimator import LinearEstimator, Tally, lin
 from survey.estimator.tables.proportional_fitting import Margin, Margins, checked_margins, fitted
 from survey.estimator.weights.weighted_shares import WeightedShares
 from survey.mechanism import AnyChannel
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 
 @checked_arguments

@@ -16,7 +16,7 @@ from survey.estimator.tables.crosstab import Crosstab
 from survey.estimator.tables.difference import Difference
 from survey.estimator.tables.joint_distribution import along, axis
 from survey.estimator.weights.weighted_shares import WeightedShares
-from survey.mechanism.arrays import Floats
+from survey.mechanism.channel import Floats
 
 
 @checked_arguments

@@ -15,7 +15,7 @@ from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.result import Result
 from survey.estimator.shares.linear_estimator import LinearEstimator, linear_estimator, tally
 from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
-from survey.mechanism.arrays import Floats, Integers
+from survey.mechanism.channel import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from survey.errors import DefinitionError
-from survey.mechanism.accounting import log_rounded_up
+from survey.mechanism.composition import log_rounded_up
 from survey.questionnaire.designs import PRIVACY
 from survey.questionnaire.drafts.conversion import definition_from, nonempty_options
 from survey.questionnaire.drafts.draft import EMPTY_QUESTION, DraftContent

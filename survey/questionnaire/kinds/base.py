@@ -18,7 +18,7 @@ from pydantic import Field
 from survey.catalogue import SOURCE, say
 from survey.errors import DesignError
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, multiple_choice
-from survey.mechanism.arrays import Codes, Integers
+from survey.mechanism.channel import Codes, Integers
 from survey.mechanism.simulation import truths
 from survey.questionnaire.designs import AnswerSpace
 from survey.questionnaire.texts import Frozen, Identifier, Option

@@ -10,7 +10,7 @@ from pydantic import PrivateAttr, StringConstraints
 
 from survey.errors import ChannelError
 from survey.mechanism.channel import MAX_GRID
-from survey.mechanism.design import format_fraction
+from survey.mechanism.exact_numbers import format_fraction
 from survey.questionnaire.designs import AnswerSpace, Values
 from survey.questionnaire.kinds.base import LARGEST, Grid, GridKind
 from survey.questionnaire.kinds.question import BaseQuestion, ExactNumber

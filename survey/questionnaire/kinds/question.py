@@ -19,7 +19,7 @@ from pydantic import (
 
 from survey.errors import ChannelError
 from survey.mechanism import AnyChannel
-from survey.mechanism.design import exact_fraction, format_fraction
+from survey.mechanism.exact_numbers import exact_fraction, format_fraction
 from survey.questionnaire.designs import DESIGNS, PRIVACY, AnswerSpace, parse_statement
 from survey.questionnaire.kinds.base import (
     KINDS,

@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import url_for
 
-from survey.mechanism.accounting import format_epsilon
+from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.drafts.check import DraftCheck, Mistake
 from survey.questionnaire.privacy_loss import odds_in_words
 from survey.research.builder.forms import SheetForm, fields_of

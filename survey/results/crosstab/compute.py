@@ -9,7 +9,7 @@ from survey.errors import ChannelError, CountsError
 from survey.estimator import crosstab, disclosure, independence
 from survey.estimator.tables.joint_distribution import CrosstabChannel
 from survey.mechanism import BitVector
-from survey.mechanism.arrays import Integers
+from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.request import CrosstabRequest
 from survey.results.crosstab.table import CrosstabResult

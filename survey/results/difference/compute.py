@@ -23,7 +23,7 @@ from survey.estimator import (
     proportions,
 )
 from survey.mechanism import BitVector, SubsetSelection
-from survey.mechanism.arrays import Integers
+from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.compute import crosstab_channels
 from survey.results.difference.request import DifferenceRequest

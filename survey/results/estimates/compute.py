@@ -24,7 +24,7 @@ from survey.estimator import (
     subset_shares,
 )
 from survey.mechanism import BitVector, SubsetSelection, WeightTable
-from survey.mechanism.arrays import Integers
+from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.histogram import Cell, cells, edges
 from survey.results.options import IntervalOptions

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from survey.estimator import answered_shares, debias, histogram, mean, median
 from survey.estimator.trust.suppression import HIDDEN_WIDTH, MIN_EFFECTIVE
 from survey.mechanism import SubsetSelection
-from survey.mechanism.accounting import format_epsilon
+from survey.mechanism.composition import format_epsilon
 from survey.methods import Section, interval_anchor, mechanism_anchor, references, sections
 from survey.results.estimates.compute import shares_estimator
 from survey.results.estimates.result import QuestionResult, ResultPart, SurveyResult

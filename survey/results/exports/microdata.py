@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from survey.disclosure import secure_permutation
 from survey.mechanism import BitVector, WeightTable
-from survey.mechanism.accounting import format_epsilon
-from survey.mechanism.arrays import Codes
+from survey.mechanism.channel import Codes
+from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.kinds.base import ASKED
 from survey.results.estimates.table import MECHANISMS

@@ -14,8 +14,8 @@ from survey.estimator import required_epsilon
 from survey.estimator.core.arguments import LARGEST_N
 from survey.estimator.planning.sample_size_and_power import rounded
 from survey.mechanism import AnyChannel, SubsetSelection, WeightTable
-from survey.mechanism.accounting import format_epsilon
-from survey.mechanism.design import format_fraction
+from survey.mechanism.composition import format_epsilon
+from survey.mechanism.exact_numbers import format_fraction
 from survey.questionnaire.kinds import BaseQuestion, PublishedQuestion
 from survey.questionnaire.privacy_loss import frequencies, label
 from survey.results.plan.compute import (

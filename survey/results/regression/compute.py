@@ -19,7 +19,7 @@ from survey.estimator import (
     proportions,
     regression,
 )
-from survey.mechanism.arrays import Integers
+from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.compute import crosstab_channels
 from survey.results.display_status import SUPPRESSED

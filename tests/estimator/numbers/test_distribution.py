@@ -11,7 +11,6 @@ from survey.estimator.core.maximum_likelihood import smooth, smoothed_shares
 from survey.estimator.numbers.distribution import NOT_CONVERGED, UNRESOLVED, grid_shares
 from survey.estimator.numbers.quantiles import NOT_BOUNDED
 from survey.mechanism import SubsetSelection, from_epsilon, from_ratio, grr
-from survey.mechanism.classical import exponential
 from survey.mechanism.numeric import (
     gaussian,
     geometric,
@@ -21,6 +20,7 @@ from survey.mechanism.numeric import (
     piecewise,
     square_wave,
 )
+from survey.mechanism.randomized_response import exponential
 from tests.benchmarks.distribution import shapes
 
 NEARNESS = [[-abs(i - j) for j in range(7)] for i in range(7)]

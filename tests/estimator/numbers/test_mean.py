@@ -13,7 +13,6 @@ from survey.errors import ChannelError, CountsError, NoBaseError
 from survey.estimator import Mean, disclosure, mean, reports_needed
 from survey.estimator.core.debiasing import pseudo_values
 from survey.mechanism import SubsetSelection, WeightTable, from_epsilon, grr
-from survey.mechanism.classical import exponential
 from survey.mechanism.numeric import (
     gaussian,
     geometric,
@@ -23,6 +22,7 @@ from survey.mechanism.numeric import (
     piecewise,
     square_wave,
 )
+from survey.mechanism.randomized_response import exponential
 from tests.benchmarks.distribution import MIN_COVERAGE
 from tests.benchmarks.means import CHANNELS, coverage
 from tests.conftest import long_unless

@@ -10,7 +10,7 @@ import pytest
 from survey.errors import ChannelError, CountsError
 from survey.estimator import ByGroup, Randomized, proportions, regression
 from survey.mechanism import SubsetSelection, from_epsilon, grr
-from survey.mechanism.classical import from_probabilities, warner
+from survey.mechanism.randomized_response import from_probabilities, warner
 from tests.estimator.regression.surveys import DIE, people
 
 SEVERAL = (DIE, warner("1/4"), None)

@@ -14,8 +14,8 @@ from survey.estimator import ByGroup, Randomized, Regression, proportions, regre
 from survey.estimator.regression.design_matrix import make_design
 from survey.estimator.regression.logistic_regression import mean_and_gradient, size
 from survey.mechanism import BitVector, SubsetSelection, from_epsilon, grr
-from survey.mechanism.classical import forced_response, two_coins
 from survey.mechanism.numeric import one_bit
+from survey.mechanism.randomized_response import forced_response, two_coins
 from tests.estimator.regression.surveys import DIE, people
 
 # Laws

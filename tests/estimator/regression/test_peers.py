@@ -12,7 +12,7 @@ from statsmodels.tools.numdiff import approx_hess
 
 from survey.estimator import ByGroup, Randomized, regression
 from survey.mechanism import from_epsilon, grr
-from survey.mechanism.classical import forced_response, warner
+from survey.mechanism.randomized_response import forced_response, warner
 from tests.estimator.regression.surveys import DIE, people
 
 # statsmodels

@@ -10,7 +10,7 @@ import statsmodels.api as sm
 from scipy.special import expit
 
 from survey.estimator import ByGroup, Randomized, proportions, regression
-from survey.mechanism.classical import from_probabilities, warner
+from survey.mechanism.randomized_response import from_probabilities, warner
 from tests.estimator.regression.surveys import DIE, minarets, nigeria, people, vignette
 
 # rr, the R package of Blair, Imai and Zhou: contact with armed groups in Nigeria

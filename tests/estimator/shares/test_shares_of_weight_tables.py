@@ -12,8 +12,8 @@ from survey.estimator.core.debiasing import SecondMoments, left_inverse
 from survey.estimator.core.maximum_likelihood import TOLERANCE, most_likely_mixture
 from survey.estimator.shares.proportions import score_interval
 from survey.mechanism import WeightTable, grr
-from survey.mechanism.classical import exponential, forced_response, two_coins, warner
 from survey.mechanism.numeric import geometric, hybrid, laplace, one_bit, piecewise, square_wave
+from survey.mechanism.randomized_response import exponential, forced_response, two_coins, warner
 from survey.mechanism.weight_table import Explicit
 
 WIDE = WeightTable(Explicit(((5, 1, 1, 3), (1, 5, 1, 3), (1, 1, 5, 3))))

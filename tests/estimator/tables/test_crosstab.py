@@ -19,8 +19,8 @@ from survey.estimator.tables.joint_distribution import (
     report_shares,
 )
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon, grr
-from survey.mechanism.classical import forced_response, two_coins
 from survey.mechanism.numeric import one_bit
+from survey.mechanism.randomized_response import forced_response, two_coins
 from survey.mechanism.weight_table import Explicit
 
 WIDE = WeightTable(Explicit(((5, 1, 1, 3), (1, 5, 1, 3), (1, 1, 5, 3))))

@@ -12,8 +12,8 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 from survey.errors import ChannelError, CountsError
 from survey.estimator import Difference, difference, proportions
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon, grr
-from survey.mechanism.classical import two_coins
 from survey.mechanism.numeric import geometric, one_bit
+from survey.mechanism.randomized_response import two_coins
 from survey.mechanism.weight_table import Explicit
 from tests.estimator.difference_enumeration import enumerated_difference
 

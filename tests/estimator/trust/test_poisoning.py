@@ -10,8 +10,8 @@ import pytest
 from survey.errors import ChannelError, CountsError, DesignError, NoBaseError
 from survey.estimator import Poisoning, mean, poisoning, poisoning_of_mean, proportions
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon, from_ratio, grr
-from survey.mechanism.classical import forced_response, two_coins
 from survey.mechanism.numeric import geometric, hybrid, one_bit, square_wave
+from survey.mechanism.randomized_response import forced_response, two_coins
 from survey.mechanism.weight_table import Explicit
 
 SINGLE = {

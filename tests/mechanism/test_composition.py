@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from survey.mechanism import grr
-from survey.mechanism.accounting import (
+from survey.mechanism.composition import (
     advanced_epsilon,
     group_ratio,
     log_rounded_up,

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from survey.audit.channels import spread
-from survey.audit.harness import Check, Node
+from survey.audit.node import Check, Node
 from survey.audit.respondents import Form, all_answers, questions
 from survey.questionnaire.canonical import canonical_json
 from survey.questionnaire.definition import MAX_REPORT_BYTES, Definition

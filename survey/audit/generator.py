@@ -17,11 +17,10 @@ from survey.audit.channels import (
     some_truths,
     work,
 )
-from survey.audit.harness import Check, Node
+from survey.audit.node import Check, Node
 from survey.audit.respondents import Answer, Form, all_answers, questions, truths
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, channel_from_json
-from survey.mechanism.arrays import Floats, Integers
-from survey.mechanism.channel import WORD_TOTAL
+from survey.mechanism.channel import WORD_TOTAL, Floats, Integers
 
 GROUP = "generator"
 

@@ -1,4 +1,4 @@
-"""Classical designs as exact tables: coins, cards, dice, unrelated questions, exponential."""
+"""Randomized response: generalized, by coins, cards, dice or an unrelated question, exponential."""
 
 from __future__ import annotations
 
@@ -9,10 +9,142 @@ from fractions import Fraction
 import numpy as np
 
 from survey.errors import ChannelError
-from survey.mechanism.arrays import Floats
-from survey.mechanism.channel import WORD_TOTAL
-from survey.mechanism.design import GRID, Probability, exact_fraction, format_fraction, table_within
+from survey.mechanism.channel import MAX_OPTIONS, WORD_TOTAL, Floats, check_integers
+from survey.mechanism.exact_numbers import (
+    GRID,
+    Probability,
+    exact_fraction,
+    format_fraction,
+    parse_epsilon,
+    table_within,
+    two_weights,
+)
+from survey.mechanism.subset_selection import SubsetSelection
 from survey.mechanism.weight_table import MAX_EXPLICIT, Explicit, WeightTable
+
+
+def smallest_truth_probability(k: int) -> Fraction:
+    """Return the first p on the grid above 1/k; at 1/k a report carries no information."""
+    return Fraction(GRID // k + 1, GRID)
+
+
+def nearest_truth_probability(k: int, p: Fraction) -> Fraction:
+    """Return the allowed truth probability on the grid that is nearest to p."""
+    highest = Fraction(GRID - 1, GRID)
+    on_grid = Fraction(round(p * GRID), GRID)
+    return min(max(on_grid, smallest_truth_probability(k)), highest)
+
+
+def _check_options(k: int) -> None:
+    if type(k) is not int or not 2 <= k <= MAX_OPTIONS:
+        nearest = min(max(k, 2), MAX_OPTIONS) if type(k) is int else 2
+        raise ChannelError(
+            f"k = {k!r} options: a channel needs 2 to {MAX_OPTIONS:,}; the nearest is {nearest}"
+        )
+
+
+def grr(k: int, truth_probability: Probability) -> SubsetSelection:
+    """Generalized randomized response with P(report = truth) = p.
+
+    p = T/(T+(k-1)L): from p = a/b take T = a(k-1), L = b-a, divided by their gcd.
+    Guarantee: epsilon = ln(p(k-1)/(1-p)), exactly. Source: Warner 1965 (k = 2); Kairouz, Oh,
+    Viswanath 2016.
+
+    >>> grr(2, "3/4").to_json()
+    {'kind': 'subset_selection', 'k': 2, 'd': 1, 'T': 3, 'L': 1}
+    >>> grr(5, 0.85).exact_p
+    Fraction(17, 20)
+    """
+    _check_options(k)
+    p = exact_fraction(truth_probability, "truth_probability")
+    if not Fraction(1, k) < p < 1:
+        nearest = nearest_truth_probability(k, p)
+        raise ChannelError(
+            f"truth_probability = {format_fraction(p)} must be above 1/{k} and below 1 for {k} "
+            f"options; the nearest allowed value is {format_fraction(nearest)}"
+        )
+    ratio = p * (k - 1) / (1 - p)
+    if ratio.numerator + (k - 1) * ratio.denominator > WORD_TOTAL:
+        raise ChannelError(
+            f"truth_probability = {format_fraction(p)} needs weights above 2^32; "
+            f"the nearest allowed value is {format_fraction(nearest_truth_probability(k, p))}"
+        )
+    return from_ratio(k, ratio.numerator, ratio.denominator)
+
+
+def from_keep_probability(k: int, keep_probability: Probability) -> SubsetSelection:
+    """Report the truth with probability t, otherwise a uniformly random option (the coin form).
+
+    p = t + (1-t)/k. Two fair coins are t = 1/2, hence p = 3/4 at k = 2.
+
+    >>> from_keep_probability(2, "1/2") == grr(2, "3/4")
+    True
+    """
+    _check_options(k)
+    t = exact_fraction(keep_probability, "keep_probability")
+    if not 0 < t < 1:
+        nearest = Fraction(1 if t <= 0 else GRID - 1, GRID)
+        raise ChannelError(
+            f"keep_probability = {format_fraction(t)} must be above 0 and below 1; "
+            f"the nearest allowed value is {format_fraction(nearest)}"
+        )
+    return grr(k, t + (1 - t) / k)
+
+
+def from_epsilon(k: int, epsilon: Probability) -> SubsetSelection:
+    """Generalized randomized response with the largest representable epsilon up to a maximum.
+
+    L is the largest power of ten up to 10^4 whose total fits in 2^32, T = floor(L e^epsilon),
+    in exact decimal arithmetic: floats would give 19,999 for ln 2 at L = 10^4. The channel's
+    epsilon exceeds the argument at most by the rounding of a float, 10^-15.
+
+    >>> from_epsilon(2, 1)
+    SubsetSelection(k=2, d=1, T=13591, L=5000)
+    >>> from_epsilon(2, 1).epsilon <= 1
+    True
+    """
+    _check_options(k)
+    T, L = two_weights(epsilon, lambda T, L: T + (k - 1) * L)
+    return from_ratio(k, T, L)
+
+
+def best(k: int, epsilon: Probability) -> SubsetSelection:
+    """Subset selection with the d that has the smallest variance at equal shares.
+
+    n Var at pi = 1/k is (d/k)(1-d/k)/(p-q)^2, smallest near d = k/(e^epsilon + 1); for few
+    options this is d = 1, generalized randomized response. No channel with a smaller variance is
+    known. Source: Ye and Barg 2018, theorem V.
+
+    >>> best(5, 1).d, best(64, 1).d
+    (1, 17)
+    """
+    _check_options(k)
+    # Raises ChannelError for an epsilon that is too small for integers.
+    two_weights(epsilon, lambda T, L: T + (k - 1) * L)
+    ratio = math.exp(float(parse_epsilon(epsilon)))
+    d = min(range(1, k), key=lambda d: _relative_variance(k, d, ratio))
+    T, L = two_weights(epsilon, lambda T, L: d * T + (k - d) * L)
+    divisor = math.gcd(T, L)
+    return SubsetSelection(k=k, d=d, T=T // divisor, L=L // divisor)
+
+
+def _relative_variance(k: int, d: int, ratio: float) -> float:
+    # p = d r/(d r + k - d); q as in `SubsetSelection.exact_q`; at pi = 1/k an option is in a share
+    # d/k of the reports.
+    p = d * ratio / (d * ratio + k - d)
+    q = (p * (d - 1) + (1 - p) * d) / (k - 1)
+    return (d / k) * (1 - d / k) / (p - q) ** 2
+
+
+def from_ratio(k: int, T: int, L: int) -> SubsetSelection:
+    """Generalized randomized response with weight T for the truth and L for every other option.
+
+    >>> from_ratio(3, 3, 1).exact_p
+    Fraction(3, 5)
+    """
+    check_integers(T=T, L=L)
+    divisor = math.gcd(T, L) if L > 0 else 1
+    return SubsetSelection(k=k, d=1, T=T // divisor, L=L // divisor)
 
 
 def from_probabilities(rows: Sequence[Sequence[Fraction]], no_answers: int = 0) -> WeightTable:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from survey.errors import ChannelError
-from survey.mechanism.classical import (
+from survey.mechanism.randomized_response import (
     forced_response,
     from_probabilities,
     two_coins,

@@ -20,12 +20,12 @@ from survey.mechanism import (
     AnyChannel,
     WeightTable,
     best,
-    classical,
     from_epsilon,
     from_keep_probability,
     grr,
     multiple_choice,
     numeric,
+    randomized_response,
 )
 from survey.mechanism.exact_numbers import GRID, MAX_EPSILON, exact_fraction
 
@@ -110,7 +110,7 @@ def _row_per_option(space: AnswerSpace) -> Sequence[Sequence[float]]:
 
 
 def _exponential(space: AnswerSpace, epsilon: Fraction) -> WeightTable:
-    table = classical.exponential(_row_per_option(space), epsilon, space.no_answers)
+    table = randomized_response.exponential(_row_per_option(space), epsilon, space.no_answers)
     if np.linalg.matrix_rank(table.matrix) < table.truths:
         raise ChannelError(
             "parameters.utility: the row of one option is a mixture of the others, so that "
@@ -145,10 +145,10 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
             },
         ),
         "best": Design({"epsilon": _for_options(best)}),
-        "warner": Design({"p": lambda space, p: classical.warner(p, space.no_answers)}),
+        "warner": Design({"p": lambda space, p: randomized_response.warner(p, space.no_answers)}),
         "two_coins": Design(
             {
-                "truth": lambda space, t: classical.two_coins(
+                "truth": lambda space, t: randomized_response.two_coins(
                     t, space.parameters["yes"], space.no_answers
                 )
             },
@@ -156,7 +156,7 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
         ),
         "unrelated_question": Design(
             {
-                "asked": lambda space, p: classical.unrelated_question(
+                "asked": lambda space, p: randomized_response.unrelated_question(
                     p, space.parameters["prevalence"], space.no_answers
                 )
             },
@@ -164,7 +164,7 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
         ),
         "forced_response": Design(
             {
-                "truth": lambda space, t: classical.forced_response(
+                "truth": lambda space, t: randomized_response.forced_response(
                     t, _list_per_option(space, "forced"), space.no_answers
                 )
             },

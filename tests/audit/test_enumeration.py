@@ -25,10 +25,10 @@ from survey.mechanism import (
     SubsetSelection,
     best,
     channel_from_json,
-    classical,
     from_epsilon,
     grr,
     numeric,
+    randomized_response,
 )
 from survey.respond.client import Client
 from tests.cases import each_case
@@ -60,7 +60,7 @@ LARGE = [
     numeric.hybrid(11, 4, 2),
     numeric.piecewise(5, 8),
     numeric.one_bit(1000, 1, 1),
-    classical.exponential([[-abs(i - j) for j in range(20)] for i in range(20)], 4, 2),
+    randomized_response.exponential([[-abs(i - j) for j in range(20)] for i in range(20)], 4, 2),
 ]
 
 QUICK = [channel for channel in LARGE if getattr(channel, "m", 0) < 100]

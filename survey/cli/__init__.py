@@ -18,6 +18,8 @@ from survey.errors import SurveyError
 from survey.version import __version__
 
 if TYPE_CHECKING:
+    from click._termui_impl import ProgressBar
+
     from survey.settings import Settings
     from survey.store import Store
 
@@ -92,6 +94,22 @@ class CommandLine(click.Group):
 @click.version_option(__version__)
 def main() -> None:
     """Run surveys whose server never learns an answer."""
+
+
+def quantity(n: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> quantity(1, "file"), quantity(2_000, "file")
+    ('1 file', '2,000 files')
+    """
+    return f"{n:,} {noun if n == 1 else f'{noun}s'}"
+
+
+def progress_bar(label: str, length: int) -> ProgressBar[int]:
+    """Return a progress bar on standard error, hidden unless that is a terminal."""
+    return click.progressbar(
+        length=length, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()
+    )
 
 
 def configured_settings() -> Settings:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
-from survey.cli import PATH, configured_store
+from survey.cli import PATH, configured_store, progress_bar, quantity
 from survey.collect.release import release, utc_today
 from survey.collect.simulation import (
     Shares,
@@ -265,19 +265,15 @@ def _export_microdata(store: Store, survey: PublishedSurvey, file: Path) -> None
     file.touch(mode=0o600)
     with file.open("wb") as archive:
         n = write_microdata(archive, store, survey)
-    click.echo(f"wrote {n:,} released reports to {file}")
+    click.echo(f"wrote {quantity(n, 'released report')} to {file}")
 
 
 def _export_parquet(store: Store, survey: PublishedSurvey, directory: Path) -> None:
-    with click.progressbar(
-        length=store.n_released(survey.key),
-        label="writing",
-        file=sys.stderr,
-        hidden=not sys.stderr.isatty(),
-    ) as bar:
+    with progress_bar("writing", store.n_released(survey.key)) as bar:
         manifest = export_reports(store, survey, directory, bar.update)
     click.echo(
-        f"wrote {manifest.n:,} released reports to {directory} in {len(manifest.parts)} files"
+        f"wrote {quantity(manifest.n, 'released report')} to {directory} "
+        f"in {quantity(len(manifest.parts), 'file')}"
     )
 
 
@@ -308,9 +304,7 @@ def _collect(
 ) -> None:
     """Collect and release the reports of n simulated respondents."""
     respondents = simulate_respondents(survey.definition, n, shares, rng)
-    with click.progressbar(
-        length=n, label="Simulated respondents", file=sys.stderr, hidden=not sys.stderr.isatty()
-    ) as bar:
+    with progress_bar("simulating", n) as bar:
         for stored in send_reports(store, survey, respondents):
             bar.update(stored)
     release(store, survey, 1)

@@ -20,6 +20,8 @@ from survey.cli import (
     configured_settings,
     configured_store,
     open_until_exit,
+    progress_bar,
+    quantity,
 )
 from survey.errors import SettingsError, SurveyError
 
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
     from survey.archive import CheckResult, Watch
     from survey.store import Store
 
-MOST_SAMPLES = 10**9
-MOST_WORKERS = 64
+MAX_SAMPLES = 10**9
+MAX_WORKERS = 64
 
 address_option = click.option(
     "--address", default="127.0.0.1", show_default=True, help="Address to listen on."
@@ -58,7 +60,8 @@ def check_config(address: str) -> None:
     if errors:
         click.echo(f"survey: the server would not start ({errors} refused)", err=True)
         sys.exit(1)
-    click.echo(f"the server would start; {len(problems) or 'no'} recommendations")
+    advice = quantity(len(problems), "recommendation") if problems else "no recommendations"
+    click.echo(f"the server would start; {advice}")
 
 
 @click.command()
@@ -73,7 +76,7 @@ def migrate() -> None:
 @port_option
 @click.option(
     "--workers",
-    type=click.IntRange(1, MOST_WORKERS),
+    type=click.IntRange(1, MAX_WORKERS),
     help="Number of worker processes; default: one for each core, at most 4.",
 )
 def serve(address: str, port: int, workers: int | None) -> None:
@@ -236,7 +239,7 @@ def copy_store(source: str, target: str) -> None:
     "--samples",
     default=100_000,
     show_default=True,
-    type=click.IntRange(1_000, MOST_SAMPLES),
+    type=click.IntRange(1_000, MAX_SAMPLES),
     help="Number of random draws for each answer.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
@@ -294,10 +297,8 @@ def _open_argument(url: str, argument: str) -> Store:
 
 @contextmanager
 def _progress(label: str) -> Iterator[Watch]:
-    """Show a progress bar if standard error is a terminal."""
-    with click.progressbar(
-        length=1, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()
-    ) as bar:
+    """Show how far a copy has come."""
+    with progress_bar(label, 1) as bar:
 
         def watch(done: int, total: int) -> None:
             bar.length = max(total, 1)
@@ -307,5 +308,4 @@ def _progress(label: str) -> Iterator[Watch]:
 
 
 def _describe(result: CheckResult) -> str:
-    surveys = f"{result.surveys:,} survey{'s' if result.surveys != 1 else ''}"
-    return f"{surveys}, {result.reports:,} report{'s' if result.reports != 1 else ''}"
+    return f"{quantity(result.surveys, 'survey')}, {quantity(result.reports, 'report')}"

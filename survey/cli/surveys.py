@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from survey.cli import PATH, configured_settings, configured_store
+from survey.cli import PATH, configured_settings, configured_store, quantity
 from survey.collect.invitations import (
     QR_FORMATS,
     issue_invitations,
@@ -116,7 +116,7 @@ def check(file: Path, as_json: bool) -> None:
         click.echo(json.dumps(privacy.to_json(), indent=2))
         return
     click.echo(
-        f"{file}: no mistakes. {len(definition.questions)} questions, "
+        f"{file}: no mistakes. {quantity(len(definition.questions), 'question')}, "
         f"total epsilon {format_epsilon(definition.epsilon)}, reports of "
         f"{definition.report_bytes:,} bytes."
     )
@@ -213,7 +213,7 @@ def invite(slug: str, count: int, stratum: str, csv_file: Path | None, qr: Path 
     if csv_file is None:
         click.echo("\n".join(links))
     else:
-        click.echo(f"wrote {count:,} invitations to {csv_file}; each works once")
+        click.echo(f"wrote {quantity(count, 'invitation')} to {csv_file}; each works once")
 
 
 def _open_survey(store: Store, slug: str) -> PublishedSurvey:

@@ -1,4 +1,4 @@
-"""The pages to sign in and out, to join a team, and of one's own account and API tokens."""
+"""The pages on which researchers sign in, join a team, and manage their account and API tokens."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from flask import flash, redirect, render_template, request, session, url_for
+from flask_wtf import FlaskForm
 from werkzeug.wrappers import Response
 
 from survey.errors import NotFoundError
@@ -29,7 +30,7 @@ from survey.research.forms import (
 from survey.research.sessions import THROTTLED
 from survey.research.workspace import Workspace
 from survey.security import hash_of
-from survey.store import SCOPES, ApiToken, ColleagueLink, Researcher
+from survey.store import SCOPES, ApiToken, Researcher
 
 WRONG = "The email address or the password is wrong."
 WRONG_CODE = "This code is wrong or was already used. Enter the code that your app shows now."
@@ -46,7 +47,7 @@ NAME_TAKEN = "You already have a token with this name. Choose another name, or r
 
 
 def sections(workspace: Workspace) -> list[Section]:
-    """The pages to sign in, and of an account; changes to its protection require the password."""
+    """Return the pages of accounts; changes to their protection require the current password."""
     entry, account, tokens = (
         _SignInPages(workspace),
         _AccountPages(workspace),
@@ -105,15 +106,15 @@ class _SignInPages:
         """Ask for the email address and the password."""
         form = SignInForm()
         if not form.validate_on_submit():
-            return render_template("research/sign_in.html", form=form), 422 if form.errors else 200
+            return _form_page("sign_in", form)
         address, email = request.remote_addr or "", form.email.data.strip()
         if not self._throttle.admits(address, email, time.time()):
             form.password.errors = [THROTTLED]
-            return render_template("research/sign_in.html", form=form), 429
+            return _form_page("sign_in", form, 429)
         researcher = self._sessions.verify(email, form.password.data)
         if researcher is None:
             form.password.errors = [WRONG]
-            return render_template("research/sign_in.html", form=form), 403
+            return _form_page("sign_in", form, 403)
         self._throttle.succeeded(address, email)
         target = _own_page(request.args.get("next", ""))
         if self._store.second_factor(researcher.key) is not None:
@@ -131,16 +132,15 @@ class _SignInPages:
             return redirect(url_for("accounts.sign_in", next=target))
         form = CodeForm()
         if not form.validate_on_submit():
-            page = render_template("research/authentication_code.html", form=form)
-            return page, 422 if form.errors else 200
+            return _form_page("authentication_code", form)
         # Without a separate limit, an attacker could guess a six-digit code in a day.
         address = request.remote_addr or ""
         if not self._throttle.admits_code(address, researcher.email, time.time()):
             form.code.errors = [THROTTLED]
-            return render_template("research/authentication_code.html", form=form), 429
+            return _form_page("authentication_code", form, 429)
         if not credentials.use_code(self._store, researcher, form.code.data, time.time()):
             form.code.errors = [WRONG_CODE]
-            return render_template("research/authentication_code.html", form=form), 403
+            return _form_page("authentication_code", form, 403)
         self._throttle.succeeded_with_code(address, researcher.email)
         self._sessions.open(researcher)
         self._log.write_for(researcher.email, "signed in", detail="with an authentication code")
@@ -159,10 +159,10 @@ class _SignInPages:
         researcher = self._sessions.researcher()
         form = JoinForm(has_account=researcher is not None)
         if not form.validate_on_submit():
-            return _join_page(form, link), 422 if form.errors else 200
+            return _form_page("join", form, link=link)
         researcher = researcher or self._add_researcher(form)
         if researcher is None:
-            return _join_page(form, link), 422
+            return _form_page("join", form, link=link)
         if self._store.join(hash_of(token), researcher.key, int(time.time())) is None:
             raise NotFoundError("this link was used by somebody else just now; ask for a new one")
         self._sessions.open(researcher)
@@ -177,8 +177,10 @@ class _SignInPages:
         return self._store.add_researcher(email, self._passwords.hash(form.password.data))
 
 
-def _join_page(form: JoinForm, link: ColleagueLink) -> str:
-    return render_template("research/join.html", form=form, link=link)
+def _form_page(name: str, form: FlaskForm, status: int = 422, **variables: Any) -> tuple[str, int]:
+    """Render a page with one form; `status` is that of a form which was sent and rejected."""
+    page = render_template(f"research/{name}.html", form=form, **variables)
+    return page, status if form.is_submitted() else 200
 
 
 def _own_page(path: str) -> str:
@@ -223,8 +225,7 @@ class _AccountPages:
         """Change the password, which ends all other sessions and revokes all API tokens."""
         form = PasswordForm()
         if not form.validate_on_submit() or not _confirms_password(self._workspace, form):
-            page = render_template("research/password.html", form=form)
-            return page, 422 if form.is_submitted() else 200
+            return _form_page("password", form)
         researcher = self._sessions.current()
         self._store.set_password(researcher.email, self._passwords.hash(form.new.data))
         self._sessions.open(researcher)
@@ -239,11 +240,11 @@ class _AccountPages:
         secret = credentials.new_secret(researcher.email, session.get("new_secret", ""))
         session["new_secret"] = secret.secret
         if not form.validate_on_submit() or not _confirms_password(self._workspace, form):
-            return _two_factor_page(form, secret)
+            return _form_page("add_two_factor", form, secret=secret)
         step = credentials.step_of(secret.secret, form.code.data, time.time())
         if step is None:
             form.code.errors = [WRONG_FIRST_CODE]
-            return _two_factor_page(form, secret)
+            return _form_page("add_two_factor", form, secret=secret)
         codes = credentials.new_recovery_codes()
         hashes = [credentials.recovery_hash(code) for code in codes]
         self._store.set_second_factor(researcher.key, secret.secret, hashes)
@@ -256,15 +257,14 @@ class _AccountPages:
         """Switch off two-factor authentication."""
         form = RemoveTwoFactorForm()
         if not form.validate_on_submit() or not _confirms_password(self._workspace, form):
-            page = render_template("research/remove_two_factor.html", form=form)
-            return page, 422 if form.is_submitted() else 200
+            return _form_page("remove_two_factor", form)
         self._store.set_second_factor(self._sessions.current().key, "", [])
         self._log.write("switched off two-factor authentication")
         flash("Two-factor authentication is off. You sign in with your password alone.")
         return redirect(url_for("account.overview"))
 
     def end_session(self) -> Response:
-        """End another session of the same researcher."""
+        """End another session of this researcher."""
         session_id, current = SessionForm().session.data or "", self._sessions.token_hash()
         for open_session in self._store.sessions(self._sessions.current().key):
             token_hash = open_session.token_hash
@@ -273,11 +273,6 @@ class _AccountPages:
                 self._log.write("ended a session")
                 flash("The session is ended.")
         return redirect(url_for("account.overview"))
-
-
-def _two_factor_page(form: AddTwoFactorForm, secret: credentials.NewSecret) -> Any:
-    page = render_template("research/add_two_factor.html", form=form, secret=secret)
-    return page, 422 if form.is_submitted() else 200
 
 
 class _TokenPages:

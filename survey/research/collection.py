@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
@@ -34,7 +33,7 @@ from survey.research.forms import (
 from survey.research.workspace import CSV, Workspace, download
 from survey.results.exports.csv import links_csv
 from survey.results.groups import split_by_link, split_by_period
-from survey.store import PublishedSurvey, Schedule, Store, find_survey
+from survey.store import PublishedSurvey, Schedule, find_survey
 
 CREATED_MEANWHILE = (
     "No invitations were created: since you opened this page, you or a colleague created "
@@ -44,7 +43,7 @@ CREATED_MEANWHILE = (
 
 
 def sections(workspace: Workspace) -> list[Section]:
-    """The pages that follow a survey from its first link to its deletion."""
+    """Return the pages of a published survey, from its first link to its deletion."""
     pages, ends = _CollectionPages(workspace), _EndPages(workspace)
     return [
         Section(
@@ -94,6 +93,7 @@ class _CollectionPages:
             **rejected,
         }
         n_invited = self._store.n_invited_by_stratum(survey.key)
+        tallies = self._store.tallies(survey.key)
         forms["invite"].made.data = json.dumps(n_invited)
         return render_template(
             "research/collect.html",
@@ -101,8 +101,8 @@ class _CollectionPages:
             link=respondent_link(survey, self._public_url),
             forms=forms,
             n_invited=n_invited,
-            by_stratum=_by_stratum(self._store, survey),
-            by_bucket=_by_bucket(self._store, survey),
+            by_stratum={group.name: tally.n for group, tally in split_by_link(tallies).items()},
+            by_bucket={group.name: tally.n for group, tally in split_by_period(tallies).items()},
             minimum=self._minimum,
             plan=self._store.plan(survey.key),
             archived=slug in self._store.archived_slugs(),
@@ -222,19 +222,6 @@ def _has_passed(day: date | None, previous: date | None) -> bool:
 def _describe(schedule: Schedule) -> str:
     limit = f", at most {schedule.maximum:,}" if schedule.maximum else ""
     return f"{schedule.opens or 'now'} to {schedule.closes or 'closed by hand'}{limit}"
-
-
-def _by_stratum(store: Store, survey: PublishedSurvey) -> Mapping[str, int]:
-    """Count released reports by group; small groups are merged, the open link alone is none."""
-    tallies = split_by_link(store.tallies(survey.key))
-    return {group.name: tally.n for group, tally in tallies.items()}
-
-
-def _by_bucket(store: Store, survey: PublishedSurvey) -> Mapping[str, int]:
-    """Count released reports by the day or week of release, if the survey stores it."""
-    return {
-        group.name: tally.n for group, tally in split_by_period(store.tallies(survey.key)).items()
-    }
 
 
 class _EndPages:

@@ -93,10 +93,15 @@ class SignInForm(FlaskForm):  # type: ignore[misc]
     submit = SubmitField("Sign in")
 
 
-class SignOutForm(FlaskForm):  # type: ignore[misc]
-    """The button that ends the session."""
+def button_form(label: str) -> type[FlaskForm]:
+    """Return a form that consists of one button."""
+    return type("ButtonForm", (FlaskForm,), {"submit": SubmitField(label)})
 
-    submit = SubmitField("Sign out")
+
+SignOutForm = button_form("Sign out")
+InviteResearcherForm = button_form("Create link for a new researcher")
+ReleaseForm = button_form("Release pending responses")
+ArchiveForm = button_form("Archive")
 
 
 class PublishForm(FlaskForm):  # type: ignore[misc]
@@ -211,12 +216,6 @@ class InvitationLinkForm(FlaskForm):  # type: ignore[misc]
     link = HiddenField()
 
 
-class InviteResearcherForm(FlaskForm):  # type: ignore[misc]
-    """The button that invites a researcher to this server."""
-
-    submit = SubmitField("Create link for a new researcher")
-
-
 class JoinForm(FlaskForm):  # type: ignore[misc]
     """A new account; researchers who are signed in only confirm."""
 
@@ -270,18 +269,6 @@ class ScheduleForm(FlaskForm):  # type: ignore[misc]
         ],
     )
     submit = SubmitField("Save dates and limit")
-
-
-class ReleaseForm(FlaskForm):  # type: ignore[misc]
-    """The button that releases pending reports."""
-
-    submit = SubmitField("Release pending responses")
-
-
-class ArchiveForm(FlaskForm):  # type: ignore[misc]
-    """The button that archives a survey or restores it."""
-
-    submit = SubmitField("Archive")
 
 
 class DeleteForm(FlaskForm):  # type: ignore[misc]

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from flask import flash, redirect, render_template, url_for
+from flask_wtf import FlaskForm
 
 from survey.errors import NotFoundError
 from survey.research.access import Route, Section
@@ -123,7 +124,7 @@ class _PeoplePages:
         self._store, self._log = workspace.store, workspace.log
         self._links = _InvitationLinks(workspace)
 
-    def _page(self, form: InviteResearcherForm, link: str = "") -> str:
+    def _page(self, form: FlaskForm, link: str = "") -> str:
         people = [
             (
                 person,

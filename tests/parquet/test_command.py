@@ -47,7 +47,7 @@ def without_time(form: str, output: str) -> object:
 def test_an_export_is_estimated_byte_for_byte_as_its_survey(run, mixed, tmp_path, engine):
     out = tmp_path / "out"
     written = run("export", mixed.slug, "--parquet", out)
-    assert written.output == f"wrote 600 released reports to {out} in 1 files\n"
+    assert written.output == f"wrote 600 released reports to {out} in 1 file\n"
     for options in ([], ["--level", "0.9", "--simultaneous"]):
         stored = run("estimate", mixed.slug, *options)
         counted = run("estimate", "--parquet", out, "--engine", engine, *options)

@@ -13,6 +13,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -48,8 +49,6 @@ from survey.store import Store, open_store
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-
-import subprocess
 
 THREADS = 64
 """Requests that a worker handles at the same time, whose reports can share a commit."""
@@ -251,9 +250,9 @@ def forward_signals(on_signal: Callable[[int], None] = lambda _: None) -> None:
     """Make the main thread run its signal handlers at once, whichever thread gets a signal.
 
     The system may deliver a signal to any thread, but Python runs handlers only in the main
-    thread, and while that waits for a lock, only a signal of its own wakes it: on a busy machine,
-    10 of 129 servers did not stop until they were killed. A separate thread therefore receives
-    each signal, calls `on_signal` with its number, and wakes the main thread.
+    thread. While that waits for a lock, only a signal sent to it wakes it: on a busy machine, 10
+    of 129 servers did not stop until they were killed. A separate thread therefore receives each
+    signal, calls `on_signal` with its number, and wakes the main thread.
 
     Call this in the main thread, before or after handlers are set.
     """

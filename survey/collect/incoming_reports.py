@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from survey.collect.group_commit import Committer, Outcome
 from survey.collect.invitations import token_hash
@@ -41,29 +41,14 @@ MAX_DEFINITIONS = 256
 """Most parsed definitions in the cache."""
 
 
-class IntakeMetrics(Protocol):
-    """Receives every commit and refusal; must publish them only in steps of many reports."""
+class IntakeMetrics:
+    """Receives commits and refusals; subclasses publish them only in steps of many reports."""
 
     def committed(self, accepted: int, seconds: float, queued: int) -> None:
         """Record a commit: its accepted reports, its duration, the reports queued behind it."""
-        ...
 
     def refused(self, error: SurveyError) -> None:
         """Record a refused report."""
-        ...
-
-
-class _NoMetrics:
-    """Metrics that are not recorded."""
-
-    def committed(self, accepted: int, seconds: float, queued: int) -> None:
-        """Do nothing."""
-
-    def refused(self, error: SurveyError) -> None:
-        """Do nothing."""
-
-
-NO_METRICS = _NoMetrics()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +64,9 @@ class Arrival:
 class Intake:
     """Accepts the reports of all threads of a process into a store, in groups."""
 
-    def __init__(self, store: Store, metrics: IntakeMetrics = NO_METRICS) -> None:
+    def __init__(self, store: Store, metrics: IntakeMetrics | None = None) -> None:
         self._store = store
-        self._metrics = metrics
+        self._metrics = metrics or IntakeMetrics()
         self._definitions: dict[str, Definition] = {}
         self._committer = Committer(self._timed_commit)
 

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, Metric
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 
+from survey.collect.incoming_reports import IntakeMetrics
 from survey.errors import STATUS, SurveyError
 from survey.ops.health import MEGABYTE, STORE_CHECKS, Check, free_megabytes
 from survey.settings import Settings
@@ -56,7 +57,7 @@ class Steps:
             event()
 
 
-class Metrics:
+class Metrics(IntakeMetrics):
     """The metrics of one process; those of several add up in `PROMETHEUS_MULTIPROC_DIR`."""
 
     def __init__(self, step: int, registry: CollectorRegistry | None = None) -> None:

@@ -23,7 +23,7 @@ from survey.errors import SettingsError, StoreBusyError, StoreError
 from survey.store.interface import Store
 from survey.store.migrations import STEPS, check_schema, pending_steps, statements
 from survey.store.reports import StoredReport
-from survey.store.transactions import Row, Transactions, Values
+from survey.store.transactions import Row, Values
 
 BUSY_SECONDS = 5
 """Longest wait for a connection or a lock; shorter than every server's worker timeout."""
@@ -52,6 +52,17 @@ ONE_STATE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 SURVEY_LOCKS = 0x7375727600000000
 """The advisory lock of the survey with key k is this plus k."""
+
+MIGRATION_LOCK = 0x7375727665790000
+"""The advisory lock with which one process at a time changes the schema."""
+
+REPORT_TABLES = ("inbox", "seen", "block", "counts", "release", "invitation")
+
+LOCK_TIMEOUT = "200ms"
+"""Longest wait of a rewrite for a reader: everybody who comes later waits behind it."""
+
+ATTEMPTS, PAUSE_SECONDS = 5, 0.3
+"""Number of attempts to rewrite all tables, and the pause in which others go first."""
 
 # Runs after the survey is locked, so that it sees every release that ended before.
 INSERT_PENDING = b"""
@@ -129,13 +140,20 @@ class PostgresTransaction:
         self._connection.execute(b"SELECT pg_advisory_xact_lock(%b)", [SURVEY_LOCKS + survey])
 
 
-class PostgresConnections(Transactions):
-    """A pool, opened at its first use in each process, to the database of a URL."""
+class PostgresStore(Store):
+    """A `Store` in the database of a postgresql:// URL; its role needs only its own schema.
+
+    Each process opens a pool of connections at its first use.
+    """
 
     def __init__(self, url: str) -> None:
         self._conninfo = _parse(url)
         self._forget_pool()
         _STORES.add(self)
+        # The release of each survey after which this process has cleaned up.
+        self._clean_releases: dict[int, int] = {}
+        # The number of spent invitations of each survey that the last rewrite found.
+        self._n_spent: dict[int, int] = {}
 
     def _forget_pool(self) -> None:
         """Start without connections: a forked child must not use those of its parent."""
@@ -217,120 +235,6 @@ class PostgresConnections(Transactions):
             _begin(connection, READ_COMMITTED),
         ):
             yield PostgresTransaction(connection)
-
-
-@contextmanager
-def _begin(connection: Connection, begin: str) -> Iterator[None]:
-    connection.execute(begin.encode())
-    try:
-        yield
-        status = connection.execute(b"COMMIT").statusmessage
-    except BaseException:
-        if connection.info.transaction_status in (
-            TransactionStatus.INTRANS,
-            TransactionStatus.INERROR,
-        ):
-            connection.execute(b"ROLLBACK")
-        raise
-    if status != "COMMIT":
-        # PostgreSQL rolls a failed transaction back at its COMMIT, without an error.
-        raise StoreError(f"the database answered COMMIT with {status}: nothing was stored")
-
-
-def _configure(connection: Connection) -> None:
-    """Require durable commits, bound every wait, and send all integers as the same type."""
-    connection.adapters.register_dumper(int, Int8BinaryDumper)
-    connection.execute(
-        "SELECT set_config(name, value, false) "
-        "FROM unnest(%s::text[], %s::text[]) AS setting (name, value)",
-        [list(SESSION), list(SESSION.values())],
-    )
-    # Only remote_apply is stronger: it also waits until a standby shows the commit.
-    connection.execute(
-        "SELECT set_config('synchronous_commit', 'on', false) "
-        "WHERE current_setting('synchronous_commit') <> 'remote_apply'"
-    )
-    if connection.execute("SHOW fsync").fetchone() != ("on",):
-        raise StoreError(
-            "the PostgreSQL server runs with fsync = off and may lose acknowledged "
-            "reports; set fsync = on"
-        )
-
-
-def _parse(url: str) -> str:
-    try:
-        return make_conninfo(url, application_name="survey")
-    except psycopg.Error:
-        # The parser's message repeats the URL, and with it the password.
-        raise SettingsError(
-            "SURVEY_DATABASE is not a PostgreSQL URL: postgresql://USER:PASSWORD@HOST/DATABASE"
-        ) from None
-
-
-def read_applied_steps(connection: Connection) -> list[str]:
-    """Return the steps that a database has; change nothing."""
-    if connection.execute("SELECT to_regclass('applied_migration')").fetchone() == (None,):
-        return []
-    rows = connection.execute("SELECT name FROM applied_migration ORDER BY name").fetchall()
-    return [name for (name,) in rows]
-
-
-@lru_cache(maxsize=256)
-def _to_psycopg(statement: str) -> bytes:
-    """Return a shared statement with psycopg's mark for values in binary form."""
-    return statement.replace("?", "%b").encode()
-
-
-@contextmanager
-def named_errors() -> Iterator[None]:
-    """Translate PostgreSQL's errors: StoreBusyError for transient ones, StoreError for all others.
-
-    Only the first line of a message is kept: the others may quote the row that was refused.
-    """
-    try:
-        yield
-    except psycopg.OperationalError as error:
-        raise StoreBusyError(f"the store cannot be used right now: {_first_line(error)}") from None
-    except psycopg.Error as error:
-        raise StoreError(f"the database refused: {_first_line(error)}") from None
-
-
-def _first_line(error: psycopg.Error) -> str:
-    return error.diag.message_primary or (str(error).splitlines() or [type(error).__name__])[0]
-
-
-_STORES: weakref.WeakSet[PostgresConnections] = weakref.WeakSet()
-
-
-def _forget_pools() -> None:
-    for store in _STORES:
-        store._forget_pool()
-
-
-os.register_at_fork(after_in_child=_forget_pools)
-
-
-MIGRATION_LOCK = 0x7375727665790000
-"""The advisory lock with which one process at a time changes the schema."""
-
-REPORT_TABLES = ("inbox", "seen", "block", "counts", "release", "invitation")
-
-LOCK_TIMEOUT = "200ms"
-"""Longest wait of a rewrite for a reader: everybody who comes later waits behind it."""
-
-ATTEMPTS, PAUSE_SECONDS = 5, 0.3
-"""Number of attempts to rewrite all tables, and the pause in which others go first."""
-
-
-class PostgresStore(PostgresConnections, Store):
-    """A `Store` in the database of a postgresql:// URL; its role needs only its own schema."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        # The release of each survey after which this process has cleaned up.
-        self._clean_releases: dict[int, int] = {}
-        # The number of spent invitations of each survey that the last rewrite found.
-        self._n_spent: dict[int, int] = {}
 
     # -- schema
 
@@ -415,6 +319,86 @@ class PostgresStore(PostgresConnections, Store):
                 time.sleep(PAUSE_SECONDS)
 
 
+@contextmanager
+def _begin(connection: Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin.encode())
+    try:
+        yield
+        status = connection.execute(b"COMMIT").statusmessage
+    except BaseException:
+        if connection.info.transaction_status in (
+            TransactionStatus.INTRANS,
+            TransactionStatus.INERROR,
+        ):
+            connection.execute(b"ROLLBACK")
+        raise
+    if status != "COMMIT":
+        # PostgreSQL rolls a failed transaction back at its COMMIT, without an error.
+        raise StoreError(f"the database answered COMMIT with {status}: nothing was stored")
+
+
+def _configure(connection: Connection) -> None:
+    """Require durable commits, bound every wait, and send all integers as the same type."""
+    connection.adapters.register_dumper(int, Int8BinaryDumper)
+    connection.execute(
+        "SELECT set_config(name, value, false) "
+        "FROM unnest(%s::text[], %s::text[]) AS setting (name, value)",
+        [list(SESSION), list(SESSION.values())],
+    )
+    # Only remote_apply is stronger: it also waits until a standby shows the commit.
+    connection.execute(
+        "SELECT set_config('synchronous_commit', 'on', false) "
+        "WHERE current_setting('synchronous_commit') <> 'remote_apply'"
+    )
+    if connection.execute("SHOW fsync").fetchone() != ("on",):
+        raise StoreError(
+            "the PostgreSQL server runs with fsync = off and may lose acknowledged "
+            "reports; set fsync = on"
+        )
+
+
+def _parse(url: str) -> str:
+    try:
+        return make_conninfo(url, application_name="survey")
+    except psycopg.Error:
+        # The parser's message repeats the URL, and with it the password.
+        raise SettingsError(
+            "SURVEY_DATABASE is not a PostgreSQL URL: postgresql://USER:PASSWORD@HOST/DATABASE"
+        ) from None
+
+
+def read_applied_steps(connection: Connection) -> list[str]:
+    """Return the steps that a database has; change nothing."""
+    if connection.execute("SELECT to_regclass('applied_migration')").fetchone() == (None,):
+        return []
+    rows = connection.execute("SELECT name FROM applied_migration ORDER BY name").fetchall()
+    return [name for (name,) in rows]
+
+
+@lru_cache(maxsize=256)
+def _to_psycopg(statement: str) -> bytes:
+    """Return a shared statement with psycopg's mark for values in binary form."""
+    return statement.replace("?", "%b").encode()
+
+
+@contextmanager
+def named_errors() -> Iterator[None]:
+    """Translate PostgreSQL's errors: StoreBusyError for transient ones, StoreError for all others.
+
+    Only the first line of a message is kept: the others may quote the row that was refused.
+    """
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        raise StoreBusyError(f"the store cannot be used right now: {_first_line(error)}") from None
+    except psycopg.Error as error:
+        raise StoreError(f"the database refused: {_first_line(error)}") from None
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return error.diag.message_primary or (str(error).splitlines() or [type(error).__name__])[0]
+
+
 def _count_spent(connection: Connection, survey: int) -> int:
     row = connection.execute(
         "SELECT count(*) FROM invitation WHERE survey = %s AND spent = 1", [survey]
@@ -458,3 +442,14 @@ def _apply_step(connection: Connection, step: str) -> bool:
             connection.execute(statement.encode())
         connection.execute("INSERT INTO applied_migration (name) VALUES (%s)", [step])
         return True
+
+
+_STORES: weakref.WeakSet[PostgresStore] = weakref.WeakSet()
+
+
+def _forget_pools() -> None:
+    for store in _STORES:
+        store._forget_pool()
+
+
+os.register_at_fork(after_in_child=_forget_pools)

@@ -21,7 +21,7 @@ from survey.store.interface import Store
 from survey.store.migrations import STEPS, check_not_newer, check_schema, pending_steps, statements
 from survey.store.reports import StoredReport
 from survey.store.sqlite_write_lock import WriteLock
-from survey.store.transactions import Row, Transactions, Values
+from survey.store.transactions import Row, Values
 
 if TYPE_CHECKING:
     import sqlite_utils
@@ -116,14 +116,16 @@ class SqliteTransaction:
         """Do nothing: a writer is alone."""
 
 
-class SqliteConnections(Transactions):
-    """One connection per thread and process to the file at `path`."""
+class SqliteStore(Store):
+    """A `Store` in the file at `path`, with one connection per thread and process."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._local = threading.local()
         self._lock: WriteLock | None = None
         self._lock_process = 0
+        # The releases after which this process has emptied the write-ahead log.
+        self._clean_releases: dict[int, int] = {}
 
     def _connection(self) -> sqlite3.Connection:
         """Return this thread's connection; a forked child never uses its parent's."""
@@ -197,74 +199,6 @@ class SqliteConnections(Transactions):
                 self._lock = WriteLock(self.path)
             self._lock_process = os.getpid()
         return self._lock
-
-
-@contextmanager
-def _begin(connection: sqlite3.Connection, mode: str) -> Iterator[SqliteTransaction]:
-    connection.execute(f"BEGIN {mode}")
-    try:
-        yield SqliteTransaction(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        # Also after a COMMIT that failed: an open transaction would block this thread.
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def connect(path: Path) -> sqlite3.Connection:
-    """Return a connection whose commits wait for the disk; create the file if there is none."""
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
-        for pragma in PRAGMAS:
-            connection.execute(pragma).fetchall()
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def read_applied_steps(connection: sqlite3.Connection) -> list[str]:
-    """Return the steps that a database has, as sqlite-utils records them; change nothing."""
-    table = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '_sqlite_migrations'"
-    if connection.execute(table).fetchone() is None:
-        return []
-    rows = connection.execute(
-        "SELECT name FROM _sqlite_migrations WHERE migration_set = 'survey' ORDER BY rowid"
-    )
-    return [name for (name,) in rows]
-
-
-@contextmanager
-def named_errors() -> Iterator[None]:
-    """Translate SQLite's errors: StoreBusyError for transient ones, StoreError for all others."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        # The primary result code is in the lowest eight bits.
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in TRANSIENT_ERRORS:
-            raise StoreBusyError(f"the store cannot be used right now: {error}") from error
-        raise StoreError(f"the database refused: {error}") from error
-
-
-@contextmanager
-def named_file_errors() -> Iterator[None]:
-    """Translate the system's errors: StoreBusyError for a full disk, StoreError for all others."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StoreBusyError(f"the store cannot be used right now: {error}") from error
-        raise StoreError(f"the database's files cannot be used: {error}") from error
-
-
-class SqliteStore(SqliteConnections, Store):
-    """A `Store` in the file at `path`."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__(path)
-        # The releases after which this process has emptied the write-ahead log.
-        self._clean_releases: dict[int, int] = {}
 
     # -- schema
 
@@ -342,6 +276,65 @@ class SqliteStore(SqliteConnections, Store):
             with self._write_lock().acquire(BUSY_SECONDS):
                 connection.execute("VACUUM")
         self._truncate_log()
+
+
+@contextmanager
+def _begin(connection: sqlite3.Connection, mode: str) -> Iterator[SqliteTransaction]:
+    connection.execute(f"BEGIN {mode}")
+    try:
+        yield SqliteTransaction(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        # Also after a COMMIT that failed: an open transaction would block this thread.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Return a connection whose commits wait for the disk; create the file if there is none."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        for pragma in PRAGMAS:
+            connection.execute(pragma).fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def read_applied_steps(connection: sqlite3.Connection) -> list[str]:
+    """Return the steps that a database has, as sqlite-utils records them; change nothing."""
+    table = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '_sqlite_migrations'"
+    if connection.execute(table).fetchone() is None:
+        return []
+    rows = connection.execute(
+        "SELECT name FROM _sqlite_migrations WHERE migration_set = 'survey' ORDER BY rowid"
+    )
+    return [name for (name,) in rows]
+
+
+@contextmanager
+def named_errors() -> Iterator[None]:
+    """Translate SQLite's errors: StoreBusyError for transient ones, StoreError for all others."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        # The primary result code is in the lowest eight bits.
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in TRANSIENT_ERRORS:
+            raise StoreBusyError(f"the store cannot be used right now: {error}") from error
+        raise StoreError(f"the database refused: {error}") from error
+
+
+@contextmanager
+def named_file_errors() -> Iterator[None]:
+    """Translate the system's errors: StoreBusyError for a full disk, StoreError for all others."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreBusyError(f"the store cannot be used right now: {error}") from error
+        raise StoreError(f"the database's files cannot be used: {error}") from error
 
 
 def _migration(step: str) -> Callable[[sqlite_utils.Database], None]:

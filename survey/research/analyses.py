@@ -67,17 +67,13 @@ def sections(workspace: Workspace) -> list[Section]:
         view = _bind(views.page, analysis, **options)
         return Route("GET", path, "viewer", view, name or analysis.name)
 
-    def table(path: str, analysis: Analysis, kind: str = "csv") -> Route:
+    def file(path: str, analysis: Analysis, kind: str = "csv") -> Route:
         view = _bind(views.table, analysis, kind)
         return Route("GET", path, "viewer", view, f"{analysis.name}_{kind}")
 
-    def figure(path: str, analysis: Analysis) -> Route:
-        view = _bind(views.figure, analysis)
-        return Route("GET", path, "viewer", view, f"{analysis.name}_figure")
-
-    def chart(path: str, analysis: Analysis) -> Route:
-        view = _bind(views.chart, analysis)
-        return Route("GET", path, "viewer", view, f"{analysis.name}_chart")
+    def picture(path: str, analysis: Analysis, view: Callable[..., Any]) -> Route:
+        name = f"{analysis.name}_{view.__name__}"
+        return Route("GET", path, "viewer", _bind(view, analysis), name)
 
     question = replace(ESTIMATES, template="research/question.html")
     routes = [
@@ -89,28 +85,28 @@ def sections(workspace: Workspace) -> list[Section]:
             "question",
             surroundings=views.question_context,
         ),
-        table(f"{version}/estimates.csv", ESTIMATES),
-        table(f"{version}/estimates.xlsx", ESTIMATES, "xlsx"),
-        chart(f"{version}/charts/<question>-<part>-<look>.svg", ESTIMATES),
-        figure(f"{version}/figures/<question>-<part>.<kind>", ESTIMATES),
+        file(f"{version}/estimates.csv", ESTIMATES),
+        file(f"{version}/estimates.xlsx", ESTIMATES, "xlsx"),
+        picture(f"{version}/charts/<question>-<part>-<look>.svg", ESTIMATES, views.chart),
+        picture(f"{version}/figures/<question>-<part>.<kind>", ESTIMATES, views.figure),
         *(
             page(f"{version}/{over}", TREND, over, over=over, surroundings=views.trend_context)
             for over in OVER
         ),
-        table(f"{version}/<over>.csv", TREND),
-        chart(f"{version}/<over>-chart-<look>.svg", TREND),
-        figure(f"{version}/<over>-figure.<kind>", TREND),
+        file(f"{version}/<over>.csv", TREND),
+        picture(f"{version}/<over>-chart-<look>.svg", TREND, views.chart),
+        picture(f"{version}/<over>-figure.<kind>", TREND, views.figure),
         page(explore, CROSSTAB),
-        table(f"{explore}/crosstab.csv", CROSSTAB),
-        table(f"{explore}/crosstab.xlsx", CROSSTAB, "xlsx"),
+        file(f"{explore}/crosstab.csv", CROSSTAB),
+        file(f"{explore}/crosstab.xlsx", CROSSTAB, "xlsx"),
         page(f"{explore}/difference", DIFFERENCE),
-        table(f"{explore}/difference/difference.csv", DIFFERENCE),
-        figure(f"{explore}/difference/figure.<kind>", DIFFERENCE),
+        file(f"{explore}/difference/difference.csv", DIFFERENCE),
+        picture(f"{explore}/difference/figure.<kind>", DIFFERENCE, views.figure),
         page(f"{explore}/weighting", WEIGHTING, surroundings=views.upload_context),
         Route("POST", f"{explore}/weighting/upload", "viewer", views.weighting_upload),
-        table(f"{explore}/weighting/weighted.csv", WEIGHTING),
+        file(f"{explore}/weighting/weighted.csv", WEIGHTING),
         page(f"{explore}/regression", REGRESSION),
-        table(f"{explore}/regression/regression.csv", REGRESSION),
+        file(f"{explore}/regression/regression.csv", REGRESSION),
     ]
     return [Section("results", "/research/surveys/<slug>", routes)]
 
@@ -279,7 +275,7 @@ class _Views:
             "query": view.query,
             "result": result,
             **analysis.form(self._cache, view.survey, view.request),
-            **(analysis.context(result) if result is not None else {}),
+            **(analysis.page_context(result) if result is not None else {}),
             **(surroundings(view, result) if surroundings else {}),
         }
         return render_template(analysis.template, **context), 422 if errors else 200

@@ -15,7 +15,7 @@ from survey.results.charts import chart_svg, fixed_chart_svg, has_numbers
 from survey.results.crosstab import sentences as crosstab_sentences
 from survey.results.crosstab.compute import compute_crosstab
 from survey.results.crosstab.request import METHODS, CrosstabRequest
-from survey.results.crosstab.table import CrosstabResult, CrosstabRow, page_rows
+from survey.results.crosstab.table import CrosstabRow, page_rows
 from survey.results.difference import sentences as difference_sentences
 from survey.results.difference.chart import difference_chart
 from survey.results.difference.compute import compute_difference
@@ -53,7 +53,7 @@ from survey.results.weighting.compute import (
     weightable_questions,
 )
 from survey.results.weighting.request import UNITS, WeightingRequest
-from survey.results.weighting.table import WeightingResult, WeightingRow
+from survey.results.weighting.table import WeightingRow
 from survey.store import PublishedSurvey
 
 Chart = dict[str, Any]
@@ -73,7 +73,8 @@ class Analysis:
     row_type     dataclass of the rows; its fields are the columns of the CSV
     template     template of the page
     form         cache, survey, request -> what the page's form offers
-    context      result -> what the template needs beside it: sentences, caveats, formats
+    context      result -> what the template needs beside it
+    sentences    module with the functions `paper_sentences` and `caveats` of a result
     chart        result, request -> Vega-Lite chart; None without a chart
     svg          renders the chart for a page
     workbook     result -> XLSX file; None without a workbook
@@ -89,12 +90,21 @@ class Analysis:
     template: str = ""
     form: Callable[[ResultCache, PublishedSurvey, Any], Context] = _nothing
     context: Callable[[Any], Context] = _nothing
+    sentences: Any = None
     chart: Callable[[Any, Any], Chart] | None = None
     svg: Callable[[Chart, str], str] = chart_svg
     workbook: Callable[[Any], bytes] | None = None
     error_field: str = ""
     errors: tuple[type[SurveyError], ...] = (CountsError, ChannelError)
     level_only: bool = True
+
+    def page_context(self, result: Any) -> Context:
+        """Return everything that the template needs beside a result."""
+        texts: Context = {}
+        if self.sentences:
+            paper, caveats = self.sentences.paper_sentences(result), self.sentences.caveats(result)
+            texts = {"sentences": paper, "caveats": caveats}
+        return {**texts, **self.context(result)}
 
 
 def _estimates_chart(result: SurveyResult, request: EstimatesRequest) -> Chart:
@@ -130,14 +140,6 @@ def _crosstab_form(
     }
 
 
-def _crosstab_context(result: CrosstabResult) -> Context:
-    return {
-        "rows": page_rows(result),
-        "sentences": crosstab_sentences.paper_sentences(result),
-        "caveats": crosstab_sentences.caveats(result),
-    }
-
-
 CROSSTAB = Analysis(
     name="crosstab",
     parse=lambda query, path: CrosstabRequest.parse(query),  # noqa: ARG005
@@ -145,7 +147,8 @@ CROSSTAB = Analysis(
     row_type=CrosstabRow,
     template="research/crosstab.html",
     form=_crosstab_form,
-    context=_crosstab_context,
+    context=lambda result: {"rows": page_rows(result)},
+    sentences=crosstab_sentences,
     workbook=crosstab_workbook,
     error_field="second",
 )
@@ -163,8 +166,6 @@ def _difference_context(result: DifferenceResult) -> Context:
         "points": points,
         "unit_text": difference_sentences.unit_text(result),
         "p_value": format_p_value,
-        "sentences": difference_sentences.paper_sentences(result),
-        "caveats": difference_sentences.caveats(result),
     }
 
 
@@ -182,6 +183,7 @@ DIFFERENCE = Analysis(
     template="research/difference.html",
     form=lambda cache, survey, _: {"groups": list_groups(cache.store, survey)},
     context=_difference_context,
+    sentences=difference_sentences,
     chart=_difference_chart,
     error_field="b",
 )
@@ -203,13 +205,6 @@ def _weighting_form(
     }
 
 
-def _weighting_context(result: WeightingResult) -> Context:
-    return {
-        "sentences": weighting_sentences.paper_sentences(result),
-        "caveats": weighting_sentences.caveats(result),
-    }
-
-
 WEIGHTING = Analysis(
     name="weighting",
     parse=lambda query, path: WeightingRequest.parse(query),  # noqa: ARG005
@@ -217,7 +212,7 @@ WEIGHTING = Analysis(
     row_type=WeightingRow,
     template="research/weighting.html",
     form=_weighting_form,
-    context=_weighting_context,
+    sentences=weighting_sentences,
     error_field="margins",
     errors=(DesignError, CountsError, ChannelError),
 )
@@ -248,8 +243,6 @@ def _regression_context(result: RegressionResult) -> Context:
         "predictor_text": lambda name: regression_sentences.predictor_text(result, name),
         "tables": regression_sentences.rows_by_outcome(result),
         "rows_by_predictor": regression_sentences.rows_by_predictor,
-        "sentences": regression_sentences.paper_sentences(result),
-        "caveats": regression_sentences.caveats(result),
     }
 
 
@@ -261,6 +254,7 @@ REGRESSION = Analysis(
     template="research/regression.html",
     form=_regression_form,
     context=_regression_context,
+    sentences=regression_sentences,
     error_field="predictors",
 )
 

@@ -9,11 +9,15 @@ import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from survey.errors import NotFoundError
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.store import PublishedSurvey
+
+if TYPE_CHECKING:
+    from survey.results.difference.table import DifferenceRow
+    from survey.results.estimates.table import EstimateRow
 
 VEGA_LITE = "5.20"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -75,24 +79,8 @@ PERCENT_AXIS = {
 }
 
 
-class IntervalRow(Protocol):
-    """A row of any table with an estimate and its interval."""
-
-    @property
-    def estimate(self) -> float | None:
-        """The estimate, None if suppressed."""
-
-    @property
-    def conf_low(self) -> float | None:
-        """The lower end of the interval."""
-
-    @property
-    def conf_high(self) -> float | None:
-        """The upper end of the interval."""
-
-
 def chart_point(
-    row: IntervalRow, label: str, description: str, low: float, high: float
+    row: EstimateRow | DifferenceRow, label: str, description: str, low: float, high: float
 ) -> dict[str, Any]:
     """Return the data of a row; an estimate outside the axis is drawn at its end as a triangle."""
     estimate = row.estimate or 0.0
@@ -191,12 +179,12 @@ def config(palette: Palette) -> dict[str, Any]:
     }
 
 
-def has_numbers(rows: Iterable[IntervalRow]) -> bool:
+def has_numbers(rows: Iterable[EstimateRow | DifferenceRow]) -> bool:
     """Return whether any of these rows is shown."""
     return any(row.estimate is not None for row in rows)
 
 
-def is_clipped(rows: Sequence[IntervalRow]) -> bool:
+def is_clipped(rows: Sequence[EstimateRow]) -> bool:
     """Return whether a share lies outside the axis and is drawn at its end."""
     return any(row.estimate is not None and not 0 <= row.estimate <= 1 for row in rows)
 

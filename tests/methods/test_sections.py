@@ -29,6 +29,7 @@ from survey.results.estimates.compute import MAX_CHANNEL_SIZE
 from survey.results.estimates.histogram import MAX_CELLS
 from survey.results.estimates.table import FLAGS, MECHANISMS, NOT_ESTIMABLE
 from survey.results.options import INTERVAL_CHOICES
+from tests.cases import each_case
 
 SECTIONS = [section for topic in topics() for section in topic.sections]
 
@@ -111,7 +112,7 @@ def test_the_code_of_a_method_cites_the_same_works_as_its_section():
             assert key[-4:] in code, f"{section.anchor}: the code does not cite {key}"
 
 
-@pytest.mark.parametrize("topic", topics(), ids=lambda topic: topic.name)
+@each_case("topic", topics())
 def test_every_number_in_an_example_is_what_the_code_computes(topic):
     for section in topic.sections:
         for example in section.examples:

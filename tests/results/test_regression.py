@@ -14,6 +14,7 @@ from survey.results.options import IntervalOptions
 from survey.results.regression.compute import compute_regression, regression_questions
 from survey.results.regression.request import RegressionRequest
 from survey.results.regression.sentences import caveats, format_odds_ratio, paper_sentences
+from tests.cases import each_case
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds
 from tests.results.exploring import SHARES, add_people, shares_by_first_answer
@@ -128,7 +129,15 @@ def test_few_reports_suppress_every_coefficient(store, small):
     assert paper_sentences(result) == []
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def every_kind(store):
+    """A survey with questions that can and cannot be regressed, and 100 reports."""
+    survey = published_kinds(store, ["choice", "sets", "hours", "mood", "coins"])
+    fill(store, survey, 100)
+    return survey
+
+
+@each_case(
     ("name", "predictors", "error", "reason"),
     [
         ("choice", [], CountsError, "at least one predictor"),
@@ -140,12 +149,15 @@ def test_few_reports_suppress_every_coefficient(store, small):
         ("choice", ["sets"], ChannelError, "several options"),
     ],
 )
-def test_invalid_regressions_are_rejected_with_a_reason(store, name, predictors, error, reason):
-    survey = published_kinds(store, ["choice", "sets", "hours", "mood", "coins"])
-    fill(store, survey, 100)
+def test_invalid_regressions_are_rejected_with_a_reason(
+    store, every_kind, name, predictors, error, reason
+):
     with pytest.raises(error, match=reason):
-        regress(store, survey, name, predictors)
-    assert {one.id for one in regression_questions(survey)} >= {"choice", "coins"}
+        regress(store, every_kind, name, predictors)
+
+
+def test_questions_with_one_answer_of_a_list_can_be_regressed(every_kind):
+    assert {question.id for question in regression_questions(every_kind)} >= {"choice", "coins"}
 
 
 def test_an_unknown_baseline_is_rejected_by_name(store, small):

@@ -22,6 +22,7 @@ from survey.results.number_format import percent
 from survey.settings import Caps
 from survey.store import StoredReport
 from tests.browser.research import add_released, stored_code
+from tests.cases import each_case
 from tests.conftest import SMALL, TODAY
 from tests.web.researchers import sign_in
 
@@ -202,7 +203,7 @@ def test_versions_are_side_by_side_with_their_changes(reader, store, small):
     assert "no figure combines reports of two" in page
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "status", "words"),
     [
         ("links?question=none", 404, "no question"),

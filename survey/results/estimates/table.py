@@ -1,4 +1,7 @@
-"""Rows of estimates: one table for page, CSV, API and terminal, whatever the question type."""
+"""Rows of estimates, and with them the columns of the CSV: the fields of `EstimateRow`.
+
+Page, CSV, API and terminal share them, whatever the question type.
+"""
 
 from __future__ import annotations
 

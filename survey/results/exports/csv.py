@@ -1,4 +1,8 @@
-"""Rows as CSV (RFC 4180) and as JSON; no spreadsheet interprets a cell of the CSV as a formula."""
+"""Rows as CSV (RFC 4180) and as JSON; no spreadsheet interprets a cell of the CSV as a formula.
+
+The columns are the fields of the row's dataclass, which is declared in the `table.py` of its
+analysis: `EstimateRow` in `estimates/table.py`, `CrosstabRow` in `crosstab/table.py`, and so on.
+"""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from survey.questionnaire.kinds import Question
 from survey.results.plan.compute import relative_margin, to_published
 from survey.results.plan.sentences import question_plan
 from survey.settings import Caps
+from tests.cases import each_case
 
 ABC = [{"id": name, "label": name.upper()} for name in "abc"]
 LABELS = {"does_not_apply": False, "prefer_not_to_say": "Prefer not to say"}
@@ -94,7 +95,7 @@ def test_a_multiple_choice_question_speaks_of_selected_options():
     assert plan.chance.startswith("If 100 people select “A”, about ")
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@each_case("kind", TYPES)
 def test_the_required_epsilon_is_stated_for_every_type_and_suffices(kind):
     planned = question(**TYPES[kind], epsilon="1.5")
     goal = 0.12

@@ -20,6 +20,7 @@ from survey.estimator.tables.joint_distribution import CrosstabChannel
 from survey.mechanism import BitVector, SubsetSelection
 from survey.mechanism.channel import AnyIntegers, Booleans, Codes, Integers
 from survey.questionnaire.kinds import PublishedQuestion
+from survey.questionnaire.kinds.choice import SingleChoice
 from survey.questionnaire.texts import Option
 from survey.results.groups import stratum_names
 from survey.results.number_format import not_enough
@@ -78,7 +79,7 @@ def _option_variables(
         option_question = replace(
             question,
             id=f"{question.id}.{option.id}",
-            type="single_choice",
+            type=SingleChoice.type,
             text=f"{question.text} {option.label}",
             options=TICKED,
             max_ticks=0,

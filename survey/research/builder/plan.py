@@ -45,7 +45,10 @@ def parse_plan(typed: Mapping[str, str]) -> DraftPlan:
     reader = _Reader(typed)
     n = reader.parse("n", _reports, 0)
     points = reader.parse("margin", _points, DEFAULT_POINTS)
-    opens, closes = reader.parse("opens", _first_day, None), reader.parse("closes", _last_day, None)
+    opens = reader.parse(
+        "opens", lambda text: _future_day(text, "leave it blank to open at once"), None
+    )
+    closes = reader.parse("closes", lambda text: _future_day(text, "enter a future day"), None)
     maximum = reader.parse("most", _limit, 0)
     strata: dict[str, int] = reader.parse("strata", _strata, {})
     schedule = Schedule(opens, closes, maximum)
@@ -102,22 +105,11 @@ def _points(text: str) -> float:
     return points
 
 
-def _day(text: str) -> date:
+def _future_day(text: str, instead: str) -> date:
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         raise ValueError("Enter a day such as 2027-01-31") from None
-
-
-def _first_day(text: str) -> date:
-    return _not_past(_day(text), "leave it blank to open at once")
-
-
-def _last_day(text: str) -> date:
-    return _not_past(_day(text), "enter a future day")
-
-
-def _not_past(day: date, instead: str) -> date:
     if day < utc_today():
         raise ValueError(f"{day} has passed; {instead}")
     return day

@@ -20,6 +20,7 @@ from survey.research.builder.forms import (
     PageForm,
     PublishDraftForm,
     QuestionForm,
+    SheetForm,
     SurveyForm,
     name_of,
 )
@@ -93,19 +94,16 @@ class _Pages:
                 freeze(draft_check.survey, 1)
             except DefinitionError as error:
                 points.append(Point(str(error), url_for("drafts.outline", slug=slug)))
-            if self._is_taken(draft_check.survey.slug):
+            name = draft_check.survey.slug
+            if self._store.versions(name) and not self._workspace.gate.allows(name, "editor"):
                 points.append(
                     Point(
-                        f"Another survey, which you cannot edit, has the address "
-                        f"“{draft_check.survey.slug}”; choose another short name",
+                        f"Another survey, which you cannot edit, has the address “{name}”; "
+                        "choose another short name",
                         url_for("drafts.texts", slug=slug, _anchor="slug"),
                     )
                 )
         return points
-
-    def _is_taken(self, name: str) -> bool:
-        exists = bool(self._store.versions(name))
-        return exists and not self._workspace.gate.allows(name, "editor")
 
     def _worth(self, slug: str, content: DraftContent) -> list[Point]:
         """Return the points that are allowed but usually unintended."""
@@ -169,7 +167,12 @@ RECOMMENDED_TEXTS = {
 
 
 def _point(slug: str, mistake: Mistake) -> Point:
-    """Return a mistake with the page where it is fixed."""
+    """Return a mistake with the page where it is fixed, under the label of its field."""
+    form: type[SheetForm] = SurveyForm
+    if mistake.question is not None:
+        form = QuestionForm
+    elif mistake.page is not None:
+        form = PageForm
     if mistake.language:
         where = url_for("drafts.translation", slug=slug, language=mistake.language)
     elif mistake.question is not None:
@@ -178,11 +181,4 @@ def _point(slug: str, mistake: Mistake) -> Point:
         where = url_for("drafts.outline", slug=slug)
     else:
         where = url_for("drafts.texts", slug=slug, _anchor=mistake.field)
-    return Point(mistake_sentence(_name(mistake), mistake.text), where)
-
-
-def _name(mistake: Mistake) -> str:
-    """Return the form's label of the field with the mistake."""
-    if mistake.question is not None:
-        return name_of(QuestionForm, mistake.field)
-    return name_of(PageForm if mistake.page is not None else SurveyForm, mistake.field)
+    return Point(mistake_sentence(name_of(form, mistake.field), mistake.text), where)

@@ -27,7 +27,9 @@ def init_app(app: Flask, workspace: Workspace) -> None:
     """Return forms whose sender is no longer signed in."""
 
     def return_form(reason: str, status: int) -> Any:
-        if request.method != "POST" or not _has_text(request.endpoint or ""):
+        endpoint = request.endpoint or ""
+        has_text = endpoint.startswith("drafts.") or endpoint in LONG_FORMS
+        if request.method != "POST" or not has_text:
             return None
         if not _is_same_origin(workspace.settings.public_url) or (reason and not _typed_fields()):
             return None
@@ -56,10 +58,6 @@ def init_app(app: Flask, workspace: Workspace) -> None:
 
     app.register_error_handler(CSRFError, handle_csrf_error)
     workspace.gate.return_form = return_form
-
-
-def _has_text(endpoint: str) -> bool:
-    return endpoint.startswith("drafts.") or endpoint in LONG_FORMS
 
 
 def _typed_fields() -> list[tuple[str, str]]:

@@ -60,6 +60,12 @@ ATTEMPTS = 5
 """Attempts of a save while other saves come first."""
 
 
+_LANGUAGE: TypeAdapter[str] = TypeAdapter(Language)
+
+BUILT_IN = {"en": "English", "es": "Español", "pt": "Português", "ar": "العربية"}
+"""Languages into which the pages around a survey are translated."""
+
+
 @dataclass(frozen=True)
 class OpenDraft:
     """A revision of a draft with its content."""
@@ -105,7 +111,9 @@ class Drafts:
             if content == opened.content:
                 return opened
             try:
-                draft = self._store.save_draft(opened.draft, content.to_json(), email, _now())
+                draft = self._store.save_draft(
+                    opened.draft, content.to_json(), email, int(time.time())
+                )
             except ConflictError:
                 continue
             return OpenDraft(draft, content)
@@ -143,10 +151,6 @@ def _values(sheet: Sheet, content: DraftContent) -> Values | None:
         return None
 
 
-def _now() -> int:
-    return int(time.time())
-
-
 MakeForm = Callable[[DraftContent, DraftCheck, Values, Any], SheetForm]
 """Makes a sheet's form from the draft, its check, the values and the form data."""
 
@@ -169,7 +173,8 @@ def routes(workspace: Workspace) -> list[Route]:
         Route("GET POST", "/<slug>/texts", "editor", pages.texts),
         Route("GET POST", "/<slug>/plan", "editor", pages.plan),
         Route("GET POST", "/<slug>/languages/<language>", "editor", pages.translation),
-        *LanguagePages(workspace).routes(),
+        Route("GET POST", "/<slug>/languages", "editor", pages.languages),
+        Route("POST", "/<slug>/languages/<language>/remove", "editor", pages.remove_language),
     ]
 
 
@@ -199,6 +204,52 @@ class _Pages:
         variables = {"language": language}
         page = Page("translation", "drafts.translation", translation_of(language), variables)
         return self._sheet(slug, LanguageSheet(language), page)
+
+    def languages(self, slug: str) -> Any:
+        """List the languages and their progress, and add one."""
+        form = LanguageForm()
+        if form.validate_on_submit() and self._added(slug, form):
+            language = form.language.data.strip()
+            return redirect(url_for("drafts.translation", slug=slug, language=language))
+        opened = self._drafts.open(slug)
+        page = render_template(
+            "research/builder/languages.html",
+            survey=opened.draft,
+            content=opened.content,
+            form=form,
+            remove=DoForm(formdata=None),
+            names=BUILT_IN,
+            progress={tag: progress(opened.content, tag) for tag in opened.content.languages},
+            draft_check=check_draft(opened.content, self._caps),
+        )
+        return page, 422 if form.errors else 200
+
+    def _added(self, slug: str, form: LanguageForm) -> bool:
+        language = form.language.data.strip()
+        try:
+            _LANGUAGE.validate_python(language)
+            if len(self._drafts.open(slug).content.languages) + 1 >= MAX_LANGUAGES:
+                raise DesignError(f"a survey has at most {MAX_LANGUAGES} languages")
+            email = self._gate.researcher().email
+            self._drafts.change(slug, email, lambda content: edits.with_language(content, language))
+        except ValidationError:
+            form.language.errors = ["Enter a language as its tag, such as es or pt-BR"]
+        except DesignError as error:
+            form.language.errors = [str(error)]
+        return not form.language.errors
+
+    def remove_language(self, slug: str, language: str) -> Any:
+        """Remove a language with all its texts."""
+        if DoForm().validate_on_submit():
+            email = self._gate.researcher().email
+            try:
+                self._drafts.change(
+                    slug, email, lambda content: edits.without_language(content, language)
+                )
+                flash(f"The texts in {language} were deleted.")
+            except DesignError as error:
+                flash(f"Nothing was removed: {error}.")
+        return redirect(url_for("drafts.languages", slug=slug))
 
     def _sheet(self, slug: str, sheet: Sheet, page: Page) -> Any:
         opened = self._drafts.open(slug)
@@ -363,74 +414,6 @@ def _flash_merge(saved: Saved, form: SheetForm) -> None:
         flash(f"Saved. In the meantime someone else changed: {names}. Both changes are kept.")
     else:
         flash("Saved.")
-
-
-_LANGUAGE: TypeAdapter[str] = TypeAdapter(Language)
-
-BUILT_IN = {"en": "English", "es": "Español", "pt": "Português", "ar": "العربية"}
-"""Languages into which the pages around a survey are translated."""
-
-
-class LanguagePages:
-    """The pages of a draft's languages."""
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._drafts, self._caps = Drafts(workspace.store), workspace.settings.caps
-        self._gate = workspace.gate
-
-    def routes(self) -> list[Route]:
-        """Declare the pages of the languages."""
-        remove = "/<slug>/languages/<language>/remove"
-        return [
-            Route("GET POST", "/<slug>/languages", "editor", self.languages),
-            Route("POST", remove, "editor", self.remove_language),
-        ]
-
-    def languages(self, slug: str) -> Any:
-        """List the languages and their progress, and add one."""
-        form = LanguageForm()
-        if form.validate_on_submit() and self._added(slug, form):
-            language = form.language.data.strip()
-            return redirect(url_for("drafts.translation", slug=slug, language=language))
-        opened = self._drafts.open(slug)
-        page = render_template(
-            "research/builder/languages.html",
-            survey=opened.draft,
-            content=opened.content,
-            form=form,
-            remove=DoForm(formdata=None),
-            names=BUILT_IN,
-            progress={tag: progress(opened.content, tag) for tag in opened.content.languages},
-            draft_check=check_draft(opened.content, self._caps),
-        )
-        return page, 422 if form.errors else 200
-
-    def _added(self, slug: str, form: LanguageForm) -> bool:
-        language = form.language.data.strip()
-        try:
-            _LANGUAGE.validate_python(language)
-            if len(self._drafts.open(slug).content.languages) + 1 >= MAX_LANGUAGES:
-                raise DesignError(f"a survey has at most {MAX_LANGUAGES} languages")
-            email = self._gate.researcher().email
-            self._drafts.change(slug, email, lambda content: edits.with_language(content, language))
-        except ValidationError:
-            form.language.errors = ["Enter a language as its tag, such as es or pt-BR"]
-        except DesignError as error:
-            form.language.errors = [str(error)]
-        return not form.language.errors
-
-    def remove_language(self, slug: str, language: str) -> Any:
-        """Remove a language with all its texts."""
-        if DoForm().validate_on_submit():
-            email = self._gate.researcher().email
-            try:
-                self._drafts.change(
-                    slug, email, lambda content: edits.without_language(content, language)
-                )
-                flash(f"The texts in {language} were deleted.")
-            except DesignError as error:
-                flash(f"Nothing was removed: {error}.")
-        return redirect(url_for("drafts.languages", slug=slug))
 
 
 def translation_of(language: str) -> Any:

@@ -55,7 +55,7 @@ def count_missing_responses(
     question: PublishedQuestion,
     draw_factor: float,
 ) -> dict[str, int]:
-    """Estimate how many more responses each part needs, given n of which n_asked hold the question.
+    """Estimate how many more responses each part needs, given n_asked of n with the question.
 
     0 if the number is unknown. If nobody was asked, it is computed from simulated reports, and each
     respondent is assumed to be asked one in `draw_factor` questions.
@@ -76,7 +76,7 @@ def count_missing_responses(
 def _reports_needed(question: PublishedQuestion, estimates: QuestionEstimates, part: str) -> int:
     """Return how many reports make a part precise enough; 0 if that is unknown.
 
-    With sampled options it can happen that no report holds one of them. Nothing is known about
+    With sampled options it can happen that no report includes one of them. Nothing is known about
     its precision then, so the number comes from simulated reports.
     """
     # Lazily: each simulation costs more than the estimates of the page.

@@ -39,7 +39,7 @@ class Variable:
     bits: BitVector | None = None
 
     def was_asked(self, codes: Codes) -> Booleans:
-        """Return which reports hold this variable; all of them unless options are sampled."""
+        """Return which reports include this variable; all of them unless options are sampled."""
         if self.option is None or self.bits is None or not self.bits.is_sampled:
             return np.ones(len(codes), dtype=bool)
         return np.unpackbits(codes, axis=1)[:, self.option].astype(bool)
@@ -104,7 +104,7 @@ MAX_COMBINATIONS = 20_000
 def joint_counts(store: Store, survey: PublishedSurvey, first: int, second: int) -> Integers:
     """Return the counts that `survey.estimator.crosstab` takes, shape (counted, counted).
 
-    `first` and `second` are positions of questions. Only reports that hold both questions count;
+    `first` and `second` are positions of questions. Only reports that include both questions count;
     a report of a set of options counts once per pair of options. Raises CountsError for a stored
     code outside the channel.
     """
@@ -148,9 +148,11 @@ class CombinationCounts(NamedTuple):
 def count_combinations(
     store: Store, survey: PublishedSurvey, places: Sequence[int]
 ) -> CombinationCounts:
-    """Count the reports that hold all these questions, whose reports are one code each.
+    """Count the combinations of codes in the reports that include all these questions.
 
-    Raises CountsError for too many combinations, or if no report holds all questions.
+    Each question's channel must report a single code.
+
+    Raises CountsError for too many combinations, or if no report includes all questions.
     """
     sizes = [survey.definition.questions[place].channel.counted for place in places]
     n_cells = math.prod(sizes)
@@ -169,7 +171,7 @@ def count_combinations(
     table = np.array([tables[name] for name in links], dtype=np.int64).reshape(-1, n_cells)
     link, cell = np.nonzero(table)
     if not cell.size:
-        raise CountsError(f"{not_enough(survey)}: no released report holds all these questions")
+        raise CountsError(f"{not_enough(survey)}: no released report includes all these questions")
     codes = np.stack(np.unravel_index(cell, sizes), axis=1)
     return CombinationCounts(codes, link, table[link, cell], tuple(links))
 
@@ -177,7 +179,7 @@ def count_combinations(
 def _code_pairs(
     store: Store, survey: PublishedSurvey, first: Variable, second: Variable
 ) -> Iterator[tuple[Codes, Codes]]:
-    """Yield block by block the codes of the reports that hold both variables."""
+    """Yield block by block the codes of the reports that include both variables."""
     for columns in store.block_columns(survey.key, [first.place, second.place]):
         a, b = (np.frombuffer(column.data, np.uint8).reshape(column.n, -1) for column in columns)
         if first.question.nullable:
@@ -196,7 +198,7 @@ def _combined_cells(
     sizes: Sequence[int],
     columns: Sequence[BlockColumn],
 ) -> Integers:
-    """Return the cell of each report of a block that holds all questions, the last fastest."""
+    """Return the cell of each report of a block that includes all questions, the last fastest."""
     questions = [survey.definition.questions[place] for place in places]
     codes = [np.frombuffer(column.data, np.uint8).reshape(column.n, -1) for column in columns]
     if questions[0].nullable:

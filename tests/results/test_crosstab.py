@@ -147,7 +147,7 @@ def test_one_option_of_a_multiple_choice_is_cross_tabulated_as_ticked_or_not(sto
 
 def test_two_questions_without_reports_are_rejected_by_name(store):
     survey = published(store, KINDS)
-    with pytest.raises(CountsError, match="no released report holds both choice and mood"):
+    with pytest.raises(CountsError, match="no released report includes both choice and mood"):
         cross(store, survey, ["choice", "mood"])
 
 
@@ -188,7 +188,7 @@ def test_the_command_prints_words_csv_and_json(store, settings):
 
     words = run()
     assert words.exit_code == 0, words.output
-    assert "5,000 released reports hold both questions" in words.output
+    assert "5,000 released reports include both questions" in words.output
     assert "test of independence: chi-square" in words.output
     rows = list(csv.DictReader(io.StringIO(run("--csv").stdout)))
     as_json = json.loads(run("--json").stdout)

@@ -30,7 +30,7 @@ def compute_crosstab(
     """Cross-tabulate two variables over the released reports of a store.
 
     Raises NotFoundError for an unknown question, CountsError for a question with itself or if no
-    report holds both, ChannelError for questions whose reports cannot be cross-tabulated.
+    report includes both, ChannelError for questions whose reports cannot be cross-tabulated.
     """
     first, second = (find_variable(survey, name) for name in (request.first, request.second))
     _check_different(request, first.place, second.place)
@@ -72,7 +72,7 @@ def _compute(
     counts = count()
     if not counts.any():
         ids = " and ".join(question.id for question in questions)
-        raise CountsError(f"{not_enough(survey)}: no released report holds both {ids}")
+        raise CountsError(f"{not_enough(survey)}: no released report includes both {ids}")
     table = crosstab(counts, channels, level=options.level, method=request.method)
     # The defaults decide about suppression: another level or method reveals nothing more.
     decision = disclosure(crosstab(counts, channels, level=DEFAULT_OPTIONS.level))

@@ -52,7 +52,7 @@ def caveats(result: CrosstabResult) -> list[str]:
 def terminal_lines(result: CrosstabResult) -> list[str]:
     """Return the table for a terminal: the estimate of each cell in words, and the test."""
     first, second = (question.text for question in result.questions)
-    lines = [f"{first} × {second}: {result.table.n:,} released reports hold both questions"]
+    lines = [f"{first} × {second}: {result.table.n:,} released reports include both questions"]
     if result.is_suppressed:
         return [*lines, f"  {not_enough(result.survey)}"]
     labels = [f"{row.first_option_label}, {row.second_option_label}" for row in result.rows]

@@ -70,7 +70,7 @@ def compute_difference(
 
 
 class Sample(NamedTuple):
-    """The reports of one group to a question: how many hold it, and their counts."""
+    """The reports of one group to a question: how many include it, and their counts."""
 
     question: PublishedQuestion
     n_asked: int

@@ -49,7 +49,7 @@ class DifferenceResult:
     """The answers of two groups to a question, the decisions about them, and Pearson's test.
 
     `n` is the number of reports of each group; for groups by an answer, the number of reports
-    that hold both questions, because nobody knows who belongs to which group.
+    that include both questions, because nobody knows who belongs to which group.
     """
 
     survey: PublishedSurvey

@@ -143,7 +143,7 @@ class QuestionResult:
     """The result of one question; each part is shown or suppressed independently.
 
     Shares among those who answered are shown only together with the shares among all. `parts` are
-    named and ordered as in `PARTS`. `n_asked` of the `n` released reports hold the question.
+    named and ordered as in `PARTS`. `n_asked` of the `n` released reports include the question.
     `failure` is the reason why an estimator failed.
     """
 

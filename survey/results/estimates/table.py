@@ -64,7 +64,7 @@ class EstimateRow:
     option_id, option_label  the option or cell; empty for statistics of the whole question
     statistic           share, mean or median
     base                all, or answered: only answers, without opt-outs such as "prefer not to say"
-    n_reports           reports the estimate is based on: all, or those that hold the question
+    n_reports           reports the estimate is based on: all, or those that include the question
     report_count        reports that name the option, if reports name options; else None
     report_share        report_count as a fraction of n_reports
     estimate to conf_high  shares as fractions of one; means and medians in the question's own

@@ -121,7 +121,7 @@ def _by_link(
 def _check_links(names: Sequence[str], asked: Sequence[int], population: Sequence[float]) -> None:
     for name, n, known in zip(names, asked, population, strict=True):
         if known > 0 and n < 2:
-            raise DesignError(f"“{name}” has fewer than two reports that hold this question")
+            raise DesignError(f"“{name}” has fewer than two reports that include this question")
         if known == 0 and n > 0:
             raise DesignError(f"“{name}” is 0 here, but {n:,} reports arrived by this link")
 
@@ -147,7 +147,7 @@ def _by_answer(
     counts = joint_counts(store, survey, place, base_place)
     n = int(counts.sum())
     if not n:
-        raise CountsError(f"{not_enough(survey)}: no released report holds both questions")
+        raise CountsError(f"{not_enough(survey)}: no released report includes both questions")
 
     def estimate(level: float) -> Estimates:
         table = crosstab(counts, channels, level=level)

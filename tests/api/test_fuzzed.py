@@ -14,8 +14,8 @@ from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.api.conftest import make_token
 from tests.browser.research import add_released
-from tests.browser.surveys import EVERY_TYPE
 from tests.conftest import TODAY
+from tests.surveys import EVERY_TYPE
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from survey.results.exports.csv import column_names
 from survey.settings import Caps
 from tests.api.conftest import CROSSED, LATEST, PATHS, Program, make_token
 from tests.browser.research import add_released
-from tests.browser.surveys import EVERY_TYPE
 from tests.conftest import EMAIL, SMALL, TODAY
+from tests.surveys import EVERY_TYPE
 from tests.web.researchers import sign_in
 
 

@@ -16,7 +16,7 @@ from survey.store import StoredReport, open_store
 from tests.archive.whole_store import fill
 from tests.conftest import TODAY
 from tests.store.reports import add, random_reports
-from tests.vectors.write import EVERY_TYPE
+from tests.surveys import EVERY_DESIGN
 
 
 def checked(store):
@@ -45,7 +45,7 @@ def test_what_releases_wrote_agrees_and_waiting_reports_are_not_told(filled, sma
 
 @pytest.mark.parametrize("sampled", [False, True])
 def test_every_type_of_question_agrees_over_many_releases(store, sampled):
-    content = EVERY_TYPE
+    content = EVERY_DESIGN
     if sampled:
         content = content.replace(b"[[pages]]", b"questions_per_person = 3\n[[pages]]", 1)
     survey = publish(store, load(content, "every.toml", Caps()), TODAY)

@@ -348,34 +348,3 @@ BROKEN_VISITS = {
         "two",
     ),
 }
-
-_DRAWN = """
-slug = "{slug}"
-title = "Some questions of many"
-questions_per_person = {draw}
-truth_probability = "3/4"
-{questions}
-"""
-_QUESTION = """
-[[questions]]
-id = "q{i}"
-type = "yes_no"
-text = "Question {i}?"
-"""
-
-
-def _drawn(slug: str, draw: int, groups: int) -> str:
-    questions = "".join(_QUESTION.format(i=i) for i in range(groups))
-    return _DRAWN.format(slug=slug, draw=draw, questions=questions)
-
-
-TWO = f"""
-slug = "two"
-title = "Two channels of one kind and size"
-{_QUESTION.format(i=0)}
-truth_probability = "0.95"
-{_QUESTION.format(i=1)}
-truth_probability = "0.6"
-"""
-
-SURVEYS = {"two": TWO, "ten": _drawn("ten", 2, 10), "twelve": _drawn("twelve", 6, 12)}

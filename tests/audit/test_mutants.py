@@ -9,7 +9,7 @@ from survey.audit.node import Node
 from survey.audit.respondents import check_respondents
 from survey.audit.summary import run_checks
 from survey.respond.client import source_files
-from tests.audit import kinds, mutants
+from tests import surveys
 from tests.audit.mutants import BROKEN_CHANNELS, BROKEN_READING, BROKEN_VISITS, Mutant
 from tests.conftest import long_unless
 
@@ -150,7 +150,7 @@ BROKEN_REPORTS = {
 MUTANTS = {**BROKEN_CHANNELS, **BROKEN_READING, **BROKEN_REPORTS, **BROKEN_VISITS}
 SOME = [*MUTANTS][::6]
 """Broken clients of every run; the others are for the long one."""
-SURVEYS = {**kinds.ALL, **mutants.SURVEYS, "alone": kinds.ALONE}
+SURVEYS = {**surveys.EVERY_CHANNEL, **surveys.SAMPLING, "alone": surveys.ALONE}
 
 
 def test_every_mutant_breaks_a_line_that_the_client_has():
@@ -167,7 +167,7 @@ def test_every_broken_client_is_caught(node, mutant):
     source = FILES[name].decode()
     assert source.count(old) >= 1, f"{mutant}: the client no longer has {old!r}"
     broken = {**FILES, name: source.replace(old, new, 1).encode()}
-    definition = kinds.definition(SURVEYS[survey])
+    definition = surveys.publish(SURVEYS[survey])
     assert not all(check.ok for check in run_checks(broken, definition, SAMPLES, node)), mutant
 
 
@@ -178,7 +178,7 @@ def test_every_broken_client_is_caught(node, mutant):
 def test_channels_are_enumerated_as_the_device_read_them(node, mutant):
     name, old, new, survey = BROKEN_READING[mutant]
     broken = {**FILES, name: FILES[name].decode().replace(old, new, 1).encode()}
-    definition = kinds.definition(SURVEYS[survey])
+    definition = surveys.publish(SURVEYS[survey])
     auditor = Auditor(broken, node, definition)
     channels = [question.channel for question in definition.questions]
     assert not all(check.ok for check in auditor.enumeration(channels))
@@ -189,8 +189,8 @@ def test_channels_are_enumerated_as_the_device_read_them(node, mutant):
 @pytest.mark.long
 @pytest.mark.security
 def test_the_surveys_made_for_broken_clients_pass_with_the_shipped_one(node):
-    for survey in mutants.SURVEYS.values():
-        for check in run_checks(FILES, kinds.definition(survey), 1_000, node):
+    for survey in surveys.SAMPLING.values():
+        for check in run_checks(FILES, surveys.publish(survey), 1_000, node):
             assert check.ok, check
 
 

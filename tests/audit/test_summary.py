@@ -20,7 +20,7 @@ from survey.audit.summary import (
 )
 from survey.cli import main
 from survey.respond.client import Client, source_files
-from tests.audit import kinds
+from tests import surveys
 from tests.conftest import SMALL, long_unless
 
 CLIENT = Client.load()
@@ -108,16 +108,18 @@ def test_the_json_has_the_same_content():
 EVERY_RUN = ("choices", "tables", "routed_and_drawn")
 
 
-@pytest.mark.parametrize("name", long_unless(EVERY_RUN, kinds.ALL))
+@pytest.mark.parametrize("name", long_unless(EVERY_RUN, surveys.EVERY_CHANNEL))
 def test_every_kind_of_survey_is_audited_in_all_its_parts(node, name):
-    checks = list(run_checks(CLIENT.files, kinds.definition(kinds.ALL[name]), 1_000, node))
+    checks = list(
+        run_checks(CLIENT.files, surveys.publish(surveys.EVERY_CHANNEL[name]), 1_000, node)
+    )
     assert all(check.ok for check in checks), [check for check in checks if not check.ok]
     assert [group for group in GROUPS if any(each.group == group for each in checks)] == [*GROUPS]
 
 
 @pytest.mark.long
 def test_the_largest_survey_that_can_be_published_is_audited_too(node):
-    definition = kinds.definition(kinds.LARGEST)
+    definition = surveys.publish(surveys.LARGEST)
     auditor = Auditor(CLIENT.files, node, definition)
     assert all(check.ok for check in check_whole_reports(CLIENT.files, definition, node))
     channels = [question.channel for question in definition.questions[1:]]

@@ -12,24 +12,24 @@ from survey.audit.summary import check_whole_reports
 from survey.audit.whole_reports import LIMIT, check_question_sampling, pairs
 from survey.questionnaire.canonical import canonical_json
 from survey.respond.client import source_files
-from tests.audit import kinds, mutants
+from tests import surveys
 
 FILES = source_files()
 
 
 def form(name):
-    return json.loads(kinds.definition(kinds.ALL[name]).canonical)
+    return json.loads(surveys.publish(surveys.EVERY_CHANNEL[name]).canonical)
 
 
 @pytest.mark.security
-@pytest.mark.parametrize("name", kinds.ALL)
+@pytest.mark.parametrize("name", surveys.EVERY_CHANNEL)
 def test_nothing_but_the_codes_depends_on_an_answer_and_they_are_independent_and_exact(node, name):
-    definition = kinds.definition(kinds.ALL[name])
+    definition = surveys.publish(surveys.EVERY_CHANNEL[name])
     for check in check_whole_reports(FILES, definition, node):
         assert check.ok, check
 
 
-@pytest.mark.parametrize("name", kinds.ALL)
+@pytest.mark.parametrize("name", surveys.EVERY_CHANNEL)
 def test_every_question_is_enumerated_in_first_and_in_second_place(name):
     made = list(pairs(form(name)))
     both = [[question["id"] for question in questions(pair.form)] for pair in made]
@@ -48,8 +48,8 @@ def test_a_question_is_enumerated_after_the_one_it_depends_on():
 
 
 def test_a_survey_of_one_question_is_enumerated_with_the_question_twice():
-    alone = kinds.CHOICES[: kinds.CHOICES.index('[[questions]]\nid = "several"')]
-    (pair,) = pairs(json.loads(kinds.definition(alone).canonical))
+    alone = surveys.CHOICES[: surveys.CHOICES.index('[[questions]]\nid = "several"')]
+    (pair,) = pairs(json.loads(surveys.publish(alone).canonical))
     assert pair.name == "plain + plain_again"
     assert pair.sizes == ("real", "real")
 
@@ -85,13 +85,13 @@ def test_patterns_are_in_the_order_of_their_bitmasks():
 @pytest.mark.parametrize(
     ("survey", "said"),
     [
-        (kinds.DRAWN, "every draw of 2 of 5 groups: 10 choices, equally likely"),
-        (mutants.SURVEYS["ten"], "every draw of 2 of 10 groups: 45 choices, equally likely"),
-        (mutants.SURVEYS["twelve"], "6 of 12 groups: 6 of 6 draws through every"),
+        (surveys.DRAWN, "every draw of 2 of 5 groups: 10 choices, equally likely"),
+        (surveys.SAMPLING["ten"], "every draw of 2 of 10 groups: 45 choices, equally likely"),
+        (surveys.SAMPLING["twelve"], "6 of 12 groups: 6 of 6 draws through every"),
     ],
 )
 def test_every_choice_of_questions_is_equally_likely(node, survey, said):
-    definition = kinds.definition(survey)
+    definition = surveys.publish(survey)
     device = Node(FILES, node, definition.canonical)
     (check,) = check_question_sampling(device, json.loads(definition.canonical))
     assert check.ok, check
@@ -99,20 +99,20 @@ def test_every_choice_of_questions_is_equally_likely(node, survey, said):
 
 
 def test_reports_of_the_real_survey_equal_the_bytes_that_python_writes(node):
-    definition = kinds.definition(kinds.NUMBERS)
+    definition = surveys.publish(surveys.NUMBERS)
     check = check_respondents(Node(FILES, node, definition.canonical), definition)
     assert check.ok, check
     assert "of all 4 questions" in check.detail
 
 
 def test_a_client_that_names_another_survey_is_caught(node):
-    definition = kinds.definition(kinds.TABLES)
+    definition = surveys.publish(surveys.TABLES)
     changed = FILES["report.js"].replace(b"definition: definition.id", b'definition: "0"')
     broken = Node({**FILES, "report.js": changed}, node, definition.canonical)
     assert not check_respondents(broken, definition).ok
 
 
-@pytest.mark.parametrize("name", kinds.ALL)
+@pytest.mark.parametrize("name", surveys.EVERY_CHANNEL)
 def test_devices_accept_the_enumerated_surveys(node, name):
     for pair in pairs(form(name)):
         read = Node(FILES, node, canonical_json(dict(pair.form))).ask(label=[{}])["label"][0]

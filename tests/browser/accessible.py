@@ -12,8 +12,8 @@ from survey.collect.publication import close
 from survey.store import PublishedSurvey, Schedule
 from tests.browser.conftest import Device, Site
 from tests.browser.respondent import heading, press
-from tests.browser.surveys import EVERY_TYPE
 from tests.conftest import TODAY
+from tests.surveys import EVERY_TYPE
 
 State = tuple[str, Page]
 """Name of a state, and the page that shows it."""

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.respondent import choose, entry, heading, option, press, review, wait_sent
-from tests.browser.surveys import EVERY_TYPE, SAMPLED, SKIPS
+from tests.surveys import EVERY_TYPE, SAMPLED, SKIPS
 
 pytestmark = pytest.mark.web
 

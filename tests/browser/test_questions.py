@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.respondent import answer, choose, entry, heading, option, press, wait_sent
-from tests.browser.surveys import EVERY_TYPE
+from tests.surveys import EVERY_TYPE
 
 pytestmark = pytest.mark.web
 

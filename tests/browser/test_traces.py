@@ -23,8 +23,8 @@ from tests.browser.respondent import (
     stored_entries,
     wait_sent,
 )
-from tests.browser.surveys import EVERY_TYPE, SKIPS
 from tests.conftest import ROOT, SMALL, long_unless
+from tests.surveys import EVERY_TYPE, SKIPS
 
 pytestmark = [pytest.mark.web, pytest.mark.security]
 

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.respondent import choose, entry, heading, option, press, review, wait_sent
-from tests.browser.surveys import EVERY_TYPE
 from tests.conftest import long_unless
+from tests.surveys import EVERY_TYPE
 
 pytestmark = pytest.mark.web
 

@@ -13,7 +13,7 @@ from survey.collect.publication import publish
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import open_store
-from tests.browser import surveys
+from tests import surveys
 from tests.conftest import SMALL, TODAY
 
 TRUE = (0.3, 0.6, 0.1)

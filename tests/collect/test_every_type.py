@@ -18,7 +18,7 @@ from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store
 from tests.conftest import TODAY
-from tests.vectors.write import EVERY_TYPE
+from tests.surveys import EVERY_DESIGN
 
 ANSWERS = {
     "works": 0,
@@ -36,13 +36,13 @@ N = 40
 
 @pytest.fixture
 def every_type(store: Store) -> PublishedSurvey:
-    return publish(store, load(EVERY_TYPE, "every.toml", Caps()), TODAY)
+    return publish(store, load(EVERY_DESIGN, "every.toml", Caps()), TODAY)
 
 
 @pytest.fixture
 def sampled(store: Store) -> PublishedSurvey:
     """The same survey when each person is asked 3 of its 8 groups of questions."""
-    content = EVERY_TYPE.replace(b"[[pages]]", b"questions_per_person = 3\n[[pages]]", 1)
+    content = EVERY_DESIGN.replace(b"[[pages]]", b"questions_per_person = 3\n[[pages]]", 1)
     return publish(store, load(content, "every.toml", Caps()), TODAY)
 
 

@@ -21,7 +21,7 @@ from survey.questionnaire.loading import load
 from survey.results.estimates.result import ResultCache
 from survey.results.questions import truth_values
 from survey.settings import Caps
-from tests.browser import surveys
+from tests import surveys
 from tests.conftest import SMALL, TODAY
 
 

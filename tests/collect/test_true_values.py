@@ -6,42 +6,9 @@ import numpy as np
 import pytest
 
 from survey.collect.simulation import simulate_respondents, true_values
-from survey.questionnaire.canonical import freeze
-from survey.questionnaire.loading import load
-from survey.settings import Caps
-from tests.browser import surveys
+from tests import surveys
 
 PEOPLE = 40_000
-
-TICKS = """
-slug = "ticks"
-title = "Ticks"
-allow_skip_logic = true
-epsilon = 1
-
-[[pages]]
-[[pages.questions]]
-id = "where"
-type = "multiple_choice"
-text = "Where?"
-max_ticks = 2
-options = [{ id = "a", label = "A" }, { id = "b", label = "B" }, { id = "c", label = "C" }]
-
-[[pages]]
-[[pages.questions]]
-id = "why"
-type = "scale"
-text = "How much?"
-low = 1
-high = 5
-ask_if = { question = "where", options = ["b"] }
-
-[[pages.questions]]
-id = "both"
-type = "yes_no"
-text = "Both?"
-ask_if = { question = "where", options = ["a", "b"] }
-"""
 
 
 def counted(question, answers) -> np.ndarray:
@@ -57,9 +24,9 @@ def counted(question, answers) -> np.ndarray:
     return found / len(answers)
 
 
-@pytest.mark.parametrize("text", [surveys.EVERY_TYPE, surveys.SKIPS, TICKS])
+@pytest.mark.parametrize("text", [surveys.EVERY_TYPE, surveys.SKIPS, surveys.LINKED_TICKS])
 def test_the_truth_is_what_simulated_respondents_answer(text):
-    definition = freeze(load(text.encode(), "s.toml", Caps()), 1)
+    definition = surveys.publish(text)
     typed = {one.id: one.kind.default_shares(one) for one in definition.questions}
     found = true_values(definition, typed)
     people = list(simulate_respondents(definition, PEOPLE, typed, np.random.default_rng(3)))
@@ -78,6 +45,6 @@ def test_the_truth_is_what_simulated_respondents_answer(text):
 
 
 def test_what_ticks_that_tell_about_each_other_mean_is_not_told():
-    definition = freeze(load(TICKS.encode(), "s.toml", Caps()), 1)
+    definition = surveys.publish(surveys.LINKED_TICKS)
     typed = {one.id: one.kind.default_shares(one) for one in definition.questions}
     assert set(true_values(definition, typed)) == {"where", "why"}

@@ -16,7 +16,7 @@ from survey.questionnaire.kinds import DEFAULT_KIND, KINDS, kind_of
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.conftest import ROOT
-from tests.vectors.write import EVERY_TYPE
+from tests.surveys import EVERY_DESIGN
 
 NAMING = {
     "README.md",
@@ -111,7 +111,7 @@ def test_the_standard_privacy_of_yes_or_no_has_an_odds_factor_of_three():
 
 def test_simulated_answers_of_every_kind_are_truths_of_its_channel():
     rng = np.random.default_rng(1)
-    for question in freeze(load(EVERY_TYPE, "every.toml", Caps()), 1).questions:
+    for question in freeze(load(EVERY_DESIGN, "every.toml", Caps()), 1).questions:
         kind = question.kind
         shares = kind.default_shares(question)
         assert len(shares) == len(kind.share_names(question)) == len(kind.share_labels(question))
@@ -121,7 +121,7 @@ def test_simulated_answers_of_every_kind_are_truths_of_its_channel():
 
 
 def test_the_shares_of_single_choices_are_scaled_to_a_sum_of_one():
-    questions = freeze(load(EVERY_TYPE, "every.toml", Caps()), 1).questions
+    questions = freeze(load(EVERY_DESIGN, "every.toml", Caps()), 1).questions
     single = next(question for question in questions if question.kind.is_single)
     assert sum(single.kind.normalize_shares(single, [30, 10, 10])) == pytest.approx(1)
     with pytest.raises(DesignError, match="at least one share must be above 0"):

@@ -10,7 +10,7 @@ from survey.questionnaire.definition import Definition
 from survey.questionnaire.loading import load, source_of
 from survey.questionnaire.validation import check
 from survey.settings import Caps
-from tests.browser import surveys
+from tests import surveys
 from tests.cases import each_case
 from tests.conftest import SMALL
 

@@ -20,7 +20,7 @@ from survey.questionnaire.loading import load
 from survey.questionnaire.privacy_loss import ledger, lines
 from survey.settings import Caps
 from tests.cases import each_case
-from tests.vectors.write import EVERY_TYPE
+from tests.surveys import EVERY_DESIGN
 
 OPTIONS = [{"id": name, "label": name.upper()} for name in "abcd"]
 
@@ -46,7 +46,7 @@ def mistakes(*questions: dict[str, object], **more: object) -> list[tuple[str, s
 
 
 def test_a_definition_of_every_type_reads_back_as_it_was_frozen():
-    definition = freeze(load(EVERY_TYPE, "every.toml", Caps()), 1)
+    definition = freeze(load(EVERY_DESIGN, "every.toml", Caps()), 1)
     assert read_definition(definition.canonical) == definition
     assert {q.type for q in definition.questions} == {
         "yes_no", "multiple_choice", "number", "date", "scale", "single_choice"
@@ -339,7 +339,7 @@ def test_every_design_is_reached_by_a_type_of_question():
 
 
 def test_the_ledger_adds_up_the_questions_and_compares_other_ways_to_add():
-    definition = freeze(load(EVERY_TYPE, "every.toml", Caps()), 1)
+    definition = freeze(load(EVERY_DESIGN, "every.toml", Caps()), 1)
     found = ledger(definition)
     assert found.epsilon == definition.epsilon
     assert found.questions_asked == len(definition.questions) == len(found.entries)

@@ -16,9 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from survey.questionnaire.canonical import freeze
-from survey.questionnaire.loading import load
-from survey.settings import Caps
+from tests.surveys import EVERY_DESIGN, TWO_CHOICES, publish
 
 HERE = Path(__file__).parent
 
@@ -57,98 +55,6 @@ TABLES = [
     {"name": "explicit", "table": [[5, 1, 2], [2, 5, 1], [1, 3, 4]]},
     {"name": "mixture", "a": 3, "first": ONE_BIT, "b": 7, "second": WINDOW},
 ]
-
-DEFINITION = b"""
-slug = "vector"
-title = "Vector \xe2\x80\x93 \xc3\xa9\xc3\xb1\xd8\xb9"
-truth_probability = "3/4"
-[[questions]]
-id = "first"
-type = "yes_no"
-text = "First?"
-[[questions]]
-id = "second"
-type = "single_choice"
-text = "Second?"
-prefer_not_to_say = false
-options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]
-"""
-
-EVERY_TYPE = b"""
-slug = "every-type"
-title = "Every type"
-allow_skip_logic = true
-epsilon = 0.7
-[[pages]]
-[[pages.questions]]
-id = "works"
-type = "yes_no"
-text = "Do you work?"
-[[pages.questions]]
-id = "coins"
-type = "yes_no"
-text = "Coins?"
-mechanism = "two_coins"
-parameters = { truth = "1/2", yes = "1/3" }
-[[pages.questions]]
-id = "places"
-type = "multiple_choice"
-text = "Where?"
-max_ticks = 2
-mechanism = "bits"
-options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]
-[[pages]]
-[[pages.questions]]
-id = "hours"
-type = "number"
-text = "How many hours?"
-low = 0
-high = 12
-step = "0.5"
-unit = "hours"
-mechanism = "hybrid"
-ask_if = { question = "works", options = ["yes"] }
-[[pages.questions]]
-id = "why"
-type = "multiple_choice"
-text = "Why?"
-mechanism = "sampled_options"
-prefer_not_to_say = false
-options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"},
-           {id = "d", label = "D"}]
-[[pages.questions]]
-id = "which"
-type = "multiple_choice"
-text = "Which?"
-mechanism = "subsets"
-does_not_apply = true
-epsilon = 2
-options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]
-[[pages.questions]]
-id = "since"
-type = "date"
-text = "Since when?"
-low = 2020-01-01
-high = 2020-12-30
-step = 7
-mechanism = "square_wave"
-does_not_apply = true
-[[pages.questions]]
-id = "mood"
-type = "scale"
-text = "How do you feel?"
-low = 0
-high = 10
-mechanism = "geometric"
-[[pages.questions]]
-id = "group"
-type = "single_choice"
-text = "Which group?"
-mechanism = "best"
-options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"},
-           {id = "d", label = "D"}, {id = "e", label = "E"}, {id = "f", label = "F"},
-           {id = "g", label = "G"}, {id = "h", label = "H"}]
-"""
 
 LABELLED = [
     (2, 1, 3, 1),
@@ -406,12 +312,12 @@ def report_vectors() -> list[dict[str, Any]]:
     """Whole bodies: canonical definition, answers, draws, id bytes -> the bytes sent."""
     rng = random.Random(20261122)
     small = ({"first": 0, "second": 2}, {"first": 1, "second": 0}, {"second": 1})
-    sampled = EVERY_TYPE.replace(b"epsilon = 0.7", b"epsilon = 0.7\nquestions_per_person = 3", 1)
+    sampled = EVERY_DESIGN.replace(b"epsilon = 0.7", b"epsilon = 0.7\nquestions_per_person = 3", 1)
     return [
         report_vector(content, answers, drawn, rng)
         for content, several, drawn in (
-            (DEFINITION, small, None),
-            (EVERY_TYPE, ANSWERS, None),
+            (TWO_CHOICES, small, None),
+            (EVERY_DESIGN, ANSWERS, None),
             (sampled, ANSWERS, ["works", "hours", "why", "group"]),
         )
         for answers in several
@@ -421,7 +327,7 @@ def report_vectors() -> list[dict[str, Any]]:
 def report_vector(
     content: bytes, answers: dict[str, Any], drawn: list[str] | None, rng: random.Random
 ) -> dict[str, Any]:
-    definition = freeze(load(content, "vector.toml", Caps()), 1)
+    definition = publish(content)
     form = json.loads(definition.canonical)
     draws, codes = [], []
     for question in (q for page in form["pages"] for q in page["questions"]):
@@ -450,7 +356,7 @@ def report_vector(
 
 def label_vectors() -> list[dict[str, Any]]:
     """The questions of a survey -> the numbers of the privacy label of each."""
-    form = json.loads(freeze(load(EVERY_TYPE, "vector.toml", Caps()), 1).canonical)
+    form = json.loads(publish(EVERY_DESIGN).canonical)
     asked = [question for page in form["pages"] for question in page["questions"]]
     choices = [
         {**asked[0], "type": "single_choice", "options": options_of(k), "opt_out": "",

@@ -13,8 +13,8 @@ from survey.results.charts import FORMATS
 from survey.results.estimates.result import ResultCache
 from survey.settings import Caps
 from tests.browser.research import add_released
-from tests.browser.surveys import EVERY_TYPE
 from tests.conftest import TODAY
+from tests.surveys import EVERY_TYPE
 from tests.web.researchers import sign_in
 
 FILE_STARTS = {"json": b"{", "svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}

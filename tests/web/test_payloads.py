@@ -20,8 +20,8 @@ from survey.mechanism import BitVector, Channel
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store
-from tests.browser.surveys import EVERY_TYPE
 from tests.conftest import TODAY, long_unless
+from tests.surveys import EVERY_TYPE
 
 pytestmark = pytest.mark.security
 

@@ -19,8 +19,8 @@ from survey.results.estimates.result import ResultCache
 from survey.results.number_format import percent
 from survey.settings import Caps
 from tests.browser.research import add_released
-from tests.browser.surveys import EVERY_TYPE
 from tests.conftest import SMALL, TODAY
+from tests.surveys import EVERY_TYPE
 from tests.web.researchers import sign_in
 
 OF_SURVEY = "/research/surveys/small/1"

@@ -26,8 +26,8 @@ from survey.results.exports.xlsx import methods_sheet
 from survey.results.options import IntervalOptions
 from survey.settings import Caps
 from tests.browser.research import add_released
-from tests.browser.surveys import EVERY_TYPE
 from tests.conftest import TODAY, long_unless
+from tests.surveys import EVERY_TYPE
 
 COMBINATIONS = [*product(TARGETS, (False, True))]
 

@@ -23,8 +23,8 @@ from survey.results.exports.microdata import report_cells, write_microdata
 from survey.settings import Caps
 from survey.store import StoredReport
 from tests.browser.research import add_released, stored_code
-from tests.browser.surveys import EVERY_TYPE
 from tests.conftest import SMALL, TODAY
+from tests.surveys import EVERY_TYPE
 
 ONE_QUESTION_EACH = SMALL.replace(
     'truth_probability = "3/4"', 'truth_probability = "3/4"\nquestions_per_person = 1'

@@ -20,9 +20,9 @@ from survey.results.exports.xlsx import CodebookRow, codebook, crosstab_workbook
 from survey.results.options import IntervalOptions
 from survey.settings import Caps
 from tests.browser.research import add_released
-from tests.browser.surveys import EVERY_TYPE
 from tests.conftest import SMALL, TODAY
 from tests.results.hostile import TEXTS, hostile_rows
+from tests.surveys import EVERY_TYPE
 
 
 @pytest.fixture

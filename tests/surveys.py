@@ -1,0 +1,540 @@
+"""Definitions of surveys that several tests use, as researchers write them in TOML.
+
+`tests/vectors` and `tests/questionnaire` pin the bytes of some of them.
+"""
+
+from __future__ import annotations
+
+from survey.questionnaire.canonical import freeze
+from survey.questionnaire.definition import Definition
+from survey.questionnaire.loading import load
+from survey.settings import Caps
+
+
+def publish(text: str | bytes) -> Definition:
+    """Return a survey as published, with version 1."""
+    content = text.encode() if isinstance(text, str) else text
+    return freeze(load(content, "survey.toml", Caps()), 1)
+
+
+# One question of every type, and conditions and sampling, for pages and results
+
+EVERY_TYPE = """
+slug = "small"
+title = "Work and health"
+introduction = "Six questions about work."
+contact = "The research team, team@example.org"
+epsilon = 0.5
+
+[[pages]]
+[[pages.questions]]
+id = "reasons"
+type = "multiple_choice"
+text = "Why did you stay at home?"
+help = "Think of the last month."
+max_ticks = 2
+options = [{id = "ill", label = "I was ill"}, {id = "child", label = "A child was ill"},
+           {id = "tired", label = "I was tired"}]
+
+[[pages]]
+[[pages.questions]]
+id = "hours"
+type = "number"
+text = "How many hours did you work last week?"
+low = 0
+high = 80
+step = 5
+unit = "hours"
+does_not_apply = true
+
+[[pages]]
+[[pages.questions]]
+id = "since"
+type = "date"
+text = "Since when have you worked here?"
+low = 1998-03-02
+high = 1998-12-31
+step = 2
+
+[[pages]]
+[[pages.questions]]
+id = "mood"
+type = "scale"
+text = "How do you feel at work?"
+low = 0
+high = 4
+low_label = "Very bad"
+high_label = "Very good"
+
+[[pages]]
+[[pages.questions]]
+id = "warmth"
+type = "number"
+text = "How warm is your place of work?"
+low = -10
+high = 40
+step = "0.5"
+unit = "°C"
+prefer_not_to_say = false
+mechanism = "square_wave"
+
+[[pages]]
+title = "Places and tools"
+[[pages.questions]]
+id = "places"
+type = "multiple_choice"
+text = "Where do you work?"
+mechanism = "sampled_options"
+options = [{id = "office", label = "In an office"}, {id = "home", label = "At home"},
+           {id = "road", label = "On the road"}, {id = "site", label = "On a site"}]
+[[pages.questions]]
+id = "tools"
+type = "multiple_choice"
+text = "Which of these do you use?"
+mechanism = "subsets"
+does_not_apply = true
+prefer_not_to_say = false
+options = [{id = "desk", label = "A desk"}, {id = "car", label = "A car"}]
+"""
+
+SKIPS = """
+slug = "small"
+title = "Nights"
+allow_skip_logic = true
+epsilon = 1
+
+[[pages]]
+[[pages.questions]]
+id = "nights"
+type = "yes_no"
+text = "Do you work at night?"
+
+[[pages]]
+[[pages.questions]]
+id = "often"
+type = "single_choice"
+text = "How many nights a week?"
+does_not_apply = true
+options = [{id = "one", label = "One or two"}, {id = "more", label = "More"}]
+ask_if = { question = "nights", options = ["yes"] }
+
+[[pages]]
+[[pages.questions]]
+id = "sleep"
+type = "number"
+text = "How many hours do you sleep after it?"
+does_not_apply = true
+low = 0
+high = 12
+ask_if = { question = "often", options = ["more"] }
+
+[[pages]]
+[[pages.questions]]
+id = "tired"
+type = "yes_no"
+text = "Are you tired?"
+"""
+
+SAMPLED = """
+slug = "small"
+title = "Some of five"
+epsilon = 1
+questions_per_person = 2
+""" + "".join(
+    f"""
+[[pages]]
+[[pages.questions]]
+id = "q{i}"
+type = "yes_no"
+text = "Question {i}?"
+"""
+    for i in range(5)
+)
+
+LINKED_TICKS = """
+slug = "ticks"
+title = "Ticks"
+allow_skip_logic = true
+epsilon = 1
+
+[[pages]]
+[[pages.questions]]
+id = "where"
+type = "multiple_choice"
+text = "Where?"
+max_ticks = 2
+options = [{ id = "a", label = "A" }, { id = "b", label = "B" }, { id = "c", label = "C" }]
+
+[[pages]]
+[[pages.questions]]
+id = "why"
+type = "scale"
+text = "How much?"
+low = 1
+high = 5
+ask_if = { question = "where", options = ["b"] }
+
+[[pages.questions]]
+id = "both"
+type = "yes_no"
+text = "Both?"
+ask_if = { question = "where", options = ["a", "b"] }
+"""
+
+# Every design, for the vectors that bind Python and JavaScript
+
+TWO_CHOICES = b"""
+slug = "vector"
+title = "Vector \xe2\x80\x93 \xc3\xa9\xc3\xb1\xd8\xb9"
+truth_probability = "3/4"
+[[questions]]
+id = "first"
+type = "yes_no"
+text = "First?"
+[[questions]]
+id = "second"
+type = "single_choice"
+text = "Second?"
+prefer_not_to_say = false
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]
+"""
+
+EVERY_DESIGN = b"""
+slug = "every-type"
+title = "Every type"
+allow_skip_logic = true
+epsilon = 0.7
+[[pages]]
+[[pages.questions]]
+id = "works"
+type = "yes_no"
+text = "Do you work?"
+[[pages.questions]]
+id = "coins"
+type = "yes_no"
+text = "Coins?"
+mechanism = "two_coins"
+parameters = { truth = "1/2", yes = "1/3" }
+[[pages.questions]]
+id = "places"
+type = "multiple_choice"
+text = "Where?"
+max_ticks = 2
+mechanism = "bits"
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]
+[[pages]]
+[[pages.questions]]
+id = "hours"
+type = "number"
+text = "How many hours?"
+low = 0
+high = 12
+step = "0.5"
+unit = "hours"
+mechanism = "hybrid"
+ask_if = { question = "works", options = ["yes"] }
+[[pages.questions]]
+id = "why"
+type = "multiple_choice"
+text = "Why?"
+mechanism = "sampled_options"
+prefer_not_to_say = false
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"},
+           {id = "d", label = "D"}]
+[[pages.questions]]
+id = "which"
+type = "multiple_choice"
+text = "Which?"
+mechanism = "subsets"
+does_not_apply = true
+epsilon = 2
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]
+[[pages.questions]]
+id = "since"
+type = "date"
+text = "Since when?"
+low = 2020-01-01
+high = 2020-12-30
+step = 7
+mechanism = "square_wave"
+does_not_apply = true
+[[pages.questions]]
+id = "mood"
+type = "scale"
+text = "How do you feel?"
+low = 0
+high = 10
+mechanism = "geometric"
+[[pages.questions]]
+id = "group"
+type = "single_choice"
+text = "Which group?"
+mechanism = "best"
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"},
+           {id = "d", label = "D"}, {id = "e", label = "E"}, {id = "f", label = "F"},
+           {id = "g", label = "G"}, {id = "h", label = "H"}]
+"""
+
+# Every kind of channel, for the audit
+
+CHOICES = """
+slug = "choices"
+title = "Every way to ask for a choice"
+[[questions]]
+id = "plain"
+type = "yes_no"
+text = "Plain?"
+truth_probability = "3/4"
+[[questions]]
+id = "several"
+type = "single_choice"
+text = "Sets?"
+mechanism = "best"
+epsilon = "0.25"
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"},
+  {id = "d", label = "D"}, {id = "e", label = "E"}, {id = "f", label = "F"}]
+[[questions]]
+id = "rated"
+type = "scale"
+text = "Rated?"
+epsilon = 1
+low = 1
+high = 5
+[[questions]]
+id = "coins"
+type = "yes_no"
+text = "Coins?"
+mechanism = "two_coins"
+parameters = {truth = "1/2", yes = "1/3"}
+[[questions]]
+id = "wave"
+type = "scale"
+text = "Wave?"
+mechanism = "square_wave"
+epsilon = 1
+low = 0
+high = 10
+prefer_not_to_say = false
+"""
+
+TABLES = """
+slug = "tables"
+title = "Numbers, with small tables"
+[[questions]]
+id = "few"
+type = "number"
+text = "Few?"
+mechanism = "one_bit"
+epsilon = 1
+low = 0
+high = 4
+does_not_apply = true
+[[questions]]
+id = "some"
+type = "number"
+text = "Some?"
+mechanism = "square_wave"
+epsilon = 1
+low = 0
+high = 8
+prefer_not_to_say = false
+[[questions]]
+id = "week"
+type = "date"
+text = "Week?"
+mechanism = "geometric"
+epsilon = 1
+low = 2026-01-01
+high = 2026-01-29
+step = 7
+"""
+
+NUMBERS = """
+slug = "numbers"
+title = "Every way to ask for a number"
+[[questions]]
+id = "hours"
+type = "number"
+text = "Hours?"
+epsilon = 1
+low = 0
+high = 6
+[[questions]]
+id = "bit"
+type = "number"
+text = "Bit?"
+mechanism = "one_bit"
+epsilon = "0.5"
+low = 0
+high = 1
+step = "0.1"
+prefer_not_to_say = false
+[[questions]]
+id = "day"
+type = "date"
+text = "Day?"
+mechanism = "geometric"
+epsilon = 1
+low = 2026-01-01
+high = 2026-01-29
+does_not_apply = true
+[[questions]]
+id = "far"
+type = "number"
+text = "Far?"
+mechanism = "piecewise"
+epsilon = 1
+low = 0
+high = 10
+"""
+
+TICKS = """
+slug = "ticks"
+title = "Every way to ask for several options"
+[[questions]]
+id = "bits"
+type = "multiple_choice"
+text = "Bits?"
+mechanism = "bits"
+truth_probability = "3/4"
+max_ticks = 2
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]
+[[questions]]
+id = "sampled"
+type = "multiple_choice"
+text = "Sampled?"
+mechanism = "sampled_options"
+epsilon = "1.5"
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]
+[[questions]]
+id = "subsets"
+type = "multiple_choice"
+text = "Subsets?"
+mechanism = "subsets"
+epsilon = "1.5"
+max_ticks = 2
+does_not_apply = true
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}, {id = "c", label = "C"}]
+"""
+
+ALONE = """
+slug = "alone"
+title = "One tick, or one that stands alone"
+[[questions]]
+id = "one"
+type = "multiple_choice"
+text = "One?"
+mechanism = "bits"
+truth_probability = "3/4"
+max_ticks = 2
+prefer_not_to_say = false
+options = [{id = "a", label = "A"}, {id = "b", label = "B"}]
+"""
+
+ROUTED = """
+slug = "routed"
+title = "Questions that depend on others"
+allow_skip_logic = true
+truth_probability = "3/4"
+[[pages]]
+[[pages.questions]]
+id = "works"
+type = "yes_no"
+text = "Work?"
+[[pages.questions]]
+id = "place"
+type = "single_choice"
+text = "Where?"
+options = [{id = "north", label = "North"}, {id = "south", label = "South"}]
+[[pages]]
+[[pages.questions]]
+id = "nights"
+type = "yes_no"
+text = "At night?"
+ask_if = {question = "works", options = ["yes"]}
+[[pages]]
+[[pages.questions]]
+id = "how_many"
+type = "number"
+text = "How many?"
+mechanism = "square_wave"
+epsilon = 1
+low = 0
+high = 7
+ask_if = {question = "nights", options = ["yes"]}
+"""
+
+DRAWN = f"questions_per_person = 2\n{CHOICES}"
+ROUTED_AND_DRAWN = f"questions_per_person = 1\n{ROUTED}"
+
+EVERY_CHANNEL = {
+    "choices": CHOICES,
+    "tables": TABLES,
+    "numbers": NUMBERS,
+    "ticks": TICKS,
+    "routed": ROUTED,
+    "drawn": DRAWN,
+    "routed_and_drawn": ROUTED_AND_DRAWN,
+}
+
+
+_LARGEST = """
+slug = "largest"
+title = "As large as surveys get"
+[[questions]]
+id = "fine"
+type = "number"
+text = "Fine?"
+mechanism = "square_wave"
+epsilon = 1
+low = 0
+high = 999
+does_not_apply = true
+[[questions]]
+id = "many"
+type = "multiple_choice"
+text = "Many?"
+mechanism = "bits"
+epsilon = 2
+options = [%s]
+[[questions]]
+id = "patterns"
+type = "multiple_choice"
+text = "Patterns?"
+mechanism = "subsets"
+epsilon = 3
+options = [%s]
+"""
+_OPTIONS = [f'{{id = "o{i}", label = "Option {i}"}}' for i in range(97)]
+LARGEST = _LARGEST % (",".join(_OPTIONS), ",".join(_OPTIONS[:9]))
+
+_DRAWN = """
+slug = "{slug}"
+title = "Some questions of many"
+questions_per_person = {draw}
+truth_probability = "3/4"
+{questions}
+"""
+_QUESTION = """
+[[questions]]
+id = "q{i}"
+type = "yes_no"
+text = "Question {i}?"
+"""
+
+
+def _drawn(slug: str, draw: int, groups: int) -> str:
+    questions = "".join(_QUESTION.format(i=i) for i in range(groups))
+    return _DRAWN.format(slug=slug, draw=draw, questions=questions)
+
+
+TWO = f"""
+slug = "two"
+title = "Two channels of one kind and size"
+{_QUESTION.format(i=0)}
+truth_probability = "0.95"
+{_QUESTION.format(i=1)}
+truth_probability = "0.6"
+"""
+
+SAMPLING = {"two": TWO, "ten": _drawn("ten", 2, 10), "twelve": _drawn("twelve", 6, 12)}

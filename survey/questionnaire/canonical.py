@@ -116,21 +116,20 @@ def question_form(question: BaseQuestion) -> dict[str, Any]:
     return {**form, "shuffled": True} if question.shuffled else form
 
 
+UNCHANGED_KEYS = (
+    *("id", "type", "text", "max_ticks", "alone"),
+    *("opt_out", "not_applicable", "mechanism", "stated"),
+)
+"""Keys of a question's canonical form that `PublishedQuestion` has with the same values."""
+
+
 def read_question(form: dict[str, Any], *, nullable: bool) -> PublishedQuestion:
     """Read back what `question_form` wrote."""
     question = PublishedQuestion(
-        id=form["id"],
-        type=form["type"],
-        text=form["text"],
+        **{name: form[name] for name in UNCHANGED_KEYS},
         options=tuple(Option(**option) for option in form["options"]),
         grid=Grid(**form["grid"]) if form["grid"] else None,
-        max_ticks=form["max_ticks"],
-        alone=form["alone"],
-        opt_out=form["opt_out"],
-        not_applicable=form["not_applicable"],
         ask_if=AskIf(**form["ask_if"]) if form["ask_if"] else None,
-        mechanism=form["mechanism"],
-        stated=form["stated"],
         channel=channel_from_json(form["channel"]),
         nullable=nullable,
     )
@@ -209,27 +208,16 @@ def _report_bytes(survey: Survey) -> int:
         fitting = bisect_right(
             range(len(codes)), MAX_REPORT_BYTES, key=lambda n: _padded_length(codes[: n + 1])
         )
-        raise DefinitionError(
-            [
-                (
-                    "pages",
-                    f"a report would have {length:,} bytes; at most {MAX_REPORT_BYTES:,} "
-                    f"are allowed; the nearest allowed number of these questions is {fitting}",
-                )
-            ]
+        mistake = (
+            f"a report would have {length:,} bytes; at most {MAX_REPORT_BYTES:,} are allowed; "
+            f"the nearest allowed number of these questions is {fitting}"
         )
+        raise DefinitionError([("pages", mistake)])
     return length
 
 
 def _padded_length(codes: Sequence[int | str | None]) -> int:
     """Return the bytes of the longest report with these codes, rounded up to the next step."""
-    longest = len(
-        report_body(
-            "0" * 64,
-            "0" * 22,
-            codes,
-            stratum="0" * MAX_STRATUM_LENGTH,
-            invitation="0" * INVITATION_LENGTH,
-        )
-    )
-    return -(-longest // REPORT_STEP) * REPORT_STEP
+    stratum, invitation = "0" * MAX_STRATUM_LENGTH, "0" * INVITATION_LENGTH
+    longest = report_body("0" * 64, "0" * 22, codes, stratum=stratum, invitation=invitation)
+    return -(-len(longest) // REPORT_STEP) * REPORT_STEP

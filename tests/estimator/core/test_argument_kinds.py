@@ -13,6 +13,7 @@ import survey.estimator as estimator
 from survey.errors import SurveyError
 from survey.mechanism import BitVector, SubsetSelection, grr
 from survey.mechanism.numeric import geometric, one_bit
+from tests.cases import each_case
 
 COIN, THREE = grr(2, "3/4"), grr(3, "3/4")
 BITS = BitVector(2, 2, 3, 1)
@@ -203,7 +204,7 @@ def test_every_public_estimator_is_here():
     assert public == RIGHT.keys()
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@each_case("name", RIGHT)
 def test_the_right_arguments_are_answered(name):
     answered(name, RIGHT[name])
 
@@ -231,7 +232,7 @@ def numbers(found: object) -> Iterator[np.ndarray]:
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("name", RIGHT)
+@each_case("name", RIGHT)
 def test_a_wrong_argument_is_refused_by_name_or_answered_with_numbers(name):
     for argument, right in RIGHT[name].items():
         for wrong in [*WRONG, *nested(right)]:

@@ -50,6 +50,7 @@ from survey.estimator import (
 from survey.estimator.core.arguments import LEVELS, checked_level, whole_counts
 from survey.estimator.core.intervals import Chances
 from survey.mechanism import BitVector, SubsetSelection, from_epsilon, grr
+from tests.cases import each_case
 
 COIN, THREE = grr(2, "3/4"), grr(3, "3/4")
 BITS = BitVector(2, 2, 3, 1)
@@ -86,21 +87,21 @@ ESTIMATORS = {
 }
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize("level", [0, 1, 1 - 1e-12, 1e-9, math.nan, "0.95", True])
+@each_case("name", ESTIMATORS)
+@each_case("level", [0, 1, 1 - 1e-12, 1e-9, math.nan, "0.95", True])
 def test_a_level_that_is_none_is_refused_by_every_estimator(name, level):
     with pytest.raises(DesignError, match=r"^level = .* must be between 0 and 1"):
         ESTIMATORS[name](level)
 
 
-@pytest.mark.parametrize("name", sorted(ESTIMATORS.keys() - {"conditional"}))
+@each_case("name", sorted(ESTIMATORS.keys() - {"conditional"}))
 def test_no_level_is_none_but_of_a_table_that_has_one(name):
     with pytest.raises(DesignError, match=r"^level = None must be"):
         ESTIMATORS[name](None)
     assert ESTIMATORS["conditional"](None).level == 0.95
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@each_case("name", ESTIMATORS)
 def test_every_estimator_takes_the_lowest_and_the_highest_level(name):
     for level in LEVELS:
         assert ESTIMATORS[name](level).level == level
@@ -114,8 +115,8 @@ def test_levels_of_other_kinds_of_numbers_become_floats():
 NOT_WHOLE = [50.5, 50.0, "50", True, math.nan, [50]]
 
 
-@pytest.mark.parametrize("wrong", NOT_WHOLE)
-@pytest.mark.parametrize(
+@each_case("wrong", NOT_WHOLE)
+@each_case(
     "estimate",
     [
         lambda n: proportions([10, 10], BITS, n=n),
@@ -132,8 +133,8 @@ def test_numbers_of_people_that_are_not_whole_are_refused(estimate, wrong):
         estimate(wrong)
 
 
-@pytest.mark.parametrize("wrong", [1.5, 1.0, "1", True])
-@pytest.mark.parametrize(
+@each_case("wrong", [1.5, 1.0, "1", True])
+@each_case(
     "estimate",
     [
         lambda option: answered_shares([400, 1000, 600], THREE, [option]),
@@ -155,7 +156,7 @@ def test_counts_of_half_precision_are_read():
     assert whole_counts(counts, 2, "two").tolist() == [70, 130]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "estimate",
     [
         lambda x: mean([4, 3, 3], THREE, [-x, x, 3]),
@@ -172,7 +173,7 @@ def test_counts_of_half_precision_are_read():
         lambda x: consistent_shares([0.5, 0.4, 0.3], [0.1, 0.02, x], [-1, 0, 0], [100, 60, 40]),
     ],
 )
-@pytest.mark.parametrize("large", [1e200, 1e308, math.inf])
+@each_case("large", [1e200, 1e308, math.inf])
 def test_numbers_too_large_to_square_are_refused_by_name(estimate, large):
     with pytest.raises(ValueError, match=r"finite|above 0|one number|at most|or neither"):
         estimate(large)
@@ -232,7 +233,7 @@ def test_pairs_are_counted_only_of_options_that_there_are(pair):
         count_bit_pairs([[1, 1], [0, 0]], COIN, [(0, 1)])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "plan",
     [
         lambda: margin_of("100", epsilon=1),

@@ -11,6 +11,7 @@ from survey.estimator.core.debiasing import EXACT, expected, pseudo_values
 from survey.estimator.core.fieller import RATIOS, Moments, lower_hull, ratio_interval
 from survey.mechanism import WeightTable
 from survey.mechanism.numeric import gaussian, hybrid, one_bit, piecewise, square_wave
+from tests.cases import each_case
 
 K = 11
 X = np.linspace(-1, 1, K)
@@ -54,8 +55,8 @@ def test_hybrids_vary_alike_for_all_truths_as_wang_and_others_say_up_to_their_gr
     np.testing.assert_allclose(scatter_of(hybrid(K, epsilon)), closed, rtol=0.02)
 
 
-@pytest.mark.parametrize("epsilon", ["0.7", "1", "2", "4", "8"])
-@pytest.mark.parametrize("k", [3, 11, 101])
+@each_case("epsilon", ["0.7", "1", "2", "4", "8"])
+@each_case("k", [3, 11, 101])
 def test_no_other_division_between_the_parts_of_a_hybrid_has_a_smaller_worst_case(k, epsilon):
     channel, x = hybrid(k, epsilon), np.linspace(-1, 1, k)
     found = pseudo_values(channel, x, 100).values

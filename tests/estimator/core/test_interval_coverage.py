@@ -11,6 +11,7 @@ from scipy.stats import binom
 from survey.estimator import proportions
 from survey.estimator.core.intervals import INTERVALS, _between, _overtaking, feldman_cousins
 from survey.mechanism import SubsetSelection, from_epsilon, from_ratio, grr
+from tests.cases import each_case
 from tests.estimator.enumeration import all_ends, exact_coverage, mean_width
 
 SHARES = np.linspace(0, 1, 101)
@@ -41,8 +42,8 @@ def test_feldman_cousins_covers_every_share_with_at_least_the_level(
     assert exact_coverage(all_ends(n, channel, "feldman-cousins")).min() >= 0.95 - ROUNDING
 
 
-@pytest.mark.parametrize("level", [0.7, 0.8, 0.9, 0.99, 0.999])
-@pytest.mark.parametrize("channel", [grr(2, "3/4"), grr(4, "0.9")], ids=str)
+@each_case("level", [0.7, 0.8, 0.9, 0.99, 0.999])
+@each_case("channel", [grr(2, "3/4"), grr(4, "0.9")])
 def test_feldman_cousins_covers_at_other_levels(channel: SubsetSelection, level: float) -> None:
     ends = all_ends(120, channel, "feldman-cousins", level)
     assert exact_coverage(ends).min() >= level - ROUNDING
@@ -170,8 +171,8 @@ def test_feldman_cousins_is_the_hull_of_the_sets_its_definition_accepts(
         assert c in accepted_by_definition(n, a, b, 0.95, high[c] - inwards)
 
 
-@pytest.mark.parametrize("a", [1e-6, 0.05, 0.3, 0.7, 0.97])
-@pytest.mark.parametrize("part", [1e-4, 0.1, 0.6, 0.9999])
+@each_case("a", [1e-6, 0.05, 0.3, 0.7, 0.97])
+@each_case("part", [1e-4, 0.1, 0.6, 0.9999])
 def test_what_ranks_above_an_outcome_only_loses_probability_as_members_drop_out(
     a: float, part: float
 ) -> None:
@@ -185,8 +186,8 @@ def test_what_ranks_above_an_outcome_only_loses_probability_as_members_drop_out(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("k", [2, 3, 4, 10, 100])
-@pytest.mark.parametrize("epsilon", ["0.05", "0.5", "1", "1.5", "2", "3", "4", "6", "8", "12"])
+@each_case("k", [2, 3, 4, 10, 100])
+@each_case("epsilon", ["0.05", "0.5", "1", "1.5", "2", "3", "4", "6", "8", "12"])
 def test_feldman_cousins_covers_on_a_finer_grid(k: int, epsilon: str) -> None:
     channel = from_epsilon(k, epsilon)
     for n in (*range(1, 100), 150, 300, 500, 799, 801, 2000, 5000, 20_000):

@@ -15,28 +15,29 @@ from survey.estimator.core.intervals import (
     wilson,
 )
 from survey.mechanism import SubsetSelection, from_epsilon, from_ratio, grr
+from tests.cases import each_case
 
 COUNTS = [(0, 1), (1, 1), (0, 40), (3, 40), (20, 40), (40, 40), (617, 2000), (999_000, 10**6)]
 
 
-@pytest.mark.parametrize(("count", "n"), COUNTS)
-@pytest.mark.parametrize("level", [0.8, 0.95, 0.999])
+@each_case(("count", "n"), COUNTS)
+@each_case("level", [0.8, 0.95, 0.999])
 def test_clopper_pearson_agrees_with_scipy(count: int, n: int, level: float) -> None:
     theirs = binomtest(count, n).proportion_ci(level, method="exact")
     low, high = clopper_pearson(np.array([count]), n, level)
     np.testing.assert_allclose([low[0], high[0]], [theirs.low, theirs.high], atol=1e-9)
 
 
-@pytest.mark.parametrize(("count", "n"), COUNTS)
-@pytest.mark.parametrize("level", [0.8, 0.95, 0.999])
+@each_case(("count", "n"), COUNTS)
+@each_case("level", [0.8, 0.95, 0.999])
 def test_wilson_agrees_with_scipy(count: int, n: int, level: float) -> None:
     theirs = binomtest(count, n).proportion_ci(level, method="wilson")
     low, high = wilson(np.array([count]), n, level)
     np.testing.assert_allclose([low[0], high[0]], [theirs.low, theirs.high], atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [1, 40, 1000, 10**7])
-@pytest.mark.parametrize("a", [1e-4, 0.25, 0.6])
+@each_case("n", [1, 40, 1000, 10**7])
+@each_case("a", [1e-4, 0.25, 0.6])
 def test_likelihood_ratio_ends_lose_half_the_chi_square_quantile(n: int, a: float) -> None:
     c = np.unique(np.linspace(0, n * a, 7).astype(np.int64))
     high = likelihood_ratio_ends(c, n, a, 1 - 1e-12, 0.95)[1]
@@ -88,9 +89,9 @@ def test_large_surveys_approach_the_normal_interval(channel: SubsetSelection) ->
     np.testing.assert_allclose(result.estimate - result.conf_low, half, rtol=0.01)
 
 
-@pytest.mark.parametrize("interval", list(INTERVALS))
-@pytest.mark.parametrize("n", [1, 1000, 10**7, 10**10])
-@pytest.mark.parametrize("epsilon", ["0.01", "1", "12"])
+@each_case("interval", list(INTERVALS))
+@each_case("n", [1, 1000, 10**7, 10**10])
+@each_case("epsilon", ["0.01", "1", "12"])
 def test_every_size_of_survey_gets_finite_ends(epsilon: str, n: int, interval: str) -> None:
     for counts in ([0, n], [n // 2, n - n // 2], [1, n - 1]):
         result = proportions(counts, from_epsilon(2, epsilon), interval=interval)

@@ -7,6 +7,7 @@ import pytest
 
 from survey.estimator.core.maximum_likelihood import GOAL, MAX_TRUTHS, most_likely_mixture
 from survey.mechanism.numeric import geometric, hybrid, laplace, one_bit, piecewise, square_wave
+from tests.cases import each_case
 
 KINDS = (geometric, laplace, square_wave, hybrid, piecewise, one_bit)
 
@@ -17,9 +18,9 @@ def gap(pi, counts, P) -> float:
     return float((P @ (f / (pi @ P))).max()) - 1
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("epsilon", ["0.1", "1", "4", "12"])
-@pytest.mark.parametrize("k", [3, 30])
+@each_case("kind", KINDS)
+@each_case("epsilon", ["0.1", "1", "4", "12"])
+@each_case("k", [3, 30])
 def test_the_maximum_is_found_for_every_table(kind, epsilon, k):
     P, rng = kind(k, epsilon).matrix, np.random.default_rng(k)
     for n in (1, 5, 300, 10**5, 10**9):

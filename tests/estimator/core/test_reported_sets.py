@@ -16,6 +16,7 @@ from survey.estimator.core.maximum_likelihood import (
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, best, grr
 from survey.mechanism.numeric import square_wave
 from survey.mechanism.weight_table import Explicit
+from tests.cases import each_case
 
 SETS = [
     SubsetSelection(4, 2, 3, 1),
@@ -123,7 +124,7 @@ def test_the_projection_is_nearly_as_near_to_the_truth_as_the_likelihood():
     assert by_likelihood <= by_projection <= 1.1 * by_likelihood
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("channel", "n"),
     [
         (grr(3, "0.6"), None),
@@ -134,7 +135,6 @@ def test_the_projection_is_nearly_as_near_to_the_truth_as_the_likelihood():
         (WeightTable(Explicit(((5, 1, 1, 3), (1, 5, 1, 3), (1, 1, 5, 3)))), None),
         (square_wave(5, 2, 1), None),
     ],
-    ids=str,
 )
 def test_no_channel_leaves_a_number_out_by_default(channel, n):
     for place in range(channel.counted):

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 
 import numpy as np
-import pytest
 
 from survey import estimator
 from survey.estimator import Result
 from survey.mechanism import BitVector, grr
+from tests.cases import each_case
 
 YES_NO, THREE = grr(2, "3/4"), grr(3, "3/4")
 TABLE = [[300, 200], [150, 350]]
@@ -77,7 +77,7 @@ def test_one_of_each_result_is_built_here():
     assert set(BUILT) == {each.__name__ for each in classes() if "survey" in each.__module__}
 
 
-@pytest.mark.parametrize("name", BUILT)
+@each_case("name", BUILT)
 def test_every_result_shows_its_estimates_and_their_errors(name):
     found = BUILT[name]()
     assert type(found).__name__ == name

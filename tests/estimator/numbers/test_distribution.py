@@ -22,6 +22,7 @@ from survey.mechanism.numeric import (
 )
 from survey.mechanism.randomized_response import exponential
 from tests.benchmarks.distribution import shapes
+from tests.cases import each_case
 
 NEARNESS = [[-abs(i - j) for j in range(7)] for i in range(7)]
 
@@ -75,7 +76,7 @@ def test_the_linear_shares_of_cells_are_the_true_ones_when_the_counts_are_as_exp
 
 
 @channels
-@pytest.mark.parametrize("method", ["em", "smoothed"])
+@each_case("method", ["em", "smoothed"])
 def test_shown_shares_are_shares_and_lie_in_their_intervals(channel, method):
     rng, values = np.random.default_rng(4), grid(channel)
     counts = rng.multinomial(1500, expected_counts(channel, bell(channel)) / 10**7)
@@ -99,7 +100,7 @@ def test_cumulative_shares_rise_to_a_certain_one(channel):
 
 
 @channels
-@pytest.mark.parametrize("n", [300, 30_000])
+@each_case("n", [300, 30_000])
 def test_the_share_of_a_set_is_the_mean_of_its_indicator(channel, n):
     values = grid(channel)
     counts = np.random.default_rng(n).multinomial(
@@ -265,7 +266,7 @@ def test_hardly_anybody_who_answered_is_a_named_error():
         cdf([5, 5, 990], channel, [1, 2, None])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("counts", "error"),
     [
         ([0, 0, 0], "n = 0"),
@@ -275,13 +276,13 @@ def test_hardly_anybody_who_answered_is_a_named_error():
         ([1, float("nan"), 3], "must be a whole number"),
     ],
 )
-@pytest.mark.parametrize("ask", [histogram, cdf, median, quantiles])
+@each_case("ask", [histogram, cdf, median, quantiles])
 def test_counts_that_are_none_are_refused(ask, counts, error):
     with pytest.raises(CountsError, match=error):
         ask(counts, grr(3, "0.6"), [1, 2, 3])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "error"),
     [
         ({"values": [1, 2]}, "2 entries for 3 true answers"),

@@ -23,6 +23,7 @@ from tests.benchmarks.distribution import (
     truths,
     worst_intervals,
 )
+from tests.cases import each_case
 
 ROUNDS = 1000
 NOISE = 0.025
@@ -35,8 +36,8 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize("channel", SMALL.values(), ids=SMALL)
-@pytest.mark.parametrize("shape", ["bell", "one value", "both ends"])
+@each_case("channel", SMALL.values())
+@each_case("shape", ["bell", "one value", "both ends"])
 def test_intervals_cover(channel, shape):
     points = sizes(channel)[0]
     for kind, rows in measure(channel, shapes(points)[shape], 300, ROUNDS).items():
@@ -86,7 +87,7 @@ def test_a_wider_level_gives_wider_intervals_of_a_median():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("channel", CHANNELS.values(), ids=CHANNELS)
+@each_case("channel", CHANNELS.values())
 def test_the_worst_interval_of_every_channel_holds(channel):
     worst, _ = worst_intervals(channel, 150)
     for kind, intervals in worst.items():

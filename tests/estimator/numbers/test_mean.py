@@ -25,6 +25,7 @@ from survey.mechanism.numeric import (
 from survey.mechanism.randomized_response import exponential
 from tests.benchmarks.distribution import MIN_COVERAGE
 from tests.benchmarks.means import CHANNELS, coverage
+from tests.cases import each_case
 from tests.conftest import long_unless
 
 K = 11
@@ -158,8 +159,8 @@ def test_means_cover_as_often_as_they_say(design, silent):
             assert np.mean(covered) >= 0.93, (n, kind)
 
 
-@pytest.mark.parametrize("no_answers", [0, 1])
-@pytest.mark.parametrize("made", CHANNELS.values(), ids=CHANNELS)
+@each_case("no_answers", [0, 1])
+@each_case("made", CHANNELS.values())
 def test_means_cover_with_little_noise_and_a_few_people_at_the_other_end(made, no_answers):
     # Reports lean to one side: without that, .89 were held by randomized response of 5 points.
     few = 0.9 * shares("all at one end") + 0.1 * shares("all at the other end")

@@ -11,12 +11,13 @@ from survey.errors import ChannelError
 from survey.estimator import mean
 from survey.estimator.numbers.mean import DESIGNS, smallest_worst_variance, worst_variance
 from survey.mechanism.numeric import hybrid, one_bit, piecewise
+from tests.cases import each_case
 
 EPSILONS = ("0.5", "0.7", "1", "2", "4", "8")
 
 
-@pytest.mark.parametrize("no_answers", [0, 1, 2])
-@pytest.mark.parametrize("k", [2, 3, 11, 101])
+@each_case("no_answers", [0, 1, 2])
+@each_case("k", [2, 3, 11, 101])
 def test_the_chosen_design_is_never_worse_than_one_bit_hybrid_or_piecewise(k, no_answers):
     for epsilon in EPSILONS:
         worst = {
@@ -32,7 +33,7 @@ def test_a_fine_grid_gets_the_design_of_a_coarser_one_at_no_loss(epsilon):
     assert worst[smallest_worst_variance(1000, epsilon)] <= min(worst.values()) * 1.001
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("k", "epsilon", "no_answers", "name"),
     [
         (2, "8", 0, "one_bit"),

@@ -12,6 +12,7 @@ from survey.errors import DesignError
 from survey.estimator import power, required_n_difference
 from survey.estimator.core.intervals import Chances
 from survey.mechanism import from_epsilon, from_ratio
+from tests.cases import each_case
 
 OPENLY = Chances(1, 0)
 
@@ -33,18 +34,18 @@ def rejections(channel, n_a, n_b, a, b, rounds, rng):
     return float(np.mean(np.abs(c_b / n_b - c_a / n_a) > norm.ppf(0.975) * error))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("n_a", "n_b", "a", "b"), [(500, 500, 0.2, 0.4), (300, 900, 0.1, 0.3), (400, 400, 0.3, 0.3)]
 )
-@pytest.mark.parametrize("channel", [from_epsilon(2, 1), from_epsilon(4, 2), from_ratio(2, 1, 3)])
+@each_case("channel", [from_epsilon(2, 1), from_epsilon(4, 2), from_ratio(2, 1, 3)])
 def test_power_is_how_often_simulated_surveys_find_the_difference(channel, n_a, n_b, a, b):
     found = power(n_a, n_b, a, b, channel=channel)
     seen = rejections(channel, n_a, n_b, a, b, 40_000, np.random.default_rng(1))
     assert found.power == pytest.approx(seen, abs=0.012)
 
 
-@pytest.mark.parametrize("ratio", [0.5, 1.0, 3.0])
-@pytest.mark.parametrize("epsilon", [0.5, 1, 4])
+@each_case("ratio", [0.5, 1.0, 3.0])
+@each_case("epsilon", [0.5, 1, 4])
 def test_the_number_of_reports_is_the_fewest_with_the_power(epsilon, ratio):
     found = required_n_difference(0.1, 0.25, epsilon=epsilon, k=3, target=0.85, ratio=ratio)
     assert found.power >= 0.85 - 1e-3
@@ -59,7 +60,7 @@ def test_privacy_costs_power_and_more_reports_buy_it_back():
     assert power(800, 800, 0.2, 0.2, epsilon=1).power == pytest.approx(0.05)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "words"),
     [
         ({"share_b": 0.2}, "same share"),

@@ -13,6 +13,7 @@ from survey.errors import DesignError
 from survey.estimator import finite_shares, margin_of, proportions, required_epsilon, required_n
 from survey.estimator.core.intervals import Chances
 from survey.mechanism import from_epsilon, from_ratio, grr
+from tests.cases import each_case
 
 
 def test_the_worked_example_of_the_design():
@@ -142,7 +143,7 @@ def test_a_plan_is_read_at_a_glance():
     assert "possible=True" in text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "words"),
     [
         ({"margin": 0}, "nearest allowed value is 0.001"),

@@ -11,6 +11,7 @@ from survey.errors import ChannelError, CountsError
 from survey.estimator import ByGroup, Randomized, proportions, regression
 from survey.mechanism import SubsetSelection, from_epsilon, grr
 from survey.mechanism.randomized_response import from_probabilities, warner
+from tests.cases import each_case
 from tests.estimator.regression.surveys import DIE, people
 
 SEVERAL = (DIE, warner("1/4"), None)
@@ -107,7 +108,7 @@ def test_an_intercept_of_one_group_is_its_linear_estimate():
         assert 1 / (1 + np.exp(-logits[g])) == pytest.approx(linear, abs=1e-6)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("channels", "group", "error", "reason"),
     [
         ([DIE, None], [0, 1, 0], CountsError, "3 groups for 4 reports"),

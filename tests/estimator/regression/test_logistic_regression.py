@@ -16,6 +16,7 @@ from survey.estimator.regression.logistic_regression import mean_and_gradient, s
 from survey.mechanism import BitVector, SubsetSelection, from_epsilon, grr
 from survey.mechanism.numeric import one_bit
 from survey.mechanism.randomized_response import forced_response, two_coins
+from tests.cases import each_case
 from tests.estimator.regression.surveys import DIE, people
 
 # Laws
@@ -65,9 +66,9 @@ def test_three_answers_with_an_intercept_alone_are_the_linear_shares():
     np.testing.assert_allclose(shares / shares.sum(), proportions(counts, channel).estimate)
 
 
-@pytest.mark.parametrize("outcomes", [2, 3])
-@pytest.mark.parametrize("hidden", [0, 1, 2])
-@pytest.mark.parametrize("prior_on_open", [True, False])
+@each_case("outcomes", [2, 3])
+@each_case("hidden", [0, 1, 2])
+@each_case("prior_on_open", [True, False])
 def test_the_gradient_is_that_of_the_likelihood(outcomes, hidden, prior_on_open):
     x, u, truth = people(60, 6, outcomes)
     rng, channel = np.random.default_rng(6), from_epsilon(outcomes, 1)
@@ -131,8 +132,8 @@ def check_humble(found: Regression) -> None:
     assert (found.p_value > 1e-6).all()
 
 
-@pytest.mark.parametrize("said", [0, 1, 2])
-@pytest.mark.parametrize("errors", ["observed", "sandwich", "outer-product"])
+@each_case("said", [0, 1, 2])
+@each_case("errors", ["observed", "sandwich", "outer-product"])
 def test_the_same_report_from_everybody_is_flagged(said, errors):
     x = np.random.default_rng(12).normal(size=60)
     found = regression(np.full(60, said), grr(3, "3/5"), x, errors=errors)
@@ -202,7 +203,7 @@ def test_a_search_that_was_stopped_says_so(monkeypatch):
 # Refusals
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("keywords", "error", "reason"),
     [
         ({"reports": []}, CountsError, "n = 0"),

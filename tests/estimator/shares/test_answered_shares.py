@@ -33,6 +33,7 @@ from survey.mechanism import (
 from survey.mechanism.numeric import geometric
 from survey.mechanism.simulation import population
 from survey.mechanism.weight_table import Explicit
+from tests.cases import each_case
 from tests.conftest import long_unless
 
 Z = float(ndtri(0.975))
@@ -143,8 +144,8 @@ def exact_answered_coverage(channel: SubsetSelection, n: int) -> tuple[float, fl
     return min(given), min(claimed)
 
 
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4"])
-@pytest.mark.parametrize(("n", "k"), [(20, 3), (50, 3), (20, 4)])
+@each_case("epsilon", ["0.5", "1", "2", "4"])
+@each_case(("n", "k"), [(20, 3), (50, 3), (20, 4)])
 def test_shares_among_those_who_answered_cover_by_enumeration_of_every_outcome(n, k, epsilon):
     given, claimed = exact_answered_coverage(from_epsilon(k, epsilon), n)
     assert given >= 0.93
@@ -152,8 +153,8 @@ def test_shares_among_those_who_answered_cover_by_enumeration_of_every_outcome(n
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "1.0986", "2", "3", "4"])
-@pytest.mark.parametrize(("n", "k"), [(200, 3), (50, 4), (100, 3)])
+@each_case("epsilon", ["0.5", "1", "1.0986", "2", "3", "4"])
+@each_case(("n", "k"), [(200, 3), (50, 4), (100, 3)])
 def test_shares_among_those_who_answered_cover_at_larger_n(n, k, epsilon):
     given, claimed = exact_answered_coverage(from_epsilon(k, epsilon), n)
     assert given >= 0.93
@@ -248,10 +249,8 @@ def exact_respondents(channel: SubsetSelection, people: list[int]) -> np.ndarray
     return chances
 
 
-@pytest.mark.parametrize("epsilon", ["1", "2", "4"])
-@pytest.mark.parametrize(
-    "people", [(20, 0, 0), (10, 10, 0), (5, 5, 10), (1, 15, 4), (0, 30, 10), (15, 15, 10)]
-)
+@each_case("epsilon", ["1", "2", "4"])
+@each_case("people", [(20, 0, 0), (10, 10, 0), (5, 5, 10), (1, 15, 4), (0, 30, 10), (15, 15, 10)])
 def test_shares_of_the_respondents_who_answered_cover_by_enumeration(people, epsilon):
     channel, n = from_epsilon(3, epsilon), sum(people)
     chances = exact_respondents(channel, people)

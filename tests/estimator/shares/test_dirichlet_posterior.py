@@ -10,10 +10,11 @@ from survey.errors import ChannelError, CountsError
 from survey.estimator import dirichlet_mean
 from survey.mechanism import SubsetSelection, WeightTable, from_epsilon, grr
 from survey.mechanism.weight_table import Explicit
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize("counts", [[700, 1300], [20, 80], [0, 30]])
-@pytest.mark.parametrize("prior", [1.0, 0.5, [3.0, 1.0]])
+@each_case("counts", [[700, 1300], [20, 80], [0, 30]])
+@each_case("prior", [1.0, 0.5, [3.0, 1.0]])
 def test_two_options_have_the_posterior_that_integration_gives(counts, prior):
     channel, weights = grr(2, "3/4"), np.broadcast_to(prior, 2)
     # Midpoints in the distribution function: densities of 1/2 are infinite at the ends.

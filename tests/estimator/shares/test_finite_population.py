@@ -13,6 +13,7 @@ from survey.estimator import finite_shares, proportions
 from survey.estimator.core.intervals import continuity
 from survey.mechanism import BitVector, SubsetSelection, from_epsilon, from_ratio, grr
 from survey.mechanism.numeric import geometric
+from tests.cases import each_case
 
 
 def all_outcomes(channel: SubsetSelection, n: int, N: int):
@@ -51,8 +52,8 @@ def smallest_coverage(channel: SubsetSelection, n: int, N: int) -> float:
     return smallest
 
 
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4"])
-@pytest.mark.parametrize(("n", "N"), [(2, 20), (10, 20), (20, 20), (20, 60), (54, 60)])
+@each_case("epsilon", ["0.5", "1", "2", "4"])
+@each_case(("n", "N"), [(2, 20), (10, 20), (20, 20), (20, 60), (54, 60)])
 def test_the_interval_covers_every_population(epsilon, n, N):
     for k in (2, 4):
         assert smallest_coverage(from_epsilon(k, epsilon), n, N) >= 0.9495
@@ -65,8 +66,8 @@ def test_the_interval_covers_where_hardly_anybody_was_left_out(epsilon):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("k", [2, 4, 10])
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "3", "4", "8", "12"])
+@each_case("k", [2, 4, 10])
+@each_case("epsilon", ["0.5", "1", "2", "3", "4", "8", "12"])
 def test_the_interval_covers_every_population_on_a_grid(k, epsilon):
     for n, N in (
         (10, 100),

@@ -23,13 +23,14 @@ from survey.estimator import (
 from survey.estimator.core.intervals import Chances, confidence_interval
 from survey.mechanism import BitVector, from_epsilon, grr
 from survey.mechanism.numeric import geometric
+from tests.cases import each_case
 
 SURE = from_epsilon(2, "6")
 OF_RANDOMIZATION = math.sqrt(SURE.q * (1 - SURE.q) / 200) / (SURE.p - SURE.q)
 """sqrt(q(1-q)/n)/D: what the share 0 of 200 people still scatters."""
 
 
-@pytest.mark.parametrize(
+@each_case(
     "error",
     [
         proportions([0, 200], SURE).std_error,
@@ -88,8 +89,8 @@ def test_hand_randomized_answers_all_alike_are_flagged_and_their_interval_has_a_
     assert outside.flag == "all said the same, outside 0 to 1"
 
 
-@pytest.mark.parametrize(("p", "q"), [(0.75, 0.25), (0.25, 0.75), (0.2, 0.1), (0.9975, 0.0025)])
-@pytest.mark.parametrize("level", [0.5, 0.95, 0.995])
+@each_case(("p", "q"), [(0.75, 0.25), (0.25, 0.75), (0.2, 0.1), (0.9975, 0.0025)])
+@each_case("level", [0.5, 0.95, 0.995])
 def test_clopper_pearson_never_has_zero_width_and_covers(p, q, level):
     for n in (1, 20, 200):
         counts = np.arange(n + 1)

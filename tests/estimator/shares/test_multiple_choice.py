@@ -10,6 +10,7 @@ import pytest
 from survey.errors import ChannelError, CountsError
 from survey.estimator import Proportions, proportions, subset_shares
 from survey.mechanism import BitVector, SubsetSelection, best, grr, multiple_choice
+from tests.cases import each_case
 from tests.conftest import long_unless
 
 LEVEL = 0.95
@@ -127,7 +128,7 @@ def test_an_option_nobody_was_asked_about_has_no_numbers_and_the_whole_range():
     assert "nan" in repr(result)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("counts", "channel", "n", "sentence"),
     [
         ([3, 4], BitVector(2, 2, 3, 1), None, "state the number of reports"),

@@ -19,6 +19,7 @@ from scipy.stats import multinomial
 from survey.errors import ChannelError, CountsError
 from survey.estimator import Proportions, debias, margin_split, norm_sub, proportions
 from survey.mechanism import SubsetSelection, from_epsilon, from_ratio, grr
+from tests.cases import each_case
 
 FIELDS = ("estimate", "mle", "std_error", "conf_low", "conf_high", "n_effective")
 
@@ -81,7 +82,7 @@ def most_likely_mixture(
     return pi
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("counts", "channel"),
     [
         ([60, 40], grr(2, "3/4")),
@@ -92,7 +93,6 @@ def most_likely_mixture(
         ([500, 130, 60, 0, 310], grr(5, "0.6")),
         ([9, 11, 8, 10, 30, 12, 2, 5, 7, 6], grr(10, "0.5")),
     ],
-    ids=str,
 )
 def test_the_mle_is_where_most_likely_mixture_ends(
     counts: list[int], channel: SubsetSelection
@@ -140,7 +140,7 @@ def test_counts_may_come_in_any_form_that_holds_whole_numbers(kind: Any) -> None
     assert proportions(kind([30, 70]), grr(2, "3/4")).n == 100
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("counts", "sentence"),
     [
         ([0, 0], "n = 0"),
@@ -175,8 +175,8 @@ def test_channels_that_counts_are_not_enough_for_are_refused(
         proportions([10] * channel.k, channel)
 
 
-@pytest.mark.parametrize("level", [0, 1, -0.5, 95, math.nan])
-@pytest.mark.parametrize("simultaneous", [False, True])
+@each_case("level", [0, 1, -0.5, 95, math.nan])
+@each_case("simultaneous", [False, True])
 def test_a_level_outside_0_and_1_is_refused(level: float, simultaneous: bool) -> None:
     with pytest.raises(ValueError, match="level = "):
         proportions([3, 7], grr(2, "3/4"), level=level, simultaneous=simultaneous)
@@ -213,8 +213,8 @@ def test_simultaneous_intervals_cover_all_shares_together(truth: tuple[float, ..
     assert covered / len(draws) >= 0.95
 
 
-@pytest.mark.parametrize("k", [2, 3, 100, 10_000])
-@pytest.mark.parametrize("epsilon", ["0.01", "1", "12"])
+@each_case("k", [2, 3, 100, 10_000])
+@each_case("epsilon", ["0.01", "1", "12"])
 def test_every_allowed_channel_and_zero_counts_give_finite_figures(k: int, epsilon: str) -> None:
     channel = from_epsilon(k, epsilon)
     for n in (1, 1000, 10**7):

@@ -15,6 +15,7 @@ from survey.mechanism import WeightTable, grr
 from survey.mechanism.numeric import geometric, hybrid, laplace, one_bit, piecewise, square_wave
 from survey.mechanism.randomized_response import exponential, forced_response, two_coins, warner
 from survey.mechanism.weight_table import Explicit
+from tests.cases import each_case
 
 WIDE = WeightTable(Explicit(((5, 1, 1, 3), (1, 5, 1, 3), (1, 1, 5, 3))))
 GRR_AS_TABLE = WeightTable(Explicit(((3, 1, 1), (1, 3, 1), (1, 1, 3))))
@@ -47,7 +48,7 @@ def test_no_other_exact_pseudo_values_vary_less_at_uniform_truth():
 
 
 @tables
-@pytest.mark.parametrize("n", [100, 2000])
+@each_case("n", [100, 2000])
 def test_table_shares_are_unbiased_and_covered(channel, n):
     rng, rounds = np.random.default_rng(n), 1000
     for truth in (np.full(channel.truths, 1 / channel.truths), np.eye(channel.truths)[0]):
@@ -93,8 +94,8 @@ def test_simultaneous_score_intervals_are_wider():
     assert np.all(all_.conf_high - all_.conf_low > one.conf_high - one.conf_low)
 
 
-@pytest.mark.parametrize("estimate", [-3.0, 0.0, 0.4, 1.0, 5.0])
-@pytest.mark.parametrize("n", [1, 100, 10**10])
+@each_case("estimate", [-3.0, 0.0, 0.4, 1.0, 5.0])
+@each_case("n", [1, 100, 10**10])
 def test_a_score_interval_always_has_a_width_and_solves_its_equation(estimate, n):
     moments = SecondMoments(np.array([4.0]), np.array([3.0]))
     low, high = score_interval(np.array([estimate]), n, moments, 0.95)
@@ -133,7 +134,7 @@ def log_likelihood(pi: np.ndarray, counts: np.ndarray, channel: WeightTable) -> 
 
 
 @tables
-@pytest.mark.parametrize("seed", range(4))
+@each_case("seed", range(4))
 def test_the_most_likely_mixture_is_where_a_general_optimizer_ends(channel, seed):
     rng = np.random.default_rng(seed)
     truth = rng.dirichlet(np.full(channel.truths, 0.4))
@@ -171,8 +172,8 @@ def test_a_likelihood_not_maximized_in_time_is_no_number(monkeypatch):
     assert shown.mle_method == "projection"
 
 
-@pytest.mark.parametrize("constructor", [one_bit, piecewise, hybrid, square_wave, laplace])
-@pytest.mark.parametrize("no_answers", [1, 2])
+@each_case("constructor", [one_bit, piecewise, hybrid, square_wave, laplace])
+@each_case("no_answers", [1, 2])
 def test_shares_of_no_answers_are_learned_from_every_table_of_numbers(constructor, no_answers):
     channel, n, rounds = constructor(11, 2, no_answers), 1000, 200
     truth = np.zeros(channel.truths)

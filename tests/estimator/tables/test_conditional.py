@@ -11,6 +11,7 @@ from survey.errors import CountsError
 from survey.estimator import conditional, crosstab
 from survey.mechanism import SubsetSelection, WeightTable, from_epsilon, grr
 from survey.mechanism.weight_table import Explicit
+from tests.cases import each_case
 
 WIDE = WeightTable(Explicit(((5, 1, 1, 3), (1, 5, 1, 3), (1, 1, 5, 3))))
 
@@ -99,8 +100,8 @@ def test_conditional_shares_are_covered(P):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("P", TABLES.values(), ids=TABLES)
-@pytest.mark.parametrize(("epsilon", "n"), [("1", 2000), ("2", 200), ("2", 2000), ("4", 100)])
+@each_case("P", TABLES.values())
+@each_case(("epsilon", "n"), [("1", 2000), ("2", 200), ("2", 2000), ("4", 100)])
 def test_conditional_shares_are_covered_on_a_grid(P, epsilon, n):
     rounds = 1500
     found = coverage(P, from_epsilon(3, epsilon), n, rounds)

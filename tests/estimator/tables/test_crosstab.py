@@ -22,6 +22,7 @@ from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsil
 from survey.mechanism.numeric import one_bit
 from survey.mechanism.randomized_response import forced_response, two_coins
 from survey.mechanism.weight_table import Explicit
+from tests.cases import each_case
 
 WIDE = WeightTable(Explicit(((5, 1, 1, 3), (1, 5, 1, 3), (1, 1, 5, 3))))
 SETS = SubsetSelection(k=5, d=2, T=3, L=1)
@@ -55,8 +56,8 @@ def drawn(channels, n: int, seed: int = 1) -> np.ndarray:
 # Counting
 
 
-@pytest.mark.parametrize("sizes", [[2], [3, 5], [2, 3, 4], [300, 300]])
-@pytest.mark.parametrize("n", [1, CHUNK, 2 * CHUNK + 17])
+@each_case("sizes", [[2], [3, 5], [2, 3, 4], [300, 300]])
+@each_case("n", [1, CHUNK, 2 * CHUNK + 17])
 def test_joint_counts_are_those_of_a_histogram(sizes, n):
     rng = np.random.default_rng(n)
     columns = [rng.integers(0, k, n, dtype=np.uint16) for k in sizes]
@@ -67,7 +68,7 @@ def test_joint_counts_are_those_of_a_histogram(sizes, n):
     np.testing.assert_array_equal(counts, wanted)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("columns", "sizes", "reason"),
     [
         ([[], []], [2, 2], "n = 0"),
@@ -212,9 +213,9 @@ def test_intervals_of_cells_cover(table):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("k", [2, 3, 5])
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4"])
-@pytest.mark.parametrize(("n", "least"), [(50, 0.91), (200, 0.92), (500, 0.93), (2000, 0.935)])
+@each_case("k", [2, 3, 5])
+@each_case("epsilon", ["0.5", "1", "2", "4"])
+@each_case(("n", "least"), [(50, 0.91), (200, 0.92), (500, 0.93), (2000, 0.935)])
 def test_intervals_of_cells_cover_on_a_grid(k, epsilon, n, least):
     for P in hard_tables(k):
         coverage = simulated_coverage(P, from_epsilon(k, epsilon), n, 2000)
@@ -293,7 +294,7 @@ def test_a_table_without_inverse_goes_through_em_and_claims_no_error():
 # Refusals and looks
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("counts", "reason"),
     [
         ([[0, 0], [0, 0]], "n = 0"),
@@ -305,7 +306,7 @@ def test_a_table_without_inverse_goes_through_em_and_claims_no_error():
         ([["1", "2"], ["3", "4"]], "whole numbers"),
     ],
 )
-@pytest.mark.parametrize("method", ["linear", "em"])
+@each_case("method", ["linear", "em"])
 def test_counts_that_are_none_are_refused(counts, reason, method):
     with pytest.raises(CountsError, match=reason):
         crosstab(counts, [grr(2, "3/4")] * 2, method=method)

@@ -15,6 +15,7 @@ from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsil
 from survey.mechanism.numeric import geometric, one_bit
 from survey.mechanism.randomized_response import two_coins
 from survey.mechanism.weight_table import Explicit
+from tests.cases import each_case
 from tests.estimator.difference_enumeration import enumerated_difference
 
 HALF = grr(2, "3/4")
@@ -127,9 +128,9 @@ def test_tables_of_two_options_are_wilsons_and_larger_ones_have_score_ends():
     assert np.all(difference([0, 0, 0, 9, 0], [0, 0, 9, 0, 0], geometric(5, 4)).conf_low < 1)
 
 
-@pytest.mark.parametrize("channel", [HALF, from_epsilon(2, "0.1"), None])
-@pytest.mark.parametrize("counts", [([9, 0], [0, 9]), ([10**9, 0], [0, 1]), ([1, 0], [1, 0])])
-@pytest.mark.parametrize("interval", ["score", "mover-wilson"])
+@each_case("channel", [HALF, from_epsilon(2, "0.1"), None])
+@each_case("counts", [([9, 0], [0, 9]), ([10**9, 0], [0, 1]), ([1, 0], [1, 0])])
+@each_case("interval", ["score", "mover-wilson"])
 def test_an_interval_always_has_a_width_and_lies_between_minus_1_and_1(channel, counts, interval):
     found = difference(*counts, channel, interval=interval)
     assert found.method == interval
@@ -138,7 +139,7 @@ def test_an_interval_always_has_a_width_and_lies_between_minus_1_and_1(channel, 
     assert np.isfinite([found.estimate, found.std_error, found.z, found.p_value]).all()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "error", "reason"),
     [
         (([0, 0], [3, 4], HALF), CountsError, "group a is empty|n = 0"),
@@ -184,9 +185,9 @@ def test_the_score_is_hardly_wider_than_mover():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4", "8"])
-@pytest.mark.parametrize("k", [2, 4, 10])
-@pytest.mark.parametrize("n", [(50, 50), (100, 100), (100, 50), (50, 200)])
+@each_case("epsilon", ["0.5", "1", "2", "4", "8"])
+@each_case("k", [2, 4, 10])
+@each_case("n", [(50, 50), (100, 100), (100, 50), (50, 200)])
 def test_differences_are_covered_on_a_grid(epsilon, k, n):
     channel = from_epsilon(k, epsilon)
     for other in (channel, from_epsilon(2, "1"), from_epsilon(4, "4"), None):

@@ -13,6 +13,7 @@ from scipy.stats import binom
 from survey.errors import DesignError
 from survey.estimator import consistent, consistent_proportions, consistent_shares
 from survey.mechanism import BitVector, from_epsilon
+from tests.cases import each_case
 from tests.conftest import long_unless
 
 
@@ -215,7 +216,7 @@ def test_a_large_country_takes_two_passes_over_its_tree():
     assert found.display[0] == pytest.approx(found.display[1 : states + 1].sum(axis=0))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "words"),
     [
         (([1, 2], [1, 1], [1, 0]), "cycle"),

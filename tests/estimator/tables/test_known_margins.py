@@ -13,6 +13,7 @@ from survey.errors import ChannelError, CountsError, DesignError
 from survey.estimator import joint_shares, reconciled, reconciled_crosstab
 from survey.mechanism import best, from_epsilon, grr
 from survey.mechanism.numeric import geometric
+from tests.cases import each_case
 
 COUNTS = np.array([[410, 260, 130], [300, 480, 220]])
 CHANNELS = [from_epsilon(2, 1), from_epsilon(3, "1.5")]
@@ -214,7 +215,7 @@ def test_tables_of_devices_that_add_noise_are_reconciled_too():
 P2, COV2 = joint_shares([[40, 20], [15, 25]], [grr(2, "3/4"), grr(2, "3/4")])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("estimate", "covariance", "margins", "words"),
     [
         (P2, COV2, [[0.6, 0.4], [0.5, 0.6]], "contradict"),

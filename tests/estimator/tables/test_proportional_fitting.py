@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 from survey.errors import DesignError
 from survey.estimator import fitted
+from tests.cases import each_case
 
 
 @given(st.integers(0, 10**6), st.integers(2, 5), st.integers(2, 5))
@@ -58,7 +59,7 @@ def test_three_ways_with_a_joint_margin_minimize_the_divergence():
     np.testing.assert_allclose(found.ravel(), best.x, atol=1e-5)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("seed", "margins", "words"),
     [
         ([[1, 2], [3, 4]], [[1, 2], [1, 1]], "contradict each other"),

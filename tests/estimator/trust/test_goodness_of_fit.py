@@ -15,6 +15,7 @@ from survey.estimator.trust.lie_detector import NOT_CLEAR, OUTSIDE
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon, grr
 from survey.mechanism.numeric import geometric, one_bit, square_wave
 from survey.mechanism.weight_table import Explicit
+from tests.cases import each_case
 
 TABLES = {
     "generalized randomized response": from_epsilon(5, 1),
@@ -37,7 +38,7 @@ def doubtful_rate(channel, truth, rounds: int, n: int, *, fakes=None, part: floa
 
 
 @tables
-@pytest.mark.parametrize("n", [30, 1000])
+@each_case("n", [30, 1000])
 def test_true_populations_are_hardly_ever_doubted(channel, n):
     k = len(channel.matrix)
     # The corner, where nearly all reports are at the end of what is possible, is the worst.
@@ -46,7 +47,7 @@ def test_true_populations_are_hardly_ever_doubted(channel, n):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("level", [0.95, 0.99])
+@each_case("level", [0.95, 0.99])
 @tables
 def test_the_size_of_the_test_is_at_most_what_it_says(channel, level):
     # Tables are fitted by iteration, which takes its time.
@@ -156,7 +157,7 @@ def reports_of(channel, truth: int, n: int, rng):
 
 
 @several
-@pytest.mark.parametrize("n", [30, 1000])
+@each_case("n", [30, 1000])
 def test_true_answers_in_several_counts_are_hardly_ever_doubted(channel, n):
     rng, rounds = np.random.default_rng(n), 400
     doubts = [
@@ -209,7 +210,7 @@ def test_a_likelihood_that_is_not_maximized_in_time_is_flagged(monkeypatch):
     assert (found.g_squared, found.df, found.g_p_value) == (-1, 0, 1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("counts", "channel", "n", "error"),
     [
         ([0, 0], grr(2, "3/4"), None, "n = 0"),
@@ -254,9 +255,9 @@ def test_its_standard_errors_are_those_of_a_simulation(pi, t):
     np.testing.assert_allclose(claimed, spread, rtol=0.12)
 
 
-@pytest.mark.parametrize("n", [200, 2000])
-@pytest.mark.parametrize("t", [0.3, 1.0])
-@pytest.mark.parametrize("pi", [0.05, 0.2, 0.6])
+@each_case("n", [200, 2000])
+@each_case("t", [0.3, 1.0])
+@each_case("pi", [0.05, 0.2, 0.6])
 def test_its_intervals_cover_and_always_have_a_width(pi, t, n):
     rng, p, rounds = np.random.default_rng(n), (0.3, 0.7), 400
     found = [lie_detector(by_hand(pi, t, p, n, rng), [n, n], p) for _ in range(rounds)]
@@ -297,7 +298,7 @@ def test_two_groups_of_devices_are_refused_with_the_reason():
     assert "Not for two groups of DEVICES" in lie_detector.__doc__
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("yes", "n", "p", "error"),
     [
         ([5, 5], [10, 10], [0.5, 0.5], "equal probabilities"),

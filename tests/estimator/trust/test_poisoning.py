@@ -13,6 +13,7 @@ from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsil
 from survey.mechanism.numeric import geometric, hybrid, one_bit, square_wave
 from survey.mechanism.randomized_response import forced_response, two_coins
 from survey.mechanism.weight_table import Explicit
+from tests.cases import each_case
 
 SINGLE = {
     "two options": grr(2, "3/4"),
@@ -82,7 +83,7 @@ def linear(channel, shares_of_reports):
 
 @pytest.mark.security
 @singles
-@pytest.mark.parametrize("part", BANDS)
+@each_case("part", BANDS)
 def test_honest_about_poisoning_no_attack_by_1_5_or_10_percent_exceeds_what_is_stated(
     channel, part
 ):
@@ -136,10 +137,8 @@ def test_fakes_may_all_claim_to_have_been_asked_about_one_sampled_option():
     assert np.isfinite(rare.largest_shift).all()
 
 
-@pytest.mark.parametrize(
-    "channel", [one_bit(11, 1), hybrid(6, 2), square_wave(6, 2), grr(6, "0.5")]
-)
-@pytest.mark.parametrize("part", BANDS)
+@each_case("channel", [one_bit(11, 1), hybrid(6, 2), square_wave(6, 2), grr(6, "0.5")])
+@each_case("part", BANDS)
 def test_a_mean_stays_in_its_band_whatever_the_fakes_report(channel, part):
     n, points = 2000, 11 if channel == one_bit(11, 1) else 6
     values, fakes = 3 + 2 * np.arange(points), round(part * n)

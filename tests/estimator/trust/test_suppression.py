@@ -20,6 +20,7 @@ from survey.estimator import (
     reports_needed,
 )
 from survey.mechanism import BitVector, SubsetSelection, from_epsilon, grr
+from tests.cases import each_case
 
 WARNER = grr(2, "3/4")
 
@@ -59,8 +60,8 @@ def test_a_question_is_hidden_then_shown_with_caution_then_shown() -> None:
     assert set(ranks) == {0, 1, 2}
 
 
-@pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.5])
-@pytest.mark.parametrize("channel", [WARNER, grr(4, "0.6"), from_epsilon(2, 4)], ids=str)
+@each_case("share", [0.02, 0.1, 0.3, 0.5])
+@each_case("channel", [WARNER, grr(4, "0.6"), from_epsilon(2, 4)])
 def test_about_as_many_reports_as_announced_are_needed(
     channel: SubsetSelection, share: float
 ) -> None:
@@ -75,8 +76,8 @@ def test_about_as_many_reports_as_announced_are_needed(
     assert just_before.n < reports_needed(just_before) < 1.6 * shown
 
 
-@pytest.mark.parametrize("counts", [[0, 1], [1, 1], [3, 17], [60, 60]])
-@pytest.mark.parametrize("simultaneous", [False, True])
+@each_case("counts", [[0, 1], [1, 1], [3, 17], [60, 60]])
+@each_case("simultaneous", [False, True])
 def test_a_hidden_question_needs_more_reports_than_it_has(
     counts: list[int], simultaneous: bool
 ) -> None:

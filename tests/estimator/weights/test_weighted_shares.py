@@ -14,6 +14,7 @@ from survey.estimator.core.intervals import confidence_interval
 from survey.estimator.shares.linear_estimator import linear_estimator
 from survey.mechanism import BitVector, WeightTable, best, from_epsilon, from_ratio, grr
 from survey.mechanism.numeric import geometric
+from tests.cases import each_case
 
 CLASSES = np.array([[43, 39], [40, 41], [49, 38]])
 """Reports 0 and 1 of three strata."""
@@ -168,9 +169,9 @@ def test_weights_that_hardly_differ_leave_kishs_number():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4"])
-@pytest.mark.parametrize("shares", WEIGHTED, ids=str)
+@each_case("k", [2, 4])
+@each_case("epsilon", ["0.5", "1", "2", "4"])
+@each_case("shares", WEIGHTED)
 def test_the_weighted_interval_covers_on_a_grid(k, epsilon, shares):
     rounds, rng = 4000, np.random.default_rng(11)
     for n in (100, 500):
@@ -188,7 +189,7 @@ def test_weights_that_are_none_are_refused_by_name(wrong):
         weighted_reports([0, 1, 1], [wrong, 1, 1], grr(2, "3/4"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("counts", "weights", "error", "words"),
     [
         (CLASSES, [1, 2], DesignError, "one for each"),

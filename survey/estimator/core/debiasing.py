@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +67,8 @@ def pseudo_values(channel: SubsetSelection | WeightTable, target: Floats, n: int
         linear = _linear(channel, basis, target)
         if linear.bias == 0.0:
             return linear
-    return _best_ridge(channel, target, n)
+    values, bias = set_values(channel, target[None], n)
+    return PseudoValues(values[0], float(bias[0]))
 
 
 def expected(channel: SubsetSelection | WeightTable, values: Floats) -> Floats:
@@ -80,8 +80,7 @@ def expected(channel: SubsetSelection | WeightTable, values: Floats) -> Floats:
 
 @lru_cache(maxsize=CACHED_TABLES)
 def left_inverse(channel: WeightTable) -> Floats:
-    """Return G = (P D P^T)^-1 P D, D = 1/(reported share at uniform truth); shape (truths,
-    reports).
+    """Return G = (P D P^T)^-1 P D, D = 1/(report shares at uniform truth), (truths, reports).
 
     Its rows are pseudo-values of the truths' indicators, E[g_j | i] = [i = j], with the least
     variance at uniform truth. Raises ChannelError if the rows of P are dependent.
@@ -147,39 +146,6 @@ def _linear(channel: WeightTable, basis: Floats, target: Floats) -> PseudoValues
     """Return the h = basis theta with the smallest error in P h = target."""
     P = channel.matrix
     return _with_bias(P, basis @ np.linalg.lstsq(P @ basis, target, rcond=None)[0], target)
-
-
-def _best_ridge(channel: WeightTable, target: Floats, n: int) -> PseudoValues:
-    """Return the ridge solution with the shortest half interval, 2 sqrt(E h^2/n) + largest bias.
-
-    h = R^-1 P^T (P R^-1 P^T + ridge)^-1 x with R = diag(reported shares at uniform truth) minimizes
-    the squared bias plus a multiple of the variance, averaged over truths; by singular values.
-    """
-    _, _, V, root = _factors(channel)
-    solutions = [_ridge(channel, target, ridge, n) for ridge in RIDGES]
-    exact = solutions[0]
-    allowed = [ridge for ridge in solutions if ridge.bias <= max(exact.bias, MAX_BIAS)]
-    best = min(allowed, key=lambda ridge: ridge.half_length)
-    choice = exact if exact.half_length <= MIN_GAIN * best.half_length else best
-    return _with_bias(channel.matrix, V @ choice.along / root, target)
-
-
-class _Ridge(NamedTuple):
-    """A ridge solution in coordinates along the singular vectors."""
-
-    along: Floats
-    bias: float
-    half_length: float
-
-
-def _ridge(channel: WeightTable, target: Floats, ridge: float, n: int) -> _Ridge:
-    U, s, _, root = _factors(channel)
-    projected = U.T @ target
-    nonzero = s > s[0] * np.finfo(np.float64).eps * max(len(U), len(root))
-    shrunk = np.where(nonzero, s**2 / (s**2 + ridge * s[0] ** 2), 0.0)
-    along = np.divide(shrunk * projected, s, out=np.zeros_like(s), where=nonzero)
-    bias = float(np.abs(U @ (shrunk * projected) - target).max())
-    return _Ridge(along, bias, TWO_ERRORS * float(np.linalg.norm(along)) / math.sqrt(n) + bias)
 
 
 @lru_cache(maxsize=CACHED_TABLES)

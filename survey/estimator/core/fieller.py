@@ -48,9 +48,7 @@ def minimum_scatter(
     a: Floats,
     b: Floats,
 ) -> MinimumScatter:
-    """Return the minimum variance of pseudo-values a for the target in [-1, 1] and b for
-    `answered`.
-    """
+    """Return the minimum variance of pseudo-values a for the target and b for `answered`."""
     aa, ab, bb = (expected(channel, g) for g in (a**2, a * b, b**2))
     r = RATIOS[:, None]
     w = aa - 2 * r * ab + r**2 * bb
@@ -200,8 +198,7 @@ def ratio_interval(
 def _with_tails(
     moments: Moments, tails: Tails | None, r: Floats, side: int, n: int, t: float
 ) -> tuple[Floats, Floats | float]:
-    """Return the variance of a - r b and the quantile, with one more report at distance g of the
-    mean.
+    """Return the variance of a - r b and the quantile, with one more report at distance g.
 
     The report moves the mean by d = g/(n+1), makes the variance V + g^2/(n+1), and the third
     central moment (n (K - 3 d V - d^3) + (g - d)^3)/(n+1).

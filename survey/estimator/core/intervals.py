@@ -294,7 +294,7 @@ def feldman_cousins_interval(
     return low, high
 
 
-def wilson(counts: Integers, n: int, level: float) -> Ends:
+def wilson(counts: Integers, n: int | Integers, level: float) -> Ends:
     """Return the score interval for the share of reports (Wilson 1927).
 
     (f + z^2/2n -+ z sqrt(f(1-f)/n + z^2/4n^2)) / (1 + z^2/n), f = c/n. Coverage falls to .931

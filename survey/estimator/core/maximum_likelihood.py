@@ -105,8 +105,7 @@ SHORTENING = 0.99
 
 
 def most_likely_mixture(counts: Integers, matrix: Floats) -> Floats:
-    """Return the shares that maximize sum_j c_j log lambda_j, lambda = pi P; shape (truths,), sum
-    1.
+    """Return the shares that maximize sum_j c_j log lambda_j, lambda = pi P; shape (truths,).
 
     A step of expectation maximization is pi_i <- pi_i D_i with D_i = sum_j f_j P(j|i)/lambda_j. It
     is stationary where every D_i <= 1, and D_i = 1 where pi_i > 0. With the slack s = 1 - D this

@@ -227,7 +227,8 @@ def _edges(bins: int | Sequence[float] | Floats, values: Floats) -> Floats:
             raise ValueError(f"bins = {bins} must be from 2 to the {values.size} different values")
         return np.linspace(minimum, maximum, int(bins) + 1)
     edges = np.array(bins, dtype=np.float64)
-    if edges.ndim != 1 or edges.size < 3 or not _rises(edges):
+    is_rising = within_reach(edges).all() and (np.diff(edges) > 0).all()
+    if edges.ndim != 1 or edges.size < 3 or not is_rising:
         raise ValueError(
             "bins must be a number of cells or three or more rising edges, finite "
             f"and at most {LARGEST_NUMBER:g} in size"
@@ -240,10 +241,6 @@ def _edges(bins: int | Sequence[float] | Floats, values: Floats) -> Floats:
     return edges
 
 
-def _rises(numbers: Floats) -> bool:
-    return bool(within_reach(numbers).all() and (np.diff(numbers) > 0).all())
-
-
 def _places(at: Sequence[float] | Floats | None, values: Floats) -> Floats:
     if at is None:
         positions = np.linspace(0, values.size - 1, min(values.size, CURVE_POINTS))
@@ -251,7 +248,7 @@ def _places(at: Sequence[float] | Floats | None, values: Floats) -> Floats:
     places = np.array(at, dtype=np.float64)
     if places.ndim != 1 or places.size == 0 or not within_reach(places).all():
         raise ValueError(f"at must be one or more finite numbers of at most {LARGEST_NUMBER:g}")
-    if not _rises(places):
+    if not (np.diff(places) > 0).all():
         raise ValueError("at must rise")
     return places
 
@@ -385,12 +382,9 @@ def _checked(
         if channel.d > 1:
             raise ChannelError(f"d = {channel.d}: a distribution needs one count per report")
         require_two_options(channel)
-        reports, truths = channel.k, channel.k
-    else:
-        reports, truths = channel.reports, channel.truths
-    c = whole_counts(counts, reports, "one per report")
+    c = whole_counts(counts, channel.counted, "one per report")
     reports_from(int(c.sum()), 1, None)
-    x = checked_values(values, truths)
+    x = checked_values(values, channel.truths)
     _require_more_than_a_mean(channel, ~np.isnan(x))
     return c, x
 
@@ -407,9 +401,8 @@ def _require_more_than_a_mean(channel: GridChannel, answers: Booleans) -> None:
     if np.linalg.matrix_rank(mixed / np.abs(mixed).max(), ZERO) <= MEAN_RANK:
         raise ChannelError(
             f"reports of this {channel.shape.name} table determine the mean of the answers and "
-            "nothing "
-            "else: all people in the middle give the same reports as half of them at each end; "
-            "use `mean`, or ask with a square wave"
+            "nothing else: all people in the middle give the same reports as half of them at each "
+            "end; use `mean`, or ask with a square wave"
         )
 
 

@@ -104,10 +104,9 @@ def mean(
     if isinstance(channel, SubsetSelection) and channel.d > 1:
         raise ChannelError(f"d = {channel.d}: the mean needs one count per report, not per option")
     checked_level(level)
-    reports, truths = _sizes(channel)
-    c = whole_counts(counts, reports, "one per report")
+    c = whole_counts(counts, channel.counted, "one per report")
     n = reports_from(int(c.sum()), 1, None)
-    x = checked_values(values, truths)
+    x = checked_values(values, channel.truths)
     # nan never equals itself, so the cache would never find it.
     ratios = _pseudo_ratios(channel, tuple(None if v != v else v for v in x.tolist()), n)
     result = ratios.of_survey(c, level)
@@ -127,13 +126,6 @@ def mean(
         low=low,
         high=high,
     )
-
-
-def _sizes(channel: SubsetSelection | WeightTable) -> tuple[int, int]:
-    """Return the numbers of reports and of truths."""
-    if isinstance(channel, SubsetSelection):
-        return channel.k, channel.k
-    return channel.reports, channel.truths
 
 
 @lru_cache(maxsize=CACHED_QUESTIONS)
@@ -258,8 +250,7 @@ def smallest_worst_variance(k: int, epsilon: Probability, no_answers: int = 0) -
 
 
 def worst_variance(channel: WeightTable) -> float:
-    """Return n Var of the estimated mean on [-1, 1], if all people have the answer with the
-    largest.
+    """Return n Var of the estimated mean on [-1, 1] at the answer with the largest variance.
 
     max_i E[(a - x_i b)^2 | i]: a and b are the pseudo-values that `mean` divides, x_i = -1 +
     2i/(k-1) the answers; the variance of a ratio by the delta method (Cochran 1977, 2.11).

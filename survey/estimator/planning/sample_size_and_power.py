@@ -55,9 +55,7 @@ class Question:
 
     @property
     def randomization(self) -> float:
-        """Return m2 = [pi p(1-p) + (1-pi) q(1-q)] / (p-q)^2, the rest of the variance of one
-        report.
-        """
+        """Return m2 = [pi p(1-p) + (1-pi) q(1-q)] / (p-q)^2, the randomization's variance."""
         p, q = self.chances
         return (self.share * p * (1 - p) + (1 - self.share) * q * (1 - q)) / (p - q) ** 2
 

@@ -102,8 +102,7 @@ def _matrices(channels: list[Through | None], name: str) -> list[Floats]:
     if len(truths) != 1:
         raise ChannelError(
             f"{name}: its channels have {truths} truths; all must have the same number, and at "
-            "least "
-            "one must randomize"
+            "least one must randomize"
         )
     return [np.eye(truths[0]) if M is None else M for M in matrices]
 
@@ -357,9 +356,7 @@ def _checked_weights(weights: ArrayLike | None, n: int, name: str) -> Floats:
 
 
 def _joint(probabilities: list[Floats], n: int) -> Floats:
-    """Return P(all reports | combination), the last predictor's truth changing fastest, shape (n,
-    U).
-    """
+    """Return P(all reports | combination), shape (n, U); the last predictor changes fastest."""
     start = np.ones((n, 1))
     return np.asarray(
         reduce(lambda a, b: (a[:, :, None] * b[:, None, :]).reshape(n, -1), probabilities, start)

@@ -379,9 +379,7 @@ def fit(design: Design, errors: Errors) -> Fit:
 
 
 def _starts(design: Design) -> list[Floats]:
-    """Return intercepts of the shares without predictors with slopes 0, and some points around
-    them.
-    """
+    """Return the fit without predictors (all slopes 0), and some points around it."""
     m, r, g = design.open.shape[1], design.dummies.shape[1], design.prior.shape[1]
     first = Parameters(
         np.pad(_log_odds(design.outcome, design.weights)[:, None], ((0, 0), (0, m - 1))),

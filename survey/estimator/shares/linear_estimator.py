@@ -16,10 +16,10 @@ from survey.estimator.core.arguments import (
     reports_from,
     whole_counts,
 )
-from survey.estimator.core.debiasing import SecondMoments, binary_moments, expected, left_inverse
+from survey.estimator.core.debiasing import SecondMoments, binary_moments, left_inverse
 from survey.estimator.core.intervals import Chances, wilson_hull
 from survey.estimator.core.maximum_likelihood import require_two_options
-from survey.estimator.shares.proportions import score_interval
+from survey.estimator.shares.proportions import score_interval, second_moments
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
 from survey.mechanism.channel import Floats, Integers
 
@@ -58,8 +58,7 @@ class LinearEstimator:
     def interval(
         self, estimate: Floats, n_effective: Floats, level: float
     ) -> tuple[Floats, Floats]:
-        """Return Wilson's hull on f = q + (p-q) pi of n_effective reports, or the score interval of
-        tables.
+        """Return Wilson's hull on f = q + (p-q) pi, or the score interval of tables.
 
         Both ends are in [0, 1], shape (k,), and never equal.
         """
@@ -80,10 +79,7 @@ def linear_estimator(channel: AnyChannel) -> LinearEstimator:
             P = channel.matrix
             return _binary(np.diag(P), np.diag(P[::-1]))
         G = left_inverse(channel)
-        squares = np.stack([expected(channel, g**2) for g in G])
-        own = np.diag(squares).copy()
-        np.fill_diagonal(squares, 0.0)
-        return LinearEstimator(G.T, (), SecondMoments(own, squares.max(axis=1)))
+        return LinearEstimator(G.T, (), second_moments(channel, G, range(channel.truths)))
     if isinstance(channel, SubsetSelection):
         require_two_options(channel)
     k = channel.m if isinstance(channel, BitVector) else channel.k

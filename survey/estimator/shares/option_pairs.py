@@ -235,9 +235,7 @@ def two_bit_values(channel: BitVector) -> tuple[Floats, Floats]:
 def _ends(
     shares: Floats, n: int, inverse: Floats, squares: Floats, level: float
 ) -> tuple[Floats, Floats]:
-    """Return both ends for P(both), shape (1,) each; the other three truths are divided as
-    estimated.
-    """
+    """Return both ends for P(both), shape (1,); the other truths are divided as estimated."""
     other_shares = norm_sub(shares)[1:]
     weights = other_shares if other_shares.sum() > 0 else np.ones(3)
     other_moment = float(weights @ squares[1:]) / float(weights.sum())

@@ -115,8 +115,7 @@ def proportions(
 
 
 def with_mle(shares: Proportions, most_likely: Floats) -> Proportions:
-    """Return the shares with the most likely shares, or the nearest possible ones where these are
-    nan.
+    """Return the shares with the given mle, or the nearest possible shares where it is nan.
 
     Nearest means the plain distance: at uniform truth the errors of options that are exchangeable
     in the channel are equally correlated, so weighting by their covariance gives the same shares.
@@ -289,16 +288,14 @@ def table_shares(
         p, q = np.diag(P).copy(), np.diag(P[::-1]).copy()
         return binomial_shares(counts, np.full(2, n), p, q, interval_options, n=n)
     G = left_inverse(channel)
-    moments = _second_moments(channel, G, range(channel.truths))
+    moments = second_moments(channel, G, range(channel.truths))
     mle = _most_likely(counts.tobytes(), channel).copy()
     return _score_shares(counts, n, G, moments, np.zeros(len(G)), mle, interval_options)
 
 
 @lru_cache(maxsize=CACHED_QUESTIONS)
 def _most_likely(counts: bytes, channel: WeightTable) -> Floats:
-    """Return the most likely shares, cached for the estimates among all and among those who
-    answered.
-    """
+    """Return the most likely shares; `answered_shares` asks for the same ones again."""
     return most_likely_mixture(np.frombuffer(counts, dtype=np.int64), channel.matrix)
 
 
@@ -332,10 +329,10 @@ def no_answer_shares(
     bias = np.array([solution.bias for solution in solutions])
     mle = np.clip(G @ (c / c.sum()), 0.0, 1.0)
     interval_options = IntervalOptions.of(target, DEFAULT_INTERVAL, level, simultaneous)
-    return _score_shares(c, n, G, _second_moments(channel, G, truths), bias, mle, interval_options)
+    return _score_shares(c, n, G, second_moments(channel, G, truths), bias, mle, interval_options)
 
 
-def _second_moments(channel: WeightTable, G: Floats, truths: range) -> SecondMoments:
+def second_moments(channel: WeightTable, G: Floats, truths: range) -> SecondMoments:
     """Return m_i = E[g_j^2 | i] of row j of G: at truth j, and the largest at the others."""
     squares = np.stack([expected(channel, g**2) for g in G])
     rows = np.arange(len(G))

@@ -101,8 +101,7 @@ def _checked_sizes(sizes: Sequence[int], columns: int) -> tuple[int, ...]:
     if math.prod(shape) > MAX_CELLS:
         raise CountsError(
             f"a table of {math.prod(shape):,} cells is above the maximum of {MAX_CELLS:,}: use "
-            "fewer "
-            "questions"
+            "fewer questions"
         )
     return shape
 
@@ -167,8 +166,7 @@ class Crosstab(Result):
         return tuple(f"question_{place}" for place in range(len(self.made_from.channels)))
 
     def margin(self, *questions: int) -> Proportions | Crosstab:
-        """Return the shares of one question (with intervals of `proportions`), or of several
-        jointly.
+        """Return the shares of one question (as `proportions` does), or of several jointly.
 
         The linear margins are exactly the sums of the linear table. ValueError for a question that
         does not exist.
@@ -419,6 +417,5 @@ def independence(joint_counts: ArrayLike) -> Independence:
 
 
 def _too_small(expected: Floats) -> bool:
-    return bool(
-        expected.min() < 1 or np.mean(expected < SMALL_EXPECTED) > SMALL_SHARE
-    )  # Cochran's rule
+    """Apply Cochran's rule."""
+    return bool(expected.min() < 1 or np.mean(expected < SMALL_EXPECTED) > SMALL_SHARE)

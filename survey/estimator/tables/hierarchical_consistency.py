@@ -63,9 +63,7 @@ class Tree:
 
 @dataclass(frozen=True, eq=False)
 class _Upward:
-    """Best estimate from below z and its variance t; sum, variance and missing ones of the
-    children.
-    """
+    """Best estimate from below z, its variance t; sum, variance, missing ones of the children."""
 
     z: Floats
     t: Floats
@@ -305,8 +303,7 @@ def consistent_shares(
     *,
     level: float = 0.95,
 ) -> Consistent:
-    """Return `consistent` for shares: a parent's share is the population-weighted mean of its
-    children.
+    """Return `consistent` for shares: a parent's is the weighted mean of its children's.
 
     Arrays as in `consistent`, but in shares; `populations`, shape (strata,), are known and add up.
 

@@ -69,8 +69,7 @@ def count_size(channel: CrosstabChannel) -> int:
     if not isinstance(channel, SubsetSelection | WeightTable):
         raise ChannelError(
             f"a {getattr(channel, 'kind', type(channel).__name__)} question cannot be in a "
-            "cross-tab, "
-            "because its reports are not single codes"
+            "cross-tab, because its reports are not single codes"
         )
     return channel.counted
 
@@ -151,7 +150,7 @@ def most_likely_table(
                     f"d = {channel.d}: counts per option do not determine the likelihood of "
                     'reported sets; use method="linear"'
                 )
-    shape = tuple(_truths(channel) for channel in channels)
+    shape = tuple(channel.truths for channel in channels)
     cells = math.prod(shape)
     if cells > MAX_CELLS:
         raise CountsError(
@@ -211,10 +210,6 @@ def _through(table: Floats, channel: CrosstabChannel, contracted: int) -> Floats
         mixed = (channel.p - channel.q) * table + channel.q * table.sum(axis=0)
         return np.moveaxis(mixed, 0, -1)
     return np.tensordot(table, channel.matrix, axes=(0, contracted))
-
-
-def _truths(channel: CrosstabChannel) -> int:
-    return channel.k if isinstance(channel, SubsetSelection) else channel.truths
 
 
 def _weights(channels: Sequence[CrosstabChannel], cells: int) -> int:

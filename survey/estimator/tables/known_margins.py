@@ -214,8 +214,7 @@ def _check_reached(reached: Floats, b: Floats) -> None:
     if gap.max() > 1e-6 * np.abs(b).max():
         raise DesignError(
             f"the margins cannot be reached: the estimates' errors leave a gap of {gap.max():.3g} "
-            "to "
-            f"a margin of {b[int(np.argmax(gap))]:g}; check that the estimates and the margins "
+            f"to a margin of {b[int(np.argmax(gap))]:g}; check that the estimates and the margins "
             "have the same unit"
         )
 

@@ -100,8 +100,7 @@ def fitted(seed: ArrayLike, margins: Margins) -> Floats:
     raise DesignError(
         f"fitting to the margins did not converge in {MAX_ROUNDS:,} rounds: they are missed by "
         f"{_largest_gap(known_margins, table):.3g}; if cells have no reports, no table may have "
-        "these "
-        "margins: merge categories"
+        "these margins: merge categories"
     )
 
 
@@ -160,8 +159,8 @@ def _margin(axes: Axes, totals: ArrayLike, shape: tuple[int, ...]) -> Margin:
         )
     if not tidy or list(tidy) != sorted(set(tidy)) or not 0 <= tidy[0] <= tidy[-1] < len(shape):
         raise DesignError(
-            f"a margin over axes {tidy} of a table with {len(shape)}: axes must exist, in rising "
-            "order"
+            f"a margin over axes {tidy} of a table with {len(shape)}: axes must exist, "
+            "in rising order"
         )
     margin = Margin(tidy, _floats(totals, f"the margin over axes {tidy}"))
     expected = tuple(shape[axis] for axis in tidy)

@@ -18,7 +18,7 @@ from survey.estimator.core.arguments import (
     checked_n,
     whole_counts,
 )
-from survey.estimator.core.intervals import normal_quantile
+from survey.estimator.core.intervals import normal_quantile, wilson
 from survey.estimator.core.result import Result
 from survey.mechanism.channel import Floats, Integers
 
@@ -103,7 +103,7 @@ def lie_detector(
     t = admitted / pi if pi > 0 else 0.0
     # dt = (d(pi t) - t d pi)/pi
     t_error = math.sqrt(float(((b - t * a) ** 2) @ errors)) / pi if pi > 0 else math.inf
-    pi_ends = _mover(share, groups, a, z)
+    pi_ends = _mover(c, groups, a, level)
     ends = [_inside(pi, pi_ends), _inside(t, _fieller(c, groups, a, b, z))]
     low, high = np.array(ends).T
     std_error = np.array([math.sqrt(float(a**2 @ errors)), t_error])
@@ -145,23 +145,16 @@ def _inside(estimate: float, ends: tuple[float, float]) -> tuple[float, float]:
     return max(ends[0] + shift, 0.0), min(ends[1] + shift, 1.0)
 
 
-def _mover(share: Floats, groups: Integers, a: Floats, z: float) -> tuple[float, float]:
+def _mover(c: Integers, groups: Integers, a: Floats, level: float) -> tuple[float, float]:
     """Return ends of 1 + a'lambda from Wilson's ends of each group.
 
     estimate -+ sqrt(sum (a_g (f_g - end_g))^2), with the end_g that moves the estimate that way.
     """
-    low, high = _wilson(share, groups, z)
+    share, (low, high) = c / groups, wilson(c, groups, level)
     estimate = 1 + float(a @ share)
     down = np.where(a > 0, a * (share - low), a * (share - high))
     up = np.where(a > 0, a * (high - share), a * (low - share))
     return estimate - math.hypot(*down), estimate + math.hypot(*up)
-
-
-def _wilson(f: Floats, n: Integers, z: float) -> tuple[Floats, Floats]:
-    """Return (f + z^2/2n -+ z sqrt(f(1-f)/n + z^2/4n^2)) / (1 + z^2/n)."""
-    centre = f + z**2 / (2 * n)
-    half = z * np.sqrt(f * (1 - f) / n + z**2 / (4 * n**2))
-    return (centre - half) / (1 + z**2 / n), (centre + half) / (1 + z**2 / n)
 
 
 def _fieller(c: Integers, groups: Integers, a: Floats, b: Floats, z: float) -> tuple[float, float]:

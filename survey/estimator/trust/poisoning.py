@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from survey.errors import ChannelError, CountsError
-from survey.estimator.core.arguments import checked_arguments, whole_counts
+from survey.estimator.core.arguments import checked_arguments, checked_values, whole_counts
 from survey.estimator.core.debiasing import left_inverse, pseudo_values
 from survey.estimator.core.result import Result
 from survey.estimator.numbers.mean import Mean, mean
@@ -147,7 +146,7 @@ def poisoning_of_mean(
     (0.0108, [63])
     """
     result = mean(counts, channel, values, level=level)
-    x = np.array([math.nan if v is None else v for v in np.asarray(values, dtype=object)], float)
+    x = checked_values(values, channel.truths)
     answered = ~np.isnan(x)
     middle, half = (result.low + result.high) / 2, (result.high - result.low) / 2
     # Values on the scale [-1, 1], as in `mean`.
@@ -307,9 +306,7 @@ def poisoning_of_no_answers(found: Proportions, channel: WeightTable) -> Poisoni
 
 
 def _range(pi: Floats, A: float, part: float, kinds: _Kinds) -> tuple[Floats, Floats]:
-    """Return the smallest and largest (pi - f a)/(A - f b) of all kinds; [0, 1] if a bottom may be
-    0.
-    """
+    """Return the extremes of (pi - f a)/(A - f b) over all kinds; [0, 1] if A - f b may be 0."""
     bottom = A - part * kinds.b
     if bottom.min() <= 0:
         return np.zeros(pi.shape), np.ones(pi.shape)

@@ -109,8 +109,7 @@ def raked(
 
 @checked_arguments
 def raking_weights(reports: ArrayLike, margins: Margins) -> Floats:
-    """Return the weight of one report of each cell, in the shape of `reports`, the reports per
-    cell.
+    """Return the weight of one report of each cell, in the shape of `reports` (per cell).
 
     The weighted reports have the given margins; a cell without reports has weight 0.
 
@@ -128,8 +127,7 @@ def _weights(n: Integers, margins: list[Margin]) -> Floats:
         if contradicted.any():
             raise DesignError(
                 f"a margin of axis {margin.axes} is 0 at category {int(np.argmax(contradicted))}, "
-                "which "
-                "has reports: leave them out or correct the margin"
+                "which has reports: leave them out or correct the margin"
             )
     people = fitted(n, {margin.axes: margin.totals for margin in margins})
     return np.asarray(np.divide(people, n, out=np.zeros_like(people), where=n > 0))
@@ -188,8 +186,7 @@ def _by_randomization(linear: LinearEstimator, cells: Tally) -> Floats:
 def _fitted_by_margins(
     cells: Tally, residual: Floats, margins: list[Margin], shape: tuple[int, ...]
 ) -> Floats:
-    """Return fitted values of r - estimate on indicators of all categories of the margins; (cells,
-    k).
+    """Return r - estimate regressed on indicators of the margins' categories, (cells, k).
 
     They depend on the cell alone, so a regression of cell means with weights n gives the same
     values.

@@ -23,8 +23,7 @@ from survey.mechanism.channel import Floats
 def conditional_difference(
     result: Crosstab, options: Sequence[int], *, level: float | None = None
 ) -> Difference:
-    """Return P(a | b) - P(a | b') for the two `options` b, b' of the second question of a
-    cross-tab.
+    """Return P(a | b) - P(a | b') for two `options` b, b' of a cross-tab's second question.
 
     Use it to compare groups by a reported answer: many of the reports of b come from people with
     another answer, so counting these reports alone would be biased.
@@ -118,8 +117,7 @@ def standardized_shares(
     if not is_clearly_positive(sums.single, sums.square, result.n, level).all():
         raise NoBaseError(
             f"the shares of answers {included} are not all clearly above 0 with n = {result.n}: "
-            "they "
-            "cannot represent their parts of the population"
+            "they cannot represent their parts of the population"
         )
     shares, weights = sums.joint / sums.single, w[included]
     estimate = shares @ weights
@@ -171,9 +169,7 @@ class _Sums(NamedTuple):
         return cls(along(f, [G, H]), H @ margin, H**2 @ margin, (m0, m1, m2))
 
     def covariance(self, shares: Floats) -> Floats:
-        """Return E[(g_a - x_ab) h_b (g_a - x_ac) h_c]/(B_b B_c), shape (a, b, c); x has shape (a,
-        b).
-        """
+        """Return E[(g_a - x_ab) h_b (g_a - x_ac) h_c]/(B_b B_c), shape (a, b, c)."""
         m0, m1, m2 = self.pairs
         x, y = shares[:, :, None], shares[:, None, :]
         return np.asarray((m2 - (x + y) * m1 + x * y * m0) / np.outer(self.single, self.single))

@@ -184,11 +184,11 @@ def _code_pairs(
         a, b = (np.frombuffer(column.data, np.uint8).reshape(column.n, -1) for column in columns)
         if first.question.nullable:
             # The first byte is 1 if the question was asked; the code follows it.
-            asked = (a[:, 0] & b[:, 0]).astype(bool)
-            a, b = a[asked, 1:], b[asked, 1:]
+            is_asked = (a[:, 0] & b[:, 0]).astype(bool)
+            a, b = a[is_asked, 1:], b[is_asked, 1:]
         if first.option is not None or second.option is not None:
-            asked = first.was_asked(a) & second.was_asked(b)
-            a, b = first.decode(a[asked]), second.decode(b[asked])
+            is_asked = first.was_asked(a) & second.was_asked(b)
+            a, b = first.decode(a[is_asked]), second.decode(b[is_asked])
         yield a, b
 
 
@@ -203,8 +203,8 @@ def _combined_cells(
     codes = [np.frombuffer(column.data, np.uint8).reshape(column.n, -1) for column in columns]
     if questions[0].nullable:
         # The first byte is 1 if the question was asked; the code follows it.
-        asked = np.all([part[:, 0] == 1 for part in codes], axis=0)
-        codes = [part[asked, 1:] for part in codes]
+        is_asked = np.all([part[:, 0] == 1 for part in codes], axis=0)
+        codes = [part[is_asked, 1:] for part in codes]
     cells = np.zeros(len(codes[0]), dtype=np.int64)
     for question, part, size in zip(questions, codes, sizes, strict=True):
         cells = cells * size + code_numbers(question, part)

@@ -39,10 +39,10 @@ def opt_outs(question: PublishedQuestion) -> tuple[int, ...]:
 
 def substantive_options(question: PublishedQuestion) -> tuple[int, ...]:
     """Return the positions of the options that are answers; empty without an opt-out option."""
-    silent = opt_outs(question)
-    if not silent:
+    opt_out_places = opt_outs(question)
+    if not opt_out_places:
         return ()
-    return tuple(i for i in range(len(question.options)) if i not in silent)
+    return tuple(i for i in range(len(question.options)) if i not in opt_out_places)
 
 
 def truth_labels(question: PublishedQuestion) -> list[Answer]:
@@ -72,8 +72,8 @@ def truth_values(question: PublishedQuestion) -> tuple[float | None, ...]:
     """
     if question.grid is None or single_code_channel(question) is None:
         return ()
-    silent = question.channel.truths - question.grid.points
-    return (*question.grid.values, *(None,) * silent)
+    n_opt_outs = question.channel.truths - question.grid.points
+    return (*question.grid.values, *(None,) * n_opt_outs)
 
 
 def single_code_channel(question: PublishedQuestion) -> SubsetSelection | WeightTable | None:

@@ -50,7 +50,7 @@ def test_margins_over_links_give_post_stratification(store, two_links):
         assert row.unweighted == unweighted.estimate[place]
     assert result.design_effect > 1
     assert [
-        (category.label, category.known, category.reported) for category in result.composition
+        (category.label, category.population, category.reported) for category in result.composition
     ] == [
         ("north", 0.1, 0.6),
         ("south", 0.9, 0.4),

@@ -92,7 +92,7 @@ def _version_sample(
 ) -> Sample:
     """Return the reports of another version to the same question, on its own channel."""
     version = find_survey(store, survey.slug, int(group.name))
-    places = {other.id: place for place, other in enumerate(version.definition.questions)}
+    places = {item.id: place for place, item in enumerate(version.definition.questions)}
     if question.id not in places:
         raise CountsError(f"{group.label} does not ask {question.id}")
     place = places[question.id]
@@ -185,8 +185,8 @@ def _test(samples: Sequence[Sample]) -> Independence | None:
 
     There is no test between different channels: equal answers then give different reports.
     """
-    channel, other = (sample.question.channel for sample in samples)
-    if channel != other or isinstance(channel, BitVector):
+    channel, other_channel = (sample.question.channel for sample in samples)
+    if channel != other_channel or isinstance(channel, BitVector):
         return None
     if isinstance(channel, SubsetSelection) and channel.d > 1:
         return None

@@ -73,7 +73,7 @@ def estimate_question(
         return no_estimates(question)
     shares = _shares(question, n_asked, c, options) if question.options else None
     has_base = shares is not None and bool(substantive_options(question))
-    spread, middle, has_distribution = _distribution(question, c, options)
+    spread, median_estimate, has_distribution = _distribution(question, c, options)
     return QuestionEstimates(
         supports=_supports(question, c),
         base=_base(question),
@@ -81,7 +81,7 @@ def estimate_question(
         answered=_answered(question, n_asked, c, options) if has_base else None,
         spread=spread,
         mean=question_mean(question, c, options),
-        median=middle,
+        median=median_estimate,
         has_distribution=has_distribution,
     )
 
@@ -125,8 +125,8 @@ def _distribution(
     if channel_size(channel) > MAX_CHANNEL_SIZE:
         return None, None, False
     try:
-        middle = median(counts, channel, values, level=options.level)
-        return _histogram(question, channel, counts, options), middle, True
+        median_estimate = median(counts, channel, values, level=options.level)
+        return _histogram(question, channel, counts, options), median_estimate, True
     except NoBaseError:
         return None, None, True
     except ChannelError:

@@ -68,11 +68,11 @@ def remarks(
 def margin_remark(shares: Proportions) -> str:
     """State the widest margin of error, and what it would be without randomization."""
     split = margin_split(shares)
-    widest = int(split.margin.argmax())
-    margin = f"The widest margin of error is ±{_points(split.margin[widest])} points"
+    place = int(split.margin.argmax())
+    margin = f"The widest margin of error is ±{_points(split.margin[place])} points"
     if shares.target == "respondents":
         return f"{margin}, all of it from the randomization."
-    sampling = _points(split.sampling[widest])
+    sampling = _points(split.sampling[place])
     return f"{margin}. Without randomization it would be ±{sampling} points."
 
 
@@ -112,9 +112,9 @@ def fit_remark(question: PublishedQuestion, counts: Sequence[int]) -> str:
 def fabrication_remark(shares: Proportions, question: PublishedQuestion) -> str:
     """State how few fabricated reports could shift some share by the widest margin of error."""
     bounds = poisoning(shares, question.channel)
-    fewest = int(bounds.fakes_for(bounds.margin.max()).min())
+    n_fakes = int(bounds.fakes_for(bounds.margin.max()).min())
     return (
-        f"{_fabricated(fewest, bounds.n)} could shift an estimate by the widest margin of error "
+        f"{_fabricated(n_fakes, bounds.n)} could shift an estimate by the widest margin of error "
         "undetected."
     )
 
@@ -125,14 +125,14 @@ def mean_fabrication_remark(mean: Mean, question: PublishedQuestion, counts: Seq
     if channel is None:
         return ""
     bounds = poisoning_of_mean(counts, channel, truth_values(question), level=mean.level)
-    fewest = int(bounds.fakes_per_margin[0])
+    n_fakes = int(bounds.fakes_per_margin[0])
     return (
-        f"{_fabricated(fewest, bounds.n)} could shift the mean by its margin of error undetected."
+        f"{_fabricated(n_fakes, bounds.n)} could shift the mean by its margin of error undetected."
     )
 
 
-def _fabricated(fewest: int, n: int) -> str:
-    responses = "1 fabricated response" if fewest == 1 else f"{fewest:,} fabricated responses"
+def _fabricated(n_fakes: int, n: int) -> str:
+    responses = "1 fabricated response" if n_fakes == 1 else f"{n_fakes:,} fabricated responses"
     return f"As few as {responses} out of {n:,}"
 
 

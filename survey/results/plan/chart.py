@@ -18,7 +18,7 @@ from survey.estimator.planning.sample_size_and_power import LARGEST_EPSILON, rou
 from survey.mechanism import SubsetSelection
 from survey.questionnaire.designs import DESIGNS
 from survey.questionnaire.kinds import BaseQuestion
-from survey.results.charts import ACCENT, FONT, INK, RULE, convert
+from survey.results.charts import ACCENT, FONT, INK, RULE, SCHEMA, convert
 from survey.results.plan.compute import (
     LEVEL,
     SHARES,
@@ -145,18 +145,13 @@ def grid_specification(grid: SimulatedGrid) -> Specification:
     """Return the estimate and margin of one simulated survey per epsilon, one panel per n."""
     arrays = (grid.n, grid.epsilon, grid.estimate, grid.margin)
     surveys = zip(*(array.ravel().tolist() for array in arrays), strict=True)
+    subtitle = [
+        _describe_share(grid.options, grid.share, grid.level),
+        "Each dot is one survey. Dashed line: true share. Triangles: beyond the axis.",
+    ]
     return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "title": {
-            "text": "Simulated surveys: estimate and margin of error",
-            "subtitle": [
-                _describe_share(grid.options, grid.share, grid.level),
-                "Each dot is one survey. Dashed line: true share. Triangles: beyond the axis.",
-            ],
-        },
+        **_frame("Simulated surveys: estimate and margin of error", subtitle),
         "data": {"values": [_simulated_survey(*survey) for survey in surveys]},
-        "padding": 16,
-        "background": "white",
         "facet": {
             "column": {
                 "field": "reports",
@@ -165,6 +160,15 @@ def grid_specification(grid: SimulatedGrid) -> Specification:
             }
         },
         "spec": {"width": 220, "height": 260, "layer": _panel(grid)},
+    }
+
+
+def _frame(title: str, subtitle: Sequence[str]) -> Specification:
+    return {
+        "$schema": SCHEMA,
+        "title": {"text": title, "subtitle": list(subtitle)},
+        "padding": 16,
+        "background": "white",
         "config": CONFIG,
     }
 
@@ -201,18 +205,11 @@ def _margin_specification(
     ends = {point["reports"]: point for point in lines}
     names = [_reports(n) for n in sorted({n for n, _, _ in points})]
     return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "title": {
-            "text": "What privacy costs: the margin of error against epsilon",
-            "subtitle": list(subtitle),
-        },
+        **_frame("What privacy costs: the margin of error against epsilon", subtitle),
         "width": 560,
         "height": 340,
-        "padding": 16,
-        "background": "white",
         "layer": [_lines(lines, names), _line_labels(list(ends.values())), *layers],
         "resolve": {"scale": {"color": "shared"}},
-        "config": CONFIG,
     }
 
 

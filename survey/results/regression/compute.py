@@ -144,8 +144,10 @@ def default_baseline(question: PublishedQuestion) -> int:
     """Return the position of "no" in a yes/no question, else of the first substantive answer."""
     if question.kind.is_binary:
         return 1
-    silent = opt_outs(question)
-    return next(place for place in range(len(truth_labels(question))) if place not in silent)
+    opt_out_places = opt_outs(question)
+    return next(
+        place for place in range(len(truth_labels(question))) if place not in opt_out_places
+    )
 
 
 def _list_terms(predictors: Sequence[PublishedQuestion], links: Sequence[str]) -> list[Term]:

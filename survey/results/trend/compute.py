@@ -47,9 +47,9 @@ def compute_trend(
         results = period_results(cache.results_by_group(survey, split, options))
     else:
         versions = cache.store.versions(survey.slug)
-        others = [version for version in versions if version.key != survey.key]
+        other_versions = [version for version in versions if version.key != survey.key]
         results, notes = version_results(
-            [total, *(cache.result(other, options) for other in others)], question
+            [total, *(cache.result(version, options) for version in other_versions)], question
         )
     return combine_results(request, total, results, today, notes)
 
@@ -95,8 +95,8 @@ def _period_length(cache: ResultCache, survey: PublishedSurvey, options: Interva
 
 def link_results(total: SurveyResult, groups: Mapping[Group, SurveyResult]) -> NamedResults:
     """Return the result of all reports and of each link; empty if there is the open link only."""
-    named = period_results(groups)
-    return [(ALL_LINKS, total), *named] if named else []
+    results = period_results(groups)
+    return [(ALL_LINKS, total), *results] if results else []
 
 
 def period_results(groups: Mapping[Group, SurveyResult]) -> NamedResults:
@@ -111,7 +111,7 @@ def version_results(
 
     `results` are those of all versions; the first of them is the version on the page.
     """
-    shown = find_question(results[0].survey, question_id)
+    reference = find_question(results[0].survey, question_id)
     comparable: list[SurveyResult] = []
     notes: list[str] = []
     for result in sorted(results, key=lambda result: result.survey.version):
@@ -120,7 +120,7 @@ def version_results(
             notes.append(f"Version {version} does not ask this question.")
             continue
         question = find_question(result.survey, question_id)
-        if not has_same_answers(question, shown):
+        if not has_same_answers(question, reference):
             notes.append(f"Version {version} has other answers and is not shown here.")
             continue
         if comparable:
@@ -135,7 +135,7 @@ def has_same_answers(first: PublishedQuestion, second: PublishedQuestion) -> boo
 
     def answers(question: PublishedQuestion) -> tuple[object, ...]:
         options = tuple(option.id for option in question.options)
-        silent = question.opt_out, question.not_applicable
-        return question.type, options, silent, question.grid, question.max_ticks
+        opt_out_ids = question.opt_out, question.not_applicable
+        return question.type, options, opt_out_ids, question.grid, question.max_ticks
 
     return answers(first) == answers(second)

@@ -62,8 +62,8 @@ def list_categories(store: Store, survey: PublishedSurvey, by: str) -> list[Cate
     if by == BY_LINK:
         return [Category(name, name) for name in tallies_by_link(store, survey)]
     question = find_question(survey, by.removeprefix(BY_ANSWER))
-    silent = {question.options[place].id for place in opt_outs(question)}
-    return [Category(id_, label, id_ in silent) for id_, label in truth_labels(question)]
+    opt_out_ids = {question.options[place].id for place in opt_outs(question)}
+    return [Category(id_, label, id_ in opt_out_ids) for id_, label in truth_labels(question)]
 
 
 def compute_weighting(
@@ -97,32 +97,36 @@ def _by_link(
     options: IntervalOptions,
 ) -> WeightingResult:
     place, tallies = question_index(survey, question.id), tallies_by_link(store, survey)
-    asked = [tally.n_asked[place] for tally in tallies.values()]
-    _check_links(list(tallies), asked, population)
+    n_asked_by_link = [tally.n_asked[place] for tally in tallies.values()]
+    _check_links(list(tallies), n_asked_by_link, population)
     counts = np.array([tally.counts[place] for tally in tallies.values()], dtype=np.int64)
-    n_asked = sum(asked)
+    n_asked = sum(n_asked_by_link)
 
     def estimate(level: float) -> Estimates:
         return (
             proportions(counts.sum(axis=0), question.channel, n=n_asked, level=level),
-            poststratified(counts, list(population), question.channel, n=asked, level=level),
+            poststratified(
+                counts, list(population), question.channel, n=n_asked_by_link, level=level
+            ),
         )
 
     n = sum(tally.n for tally in tallies.values())
     composition = [
-        CategoryShare(name, known, tally.n / n)
-        for (name, tally), known in zip(tallies.items(), population, strict=True)
+        CategoryShare(name, share, tally.n / n)
+        for (name, tally), share in zip(tallies.items(), population, strict=True)
     ]
     return _build_result(
         survey, question, BY_LINK, composition, n_asked, options, estimate if n_asked else None
     )
 
 
-def _check_links(names: Sequence[str], asked: Sequence[int], population: Sequence[float]) -> None:
-    for name, n, known in zip(names, asked, population, strict=True):
-        if known > 0 and n < 2:
+def _check_links(
+    names: Sequence[str], n_asked_by_link: Sequence[int], population: Sequence[float]
+) -> None:
+    for name, n, share in zip(names, n_asked_by_link, population, strict=True):
+        if share > 0 and n < 2:
             raise DesignError(f"“{name}” has fewer than two reports that include this question")
-        if known == 0 and n > 0:
+        if share == 0 and n > 0:
             raise DesignError(f"“{name}” is 0 here, but {n:,} reports arrived by this link")
 
 
@@ -157,8 +161,8 @@ def _by_answer(
     reported = proportions(counts.sum(axis=0), channels[1], level=DEFAULT_OPTIONS.level)
     shares = reported.estimate if disclosure(reported) != SUPPRESSED else None
     composition = [
-        CategoryShare(label, known, None if shares is None else float(shares[i]))
-        for i, ((_, label), known) in enumerate(zip(truth_labels(base), population, strict=True))
+        CategoryShare(label, share, None if shares is None else float(shares[i]))
+        for i, ((_, label), share) in enumerate(zip(truth_labels(base), population, strict=True))
     ]
     return _build_result(survey, question, by, composition, n, options, estimate)
 

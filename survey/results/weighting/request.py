@@ -158,8 +158,8 @@ def _category(name: str, categories: Sequence[Category], place: int) -> Category
     for category in categories:
         if name.casefold() in (category.id.casefold(), category.label.casefold()):
             return category
-    known = ", ".join(f"“{category.label}”" for category in categories)
-    raise DesignError(f"Line {place}: “{name[:60]}” is not one of {known}")
+    labels = ", ".join(f"“{category.label}”" for category in categories)
+    raise DesignError(f"Line {place}: “{name[:60]}” is not one of {labels}")
 
 
 def _parse_number(text: str, place: int, unit: str) -> float:

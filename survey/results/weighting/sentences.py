@@ -53,7 +53,7 @@ def caveats(result: WeightingResult) -> list[str]:
 
 
 def _omission_caveat(result: WeightingResult) -> list[str]:
-    omitted = [category.label for category in result.composition if category.known == 0]
+    omitted = [category.label for category in result.composition if category.population == 0]
     if not omitted:
         return []
     labels = " or ".join(f"“{label}”" for label in omitted)
@@ -62,7 +62,7 @@ def _omission_caveat(result: WeightingResult) -> list[str]:
 
 def _margins_phrase(result: WeightingResult) -> str:
     shares = ", ".join(
-        f"{category.label} {percent(category.known)}" for category in result.composition
+        f"{category.label} {percent(category.population)}" for category in result.composition
     )
     base = result.base_question
     source = "the links’ groups" if base is None else f"the known answers to “{base.text}”"

@@ -46,7 +46,7 @@ class CategoryShare(NamedTuple):
     """
 
     label: str
-    known: float
+    population: float
     reported: float | None
 
 

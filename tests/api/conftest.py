@@ -32,10 +32,10 @@ class Program:
         """Ask for a path below the API's, and hold the answer against its description."""
         said = {"Authorization": f"Bearer {self.token}", "Accept": accept, "If-None-Match": tag}
         given = {name: value for name, value in said.items() if value and value != "Bearer "}
-        answer = self.client.open(PREFIX + path, method=method, headers={**given, **headers})
+        response = self.client.open(PREFIX + path, method=method, headers={**given, **headers})
         if method == "GET":
-            self.check(answer)
-        return answer
+            self.check(response)
+        return response
 
     def check(self, answer) -> None:
         """Whether an answer's status, type and body are ones that the document names."""
@@ -57,9 +57,9 @@ class Program:
     def described(self, endpoint: str):
         name = endpoint.partition(".")[2]
         (found,) = (
-            each["get"]["responses"]
-            for each in self.document["paths"].values()
-            if each["get"]["operationId"] == name
+            item["get"]["responses"]
+            for item in self.document["paths"].values()
+            if item["get"]["operationId"] == name
         )
         return found
 

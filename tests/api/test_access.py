@@ -18,33 +18,33 @@ pytestmark = pytest.mark.security
 NOTHING_KNOWN = ["", "Bearer", "Bearer nonsense", "Basic {}", "Digest {}", "{}", "Bearer é", "\x7f"]
 
 
-def test_without_a_token_that_is_good_every_refusal_is_the_same(program, small):
-    wanted = [PATHS[name] for name, operation in OPERATIONS.items() if operation.scope]
+def test_every_request_without_a_valid_token_gets_the_same_response(program, small):
+    expected = [PATHS[name] for name, operation in OPERATIONS.items() if operation.scope]
     seen = set()
     for sent in NOTHING_KNOWN:
-        for path in wanted:
+        for path in expected:
             said = {"Authorization": sent.format(program.token)}
-            answer = program.client.get(f"/api/v1{path}", headers=said)
-            program.check(answer)
-            assert answer.status_code == 401
-            seen.add((answer.data, answer.headers["WWW-Authenticate"]))
+            response = program.client.get(f"/api/v1{path}", headers=said)
+            program.check(response)
+            assert response.status_code == 401
+            seen.add((response.data, response.headers["WWW-Authenticate"]))
     assert len(seen) == 1
     assert next(iter(seen))[1] == 'Bearer realm="survey"'
 
 
-def test_object_access_each_address_wants_its_scope_and_says_which(client, store, reader, filled):
+def test_object_access_each_address_requires_and_names_its_scope(client, store, reader, filled):
     for held in SCOPES:
         program = Program(client, make_token(store, reader, held))
         for name, operation in OPERATIONS.items():
-            answer = program.get(PATHS[name])
+            response = program.get(PATHS[name])
             if operation.scope in (None, held):
-                assert answer.status_code == 200
+                assert response.status_code == 200
             else:
-                assert answer.status_code == 403
-                assert f"the scope {operation.scope}" in answer.get_json()["detail"]
+                assert response.status_code == 403
+                assert f"the scope {operation.scope}" in response.get_json()["detail"]
 
 
-def test_object_access_somebody_else_s_survey_is_none_and_an_admin_s_program_reads_all(
+def test_object_access_surveys_of_others_do_not_exist_except_for_admins(
     client, store, admin, reader, filled
 ):
     publish(store, load(SMALL.replace('"small"', '"theirs"').encode(), "s.toml", Caps()), TODAY)
@@ -62,49 +62,47 @@ def test_object_access_somebody_else_s_survey_is_none_and_an_admin_s_program_rea
     assert of_admin.get("/surveys").get_json()["total"] == 2
 
 
-def test_an_ended_token_opens_nothing(program, store, reader, small):
+def test_a_revoked_token_is_rejected(program, store, reader, small):
     (token,) = store.api_tokens(reader)
     assert program.get(LATEST).status_code == 200
     store.end_api_token(reader, token.token_hash)
     assert program.get(LATEST).status_code == 401
 
 
-def test_a_session_s_cookie_is_worth_nothing_here_and_none_is_ever_set(
-    client, store, researcher, filled
-):
+def test_session_cookies_are_ignored_and_never_set(client, store, researcher, filled):
     assert sign_in(client).status_code == 302
     assert client.get("/research/").status_code == 200
     nobody = Program(client)
     for name, operation in OPERATIONS.items():
-        answer = nobody.get(PATHS[name])
-        assert answer.status_code == (401 if operation.scope else 200)
-        assert "Set-Cookie" not in answer.headers
+        response = nobody.get(PATHS[name])
+        assert response.status_code == (401 if operation.scope else 200)
+        assert "Set-Cookie" not in response.headers
     token = make_token(store, store.researcher(EMAIL).key)
     for path in PATHS.values():
-        answer = Program(client, token).get(path)
-        assert answer.status_code == 200
-        assert "Set-Cookie" not in answer.headers
+        response = Program(client, token).get(path)
+        assert response.status_code == 200
+        assert "Set-Cookie" not in response.headers
 
 
-def test_a_token_opens_no_researcher_s_page(program, filled):
+def test_a_token_does_not_open_researchers_pages(program, filled):
     said = {"Authorization": f"Bearer {program.token}"}
     page = program.client.get("/research/surveys/small/1", headers=said)
     assert page.status_code == 302
 
 
-def test_a_new_password_ends_every_token(client, store, researcher, small):
+def test_a_new_password_revokes_every_token(client, store, researcher, small):
     key = store.researcher(EMAIL).key
     program = Program(client, make_token(store, key))
     sign_in(client)
     assert program.get("/surveys").status_code == 200
-    done = send(
+    response = send(
         client,
         "/research/account/password",
         current=PASSWORD,
         new="another long password",
         again="another long password",
     )
-    assert done.status_code == 302
+    assert response.status_code == 302
     assert program.get("/surveys").status_code == 401
 
 
@@ -115,27 +113,27 @@ def test_a_token_is_never_logged(program, store, small, caplog, monkeypatch):
     with caplog.at_level("DEBUG"):
         assert program.get("/surveys").status_code == 200
         monkeypatch.setattr(store, "versions", broken)
-        answer = program.client.get(
+        response = program.client.get(
             f"/api/v1{LATEST}", headers={"Authorization": f"Bearer {program.token}"}
         )
-    assert (answer.status_code, answer.mimetype) == (500, "application/problem+json")
-    assert "inner detail" not in answer.text
+    assert (response.status_code, response.mimetype) == (500, "application/problem+json")
+    assert "inner detail" not in response.text
     assert "inner detail" in caplog.text
     assert program.token not in caplog.text
 
 
-def test_object_access_an_address_of_which_the_table_says_nothing_stops_the_start(app):
+def test_object_access_an_address_missing_from_the_table_prevents_startup(app):
     app.add_url_rule("/api/v1/more", endpoint="more", view_func=lambda: "")
     with pytest.raises(RuntimeError, match="/api/v1/more"):
         guard(app)
 
 
-def test_headers_of_answers_to_programs_are_those_of_all_answers(program, client, filled):
+def test_headers_of_api_responses_are_those_of_all_responses(program, client, filled):
     of_pages = dict(client.get("/healthz").headers)
     for name in PATHS:
-        answer = program.get(PATHS[name])
+        response = program.get(PATHS[name])
         for header, value in of_pages.items():
             if header not in ("Content-Type", "Content-Length", "Cache-Control"):
-                assert answer.headers[header] == value
-        assert answer.headers["Cache-Control"] == "private, no-cache"
-        assert answer.headers["Vary"] == "Accept, Authorization"
+                assert response.headers[header] == value
+        assert response.headers["Cache-Control"] == "private, no-cache"
+        assert response.headers["Vary"] == "Accept, Authorization"

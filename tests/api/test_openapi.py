@@ -26,7 +26,7 @@ def described():
 
 
 def operations(described):
-    return {path: each["get"] for path, each in described["paths"].items()}
+    return {path: item["get"] for path, item in described["paths"].items()}
 
 
 def test_it_is_valid_openapi_3_1(described):
@@ -35,40 +35,40 @@ def test_it_is_valid_openapi_3_1(described):
 
 
 def test_it_is_served_without_a_token(client, store, small):
-    answer = client.get("/api/v1/openapi.json")
-    assert (answer.status_code, answer.mimetype) == (200, "application/json")
-    assert answer.get_json()["servers"] == [{"url": "http://127.0.0.1:8000"}]
+    response = client.get("/api/v1/openapi.json")
+    assert (response.status_code, response.mimetype) == (200, "application/json")
+    assert response.get_json()["servers"] == [{"url": "http://127.0.0.1:8000"}]
 
 
-def test_every_route_is_in_it_and_the_other_way_round(app, described):
+def test_the_document_contains_exactly_the_existing_routes(app, described):
     rules = [rule for rule in app.url_map.iter_rules() if rule.rule.startswith("/api")]
     served = {
         re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule): rule.endpoint.partition(".")[2]
         for rule in rules
     }
-    assert {path: each["operationId"] for path, each in operations(described).items()} == served
+    assert {path: item["operationId"] for path, item in operations(described).items()} == served
     assert all(rule.methods == {"GET", "HEAD"} for rule in rules)
-    assert all(set(each) == {"get"} for each in described["paths"].values())
+    assert all(set(item) == {"get"} for item in described["paths"].values())
 
 
-def test_rows_have_the_columns_of_the_csv_and_no_other(described):
+def test_rows_have_exactly_the_columns_of_the_csv(described):
     for kind in (EstimateRow, CrosstabRow):
         schema = described["components"]["schemas"][kind.__name__]
         assert tuple(schema["properties"]) == tuple(schema["required"]) == column_names(kind)
         assert schema["additionalProperties"] is False
 
 
-def test_a_csv_s_columns_are_told(described):
-    for path, each in operations(described).items():
-        kinds = each["responses"]["200"]["content"]
+def test_the_columns_of_each_csv_are_listed(described):
+    for path, item in operations(described).items():
+        kinds = item["responses"]["200"]["content"]
         if CSV in kinds:
             row = CrosstabRow if path.endswith("crosstab") else EstimateRow
             assert ", ".join(column_names(row)) in kinds[CSV]["schema"]["description"]
 
 
-def test_limits_are_those_that_queries_are_held_against(described):
-    asked = operations(described)[f"{PREFIX}/surveys/{{slug}}/versions/{{version}}/estimates"]
-    schemas = {each["name"]: each["schema"] for each in asked["parameters"]}
+def test_the_documented_limits_are_the_enforced_limits(described):
+    requested = operations(described)[f"{PREFIX}/surveys/{{slug}}/versions/{{version}}/estimates"]
+    schemas = {item["name"]: item["schema"] for item in requested["parameters"]}
     assert set(schemas) == {"slug", "version", *(field.name for field in fields(IntervalOptions))}
     assert (schemas["level"]["minimum"], schemas["level"]["maximum"]) == (MIN_LEVEL, MAX_LEVEL)
     assert tuple(schemas["interval"]["enum"]) == INTERVAL_CHOICES
@@ -80,21 +80,21 @@ def test_limits_are_those_that_queries_are_held_against(described):
     assert table["maxItems"] == MAX_CELLS
 
 
-def test_each_scope_is_explained_and_each_address_names_its_own(described):
+def test_each_scope_is_explained_and_each_address_names_its_scope(described):
     said = described["components"]["securitySchemes"]["token"]["description"]
     assert all(f"{scope}: {meaning}" in said for scope, meaning in SCOPES.items())
-    for each in operations(described).values():
-        scope = OPERATIONS[each["operationId"]].scope
-        assert each["security"] == ([{"token": [scope]}] if scope else [])
+    for item in operations(described).values():
+        scope = OPERATIONS[item["operationId"]].scope
+        assert item["security"] == ([{"token": [scope]}] if scope else [])
         assert scope is None or scope in SCOPES
 
 
-def test_refusals_have_statuses_of_the_table_of_errors(described):
+def test_error_responses_have_the_statuses_of_the_errors(described):
     known = {str(int(status)) for status in STATUS.values()}
-    for each in operations(described).values():
-        assert set(each["responses"]) - {"200", "304"} <= known
-        assert ("401" in each["responses"]) == bool(each["security"])
+    for item in operations(described).values():
+        assert set(item["responses"]) - {"200", "304"} <= known
+        assert ("401" in item["responses"]) == bool(item["security"])
 
 
-def test_no_text_of_it_is_of_python(described):
+def test_no_text_contains_python_notation(described):
     assert ">>>" not in json.dumps(described)

@@ -33,20 +33,18 @@ def rows_of(answer) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(answer.text)))
 
 
-def test_every_address_answers_as_it_is_described(program, filled):
+def test_every_address_matches_its_description(program, filled):
     for path in PATHS.values():
         assert program.get(path).status_code == 200
 
 
-def test_surveys_are_listed_by_their_newest_version_with_all_that_is_known_of_it(
-    program, store, filled
-):
+def test_surveys_are_listed_by_their_newest_version_with_its_properties(program, store, filled):
     publish(store, written(SMALL.replace("Two questions.", "Anew.")), TODAY)
     listed = program.get("/surveys").get_json()
     assert listed["total"] == 1
     (found,) = listed["surveys"]
     versions = program.get("/surveys/small").get_json()["versions"]
-    assert [each["version"] for each in versions] == [2, 1]
+    assert [item["version"] for item in versions] == [2, 1]
     assert versions[0] == found == program.get("/surveys/small/versions/2").get_json()
     assert (versions[0]["state"], versions[0]["released"], versions[0]["release"]) == ("open", 0, 0)
     old = versions[1]
@@ -55,24 +53,24 @@ def test_surveys_are_listed_by_their_newest_version_with_all_that_is_known_of_it
     assert old["epsilon"] == filled.definition.epsilon
 
 
-def test_archived_surveys_are_marked_and_try_outs_do_not_exist(program, store, small, admin):
+def test_archived_surveys_are_marked_and_test_runs_are_hidden(program, store, small, admin):
     store.set_archived("small", archived=True)
     assert program.get(LATEST).get_json()["archived"]
     definition = freeze(written(SMALL).model_copy(update={"slug": "trial-1"}), 1)
     store.publish(definition, TODAY)
     of_admin = Program(program.client, make_token(store, admin))
-    assert [one["slug"] for one in of_admin.get("/surveys").get_json()["surveys"]] == ["small"]
+    assert [item["slug"] for item in of_admin.get("/surveys").get_json()["surveys"]] == ["small"]
     assert of_admin.get("/surveys/trial-1").status_code == 404
     assert of_admin.get("/surveys/trial-1/versions/1/estimates").status_code == 404
 
 
 def test_the_definition_is_the_published_one_byte_for_byte(program, small):
-    answer = program.get(f"{LATEST}/definition")
-    assert answer.data == small.canonical
-    assert answer.headers["ETag"] == f'"{small.sha256}"'
+    response = program.get(f"{LATEST}/definition")
+    assert response.data == small.canonical
+    assert response.headers["ETag"] == f'"{small.sha256}"'
 
 
-def test_the_rows_are_those_of_the_dashboard_s_csv(program, client, store, filled):
+def test_the_rows_equal_the_csv_of_the_dashboard(program, client, store, filled):
     store.add_researcher(EMAIL, store.researcher("admin@example.org").password_hash)
     store.set_role("small", store.researcher(EMAIL).key, "viewer")
     for query in ("", "?level=0.9&simultaneous=1", "?target=respondents", "?interval=wilson"):
@@ -89,13 +87,13 @@ def test_the_rows_are_those_of_the_dashboard_s_csv(program, client, store, fille
             }
 
 
-def test_json_says_what_was_read_and_how(program, filled):
+def test_json_states_the_release_and_the_options(program, filled):
     said = program.get(f"{LATEST}/estimates?level=0.9").get_json()
     assert (said["sha256"], said["release"], said["released"]) == (filled.sha256, 1, 3000)
     assert said["wanted"]["level"] == 0.9
 
 
-def test_cross_tabs_are_those_of_the_page_and_hidden_whole(program, client, store, filled, reader):
+def test_crosstabs_equal_those_of_the_page(program, client, store, filled, reader):
     as_csv = program.get(CROSSED, accept="text/csv")
     assert tuple(rows_of(as_csv)[0]) == column_names(CrosstabRow)
     said = program.get(CROSSED).get_json()
@@ -107,7 +105,7 @@ def test_cross_tabs_are_those_of_the_page_and_hidden_whole(program, client, stor
     assert page.data == as_csv.data
 
 
-def test_too_few_reports_are_silent_about_every_share_and_cell(program, store, small):
+def test_too_few_reports_suppress_every_share_and_cell(program, store, small):
     add_released(store, small, 40)
     rows = program.get(f"{LATEST}/estimates").get_json()["rows"]
     assert {(row["flag"], row["estimate"], row["report_count"]) for row in rows} == {
@@ -121,19 +119,19 @@ def test_too_few_reports_are_silent_about_every_share_and_cell(program, store, s
     assert {row["estimate"] for row in narrow} == {None}
 
 
-def test_every_type_of_question_answers_as_it_is_described(program, store, admin):
+def test_every_question_type_matches_the_description(program, store, admin):
     survey = publish(store, written(EVERY_TYPE, "types"), TODAY)
     of_admin = Program(program.client, make_token(store, admin))
     for n in (60, 900):
         add_released(store, survey, n)
-        answer = of_admin.get(f"/surveys/{survey.slug}/versions/1/estimates")
-        assert answer.status_code == 200
-        assert b"NaN" not in answer.data
+        response = of_admin.get(f"/surveys/{survey.slug}/versions/1/estimates")
+        assert response.status_code == 200
+        assert b"NaN" not in response.data
 
 
-def test_the_workbook_holds_the_same_rows(program, filled):
-    answer = program.get(f"{LATEST}/exports/estimates.xlsx")
-    sheet = load_workbook(io.BytesIO(answer.data))["estimates"]
+def test_the_workbook_contains_the_same_rows(program, filled):
+    response = program.get(f"{LATEST}/exports/estimates.xlsx")
+    sheet = load_workbook(io.BytesIO(response.data))["estimates"]
     assert tuple(cell.value for cell in sheet[1]) == column_names()
     assert sheet.max_row - 1 == len(program.get(f"{LATEST}/estimates").get_json()["rows"])
 
@@ -142,7 +140,7 @@ def test_the_workbook_holds_the_same_rows(program, filled):
 
 
 @pytest.mark.parametrize("sent", ["{}", '"other", {}', "*"])
-def test_nothing_is_sent_twice_until_something_changed(program, filled, sent):
+def test_unchanged_results_are_not_sent_again(program, filled, sent):
     for path in PATHS.values():
         tag = program.get(path, tag='"other"').headers["ETag"]
         again = program.get(path, tag=sent.format(tag))
@@ -151,7 +149,7 @@ def test_nothing_is_sent_twice_until_something_changed(program, filled, sent):
         assert again.headers["Cache-Control"] == "private, no-cache"
 
 
-def test_what_was_not_changed_is_not_computed_again(program, store, app, filled, monkeypatch):
+def test_unchanged_results_are_not_computed_again(program, store, app, filled, monkeypatch):
     tags = {path: program.get(path).headers["ETag"] for path in (f"{LATEST}/estimates", CROSSED)}
 
     def computed(*_):
@@ -164,9 +162,9 @@ def test_what_was_not_changed_is_not_computed_again(program, store, app, filled,
         assert program.get(path, tag=tag).status_code == 304
 
 
-def test_a_release_a_way_of_reading_and_a_kind_have_tags_of_their_own(program, store, filled):
+def test_each_release_query_and_media_type_has_a_separate_tag(program, store, filled):
     def tags() -> list[str]:
-        asked = [
+        requested = [
             (f"{LATEST}/estimates", ""),
             (f"{LATEST}/estimates", "text/csv"),
             (f"{LATEST}/estimates?level=0.9", ""),
@@ -179,7 +177,7 @@ def test_a_release_a_way_of_reading_and_a_kind_have_tags_of_their_own(program, s
             (f"{LATEST}/crosstab?first=pressure&second=fell_asleep", ""),
             (f"{LATEST}/exports/estimates.xlsx", ""),
         ]
-        return [program.get(path, accept=accept).headers["ETag"] for path, accept in asked]
+        return [program.get(path, accept=accept).headers["ETag"] for path, accept in requested]
 
     before = tags()
     assert len(set(before)) == len(before)
@@ -188,19 +186,19 @@ def test_a_release_a_way_of_reading_and_a_kind_have_tags_of_their_own(program, s
     assert not set(tags()) & set(before)
 
 
-def test_two_processes_tag_the_same_release_the_same(program, store, settings, filled):
+def test_two_processes_give_a_release_the_same_tag(program, store, settings, filled):
     other = Program(create_app(settings, store).test_client(), program.token)
     for path in PATHS.values():
         assert program.get(path).headers["ETag"] == other.get(path).headers["ETag"]
 
 
-def test_a_default_that_is_said_is_the_default(program, filled):
+def test_explicit_defaults_equal_omitted_parameters(program, filled):
     usual = program.get(f"{LATEST}/estimates").headers["ETag"]
     said = "level=0.95&simultaneous=0&target=population&interval=feldman-cousins"
     assert program.get(f"{LATEST}/estimates?{said}").headers["ETag"] == usual
 
 
-def test_a_closed_survey_is_read_on(program, store, filled):
+def test_a_closed_survey_can_still_be_read(program, store, filled):
     tag = program.get(f"{LATEST}/exports/estimates.xlsx").headers["ETag"]
     close(store, "small", TODAY)
     assert program.get(LATEST).get_json()["state"] == "closed"
@@ -260,62 +258,62 @@ def test_an_invalid_query_is_rejected_with_what_would_be_right(program, small):
 
 
 def test_a_table_without_reports_says_that_there_are_none(program, small):
-    answer = program.get(CROSSED)
-    assert answer.status_code == 422
-    assert "no released report" in answer.get_json()["detail"]
+    response = program.get(CROSSED)
+    assert response.status_code == 422
+    assert "no released report" in response.get_json()["detail"]
 
 
 @pytest.mark.parametrize(
     "path",
     ["/surveys/none", "/surveys/small/versions/2", "/surveys/small/versions/0", "/surveys/%00"],
 )
-def test_what_is_not_there_is_not_found(program, store, admin, small, path):
-    for one in (program, Program(program.client, make_token(store, admin))):
+def test_unknown_surveys_and_versions_are_not_found(program, store, admin, small, path):
+    for item in (program, Program(program.client, make_token(store, admin))):
         for below in ("", "/estimates") if "versions" in path else ("",):
-            answer = one.get(path + below)
-            assert (answer.status_code, answer.mimetype) == (404, "application/problem+json")
+            response = item.get(path + below)
+            assert (response.status_code, response.mimetype) == (404, "application/problem+json")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
-def test_nothing_is_ever_written(program, small, method):
+def test_methods_that_write_are_rejected(program, small, method):
     for path in PATHS.values():
-        answer = program.get(path, method=method)
-        assert answer.status_code == 405
-        assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD"}
-        assert "Access-Control-Allow-Origin" not in answer.headers
+        response = program.get(path, method=method)
+        assert response.status_code == 405
+        assert set(response.headers["Allow"].split(", ")) == {"GET", "HEAD"}
+        assert "Access-Control-Allow-Origin" not in response.headers
 
 
-def test_a_head_says_what_a_get_would(program, filled):
+def test_head_has_the_headers_of_get(program, filled):
     path = f"{LATEST}/estimates"
     head, got = program.get(path, method="HEAD"), program.get(path)
     assert (head.status_code, head.data) == (200, b"")
     assert head.headers["ETag"] == got.headers["ETag"]
 
 
-def test_a_browser_that_opens_an_address_gets_problems_too(client, small):
-    answer = client.get("/api/v1/nothing", headers={"Accept": "text/html"})
-    assert (answer.status_code, answer.mimetype) == (404, "application/problem+json")
+def test_browsers_get_problem_json_too(client, small):
+    response = client.get("/api/v1/nothing", headers={"Accept": "text/html"})
+    assert (response.status_code, response.mimetype) == (404, "application/problem+json")
 
 
-def test_a_busy_store_says_when_to_come_again(program, store, small, monkeypatch):
+def test_a_busy_store_asks_the_client_to_retry_later(program, store, small, monkeypatch):
     def busy(*_):
         raise StoreBusyError("busy")
 
     monkeypatch.setattr(store, "versions", busy)
-    answer = program.get(LATEST)
-    assert answer.status_code == 503
-    assert int(answer.headers["Retry-After"]) > 0
+    response = program.get(LATEST)
+    assert response.status_code == 503
+    assert int(response.headers["Retry-After"]) > 0
 
 
-def test_lists_are_bounded_and_say_how_many_there_are(program, store, admin, small, monkeypatch):
+def test_lists_have_a_maximum_length_and_state_the_total(program, store, admin, small, monkeypatch):
     monkeypatch.setattr("survey.api.endpoints.MAX_LISTED", 1)
     publish(store, written(SMALL, "another"), TODAY)
     listed = Program(program.client, make_token(store, admin)).get("/surveys").get_json()
     assert listed["total"] == 2
-    assert [one["slug"] for one in listed["surveys"]] == ["another"]
+    assert [item["slug"] for item in listed["surveys"]] == ["another"]
 
 
-def test_whoever_leaves_a_team_reads_nothing_of_it_any_more(program, store, filled, reader):
+def test_former_members_of_a_team_cannot_read_its_survey(program, store, filled, reader):
     tag = program.get(f"{LATEST}/estimates").headers["ETag"]
     store.set_role("small", reader, None)
     assert program.get("/surveys").get_json() == {"total": 0, "surveys": []}
@@ -323,7 +321,7 @@ def test_whoever_leaves_a_team_reads_nothing_of_it_any_more(program, store, fill
         assert program.get(LATEST + path, tag=tag).status_code == 404
 
 
-def test_only_editors_take_the_reports_and_each_time_is_in_the_log(program, store, filled, reader):
+def test_only_editors_download_reports_and_each_download_is_logged(program, store, filled, reader):
     path = f"{LATEST}/exports/reports.zip"
     with ZipFile(io.BytesIO(program.get(path).data)) as packed:
         assert set(packed.namelist()) >= {"README.txt", "channels.json", "reports.csv"}
@@ -331,13 +329,13 @@ def test_only_editors_take_the_reports_and_each_time_is_in_the_log(program, stor
     (action,) = store.actions("small", 5)
     assert (action.actor, action.event) == ("reader@example.org", "downloaded reports")
     store.set_role("small", reader, "viewer")
-    refused = program.get(path)
-    assert refused.status_code == 403
-    assert "role editor" in refused.get_json()["detail"]
+    response = program.get(path)
+    assert response.status_code == 403
+    assert "role editor" in response.get_json()["detail"]
     assert program.get(f"{LATEST}/estimates").status_code == 200
 
 
-def test_a_cross_tab_comes_as_a_workbook_too(program, filled):
+def test_a_crosstab_is_also_available_as_a_workbook(program, filled):
     path = f"{LATEST}/exports/crosstab.xlsx?first=fell_asleep&second=pressure"
     book = load_workbook(io.BytesIO(program.get(path).data))
     assert len(book.sheetnames) == 3

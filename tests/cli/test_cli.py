@@ -65,12 +65,12 @@ def test_a_survey_is_checked_published_estimated_exported_and_closed(run, tmp_pa
 def test_check_prints_every_mistake_with_its_place_and_exits_with_1(run, tmp_path):
     broken = tmp_path / "broken.toml"
     broken.write_text(SMALL.replace('"3/4"', "0.2").replace('"often"', '"once"'), encoding="utf-8")
-    refused = run("check", str(broken))
-    assert refused.exit_code == 1
-    lines = refused.stderr.splitlines()
+    response = run("check", str(broken))
+    assert response.exit_code == 1
+    lines = response.stderr.splitlines()
     assert len(lines) == 3
     assert all(str(broken) in line for line in lines)
-    assert "option 3 (once), id" in refused.stderr
+    assert "option 3 (once), id" in response.stderr
 
 
 def test_a_rejected_command_prints_one_line_and_exits_with_1(run, tmp_path):
@@ -168,10 +168,10 @@ def test_a_closed_pipe_ends_a_command_without_a_message(run, tmp_path):
     assert result.returncode == BROKEN_PIPE
 
 
-def test_without_a_database_every_command_names_the_one_that_makes_it(run):
-    refused = run("estimate", "small")
-    assert refused.exit_code == 1
-    assert "survey migrate" in refused.stderr
+def test_without_a_database_every_command_names_survey_migrate(run):
+    response = run("estimate", "small")
+    assert response.exit_code == 1
+    assert "survey migrate" in response.stderr
 
 
 def test_a_researcher_is_added_once(run):
@@ -255,22 +255,22 @@ def server(run, tmp_path):
         ),
     ],
 )
-def test_the_server_itself_does_not_start_when_it_is_unsafe(server, arguments, variables, words):
-    refused = server(*arguments, **variables)
-    assert refused.returncode == 1
-    assert words in refused.stderr
+def test_the_server_does_not_start_with_unsafe_settings(server, arguments, variables, words):
+    response = server(*arguments, **variables)
+    assert response.returncode == 1
+    assert words in response.stderr
 
 
 @pytest.mark.security
-def test_the_server_itself_does_not_start_on_a_database_that_others_read(server, tmp_path):
+def test_the_server_does_not_start_if_others_can_read_its_database(server, tmp_path):
     (tmp_path / "cli.db").chmod(0o644)
-    refused = server()
-    assert refused.returncode == 1
-    assert "chmod 600" in refused.stderr
+    response = server()
+    assert response.returncode == 1
+    assert "chmod 600" in response.stderr
 
 
 @pytest.mark.security
-def test_config_check_lists_what_is_unsafe_with_what_to_do(run, monkeypatch, tmp_path):
+def test_config_check_lists_unsafe_settings_with_remedies(run, monkeypatch, tmp_path):
     run("migrate")
     for name, value in SAFE.items():
         monkeypatch.setenv(name, value)
@@ -364,7 +364,7 @@ def reports_in(path) -> int:
 
 
 @pytest.mark.long
-def test_a_demo_interrupted_among_its_respondents_goes_on_where_it_stopped(tmp_path):
+def test_an_interrupted_demo_continues_where_it_stopped(tmp_path):
     path = tmp_path / "demo" / "demo.db"
     process = demo(path.parent, free_port(), "--respondents", "100000")
     while not reports_in(path):
@@ -382,21 +382,21 @@ def test_a_demo_interrupted_among_its_respondents_goes_on_where_it_stopped(tmp_p
 
 
 @pytest.mark.long
-def test_a_second_demo_in_the_same_directory_is_refused_in_one_line(tmp_path):
+def test_a_second_demo_in_the_same_directory_is_rejected_in_one_line(tmp_path):
     process = demo(tmp_path / "demo", free_port(), "--respondents", "50")
     printed_until(process, "Ctrl-C")
-    refused = CliRunner().invoke(
+    response = CliRunner().invoke(
         main, ["demo", "--fresh", "--port", str(free_port()), "--directory", str(tmp_path / "demo")]
     )
-    assert refused.exit_code == 1
-    assert "another demo runs" in refused.stderr
+    assert response.exit_code == 1
+    assert "another demo runs" in response.stderr
     assert reports_in(tmp_path / "demo" / "demo.db") == 50
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=90)
 
 
 @pytest.mark.long
-def test_the_demo_prints_its_links_also_where_a_proxy_is_set(tmp_path, monkeypatch):
+def test_the_demo_prints_its_links_despite_a_proxy_setting(tmp_path, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     process = demo(tmp_path / "demo", free_port(), "--respondents", "0")
     assert "Dashboard" in printed_until(process, "Ctrl-C")
@@ -423,7 +423,7 @@ def test_a_demo_whose_survey_was_changed_or_closed_still_starts(tmp_path, change
 
 
 @pytest.mark.long
-def test_a_demo_opens_the_survey_in_a_browser_when_asked_to(tmp_path):
+def test_the_demo_opens_the_survey_in_a_browser_on_request(tmp_path):
     opened = tmp_path / "opened"
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
@@ -439,13 +439,13 @@ def test_a_demo_opens_the_survey_in_a_browser_when_asked_to(tmp_path):
     process.communicate(timeout=90)
 
 
-def test_a_weak_survey_is_warned_of_before_it_is_frozen(run, tmp_path):
+def test_a_weakly_protected_survey_causes_a_warning_before_publication(run, tmp_path):
     weak = tmp_path / "weak.toml"
     weak.write_text(SMALL.replace('truth_probability = "3/4"', "epsilon = 4.5"), encoding="utf-8")
     # Nothing can be stored yet, and still the warning was there.
-    refused = run("publish", str(weak))
-    assert refused.exit_code == 1
-    assert refused.stderr.index("little protection") < refused.stderr.index("survey migrate")
+    response = run("publish", str(weak))
+    assert response.exit_code == 1
+    assert response.stderr.index("little protection") < response.stderr.index("survey migrate")
     run("migrate")
     for command in ("check", "publish"):
         warned = run(command, str(weak))
@@ -454,7 +454,7 @@ def test_a_weak_survey_is_warned_of_before_it_is_frozen(run, tmp_path):
 
 
 @pytest.mark.long
-def test_a_fresh_demo_forgets_the_one_before(tmp_path):
+def test_a_fresh_demo_deletes_the_data_of_the_previous_one(tmp_path):
     for arguments, there in ((["--respondents", "60"], 60), (["--fresh", "--respondents", "0"], 0)):
         process = demo(tmp_path / "demo", free_port(), *arguments)
         printed_until(process, "Ctrl-C")
@@ -464,14 +464,14 @@ def test_a_fresh_demo_forgets_the_one_before(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["demo", "serve"])
-def test_a_taken_port_is_one_clear_line_and_exit_1(tmp_path, command, monkeypatch):
+def test_a_port_in_use_prints_one_line_and_exits_with_1(tmp_path, command, monkeypatch):
     monkeypatch.setenv("SURVEY_SECRET", SECRET)
     monkeypatch.setenv("SURVEY_DATABASE", f"sqlite:///{tmp_path / 'x.db'}")
     store = open_store(f"sqlite:///{tmp_path / 'x.db'}")
     store.migrate()
     store.close_connections()
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        refused = CliRunner().invoke(main, [command, "--port", str(taken.getsockname()[1])])
-    assert refused.exit_code == 1
-    assert len(refused.stderr.splitlines()) == 1
-    assert "choose another with --port" in refused.stderr
+    with socket.create_server(("127.0.0.1", 0)) as accepted:
+        response = CliRunner().invoke(main, [command, "--port", str(accepted.getsockname()[1])])
+    assert response.exit_code == 1
+    assert len(response.stderr.splitlines()) == 1
+    assert "choose another with --port" in response.stderr

@@ -22,7 +22,7 @@ from tests.store.reports import add, random_reports
 def run(monkeypatch, settings):
     def run(*arguments, database=settings.database):
         monkeypatch.setenv("SURVEY_DATABASE", database)
-        return CliRunner().invoke(main, [str(each) for each in arguments])
+        return CliRunner().invoke(main, [str(item) for item in arguments])
 
     return run
 
@@ -35,7 +35,7 @@ def filled(store, small):
     return store
 
 
-def test_a_store_that_agrees_is_said_to_in_one_line(filled, run):
+def test_a_consistent_store_is_confirmed_in_one_line(filled, run):
     checked = run("check-store")
     assert (checked.exit_code, checked.output) == (
         0,
@@ -43,7 +43,7 @@ def test_a_store_that_agrees_is_said_to_in_one_line(filled, run):
     )
 
 
-def test_what_does_not_agree_is_named_line_by_line_and_exits_with_1(filled, run, settings):
+def test_each_inconsistency_is_one_line_and_the_exit_status_is_1(filled, run, settings):
     with closing(sqlite3.connect(settings.database.removeprefix("sqlite:///"))) as connection:
         connection.execute("UPDATE counts SET n = 99 WHERE option = 0")
         connection.commit()
@@ -55,7 +55,7 @@ def test_what_does_not_agree_is_named_line_by_line_and_exits_with_1(filled, run,
     assert lines[1].endswith("the counts say 99")
 
 
-def test_a_backup_is_made_restored_and_checked(filled, run, tmp_path):
+def test_a_backup_is_written_restored_and_checked(filled, run, tmp_path):
     file, database = tmp_path / "kept.db", f"sqlite:///{tmp_path / 'again.db'}"
     made = run("backup", file)
     assert (made.exit_code, made.stderr) == (0, "")
@@ -67,7 +67,7 @@ def test_a_backup_is_made_restored_and_checked(filled, run, tmp_path):
     assert run("estimate", "small", database=database).output == run("estimate", "small").output
 
 
-def test_a_store_is_copied_and_the_next_step_is_said(filled, run, settings, tmp_path):
+def test_copying_a_store_names_the_next_step(filled, run, settings, tmp_path):
     target = f"sqlite:///{tmp_path / 'moved.db'}"
     copied = run("copy-store", settings.database, target)
     assert (copied.exit_code, copied.stderr) == (0, "")

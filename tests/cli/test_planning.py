@@ -37,19 +37,19 @@ def published(store, text):
     return publish(store, load(text.encode(), "s.toml", Caps()), TODAY)
 
 
-def test_the_estimates_of_simulated_people_lie_near_what_is_said_to_be_true(run, store):
+def test_the_estimates_of_simulated_respondents_are_close_to_the_true_shares(run, store):
     published(store, SMALL)
     shares = ",".join(map(str, TRUE))
     ran = run("simulate", "small", "--n", "4000", "--true", f"fell_asleep={shares}", "--csv")
     assert ran.exit_code == 0, ran.output
     rows = list(csv.DictReader(io.StringIO(ran.output)))
-    rows = [one for one in rows if one["question_id"] == "fell_asleep" and one["base"] == "all"]
-    assert [one["n_reports"] for one in rows] == ["4000"] * 3
+    rows = [item for item in rows if item["question_id"] == "fell_asleep" and item["base"] == "all"]
+    assert [item["n_reports"] for item in rows] == ["4000"] * 3
     for row, share in zip(rows, TRUE, strict=True):
         assert abs(float(row["estimate"]) - share) < 5 * float(row["std_error"])
 
 
-def test_nothing_simulated_reaches_the_survey_or_stays(run, store, monkeypatch, tmp_path):
+def test_simulated_reports_neither_reach_the_survey_nor_remain(run, store, monkeypatch, tmp_path):
     survey = published(store, SMALL)
     kept = tmp_path / "kept"
     kept.mkdir()
@@ -60,7 +60,7 @@ def test_nothing_simulated_reaches_the_survey_or_stays(run, store, monkeypatch, 
 
 
 @pytest.mark.parametrize("text", [surveys.EVERY_TYPE, surveys.SKIPS, surveys.SAMPLED])
-def test_every_kind_of_survey_says_what_is_true_beside_its_estimates(run, store, text):
+def test_the_true_values_of_every_question_type_are_printed(run, store, text):
     survey = published(store, text)
     ran = run("simulate", "small", "--n", "300")
     assert ran.exit_code == 0, ran.output
@@ -70,7 +70,7 @@ def test_every_kind_of_survey_says_what_is_true_beside_its_estimates(run, store,
         assert question.text in true
 
 
-def test_an_invitation_survey_in_its_second_version_is_simulated_too(run, store):
+def test_the_second_version_of_an_invitation_survey_can_be_simulated(run, store):
     published(store, SMALL)
     published(store, f'access = "invitation"\n{SMALL}')
     assert "2,000 released reports" in run("simulate", "small").output

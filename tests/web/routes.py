@@ -91,7 +91,7 @@ class Routes:
 
     def address(self, rule: Rule, team: Mapping[int, Role] | None = None) -> str:
         """Where a route is; of a draft it is a new one's, with this team, and of a link, too."""
-        wanted = rule.arguments
+        expected = rule.arguments
         values: dict[str, Any] = {
             "slug": self._survey.slug,
             "key": 2 if rule.endpoint == "drafts.question" else 1,
@@ -107,10 +107,10 @@ class Routes:
         }
         if is_of_a_draft(rule):
             values["slug"] = self.draft(team or {self._maker.key: "owner"})
-        if "token" in wanted:
+        if "token" in expected:
             values["token"] = self.link()
-        asked = ASKED.get(rule.endpoint, ASKED.get(rule.endpoint.partition(".")[0], {}))
-        filled = {name: values[name] for name in wanted} | dict(asked)
+        requested = ASKED.get(rule.endpoint, ASKED.get(rule.endpoint.partition(".")[0], {}))
+        filled = {name: values[name] for name in expected} | dict(requested)
         return self._addresses.build(rule.endpoint, filled)
 
     def _version(self, endpoint: str) -> int | str:

@@ -49,8 +49,8 @@ def with_second_step(client) -> str:
     page = client.get("/research/account/second-step")
     secret = re.search(r'class="secret">([A-Z2-7]+)<', page.text)[1]
     code = pyotp.TOTP(secret).now()
-    done = send(client, "/research/account/second-step", code=code, current=PASSWORD)
-    assert done.status_code == 200, done.text
+    response = send(client, "/research/account/second-step", code=code, current=PASSWORD)
+    assert response.status_code == 200, response.text
     return secret
 
 
@@ -61,14 +61,14 @@ def wrong_code(secret: str) -> str:
     return next(code for code in map("{:06}".format, range(100)) if code not in near)
 
 
-def test_object_access_a_page_without_an_access_rule_stops_the_start(store):
+def test_object_access_a_page_without_an_access_rule_prevents_startup(store):
     app = Flask("without a rule")
     app.add_url_rule("/research/new", endpoint="new", view_func=lambda: "")
     with pytest.raises(RuntimeError, match="/research/new"):
         Gate(store, None).add(app, [])
 
 
-def test_object_access_a_section_takes_no_page_without_an_access_rule():
+def test_object_access_a_section_rejects_pages_without_an_access_rule():
     section = Section("new", "/research/new", [])
     with pytest.raises(TypeError, match="with their access"):
         section.get("/page")(lambda: "")
@@ -83,26 +83,26 @@ def test_object_access_surveys_of_others_are_not_listed_and_their_addresses_are_
     sign_in(client, OTHER)
     assert "A small survey" not in client.get("/research/").text
     page = client.get("/research/publish")
-    answer = client.post(
+    response = client.post(
         "/research/publish",
         data={
             "csrf_token": token(page),
             "file": (io.BytesIO(SMALL.replace("Two", "2").encode()), "s.toml"),
         },
     )
-    assert answer.status_code == 422
-    assert "belongs to a survey that you cannot edit" in answer.text
+    assert response.status_code == 422
+    assert "belongs to a survey that you cannot edit" in response.text
     assert len(store.versions("small")) == 1
 
 
 # -- the second step
 
 
-def test_logins_with_a_second_step_open_nothing_by_a_password_alone(signed_in, app, store):
+def test_logins_with_two_factor_authentication_need_more_than_a_password(signed_in, app, store):
     secret = with_second_step(signed_in)
     client = app.test_client()
-    asked = client.get("/research/account?of=mine&as=table")
-    half = send(client, asked.location, email=EMAIL, password=PASSWORD)
+    requested = client.get("/research/account?of=mine&as=table")
+    half = send(client, requested.location, email=EMAIL, password=PASSWORD)
     assert urlsplit(half.location).path == "/research/sign-in/code"
     assert client.get("/research/account").status_code == 302
     wrong = send(client, half.location, code=wrong_code(secret))
@@ -113,7 +113,7 @@ def test_logins_with_a_second_step_open_nothing_by_a_password_alone(signed_in, a
     assert client.get("/research/account").status_code == 200
 
 
-def test_logins_code_opens_once_however_many_try_at_once(signed_in, store, researcher):
+def test_logins_code_works_once_even_in_concurrent_attempts(signed_in, store, researcher):
     secret = with_second_step(signed_in)
     known = store.researcher(EMAIL)
     now = time.time() + 30
@@ -140,20 +140,20 @@ def test_a_clock_may_be_off_by_half_a_minute(seconds, right):
 
 
 @pytest.mark.parametrize("code", ["", "12345", "abcdef", "１２３４５６", "1" * 64])
-def test_what_is_no_code_is_refused(code):
+def test_malformed_codes_are_rejected(code):
     assert credentials.step_of(pyotp.random_base32(), code, 1_000_000_000) is None
 
 
 def test_logins_recovery_codes_sign_in_once_each(signed_in, app, store):
     page = signed_in.get("/research/account/second-step")
     secret = re.search(r'class="secret">([A-Z2-7]+)<', page.text)[1]
-    done = send(
+    response = send(
         signed_in,
         "/research/account/second-step",
         code=pyotp.TOTP(secret).now(),
         current=PASSWORD,
     )
-    codes = re.findall(r"<code>([a-z2-7-]{19})</code>", done.text)
+    codes = re.findall(r"<code>([a-z2-7-]{19})</code>", response.text)
     assert len(set(codes)) == 10
     for expected_status in (302, 403):
         client = app.test_client()
@@ -172,7 +172,7 @@ def test_logins_codes_are_throttled_within_10_tries(signed_in, app):
 
 
 @pytest.mark.security
-def test_logins_second_step_is_guessed_from_no_number_of_networks(signed_in, app, store):
+def test_logins_codes_cannot_be_guessed_from_many_networks(signed_in, app, store):
     """Whoever has the password and many addresses has 20 codes in all; so has a flood of others."""
     code = wrong_code(with_second_step(signed_in))
     client = app.test_client()
@@ -184,7 +184,7 @@ def test_logins_second_step_is_guessed_from_no_number_of_networks(signed_in, app
     assert statuses == [403] * 20 + [429] * 5
 
 
-def test_what_is_refused_fills_no_table_of_tries(store):
+def test_rejected_attempts_are_not_stored(store):
     """Otherwise a flood of names from one network would have all tries forgotten."""
     throttle = Throttle(store, SECRET)
     admitted = [throttle.admits("203.0.113.9", f"{n}@example.org", 1e9) for n in range(200)]
@@ -194,7 +194,7 @@ def test_what_is_refused_fills_no_table_of_tries(store):
 
 
 @pytest.mark.security
-def test_logins_half_way_end_after_five_minutes(signed_in, app, monkeypatch):
+def test_logins_must_enter_the_code_within_five_minutes(signed_in, app, monkeypatch):
     with_second_step(signed_in)
     client = app.test_client()
     half = sign_in(client, next_page="/research/account")
@@ -203,21 +203,21 @@ def test_logins_half_way_end_after_five_minutes(signed_in, app, monkeypatch):
     assert client.get(half.location).location == "/research/sign-in?next=/research/account"
 
 
-def test_a_second_step_needs_the_password_and_the_right_code(signed_in, store):
+def test_two_factor_authentication_requires_the_password_and_a_valid_code(signed_in, store):
     page = signed_in.get("/research/account/second-step")
     secret = re.search(r'class="secret">([A-Z2-7]+)<', page.text)[1]
     right = pyotp.TOTP(secret).now()
     for code, current in ((right, "wrong password"), (wrong_code(secret), PASSWORD)):
-        answer = send(signed_in, "/research/account/second-step", code=code, current=current)
-        assert answer.status_code == 422
-        assert secret in answer.text
+        response = send(signed_in, "/research/account/second-step", code=code, current=current)
+        assert response.status_code == 422
+        assert secret in response.text
         assert store.second_factor(store.researcher(EMAIL).key) is None
 
 
-def test_a_second_step_is_removed_with_the_password_alone(signed_in, store):
+def test_two_factor_authentication_is_switched_off_with_the_password(signed_in, store):
     with_second_step(signed_in)
-    refused = send(signed_in, "/research/account/second-step/remove", current="wrong password")
-    assert refused.status_code == 422
+    response = send(signed_in, "/research/account/second-step/remove", current="wrong password")
+    assert response.status_code == 422
     assert store.second_factor(store.researcher(EMAIL).key) is not None
     assert send(signed_in, "/research/account/second-step/remove", current=PASSWORD).location
     assert store.second_factor(store.researcher(EMAIL).key) is None
@@ -238,14 +238,14 @@ def test_logins_end_everywhere_else_when_the_password_is_changed(signed_in, app)
         signed_in, "/research/account/password", current=PASSWORD, new=new, again=new + "r"
     )
     assert "The two new passwords differ" in unlike.text
-    done = send(signed_in, "/research/account/password", current=PASSWORD, new=new, again=new)
-    assert done.location == "/research/account"
+    response = send(signed_in, "/research/account/password", current=PASSWORD, new=new, again=new)
+    assert response.location == "/research/account"
     assert signed_in.get("/research/account").status_code == 200
     assert other.get("/research/account").status_code == 302
     assert sign_in(app.test_client(), password=new).status_code == 302
 
 
-def test_logins_are_ended_from_another_session_and_never_a_stranger_s(people, store, app):
+def test_logins_can_be_ended_from_another_session_of_the_same_researcher_only(people, store, app):
     second = app.test_client()
     sign_in(second, "owner@example.org")
     page = people["owner"].get("/research/account")
@@ -259,14 +259,14 @@ def test_logins_are_ended_from_another_session_and_never_a_stranger_s(people, st
     assert owner.get("/research/account").status_code == 200
 
 
-def test_an_operator_lets_somebody_in_again(signed_in, app, store, settings, monkeypatch):
+def test_an_operator_can_reset_an_account(signed_in, app, store, settings, monkeypatch):
     with_second_step(signed_in)
     monkeypatch.setenv("SURVEY_DATABASE", settings.database)
     monkeypatch.setenv("SURVEY_SECRET", SECRET)
     monkeypatch.setenv("SURVEY_PASSWORD_COST", "1")
     new = "a new password of the operator"
-    done = CliRunner().invoke(main, ["researcher", "reset", EMAIL, "--password", new])
-    assert done.exit_code == 0, done.output
+    response = CliRunner().invoke(main, ["researcher", "reset", EMAIL, "--password", new])
+    assert response.exit_code == 0, response.output
     assert signed_in.get("/research/account").status_code == 302
     client = app.test_client()
     assert sign_in(client, password=new).location == "/research/"
@@ -281,7 +281,7 @@ def link_in(page) -> str:
     return re.search(r"<code>(http[^<]*/join/[^<]+)</code>", page.text)[1]
 
 
-def test_a_colleague_joins_by_a_link_that_is_good_once(people, app, store):
+def test_a_colleague_joins_with_a_single_use_link(people, app, store):
     team = "/research/surveys/small/team"
     made = send(people["owner"], f"{team}/invite", page=team, role="editor")
     path = urlsplit(link_in(made)).path
@@ -290,15 +290,15 @@ def test_a_colleague_joins_by_a_link_that_is_good_once(people, app, store):
     assert "Your role: editor" in newcomer.get(path).text
     short = send(newcomer, path, email="new@example.org", password="short")
     assert short.status_code == 422
-    taken = send(newcomer, path, email="VIEWER@example.org", password=PASSWORD)
-    assert "already has an account" in taken.text
+    accepted = send(newcomer, path, email="VIEWER@example.org", password=PASSWORD)
+    assert "already has an account" in accepted.text
     assert send(newcomer, path, email="new@example.org", password=PASSWORD).status_code == 302
     assert store.roles(store.researcher("new@example.org").key) == {"small": "editor"}
     assert newcomer.get("/research/surveys/small/1").status_code == 200
     assert app.test_client().get(path).status_code == 404
 
 
-def test_who_is_signed_in_joins_with_one_button(people, store):
+def test_signed_in_researchers_join_with_one_button(people, store):
     team = "/research/surveys/small/team"
     made = send(people["owner"], f"{team}/invite", page=team, role="viewer")
     path = urlsplit(link_in(made)).path
@@ -310,7 +310,7 @@ def open_links(page) -> list[str]:
     return re.findall(r'name="link" value="([0-9a-f]{64})"', page.text)
 
 
-def test_an_owner_who_was_removed_does_not_come_back_by_a_link_of_their_own(people, store):
+def test_a_removed_owner_cannot_return_through_a_link_they_created(people, store):
     team = "/research/surveys/small/team"
     store.set_role("small", store.researcher("viewer@example.org").key, "owner")
     made = send(people["viewer"], f"{team}/invite", page=team, role="owner")
@@ -321,7 +321,7 @@ def test_an_owner_who_was_removed_does_not_come_back_by_a_link_of_their_own(peop
     assert open_links(people["owner"].get(team)) == []
 
 
-def test_open_links_are_listed_without_their_token_and_withdrawn(people, store, app):
+def test_unused_links_are_listed_without_tokens_and_can_be_revoked(people, store, app):
     team = "/research/surveys/small/team"
     paths = []
     for role in ("editor", "viewer"):
@@ -342,7 +342,7 @@ def test_open_links_are_listed_without_their_token_and_withdrawn(people, store, 
     assert "revoked an invitation" in people["owner"].get(f"{team}/log").text
 
 
-def test_an_admin_withdraws_a_link_for_a_new_researcher(people, app):
+def test_an_admin_can_revoke_a_link_for_a_new_researcher(people, app):
     made = send(people["admin"], "/research/people/invite", page="/research/people")
     (name,) = open_links(people["admin"].get("/research/people"))
     send(people["admin"], "/research/people/links/end", page="/research/people", link=name)
@@ -350,7 +350,7 @@ def test_an_admin_withdraws_a_link_for_a_new_researcher(people, app):
     assert app.test_client().get(urlsplit(link_in(made)).path).status_code == 404
 
 
-def test_a_link_is_good_for_a_week(people, app, monkeypatch):
+def test_a_link_expires_after_a_week(people, app, monkeypatch):
     team = "/research/surveys/small/team"
     made = send(people["owner"], f"{team}/invite", page=team, role="viewer")
     later = time.time() + 8 * 24 * 3600
@@ -358,7 +358,7 @@ def test_a_link_is_good_for_a_week(people, app, monkeypatch):
     assert app.test_client().get(urlsplit(link_in(made)).path).status_code == 404
 
 
-def test_an_owner_changes_roles_and_the_last_one_stays(people, store):
+def test_an_owner_changes_roles_but_the_last_owner_stays(people, store):
     team = "/research/surveys/small/team"
     keys = {member.email: member.researcher for member in store.members("small")}
     owner = people["owner"]
@@ -366,13 +366,13 @@ def test_an_owner_changes_roles_and_the_last_one_stays(people, store):
     send(owner, f"{team}/members/{viewer}", page=team, role="none")
     assert "small" not in store.roles(viewer)
     assert people["viewer"].get("/research/surveys/small/1").status_code == 404
-    refused = send(owner, f"{team}/members/{keys['owner@example.org']}", page=team, role="viewer")
-    assert refused.status_code == 409
-    assert "needs an owner" in refused.text
+    response = send(owner, f"{team}/members/{keys['owner@example.org']}", page=team, role="viewer")
+    assert response.status_code == 409
+    assert "needs an owner" in response.text
     assert store.roles(keys["owner@example.org"])["small"] == "owner"
 
 
-def test_what_was_done_is_in_the_log_and_nothing_of_respondents(people, store, small):
+def test_the_log_contains_researchers_actions_and_nothing_about_respondents(people, store, small):
     team = "/research/surveys/small/team"
     send(people["owner"], f"{team}/invite", page=team, role="viewer")
     page = people["owner"].get(f"{team}/log").text
@@ -384,7 +384,7 @@ def test_what_was_done_is_in_the_log_and_nothing_of_respondents(people, store, s
     assert "127.0.0.1" not in everything
 
 
-def test_an_admin_lets_a_researcher_in_who_sees_no_survey_yet(people, app, store):
+def test_a_researcher_invited_by_an_admin_sees_no_survey_yet(people, app, store):
     made = send(people["admin"], "/research/people/invite", page="/research/people")
     newcomer = app.test_client()
     path = urlsplit(link_in(made)).path

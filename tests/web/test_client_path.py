@@ -46,9 +46,9 @@ def with_client(monkeypatch, store, settings, files: Mapping[str, bytes]) -> Fla
 
 
 def page_of(app: Flask) -> str:
-    answer = app.test_client().get("/s/small")
-    assert answer.status_code == 200
-    return answer.text
+    response = app.test_client().get("/s/small")
+    assert response.status_code == 200
+    return response.text
 
 
 def paths_in(page: str) -> list[str]:

@@ -34,7 +34,7 @@ def do(client, what: str, **data):
     return send(client, f"{PAGE}/{what}", page=PAGE, **data)
 
 
-def test_the_link_is_shown_and_drawn(owner, small):
+def test_the_open_link_is_shown_as_text_and_as_qr_code(owner, small):
     assert f"/s/small#d={small.sha256[:16]}" in owner.get(PAGE).text
     drawn = owner.get(f"{PAGE}/link.svg")
     assert drawn.content_type == "image/svg+xml"
@@ -42,7 +42,7 @@ def test_the_link_is_shown_and_drawn(owner, small):
 
 
 @pytest.mark.security
-def test_invitations_are_downloaded_once_and_each_lets_one_report_in(owner, store, small):
+def test_invitations_are_downloaded_once_and_each_admits_one_report(owner, store, small):
     made = do(owner, "invite", count="30", stratum="Köln")
     assert made.content_type == "text/csv; charset=utf-8"
     assert "small-invitations.csv" in made.headers["Content-Disposition"]
@@ -81,7 +81,7 @@ def opened(client) -> dict[str, str]:
     return {"csrf_token": token(page), "made": html.unescape(made)}
 
 
-def test_the_same_form_sent_twice_makes_its_links_once_and_says_so(owner, store, small):
+def test_an_invitation_form_sent_twice_creates_its_links_once_and_says_so(owner, store, small):
     do(owner, "invite", count="25", stratum="Köln")
     sent = {**opened(owner), "count": "30", "stratum": "Köln"}
     assert owner.post(f"{PAGE}/invite", data=sent).content_type.startswith("text/csv")
@@ -96,7 +96,7 @@ def test_the_same_form_sent_twice_makes_its_links_once_and_says_so(owner, store,
     assert store.n_invited(small.key, "Köln") == 85
 
 
-def test_a_planned_group_s_button_pressed_twice_makes_its_links_once(owner, store, small):
+def test_the_button_of_a_planned_group_creates_its_links_once(owner, store, small):
     store.set_plan(small.key, Plan(0, {"Köln": 30, "Bonn": 30}))
     page = owner.get(PAGE)
     for stratum, status in (("Köln", 200), ("Bonn", 200), ("Köln", 409)):
@@ -115,7 +115,7 @@ def test_a_planned_group_s_button_pressed_twice_makes_its_links_once(owner, stor
         ("invite", {"count": "30", "stratum": "Köln & Bonn"}),
     ],
 )
-def test_what_was_typed_comes_back_when_the_session_ended_meanwhile(
+def test_form_input_is_returned_after_the_session_expires(
     owner, store, small, researcher, what, typed
 ):
     sent = {**opened(owner), **typed}
@@ -129,19 +129,19 @@ def test_what_was_typed_comes_back_when_the_session_ended_meanwhile(
     assert "made</dt>" not in kept.text
     sign_in(owner)
     again = {name: html.unescape(value) for name, value in again.items()}
-    done = owner.post(f"{PAGE}/{what}", data={**again, "csrf_token": token(owner.get(PAGE))})
-    assert done.status_code == (302 if what == "schedule" else 200)
+    response = owner.post(f"{PAGE}/{what}", data={**again, "csrf_token": token(owner.get(PAGE))})
+    assert response.status_code == (302 if what == "schedule" else 200)
     if what == "schedule":
         assert find_survey(store, "small").schedule.maximum == 500
     else:
         assert store.n_invited(small.key, "Köln & Bonn") == 30
 
 
-def test_dates_and_a_limit_are_saved_shown_and_taken_away(owner, store):
+def test_dates_and_a_limit_are_saved_shown_and_removed(owner, store):
     first = datetime.now(UTC).date()
     last = first + timedelta(days=30)
-    done = do(owner, "schedule", opens=first.isoformat(), closes=last.isoformat(), most="500")
-    assert done.status_code == 302
+    response = do(owner, "schedule", opens=first.isoformat(), closes=last.isoformat(), most="500")
+    assert response.status_code == 302
     assert find_survey(store, "small").schedule == Schedule(first, last, 500)
     assert f'value="{last.isoformat()}"' in owner.get(PAGE).text
     do(owner, "schedule", opens="", closes="", most="")
@@ -170,7 +170,7 @@ def test_a_first_day_that_passed_since_it_was_set_may_stay(owner, store, small):
     assert find_survey(store, "small").schedule == Schedule(date(2020, 1, 1), None, 500)
 
 
-def test_what_waits_is_released_when_it_is_enough_and_never_counted_on_the_page(
+def test_pending_reports_are_released_above_the_minimum_and_never_counted_on_the_page(
     owner, store, small
 ):
     add(store, small, random_reports(24))
@@ -185,7 +185,7 @@ def test_what_waits_is_released_when_it_is_enough_and_never_counted_on_the_page(
     assert store.n_released(small.key) == 25
 
 
-def test_released_reports_are_counted_by_link_and_small_groups_together(owner, store, small):
+def test_released_reports_are_counted_by_group_and_small_groups_are_merged(owner, store, small):
     tokens = [bytes([n]) * 32 for n in range(60)]
     store.add_invitations(small.key, "north", tokens[:30])
     store.add_invitations(small.key, "east", tokens[30:])
@@ -209,11 +209,11 @@ def test_released_reports_are_counted_by_link_and_small_groups_together(owner, s
     assert ">34<" in page
 
 
-def test_a_survey_is_closed_by_typing_its_name(owner, store, small):
+def test_a_survey_is_closed_after_its_slug_is_typed(owner, store, small):
     add(store, small, random_reports(3))
-    refused = do(owner, "close", name="smal")
-    assert refused.status_code == 422
-    assert "Type small to close the survey" in refused.text
+    response = do(owner, "close", name="smal")
+    assert response.status_code == 422
+    assert "Type small to close the survey" in response.text
     assert find_survey(store, "small").state == "open"
     assert do(owner, "close", name="small").status_code == 302
     assert find_survey(store, "small").state == "closed"
@@ -223,7 +223,7 @@ def test_a_survey_is_closed_by_typing_its_name(owner, store, small):
     assert "Create and download links" not in page
 
 
-def test_nothing_is_made_for_a_survey_that_is_closed(owner, store, small):
+def test_a_closed_survey_gets_no_invitations_or_schedule(owner, store, small):
     page = owner.get(PAGE)
     store.close_survey("small", TODAY)
     assert send(owner, f"{PAGE}/invite", page="/research/publish", count="9").status_code == 410
@@ -231,14 +231,14 @@ def test_nothing_is_made_for_a_survey_that_is_closed(owner, store, small):
     assert page.status_code == 200
 
 
-def test_a_survey_for_the_invited_shows_no_open_link(client, researcher, store):
+def test_an_invitation_survey_shows_no_open_link(client, researcher, store):
     toml = f'access = "invitation"\n{SMALL}'
     publish(store, load(toml.encode(), "s.toml", Caps()), date.today())
     sign_in(client)
     assert "#d=" not in client.get(PAGE).text
 
 
-def test_what_was_done_stands_in_the_log(owner):
+def test_collection_actions_are_logged(owner):
     do(owner, "invite", count="2")
     do(owner, "close", name="small")
     page = owner.get("/research/surveys/small/team/log").text

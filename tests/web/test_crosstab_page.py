@@ -123,15 +123,15 @@ def test_a_higher_level_widens_every_interval_and_is_part_of_the_link(reader, st
 def test_invalid_pairs_of_questions_are_rejected_with_a_reason(reader, small, query, status, words):
     first, second = (question.id for question in small.definition.questions)
     pair_query = query.replace("slept", first).replace("pressed", second)
-    answer = reader.get(f"{PAGE}?{pair_query}")
-    assert answer.status_code == status
-    assert words in answer.text
+    response = reader.get(f"{PAGE}?{pair_query}")
+    assert response.status_code == status
+    assert words in response.text
 
 
 def test_the_page_explains_that_there_are_no_reports(reader, small):
-    answer = reader.get(f"{PAGE}?{names_of(small)}")
-    assert answer.status_code == 422
-    assert "no released report" in answer.text
+    response = reader.get(f"{PAGE}?{names_of(small)}")
+    assert response.status_code == 422
+    assert "no released report" in response.text
 
 
 def test_the_table_has_its_caveat(store, small):

@@ -44,9 +44,9 @@ def content_of(store, slug: str) -> DraftContent:
 
 def begin(client, title: str = "Night work") -> str:
     """Begin a draft; returns its name."""
-    answer = send(client, f"{DRAFTS}/new", title=title)
-    assert answer.status_code == 302, answer.text
-    return answer.location.rpartition("/")[2]
+    response = send(client, f"{DRAFTS}/new", title=title)
+    assert response.status_code == 302, response.text
+    return response.location.rpartition("/")[2]
 
 
 def do(client, slug: str, what: str, **more):
@@ -58,9 +58,9 @@ def do(client, slug: str, what: str, **more):
 
 def add_question(client, slug: str, kind: str, page: int = 1) -> str:
     """Add a question; returns the address of its sheet."""
-    answer = do(client, slug, f"question-add {page}", type=kind)
-    assert answer.status_code == 302
-    return answer.location
+    response = do(client, slug, f"question-add {page}", type=kind)
+    assert response.status_code == 302
+    return response.location
 
 
 def fields(page) -> dict[str, str]:
@@ -101,14 +101,14 @@ def rows(*labels: str) -> dict[str, str]:
     return {f"options-{i}-label": label for i, label in enumerate(labels)}
 
 
-def test_a_survey_is_written_and_published_by_forms_alone(ada, store):
+def test_a_survey_is_written_and_published_with_forms_only(ada, store):
     slug = begin(ada)
     written(ada, slug)
     page = ada.get(f"{DRAFTS}/{slug}/publish")
     assert "To be mended first" not in page.text
     revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
-    done = send(ada, f"{DRAFTS}/{slug}/publish", agreed="y", revision=revision)
-    assert done.location == "/research/surveys/night-work/collect"
+    response = send(ada, f"{DRAFTS}/{slug}/publish", agreed="y", revision=revision)
+    assert response.location == "/research/surveys/night-work/collect"
     (survey,) = store.versions("night-work")
     assert [question.id for question in survey.definition.questions] == ["night", "often"]
     options = [option.id for option in survey.definition.questions[1].options]
@@ -118,7 +118,7 @@ def test_a_survey_is_written_and_published_by_forms_alone(ada, store):
     assert store.roles(store.researcher(EMAIL).key) == {"night-work": "owner"}
 
 
-def test_publishing_twice_leads_to_the_one_survey_that_came_of_it(ada, store):
+def test_publishing_a_draft_twice_publishes_one_survey(ada, store):
     slug = begin(ada)
     written(ada, slug)
     path = f"{DRAFTS}/{slug}/publish"
@@ -135,7 +135,7 @@ def test_publishing_twice_leads_to_the_one_survey_that_came_of_it(ada, store):
     assert len(store.versions("night-work")) == 1
 
 
-def test_a_publication_that_was_interrupted_is_finished_by_pressing_again(ada, store):
+def test_an_interrupted_publication_is_completed_by_a_second_attempt(ada, store):
     slug = begin(ada)
     written(ada, slug)
     survey = load(
@@ -144,26 +144,26 @@ def test_a_publication_that_was_interrupted_is_finished_by_pressing_again(ada, s
     publish(store, survey, TODAY)
     page = ada.get(f"{DRAFTS}/{slug}/publish")
     revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
-    done = send(ada, f"{DRAFTS}/{slug}/publish", agreed="y", revision=revision)
-    assert done.status_code == 302
+    response = send(ada, f"{DRAFTS}/{slug}/publish", agreed="y", revision=revision)
+    assert response.status_code == 302
     assert len(store.versions("night-work")) == 1
     assert store.drafts() == []
 
 
-def test_a_draft_that_somebody_changed_is_looked_at_again_before_it_is_published(ada, store):
+def test_a_draft_changed_by_a_colleague_must_be_reviewed_again_before_publication(ada, store):
     slug = begin(ada)
     written(ada, slug)
     page = ada.get(f"{DRAFTS}/{slug}/publish")
     revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
     do(ada, slug, "page-add 0")
     do(ada, slug, f"page-remove {content_of(store, slug).pages[1].key}")
-    answer = send(ada, f"{DRAFTS}/{slug}/publish", agreed="y", revision=revision)
-    assert answer.status_code == 422
-    assert f"{EMAIL} changed the draft after you opened this page" in answer.text
+    response = send(ada, f"{DRAFTS}/{slug}/publish", agreed="y", revision=revision)
+    assert response.status_code == 422
+    assert f"{EMAIL} changed the draft after you opened this page" in response.text
     assert store.versions("night-work") == []
 
 
-def test_every_mistake_stands_beside_its_field_and_on_the_checklist(ada):
+def test_every_mistake_appears_beside_its_field_and_on_the_checklist(ada):
     slug = begin(ada)
     path = add_question(ada, slug, "scale")
     save(ada, path, text="", low="7", high="x", id="A b", way="epsilon", value="99")
@@ -176,7 +176,7 @@ def test_every_mistake_stands_beside_its_field_and_on_the_checklist(ada):
     assert "Question is missing" in checklist
 
 
-def test_what_is_too_weak_is_told_with_the_nearest_that_publishes(ada):
+def test_weak_protection_is_rejected_with_the_nearest_allowed_value(ada):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")
     save(ada, path, text="Do you?", way="epsilon", value="99")
@@ -185,12 +185,12 @@ def test_what_is_too_weak_is_told_with_the_nearest_that_publishes(ada):
     assert re.search(r"the nearest allowed value is epsilon \d\.\d+", page)
 
 
-def test_a_page_without_questions_is_told_in_plain_words(ada):
+def test_a_page_without_questions_is_reported_in_plain_words(ada):
     slug = begin(ada)
     assert "This page has no questions; add one" in ada.get(f"{DRAFTS}/{slug}").text
 
 
-def test_what_is_written_is_saved_while_it_is_wrong(ada, store):
+def test_invalid_text_is_saved_in_the_draft(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "number")
     save(ada, path, text="How many?", low="many", high="", step="0")
@@ -198,12 +198,12 @@ def test_what_is_written_is_saved_while_it_is_wrong(ada, store):
     assert (question["low"], question["step"]) == ("many", "0")
 
 
-def test_feedback_says_margin_privacy_and_total_without_saving(ada, store):
+def test_feedback_shows_margin_privacy_and_total_without_saving(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")
-    told = save(ada, path, do="look", text="Do you?", way="truth_probability", value="3/4").json
-    assert told["errors"] == {}
-    live = told["live"]
+    messages = save(ada, path, do="look", text="Do you?", way="truth_probability", value="3/4").json
+    assert messages["errors"] == {}
+    live = messages["live"]
     assert "epsilon 1.792 = ln(6), truth probability 0.750" in live["epsilon"]
     assert (
         "about 75 responses say “Yes”. If 100 people have another answer, about 12.5 do"
@@ -229,37 +229,37 @@ def test_feedback_says_margin_privacy_and_total_without_saving(ada, store):
         ("scale", {"low": "0", "high": "9", "mechanism": "geometric"}),
     ],
 )
-def test_every_design_that_an_epsilon_states_has_its_trade_off(ada, kind, more):
+def test_every_design_with_an_epsilon_has_a_trade_off_chart(ada, kind, more):
     slug = begin(ada)
     path = add_question(ada, slug, kind)
     save(ada, path, text="How?", **more)
-    told = save(ada, path, do="look").json
-    assert told["errors"] == {}
-    chart = ada.get(told["live"]["chart"])
+    messages = save(ada, path, do="look").json
+    assert messages["errors"] == {}
+    chart = ada.get(messages["live"]["chart"])
     assert chart.content_type == "image/svg+xml"
     assert "What privacy costs" in chart.text
     assert chart.text.count("1,000 reports") > 0
 
 
-def test_a_wrong_question_is_told_while_it_is_written(ada):
+def test_feedback_reports_mistakes_while_a_question_is_written(ada):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")
-    told = save(ada, path, do="look", text="").json
-    assert told["errors"] == {"text": "Question is missing"}
-    assert told["live"]["epsilon"] == ""
+    messages = save(ada, path, do="look", text="").json
+    assert messages["errors"] == {"text": "Question is missing"}
+    assert messages["live"]["epsilon"] == ""
 
 
-def test_a_draft_saves_itself_and_says_which_revision_that_is(ada, store):
+def test_autosave_saves_a_draft_and_returns_its_revision(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")
-    told = save(ada, path, do="autosave", text="Do you?").json
+    messages = save(ada, path, do="autosave", text="Do you?").json
     draft = store.draft(int(slug.removeprefix("trial-")))
-    assert told["revision"] == draft.revision
-    assert told["clashes"] == []
+    assert messages["revision"] == draft.revision
+    assert messages["clashes"] == []
     assert next(content_of(store, slug).questions)["text"] == {"en": "Do you?"}
 
 
-def test_options_that_are_no_answer_are_left_out_and_added(ada, store):
+def test_nonresponse_options_can_be_removed_and_added(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")
     opened = fields(ada.get(path))
@@ -270,25 +270,25 @@ def test_options_that_are_no_answer_are_left_out_and_added(ada, store):
     assert 'class="mistakes none"' in ada.get(path).text
 
 
-def test_half_a_word_that_saved_itself_is_no_option_s_id(ada, store):
+def test_an_autosaved_partial_word_does_not_become_an_option_id(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "single_choice")
     save(ada, path, do="autosave", **rows("Som"))
-    assert [one["id"] for one in next(content_of(store, slug).questions)["options"]] == [""]
+    assert [item["id"] for item in next(content_of(store, slug).questions)["options"]] == [""]
     save(ada, path, **rows("Sometimes"))
-    assert [one["id"] for one in next(content_of(store, slug).questions)["options"]] == [
+    assert [item["id"] for item in next(content_of(store, slug).questions)["options"]] == [
         "sometimes"
     ]
 
 
-def test_options_are_added_moved_and_removed_with_buttons(ada, store):
+def test_buttons_add_move_and_remove_options(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "single_choice")
     save(ada, path, **rows("A", "B", "C"))
 
     def labels():
         options = next(content_of(store, slug).questions)["options"]
-        return [one["label"].get("en", "") for one in options]
+        return [item["label"].get("en", "") for item in options]
 
     assert save(ada, path, do="option-down 0").location.endswith("#options")
     assert labels() == ["B", "A", "C"]
@@ -298,58 +298,58 @@ def test_options_are_added_moved_and_removed_with_buttons(ada, store):
     assert labels() == ["C", "A"]
     save(ada, path, do="option-add")
     assert labels() == ["C", "A", ""]
-    assert [one["id"] for one in next(content_of(store, slug).questions)["options"]][:2] == [
+    assert [item["id"] for item in next(content_of(store, slug).questions)["options"]][:2] == [
         "c",
         "a",
     ]
 
 
-def test_the_second_of_two_editors_is_told_what_changed_and_loses_nothing(ada, ben, store):
+def test_the_second_of_two_editors_sees_the_conflict_and_loses_nothing(ada, ben, store):
     slug = begin(ada)
     store.set_role(slug, store.researcher(OTHER).key, "editor")
     path = add_question(ada, slug, "yes_no")
     save(ada, path, text="Old")
     opened = fields(ada.get(path))
     save(ben, path, text="Ben's words", help="Ben's help")
-    answer = save(ada, path, opened=opened, text="Ada's words")
-    assert answer.status_code == 409
-    assert f"{OTHER} changed the same fields" in answer.text
-    assert "Ben&#39;s words" in answer.text
-    assert "Ada&#39;s words</textarea>" in answer.text
+    response = save(ada, path, opened=opened, text="Ada's words")
+    assert response.status_code == 409
+    assert f"{OTHER} changed the same fields" in response.text
+    assert "Ben&#39;s words" in response.text
+    assert "Ada&#39;s words</textarea>" in response.text
     assert next(content_of(store, slug).questions)["text"] == {"en": "Ben's words"}
-    settled = save(ada, path, opened=fields(answer), text="Both words")
+    settled = save(ada, path, opened=fields(response), text="Both words")
     assert settled.status_code == 302
     question = next(content_of(store, slug).questions)
     assert (question["text"], question["help"]) == ({"en": "Both words"}, {"en": "Ben's help"})
 
 
-def test_what_two_editors_change_in_different_fields_is_both_kept(ada, ben, store):
+def test_concurrent_changes_to_different_fields_are_merged(ada, ben, store):
     slug = begin(ada)
     store.set_role(slug, store.researcher(OTHER).key, "editor")
     path = add_question(ada, slug, "yes_no")
     opened = fields(ada.get(path))
     save(ben, path, help="Ben's help")
-    answer = save(ada, path, opened=opened, text="Ada's words")
-    assert answer.status_code == 302
+    response = save(ada, path, opened=opened, text="Ada's words")
+    assert response.status_code == 302
     question = next(content_of(store, slug).questions)
     assert (question["text"], question["help"]) == ({"en": "Ada's words"}, {"en": "Ben's help"})
     assert "someone else changed: Help below the question" in ada.get(path).text
 
 
-def test_an_autosave_never_overwrites_what_somebody_else_wrote(ada, ben, store):
+def test_autosave_never_overwrites_a_change_by_a_colleague(ada, ben, store):
     slug = begin(ada)
     store.set_role(slug, store.researcher(OTHER).key, "editor")
     path = add_question(ada, slug, "yes_no")
     opened = fields(ada.get(path))
     save(ben, path, text="Ben's words")
-    told = save(ada, path, do="autosave", opened=opened, text="Ada's words").json
-    assert told["revision"] == 0
-    assert told["clashes"] == ["Question"]
-    assert told["who"] == OTHER
+    messages = save(ada, path, do="autosave", opened=opened, text="Ada's words").json
+    assert messages["revision"] == 0
+    assert messages["clashes"] == ["Question"]
+    assert messages["who"] == OTHER
     assert next(content_of(store, slug).questions)["text"] == {"en": "Ben's words"}
 
 
-def test_a_question_that_somebody_removed_comes_back_when_it_is_saved(ada, ben, store):
+def test_saving_a_removed_question_restores_it(ada, ben, store):
     slug = begin(ada)
     store.set_role(slug, store.researcher(OTHER).key, "editor")
     path = add_question(ada, slug, "yes_no")
@@ -361,7 +361,7 @@ def test_a_question_that_somebody_removed_comes_back_when_it_is_saved(ada, ben, 
     assert next(content_of(store, slug).questions)["text"] == {"en": "Do you still?"}
 
 
-def test_what_was_written_when_the_session_ended_comes_back(ada, app, store):
+def test_unsaved_text_is_returned_after_the_session_expires(ada, app, store):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")
     opened = fields(ada.get(path))
@@ -381,26 +381,26 @@ def test_what_was_written_when_the_session_ended_comes_back(ada, app, store):
     assert next(content_of(store, slug).questions)["text"] == {"en": "A long text\nof two lines"}
 
 
-def test_another_site_s_form_gets_nothing_back(ada):
+def test_unsaved_text_is_never_returned_to_a_form_of_another_site(ada):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")
-    answer = ada.post(path, data={"text": "evil"}, headers={"Sec-Fetch-Site": "cross-site"})
-    assert answer.status_code == 400
-    assert "evil" not in answer.text
+    response = ada.post(path, data={"text": "evil"}, headers={"Sec-Fetch-Site": "cross-site"})
+    assert response.status_code == 400
+    assert "evil" not in response.text
 
 
-def test_a_session_that_ended_is_told_to_the_page_s_program(ada, store):
+def test_an_expired_session_is_reported_to_the_script_of_the_page(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")
     opened = fields(ada.get(path))
     for session in store.sessions(store.researcher(EMAIL).key):
         store.end_session(session.token_hash)
-    answer = save(ada, path, do="autosave", opened=opened, text="x")
-    assert answer.status_code == 401
-    assert "you are signed out" in answer.json["not_saved"]
+    response = save(ada, path, do="autosave", opened=opened, text="x")
+    assert response.status_code == 401
+    assert "you are signed out" in response.json["not_saved"]
 
 
-def test_pasted_html_is_text(ada):
+def test_pasted_html_is_shown_as_text(ada):
     slug = begin(ada, "<b>Bold</b>")
     path = add_question(ada, slug, "yes_no")
     save(ada, path, text="<script>alert(1)</script>", help="&lt;")
@@ -410,7 +410,7 @@ def test_pasted_html_is_text(ada):
     assert "<b>Bold" not in ada.get(f"{DRAFTS}/{slug}").text
 
 
-def test_what_is_too_long_to_publish_is_told_and_not_lost(ada, store):
+def test_text_too_long_to_publish_is_reported_and_kept(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")
     save(ada, path, text="long " * 300)
@@ -418,11 +418,11 @@ def test_what_is_too_long_to_publish_is_told_and_not_lost(ada, store):
     assert "has 1,499 characters; at most 1,000 fit" in ada.get(path).text
 
 
-def test_texts_and_settings_are_saved_and_a_taken_address_is_told(ada, store, small):
+def test_texts_and_settings_are_saved_and_a_taken_slug_is_rejected(ada, store, small):
     slug = begin(ada)
     path = f"{DRAFTS}/{slug}/texts"
-    done = save(ada, path, title="Nights", slug="nights", contact="Team", access="invitation")
-    assert done.status_code == 302
+    response = save(ada, path, title="Nights", slug="nights", contact="Team", access="invitation")
+    assert response.status_code == 302
     survey = content_of(store, slug).survey
     assert (survey["slug"], survey["access"]) == ("nights", "invitation")
     assert (survey["title"], survey["contact"]) == ({"en": "Nights"}, {"en": "Team"})
@@ -432,20 +432,20 @@ def test_texts_and_settings_are_saved_and_a_taken_address_is_told(ada, store, sm
     assert "begin with https://" in page
 
 
-def test_an_address_of_another_s_survey_is_not_published_over(researcher, ben, store, small):
+def test_a_draft_never_replaces_a_survey_of_another_team(researcher, ben, store, small):
     slug = begin(ben, "Small")
     written(ben, slug)
     save(ben, f"{DRAFTS}/{slug}/texts", slug="small")
     page = ben.get(f"{DRAFTS}/{slug}/publish").text
     assert "which you cannot edit" in page
-    answer = send(
+    response = send(
         ben, f"{DRAFTS}/{slug}/publish", page=f"{DRAFTS}/{slug}/texts", agreed="y", revision="9"
     )
-    assert answer.status_code in (200, 422)
+    assert response.status_code in (200, 422)
     assert len(store.versions("small")) == 1
 
 
-def test_a_plan_is_read_and_every_mistake_in_it_told(ada, store):
+def test_every_mistake_in_a_plan_is_reported(ada, store):
     slug = begin(ada)
     written(ada, slug)
     path = f"{DRAFTS}/{slug}/plan"
@@ -471,7 +471,7 @@ def test_a_plan_is_read_and_every_mistake_in_it_told(ada, store):
     assert "Süd Ost</th>" in collect
 
 
-def test_a_survey_is_translated_text_by_text(ada, store):
+def test_every_text_of_a_survey_can_be_translated(ada, store):
     slug = begin(ada)
     written(ada, slug)
     added = send(ada, f"{DRAFTS}/{slug}/languages", language="es")
@@ -491,11 +491,11 @@ def test_a_survey_is_translated_text_by_text(ada, store):
 
 
 @pytest.mark.parametrize("language", ["Spanish", "en", "../x", "e", ""])
-def test_what_is_no_new_language_is_refused_beside_its_field(ada, language):
+def test_an_invalid_language_is_rejected_beside_its_field(ada, language):
     slug = begin(ada)
-    answer = send(ada, f"{DRAFTS}/{slug}/languages", language=language)
-    assert answer.status_code == 422
-    assert 'id="language-error"' in answer.text
+    response = send(ada, f"{DRAFTS}/{slug}/languages", language=language)
+    assert response.status_code == 422
+    assert 'id="language-error"' in response.text
 
 
 def test_simulated_respondents_answer_a_test_run_and_the_dashboard_says_test(ada, store):
@@ -504,14 +504,14 @@ def test_simulated_respondents_answer_a_test_run_and_the_dashboard_says_test(ada
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
     assert "Open the survey as a respondent" in ada.get(path).text
-    answer = send(
+    response = send(
         ada,
         f"{path}/simulate",
         page=path,
         n="800",
         **{"share-night-0": "30", "share-night-1": "70", "share-night-2": "0"},
     )
-    assert answer.status_code == 302
+    assert response.status_code == 302
     (test_run,) = store.test_runs(slug)
     assert store.n_released(test_run.key) == 800
     page = ada.get(f"/research/surveys/{test_run.slug}/1").text
@@ -524,7 +524,7 @@ def test_simulated_respondents_answer_a_test_run_and_the_dashboard_says_test(ada
     assert f"{DRAFTS}/{slug}" in listed
 
 
-def test_what_was_typed_as_true_stays_and_stands_beside_the_estimates(ada, store):
+def test_true_shares_stay_in_the_form_and_appear_beside_the_estimates(ada, store):
     slug = begin(ada)
     written(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
@@ -551,7 +551,7 @@ def dashboard(client, store, slug: str) -> str:
     return client.get(f"/research/surveys/{test_run.slug}/1").text
 
 
-def test_simulations_that_differ_have_no_one_truth_until_the_try_out_is_made_anew(ada, store):
+def test_different_simulations_have_no_common_truth_until_the_test_run_is_recreated(ada, store):
     slug = begin(ada)
     written(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
@@ -568,7 +568,7 @@ def test_simulations_that_differ_have_no_one_truth_until_the_try_out_is_made_ane
     assert ">True</th>" in dashboard(ada, store, slug)
 
 
-def test_every_file_of_a_try_out_says_test_in_its_name_and_on_its_figures(ada, store):
+def test_files_and_figures_of_a_test_run_are_marked_as_test(ada, store):
     slug = begin(ada)
     written(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
@@ -580,11 +580,11 @@ def test_every_file_of_a_try_out_says_test_in_its_name_and_on_its_figures(ada, s
     files = ["1/estimates.csv", "1/estimates.xlsx", "explore/crosstab.csv?first=night&second=often"]
     files += [f"1/figures/night-shares.{kind}" for kind in ("svg", "png", "pdf", "json")]
     for file in files:
-        answer = ada.get(f"{of}/{file}")
-        assert answer.status_code == 200, file
-        assert 'filename="TEST-' in answer.headers["Content-Disposition"]
+        response = ada.get(f"{of}/{file}")
+        assert response.status_code == 200, file
+        assert 'filename="TEST-' in response.headers["Content-Disposition"]
         if file.endswith(("svg", "json")):
-            assert "TEST: reports of a test run" in answer.text
+            assert "TEST: reports of a test run" in response.text
 
 
 @pytest.mark.parametrize(
@@ -597,17 +597,17 @@ def test_every_file_of_a_try_out_says_test_in_its_name_and_on_its_figures(ada, s
         {"share-night-0": "x"},
     ],
 )
-def test_what_cannot_be_simulated_is_told(ada, typed):
+def test_an_impossible_simulation_is_rejected_with_the_reason(ada, typed):
     slug = begin(ada)
     written(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
-    answer = send(ada, f"{path}/simulate", page=path, **{"n": "30", **typed})
-    assert answer.status_code == 422
-    assert 'role="alert"' in answer.text
+    response = send(ada, f"{path}/simulate", page=path, **{"n": "30", **typed})
+    assert response.status_code == 422
+    assert 'role="alert"' in response.text
 
 
-def test_nothing_of_a_try_out_is_left_when_its_draft_is_published(ada, store):
+def test_publishing_a_draft_deletes_its_test_run(ada, store):
     slug = begin(ada)
     written(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
@@ -621,42 +621,42 @@ def test_nothing_of_a_try_out_is_left_when_its_draft_is_published(ada, store):
     assert store.n_released(survey.key) == store.n_pending(survey.key) == 0
 
 
-def test_a_try_out_that_was_closed_takes_nobody_and_is_made_anew(ada, store):
+def test_a_closed_test_run_accepts_no_responses_and_can_be_recreated(ada, store):
     slug = begin(ada)
     written(ada, slug)
     path = f"{DRAFTS}/{slug}/try"
     send(ada, f"{path}/make", page=path)
     close(store, store.test_runs(slug)[0].slug, TODAY)
-    refused = send(ada, f"{path}/simulate", page=path, n="50")
-    assert refused.status_code == 422
-    assert "The test run is closed" in refused.text
+    response = send(ada, f"{path}/simulate", page=path, n="50")
+    assert response.status_code == 422
+    assert "The test run is closed" in response.text
     send(ada, f"{path}/make", page=path)
     send(ada, f"{path}/simulate", page=path, n="50")
     (test_run,) = store.test_runs(slug)
     assert (test_run.state, store.n_released(test_run.key)) == ("open", 50)
 
 
-def test_a_draft_begins_with_a_file_or_all_its_mistakes_are_listed(ada, store):
+def test_a_definition_file_becomes_a_draft_or_its_mistakes_are_listed(ada, store):
     def upload(text: str):
         page = ada.get(f"{DRAFTS}/new")
         file = (io.BytesIO(text.encode()), "s.toml")
         data = {"csrf_token": token(page), "file": file}
         return ada.post(f"{DRAFTS}/file", data=data)
 
-    answer = upload(SMALL)
-    assert answer.status_code == 302
-    assert content_of(store, answer.location.rpartition("/")[2]).title == "A small survey"
+    response = upload(SMALL)
+    assert response.status_code == 302
+    assert content_of(store, response.location.rpartition("/")[2]).title == "A small survey"
     wrong = upload(SMALL.replace('"3/4"', "0.2").replace('"often"', '"once"'))
     assert wrong.status_code == 422
     assert "No draft was made: 2 mistakes" in wrong.text or "mistake" in wrong.text
     assert len(store.drafts()) == 1
 
 
-def test_a_new_version_and_a_copy_begin_as_drafts_of_what_is_published(ada, store, small):
+def test_new_versions_and_copies_start_as_drafts_of_the_published_survey(ada, store, small):
     collect = "/research/surveys/small/collect"
     version = send(ada, f"{DRAFTS}/of/small", page=collect)
     copy = send(ada, f"{DRAFTS}/of/small", page=collect, copy="1")
-    slugs = [answer.location.rpartition("/")[2] for answer in (version, copy)]
+    slugs = [response.location.rpartition("/")[2] for response in (version, copy)]
     assert [content_of(store, slug).survey["slug"] for slug in slugs] == ["small", "small-2"]
     path = f"{DRAFTS}/{slugs[0]}/questions/2"
     save(ada, path, text="Did you ever fall asleep at work?")
@@ -667,7 +667,7 @@ def test_a_new_version_and_a_copy_begin_as_drafts_of_what_is_published(ada, stor
     assert [survey.version for survey in store.versions("small")] == [2, 1]
 
 
-def test_a_draft_is_deleted_by_its_title(ada, store):
+def test_a_draft_is_deleted_after_its_title_is_typed(ada, store):
     slug = begin(ada)
     path = f"{DRAFTS}/{slug}/delete"
     send(ada, path, page=f"{DRAFTS}/{slug}", title="Something")
@@ -676,7 +676,7 @@ def test_a_draft_is_deleted_by_its_title(ada, store):
     assert store.drafts() == []
 
 
-def test_a_survey_is_archived_and_put_back(ada, store, small):
+def test_a_survey_is_archived_and_restored(ada, store, small):
     collect = "/research/surveys/small/collect"
     send(ada, "/research/surveys/small/archive", page=collect)
     assert "A small survey" not in ada.get("/research/").text
@@ -697,10 +697,10 @@ def test_an_archived_survey_that_gets_a_new_version_is_listed_again(ada, store, 
     assert "A small survey" in ada.get("/research/").text
 
 
-def test_a_closed_survey_is_deleted_whole_by_typing_its_name(ada, store, small):
+def test_a_closed_survey_is_deleted_after_its_slug_is_typed(ada, store, small):
     collect, path = "/research/surveys/small/collect", "/research/surveys/small/delete"
-    answer = send(ada, path, page=collect, typed="small")
-    assert "still accepts reports" in ada.get(answer.location).text
+    response = send(ada, path, page=collect, typed="small")
+    assert "still accepts reports" in ada.get(response.location).text
     close(store, "small", TODAY)
     send(ada, path, page=collect, typed="smal")
     assert len(store.versions("small")) == 1
@@ -711,7 +711,7 @@ def test_a_closed_survey_is_deleted_whole_by_typing_its_name(ada, store, small):
     assert store.actions(None, 1)[0].event == "deleted a survey"
 
 
-def test_a_viewer_reads_a_draft_and_changes_nothing(ada, ben, store):
+def test_a_viewer_can_read_but_not_change_a_draft(ada, ben, store):
     slug = begin(ada)
     written(ada, slug)
     store.set_role(slug, store.researcher(OTHER).key, "viewer")
@@ -743,8 +743,8 @@ def test_sixty_questions_in_four_languages_are_edited(ada, store):
     opened = fields(ada.get(f"{DRAFTS}/{slug}/languages/ar"))
     assert len([name for name in opened if name.endswith("-text")]) == 60
     translated = {name: "نص" if name.endswith("-text") else value for name, value in opened.items()}
-    answer = save(ada, f"{DRAFTS}/{slug}/languages/ar", opened=translated)
-    assert answer.status_code == 302
+    response = save(ada, f"{DRAFTS}/{slug}/languages/ar", opened=translated)
+    assert response.status_code == 302
     assert "total epsilon 17.998 of at most 20" in ada.get(f"{DRAFTS}/{slug}").text
     assert "weak protection" in ada.get(f"{DRAFTS}/{slug}").text
 
@@ -752,7 +752,7 @@ def test_sixty_questions_in_four_languages_are_edited(ada, store):
 # -- what somebody who attacked it found
 
 
-def test_whoever_publishes_gains_no_role_by_it(ada, ben, store):
+def test_publishing_gives_the_publisher_no_new_role(ada, ben, store):
     slug = begin(ada)
     written(ada, slug)
     store.set_role(slug, store.researcher(OTHER).key, "editor")
@@ -770,7 +770,7 @@ def publish_draft(client, slug: str):
     return client.post(f"{DRAFTS}/{slug}/publish", data=data)
 
 
-def test_a_name_that_somebody_takes_meanwhile_is_not_published_over(ada, store, monkeypatch):
+def test_a_slug_taken_in_the_meantime_is_not_published_over(ada, store, monkeypatch):
     slug = begin(ada)
     written(ada, slug)
     theirs = load(SMALL.replace('"small"', '"night-work"').encode(), "s.toml", Caps())
@@ -779,22 +779,22 @@ def test_a_name_that_somebody_takes_meanwhile_is_not_published_over(ada, store, 
     page = ada.get(path)
     revision = re.search(r'name="revision"[^>]*value="(\d+)"', page.text)[1]
 
-    def late(pages, *asked):
-        found = looked(pages, *asked)
+    def late(pages, *requested):
+        found = looked(pages, *requested)
         if not store.versions("night-work"):
             publish(store, theirs, TODAY)
         return found
 
     monkeypatch.setattr(publication._Pages, "_wrong", late)
     data = {"csrf_token": token(page), "revision": revision, "agreed": "y"}
-    answer = ada.post(path, data=data)
-    assert answer.status_code == 422
-    assert "somebody has published under the name night-work meanwhile" in answer.text
+    response = ada.post(path, data=data)
+    assert response.status_code == 422
+    assert "somebody has published under the name night-work meanwhile" in response.text
     assert [survey.state for survey in store.versions("night-work")] == ["open"]
     assert len(store.drafts()) == 1
 
 
-def test_whoever_takes_a_deleted_survey_s_name_reads_nothing_of_its_log(ada, ben, store, small):
+def test_a_survey_with_the_slug_of_a_deleted_one_has_an_empty_log(ada, ben, store, small):
     close(store, "small", TODAY)
     collect = "/research/surveys/small/collect"
     send(ada, "/research/surveys/small/delete", page=collect, typed="small")
@@ -808,7 +808,7 @@ def test_whoever_takes_a_deleted_survey_s_name_reads_nothing_of_its_log(ada, ben
     assert "small" in ada.get("/research/people/log").text
 
 
-def test_another_own_language_keeps_what_is_translated(ada, store):
+def test_changing_the_main_language_keeps_translations(ada, store):
     slug = begin(ada)
     written(ada, slug)
     send(ada, f"{DRAFTS}/{slug}/languages", language="es")
@@ -822,12 +822,12 @@ def test_another_own_language_keeps_what_is_translated(ada, store):
     content = content_of(store, slug)
     assert (content.own_language, content.languages) == ("es", ("en",))
     assert content.survey["title"] == {"en": "Night work", "es": "De noche"}
-    refused = send(ada, f"{DRAFTS}/{slug}/languages/es/remove", page=f"{DRAFTS}/{slug}/languages")
-    assert refused.status_code == 302
+    response = send(ada, f"{DRAFTS}/{slug}/languages/es/remove", page=f"{DRAFTS}/{slug}/languages")
+    assert response.status_code == 302
     assert content_of(store, slug).survey["title"]["es"] == "De noche"
 
 
-def test_a_question_s_new_id_is_followed_by_what_depends_on_it(ada, store):
+def test_conditions_follow_a_renamed_question(ada, store):
     slug = begin(ada)
     written(ada, slug)
     save(ada, f"{DRAFTS}/{slug}/texts", allow_skip_logic="y")
@@ -856,12 +856,12 @@ def depending(client, store) -> tuple[str, str]:
 
 
 def condition(store, slug: str) -> tuple[str, tuple[str, ...]]:
-    night = next(one for one in content_of(store, slug).questions if one["id"] == "night")
+    night = next(item for item in content_of(store, slug).questions if item["id"] == "night")
     return night["ask_question"], night["ask_options"]
 
 
 @pytest.mark.parametrize("how", ["save", "autosave"])
-def test_what_a_question_depends_on_stays_while_it_stands_behind_it(ada, store, how):
+def test_a_condition_stays_while_its_question_comes_later(ada, store, how):
     slug, path = depending(ada, store)
     page = content_of(store, slug).pages[1].key
     do(ada, slug, f"page-up {page}")
@@ -869,17 +869,17 @@ def test_what_a_question_depends_on_stays_while_it_stands_behind_it(ada, store, 
     assert "Have you work? (no longer an earlier question" in shown.text
     field = shown.text[shown.text.index('for="ask_question"') :]
     assert "is not a question with options on an earlier page" in field[: field.index("<select")]
-    told = save(ada, path, do=how, help="Paid or not")
+    messages = save(ada, path, do=how, help="Paid or not")
     if how == "autosave":
-        assert "is not a question with options" in told.json["errors"]["ask_question"]
-        assert told.json["elsewhere"] == []
+        assert "is not a question with options" in messages.json["errors"]["ask_question"]
+        assert messages.json["elsewhere"] == []
     assert condition(store, slug) == ("work", ("yes",))
     do(ada, slug, f"page-down {page}")
     assert condition(store, slug) == ("work", ("yes",))
     assert "no longer an earlier question" not in ada.get(path).text
 
 
-def test_what_a_question_depends_on_stays_while_the_other_is_wrong_or_gone(ada, store):
+def test_a_condition_stays_while_its_question_is_invalid_or_missing(ada, store):
     slug, path = depending(ada, store)
     first = next(content_of(store, slug).questions)["key"]
     save(ada, f"{DRAFTS}/{slug}/questions/{first}", way="epsilon", value="none")
@@ -891,7 +891,7 @@ def test_what_a_question_depends_on_stays_while_the_other_is_wrong_or_gone(ada, 
     assert "work (no longer an earlier question" in ada.get(path).text
 
 
-def test_answers_of_the_question_before_are_not_ticked_of_another(ada, store):
+def test_answers_of_the_previous_condition_are_not_selected_for_another_question(ada, store):
     slug, path = depending(ada, store)
     other = add_question(ada, slug, "single_choice")
     save(ada, other, text="How often?", id="often", **rows("Never", "Always"))
@@ -899,7 +899,7 @@ def test_answers_of_the_question_before_are_not_ticked_of_another(ada, store):
     assert condition(store, slug) == ("often", ())
 
 
-def test_what_is_written_to_a_draft_that_is_gone_comes_back_with_the_reason(ada, ben, store):
+def test_unsaved_text_for_a_deleted_draft_is_returned_with_the_reason(ada, ben, store):
     slug = begin(ada)
     written(ada, slug)
     key = store.researcher(OTHER).key
@@ -907,48 +907,48 @@ def test_what_is_written_to_a_draft_that_is_gone_comes_back_with_the_reason(ada,
     path = f"{DRAFTS}/{slug}/questions/{next(content_of(store, slug).questions)['key']}"
     opened = fields(ben.get(path))
     store.set_role(slug, key, "viewer")
-    answer = save(ben, path, opened=opened, help="Ben's long work")
-    assert "Your role in this draft has changed" in answer.text
-    assert "Ben&#39;s long work" in answer.text
+    response = save(ben, path, opened=opened, help="Ben's long work")
+    assert "Your role in this draft has changed" in response.text
+    assert "Ben&#39;s long work" in response.text
     store.set_role(slug, key, "editor")
     publish_draft(ada, slug)
-    answer = save(ben, path, opened=opened, help="Ben's long work")
-    assert "was published as night-work in the meantime" in answer.text
-    assert "Ben&#39;s long work" in answer.text
-    told = save(ben, path, do="autosave", opened=opened, help="x").json
-    assert "published as night-work in the meantime" in told["not_saved"]
+    response = save(ben, path, opened=opened, help="Ben's long work")
+    assert "was published as night-work in the meantime" in response.text
+    assert "Ben&#39;s long work" in response.text
+    messages = save(ben, path, do="autosave", opened=opened, help="x").json
+    assert "published as night-work in the meantime" in messages["not_saved"]
 
 
-def test_translations_of_answers_that_were_just_added_stay(ada, store):
+def test_translations_of_new_answers_are_kept(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "single_choice")
     send(ada, f"{DRAFTS}/{slug}/languages", language="es")
     opened = fields(ada.get(path))
-    told = save(ada, path, do="autosave", opened=opened, **rows("Never", "Often")).json
+    messages = save(ada, path, do="autosave", opened=opened, **rows("Never", "Often")).json
     translation = f"{DRAFTS}/{slug}/languages/es"
     sheet = fields(ada.get(translation))
     names = [name for name in sheet if "-option-" in name]
     save(ada, translation, opened=sheet, **dict(zip(names, ("Nunca", "Mucho"), strict=True)))
-    again = {**opened, "revision": str(told["revision"]), **rows("Never", "Often")}
+    again = {**opened, "revision": str(messages["revision"]), **rows("Never", "Often")}
     save(ada, path, do="autosave", opened=again, help="More")
-    labels = [one["label"] for one in next(content_of(store, slug).questions)["options"]]
+    labels = [item["label"] for item in next(content_of(store, slug).questions)["options"]]
     assert labels == [{"en": "Never", "es": "Nunca"}, {"en": "Often", "es": "Mucho"}]
 
 
-def test_an_expired_session_leads_back_to_the_page_of_the_form(ada, store, small):
+def test_signing_in_again_returns_to_the_page_of_the_form(ada, store, small):
     collect = "/research/surveys/small/collect"
     sent = {"csrf_token": token(ada.get(collect)), "name": "small"}
     for session in store.sessions(store.researcher(EMAIL).key):
         store.end_session(session.token_hash)
-    answer = ada.post(f"{collect}/close", data=sent)
-    assert answer.location == f"/research/sign-in?next={collect}"
+    response = ada.post(f"{collect}/close", data=sent)
+    assert response.location == f"/research/sign-in?next={collect}"
 
 
-def test_copies_have_names_of_their_own_and_a_new_version_keeps_the_plan(ada, store, small):
+def test_copies_get_new_slugs_and_a_new_version_keeps_the_plan(ada, store, small):
     collect = "/research/surveys/small/collect"
     store.set_plan(small.key, Plan(500, {"North": 200}))
     drafts = [send(ada, f"{DRAFTS}/of/small", page=collect, copy="1") for _ in range(2)]
-    slugs = [answer.location.rpartition("/")[2] for answer in drafts]
+    slugs = [response.location.rpartition("/")[2] for response in drafts]
     assert [content_of(store, slug).survey["slug"] for slug in slugs] == ["small-2", "small-3"]
     version = send(ada, f"{DRAFTS}/of/small", page=collect).location.rpartition("/")[2]
     plan = content_of(store, version).plan
@@ -965,7 +965,7 @@ def test_copies_have_names_of_their_own_and_a_new_version_keeps_the_plan(ada, st
         ("edit", {"do": "question-up " + "9" * 5000}),
     ],
 )
-def test_numbers_of_thousands_of_digits_are_no_error_of_ours(ada, path, data):
+def test_numbers_with_thousands_of_digits_cause_no_server_error(ada, path, data):
     slug = begin(ada)
     add_question(ada, slug, "single_choice")
     sent = {"csrf_token": token(ada.get(f"{DRAFTS}/{slug}/questions/2")), **data}
@@ -974,7 +974,7 @@ def test_numbers_of_thousands_of_digits_are_no_error_of_ours(ada, path, data):
     assert ada.get(explore).status_code == 404
 
 
-def test_more_answers_than_fit_are_told_and_kept(ada, store):
+def test_too_many_answers_are_reported_and_kept(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "single_choice")
     save(ada, path, text="Which?", **rows(*(f"Answer {n}" for n in range(130))))
@@ -982,20 +982,20 @@ def test_more_answers_than_fit_are_told_and_kept(ada, store):
     assert "The number of answers is 130; the nearest allowed number is 100" in ada.get(path).text
 
 
-def test_answers_with_the_number_of_another_are_new_ones(ada, store):
+def test_answers_with_a_repeated_number_become_new_answers(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "single_choice")
     save(ada, path, **rows("A", "B"))
     keys = {"options-0-key": "3", "options-1-key": "3", "options-2-key": "999999"}
     save(ada, path, **keys, **rows("A", "B", "C"), way="text", do="save")
     question = next(content_of(store, slug).questions)
-    numbers = [one["key"] for one in question["options"]]
+    numbers = [item["key"] for item in question["options"]]
     assert len(set(numbers)) == 3
     assert max(numbers) < 999_999
     assert question["way"] == ""
 
 
-def test_another_type_begins_with_the_usual_privacy(ada, store):
+def test_a_new_question_type_starts_at_the_standard_privacy(ada, store):
     slug = begin(ada)
     path = add_question(ada, slug, "yes_no")
     save(ada, path, way="truth_probability", value="0.7")
@@ -1004,7 +1004,7 @@ def test_another_type_begins_with_the_usual_privacy(ada, store):
     assert (question["type"], question["way"], question["value"]) == ("number", "", "")
 
 
-def test_nothing_of_a_real_survey_s_collecting_is_there_for_a_try_out(ada, store):
+def test_a_test_run_has_no_collection_pages(ada, store):
     slug = begin(ada)
     written(ada, slug)
     send(ada, f"{DRAFTS}/{slug}/try/make", page=f"{DRAFTS}/{slug}/try")
@@ -1016,21 +1016,21 @@ def test_nothing_of_a_real_survey_s_collecting_is_there_for_a_try_out(ada, store
     assert ada.get(f"/research/surveys/{test_run.slug}/1/report").text.count("TEST: Night work") > 0
 
 
-def test_a_limit_moves_in_steps_that_do_not_tell_who_waits(ada, store, small):
+def test_a_response_limit_in_steps_reveals_no_pending_count(ada, store, small):
     collect = "/research/surveys/small/collect"
-    refused = send(ada, f"{collect}/schedule", page=collect, most="105")
-    assert refused.status_code == 422
-    assert "multiple of 25" in refused.text
+    response = send(ada, f"{collect}/schedule", page=collect, most="105")
+    assert response.status_code == 422
+    assert "multiple of 25" in response.text
     assert send(ada, f"{collect}/schedule", page=collect, most="125").status_code == 302
 
 
-def test_what_is_no_character_is_left_out_of_a_title(ada, store):
+def test_control_characters_are_removed_from_a_title(ada, store):
     slug = begin(ada, "a\0b")
     assert content_of(store, slug).title == "ab"
     assert send(ada, f"{DRAFTS}/new", title="   ").status_code == 422
 
 
-def test_planned_groups_get_their_links_with_a_button(ada, store, small):
+def test_a_button_creates_the_links_of_planned_groups(ada, store, small):
     store.set_plan(small.key, Plan(500, {"North": 40}))
     collect = "/research/surveys/small/collect"
     assert 'name="stratum" value="North"' in ada.get(collect).text
@@ -1038,7 +1038,7 @@ def test_planned_groups_get_their_links_with_a_button(ada, store, small):
     assert links.text.count("North") >= 40
 
 
-def test_what_is_begun_or_added_by_pressing_twice_is_there_once(ada, store):
+def test_a_button_pressed_twice_adds_one_item(ada, store):
     page = ada.get(f"{DRAFTS}/new")
     data = {"csrf_token": token(page), "title": "Once"}
     first, second = (ada.post(f"{DRAFTS}/new", data=data) for _ in range(2))
@@ -1053,7 +1053,7 @@ def test_what_is_begun_or_added_by_pressing_twice_is_there_once(ada, store):
     assert "changed after you opened this page" in ada.get(f"{DRAFTS}/{slug}").text
 
 
-def test_the_second_who_names_a_page_is_told_what_it_is_called_now(ada, ben, store):
+def test_the_second_editor_of_a_page_title_sees_the_current_title(ada, ben, store):
     slug = begin(ada)
     store.set_role(slug, store.researcher(OTHER).key, "editor")
     path = f"{DRAFTS}/{slug}/pages/1"

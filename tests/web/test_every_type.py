@@ -164,25 +164,25 @@ def true_shares(answers: list[dict[str, Any]]) -> dict[Place, float]:
     """Shares among all, and where some do not say among the others too."""
     truths: dict[Place, float] = {}
     for question, options in OPTIONS.items():
-        given = [one[question] for one in answers]
-        told = [one for one in given if one != SILENT.get(question)]
+        given = [item[question] for item in answers]
+        messages = [item for item in given if item != SILENT.get(question)]
         if question in SILENT:
-            truths[question, "prefer_not_to_say", "all"] = 1 - len(told) / len(given)
-        for base, among in (("all", given), ("answered", told if question in SILENT else [])):
+            truths[question, "prefer_not_to_say", "all"] = 1 - len(messages) / len(given)
+        for base, among in (("all", given), ("answered", messages if question in SILENT else [])):
             for i, option in enumerate(options if among else []):
-                held = [i in np.atleast_1d(one) for one in among]
+                held = [i in np.atleast_1d(item) for item in among]
                 truths[question, option, base] = float(np.mean(held))
     return truths
 
 
 def numbers(answers: list[dict[str, Any]]) -> dict[str, list[float]]:
     """What was answered to the questions for numbers and dates, by those who did."""
-    had = [one for one in answers if one["affair"] == 0]
-    told = [one for one in answers if one["age"] < 50]
+    had = [item for item in answers if item["affair"] == 0]
+    messages = [item for item in answers if item["age"] < 50]
     return {
-        "affairs": [one["affairs"] / 2 for one in had],
-        "age": [17.5 + one["age"] / 2 for one in told],
-        "married": [-7305 + 10 * one["married"] for one in answers],
+        "affairs": [item["affairs"] / 2 for item in had],
+        "age": [17.5 + item["age"] / 2 for item in messages],
+        "married": [-7305 + 10 * item["married"] for item in answers],
     }
 
 
@@ -198,9 +198,9 @@ def true_values(answers: list[dict[str, Any]], places: Iterable[Place]) -> dict[
             if place[0] == question and (cell := CELL.fullmatch(place[1])):
                 first, last = float(cell[1]), float(cell[2])
                 truths[place] = float(np.mean([first <= value <= last for value in values]))
-    rated = [one for one in answers if one["marriage"] < 5]
+    rated = [item for item in answers if item["marriage"] < 5]
     for scale in ("marriage", "religious"):
-        truths[scale, "", "answered"] = float(np.mean([one[scale] + 1 for one in rated]))
+        truths[scale, "", "answered"] = float(np.mean([item[scale] + 1 for item in rated]))
     return truths
 
 

@@ -49,28 +49,28 @@ def rows_of(answer):
 def test_all_explore_pages_link_to_each_other_and_explain_the_first_step(reader, two_links):
     pages = ("", "/difference", "/weighting", "/regression")
     for page in pages:
-        answer = reader.get(PAGE + page)
-        assert answer.status_code == 200
-        navigation = re.search(r'(?s)<nav [^>]*aria-label="Explore">.*?</nav>', answer.text)
+        response = reader.get(PAGE + page)
+        assert response.status_code == 200
+        navigation = re.search(r'(?s)<nav [^>]*aria-label="Explore">.*?</nav>', response.text)
         links = re.findall(r'href="([^"?]+)', navigation[0])
         assert links == [PAGE + other for other in pages]
         assert navigation[0].count('aria-current="page"') == 1
-        assert 'class="empty"' in answer.text
+        assert 'class="empty"' in response.text
 
 
 def test_the_page_of_a_difference_has_table_chart_test_sentence_and_caveat(
     reader, store, two_links
 ):
-    answer = reader.get(f"{PAGE}/difference?{LINKS}")
+    response = reader.get(f"{PAGE}/difference?{LINKS}")
     request = DifferenceRequest("fell_asleep", "link:north", "link:south")
     result = compute_difference(store, two_links, request, IntervalOptions())
-    figures = re.findall(r'class="number strong">(−?\d+)<', answer.text)
+    figures = re.findall(r'class="number strong">(−?\d+)<', response.text)
     assert figures == [f"{100 * row.estimate:.0f}".replace("-", "−") for row in result.rows]
-    assert "<svg" in answer.text
-    assert "Pearson’s test of the randomized reports" in answer.text
-    assert "<blockquote>" in answer.text
-    assert 'class="caution"' in answer.text
-    assert 'value="link:north" selected' in answer.text
+    assert "<svg" in response.text
+    assert "Pearson’s test of the randomized reports" in response.text
+    assert "<blockquote>" in response.text
+    assert 'class="caution"' in response.text
+    assert 'value="link:north" selected' in response.text
 
 
 def test_a_difference_can_be_downloaded_as_csv_and_as_figure(reader, two_links):
@@ -85,7 +85,7 @@ def test_a_difference_can_be_downloaded_as_csv_and_as_figure(reader, two_links):
     assert reader.get(f"{PAGE}/difference/figure.gif?{LINKS}").status_code == 404
 
 
-def test_groups_by_an_answer_are_told_by_joint_inversion(reader, two_links):
+def test_groups_by_an_answer_are_compared_by_joint_inversion(reader, two_links):
     page = reader.get(f"{PAGE}/difference?question=fell_asleep").text
     assert 'value="answer:pressure:never"' in page
     by_answer = "question=fell_asleep&a=answer:pressure:never&b=answer:pressure:once"
@@ -103,20 +103,20 @@ def test_groups_by_an_answer_are_told_by_joint_inversion(reader, two_links):
     ],
 )
 def test_invalid_groups_are_rejected_beside_their_field(reader, two_links, query, status, words):
-    answer = reader.get(f"{PAGE}/difference?{query}")
-    assert answer.status_code == status
-    assert words in answer.text
+    response = reader.get(f"{PAGE}/difference?{query}")
+    assert response.status_code == status
+    assert words in response.text
     if status == 422:
-        assert 'aria-describedby="b-error"' in answer.text
+        assert 'aria-describedby="b-error"' in response.text
 
 
 def test_a_suppressed_difference_has_no_number_on_its_page_or_in_its_files(reader, store, small):
     add_people(store, small, 3000, "north")
     add_people(store, small, 60, "south")
-    answer = reader.get(f"{PAGE}/difference?{LINKS}")
-    assert "Not enough responses yet" in answer.text
-    assert "<svg" not in answer.text
-    assert "<blockquote>" not in answer.text
+    response = reader.get(f"{PAGE}/difference?{LINKS}")
+    assert "Not enough responses yet" in response.text
+    assert "<svg" not in response.text
+    assert "<blockquote>" not in response.text
     rows = rows_of(reader.get(f"{PAGE}/difference/difference.csv?{LINKS}"))
     assert {(row["estimate"], row["estimate_a"], row["p_value"]) for row in rows} == {("", "", "")}
     assert reader.get(f"{PAGE}/difference/figure.svg?{LINKS}").status_code == 404
@@ -129,24 +129,24 @@ def test_the_margins_field_has_a_line_for_each_category(reader, two_links):
 
 
 def test_weighted_and_unweighted_shares_are_side_by_side(reader, store, two_links):
-    answer = reader.get(f"{PAGE}/weighting?{BY_LINK}{MARGINS}")
+    response = reader.get(f"{PAGE}/weighting?{BY_LINK}{MARGINS}")
     request = WeightingRequest("fell_asleep", "link", "north,20\nsouth,80")
     result = compute_weighting(store, two_links, request, IntervalOptions())
-    figures = re.findall(r'class="number strong">(\d+)%<', answer.text)
+    figures = re.findall(r'class="number strong">(\d+)%<', response.text)
     assert figures == [f"{100 * row.estimate:.0f}" for row in result.rows]
-    assert f"design effect {result.design_effect:.2f}" in answer.text
-    assert "<blockquote>" in answer.text
+    assert f"design effect {result.design_effect:.2f}" in response.text
+    assert "<blockquote>" in response.text
     rows = rows_of(reader.get(f"{PAGE}/weighting/weighted.csv?{BY_LINK}{MARGINS}"))
     assert [float(row["estimate"]) for row in rows] == [row.estimate for row in result.rows]
 
 
 def test_margins_with_a_wrong_total_are_rejected_and_kept_in_the_field(reader, two_links):
-    answer = reader.get(f"{PAGE}/weighting?{BY_LINK}&margins=north,20%0Asouth,75")
-    assert answer.status_code == 422
-    assert answer.text.count("These margins add up to 95%, not to 100%") == 2
-    assert re.search(r'<textarea[^>]*aria-describedby="margins-hint margins-error"', answer.text)
-    assert re.search(r"<textarea[^>]*>\s*north,20\nsouth,75</textarea>", answer.text)
-    assert answer.text.count("<title>Error: ") == 1
+    response = reader.get(f"{PAGE}/weighting?{BY_LINK}&margins=north,20%0Asouth,75")
+    assert response.status_code == 422
+    assert response.text.count("These margins add up to 95%, not to 100%") == 2
+    assert re.search(r'<textarea[^>]*aria-describedby="margins-hint margins-error"', response.text)
+    assert re.search(r"<textarea[^>]*>\s*north,20\nsouth,75</textarea>", response.text)
+    assert response.text.count("<title>Error: ") == 1
 
 
 def uploaded(reader, content, name="margins.csv", **fields):
@@ -197,29 +197,29 @@ def test_uploaded_margins_with_a_wrong_total_appear_in_the_field(reader, two_lin
     ],
 )
 def test_an_invalid_file_is_rejected_beside_its_field(reader, two_links, content, words):
-    answer = uploaded(reader, content)
-    assert answer.status_code == 422
-    assert answer.text.count(words) == 2
-    assert 'aria-describedby="file-hint file-error"' in answer.text
-    assert 'value="link" selected' in answer.text
+    response = uploaded(reader, content)
+    assert response.status_code == 422
+    assert response.text.count(words) == 2
+    assert 'aria-describedby="file-hint file-error"' in response.text
+    assert 'value="link" selected' in response.text
 
 
 def test_margins_too_long_for_a_link_are_rejected_and_kept(reader, two_links):
-    answer = reader.get(f"{PAGE}/weighting?{BY_LINK}&margins={'north,20%0A' * 400}")
-    assert answer.status_code == 422
-    assert "Margins in a link can have 3,000 characters" in answer.text
-    assert answer.text.count("north,20") == 400
+    response = reader.get(f"{PAGE}/weighting?{BY_LINK}&margins={'north,20%0A' * 400}")
+    assert response.status_code == 422
+    assert "Margins in a link can have 3,000 characters" in response.text
+    assert response.text.count("north,20") == 400
 
 
 def test_the_page_shows_the_odds_ratios_of_the_estimator(reader, store, two_links):
     query = "question=fell_asleep&predictor=pressure&predictor=link"
-    answer = reader.get(f"{PAGE}/regression?{query}")
+    response = reader.get(f"{PAGE}/regression?{query}")
     request = RegressionRequest("fell_asleep", ("pressure", "link"))
     result = compute_regression(store, two_links, request, IntervalOptions())
-    figures = re.findall(r'class="number strong">([\d.,]+)<', answer.text)
+    figures = re.findall(r'class="number strong">([\d.,]+)<', response.text)
     assert figures == [f"{row.odds_ratio:.3g}" for row in result.rows]
-    assert answer.text.count(" checked>") == 2
-    assert "maximum likelihood through the randomization" in answer.text
+    assert response.text.count(" checked>") == 2
+    assert "maximum likelihood through the randomization" in response.text
     rows = rows_of(reader.get(f"{PAGE}/regression/regression.csv?{query}"))
     assert [row["predictor_id"] for row in rows] == [row.predictor_id for row in result.rows]
 
@@ -236,9 +236,9 @@ def test_the_page_shows_the_odds_ratios_of_the_estimator(reader, store, two_link
 def test_invalid_regressions_are_rejected_beside_their_field(
     reader, two_links, query, status, words
 ):
-    answer = reader.get(f"{PAGE}/regression?{query}")
-    assert answer.status_code == status
-    assert words in answer.text
+    response = reader.get(f"{PAGE}/regression?{query}")
+    assert response.status_code == status
+    assert words in response.text
 
 
 def test_suppressed_coefficients_are_in_no_file(reader, store, small):
@@ -258,9 +258,9 @@ def test_suppressed_coefficients_are_in_no_file(reader, store, small):
     ],
 )
 def test_explore_pages_work_without_reports(reader, small, page):
-    answer = reader.get(PAGE + page)
-    assert answer.status_code in (200, 404, 422)
-    assert "Something went wrong" not in answer.text
+    response = reader.get(PAGE + page)
+    assert response.status_code in (200, 404, 422)
+    assert "Something went wrong" not in response.text
 
 
 @pytest.mark.parametrize(
@@ -275,9 +275,9 @@ def test_explore_pages_work_without_reports(reader, small, page):
     ],
 )
 def test_files_that_cannot_be_computed_are_rejected_with_a_reason(reader, two_links, file):
-    answer = reader.get(PAGE + file)
-    assert answer.status_code == 422
-    assert "Something went wrong" not in answer.text
+    response = reader.get(PAGE + file)
+    assert response.status_code == 422
+    assert "Something went wrong" not in response.text
 
 
 def test_parameters_of_another_question_are_ignored(reader, two_links):

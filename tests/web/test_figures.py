@@ -34,12 +34,12 @@ def address(question, kind: str, part: str = "shares") -> str:
 def test_a_chart_can_be_downloaded_in_every_format(reader, small):
     question = small.definition.questions[0]
     for file_format, media_type in FORMATS.items():
-        answer = reader.get(address(question, file_format))
-        assert answer.status_code == 200, file_format
-        assert answer.content_type == media_type
-        assert answer.data.startswith(FILE_STARTS[file_format]), file_format
+        response = reader.get(address(question, file_format))
+        assert response.status_code == 200, file_format
+        assert response.content_type == media_type
+        assert response.data.startswith(FILE_STARTS[file_format]), file_format
         name = f"small-1-{question.id}-shares.{file_format}"
-        assert name in answer.headers["Content-Disposition"]
+        assert name in response.headers["Content-Disposition"]
 
 
 def test_the_specification_has_the_numbers_of_the_table(reader, store, small):
@@ -75,8 +75,8 @@ def test_an_unknown_figure_is_not_found(reader, small):
         *("none-shares.svg", f"{key}-shares.gif", f"{key}-none.svg"),
         *(f"{key}-middle.svg", f"{key}.svg", f"{key}-shares"),
     ):
-        answer = reader.get(f"/research/surveys/small/1/figures/{name}")
-        assert answer.status_code == 404, name
+        response = reader.get(f"/research/surveys/small/1/figures/{name}")
+        assert response.status_code == 404, name
 
 
 def test_every_figure_linked_from_the_results_page_exists(client, researcher, store):

@@ -58,20 +58,20 @@ KEPT_FOREVER = ("/client/", "/research/assets/")
 def check_headers(response: Any, *, https: bool = False) -> None:
     """Every header once and with its exact value, by the path and status of the answer."""
     path = response.request.path
-    wanted = {**ALWAYS, "Cache-Control": "no-store"}
-    wanted["Content-Security-Policy"] = POLICY.format(
+    expected = {**ALWAYS, "Cache-Control": "no-store"}
+    expected["Content-Security-Policy"] = POLICY.format(
         "'self'" if path.startswith("/research") else "'none'"
     )
     if path.startswith(KEPT_FOREVER) and response.status_code == 200:
-        wanted["Cache-Control"] = "public, max-age=31536000, immutable"
+        expected["Cache-Control"] = "public, max-age=31536000, immutable"
     if path.startswith("/api/"):
-        wanted |= {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+        expected |= {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
     if https:  # over http, on loopback, no browser may be told to insist on https
-        wanted[TRANSPORT] = "max-age=63072000; includeSubDomains"
+        expected[TRANSPORT] = "max-age=63072000; includeSubDomains"
     at = f"{response.request.method} {path} -> {response.status_code}"
-    for name, value in wanted.items():
+    for name, value in expected.items():
         assert response.headers.getlist(name) == [value], (at, name)
-    assert set(response.headers.keys()) <= {*wanted, *SOMETIMES}, at
+    assert set(response.headers.keys()) <= {*expected, *SOMETIMES}, at
 
 
 # -- every route, by every method
@@ -110,7 +110,7 @@ def part_of(endpoint: str) -> str:
 
 
 @pytest.mark.security
-def test_headers_are_looked_for_on_every_part_of_the_application(app):
+def test_headers_are_tested_on_every_part_of_the_application(app):
     listed = [part for parts in PARTS for part in parts]
     assert sorted(listed) == sorted({part_of(rule.endpoint) for rule in app.url_map.iter_rules()})
 
@@ -122,9 +122,9 @@ def answers(app: Flask, client: Any, routes: Routes, parts: tuple[str, ...], **s
             continue
         for method in [*sorted(rule.methods), NOT_TAKEN]:
             data = {"csrf_token": token(client.get("/research/sign-in"))}
-            answer = client.open(routes.address(rule), method=method, data=data, **said)
-            assert (answer.status_code == 405) == (method == NOT_TAKEN), rule
-            yield rule, method, answer
+            response = client.open(routes.address(rule), method=method, data=data, **said)
+            assert (response.status_code == 405) == (method == NOT_TAKEN), rule
+            yield rule, method, response
             if rule.endpoint == "accounts.sign_out" and said:
                 sign_in(client)
 
@@ -137,14 +137,14 @@ def test_headers_are_exact_on_every_route_by_every_method_signed_in_and_not(
     add_two_links(store, small)
     routes = Routes(https_app, store, small, EMAIL)
     stranger, admin = https_app.test_client(), https_app.test_client()
-    for _, _, answer in answers(https_app, stranger, routes, parts):
-        check_headers(answer, https=True)
+    for _, _, response in answers(https_app, stranger, routes, parts):
+        check_headers(response, https=True)
     assert sign_in(admin).status_code == 302
     said = {"Authorization": f"Bearer {make_token(store, store.researcher(EMAIL).key)}"}
-    for rule, method, answer in answers(https_app, admin, routes, parts, headers=said):
-        check_headers(answer, https=True)
+    for rule, method, response in answers(https_app, admin, routes, parts, headers=said):
+        check_headers(response, https=True)
         if method in ("GET", "HEAD"):
-            assert answer.status_code == NOT_200.get(rule.endpoint, 200), (method, rule)
+            assert response.status_code == NOT_200.get(rule.endpoint, 200), (method, rule)
 
 
 # -- every status
@@ -174,9 +174,7 @@ def raise_one(name: str) -> None:
 @pytest.mark.security
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("https", [False, True], ids=["http", "https"])
-def test_headers_are_exact_on_every_refusal_and_every_status_of_an_error(
-    app, https_app, place, https
-):
+def test_headers_are_exact_on_every_error_status(app, https_app, place, https):
     chosen = https_app if https else app
     chosen.add_url_rule(f"{place}/<name>", "raised", raise_one, methods=["GET", "POST"])
     client = chosen.test_client()
@@ -185,10 +183,10 @@ def test_headers_are_exact_on_every_refusal_and_every_status_of_an_error(
     assert {401, 403, 413, 429, 500, 503} <= set(expected.values())
     for name, status in {**expected, "RuntimeError": 500}.items():
         for accept in ("text/html", "*/*"):
-            answer = client.get(f"{place}/{name}", headers={"Accept": accept})
-            assert answer.status_code == status, name
-            assert "inner detail" not in answer.text
-            check_headers(answer, https=https)
+            response = client.get(f"{place}/{name}", headers={"Accept": accept})
+            assert response.status_code == status, name
+            assert "inner detail" not in response.text
+            check_headers(response, https=https)
 
 
 REQUESTS = [
@@ -222,15 +220,15 @@ def test_headers_are_exact_over_http_and_on_missing_pages(client, small):
 
 
 @pytest.mark.security
-def test_headers_are_exact_on_every_answer_to_somebody_who_signs_in(client, researcher):
+def test_headers_are_exact_on_failed_and_throttled_attempts_to_sign_in(client, researcher):
     for status in [403] * 10 + [429]:
-        answer = sign_in(client, password="wrong")
-        assert answer.status_code == status
-        check_headers(answer)
+        response = sign_in(client, password="wrong")
+        assert response.status_code == status
+        check_headers(response)
 
 
 @pytest.mark.security
-def test_headers_are_exact_where_a_role_is_too_small_and_a_session_has_ended(
+def test_headers_are_exact_for_an_insufficient_role_and_an_expired_session(
     client, store, small, researcher
 ):
     key = store.researcher(EMAIL).key  # the first, who is admin, lets a viewer in
@@ -256,7 +254,7 @@ REPORTS = [
 
 
 @pytest.mark.security
-def test_headers_are_exact_on_every_answer_to_a_report(client, store, small, monkeypatch):
+def test_headers_are_exact_on_every_response_to_a_report(client, store, small, monkeypatch):
     path = "/s/small/reports"
     form = {
         "definition": small.sha256,
@@ -285,7 +283,7 @@ def test_headers_are_exact_on_every_answer_to_a_report(client, store, small, mon
 
 
 @pytest.mark.security
-def test_headers_are_exact_on_an_internal_error_of_a_real_page_which_tells_no_detail(
+def test_headers_are_exact_on_an_internal_error_whose_page_reveals_no_detail(
     app, small, store, monkeypatch, caplog
 ):
     def broken(_):

@@ -63,7 +63,7 @@ def test_logins_session_in_use_ends_after_twelve_hours(client, researcher, clock
     assert client.get(PAGE).status_code == status
 
 
-def test_logins_every_page_that_is_opened_begins_the_two_hours_anew(client, researcher, clock):
+def test_logins_every_page_view_restarts_the_two_hours(client, researcher, clock):
     assert sign_in(client).status_code == 302
     for _ in range(3):
         clock.now += 7_000
@@ -98,8 +98,8 @@ def test_logins_hash_made_on_the_command_line_is_argon2id_of_the_cost_of_the_set
         monkeypatch.delenv("SURVEY_PASSWORD_COST", raising=False)
     if command == "reset":
         store.add_researcher(EMAIL, hashed_password())
-    done = CliRunner().invoke(main, ["researcher", command, EMAIL, "--password", PASSWORD])
-    assert done.exit_code == 0, done.output
+    response = CliRunner().invoke(main, ["researcher", command, EMAIL, "--password", PASSWORD])
+    assert response.exit_code == 0, response.output
     assert store.researcher(EMAIL).password_hash.startswith(begins(int(cost or 3)))
 
 
@@ -123,21 +123,21 @@ def test_logins_hash_made_on_a_page_is_argon2id_of_the_cost_of_the_settings(
 @pytest.fixture
 def work(monkeypatch) -> list[tuple[str, Parameters]]:
     """What argon2 has to do, in order: it takes all the time of signing in."""
-    done: list[tuple[str, Parameters]] = []
+    response: list[tuple[str, Parameters]] = []
     verify, make = PasswordHasher.verify, PasswordHasher.hash
 
     def verified(self, hashed, password):
-        done.append(("verify", extract_parameters(hashed)))
+        response.append(("verify", extract_parameters(hashed)))
         return verify(self, hashed, password)
 
     def made(self, password, **more):
         found = make(self, password, **more)
-        done.append(("hash", extract_parameters(found)))
+        response.append(("hash", extract_parameters(found)))
         return found
 
     monkeypatch.setattr(PasswordHasher, "verify", verified)
     monkeypatch.setattr(PasswordHasher, "hash", made)
-    return done
+    return response
 
 
 @pytest.mark.parametrize("cost", [1, 2])
@@ -182,8 +182,8 @@ def by_second_step(client, store) -> None:
     store.set_second_factor(store.researcher(EMAIL).key, secret, [])
     half = sign_in(client)
     assert "/research/sign-in/code" in half.location
-    done = send(client, half.location, code=pyotp.TOTP(secret).now())
-    assert (done.status_code, done.location) == (302, "/research/")
+    response = send(client, half.location, code=pyotp.TOTP(secret).now())
+    assert (response.status_code, response.location) == (302, "/research/")
 
 
 def secrets_in(client) -> dict[str, str]:
@@ -194,9 +194,7 @@ def secrets_in(client) -> dict[str, str]:
 
 @pytest.mark.parametrize("way", [by_password, by_second_step])
 @pytest.mark.parametrize("planted", ["anonymous", "signed in"])
-def test_logins_begin_a_fresh_session_whatever_cookie_was_planted_before(
-    app, store, researcher, planted, way
-):
+def test_logins_start_a_new_session_despite_a_planted_cookie(app, store, researcher, planted, way):
     attacker, victim = app.test_client(), app.test_client()
     store.add_researcher(ATTACKER, hashed_password())
     if planted == "signed in":
@@ -217,9 +215,7 @@ def test_logins_begin_a_fresh_session_whatever_cookie_was_planted_before(
 
 
 @pytest.mark.parametrize("planted", ["anonymous", "signed in"])
-def test_logins_by_a_colleagues_link_begin_a_fresh_session_too(
-    app, store, small, researcher, planted
-):
+def test_logins_by_invitation_link_start_a_new_session_too(app, store, small, researcher, planted):
     client = app.test_client()
     if planted == "signed in":
         assert sign_in(client).status_code == 302

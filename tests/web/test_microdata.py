@@ -87,17 +87,17 @@ def test_before_the_first_release_the_page_says_that_there_is_nothing_to_downloa
     page = editor.get(PAGE)
     assert "No reports are released yet" in page.text
     assert "<form class" not in page.text
-    answer = send(editor, PAGE, page="/research/account", form="csv")
-    assert answer.status_code == 422
-    assert "nothing to download" in answer.text
+    response = send(editor, PAGE, page="/research/account", form="csv")
+    assert response.status_code == 422
+    assert "nothing to download" in response.text
 
 
 @pytest.mark.parametrize("form", ["xml", ""])
 def test_an_unknown_format_is_rejected_beside_its_field(editor, store, small, form):
     add_released(store, small, 100)
-    answer = send(editor, PAGE, form=form)
-    assert answer.status_code == 422
-    assert 'class="choices wrong"' in answer.text
+    response = send(editor, PAGE, form=form)
+    assert response.status_code == 422
+    assert 'class="choices wrong"' in response.text
 
 
 def test_the_command_writes_the_same_file_readable_by_its_owner_only(

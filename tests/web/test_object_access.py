@@ -137,14 +137,14 @@ def expected(endpoint: str, person: str) -> str:
     return "open" if ROLES.index(person) >= ROLES.index(least) else "refused"
 
 
-def test_object_access_is_said_of_every_researchers_page(app):
+def test_object_access_of_every_researchers_page_is_in_the_table(app):
     rules = app.url_map.iter_rules()
     assert {rule.endpoint for rule in rules if rule.rule.startswith("/research")} == set(LEAST)
 
 
 @pytest.mark.parametrize("person", PEOPLE)
 @pytest.mark.parametrize("method", ["GET", pytest.param("HEAD", marks=pytest.mark.web), "POST"])
-def test_object_access_every_page_is_open_to_whom_the_table_says_and_to_nobody_else(
+def test_object_access_every_page_opens_exactly_for_the_people_in_the_table(
     app, store, small, people, person, method
 ):
     routes, wrong = Routes(app, store, small, EMAIL), []
@@ -154,8 +154,8 @@ def test_object_access_every_page_is_open_to_whom_the_table_says_and_to_nobody_e
             continue
         client = people[person]
         data = {"csrf_token": token(client.get(page))} if method == "POST" else {}
-        answer = client.open(routes.address(rule, people.team), method=method, data=data)
-        found, wanted = outcome(answer), expected(rule.endpoint, person)
+        response = client.open(routes.address(rule, people.team), method=method, data=data)
+        found, wanted = outcome(response), expected(rule.endpoint, person)
         if found != wanted:
             wrong.append((rule.endpoint, found, wanted))
         if rule.endpoint == "accounts.sign_out":

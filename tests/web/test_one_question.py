@@ -73,7 +73,7 @@ def test_the_page_of_one_question_links_to_neighbours_and_groups_with_its_option
     assert f"{BASE}/1?level=0.9" in links
     assert f"{BASE}/1/questions/{FIRST}" in links
     links = links_of(reader.get(f"{BASE}/1").text)
-    assert {f"{BASE}/1/questions/{each}" for each in (FIRST, SECOND)} <= set(links)
+    assert {f"{BASE}/1/questions/{item}" for item in (FIRST, SECOND)} <= set(links)
 
 
 def test_an_unknown_question_is_not_found(reader):

@@ -97,7 +97,7 @@ def test_the_served_client_is_the_written_one_without_comments_the_same_every_ti
 
 
 @pytest.mark.security
-def test_the_words_in_the_page_are_the_hashed_files_byte_for_byte(client, four):
+def test_the_texts_in_the_page_are_the_hashed_files_byte_for_byte(client, four):
     page = client.get("/s/small").get_data(as_text=True)
     found = re.findall(r'<script type="application/json" data-texts="(\w+)">(.*?)</script>', page)
     assert [language for language, _ in found] == ["en", "ar", "es", "pt"]
@@ -126,7 +126,7 @@ def test_the_page_opens_in_the_language_that_the_browser_asks_for(
     assert "Accept-Language" in response.headers["Vary"]
 
 
-def test_a_survey_in_one_language_brings_no_words_of_another(client, small):
+def test_a_survey_in_one_language_loads_no_texts_of_another(client, small):
     page = client.get("/s/small", headers={"Accept-Language": "es"}).get_data(as_text=True)
     assert re.findall(r'data-texts="(\w+)"', page) == ["en"]
     assert '<html lang="en"' in page
@@ -153,7 +153,7 @@ def test_an_address_without_a_survey_says_so_in_the_reader_s_language(client, sm
         (Schedule(maximum=1), 410, "full"),
     ],
 )
-def test_page_and_definition_say_by_name_why_nothing_is_taken(
+def test_page_and_definition_name_the_reason_why_no_reports_are_accepted(
     client, store, small, schedule, status, name
 ):
     if schedule.maximum:
@@ -162,15 +162,15 @@ def test_page_and_definition_say_by_name_why_nothing_is_taken(
         assert client.post("/s/small/reports", json=body).status_code == 201
     store.set_schedule(small.key, schedule)
     assert client.get("/s/small").status_code == status
-    refused = client.get("/s/small/definition.json")
-    assert refused.status_code == status
-    assert json.loads(refused.data)["type"] == f"urn:survey:{name}"
+    response = client.get("/s/small/definition.json")
+    assert response.status_code == status
+    assert json.loads(response.data)["type"] == f"urn:survey:{name}"
 
 
 def test_after_sending_the_browser_is_asked_to_forget_the_page_s_files_and_nothing_else(
     client, small
 ):
-    answer = client.get("/s/small/sent")
-    assert answer.status_code == 204
-    assert answer.headers["Clear-Site-Data"] == '"cache"'
+    response = client.get("/s/small/sent")
+    assert response.status_code == 204
+    assert response.headers["Clear-Site-Data"] == '"cache"'
     assert client.get("/s/none/sent").status_code == 404

@@ -89,14 +89,14 @@ class Sender:
 
     def send(self, body: bytes) -> int:
         waiting = self._store.n_pending(self._survey.key)
-        answer = self._client.post(
+        response = self._client.post(
             f"/s/{self._survey.slug}/reports", data=body, content_type="application/json"
         )
         stored = self._store.n_pending(self._survey.key) - waiting
-        assert answer.status_code in {201, *REFUSED}, (answer.status_code, body[:200])
-        assert stored == (answer.status_code == 201), body[:200]
-        self.statuses[answer.status_code] += 1
-        return answer.status_code
+        assert response.status_code in {201, *REFUSED}, (response.status_code, body[:200])
+        assert stored == (response.status_code == 201), body[:200]
+        self.statuses[response.status_code] += 1
+        return response.status_code
 
 
 @pytest.fixture
@@ -125,14 +125,14 @@ def changed(form: dict[str, Any], draw: Callable[..., Any]) -> dict[str, Any]:
     return {**form, "codes": codes}
 
 
-def test_strict_payloads_a_good_report_is_taken_and_no_odd_body_is_an_error_of_ours(sender):
+def test_strict_payloads_valid_reports_are_accepted_and_odd_bodies_cause_no_server_error(sender):
     assert sender.send(json.dumps(sender.good()).encode()) == 201
     for body in BODIES:
         assert sender.send(body) in REFUSED
 
 
 @pytest.mark.parametrize("examples", long_unless([120], [120, 10_000]))
-def test_strict_payloads_of_any_json_are_refused_by_name(sender, examples):
+def test_strict_payloads_reject_other_json_with_a_named_error(sender, examples):
     @given(value=VALUES)
     @run(max_examples=examples, suppress_health_check=list(HealthCheck))
     def send(value: Any) -> None:
@@ -142,9 +142,7 @@ def test_strict_payloads_of_any_json_are_refused_by_name(sender, examples):
 
 
 @pytest.mark.parametrize("examples", long_unless([120], [120, 10_000]))
-def test_strict_payloads_of_reports_wrong_in_one_place_are_stored_or_refused_by_name(
-    sender, examples
-):
+def test_strict_payloads_reports_with_one_change_are_stored_or_rejected_by_name(sender, examples):
     @given(data=st.data())
     @run(max_examples=examples, suppress_health_check=list(HealthCheck))
     def send(data: st.DataObject) -> None:

@@ -100,7 +100,7 @@ def test_real_proportions_lie_inside_the_simultaneous_intervals(serve, store, no
         assert 0 < (result.conf_high - result.conf_low).max() < 0.35
 
 
-def test_the_raw_answers_are_not_what_arrived(serve, store, node):
+def test_identical_true_answers_arrive_as_different_reports(serve, store, node):
     """With 200 people who all answer alike, the stored codes are the channel's mixture."""
     survey = publish(store, load(DEFINITION.encode(), "fair.toml", Caps()), TODAY)
     url = serve()

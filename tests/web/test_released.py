@@ -56,7 +56,7 @@ def test_small_groups_page_files_api_command_and_figures_agree_on_what_is_releas
     assert sign_in(client).status_code == 302
     program = Program(client, make_token(store, store.researcher(EMAIL).key))
     monkeypatch.setenv("SURVEY_DATABASE", settings.database)
-    told = {
+    counts = {
         "page": set(re.findall(r"Released reports</dt><dd>([\d,]+)", client.get(RESULTS).text)),
         "list": set(re.findall(r'<td class="number">([\d,]+)</td>', client.get("/research/").text)),
         "csv": rows_of(client.get(f"{RESULTS}/estimates.csv").text),
@@ -68,9 +68,9 @@ def test_small_groups_page_files_api_command_and_figures_agree_on_what_is_releas
         "figures": {released(store, settings)},
     }
     numbers = {
-        name: {int(str(each).replace(",", "")) for each in found} for name, found in told.items()
+        name: {int(str(item).replace(",", "")) for item in found} for name, found in counts.items()
     }
-    assert numbers == {name: {RELEASED} for name in told}
+    assert numbers == {name: {RELEASED} for name in counts}
 
 
 def released(store, settings) -> int:

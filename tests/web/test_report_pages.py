@@ -198,10 +198,10 @@ def test_the_report_suppresses_what_the_dashboard_suppresses(reader, store):
     )
     add_released(store, survey, 40)
     for name in ("report", "report.pdf"):
-        answer = reader.get(f"/research/surveys/few/1/{name}")
-        text = text_of(answer) if name == "report" else read(answer)[1]
+        response = reader.get(f"/research/surveys/few/1/{name}")
+        text = text_of(response) if name == "report" else read(response)[1]
         assert "Not enough responses yet" in text
-        assert "<svg" not in (answer.text if name == "report" else "")
+        assert "<svg" not in (response.text if name == "report" else "")
         assert "Feldman" not in text
         assert not re.search(r"\d% (interval|\d)", text.replace("95% intervals", ""))
 
@@ -258,7 +258,7 @@ def test_a_server_without_pango_explains_how_to_print(reader, monkeypatch):
     to_pdf.cache_clear()
     with pytest.raises(MissingPartError, match="lacks Pango"):
         to_pdf("<p>Never set</p>", "")
-    answer = reader.get(f"{OF_SURVEY}/report.pdf")
-    assert answer.status_code == 501
-    assert "libpango-1.0-0" in answer.text
+    response = reader.get(f"{OF_SURVEY}/report.pdf")
+    assert response.status_code == 501
+    assert "libpango-1.0-0" in response.text
     assert reader.get(f"{OF_SURVEY}/report").status_code == 200

@@ -50,9 +50,9 @@ def test_a_new_report_and_the_same_again_get_the_same_empty_201(client, store, s
 
 def test_the_same_id_with_other_bytes_is_409(client, store, small):
     client.post("/s/small/reports", json=body(small))
-    refused = client.post("/s/small/reports", json=body(small, codes=[1, 2]))
-    assert refused.status_code == 409
-    assert problem(refused)["type"] == "urn:survey:conflict"
+    response = client.post("/s/small/reports", json=body(small, codes=[1, 2]))
+    assert response.status_code == 409
+    assert problem(response)["type"] == "urn:survey:conflict"
     assert store.n_pending(small.key) == 1
 
 
@@ -61,12 +61,12 @@ def test_an_unknown_survey_is_404(client, small):
 
 
 def test_a_report_for_another_definition_is_409(client, small):
-    refused = client.post("/s/small/reports", json=body(small, definition="0" * 64))
-    assert refused.status_code == 409
-    assert "another definition" in problem(refused)["detail"]
+    response = client.post("/s/small/reports", json=body(small, definition="0" * 64))
+    assert response.status_code == 409
+    assert "another definition" in problem(response)["detail"]
 
 
-def test_the_version_before_is_accepted_for_7_days(client, store, small):
+def test_reports_for_the_previous_version_are_accepted_for_7_days(client, store, small):
     changed = load(SMALL.replace("Two questions", "Both questions").encode(), "s.toml", Caps())
     today = datetime.now(UTC).date()
     publish(store, changed, today - timedelta(days=7))
@@ -74,7 +74,7 @@ def test_the_version_before_is_accepted_for_7_days(client, store, small):
     assert store.n_pending(small.key) == 1
 
 
-def test_the_version_before_is_refused_after_8_days(client, store, small):
+def test_reports_for_the_previous_version_are_rejected_after_8_days(client, store, small):
     changed = load(SMALL.replace("Two questions", "Both questions").encode(), "s.toml", Caps())
     today = datetime.now(UTC).date()
     publish(store, changed, today - timedelta(days=8))
@@ -97,9 +97,9 @@ def test_a_closed_survey_is_410_but_a_known_report_still_gets_its_201(client, st
     close(store, "small", datetime.now(UTC).date())
     assert client.post("/s/small/reports", json=body(small)).status_code == 201
     other = body(small, report_id="BAAAAAAAAAAAAAAAAAAAAA")
-    refused = client.post("/s/small/reports", json=other)
-    assert refused.status_code == 410
-    assert "closed" in problem(refused)["detail"]
+    response = client.post("/s/small/reports", json=other)
+    assert response.status_code == 410
+    assert "closed" in problem(response)["detail"]
     assert client.get("/s/small").status_code == 410
     assert store.tally(small.key).n == 1
 
@@ -113,9 +113,9 @@ def test_a_closed_survey_is_410_but_a_known_report_still_gets_its_201(client, st
     ],
 )
 def test_codes_out_of_range_missing_or_extra_are_422_naming_the_first(client, small, codes, words):
-    refused = client.post("/s/small/reports", json=body(small, codes=codes))
-    assert refused.status_code == 422
-    assert words in problem(refused)["detail"]
+    response = client.post("/s/small/reports", json=body(small, codes=codes))
+    assert response.status_code == 422
+    assert words in problem(response)["detail"]
 
 
 def test_a_body_over_8_kb_is_413(client, small):
@@ -127,14 +127,14 @@ def test_a_body_over_8_kb_is_413(client, small):
     "kind", ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain", ""]
 )
 def test_anything_but_json_is_415_and_is_not_parsed(client, store, small, kind):
-    refused = client.post("/s/small/reports", data=json.dumps(body(small)), content_type=kind)
-    assert refused.status_code == 415
+    response = client.post("/s/small/reports", data=json.dumps(body(small)), content_type=kind)
+    assert response.status_code == 415
     assert store.n_pending(small.key) == 0
 
 
-def test_what_is_not_json_is_400(client, small):
-    refused = client.post("/s/small/reports", data=b"{", content_type="application/json")
-    assert refused.status_code == 400
+def test_invalid_json_is_400(client, small):
+    response = client.post("/s/small/reports", data=b"{", content_type="application/json")
+    assert response.status_code == 400
 
 
 def test_the_page_of_another_site_cannot_send_reports(client, store, small):
@@ -166,9 +166,9 @@ def test_a_busy_store_is_503_with_retry_after(client, store, small, monkeypatch)
         raise StoreBusyError("the store cannot be used right now: database or disk is full")
 
     monkeypatch.setattr(store, "add_reports", busy)
-    refused = client.post("/s/small/reports", json=body(small))
-    assert refused.status_code == 503
-    assert refused.headers["Retry-After"].isdigit()
+    response = client.post("/s/small/reports", json=body(small))
+    assert response.status_code == 503
+    assert response.headers["Retry-After"].isdigit()
 
 
 @pytest.mark.parametrize("method", ["get", "put", "delete", "patch"])
@@ -186,9 +186,9 @@ def test_a_refusal_never_echoes_what_was_sent(client, small):
         {"report_id": marker},
         {"codes": [marker, 0]},
     ):
-        refused = client.post("/s/small/reports", json=body(small, **changes))
-        assert 400 <= refused.status_code < 500
-        assert marker not in refused.text
+        response = client.post("/s/small/reports", json=body(small, **changes))
+        assert 400 <= response.status_code < 500
+        assert marker not in response.text
 
 
 @pytest.mark.security

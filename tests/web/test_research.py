@@ -120,7 +120,7 @@ def test_logins_are_throttled_within_10_tries_without_locking_the_owner_out(clie
     assert elsewhere.status_code == 302
 
 
-def test_a_throttle_opens_again_after_15_minutes(store):
+def test_attempts_are_allowed_again_after_15_minutes(store):
     throttle = Throttle(store, SECRET)
     for _ in range(10):
         assert throttle.admits("203.0.113.9", EMAIL, 0.0)
@@ -128,7 +128,7 @@ def test_a_throttle_opens_again_after_15_minutes(store):
     assert throttle.admits("203.0.113.9", EMAIL, 900.0)
 
 
-def test_workers_and_servers_count_together_and_the_database_holds_no_name_or_address(store):
+def test_workers_and_servers_share_counts_and_the_database_contains_no_name_or_address(store):
     first, second = Throttle(store, SECRET), Throttle(store, SECRET)
     for _ in range(5):
         assert first.admits("203.0.113.9", EMAIL, 0.0)
@@ -141,7 +141,7 @@ def test_workers_and_servers_count_together_and_the_database_holds_no_name_or_ad
         assert b"203.0.113.9" not in file.read_bytes()
 
 
-def test_one_address_cannot_try_many_accounts_and_a_flood_fills_no_disk(store, monkeypatch):
+def test_one_address_cannot_try_many_accounts_or_fill_the_disk(store, monkeypatch):
     throttle = Throttle(store, SECRET)
     admitted = sum(throttle.admits("203.0.113.9", f"{i}@example.org", 0.0) for i in range(200))
     assert admitted == 50
@@ -152,13 +152,13 @@ def test_one_address_cannot_try_many_accounts_and_a_flood_fills_no_disk(store, m
         assert transaction.row("SELECT count(*) FROM sign_in_try")[0] <= 102
 
 
-def test_the_addresses_of_one_network_of_version_6_are_one(store):
+def test_ipv6_addresses_of_one_network_count_as_one(store):
     throttle = Throttle(store, SECRET)
     assert sum(throttle.admits(f"2001:db8::{i:x}", EMAIL, 0.0) for i in range(20)) == 10
     assert throttle.admits("2001:db8:0:1::1", EMAIL, 0.0)
 
 
-def test_the_right_password_forgives_the_wrong_ones_before_it(client, researcher):
+def test_the_right_password_resets_the_count_of_failed_attempts(client, researcher):
     for _ in range(2):
         for _ in range(9):
             assert sign_in(client, password="wrong").status_code == 403
@@ -218,7 +218,7 @@ KEPT = ("invite", "schedule")
 
 
 @pytest.mark.security
-def test_csrf_every_unsafe_route_without_its_token_is_refused(app, signed_in, store, small):
+def test_csrf_every_unsafe_route_rejects_requests_without_a_token(app, signed_in, store, small):
     values = {"slug": "small", "version": 1, "researcher": 1, "token": "t"}
     values |= {"key": 1, "language": "es"}
     unsafe = [rule for rule in app.url_map.iter_rules() if "POST" in rule.methods]
@@ -234,8 +234,8 @@ def test_csrf_every_unsafe_route_without_its_token_is_refused(app, signed_in, st
     # What was written to a draft, or takes a while to fill in, comes back to whoever wrote it;
     # nothing is done with it.
     back = ("/research/drafts/", *(f"/research/surveys/small/collect/{n}" for n in KEPT))
-    refused = [409 if path.startswith(back) else 400 for path in paths]
-    assert [signed_in.post(path).status_code for path in paths] == refused
+    response = [409 if path.startswith(back) else 400 for path in paths]
+    assert [signed_in.post(path).status_code for path in paths] == response
     assert store.drafts() == []
     assert [survey.state for survey in store.surveys()] == ["open"]
     assert not any(rule.methods & {"PUT", "PATCH", "DELETE"} for rule in app.url_map.iter_rules())
@@ -267,10 +267,10 @@ VIEW = "/research/surveys/small/explore?first=slept&second=works&level=0.99&ques
 
 
 def test_a_shared_view_opens_after_signing_in_as_it_was_shared(client, researcher, small):
-    asked = client.get(VIEW)
-    assert asked.headers["Location"].startswith("/research/sign-in?next=")
-    done = send(client, asked.headers["Location"], email=EMAIL, password=PASSWORD)
-    assert done.headers["Location"] == VIEW
+    requested = client.get(VIEW)
+    assert requested.headers["Location"].startswith("/research/sign-in?next=")
+    response = send(client, requested.headers["Location"], email=EMAIL, password=PASSWORD)
+    assert response.headers["Location"] == VIEW
 
 
 def test_a_definition_is_published_from_the_form(signed_in, store):
@@ -290,7 +290,7 @@ def test_every_mistake_is_shown_and_nothing_is_published(signed_in, store):
     assert store.surveys() == []
 
 
-def test_publishing_the_same_twice_is_refused(signed_in):
+def test_publishing_the_same_definition_twice_is_rejected(signed_in):
     publish_file(signed_in, SMALL.encode())
     assert "is already published" in publish_file(signed_in, SMALL.encode()).text
 
@@ -350,7 +350,7 @@ def test_the_dashboard_has_a_chart_and_a_table_per_question(signed_in, store, sm
         assert words in page
 
 
-def test_an_open_link_is_called_not_limited_to_one_report_per_person(signed_in, store, small):
+def test_the_page_warns_that_an_open_link_can_be_used_repeatedly(signed_in, store, small):
     page = signed_in.get("/research/surveys/small/1").text
     assert "Open link; people can respond more than once" in page
     invited = SMALL.replace('slug = "small"', 'slug = "invited"\naccess = "invitation"')
@@ -446,8 +446,8 @@ def check_figures(signed_in, result, reading):
     download = signed_in.get(f"{address}/estimates.csv", query_string=reading).text
 
     def run(command, *options):
-        done = CliRunner().invoke(main, [command, "every", *options_of(reading), *options])
-        return done.stdout_bytes.decode()
+        response = CliRunner().invoke(main, [command, "every", *options_of(reading), *options])
+        return response.stdout_bytes.decode()
 
     without_clock = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
     for text in (run("export"), run("estimate", "--csv")):
@@ -478,7 +478,7 @@ def check_figures(signed_in, result, reading):
             figures = f"{estimate} {ends}".removesuffix(f" {unit}" if unit else "")
             if "no other value" in ends:
                 figures = f"{estimate} only {estimate.removesuffix(f' {unit}')}"
-            assert any(each.startswith(row_label(row)) and figures in each for each in shown), (
+            assert any(item.startswith(row_label(row)) and figures in item for item in shown), (
                 row_label(row),
                 figures,
             )
@@ -505,7 +505,7 @@ def test_invalid_options_in_a_link_are_rejected_by_name(signed_in, small):
             assert words in html.unescape(response.text), (path, query)
 
 
-def test_the_link_without_a_version_leads_to_the_newest_read_the_same_way(signed_in, small):
+def test_the_link_without_a_version_leads_to_the_newest_with_the_same_options(signed_in, small):
     address = "/research/surveys/small"
     for query in ("", "?level=0.99&simultaneous=1", "?target=respondents", "?interval=wilson"):
         found = signed_in.get(address + query)
@@ -514,7 +514,7 @@ def test_the_link_without_a_version_leads_to_the_newest_read_the_same_way(signed
     assert signed_in.get("/research/surveys/none?level=0.9").status_code == 404
 
 
-def test_links_lead_to_other_levels_and_keep_what_was_chosen(signed_in, store, small):
+def test_links_to_other_levels_keep_the_other_options(signed_in, store, small):
     add_released(store, small, 3000)
     page = signed_in.get("/research/surveys/small/1?level=0.9").text
     links = [html.unescape(link) for link in re.findall(r'href="([^"]+)"', page)]
@@ -586,7 +586,7 @@ def test_the_cache_of_results_has_a_maximum_size(store, small):
 
 
 @pytest.mark.security
-def test_question_texts_cannot_bring_markup_into_a_page(signed_in, store):
+def test_markup_in_question_texts_is_escaped(signed_in, store):
     attack = SMALL.replace("Did you fall asleep at work?", "<script>alert(1)</script>").replace(
         "Never", "<img src=x onerror=alert(1)>"
     )

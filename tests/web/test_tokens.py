@@ -46,18 +46,18 @@ def test_a_token_is_shown_once_and_the_example_beside_it_works(reader, app, stor
     assert (kept.token_hash, kept.scopes) == (hash_of(token), "surveys estimates")
 
 
-def test_only_the_password_makes_a_token(reader, store):
+def test_creating_a_token_requires_the_password(reader, store):
     for current, words in (("", "Enter your password"), ("wrong", "This password is wrong")):
-        refused = make(reader, current=current)
-        assert refused.status_code == 422
-        assert words in refused.text
+        response = make(reader, current=current)
+        assert response.status_code == 422
+        assert words in response.text
         # What was filled in stays, but for the password.
-        assert 'value="R at home"' in refused.text
-        assert refused.text.count(" checked") == 2
+        assert 'value="R at home"' in response.text
+        assert response.text.count(" checked") == 2
     assert store.api_tokens(store.researcher(EMAIL).key) == []
 
 
-def test_a_token_needs_a_name_and_known_scopes(reader, store):
+def test_a_token_requires_a_name_and_valid_scopes(reader, store):
     for name, scopes, words in (
         ("", ["surveys"], "Enter a name"),
         ("   ", ["surveys"], "Enter a name"),
@@ -79,7 +79,7 @@ def test_mistakes_are_listed_in_the_order_of_the_page(reader):
     assert all(f'id="{place}"' in page for place in said)
 
 
-def test_a_form_sent_twice_makes_one_token(reader, store):
+def test_a_form_sent_twice_creates_one_token(reader, store):
     assert make(reader).status_code == 200
     twice = make(reader)
     assert twice.status_code == 422
@@ -87,27 +87,27 @@ def test_a_form_sent_twice_makes_one_token(reader, store):
     assert len(store.api_tokens(store.researcher(EMAIL).key)) == 1
 
 
-def test_tokens_are_bounded(reader, store):
+def test_the_number_of_tokens_has_a_maximum(reader, store):
     key = store.researcher(EMAIL).key
     for n in range(MAX_TOKENS):
         store.add_api_token(ApiToken(bytes([n]) * 32, key, f"R {n}", "surveys", n))
-    refused = make(reader)
-    assert refused.status_code == 422
-    assert f"You have {MAX_TOKENS} tokens" in refused.text
+    response = make(reader)
+    assert response.status_code == 422
+    assert f"You have {MAX_TOKENS} tokens" in response.text
 
 
-def test_a_token_is_ended_by_its_researcher_alone(reader, app, store):
+def test_only_its_researcher_can_revoke_a_token(reader, app, store):
     token = token_in(make(reader))
     said = {"Authorization": f"Bearer {token}"}
     store.add_researcher("ben@example.org", hashed_password())
     other = app.test_client()
     sign_in(other, "ben@example.org")
-    wanted = hash_of(token).hex()
-    send(other, f"{PAGE}/end", page=PAGE, token=wanted)
+    expected = hash_of(token).hex()
+    send(other, f"{PAGE}/end", page=PAGE, token=expected)
     assert app.test_client().get("/api/v1/surveys", headers=said).status_code == 200
     assert "R at home" not in other.get(PAGE).text
-    done = send(reader, f"{PAGE}/end", page=PAGE, token=wanted)
-    assert done.status_code == 302
+    response = send(reader, f"{PAGE}/end", page=PAGE, token=expected)
+    assert response.status_code == 302
     assert "is revoked" in reader.get(PAGE).text
     assert app.test_client().get("/api/v1/surveys", headers=said).status_code == 401
 
@@ -123,11 +123,11 @@ def test_the_log_has_name_and_scopes_and_never_the_token(reader, store):
         assert hash_of(token).hex() not in repr(action)
 
 
-def test_the_page_says_what_a_new_password_does_to_tokens(reader):
+def test_the_page_warns_that_a_new_password_revokes_tokens(reader):
     assert "all your tokens are revoked" in " ".join(reader.get(PAGE).text.split())
     assert "revokes all your API tokens" in reader.get("/research/account").text
 
 
-def test_what_a_name_holds_is_text_on_the_page(reader):
+def test_html_in_a_token_name_is_shown_as_text(reader):
     make(reader, name="<b>R</b>")
     assert "&lt;b&gt;R&lt;/b&gt;" in reader.get(PAGE).text

@@ -216,9 +216,9 @@ def test_versions_are_side_by_side_with_their_changes(reader, store, small):
     ],
 )
 def test_unknown_pages_and_parameters_are_rejected_by_name(reader, small, path, status, words):
-    answer = reader.get(f"{BASE}/1/{path}")
-    assert answer.status_code == status
-    assert words in html.unescape(answer.text)
+    response = reader.get(f"{BASE}/1/{path}")
+    assert response.status_code == status
+    assert words in html.unescape(response.text)
 
 
 def test_many_days_are_combined_into_weeks_by_default(reader, store, monkeypatch):

@@ -45,7 +45,7 @@ def attempts(definition: Definition, form: Form) -> list[Attempt]:
         *_links(definition),
         *_weakened(form),
         *_unknown_contents(form),
-        *(_attempt(name, form, content, reason) for name, content, reason in _ceilings()),
+        *(_attempt(name, form, content, reason) for name, content, reason in _at_maximums()),
         *(_attempt(name, form, content, reason) for name, content, reason in _integers()),
     ]
 
@@ -74,7 +74,7 @@ def _weakened(form: Form) -> Iterator[Attempt]:
             for page in form["pages"]
         ]
         text = canonical_json({**form, "pages": pages}).decode("utf-8")
-        yield Attempt(f"{weakened} above the ceilings", text, "too_weak")
+        yield Attempt(f"{weakened} above the maximum", text, "too_weak")
 
 
 def _weak(question: Form) -> Form:
@@ -136,8 +136,8 @@ def _attempt(name: str, form: Form, content: list[Form], reason: Reason) -> Atte
     return Attempt(name, text, reason)
 
 
-def _ceilings() -> Iterator[tuple[str, list[Form], Reason]]:
-    """Yield both sides of the ceilings: p = .99, epsilon 12 per question and 20 in total.
+def _at_maximums() -> Iterator[tuple[str, list[Form], Reason]]:
+    """Yield definitions at and above each maximum: p = .99, epsilon 12 per question, 20 in total.
 
     e^12 = 162,754.79..., e^20 = 485,165,195.4..., 3^18 = 387,420,489.
     """
@@ -150,8 +150,8 @@ def _ceilings() -> Iterator[tuple[str, list[Form], Reason]]:
         "epsilon of all": ([coin] * 18, [coin] * 19),
     }
     for name, (allowed, too_weak) in pairs.items():
-        yield f"{name} at the ceiling", allowed, ""
-        yield f"{name} above the ceiling", too_weak, "too_weak"
+        yield f"{name} at the maximum", allowed, ""
+        yield f"{name} above the maximum", too_weak, "too_weak"
 
 
 def _integers() -> Iterator[tuple[str, list[Form], Reason]]:

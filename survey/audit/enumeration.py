@@ -124,7 +124,7 @@ class Auditor:
             yield check_rows(table, hashes)
 
     def ratios(self, channels: Iterable[AnyChannel]) -> Check:
-        """Check the e^epsilon that the client shows and compares with its ceilings."""
+        """Check the e^epsilon that the client shows and compares with its maximums."""
         originals = list(channels)
         answers = self._node.ask(ratios=[self._reference(c) for c in originals])["ratios"]
         name = "e^epsilon of each channel"

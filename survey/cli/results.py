@@ -131,7 +131,9 @@ def estimate(
     options = IntervalOptions(**fields)
     if cross is not None:
         if options != IntervalOptions(level=options.level):
-            raise click.UsageError("--cross allows --level, and no other option of estimates")
+            raise click.UsageError(
+                "--cross cannot be combined with --target, --simultaneous or --interval"
+            )
         if parquet is not None:
             table = _crosstab_of_export(parquet, engine or DEFAULT_ENGINE, cross, options)
         else:

@@ -113,7 +113,9 @@ password_option = click.option(
 @click.argument("email")
 @password_option
 @click.option(
-    "--admin", is_flag=True, help="Make this an administrator; the first researcher always is one."
+    "--admin",
+    is_flag=True,
+    help="Make the researcher an administrator, as the first one always is.",
 )
 def add_researcher(email: str, password: str, admin: bool) -> None:
     """Create an account for EMAIL."""
@@ -244,7 +246,7 @@ def copy_store(source: str, target: str) -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
 def audit(slug: str | None, samples: int, as_json: bool) -> None:
-    """Check that the shipped client randomizes exactly as promised, for SLUG or the demo."""
+    """Check that the client randomizes exactly as the definition of SLUG (default: demo) states."""
     from survey import demo as demo_survey
     from survey.audit.summary import run_checks, to_json, to_text
     from survey.respond.client import Client

@@ -255,7 +255,7 @@ def _check_new(path: Path) -> None:
     if path.exists():
         raise SurveyError(f"{path} already exists; choose another name")
     if not path.absolute().parent.is_dir():
-        raise SurveyError(f"there is no directory {path.absolute().parent}")
+        raise SurveyError(f"there is no directory {path.absolute().parent}; create it first")
 
 
 def _write_csv(links: Sequence[str], stratum: str, file: Path) -> None:

@@ -58,7 +58,7 @@ class Definition:
 
     @cached_property
     def ratio(self) -> Fraction:
-        """e^epsilon of everything one respondent sends."""
+        """The odds factor, e^epsilon, of one respondent's whole report."""
         return total_ratio_of(self.groups, self._ratios, self.drawn)
 
     @cached_property

@@ -22,7 +22,7 @@ from survey.questionnaire.designs import Chances, Statement, Values
 from survey.settings import Caps
 
 MAX_TRUTH_PROBABILITY = Fraction(99, 100)
-"""Highest truth probability that can be published; the client has the same ceiling."""
+"""Highest truth probability that can be published; the client has the same maximum."""
 
 
 def build_channel(statement: Statement, caps: Caps) -> AnyChannel:
@@ -102,7 +102,7 @@ def _refusal(statement: Statement, caps: Caps, error: ChannelError | None) -> Ch
     )
     if changes is None and error is not None:
         return error  # no value helps: something else is wrong
-    nearest = suggestion(changes) if changes else "the caps of this instance allow no value"
+    nearest = suggestion(changes) if changes else "no value is within the limits of this server"
     return ChannelError(f"{_describe_mistake(statement, caps, error, changes or {})}; {nearest}")
 
 

@@ -29,10 +29,10 @@ BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 """Characters that are invisible although Unicode calls them letters, marks or symbols."""
 
 
-def _refuse_controls(text: str) -> str:
+def _reject_control_characters(text: str) -> str:
     if re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]", text):
         raise ValueError("must not contain control characters")
-    # These reorder the following text: a label could read as the opposite of what is counted.
+    # Direction controls reorder text, so a label could display the opposite of its meaning.
     if re.search(r"[\u202a-\u202e\u2066-\u2069]", text):
         raise ValueError(
             "must not contain direction control characters (U+202A to U+202E, U+2066 to U+2069)"
@@ -59,7 +59,7 @@ def _trim(value: Any) -> Any:
 Text = Annotated[
     str,
     BeforeValidator(_trim),
-    AfterValidator(_refuse_controls),
+    AfterValidator(_reject_control_characters),
     AfterValidator(_blank_if_invisible),
 ]
 Line = Annotated[Text, StringConstraints(min_length=1, max_length=300, pattern=r"^[^\n]*$")]
@@ -115,7 +115,7 @@ TEXTS = frozenset(
 MAX_LANGUAGES = 50
 
 MAX_DEPTH = 7
-"""Steps to the innermost text: pages, 1, questions, 1, options, 1, label."""
+"""Number of steps in the longest path to a text: pages, 1, questions, 1, options, 1, label."""
 
 _LANGUAGE: TypeAdapter[str] = TypeAdapter(Language)
 

@@ -23,7 +23,7 @@ from tests.cases import each_case
 MOST_STEPS = 6
 """A form with several mistakes has one taken away at each step."""
 
-NOT_SAID = "the caps of this instance allow no value"
+NOT_SAID = "no value is within the limits of this server"
 
 ODD = ("1/3", "1/365", "7/9", "0.0013", "1e-7", "4e-7", "1e-30", "12.5", "0.999", "0.99999")
 EDGES = ("0", "1", "2", "-1", "13", "1000", "1e12", "-1e12", "1000000000001", "0.05", "0.95")

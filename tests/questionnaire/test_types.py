@@ -199,7 +199,7 @@ COINS = {"type": "yes_no", "mechanism": "two_coins"}
 @each_case(
     ("asked", "words"),
     [
-        ({**NUMBER, "high": 5000, "epsilon": 1}, "5,001 points.*step = 6 with high = 4998"),
+        ({**NUMBER, "high": 5000, "epsilon": 1}, "found 5,001.*step = 6 with high = 4998"),
         ({**NUMBER, "high": 9990, "epsilon": 1}, "step = 10$"),
         ({**NUMBER, "step": 3, "epsilon": 1}, "high = 9"),
         ({"type": "number", "low": 5, "high": 5, "epsilon": 1}, "high = 6"),
@@ -210,7 +210,7 @@ COINS = {"type": "yes_no", "mechanism": "two_coins"}
         ({**NUMBER, "epsilon": 0}, "epsilon = 0.001"),
         ({**NUMBER, "truth_probability": 0.8}, "state epsilon"),
         ({**NUMBER, "options": OPTIONS, "epsilon": 1}, "known key"),
-        ({**NUMBER, "high": 5, "mechanism": "square_wave", "epsilon": 1}, "7 are .*high = 6$"),
+        ({**NUMBER, "high": 5, "mechanism": "square_wave", "epsilon": 1}, "7 points.*high = 6$"),
         ({**DATE, "high": "2030-01-01", "epsilon": 1}, "step = 4 with high = 2029-12-31$"),
         ({"type": "date", "low": "2020-01-02", "high": "2020-01-01", "epsilon": 1}, "after"),
         ({**DATE, "high": "2020-01-03", "step": 9, "epsilon": 1}, "is step = 2$"),

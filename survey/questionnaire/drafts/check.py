@@ -132,9 +132,11 @@ def _locate(place: Place, text: str, content: DraftContent) -> Mistake:
         case ("pages", int(i), "questions"):
             return Mistake(NO_QUESTIONS, "title", page=content.pages[i].key)
         case ("pages", int(i), *steps):
-            return Mistake(text, "title", page=content.pages[i].key, language=_tag(steps, content))
+            return Mistake(
+                text, "title", page=content.pages[i].key, language=_language_of(steps, content)
+            )
         case (str(name), *steps):
-            return Mistake(text, name, language=_tag(steps, content))
+            return Mistake(text, name, language=_language_of(steps, content))
         case _:
             return Mistake(text)
 
@@ -146,7 +148,7 @@ def _in_question(
     if field == "options" and len(steps) > 1 and isinstance(steps[1], int):
         option = nonempty_options(question)[steps[1]]
         field = f"option-{option['key']}"
-    return Mistake(text, field, question=key, language=_tag(steps, content))
+    return Mistake(text, field, question=key, language=_language_of(steps, content))
 
 
 NO_QUESTIONS = "this page has no questions; add one or remove the page"
@@ -174,6 +176,6 @@ def _field(steps: list[Any], text: str) -> str:
     return FIELDS.get(first, first if first in EMPTY_QUESTION else "")
 
 
-def _tag(steps: list[Any] | tuple[Any, ...], content: DraftContent) -> str:
-    """Return the language of a mistake, which is the last step of its place."""
+def _language_of(steps: list[Any] | tuple[Any, ...], content: DraftContent) -> str:
+    """Return the language at the end of a mistake's path, or an empty string."""
     return steps[-1] if steps and steps[-1] in content.languages else ""

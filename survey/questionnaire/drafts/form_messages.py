@@ -148,8 +148,8 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     ),
     (
         r"^needs the option does_not_apply, which stands for a skipped question",
-        f"{_SKIPPED} requires “{FIELD_NAMES['does_not_apply']}” to be ticked, which stands for a "
-        "skipped question",
+        f"{_SKIPPED} requires “{FIELD_NAMES['does_not_apply']}” to be ticked, because "
+        "skipped questions are sent as this answer",
     ),
     (
         r"write (prefer_not_to_say|does_not_apply) = false to leave it out",
@@ -190,7 +190,6 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\b(truth|keep)_probability = ", r"\1 probability "),
     (r"\bepsilon = ", "epsilon "),
     (r"\b(truth|keep)_probability\b", r"\1 probability"),
-    (r"\bthe caps of this instance allow\b", "the limits of this server allow"),
     (r"cannot be drawn at random; leave it out$", "cannot be drawn at random; leave it blank"),
     (r"^input should be a valid integer.*$", "must be a whole number"),
     (r"^input should be greater than or equal to ", "must be at least "),

@@ -106,7 +106,7 @@ def too_few_dates(low: date, high: date, step: int, points: int) -> ChannelError
         if (day := _day(end))
     ]
     return refusal(
-        f"a grid of {(last - first) // step + 1} points: at least {points} are needed",
+        f"the grid must have at least {points} points (found {(last - first) // step + 1})",
         {"low": low, "high": high, "step": step},
         [*candidates, {"step": finer, "high": low + timedelta(steps * finer)}],
         _is_of_dates,
@@ -121,7 +121,7 @@ def _date_mistake(low: date, high: date, step: int) -> str:
         return f"step = {step} days must be at least 1"
     days = (high - low).days
     if (points := days // step + 1) > MAX_GRID:
-        return f"a grid of {points:,} points: at most {MAX_GRID:,} are allowed"
+        return f"the grid must have at most {MAX_GRID:,} points (found {points:,})"
     if step > days:
         return f"step = {step} days is longer than the range"
     if days % step:

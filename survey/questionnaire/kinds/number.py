@@ -92,7 +92,7 @@ def too_few_numbers(low: Fraction, high: Fraction, step: Fraction, points: int) 
     unit = Fraction(1, 10 ** max(_decimals(low), _decimals(step)))
     finer = (high - low) / steps // unit * unit
     return refusal(
-        f"a grid of {int((high - low) / step) + 1} points: at least {points} are needed",
+        f"the grid must have at least {points} points (found {int((high - low) / step) + 1})",
         {"low": low, "high": high, "step": step},
         [
             {"high": low + steps * step},
@@ -122,7 +122,7 @@ def _number_mistake(low: Fraction, high: Fraction, step: Fraction) -> str:
             )
     steps = (high - low) / step
     if (points := int(steps) + 1) > MAX_GRID:
-        return f"a grid of {points:,} points: at most {MAX_GRID:,} are allowed"
+        return f"the grid must have at most {MAX_GRID:,} points (found {points:,})"
     if steps.denominator != 1:
         return (
             f"high = {format_fraction(high)} is not a whole number of steps of "

@@ -35,7 +35,7 @@ from survey.questionnaire.texts import Frozen, Identifier, Line, Option, Passage
 from survey.settings import Caps
 
 MAX_OPTIONS = 100
-"""Maximum of options of a question, including those that are added automatically."""
+"""Maximum number of options in a question, including those added automatically."""
 
 
 def _parse_exactly(value: Any, info: ValidationInfo) -> Fraction:
@@ -202,7 +202,7 @@ class BaseQuestion(CommonFields):
 
     @property
     def design(self) -> str:
-        """The name of the design that the question runs."""
+        """The name of the question's mechanism design."""
         return self._design
 
     @property

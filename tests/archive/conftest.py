@@ -1,4 +1,4 @@
-"""Every test of copies runs on both databases, unless its file names one."""
+"""Tests of copies run on both databases unless their module selects one."""
 
 from __future__ import annotations
 

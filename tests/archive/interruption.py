@@ -1,4 +1,4 @@
-"""Commands that are killed: SIGKILL in a transaction that is not yet committed."""
+"""Commands that end by SIGKILL in a transaction that is not committed yet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 from tests.conftest import ROOT
 
-KILLED = """
+SCRIPT = """
 import os, signal, sys
 from survey.archive import consistency
 from survey.cli import main
@@ -18,7 +18,7 @@ from survey.store.sqlite import SqliteTransaction
 
 left = int(sys.argv.pop(1))
 
-def dying(execute_many):
+def kill_during(execute_many):
     def wrapped(transaction, statement, rows):
         global left
         affected = execute_many(transaction, statement, rows)
@@ -29,16 +29,16 @@ def dying(execute_many):
     return wrapped
 
 for kind in (PostgresTransaction, SqliteTransaction):
-    kind.execute_many = dying(kind.execute_many)
+    kind.execute_many = kill_during(kind.execute_many)
 consistency.PAGE = 7
 main()
 """
 
 
-def killed(commits: int, *arguments: str, **variables: str) -> None:
-    """Run a command that writes a few rows at once; kill it after so many transactions."""
+def run_killed(commits: int, *arguments: str, **variables: str) -> None:
+    """Run a command with small pages and kill it after `commits` transactions."""
     ended = subprocess.run(
-        [sys.executable, "-c", KILLED, str(commits), *arguments],
+        [sys.executable, "-c", SCRIPT, str(commits), *arguments],
         cwd=ROOT,
         env={**os.environ, **variables},
         check=False,
@@ -46,6 +46,6 @@ def killed(commits: int, *arguments: str, **variables: str) -> None:
     assert ended.returncode == -signal.SIGKILL
 
 
-def ignored(done: int, total: int) -> None:
-    """Somebody who watches a copy and minds only that what is done is a part of all."""
+def check_progress(done: int, total: int) -> None:
+    """Check that the progress of a copy never exceeds its total."""
     assert 0 <= done <= total

@@ -1,4 +1,4 @@
-"""A backup is one file with all of a moment, made while the store serves, and comes back whole."""
+"""Backups of a store that keeps serving, and their restoration."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from survey.archive import backup, check, restore
 from survey.collect.release import release
 from survey.errors import ConflictError, NotFoundError, StoreError
 from survey.store import PublishedSurvey, Store, open_store
-from tests.archive.interruption import ignored, killed
-from tests.archive.whole_store import contents, fill, kept
+from tests.archive.interruption import check_progress, run_killed
+from tests.archive.whole_store import contents, copied_rows, fill
 from tests.conftest import wait_until
 from tests.store.databases import KINDS, DirectAccess, PostgresqlServer
 from tests.store.reports import add, random_reports, report
@@ -30,7 +30,7 @@ def filled(store, small) -> Store:
 
 @pytest.fixture
 def file(tmp_path):
-    """Where a backup is to be, in a folder of its own."""
+    """Return the path of a backup in an empty folder."""
     folder = tmp_path / "backups"
     folder.mkdir()
     return folder / "backup.db"
@@ -50,7 +50,7 @@ def new(request, tmp_path, postgresql: PostgresqlServer):
 
 @pytest.fixture
 def sqlite_store(tmp_path):
-    """A new store without tables; for what is the same on both databases."""
+    """Return a new SQLite store without tables, for behaviour that both databases share."""
     store = open_store(f"sqlite:///{tmp_path / 'new.db'}")
     yield store
     store.close_connections()
@@ -60,9 +60,9 @@ def files_beside(file) -> list[str]:
     return sorted(path.name for path in file.parent.iterdir())
 
 
-def test_a_backup_is_one_file_of_its_owners_with_every_row_but_sessions(filled, file):
+def test_a_backup_is_one_file_readable_by_its_owner_with_every_row_but_sessions(filled, file):
     before = contents(filled)
-    found = backup(filled, file, ignored)
+    found = backup(filled, file, check_progress)
     assert (found.surveys, found.reports) == (1, 44)
     assert files_beside(file) == ["backup.db"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -72,20 +72,18 @@ def test_a_backup_is_one_file_of_its_owners_with_every_row_but_sessions(filled, 
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
     connection.close()
     copy = open_store(f"sqlite:///{file}")
-    assert contents(copy) == kept(filled)
+    assert contents(copy) == copied_rows(filled)
     assert contents(filled) == before
     copy.close_connections()
 
 
-def test_a_restored_store_is_the_one_that_was_backed_up_and_knows_its_reports(
-    filled, small, file, new
-):
+def test_a_restored_store_equals_the_original_and_recognizes_its_reports(filled, small, file, new):
     store, _ = new
-    backup(filled, file, ignored)
+    backup(filled, file, check_progress)
     before = file.read_bytes()
-    found = restore(file, store, ignored)
+    found = restore(file, store, check_progress)
     assert (found.surveys, found.reports) == (1, 44)
-    assert contents(store) == kept(filled)
+    assert contents(store) == copied_rows(filled)
     assert store.tallies(small.key) == filled.tallies(small.key)
     for number in range(4):
         again = report(number, stratum="north", invitation=number.to_bytes(32, "big"))
@@ -99,32 +97,32 @@ def test_a_backup_never_replaces_a_file(filled, file):
     for make in (lambda: file.write_text("mine"), lambda: file.symlink_to("nowhere")):
         make()
         with pytest.raises(ConflictError, match="already exists"):
-            backup(filled, file, ignored)
+            backup(filled, file, check_progress)
         assert files_beside(file) == ["backup.db"]
         file.unlink()
 
 
-def test_a_file_that_comes_while_a_backup_is_made_is_not_replaced(filled, file):
+def test_a_backup_does_not_replace_a_file_that_appears_meanwhile(filled, file):
     with pytest.raises(ConflictError, match="already exists"):
         backup(filled, file, lambda done, total: file.write_text("mine"))
     assert (file.read_text(), files_beside(file)) == ("mine", ["backup.db"])
 
 
-def test_a_store_that_contradicts_itself_gives_no_backup(filled, direct_access, file):
+def test_an_inconsistent_store_is_not_backed_up(filled, direct_access, file):
     direct_access.run("UPDATE release SET n = n + 1")
     with pytest.raises(StoreError, match="contradicts itself"):
-        backup(filled, file, ignored)
+        backup(filled, file, check_progress)
     assert files_beside(file) == []
 
 
-def test_a_backup_that_was_killed_has_no_name_and_another_can_be_made(filled, settings, file):
-    killed(4, "backup", str(file), SURVEY_DATABASE=settings.database)
+def test_a_killed_backup_leaves_no_file_and_can_be_repeated(filled, settings, file):
+    run_killed(4, "backup", str(file), SURVEY_DATABASE=settings.database)
     assert not file.exists()
-    backup(filled, file, ignored)
+    backup(filled, file, check_progress)
     assert file.exists()
 
 
-def test_a_backup_under_load_holds_every_report_acknowledged_before_it_began(
+def test_a_backup_under_load_contains_every_report_acknowledged_before_it_began(
     store, small, settings, tmp_path
 ):
     acknowledged: list[object] = []
@@ -154,7 +152,7 @@ def test_a_backup_under_load_holds_every_report_acknowledged_before_it_began(
 
 def _backup_of(store: Store, file, acknowledged: list[object]) -> int:
     many = len(acknowledged)
-    backup(store, file, ignored)
+    backup(store, file, check_progress)
     return many
 
 
@@ -172,71 +170,71 @@ def _check_holds(file, survey: PublishedSurvey, reports: list[object]) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("settings", KINDS, indirect=True)
 @pytest.mark.parametrize("new", KINDS, indirect=True)
-def test_a_restore_that_was_killed_is_gone_on_with_by_restoring_again(filled, file, new):
+def test_a_killed_restore_continues_when_it_is_repeated(filled, file, new):
     store, url = new
-    backup(filled, file, ignored)
+    backup(filled, file, check_progress)
     for commits in (0, 5):
-        killed(commits, "restore", str(file), SURVEY_DATABASE=url)
+        run_killed(commits, "restore", str(file), SURVEY_DATABASE=url)
         half = contents(store)
         assert bool(half["survey"]) == (commits > 0)
         assert half["release"] == []
-    restore(file, store, ignored)
-    assert contents(store) == kept(filled)
+    restore(file, store, check_progress)
+    assert contents(store) == copied_rows(filled)
 
 
-def test_a_database_with_anything_of_its_own_is_not_restored_into(filled, file, sqlite_store):
+def test_a_backup_is_not_restored_into_a_database_with_other_rows(filled, file, sqlite_store):
     store = sqlite_store
-    backup(filled, file, ignored)
+    backup(filled, file, check_progress)
     store.migrate()
     store.add_researcher("eve@example.org", "hash")
     before = contents(store)
     with pytest.raises(ConflictError, match=r'not empty: its table "researcher"'):
-        restore(file, store, ignored)
+        restore(file, store, check_progress)
     assert contents(store) == before
 
 
-def test_a_backup_of_an_older_schema_is_upgraded_as_it_is_restored(file, sqlite_store):
+def test_restoring_upgrades_a_backup_of_an_older_schema(file, sqlite_store):
     store = sqlite_store
     older = f"sqlite:///{file}"
     schema_of("m001", older)
     before = fill_m001(older)
     bytes_before = file.read_bytes()
-    restore(file, store, ignored)
+    restore(file, store, check_progress)
     rows = contents(store)
     assert {table: rows[table] for table in before} == before
     assert rows["invitation"] == []
     assert (file.read_bytes(), files_beside(file)) == (bytes_before, ["backup.db"])
 
 
-def test_a_backup_of_a_newer_schema_is_refused_by_name(filled, file, sqlite_store):
+def test_a_backup_of_a_newer_schema_is_rejected_by_name(filled, file, sqlite_store):
     store = sqlite_store
-    backup(filled, file, ignored)
+    backup(filled, file, check_progress)
     DirectAccess(f"sqlite:///{file}").run(
         "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) "
         "VALUES ('survey', 'm999_everything', '')"
     )
     with pytest.raises(StoreError, match="newer version: it has m999_everything"):
-        restore(file, store, ignored)
+        restore(file, store, check_progress)
     assert store.pending_migrations() != []
 
 
-def test_a_damaged_backup_is_refused_before_anything_is_written(filled, file, sqlite_store):
+def test_a_damaged_backup_is_rejected_before_anything_is_written(filled, file, sqlite_store):
     store = sqlite_store
-    backup(filled, file, ignored)
+    backup(filled, file, check_progress)
     content = bytearray(file.read_bytes())
     content[len(content) // 2 :] = bytes(len(content) - len(content) // 2)
     file.write_bytes(content)
     with pytest.raises(StoreError):
-        restore(file, store, ignored)
+        restore(file, store, check_progress)
     assert store.pending_migrations() or not any(contents(store).values())
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database at all, but a text of some length" * 90])
-def test_a_file_that_is_no_backup_is_refused(content, tmp_path, file, sqlite_store):
+def test_a_file_that_is_not_a_backup_is_rejected(content, tmp_path, file, sqlite_store):
     store = sqlite_store
     with pytest.raises(NotFoundError, match="there is no file"):
-        restore(file, store, ignored)
+        restore(file, store, check_progress)
     file.write_bytes(content)
     with pytest.raises(StoreError, match=r"not a store|not a database"):
-        restore(file, store, ignored)
+        restore(file, store, check_progress)
     assert not (tmp_path / "new.db").exists()

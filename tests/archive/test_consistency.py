@@ -1,4 +1,4 @@
-"""A store is checked against itself: what agrees passes, and every way of not agreeing is named."""
+"""The consistency check accepts consistent stores and names every inconsistency."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def filled(store, small):
     return store
 
 
-def test_a_store_without_surveys_agrees(store):
+def test_a_store_without_surveys_is_consistent(store):
     found = checked(store)
     assert (found.surveys, found.reports, found.mistakes) == (0, 0, ())
 
 
-def test_what_releases_wrote_agrees_and_waiting_reports_are_not_told(filled, small):
+def test_released_reports_are_consistent_and_pending_reports_are_not_counted(filled, small):
     found = checked(filled)
     assert (found.surveys, found.reports, found.mistakes) == (1, 44, ())
     add(filled, small, random_reports(9))
@@ -44,7 +44,7 @@ def test_what_releases_wrote_agrees_and_waiting_reports_are_not_told(filled, sma
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_every_type_of_question_agrees_over_many_releases(store, sampled):
+def test_every_type_of_question_is_consistent_over_many_releases(store, sampled):
     content = EVERY_DESIGN
     if sampled:
         content = content.replace(b"[[pages]]", b"questions_per_person = 3\n[[pages]]", 1)
@@ -65,7 +65,7 @@ def test_every_type_of_question_agrees_over_many_releases(store, sampled):
     assert (found.reports, found.mistakes) == (90, ())
 
 
-def test_ids_that_were_forgotten_after_closing_are_not_missed(filled, small):
+def test_ids_deleted_after_closing_are_not_reported_as_missing(filled, small):
     filled.close_survey("small", TODAY)
     filled.release(small.key, 1, lambda groups: compose_release(small.definition.questions, groups))
     filled.forget_ids(small.key)
@@ -140,7 +140,7 @@ def test_ids_that_were_forgotten_after_closing_are_not_missed(filled, small):
         ),
     ],
 )
-def test_what_does_not_agree_is_named(filled, settings, direct_access, damage, values, mistake):
+def test_every_inconsistency_is_named(filled, settings, direct_access, damage, values, mistake):
     if damage.startswith("UPDATE survey"):
         on = "" if settings.database.startswith("sqlite") else " ON survey"
         direct_access.run(f"DROP TRIGGER published_definition_is_frozen{on}")
@@ -149,7 +149,7 @@ def test_what_does_not_agree_is_named(filled, settings, direct_access, damage, v
     assert any(re.search(mistake, each) for each in found.mistakes), found.mistakes
 
 
-def test_a_check_while_reports_come_and_are_released_is_of_one_moment(store, small, settings):
+def test_a_check_reads_one_snapshot_while_reports_arrive_and_are_released(store, small, settings):
     stop = threading.Event()
 
     def serve() -> None:

@@ -1,4 +1,4 @@
-"""Whole tables are read and written; a store is copied whatever interrupts it."""
+"""Copies of a store into another database, also after interruptions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import TABLES, Store, StoredReport, open_store
-from tests.archive.interruption import ignored, killed
-from tests.archive.whole_store import all_rows, contents, fill, kept
+from tests.archive.interruption import check_progress, run_killed
+from tests.archive.whole_store import all_rows, contents, copied_rows, fill
 from tests.conftest import SMALL, TODAY, long_unless
 from tests.store.databases import KINDS, DirectAccess, PostgresqlServer
 from tests.store.reports import add, random_reports, release_in_order
@@ -34,14 +34,14 @@ def test_the_tables_and_columns_are_those_of_the_database(store, direct_access, 
             assert tuple(column[0] for column in cursor.description) == table.column_names
 
 
-def test_a_snapshot_gives_every_row_once_in_portions_of_any_size(filled):
+def test_a_snapshot_returns_every_row_once_in_pages_of_any_size(filled):
     whole = contents(filled)
     assert all(whole.values())
     assert contents(filled, limit=1) == contents(filled, limit=7) == whole
     assert sorted(whole["inbox"]) == whole["inbox"]
 
 
-def test_a_snapshot_does_not_see_what_comes_later(filled, small):
+def test_a_snapshot_does_not_contain_later_rows(filled, small):
     before = contents(filled)
     with filled.snapshot() as snapshot:
         assert all_rows(snapshot, "survey", 10) == before["survey"]
@@ -68,7 +68,7 @@ def empty(request, tmp_path, postgresql: PostgresqlServer):
 
 @pytest.fixture
 def target(tmp_path):
-    """A migrated SQLite store without any rows, and its url; for what is the same on both."""
+    """Return a migrated SQLite store without rows, and its URL."""
     url = f"sqlite:///{tmp_path / 'target.db'}"
     store = open_store(url)
     store.migrate()
@@ -76,9 +76,7 @@ def target(tmp_path):
     store.close_connections()
 
 
-def test_a_copy_of_all_rows_is_the_same_store_and_copying_again_changes_nothing(
-    filled, small, empty
-):
+def test_a_copy_of_all_rows_is_equal_and_copying_again_changes_nothing(filled, small, empty):
     copy, url = empty
     whole = contents(filled)
     for _ in range(2):
@@ -95,7 +93,7 @@ def test_a_copy_of_all_rows_is_the_same_store_and_copying_again_changes_nothing(
     assert DirectAccess(url).run("SELECT max(key) FROM researcher") == [(2,)]
 
 
-def test_rows_that_contradict_the_tables_are_refused_together(filled, small):
+def test_one_invalid_row_rejects_the_whole_insert(filled, small):
     before = contents(filled)
     good = (small.key, b"\xaa" * 16)
     with pytest.raises(StoreError):
@@ -107,21 +105,19 @@ def test_rows_that_contradict_the_tables_are_refused_together(filled, small):
     assert contents(filled) == before
 
 
-def test_every_table_is_copied_or_left_out_for_a_reason():
+def test_every_table_is_either_copied_or_excluded():
     assert sorted((*COPIED, *EXCLUDED)) == sorted(TABLES)
     assert COPIED[-1] == "release"
 
 
-def test_a_copied_store_has_every_row_but_sessions_and_goes_on_where_the_other_ended(
-    filled, small, empty
-):
+def test_a_copied_store_has_every_row_but_sessions_and_continues_the_original(filled, small, empty):
     copy, _ = empty
     seen = []
     found = copy_store(filled, copy, lambda done, total: seen.append((done, total)))
     assert (found.surveys, found.reports, found.mistakes) == (1, 44, ())
-    assert contents(copy) == kept(filled)
+    assert contents(copy) == copied_rows(filled)
     assert seen == sorted(seen)
-    assert seen[-1][0] == seen[-1][1] == sum(len(rows) for rows in kept(filled).values())
+    assert seen[-1][0] == seen[-1][1] == sum(len(rows) for rows in copied_rows(filled).values())
     resent = random_reports(1) + [StoredReport(*row[1:]) for row in contents(copy)["inbox"]]
     add(copy, small, resent)
     assert copy.n_pending(small.key) == filled.n_pending(small.key) + 1
@@ -131,13 +127,11 @@ def test_a_copied_store_has_every_row_but_sessions_and_goes_on_where_the_other_e
 
 @pytest.mark.parametrize("settings", long_unless(["sqlite"], KINDS), indirect=True)
 @pytest.mark.parametrize("empty", long_unless(["postgresql"], KINDS), indirect=True)
-def test_a_copy_that_was_killed_is_gone_on_with_and_ends_with_nothing_different(
-    filled, settings, empty
-):
+def test_a_killed_copy_continues_and_ends_equal_to_the_source(filled, settings, empty):
     copy, url = empty
-    whole, before = kept(filled), 0
+    whole, before = copied_rows(filled), 0
     for commits in (1, 6):
-        killed(commits, "copy-store", settings.database, url)
+        run_killed(commits, "copy-store", settings.database, url)
         half = contents(copy)
         # What was committed, and nothing of the transaction that was not.
         written = sum(len(rows) for rows in half.values())
@@ -145,17 +139,17 @@ def test_a_copy_that_was_killed_is_gone_on_with_and_ends_with_nothing_different(
         assert all(set(rows) <= set(whole[table]) for table, rows in half.items())
         assert half["release"] == []
         before = written
-    copy_store(filled, copy, ignored)
+    copy_store(filled, copy, check_progress)
     assert contents(copy) == whole
 
 
-def test_a_copy_that_was_interrupted_does_not_pass_for_a_store(filled, settings, target):
+def test_an_interrupted_copy_is_not_accepted_as_a_store(filled, settings, target):
     copy, url = target
-    killed(5, "copy-store", settings.database, url)
+    run_killed(5, "copy-store", settings.database, url)
     with copy.snapshot() as snapshot:
         assert "copy or a restore into this database was interrupted" in check(snapshot).mistakes[0]
     with pytest.raises(StoreError, match="interrupted"):
-        copy_store(copy, filled, ignored)
+        copy_store(copy, filled, check_progress)
     with pytest.raises(StoreError, match="interrupted"):
         copy.check_complete()
     refused = CliRunner().invoke(
@@ -163,35 +157,35 @@ def test_a_copy_that_was_interrupted_does_not_pass_for_a_store(filled, settings,
     )
     assert refused.exit_code == 1
     assert "the database is incomplete" in refused.stderr
-    copy_store(filled, copy, ignored)
+    copy_store(filled, copy, check_progress)
     copy.check_complete()
 
 
 def test_a_database_without_tables_is_migrated_first(filled, tmp_path, postgresql):
     for url in (f"sqlite:///{tmp_path / 'new.db'}", postgresql.create("unmigrated")):
         copy = open_store(url)
-        copy_store(filled, copy, ignored)
-        assert contents(copy) == kept(filled)
+        copy_store(filled, copy, check_progress)
+        assert contents(copy) == copied_rows(filled)
         copy.close_connections()
         if url.startswith("postgresql"):
             postgresql.drop(url)
 
 
-def test_copying_again_what_is_the_same_changes_nothing(filled, target):
+def test_copying_an_equal_store_changes_nothing(filled, target):
     copy, _ = target
     for _ in range(2):
-        copy_store(filled, copy, ignored)
-    assert contents(copy) == kept(filled)
+        copy_store(filled, copy, check_progress)
+    assert contents(copy) == copied_rows(filled)
 
 
-def test_another_instances_database_is_refused_and_stays_as_it_is(filled, target):
+def test_another_instances_database_is_rejected_and_unchanged(filled, target):
     other, _ = target
     written = load(SMALL.replace('"small"', '"other"').encode(), "other.toml", Caps())
     survey = other.publish(freeze(written, 1), TODAY)
     add(other, survey, random_reports(3))
     before = contents(other)
     with pytest.raises(ConflictError, match=r'"survey" has rows that the source does not have'):
-        copy_store(filled, other, ignored)
+        copy_store(filled, other, check_progress)
     assert contents(other) == before
 
 
@@ -209,19 +203,19 @@ def test_another_instances_database_is_refused_and_stays_as_it_is(filled, target
         ("login_session", "INSERT INTO login_session SELECT id, 1, 5, 5 FROM seen"),
     ],
 )
-def test_a_database_with_anything_of_its_own_is_refused(filled, target, table, statement):
+def test_a_target_with_other_rows_is_rejected(filled, target, table, statement):
     other, url = target
-    copy_store(filled, other, ignored)
+    copy_store(filled, other, check_progress)
     DirectAccess(url).run(statement)
     before = contents(other)
     with pytest.raises(ConflictError, match=f'its table "{table}" has rows'):
-        copy_store(filled, other, ignored)
+        copy_store(filled, other, check_progress)
     assert contents(other) == before
 
 
-def test_reports_that_come_while_a_store_is_copied_make_the_copy_refused(filled, small, target):
+def test_reports_that_arrive_during_a_copy_make_it_fail(filled, small, target):
     copy, _ = target
-    before = kept(filled)
+    before = copied_rows(filled)
     late = random_reports(3)
 
     def watch(done: int, total: int) -> None:
@@ -234,26 +228,26 @@ def test_reports_that_come_while_a_store_is_copied_make_the_copy_refused(filled,
     assert contents(copy) == before
     assert all(filled.has_report(small.key, each) for each in late)
     # Once nobody serves from the source, the rest follows.
-    copy_store(filled, copy, ignored)
-    assert contents(copy) == kept(filled)
+    copy_store(filled, copy, check_progress)
+    assert contents(copy) == copied_rows(filled)
 
 
 @pytest.mark.long
-def test_a_source_that_has_released_since_an_interrupted_copy_is_refused(
+def test_a_source_with_a_release_since_the_interrupted_copy_is_rejected(
     filled, small, settings, target
 ):
     copy, url = target
-    killed(5, "copy-store", settings.database, url)
+    run_killed(5, "copy-store", settings.database, url)
     filled.release(small.key, 1, release_in_order)
     half = contents(copy)
     with pytest.raises(ConflictError, match="a copy of an earlier state"):
-        copy_store(filled, copy, ignored)
+        copy_store(filled, copy, check_progress)
     assert contents(copy) == half
 
 
-def test_a_source_that_contradicts_itself_is_not_copied(filled, direct_access, target):
+def test_an_inconsistent_source_is_not_copied(filled, direct_access, target):
     copy, _ = target
     direct_access.run("UPDATE counts SET n = n + 1 WHERE option = 1")
     with pytest.raises(StoreError, match=r"contradicts itself .*the counts say"):
-        copy_store(filled, copy, ignored)
+        copy_store(filled, copy, check_progress)
     assert not any(contents(copy).values())

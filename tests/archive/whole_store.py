@@ -1,4 +1,4 @@
-"""Whole stores for tests: one with rows in every table, and all rows of any."""
+"""Fill every table of a store, and read all rows of a store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.store.reports import add, random_reports, release_in_order, report
 
 
 def fill(store: Store, survey: PublishedSurvey) -> None:
-    """Put rows into every table: reports that wait, released ones of two links and buckets."""
+    """Add rows to every table: pending reports, and released ones of two links and buckets."""
     tokens = [number.to_bytes(32, "big") for number in range(10)]
     store.add_invitations(survey.key, "north", tokens)
     invited = [report(n, stratum="north", invitation=tokens[n]) for n in range(4)]
@@ -46,7 +46,7 @@ def fill(store: Store, survey: PublishedSurvey) -> None:
 
 
 def all_rows(snapshot: Snapshot, table: str, limit: int) -> list[Row]:
-    """All rows of a table, read in portions."""
+    """Return all rows of a table, read page by page."""
     rows: list[Row] = []
     places = [TABLES[table].column_names.index(column) for column in TABLES[table].key]
     after = None
@@ -58,11 +58,11 @@ def all_rows(snapshot: Snapshot, table: str, limit: int) -> list[Row]:
 
 
 def contents(store: Store, limit: int = 1000) -> dict[str, list[Row]]:
-    """All rows of all tables, of one moment."""
+    """Return all rows of all tables in one snapshot."""
     with store.snapshot() as snapshot:
         return {table: all_rows(snapshot, table, limit) for table in TABLES}
 
 
-def kept(store: Store) -> dict[str, list[Row]]:
-    """All rows that a copy has: sessions and tries to sign in end with it."""
+def copied_rows(store: Store) -> dict[str, list[Row]]:
+    """Return all rows that a copy keeps: neither sessions nor attempts to sign in."""
     return {**contents(store), "login_session": [], "sign_in_try": []}

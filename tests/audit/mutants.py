@@ -1,15 +1,15 @@
-"""Broken channels and generators: each the shipped client with one text replaced."""
+"""Mutants of the client: the shipped one with one text replaced, which the audit must catch."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-KEPT = "const ones = bits.filter((bit) => truth[bit] ^ Number(uniformBelow(T + L) >= T));"
-ASKED = "drawSome(numbersBelow(m), sampled, uniformBelow)"
+FLIPPED_BITS = "const ones = bits.filter((bit) => truth[bit] ^ Number(uniformBelow(T + L) >= T));"
+SAMPLE = "drawSome(numbersBelow(m), sampled, uniformBelow)"
 
 
 class Mutant(NamedTuple):
-    """In which file what becomes what, and the survey that finds it."""
+    """A file, the text to replace, its replacement, and the survey whose audit catches it."""
 
     file: str
     old: str
@@ -42,20 +42,20 @@ BROKEN_CHANNELS = {
         "Math.max(truth - drawOffset(k, T, L, uniformBelow), 0)",
         "choices",
     ),
-    "draws only when it must": Mutant(
+    "a second draw only for another option": Mutant(
         "mechanism.js",
         "return u < T ? 0 : 1 + Math.floor((u - T) / L);",
         "return u < T ? 0 : 1 + uniformBelow(k - 1);",
         "choices",
     ),
-    "the truth in the clear": Mutant(
+    "the first option without randomization": Mutant(
         "mechanism.js",
         "if (d === 1) return (truth +",
         "if (d === 1 && truth === 0) return 0; if (d === 1) return (truth +",
         "choices",
     ),
     # Sets of options
-    "the truth stays out of its set": Mutant(
+    "a set without its truth": Mutant(
         "mechanism.js", "< d * T) deck[d - 1] = 0;", "< d * T) deck[d - 1] = 1;", "choices"
     ),
     "a shuffle that keeps its first card": Mutant(
@@ -67,14 +67,14 @@ BROKEN_CHANNELS = {
     # Bit vectors
     "a draw used twice for two bits": Mutant(
         "mechanism.js",
-        KEPT,
+        FLIPPED_BITS,
         "const u = uniformBelow(T + L); "
         "const ones = bits.filter((bit) => truth[bit] ^ Number(u >= T));",
         "ticks",
     ),
-    "a draw used twice beside one that is thrown away": Mutant(
+    "a draw used twice and another one discarded": Mutant(
         "mechanism.js",
-        KEPT,
+        FLIPPED_BITS,
         "const u = bits.map(() => uniformBelow(T + L)); "
         "const ones = bits.filter((bit) => truth[bit] ^ Number(u[0] >= T));",
         "ticks",
@@ -82,42 +82,45 @@ BROKEN_CHANNELS = {
     "bits flipped one draw too rarely": Mutant(
         "mechanism.js", "uniformBelow(T + L) >= T", "uniformBelow(T + L) > T", "ticks"
     ),
-    "an option that stands alone is never hidden": Mutant(
+    "an exclusive option is never flipped": Mutant(
         "mechanism.js",
-        KEPT,
-        KEPT.replace(">= T", ">= T && !(truth[m - 1] && bit === m - 1)"),
+        FLIPPED_BITS,
+        FLIPPED_BITS.replace(">= T", ">= T && !(truth[m - 1] && bit === m - 1)"),
         "ticks",
     ),
-    "only what was ticked is flipped": Mutant(
-        "mechanism.js", KEPT, KEPT.replace(">= T", ">= T && truth[bit] === 1"), "ticks"
-    ),
-    "the options that are asked chosen by the truth": Mutant(
+    "only ticked options are flipped": Mutant(
         "mechanism.js",
-        ASKED,
+        FLIPPED_BITS,
+        FLIPPED_BITS.replace(">= T", ">= T && truth[bit] === 1"),
+        "ticks",
+    ),
+    "sampled options chosen by the truth": Mutant(
+        "mechanism.js",
+        SAMPLE,
         "((cards) => { cards.sort((a, b) => truth[b] - truth[a]); "
         "return drawSome(cards, sampled, (n) => uniformBelow(n) * 0); })(numbersBelow(m))",
         "ticks",
     ),
-    "the options that are asked chosen by the truth one time in many": Mutant(
+    "sampled options rarely chosen by the truth": Mutant(
         "mechanism.js",
-        ASKED,
+        SAMPLE,
         "((some, ticked) => (some[0] === 0 && truth[0] === 0 && ticked > 0 ? [ticked] : some))"
-        f"({ASKED}, truth.indexOf(1))",
+        f"({SAMPLE}, truth.indexOf(1))",
         "ticks",
     ),
-    "the mask of what was asked shows what was ticked": Mutant(
+    "the mask of sampled options shows the ticks": Mutant(
         "mechanism.js",
         "return packBits([...bits, ...ones",
         "return packBits([...bits.filter((bit) => truth[bit]), ...ones",
         "ticks",
     ),
-    "bits that were not asked are reported too": Mutant(
+    "bits of unsampled options reported": Mutant(
         "mechanism.js",
         "...ones.map((bit) => m + bit)]",
         "...ones.map((bit) => m + bit), ...(truth[m - 1] ? [2 * m - 1] : [])]",
         "ticks",
     ),
-    "patterns in another order for some": Mutant(
+    "patterns in another order for several ticks": Mutant(
         "truth.js",
         "pattern.join() === answer.join()",
         "pattern.join() === (answer.length > 1 ? '0' : answer.join())",
@@ -130,22 +133,22 @@ BROKEN_CHANNELS = {
     "a window one too wide": Mutant(
         "weight-table.js", "start, start + width)", "start, start + width + 1)", "tables"
     ),
-    "one bit turned round": Mutant(
+    "one bit reversed": Mutant(
         "weight-table.js",
         "const weight = truth * T + (R - truth) * L;",
         "const weight = truth * L + (R - truth) * T;",
         "tables",
     ),
-    "an end of the grid that gathers nothing": Mutant(
+    "an end of the grid without its tail": Mutant(
         "weight-table.js", "row[last] = tail(last - truth);", "row[0] += 0;", "tables"
     ),
-    "both answers that are none make the same report": Mutant(
+    "the same report for both answers that are no answer": Mutant(
         "weight-table.js",
         "truth === truths + i ? ownWeight",
         "truths === truths + i ? ownWeight",
         "tables",
     ),
-    "no answer is a row of its own with other weights": Mutant(
+    "a row of no answer with other weights": Mutant(
         "weight-table.js", "const raise = Math.min(missing,", "const raise = Math.min(0,", "tables"
     ),
     "partial sums as floats, exact in small tables": Mutant(
@@ -154,11 +157,11 @@ BROKEN_CHANNELS = {
         "reached = Math.fround(reached + weight);",
         "numbers",
     ),
-    # What the pages show
-    "the bit that stands alone forgotten in the sensitivity": Mutant(
+    # Figures on the pages
+    "the exclusive bit missing in the sensitivity": Mutant(
         "privacy-loss.js", "alone >= 1 ? s + 1 : 0", "alone >= 1 ? s : 0", "alone"
     ),
-    "epsilon of one bit for all": Mutant(
+    "epsilon of one bit for all bits": Mutant(
         "privacy-loss.js", "return BigInt(Math.min(sampled, D));", "return 1n;", "ticks"
     ),
     # The generator
@@ -169,19 +172,19 @@ BROKEN_CHANNELS = {
     "seeded generator": Mutant(
         "random.js", "getRandomValues(array);", "array.fill(123456789);", "choices"
     ),
-    "a pool that is used again": Mutant(
+    "a pool used twice": Mutant(
         "random.js",
         "if (used === POOL_WORDS) {",
         "if (used === POOL_WORDS) used = 16; if (pool[0] === undefined) {",
         "choices",
     ),
-    "a limit kept from the first n": Mutant(
+    "the limit of the first n for all n": Mutant(
         "random.js",
         "if (n !== limited) [limit, limited]",
         "if (limited === 1) [limit, limited]",
         "two",
     ),
-    "a limit kept from the largest n": Mutant(
+    "the limit of the largest n for all n": Mutant(
         "random.js",
         "if (n !== limited) [limit, limited]",
         "if (n > limited) [limit, limited]",
@@ -200,12 +203,12 @@ BROKEN_CHANNELS = {
     ),
 }
 
-OWN = "...(group ? productOf([group, ownRatio]) : ownRatio),"
-READ = "return freeze(definition);"
-OF_ALL = "definition.pages.flatMap((page) => page.questions)"
+LINKED_RATIO = "...(group ? productOf([group, ownRatio]) : ownRatio),"
+RETURN_DEFINITION = "return freeze(definition);"
+ALL_QUESTIONS = "definition.pages.flatMap((page) => page.questions)"
 
 BROKEN_READING = {
-    # The device runs another survey than the one whose hash it knows
+    # The device runs a survey other than the one with the link's hash
     "channels mixed up when they are shared": Mutant(
         "definition.js",
         "const text = JSON.stringify(value);",
@@ -214,70 +217,73 @@ BROKEN_READING = {
     ),
     "a hundred times the weight of the truth": Mutant(
         "definition.js",
-        READ,
-        f"for (const {{ channel }} of {OF_ALL}) channel.T *= 100; {READ}",
+        RETURN_DEFINITION,
+        f"for (const {{ channel }} of {ALL_QUESTIONS}) channel.T *= 100; {RETURN_DEFINITION}",
         "two",
     ),
     "a question that loses its opt-out": Mutant(
-        "definition.js", READ, f"for (const each of {OF_ALL}) each.opt_out = ''; {READ}", "two"
-    ),
-    # What is built in is gone
-    "ceilings gone": Mutant(
-        "definition.js", "if (value > ceiling) throw", "if (false) throw", "two"
-    ),
-    "ceilings of the first question only": Mutant(
         "definition.js",
-        f"of {OF_ALL}) {{\n    refuseCertain",
-        f"of {OF_ALL}.slice(0, 1)) {{\n    refuseCertain",
+        RETURN_DEFINITION,
+        f"for (const each of {ALL_QUESTIONS}) each.opt_out = ''; {RETURN_DEFINITION}",
         "two",
     ),
-    "no ceiling for all together": Mutant(
+    # Built-in limits are missing
+    "no ceilings": Mutant("definition.js", "if (value > ceiling) throw", "if (false) throw", "two"),
+    "ceilings of the first question only": Mutant(
+        "definition.js",
+        f"of {ALL_QUESTIONS}) {{\n    refuseCertain",
+        f"of {ALL_QUESTIONS}.slice(0, 1)) {{\n    refuseCertain",
+        "two",
+    ),
+    "no ceiling for the total": Mutant(
         "definition.js",
         "refuseRatio(totalRatio(definition), CEILINGS.totalRatio, together);",
         "",
         "two",
     ),
-    "zero weights taken": Mutant(
+    "zero weights accepted": Mutant(
         "definition-channels.js", "demand(T > L && L >= 1,", "demand(T > L,", "two"
     ),
-    "T = L taken": Mutant(
+    "T = L accepted": Mutant(
         "definition-channels.js", "demand(T > L && L >= 1,", "demand(T >= L && L >= 1,", "two"
     ),
-    "rows of unequal sum taken": Mutant(
+    "rows of unequal sum accepted": Mutant(
         "definition-channels.js", "demand(BigInt(total) === sum,", "demand(true,", "two"
     ),
-    "totals above a word taken": Mutant(
+    "totals above a word accepted": Mutant(
         "definition-channels.js", "demand(total <= WORD_VALUES,", "demand(true,", "two"
     ),
-    "unknown keys taken": Mutant(
+    "unknown keys accepted": Mutant(
         "definition-structure.js", "demand(unknown === undefined,", "demand(true,", "two"
     ),
     "the hash not compared with the link's": Mutant(
         "definition.js", 'if (prefix === "") return;', "return;", "two"
     ),
-    "a link of one digit": Mutant("definition.js", "{16,64}$/i", "{1,64}$/i", "two"),
-    "the link's hash not looked at": Mutant(
+    "a link with one digit of the hash accepted": Mutant(
+        "definition.js", "{16,64}$/i", "{1,64}$/i", "two"
+    ),
+    "the link's hash ignored": Mutant(
         "definition-loader.js", "expectedPrefix: link.prefix,", 'expectedPrefix: "",', "two"
     ),
-    "all questions asked of everybody": Mutant(
+    "any sample of questions accepted": Mutant(
         "report.js", "checkDrawn(definition, circumstances.drawn);", "", "ten"
     ),
-    # What is drawn, and what the label says
-    "only the first seven groups are drawn": Mutant(
+    # Sampled questions and the label
+    "only the first seven groups are sampled": Mutant(
         "report.js",
         "drawSome(sampling.groups, sampling.draw, uniformBelow)",
         "drawSome(sampling.groups.slice(0, 7), sampling.draw, uniformBelow)",
         "ten",
     ),
-    "of many groups only some are drawn": Mutant(
+    "the last of many groups is never sampled": Mutant(
         "report.js",
         "drawSome(sampling.groups, sampling.draw, uniformBelow)",
         "drawSome(sampling.groups.slice(0, 11), sampling.draw, uniformBelow)",
         "twelve",
     ),
-    "linked questions forgotten in the label": Mutant(
+    "linked questions missing in the label": Mutant(
         "privacy-loss.js",
-        OWN,
+        LINKED_RATIO,
         "...ownRatio,",
         "routed",
     ),
@@ -289,22 +295,22 @@ BROKEN_READING = {
     ),
 }
 
-LINK = "{ ...link, drawn }"
+CIRCUMSTANCES = "{ ...link, drawn }"
 
 BROKEN_VISITS = {
-    "raw answers in the stratum": Mutant(
-        "main.js", LINK, "{ ...link, drawn, stratum: JSON.stringify(answers) }", "two"
+    "true answers in the stratum": Mutant(
+        "main.js", CIRCUMSTANCES, "{ ...link, drawn, stratum: JSON.stringify(answers) }", "two"
     ),
-    "everybody asked everything": Mutant(
+    "all questions asked without sampling": Mutant(
         "visit.js",
         "({ drawn, orders } = drawQuestionsAndOrders(survey.definition, getRandomValues))",
         "drawn = null",
         "ten",
     ),
-    "a report id that is the same for all": Mutant(
+    "the same report id for all": Mutant(
         "main.js", "drawBytes(getRandomValues, 16)", "new Uint8Array(16)", "two"
     ),
-    "answers kept on the device": Mutant(
+    "answers stored on the device": Mutant(
         "visit.js",
         "function send() {",
         "function send() { localStorage.setItem('a', answers.q0);",
@@ -329,10 +335,8 @@ BROKEN_VISITS = {
         "await fetch(`${url}?${body.length}`, { ...post",
         "two",
     ),
-    "cookies sent along": Mutant(
-        "transport.js", 'credentials: "omit"', 'credentials: "include"', "two"
-    ),
-    "a new report where one is kept": Mutant(
+    "cookies sent": Mutant("transport.js", 'credentials: "omit"', 'credentials: "include"', "two"),
+    "a new report replaces a stored one": Mutant(
         "outbox.js",
         'stored.state === "empty" ? keep({ state: "pending", body }) : stored',
         'keep({ state: "pending", body })',
@@ -341,7 +345,7 @@ BROKEN_VISITS = {
     "a survey under a second name": Mutant(
         "definition-loader.js", "demand(definition.slug === slug,", "demand(true,", "two"
     ),
-    "the report kept after it arrived": Mutant(
+    "the report stored after its arrival": Mutant(
         "outbox.js",
         'settle(body, { state: "sent" })',
         'settle(body, { state: "sent", body })',

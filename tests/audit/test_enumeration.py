@@ -64,7 +64,7 @@ LARGE = [
 ]
 
 QUICK = [channel for channel in LARGE if getattr(channel, "m", 0) < 100]
-"""Those that are proved in a second or two."""
+"""The channels that are proved in a second or two."""
 
 
 @pytest.fixture(scope="module")

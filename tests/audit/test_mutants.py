@@ -16,50 +16,52 @@ from tests.conftest import long_unless
 FILES = source_files()
 SAMPLES = 20_000
 
-CODE = "truth === undefined ? null : perturb(channel, truth, uniformBelow)"
-FIRST = "// All truths are known before the first draw"
-PADDED = "padded(definition, encodeBase64url(idBytes), codes, circumstances)"
-CHOSEN = "isShown && isAnswered(answers, id) ? answers[id] : untouched"
+PERTURBED_CODE = "truth === undefined ? null : perturb(channel, truth, uniformBelow)"
+FIRST_DRAW = "// All truths are known before the first draw"
+PADDED_REPORT = "padded(definition, encodeBase64url(idBytes), codes, circumstances)"
+CHOSEN_ANSWER = "isShown && isAnswered(answers, id) ? answers[id] : untouched"
 
 BROKEN_REPORTS = {
     "a draw used for two questions": Mutant(
         "report.js",
-        FIRST,
+        FIRST_DRAW,
         "const draw = uniformBelow; let kept; uniformBelow = (n) => (kept ??= draw(n)) % n; //",
         "choices",
     ),
-    "a draw used for two questions beside one that is thrown away": Mutant(
+    "a draw used for two questions and another one discarded": Mutant(
         "report.js",
-        FIRST,
+        FIRST_DRAW,
         "const draw = uniformBelow; let kept; "
         "uniformBelow = (n) => { const u = draw(n); kept ??= u; return kept % n; }; //",
         "routed",
     ),
     "the id made from an answer": Mutant(
         "report.js",
-        PADDED,
-        PADDED.replace("idBytes", "idBytes.map((b, i) => b + (i ? 0 : +[...truths.values()][0]))"),
+        PADDED_REPORT,
+        PADDED_REPORT.replace(
+            "idBytes", "idBytes.map((b, i) => b + (i ? 0 : +[...truths.values()][0]))"
+        ),
         "choices",
     ),
-    "the padding as long as the answer": Mutant(
+    "the length of the padding depends on the answer": Mutant(
         "report.js",
-        PADDED,
-        PADDED.replace(
+        PADDED_REPORT,
+        PADDED_REPORT.replace(
             "definition,",
             "{ ...definition, report_bytes: definition.report_bytes + +!truths.get('works') },",
         ),
         "routed",
     ),
-    "the padding made of the answer": Mutant(
+    "the padding depends on the answer": Mutant(
         "report.js",
-        PADDED,
-        f"{PADDED}.replace('...', truths.get('works') ? '..,' : '...')",
+        PADDED_REPORT,
+        f"{PADDED_REPORT}.replace('...', truths.get('works') ? '..,' : '...')",
         "routed",
     ),
     "codes in an order that follows the answer": Mutant(
         "report.js",
-        PADDED,
-        PADDED.replace("codes", "truths.get('works') === 0 ? codes : codes.reverse()"),
+        PADDED_REPORT,
+        PADDED_REPORT.replace("codes", "truths.get('works') === 0 ? codes : codes.reverse()"),
         "routed",
     ),
     "questions perturbed in an order that follows the answer": Mutant(
@@ -71,31 +73,31 @@ BROKEN_REPORTS = {
     ),
     "a code that is true instead of 1": Mutant(
         "report.js",
-        CODE,
-        f"((code) => (code === 1 && truth === 0 ? true : code))({CODE})",
+        PERTURBED_CODE,
+        f"((code) => (code === 1 && truth === 0 ? true : code))({PERTURBED_CODE})",
         "choices",
     ),
     "the number of answers in a field of the report": Mutant(
         "report.js",
-        PADDED,
-        PADDED.replace(
+        PADDED_REPORT,
+        PADDED_REPORT.replace(
             "circumstances", "{ ...circumstances, stratum: `${Object.keys(answers).length}` }"
         ),
         "choices",
     ),
-    "a question that was left out is not perturbed": Mutant(
+    "an unanswered question is not perturbed": Mutant(
         "report.js",
-        CODE,
-        CODE.replace("null :", "null : answers[id] === undefined ? truth :"),
+        PERTURBED_CODE,
+        PERTURBED_CODE.replace("null :", "null : answers[id] === undefined ? truth :"),
         "choices",
     ),
-    "a question that was left out makes draws and is sent as it is": Mutant(
+    "an unanswered question makes draws but is not perturbed": Mutant(
         "report.js",
-        CODE,
-        f"((code) => (code === null || id in answers ? code : truth))({CODE})",
+        PERTURBED_CODE,
+        f"((code) => (code === null || id in answers ? code : truth))({PERTURBED_CODE})",
         "routed",
     ),
-    "only the third question in the clear": Mutant(
+    "the third question without randomization": Mutant(
         "report.js",
         ".map(({ id, channel }) => {",
         ".map(({ id, channel }, i) => { if (i === 2) return [...truths.values()][2];",
@@ -103,43 +105,46 @@ BROKEN_REPORTS = {
     ),
     "draws of the first two questions used for the third": Mutant(
         "report.js",
-        FIRST,
+        FIRST_DRAW,
         "const draw = uniformBelow; const kept = []; uniformBelow = (n) => { "
         "const u = draw(n); kept.push(u); return kept.length > 5 ? kept[0] % n : u; }; //",
         "choices",
     ),
-    # Skip logic and drawn questions
+    # Skip logic and sampled questions
     "a hidden question is not perturbed but constant": Mutant(
         "report.js",
-        CODE,
-        CODE.replace("null :", "null : id === 'nights' && answers.works === 1 ? truth :"),
+        PERTURBED_CODE,
+        PERTURBED_CODE.replace("null :", "null : id === 'nights' && answers.works === 1 ? truth :"),
         "routed",
     ),
     "a hidden question is null": Mutant(
         "report.js",
-        CODE,
-        CODE.replace("? null", "|| (id === 'nights' && answers.works === 1) ? null"),
+        PERTURBED_CODE,
+        PERTURBED_CODE.replace("? null", "|| (id === 'nights' && answers.works === 1) ? null"),
         "routed",
     ),
     "a hidden question makes draws and is constant": Mutant(
         "report.js",
-        CODE,
-        f"((code) => (id === 'nights' && answers.works === 1 ? truth : code))({CODE})",
+        PERTURBED_CODE,
+        f"((code) => (id === 'nights' && answers.works === 1 ? truth : code))({PERTURBED_CODE})",
         "routed",
     ),
-    "a hidden question keeps what was answered before": Mutant(
-        "answers.js", CHOSEN, CHOSEN.removeprefix("isShown && "), "routed"
+    "a hidden question keeps its earlier answer": Mutant(
+        "answers.js", CHOSEN_ANSWER, CHOSEN_ANSWER.removeprefix("isShown && "), "routed"
     ),
-    "a hidden question counts as left out": Mutant(
+    "a hidden question counts as unanswered": Mutant(
         "answers.js", "isShown ? optOut : notApplicable", "optOut", "routed"
     ),
-    "a question that was not drawn has a code": Mutant(
-        "report.js", CODE, CODE.replace("? null", "? 0"), "drawn"
+    "an unsampled question has a code": Mutant(
+        "report.js", PERTURBED_CODE, PERTURBED_CODE.replace("? null", "? 0"), "drawn"
     ),
-    "a question that was not drawn makes draws": Mutant(
-        "report.js", CODE, CODE.replace("? null", "? (uniformBelow(2), null)"), "drawn"
+    "an unsampled question makes draws": Mutant(
+        "report.js",
+        PERTURBED_CODE,
+        PERTURBED_CODE.replace("? null", "? (uniformBelow(2), null)"),
+        "drawn",
     ),
-    "the first questions are drawn more often": Mutant(
+    "the first questions are sampled more often": Mutant(
         "report.js",
         "drawSome(sampling.groups, sampling.draw, uniformBelow)",
         "drawSome(sampling.groups, sampling.draw, (n) => Math.max(uniformBelow(n) - 1, 0))",
@@ -149,12 +154,12 @@ BROKEN_REPORTS = {
 
 MUTANTS = {**BROKEN_CHANNELS, **BROKEN_READING, **BROKEN_REPORTS, **BROKEN_VISITS}
 SOME = [*MUTANTS][::6]
-"""Broken clients of every run; the others are for the long one."""
+"""The mutants of every run; the others run in the lane `long`."""
 SURVEYS = {**surveys.EVERY_CHANNEL, **surveys.SAMPLING, "alone": surveys.ALONE}
 
 
-def test_every_mutant_breaks_a_line_that_the_client_has():
-    """Most of them are tried before a release only, and would be found stale there."""
+def test_every_mutant_replaces_text_that_the_client_contains():
+    """Most mutants run only in the lane `long`, which would notice a stale one late."""
     assert not [
         name for name, (file, old, *_) in MUTANTS.items() if old not in FILES[file].decode()
     ]
@@ -175,7 +180,7 @@ def test_every_broken_client_is_caught(node, mutant):
 @pytest.mark.parametrize(
     "mutant", ["channels mixed up when they are shared", "a hundred times the weight of the truth"]
 )
-def test_channels_are_enumerated_as_the_device_read_them(node, mutant):
+def test_the_audit_enumerates_the_channels_that_the_device_has_read(node, mutant):
     name, old, new, survey = BROKEN_READING[mutant]
     broken = {**FILES, name: FILES[name].decode().replace(old, new, 1).encode()}
     definition = surveys.publish(SURVEYS[survey])
@@ -188,7 +193,7 @@ def test_channels_are_enumerated_as_the_device_read_them(node, mutant):
 
 @pytest.mark.long
 @pytest.mark.security
-def test_the_surveys_made_for_broken_clients_pass_with_the_shipped_one(node):
+def test_the_shipped_client_passes_with_the_surveys_made_for_mutants(node):
     for survey in surveys.SAMPLING.values():
         for check in run_checks(FILES, surveys.publish(survey), 1_000, node):
             assert check.ok, check

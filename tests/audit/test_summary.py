@@ -36,7 +36,7 @@ CHECKS = [
 
 @pytest.fixture
 def published(monkeypatch, tmp_path, node):
-    """The small survey of the tests, published; and Node on the path."""
+    """Publish the small survey, and put Node on the path."""
     monkeypatch.setenv("PATH", node.rpartition("/")[0])
     monkeypatch.setenv("SURVEY_DATABASE", f"sqlite:///{tmp_path / 'audit.db'}")
     file = tmp_path / "small.toml"
@@ -75,14 +75,14 @@ def test_an_audit_that_finds_a_broken_client_exits_with_1(published, monkeypatch
     assert "does not randomize as promised" in refused.stderr
 
 
-def test_an_audit_without_node_says_what_is_missing(monkeypatch):
+def test_an_audit_without_node_names_node(monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     refused = CliRunner().invoke(main, ["audit"])
     assert refused.exit_code == 1
     assert "install Node" in refused.stderr
 
 
-def test_the_text_has_the_hashes_each_group_under_its_title_and_one_summary():
+def test_the_text_lists_hashes_groups_with_titles_and_a_summary():
     text = to_text("c0de", {"mechanism.js": "f11e"}, CHECKS)
     assert text.splitlines()[:2] == ["client c0de", "  f11e  mechanism.js"]
     assert text.count(GROUPS["channels"]) == 1
@@ -109,7 +109,7 @@ EVERY_RUN = ("choices", "tables", "routed_and_drawn")
 
 
 @pytest.mark.parametrize("name", long_unless(EVERY_RUN, surveys.EVERY_CHANNEL))
-def test_every_kind_of_survey_is_audited_in_all_its_parts(node, name):
+def test_surveys_of_every_kind_pass_all_groups_of_checks(node, name):
     checks = list(
         run_checks(CLIENT.files, surveys.publish(surveys.EVERY_CHANNEL[name]), 1_000, node)
     )
@@ -118,7 +118,7 @@ def test_every_kind_of_survey_is_audited_in_all_its_parts(node, name):
 
 
 @pytest.mark.long
-def test_the_largest_survey_that_can_be_published_is_audited_too(node):
+def test_the_largest_publishable_survey_passes(node):
     definition = surveys.publish(surveys.LARGEST)
     auditor = Auditor(CLIENT.files, node, definition)
     assert all(check.ok for check in check_whole_reports(CLIENT.files, definition, node))

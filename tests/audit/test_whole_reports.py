@@ -1,4 +1,4 @@
-"""Whole reports of every kind of survey, through the shipped makeReport."""
+"""Whole reports of every kind of survey, made by the shipped client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def form(name):
 
 @pytest.mark.security
 @pytest.mark.parametrize("name", surveys.EVERY_CHANNEL)
-def test_nothing_but_the_codes_depends_on_an_answer_and_they_are_independent_and_exact(node, name):
+def test_only_the_codes_depend_on_answers_and_they_are_independent_and_exact(node, name):
     definition = surveys.publish(surveys.EVERY_CHANNEL[name])
     for check in check_whole_reports(FILES, definition, node):
         assert check.ok, check
@@ -67,7 +67,7 @@ def test_large_questions_are_replaced_by_small_channels_of_the_same_kinds(name):
 
 
 @pytest.mark.security
-def test_a_hidden_question_counts_as_one_that_does_not_apply_whatever_was_answered():
+def test_a_hidden_question_does_not_apply_whatever_its_earlier_answer():
     asked = form("routed")
     found = truths(asked, {"works": 1, "nights": 0, "how_many": 3}, None)
     not_applicable = [option["id"] for option in questions(asked)[2]["options"]]
@@ -98,7 +98,7 @@ def test_every_choice_of_questions_is_equally_likely(node, survey, said):
     assert said in check.detail
 
 
-def test_reports_of_the_real_survey_equal_the_bytes_that_python_writes(node):
+def test_reports_of_the_unreduced_survey_equal_pythons_bytes(node):
     definition = surveys.publish(surveys.NUMBERS)
     check = check_respondents(Node(FILES, node, definition.canonical), definition)
     assert check.ok, check

@@ -26,7 +26,7 @@ from survey.questionnaire.definition import report_body
 from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import Store, open_store
-from tests.archive.interruption import ignored
+from tests.archive.interruption import check_progress
 from tests.conftest import SECRET, TODAY, long_unless
 from tests.faults.reports import JSON, number_survey
 from tests.store.databases import KINDS, PostgresqlServer
@@ -106,16 +106,16 @@ class History(RuleBasedStateMachine):
     @rule()
     def go_on_from_a_backup(self) -> None:
         file = self.folder / secrets.token_hex(4)
-        backup(self.store, file, ignored)
+        backup(self.store, file, check_progress)
         self.store.close_connections()
         self.database = self.fresh()
-        restore(file, self.opened(), ignored)
+        restore(file, self.opened(), check_progress)
 
     @rule()
     def move_to_another_database(self) -> None:
         source = self.store
         self.database = self.fresh()
-        copy_store(source, self.opened(), ignored)
+        copy_store(source, self.opened(), check_progress)
         source.close_connections()
 
     @invariant()

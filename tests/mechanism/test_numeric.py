@@ -1,4 +1,4 @@
-"""Channels for numbers: within the asked epsilon and hardly below, with the textbook's moments."""
+"""Channels for numbers: epsilon within the request and close to it, with the published moments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The classical designs: exact probabilities, exact epsilon, and the estimate that comes back."""
+"""The classical designs: exact probabilities, exact epsilon, and published estimates."""
 
 from __future__ import annotations
 

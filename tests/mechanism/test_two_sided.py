@@ -143,7 +143,7 @@ def test_epsilon_holds_at_the_claim_and_fails_just_below_it(channel):
 
 
 def bit_truths(channel: BitVector) -> list[Truth]:
-    """By the words of the channel: at most s ticks among the first, or one among those alone."""
+    """Return the truths by definition: at most s ordinary ticks, or one exclusive option."""
     free = channel.m - channel.alone
     return [
         ticks
@@ -156,7 +156,7 @@ def bit_truths(channel: BitVector) -> list[Truth]:
 def replayed(
     channel: SubsetSelection | BitVector, truth: Truth, draws: list[int]
 ) -> tuple[str, list[int]]:
-    """The report that these draws make, zeros after them, and the ranges that were asked for."""
+    """Return the report of these draws, followed by zeros, and the ranges of all draws."""
     asked: list[int] = []
 
     def uniform_below(n: int) -> int:
@@ -167,7 +167,7 @@ def replayed(
 
 
 def enumerated(channel: SubsetSelection | BitVector, truth: Truth) -> dict[str, Fraction]:
-    """P(report | truth) by walking through every sequence of draws of `perturb_one`."""
+    """Return P(report | truth) from every sequence of draws of `perturb_one`."""
     table: Counter[str] = Counter()
     draws: list[int] = []
     _, ranges = replayed(channel, truth, draws)

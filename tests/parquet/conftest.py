@@ -37,7 +37,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(whole: Path, tmp_path: Path) -> Iterator[Store]:
-    """A store of its own for each test, with the two surveys."""
+    """Return a new copy of the store with the two surveys."""
     shutil.copy(whole / "survey.db", tmp_path / "survey.db")
     opened = open_store(f"sqlite:///{tmp_path / 'survey.db'}")
     yield opened
@@ -52,7 +52,7 @@ def every(store: Store) -> PublishedSurvey:
 
 @pytest.fixture
 def drawn(store: Store) -> PublishedSurvey:
-    """The same questions, of which everybody is asked some; 500 reports."""
+    """Return the survey that samples the same questions, with 500 reports."""
     return find_survey(store, "drawn")
 
 

@@ -1,4 +1,4 @@
-"""Released reports of every kind of channel, made quickly: codes as devices' channels give them."""
+"""Released reports of every kind of channel, simulated with the channels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EVERY = {**QUESTIONS, **MORE}
 def published(
     store: Store, names: list[str], head: str = "", slug: str = "every"
 ) -> PublishedSurvey:
-    """A survey of the questions of these names."""
+    """Publish a survey of the named questions."""
     questions = "".join(
         f'[[pages.questions]]\nid = "{name}"\ntext = "{name}?"\n{EVERY[name]}\n'
         + ("" if "epsilon" in EVERY[name] or name == "coins" else "epsilon = 2\n")
@@ -50,7 +50,7 @@ def fill(
     drawn: float = 1.0,
     minimum: int = 25,
 ) -> None:
-    """Store and release n reports; of questions that are drawn, a share `drawn` is asked."""
+    """Store and release n reports; a share `drawn` answers each sampled question."""
     rng = np.random.default_rng(seed)
     columns = [stored_codes(question, n, rng, drawn) for question in survey.definition.questions]
     rows = np.concatenate(columns, axis=1)
@@ -68,7 +68,7 @@ def fill(
 def stored_codes(
     question: PublishedQuestion, n: int, rng: np.random.Generator, drawn: float = 1.0
 ) -> NDArray[np.uint8]:
-    """Stored codes of n reports, shape (n, code_bytes), of truths that fall in frequency."""
+    """Return stored codes of n reports, shape (n, code_bytes); later truths are less frequent."""
     channel = question.channel
     if isinstance(channel, BitVector):
         truths = np.eye(channel.m, dtype=np.uint8)[rng.integers(0, channel.m, n)]

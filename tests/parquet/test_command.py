@@ -1,4 +1,4 @@
-"""`survey export --parquet` and `survey estimate --parquet`: the same words as from the store."""
+"""`survey export --parquet`, and `survey estimate --parquet` with the output of the store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(monkeypatch, settings):
 
 @pytest.fixture
 def mixed(store):
-    """Every kind of channel, but for the fine grids whose estimates take seconds."""
+    """Return a survey of every kind of channel except the fine grids, whose estimates are slow."""
     survey = published(store, ["choice", "sets", "coins", "bits", "sampled", "mood"], slug="mixed")
     fill(store, survey, 400, "north")
     fill(store, survey, 200, "south", 6)
@@ -34,7 +34,7 @@ def mixed(store):
 
 
 def without_time(form: str, output: str) -> object:
-    """Rows but for the moment they were made."""
+    """Return the rows without their time."""
     if form == "--json":
         rows = json.loads(output)
     elif form == "--csv":
@@ -56,14 +56,14 @@ def test_an_export_is_estimated_byte_for_byte_as_its_survey(run, mixed, tmp_path
 
 
 @pytest.mark.parametrize("form", ["--csv", "--json"])
-def test_rows_for_programs_are_the_same_but_for_their_time(run, mixed, tmp_path, form):
+def test_rows_for_programs_differ_only_in_their_time(run, mixed, tmp_path, form):
     run("export", mixed.slug, "--parquet", tmp_path / "out")
     stored = run("estimate", mixed.slug, form)
     counted = run("estimate", "--parquet", tmp_path / "out", form)
     assert without_time(form, counted.stdout) == without_time(form, stored.stdout)
 
 
-def test_an_earlier_version_is_exported_when_it_is_named(run, store, tmp_path):
+def test_an_earlier_version_can_be_exported(run, store, tmp_path):
     first = published(store, ["choice"], slug="twice")
     fill(store, first, 40)
     published(store, ["mood"], slug="twice")
@@ -83,7 +83,7 @@ def test_an_earlier_version_is_exported_when_it_is_named(run, store, tmp_path):
         ["export", "every", "--parquet", "out", "--level", "0.9"],
     ],
 )
-def test_what_does_not_go_together_is_wrong_usage(run, arguments):
+def test_options_that_exclude_each_other_are_a_usage_error(run, arguments):
     assert run(*arguments).exit_code == 2
 
 
@@ -97,7 +97,7 @@ def test_what_does_not_go_together_is_wrong_usage(run, arguments):
         (["estimate", "--parquet", "nowhere", "--level", "95"], "level = 95"),
     ],
 )
-def test_a_refusal_is_one_clear_line(run, every, arguments, refusal):
+def test_an_error_is_one_clear_line(run, every, arguments, refusal):
     refused = run(*arguments)
     assert refused.exit_code == 1
     assert len(refused.stderr.splitlines()) == 1
@@ -111,7 +111,7 @@ WITHOUT = [
     ("duckdb", ["estimate", "--parquet", "{}/exported", "--engine", "duckdb"], "parquet"),
     ("pyspark", ["estimate", "--parquet", "{}/exported", "--engine", "pyspark"], "scale"),
 ]
-"""A module that is not there, a command that needs it, and the extra that brings it."""
+"""A missing module, a command that needs it, and the extra that installs it."""
 
 
 @pytest.mark.parametrize("case", long_unless(WITHOUT[2:3], WITHOUT), ids=str)

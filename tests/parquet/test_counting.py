@@ -1,4 +1,4 @@
-"""Counts from an export are the store's, engine by engine; whatever is wrong with it is named."""
+"""Every engine counts an export as the store does, and names what is wrong with an export."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_tallies_of_an_export_are_those_of_the_store(store, name, request, t
 
 
 def supported(question, stored: bytes) -> np.ndarray:
-    """What each report supports, shape (n, counted), without an engine; zeros if not asked."""
+    """Return what each report supports, shape (n, counted), without an engine."""
     codes = np.frombuffer(stored, np.uint8).reshape(-1, question.code_bytes)
     asked = codes[:, 0] == 1 if question.nullable else np.ones(len(codes), dtype=bool)
     codes = codes[:, 1:] if question.nullable else codes
@@ -71,7 +71,7 @@ def test_joint_counts_are_those_of_the_reports_for_every_two_kinds(
             assert np.array_equal(reports.joint_counts(b, a), expected.T), (b, a)
 
 
-def test_joint_counts_are_what_the_cross_tab_takes(exported, every):
+def test_the_cross_tab_accepts_joint_counts(exported, every):
     channels = {question.id: question.channel for question in every.definition.questions}
     with open_reports(exported, "duckdb") as reports:
         for other in ("sets", "mood", "wave"):
@@ -88,7 +88,7 @@ def test_joint_counts_are_what_the_cross_tab_takes(exported, every):
         (("choice", "none"), 'has no question "none"'),
     ],
 )
-def test_a_cross_tab_of_other_than_two_questions_is_refused(exported, pair, refusal):
+def test_joint_counts_need_two_different_known_questions(exported, pair, refusal):
     with (
         open_reports(exported, "duckdb") as reports,
         pytest.raises((CountsError, NotFoundError), match=refusal),
@@ -96,7 +96,7 @@ def test_a_cross_tab_of_other_than_two_questions_is_refused(exported, pair, refu
         reports.joint_counts(*pair)
 
 
-def test_an_export_without_reports_counts_to_nothing(store, tmp_path, engine):
+def test_an_export_without_reports_has_counts_of_zero(store, tmp_path, engine):
     survey = published(store, ["choice", "long_sampled"], slug="nobody")
     export_reports(store, survey, tmp_path / "out", lambda n: None)
     with open_reports(tmp_path / "out", engine) as reports:
@@ -109,7 +109,7 @@ def part_of(directory):
 
 
 def with_column(directory, name: str, values: pa.Array) -> None:
-    """Put another column in the place of one."""
+    """Replace one column of an export."""
     part = part_of(directory)
     table = pq.read_table(part)
     place = table.schema.get_field_index(name)
@@ -117,7 +117,7 @@ def with_column(directory, name: str, values: pa.Array) -> None:
 
 
 def codes(every, name: str, first: bytes) -> pa.Array:
-    """900 times the same code, but for the first."""
+    """Return a column of 900 equal codes except the first."""
     (question,) = (q for q in every.definition.questions if q.id == name)
     usual = {"long_sets": "d", "sampled": "s", "long_sampled": "s"}.get(name)
     counted, ones = question.channel.counted, 0
@@ -145,9 +145,7 @@ def codes(every, name: str, first: bytes) -> pa.Array:
         ("long_sampled", bytes(6), "column long_sampled: 1 codes are not valid for its bit_vector"),
     ],
 )
-def test_a_code_that_no_device_can_have_sent_is_refused_by_name(
-    exported, every, engine, name, first, refusal
-):
+def test_an_invalid_code_is_rejected_with_its_column(exported, every, engine, name, first, refusal):
     if first is None:
         (question,) = (q for q in every.definition.questions if q.id == name)
         m, sampled = question.channel.m, question.channel.sampled
@@ -161,7 +159,7 @@ def test_a_code_that_no_device_can_have_sent_is_refused_by_name(
         reports.tally()
 
 
-def test_a_missing_code_is_refused_unless_the_survey_draws_its_questions(exported):
+def test_a_missing_code_is_rejected_unless_the_survey_samples_its_questions(exported):
     choice = pa.array([None, *[0] * 899], pa.uint8())
     with_column(exported, "choice", choice)
     with open_reports(exported, "duckdb") as reports, pytest.raises(CountsError, match="1 codes"):
@@ -202,7 +200,7 @@ def change_manifest(directory, **changed: object) -> None:
         ),
     ],
 )
-def test_an_export_that_is_not_whole_is_refused_by_name(exported, spoil, refusal):
+def test_an_incomplete_export_is_rejected_by_name(exported, spoil, refusal):
     spoil(exported)
     with (
         pytest.raises((StoreError, NotFoundError), match=refusal),
@@ -211,7 +209,7 @@ def test_an_export_that_is_not_whole_is_refused_by_name(exported, spoil, refusal
         pass
 
 
-def test_a_part_that_is_broken_inside_is_named_by_the_engine(exported, engine):
+def test_the_engine_names_a_damaged_part(exported, engine):
     part = part_of(exported)
     content = bytearray(part.read_bytes())
     content[4:600] = bytes(596)
@@ -220,7 +218,7 @@ def test_a_part_that_is_broken_inside_is_named_by_the_engine(exported, engine):
         reports.tally()
 
 
-def test_an_unknown_engine_is_refused(exported):
+def test_an_unknown_engine_is_rejected(exported):
     with (
         pytest.raises(SettingsError, match="'awk' must be one of duckdb, pyspark"),
         open_reports(exported, "awk"),
@@ -229,14 +227,14 @@ def test_an_unknown_engine_is_refused(exported):
 
 
 @pytest.mark.parametrize("name", ["choice=1", "_stratum=x"])
-def test_a_folder_named_like_a_column_changes_no_figure(store, every, tmp_path, engine, name):
+def test_a_folder_named_like_a_column_changes_no_count(store, every, tmp_path, engine, name):
     export_reports(store, every, tmp_path / name, lambda n: None)
     with open_reports(tmp_path / name, engine) as reports:
         assert reports.tallies() == store.tallies(every.key)
 
 
 @pytest.mark.parametrize("name", ["wave[1]", "wave*", "a{b}", "what?"])
-def test_a_path_that_engines_take_for_a_pattern_is_refused(store, every, exported, tmp_path, name):
+def test_a_path_that_engines_read_as_a_pattern_is_rejected(store, every, exported, tmp_path, name):
     with pytest.raises(SettingsError, match="as patterns; choose another name"):
         export_reports(store, every, tmp_path / name, lambda n: None)
     exported.rename(tmp_path / name)
@@ -247,6 +245,6 @@ def test_a_path_that_engines_take_for_a_pattern_is_refused(store, every, exporte
         pass
 
 
-def test_an_export_is_its_owners(store, every, tmp_path):
+def test_only_the_owner_may_read_an_export(store, every, tmp_path):
     export_reports(store, every, tmp_path / "out", lambda n: None)
     assert (tmp_path / "out").stat().st_mode & 0o077 == 0

@@ -1,4 +1,4 @@
-"""Exports: released reports only, all of them, in columns that say what they hold; files whole."""
+"""Exports contain all released reports and nothing else, in complete files."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.parquet.reports import EVERY, fill, published, stored_codes
 
 
 def silent(n: int) -> None:
-    """Nobody listens to the progress."""
+    """Ignore the progress."""
 
 
 def rows_of(directory):
-    """All parts of an export as one table."""
+    """Return all parts of an export as one table."""
     names = json.loads((directory / export.MANIFEST).read_text("utf-8"))["parts"]
     return pa.concat_tables([pq.read_table(directory / name) for name in names])
 
@@ -107,7 +107,7 @@ def test_an_export_without_reports_is_one_too(store, tmp_path):
     assert len(rows_of(tmp_path / "out")) == 0
 
 
-def test_blocks_become_row_groups_of_parts_of_so_many(store, every, tmp_path, monkeypatch):
+def test_blocks_become_row_groups_of_parts_of_limited_size(store, every, tmp_path, monkeypatch):
     monkeypatch.setattr(export, "BLOCKS_PER_PART", 1)
     heard: list[int] = []
     manifest = export_reports(store, every, tmp_path / "out", heard.append)

@@ -1,4 +1,4 @@
-"""Pseudo-values of reports: numbers whose mean over the reports of a truth is a given target.
+"""Debiasing: pseudo-values of reports whose mean is unbiased for a target, and their variance.
 
 For a table P, h is exact for a target x if P h = x, that is E[h(report) | truth i] = x_i.
 Then the mean of h over all reports is unbiased for the mean of x over all people.

@@ -1,4 +1,4 @@
-"""Ratios of two means of pseudo-values, with their intervals."""
+"""Fieller's interval for the ratio of two means of pseudo-values."""
 
 from __future__ import annotations
 

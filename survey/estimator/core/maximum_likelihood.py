@@ -1,4 +1,4 @@
-"""Most likely shares: closed forms, expectation maximization, and projections on the simplex."""
+"""Maximum-likelihood shares: closed forms, interior points, smoothing; projection (norm-sub)."""
 
 from __future__ import annotations
 

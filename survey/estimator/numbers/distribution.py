@@ -1,4 +1,4 @@
-"""Distributions of numbers: histograms, cumulative shares, quantiles."""
+"""Distributions of numbers: histograms and cumulative shares."""
 
 from __future__ import annotations
 

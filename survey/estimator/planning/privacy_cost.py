@@ -1,4 +1,4 @@
-"""The cost of privacy: margins over epsilon and n, by formula and by simulation."""
+"""The cost of privacy: margins over epsilon and n, and the part due to randomization."""
 
 from __future__ import annotations
 

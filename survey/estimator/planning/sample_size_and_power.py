@@ -1,4 +1,4 @@
-"""Sample sizes: reports, margin of error and epsilon, each from the other two."""
+"""Sample size, margin of error and epsilon, each from the other two; power of a comparison."""
 
 from __future__ import annotations
 

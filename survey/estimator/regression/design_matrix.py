@@ -1,4 +1,4 @@
-"""Designs of regressions: coded predictors and outcomes, with the chances of their reports."""
+"""Design matrices of regressions: coded predictors, outcomes, and chances of their reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regression through channels: what a true answer depends on, though only reports are known."""
+"""(Multinomial) logistic regression of a true answer on predictors, fitted to its reports."""
 
 from __future__ import annotations
 

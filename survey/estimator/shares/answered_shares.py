@@ -1,4 +1,4 @@
-"""The interval of a ratio in [0, 1] of two estimates, by its score: Fieller's, as Wilson would."""
+"""Shares among the people who answered (valid per cent): estimates, variances, intervals."""
 
 from __future__ import annotations
 

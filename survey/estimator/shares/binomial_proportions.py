@@ -1,4 +1,4 @@
-"""Shares whose counts are binomial, one per option, and the result that all shares have."""
+"""Binomial proportions: one share per option, with the options of its confidence interval."""
 
 from __future__ import annotations
 

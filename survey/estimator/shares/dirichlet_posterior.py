@@ -1,4 +1,4 @@
-"""The posterior mean of shares under a Dirichlet prior, by name: never the default."""
+"""The Bayesian posterior of shares under a Dirichlet prior; never the default."""
 
 from __future__ import annotations
 

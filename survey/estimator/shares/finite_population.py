@@ -1,4 +1,4 @@
-"""Finite populations: a large sample makes shares more certain, but not the randomization."""
+"""Shares in a finite population: the sampling error falls to 0, the randomization stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checked tallies of reports, and the linear estimator of any channel."""
+"""The linear estimator of any channel, and checked counts of reports by class."""
 
 from __future__ import annotations
 

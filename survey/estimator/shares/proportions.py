@@ -1,4 +1,4 @@
-"""From counts of reports to the shares of the true answers, with honest uncertainty."""
+"""Shares of the true answers from counts of reports, for every kind of channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditional shares P(a | b) from a cross-tab, refused where b is not clearly there at all."""
+"""Conditional shares P(a | b) from a cross-tab, if the share of b is clearly above 0."""
 
 from __future__ import annotations
 

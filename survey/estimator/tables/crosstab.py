@@ -1,4 +1,4 @@
-"""Cross-tabs: joint counts of reports, and joint shares of the true answers."""
+"""Cross-tabs: joint counts of reports, joint shares, and the chi-square test of independence."""
 
 from __future__ import annotations
 

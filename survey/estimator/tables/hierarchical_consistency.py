@@ -1,4 +1,4 @@
-"""Estimates of nested strata that add up: country, states, municipalities, any tree."""
+"""Hierarchical consistency: estimates of nested strata that add up to their parents."""
 
 from __future__ import annotations
 

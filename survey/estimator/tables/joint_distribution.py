@@ -1,4 +1,4 @@
-"""Joint tables along their axes: linear inverses, and the most likely table."""
+"""Joint distributions of several answers: linear inverses along each axis, and the EM table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reconciliation: tables of estimates adjusted to known margins."""
+"""Tables of estimates adjusted to known margins by constrained least squares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Could these reports have come from this channel at all, and what no such test can see."""
+"""Goodness of fit: whether reports are consistent with their channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many protect themselves with a "no", from answers randomized by hand in two groups."""
+"""The stochastic lie detector: how many people protect themselves with an untruthful "no"."""
 
 from __future__ import annotations
 

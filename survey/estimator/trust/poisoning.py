@@ -1,4 +1,4 @@
-"""Poisoning: how far fabricated reports can move an estimate."""
+"""Poisoning: the largest effect of fabricated reports on an estimate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disclosure: whether an estimate may be shown yet, and how many reports that takes."""
+"""Suppression: whether an estimate is precise enough to show, and how many reports it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports adjusted to what is known of the population: post-stratification and raking."""
+"""Raking and post-stratification: reports weighted to known population margins."""
 
 from __future__ import annotations
 

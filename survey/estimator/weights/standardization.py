@@ -1,4 +1,4 @@
-"""Sums of conditional shares sum_b w_b P(a | b): two answers compared, and known distributions."""
+"""Direct standardization, and differences of conditional shares: sums of w_b P(a | b)."""
 
 from __future__ import annotations
 

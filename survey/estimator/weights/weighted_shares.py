@@ -1,4 +1,4 @@
-"""Weighted shares: what reports say when some stand for more people than others."""
+"""Weighted shares: some reports represent more people than others."""
 
 from __future__ import annotations
 

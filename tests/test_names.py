@@ -36,10 +36,12 @@ NOUNS = frozenset(
     [
         "accounting",
         "counting",
+        "debiasing",
         "fitting",
         "loading",
         "planning",
         "poisoning",
+        "raking",
         "sampling",
         "weighting",
         "wording",

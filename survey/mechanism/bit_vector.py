@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,7 @@ class BitVector(PureChannel):
     Fraction(3, 1)
     """
 
+    kind: ClassVar[str] = "bit_vector"
     m: int
     s: int
     T: int
@@ -78,11 +80,6 @@ class BitVector(PureChannel):
             raise ChannelError(f"sampled = {self.sampled} must be from 1 to m = {self.m}")
         object.__setattr__(self, "sampled", self.sampled or self.m)
         check_two_weights(self.T, self.L, self.T + self.L)
-
-    @property
-    def kind(self) -> str:
-        """Name of this kind of channel in a definition."""
-        return "bit_vector"
 
     @property
     def options(self) -> int:

@@ -1,4 +1,7 @@
-"""Composition: the privacy loss of all reports of one person, as exact fractions."""
+"""Composition: formulas for the privacy loss of several reports, as exact fractions.
+
+`survey.questionnaire.privacy_loss` applies them to the questions of a survey.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,6 +44,8 @@ class SubsetSelection(PureChannel):
     Fraction(3, 4)
     """
 
+    kind: ClassVar[str] = "subset_selection"
+    is_sampled: ClassVar[bool] = False
     k: int
     d: int
     T: int
@@ -58,11 +61,6 @@ class SubsetSelection(PureChannel):
         if not 1 <= self.d < self.k:
             raise ChannelError(f"d = {self.d} must be from 1 to k - 1 = {self.k - 1}")
         check_two_weights(self.T, self.L, self.total)
-
-    @property
-    def kind(self) -> str:
-        """Name of this kind of channel in a definition."""
-        return "subset_selection"
 
     @property
     def options(self) -> int:
@@ -95,11 +93,6 @@ class SubsetSelection(PureChannel):
         """e^epsilon = max(T/L, L/T)."""
         larger, smaller = max(self.T, self.L), min(self.T, self.L)
         return Fraction(larger, smaller)
-
-    @property
-    def is_sampled(self) -> bool:
-        """False: every report covers all options."""
-        return False
 
     @property
     def report_bits(self) -> int:

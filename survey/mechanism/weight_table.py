@@ -311,6 +311,12 @@ class WeightTable:
     Fraction(3, 1)
     """
 
+    kind: ClassVar[str] = "weight_table"
+    truth_probability: ClassVar[None] = None
+    """P(report = truth) differs between truths."""
+    is_sampled: ClassVar[bool] = False
+    report_bits: ClassVar[int] = 0
+    """A report is the index of a column."""
     shape: Shape
     no_answers: int = 0
 
@@ -319,11 +325,6 @@ class WeightTable:
         if not 0 <= self.no_answers <= MAX_NO_ANSWERS:
             raise ChannelError(f"no_answers = {self.no_answers} must be from 0 to {MAX_NO_ANSWERS}")
         check_total(self.total)
-
-    @property
-    def kind(self) -> str:
-        """Name of this kind of channel in a definition."""
-        return "weight_table"
 
     @cached_property
     def weights(self) -> Integers:
@@ -369,21 +370,6 @@ class WeightTable:
     def matrix(self) -> Floats:
         """P(report | truth), shape (truths, reports); rows sum to 1."""
         return self.weights / self.total
-
-    @property
-    def truth_probability(self) -> float | None:
-        """None: P(report = truth) differs between truths."""
-        return None
-
-    @property
-    def is_sampled(self) -> bool:
-        """False: every report covers all options."""
-        return False
-
-    @property
-    def report_bits(self) -> int:
-        """0: a report is the index of a column."""
-        return 0
 
     @property
     def code_bytes(self) -> int:

@@ -205,7 +205,7 @@ def test_every_public_estimator_is_here():
 
 
 @each_case("name", RIGHT)
-def test_the_right_arguments_are_answered(name):
+def test_valid_arguments_give_numbers(name):
     answered(name, RIGHT[name])
 
 
@@ -233,7 +233,7 @@ def numbers(found: object) -> Iterator[np.ndarray]:
 
 @pytest.mark.filterwarnings("error")
 @each_case("name", RIGHT)
-def test_a_wrong_argument_is_refused_by_name_or_answered_with_numbers(name):
+def test_a_wrong_argument_is_rejected_by_name_or_gives_numbers(name):
     for argument, right in RIGHT[name].items():
         for wrong in [*WRONG, *nested(right)]:
             found = outcome(name, {**RIGHT[name], argument: wrong})

@@ -89,13 +89,13 @@ ESTIMATORS = {
 
 @each_case("name", ESTIMATORS)
 @each_case("level", [0, 1, 1 - 1e-12, 1e-9, math.nan, "0.95", True])
-def test_a_level_that_is_none_is_refused_by_every_estimator(name, level):
+def test_every_estimator_rejects_an_invalid_level(name, level):
     with pytest.raises(DesignError, match=r"^level = .* must be between 0 and 1"):
         ESTIMATORS[name](level)
 
 
 @each_case("name", sorted(ESTIMATORS.keys() - {"conditional"}))
-def test_no_level_is_none_but_of_a_table_that_has_one(name):
+def test_only_a_table_with_no_answers_accepts_none_values(name):
     with pytest.raises(DesignError, match=r"^level = None must be"):
         ESTIMATORS[name](None)
     assert ESTIMATORS["conditional"](None).level == 0.95
@@ -128,7 +128,7 @@ NOT_WHOLE = [50.5, 50.0, "50", True, math.nan, [50]]
         lambda n: finite_shares([20, 30], COIN, n),
     ],
 )
-def test_numbers_of_people_that_are_not_whole_are_refused(estimate, wrong):
+def test_numbers_of_people_that_are_not_whole_are_rejected(estimate, wrong):
     with pytest.raises((CountsError, DesignError), match="must be a whole number"):
         estimate(wrong)
 
@@ -146,7 +146,7 @@ def test_numbers_of_people_that_are_not_whole_are_refused(estimate, wrong):
         lambda option: bit_pairs([[300, 200, 200, 300]], BITS, [(0, option)]),
     ],
 )
-def test_options_that_are_not_whole_numbers_are_refused(estimate, wrong):
+def test_options_that_are_not_whole_numbers_are_rejected(estimate, wrong):
     with pytest.raises(ValueError, match="must be a whole number"):
         estimate(wrong)
 
@@ -174,23 +174,23 @@ def test_counts_of_half_precision_are_read():
     ],
 )
 @each_case("large", [1e200, 1e308, math.inf])
-def test_numbers_too_large_to_square_are_refused_by_name(estimate, large):
+def test_numbers_too_large_to_square_are_rejected_by_name(estimate, large):
     with pytest.raises(ValueError, match=r"finite|above 0|one number|at most|or neither"):
         estimate(large)
 
 
-def test_what_is_no_generator_makes_no_grid():
+def test_a_grid_requires_a_random_generator():
     with pytest.raises(DesignError, match=r"rng = 1 must be a Generator"):
         simulated_grid(1)
 
 
-def test_counts_in_place_of_shares_are_refused_by_name():
+def test_counts_instead_of_shares_are_rejected():
     with pytest.raises(ValueError, match=r"found = \[70, 130\] must be a Proportions"):
         poisoning([70, 130], COIN)
 
 
 @pytest.mark.parametrize("decide", [disclosure, reports_needed])
-def test_nothing_to_decide_about_is_refused_by_name(decide):
+def test_a_decision_without_results_is_rejected(decide):
     with pytest.raises(ValueError, match="no results"):
         decide()
 
@@ -220,13 +220,13 @@ def test_an_option_that_nobody_was_asked_about_has_no_error_and_no_bound():
         ([0.5], Chances(0.5, 0.5), "contain no information"),
     ],
 )
-def test_what_is_no_share_of_reports_is_not_debiased(shares, channel, words):
+def test_invalid_shares_of_reports_are_not_debiased(shares, channel, words):
     with pytest.raises(ValueError, match=words):
         debias(shares, channel)
 
 
 @pytest.mark.parametrize("pair", [(0, 5), (-1, 0), (1, 1)])
-def test_pairs_are_counted_only_of_options_that_there_are(pair):
+def test_only_existing_pairs_of_options_are_counted(pair):
     with pytest.raises(ValueError, match="must be two options"):
         count_bit_pairs([[1, 1], [0, 0]], BITS, [pair])
     with pytest.raises(ChannelError, match="BitVector"):
@@ -246,7 +246,7 @@ def test_pairs_are_counted_only_of_options_that_there_are(pair):
         lambda: power(None, 5, 0.4, 0.5, epsilon=1),
     ],
 )
-def test_plans_with_what_is_no_number_are_refused_by_name(plan):
+def test_plans_without_numbers_are_rejected_by_name(plan):
     with pytest.raises(DesignError, match=r"must be a number|whole number|would need"):
         plan()
 
@@ -256,7 +256,7 @@ def test_trade_offs_take_arrays():
     assert found.margin.shape == (2, 5)
 
 
-def test_outcomes_too_large_for_a_code_are_refused_by_name():
+def test_outcomes_too_large_for_a_code_are_rejected_by_name():
     with pytest.raises(CountsError, match="not a whole number from 0"):
         regression([1e300, 1, 0, 1], COIN, [[0.5], [1], [0.2], [0.3]])
 

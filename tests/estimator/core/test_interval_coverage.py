@@ -173,9 +173,7 @@ def test_feldman_cousins_is_the_hull_of_the_sets_its_definition_accepts(
 
 @each_case("a", [1e-6, 0.05, 0.3, 0.7, 0.97])
 @each_case("part", [1e-4, 0.1, 0.6, 0.9999])
-def test_what_ranks_above_an_outcome_only_loses_probability_as_members_drop_out(
-    a: float, part: float
-) -> None:
+def test_the_acceptance_probability_falls_as_outcomes_drop_out(a: float, part: float) -> None:
     b = a + (1 - a) * part
     for n in (*range(1, 25), 60, 200):
         for c in range(math.floor(n * a) + 1, n + 1):

@@ -62,7 +62,7 @@ def test_strata_keep_their_order_and_may_have_names():
     assert poststratified(named, [0.2, 0.3, 0.5], CHANNEL).estimate.tolist() == expected.tolist()
 
 
-def test_other_labels_are_refused_with_the_labels_that_would_be_right():
+def test_other_labels_are_rejected_with_the_labels_that_would_be_right():
     for labels in (["a", "b", "c"], [1, 2, 3], [0, 0, 1], [0, 1, 3], ["a", 1, (2, 3)]):
         with pytest.raises(CountsError, match="labels must be the codes 0 to 2, each once"):
             proportions(pd.Series(COUNTS, index=labels), CHANNEL)

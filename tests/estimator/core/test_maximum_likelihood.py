@@ -39,7 +39,7 @@ def test_reports_that_are_all_the_same_have_a_maximum_too():
         assert gap(most_likely_mixture(counts, P), counts, P) <= 2 * GOAL
 
 
-def test_it_is_where_plain_steps_end():
+def test_accelerated_steps_end_where_plain_steps_end():
     P = geometric(5, 2).matrix
     counts = np.random.default_rng(1).multinomial(2000, np.array([0.6, 0, 0.3, 0.1, 0]) @ P)
     pi, f = np.full(5, 0.2), counts / 2000

@@ -67,7 +67,7 @@ def test_sets_read_row_by_row_have_the_largest_likelihood_there_is(channel, spar
 
 
 @pytest.mark.parametrize("supports", [(80, 70, 50), (95, 60, 45), (100, 100, 0), (67, 67, 66)])
-def test_of_all_options_but_one_the_supports_tell_the_whole_likelihood(supports):
+def test_supports_of_all_options_but_one_determine_the_likelihood(supports):
     channel, missing = SubsetSelection(3, 2, 3, 1), 100 - np.array(supports)
     # P(j is missing | truth): L where the truth is j, T elsewhere.
     matrix = np.where(np.eye(3, dtype=bool), channel.L, channel.T) / 7
@@ -157,12 +157,12 @@ def test_no_channel_leaves_a_number_out_by_default(channel, n):
         ([[1, 1, 0, 0], [1, 0, 0, 0]], "report 1 contains 1 options, not d = 2"),
     ],
 )
-def test_rows_that_are_no_sets_of_the_channel_are_refused(reports, sentence):
+def test_rows_that_are_not_sets_of_the_channel_are_rejected(reports, sentence):
     with pytest.raises(CountsError, match=sentence):
         set_shares(reports, SubsetSelection(4, 2, 3, 1))
 
 
-def test_a_likelihood_not_maximized_in_time_is_replaced_and_said(monkeypatch):
+def test_a_likelihood_not_maximized_in_time_is_replaced_with_a_note(monkeypatch):
     monkeypatch.setattr("survey.estimator.core.maximum_likelihood.MAX_ROUNDS", 1)
     channel = SubsetSelection(4, 2, 3, 1)
     found = set_shares(reported(channel, True), channel)

@@ -151,7 +151,7 @@ def test_answers_are_counted_among_those_who_answered():
     np.testing.assert_array_equal(found.estimate, again.estimate)
 
 
-def test_no_answers_may_stand_anywhere_and_values_in_any_order():
+def test_no_answers_may_be_anywhere_and_values_in_any_order():
     counts, channel = [100, 400, 200, 300], grr(4, "0.7")
     shuffled = cdf(np.array(counts)[[2, 0, 3, 1]], channel, [3, 1, None, 2])
     ordered = cdf(counts, channel, [1, 2, 3, None])
@@ -178,7 +178,7 @@ def test_quantiles_of_few_reports_say_that_they_are_not_bounded():
     assert (found.conf_low[0], found.conf_high[0]) == (0, 4)
 
 
-def test_cells_that_the_reports_cannot_tell_apart_are_flagged():
+def test_indistinguishable_cells_are_flagged():
     channel = square_wave(51, 1)
     counts = expected_counts(channel, bell(channel), 2000)
     fine, coarse = (histogram(counts, channel, range(51), bins) for bins in (12, 2))
@@ -248,14 +248,14 @@ def test_smoothed_shares_are_nearer_a_smooth_truth_on_a_large_grid():
 
 
 @pytest.mark.parametrize("channel", [one_bit(11, 1), one_bit(11, 1, 2), hybrid(11, "0.5")])
-def test_one_bit_is_refused_because_it_tells_a_mean_and_nothing_else(channel):
+def test_one_bit_is_rejected_because_it_determines_only_a_mean(channel):
     counts = expected_counts(channel, np.full(11, 1 / 11), 300)
     for ask in (histogram, cdf, median):
         with pytest.raises(ChannelError, match=r"one_bit .* determine the mean .* square wave"):
             ask(counts, channel, grid(channel))
 
 
-def test_one_bit_of_two_values_tells_all_there_is():
+def test_one_bit_of_two_values_determines_the_distribution():
     table = exponential([[1, 0], [0, 1]], 2)
     assert histogram([600, 400], table, [0, 1], 2).estimate.sum() == pytest.approx(1)
 
@@ -277,7 +277,7 @@ def test_hardly_anybody_who_answered_is_a_named_error():
     ],
 )
 @each_case("ask", [histogram, cdf, median, quantiles])
-def test_counts_that_are_none_are_refused(ask, counts, error):
+def test_invalid_counts_are_rejected(ask, counts, error):
     with pytest.raises(CountsError, match=error):
         ask(counts, grr(3, "0.6"), [1, 2, 3])
 
@@ -298,7 +298,7 @@ def test_counts_that_are_none_are_refused(ask, counts, error):
         ({"method": "bayes"}, "unknown method 'bayes'; the names are em, smoothed"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused_by_name(arguments, error):
+def test_invalid_arguments_are_rejected_by_name(arguments, error):
     with pytest.raises(ValueError, match=error):
         histogram([3, 4, 5], grr(3, "0.6"), **{"values": [1, 2, 3], "bins": 2, **arguments})
 
@@ -312,7 +312,7 @@ def test_arguments_that_make_no_sense_are_refused_by_name(arguments, error):
         (lambda c: quantiles([3, 4, 5], c, [1, 2, 3], []), "between 0 and 1"),
     ],
 )
-def test_places_and_shares_that_make_no_sense_are_refused(ask, error):
+def test_invalid_places_and_shares_are_rejected(ask, error):
     with pytest.raises(ValueError, match=error):
         ask(grr(3, "0.6"))
 

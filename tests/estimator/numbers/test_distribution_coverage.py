@@ -52,13 +52,13 @@ def covered_at_the_last_place(channel, shape: str, n: int, rounds: int) -> float
     return float(hits(intervals, 2 * np.array(sets) @ shares - 1)[..., 0].mean())
 
 
-def test_reports_too_rare_to_be_seen_are_reckoned_with():
+def test_intervals_allow_for_rare_reports_that_did_not_occur():
     # One report in a hundred weighs seventy times as much as most: in an eighth of all surveys of
     # 200 it never comes, and without it the others seem sure. Student's interval covers .89.
     assert covered_at_the_last_place(laplace(21, 4), "bell", 200, 4000) >= MIN_COVERAGE
 
 
-def test_one_reading_serves_many_surveys_at_once():
+def test_one_call_computes_many_surveys():
     channel = hybrid(7, 3, 1)
     counts = np.array(list(draws(channel, shapes(7)["edge"], 400, 3, 1)))
     reading = set_ratios(channel, truths(channel), [below(7)[2]], 400)
@@ -68,7 +68,7 @@ def test_one_reading_serves_many_surveys_at_once():
             assert all_of[0, place] == pytest.approx(alone[0, 0], abs=1e-7)
 
 
-def test_surveys_in_which_hardly_anybody_answered_say_nothing():
+def test_surveys_in_which_hardly_anybody_answered_are_rejected():
     channel = from_epsilon(4, 1)
     reading = set_ratios(channel, np.array([0, 1, 2, np.nan]), [below(3)[0]], 1000)
     found = reading.intervals(np.array([[5, 5, 5, 985]]), 0.95)
@@ -88,7 +88,7 @@ def test_a_wider_level_gives_wider_intervals_of_a_median():
 
 @pytest.mark.long
 @each_case("channel", CHANNELS.values())
-def test_the_worst_interval_of_every_channel_holds(channel):
+def test_the_worst_interval_of_every_channel_covers(channel):
     worst, _ = worst_intervals(channel, 150)
     for kind, intervals in worst.items():
         for interval in intervals:

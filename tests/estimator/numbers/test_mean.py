@@ -147,7 +147,7 @@ def test_means_of_those_who_answered_are_covered_and_nearly_unbiased(design, peo
 @pytest.mark.long
 @pytest.mark.parametrize("silent", [0.0, 0.3])
 @designs
-def test_means_cover_as_often_as_they_say(design, silent):
+def test_means_have_nominal_coverage(design, silent):
     channel = design(1 if silent else 0)
     for n in (100, 2000):
         for kind in TRUTHS:
@@ -229,7 +229,7 @@ def test_equal_reports_still_have_the_scatter_of_randomization(counts):
     assert -1 <= result.conf_low < result.conf_high <= 1
 
 
-def test_where_hardly_anybody_answered_the_mean_is_refused():
+def test_if_hardly_anybody_answered_the_mean_is_rejected():
     channel = one_bit(K, 2, 1)
     counts = (1000 * channel.matrix[-1]).round().astype(int)
     counts[-1] += 200
@@ -237,13 +237,13 @@ def test_where_hardly_anybody_answered_the_mean_is_refused():
         mean(counts, channel, [*range(K), None])
 
 
-def test_one_report_is_refused_where_some_truths_are_no_answer():
+def test_one_report_is_rejected_where_some_truths_are_no_answer():
     for counts in ([1, 0, 0], [0, 0, 1]):
         with pytest.raises(NoBaseError, match="hardly anybody"):
             mean(counts, grr(3, "3/4"), [0, 1, None])
 
 
-def test_one_report_says_nothing_about_a_mean():
+def test_one_report_gives_the_whole_range_of_a_mean():
     result = mean([1, 0], one_bit(K, 2), range(K))
     assert (result.conf_low, result.conf_high) == (0, 10)
     # The linear estimate, B t on [-1, 1]; an error that nobody takes for a certain one.
@@ -277,12 +277,12 @@ def test_reports_needed_for_a_mean_are_about_those_that_show_it():
         (["a", *range(K - 1)], r"values\[0\] = .a. must be a number"),
     ],
 )
-def test_values_that_cannot_be_are_refused(values, sentence):
+def test_impossible_values_are_rejected(values, sentence):
     with pytest.raises(ValueError, match=sentence):
         mean([5, 5], one_bit(K, 1), values)
 
 
-def test_other_refusals_of_a_mean_are_named():
+def test_other_errors_of_a_mean_are_named():
     with pytest.raises(ChannelError, match="d = 2"):
         mean([2, 2, 2], SubsetSelection(k=3, d=2, T=3, L=1), [1, 2, 3])
     with pytest.raises(CountsError, match="n = 0"):
@@ -291,7 +291,7 @@ def test_other_refusals_of_a_mean_are_named():
         mean([5, 5], one_bit(K, 1), range(K), level=0)
 
 
-def test_a_mean_is_frozen_and_shows_itself():
+def test_a_mean_is_frozen_and_has_a_repr():
     result = mean([400, 600], one_bit(K, 2), range(K))
     with pytest.raises(AttributeError):
         result.n = 5  # type: ignore[misc]

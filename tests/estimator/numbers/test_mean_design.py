@@ -46,7 +46,7 @@ def test_a_fine_grid_gets_the_design_of_a_coarser_one_at_no_loss(epsilon):
         (1000, "4", 1, "hybrid"),
     ],
 )
-def test_few_points_small_epsilons_and_silent_options_are_for_one_bit(k, epsilon, no_answers, name):
+def test_one_bit_is_best_for_few_points_small_epsilons_and_no_answers(k, epsilon, no_answers, name):
     assert smallest_worst_variance(k, epsilon, no_answers) == name
 
 
@@ -72,7 +72,7 @@ def test_the_worst_case_is_the_squared_standard_error_of_the_mean_there(make, no
     assert max(found) == pytest.approx(worst_variance(channel), rel=0.01)
 
 
-def test_what_no_design_can_run_is_refused_by_name():
+def test_plans_that_no_design_supports_are_rejected():
     with pytest.raises(ChannelError, match="2 to 1,000"):
         smallest_worst_variance(1001, 1)
     with pytest.raises(ChannelError, match="epsilon = 13"):

@@ -28,7 +28,7 @@ def counts(channel, shares, n=N):
 
 
 @pytest.mark.parametrize("channel", TELLING.values(), ids=TELLING)
-def test_open_answers_would_leave_what_their_own_variance_leaves(channel):
+def test_the_sampling_part_is_the_margin_without_randomization(channel):
     reports = counts(channel, SHARES)
     split = margin_split_of_mean(reports, channel, X)
     variance = SHARES @ X**2 - (SHARES @ X) ** 2
@@ -38,7 +38,7 @@ def test_open_answers_would_leave_what_their_own_variance_leaves(channel):
     np.testing.assert_allclose(split.sampling**2 + split.randomization**2, split.margin**2)
 
 
-def test_what_the_randomization_adds_is_the_variance_of_its_pseudo_values():
+def test_the_randomization_adds_the_variance_of_its_pseudo_values():
     channel = from_epsilon(11, 2)
     h = pseudo_values(channel, X, N).values
     inside = SHARES @ (channel.matrix @ h**2 - (channel.matrix @ h) ** 2)
@@ -47,7 +47,7 @@ def test_what_the_randomization_adds_is_the_variance_of_its_pseudo_values():
     assert split.randomized[0] * found.std_error**2 * N == pytest.approx(inside, rel=2e-3)
 
 
-def test_those_who_did_not_answer_leave_fewer_to_sample():
+def test_no_answers_reduce_the_sample():
     channel = from_epsilon(12, 3)
     shares = np.append(0.7 * SHARES, 0.3)
     reports = counts(channel, shares)
@@ -61,7 +61,7 @@ def test_those_who_did_not_answer_leave_fewer_to_sample():
 @pytest.mark.parametrize(
     "channel", [one_bit(11, 2), piecewise(11, 2)], ids=["one bit", "piecewise"]
 )
-def test_where_the_spread_is_not_told_sampling_is_at_most_what_is_said(channel):
+def test_sampling_is_an_upper_bound_if_the_variance_is_unknown(channel):
     reports = counts(channel, SHARES)
     split = margin_split_of_mean(reports, channel, X)
     truth = (SHARES @ X**2 - (SHARES @ X) ** 2) / N
@@ -81,6 +81,6 @@ def test_few_reports_never_split_into_less_than_nothing():
         assert 0 <= split.sampling[0] <= split.margin[0]
 
 
-def test_a_mean_that_is_not_told_has_no_margin_to_split():
+def test_a_rejected_mean_has_no_margin_to_split():
     with pytest.raises(NoBaseError):
         margin_split_of_mean([10, 10, 980], from_epsilon(3, 1), [1, 2, None])

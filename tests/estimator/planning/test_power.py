@@ -17,7 +17,7 @@ from tests.cases import each_case
 OPENLY = Chances(1, 0)
 
 
-def test_openly_given_answers_have_the_numbers_of_r():
+def test_answers_without_randomization_have_the_numbers_of_r():
     # R, ?power.prop.test: p1 = .50, p2 = .75, power = .90 gives n = 76.7 (of each group);
     # n = 50, p1 = .50, p2 = .75 gives power = 0.740.
     assert required_n_difference(0.5, 0.75, channel=OPENLY, target=0.9).n_a == 77
@@ -78,14 +78,14 @@ def test_privacy_costs_power_and_more_reports_buy_it_back():
         ({"share_b": 0.2 + 1e-7}, "would need"),
     ],
 )
-def test_wrong_comparisons_are_refused_by_name(change, words):
+def test_wrong_comparisons_are_rejected_by_name(change, words):
     asked = {"share_a": 0.2, "share_b": 0.4, "epsilon": 1, **change}
     a, b = asked.pop("share_a"), asked.pop("share_b")
     with pytest.raises(DesignError, match=words):
         required_n_difference(a, b, **asked)
 
 
-def test_certain_answers_and_empty_groups_are_refused():
+def test_certain_answers_and_empty_groups_are_rejected():
     with pytest.raises(DesignError, match="certain"):
         power(10, 10, 0, 1, channel=OPENLY)
     with pytest.raises(DesignError, match="n = 0"):

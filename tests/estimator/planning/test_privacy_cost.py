@@ -68,7 +68,7 @@ def test_simulated_margins_cover_the_share_and_match_the_plan(k, share):
         ([1], [1.5], "whole number"),
     ],
 )
-def test_wrong_grids_are_refused_by_name(epsilons, sizes, words):
+def test_wrong_grids_are_rejected_by_name(epsilons, sizes, words):
     with pytest.raises(DesignError, match=words):
         tradeoff(epsilons, sizes)
     with pytest.raises(DesignError, match=words):
@@ -76,7 +76,7 @@ def test_wrong_grids_are_refused_by_name(epsilons, sizes, words):
 
 
 @pytest.mark.parametrize("asked", [{"k": 1}, {"share": 2}, {"level": 0}, {"share": math.nan}])
-def test_wrong_questions_are_refused_by_name(asked):
+def test_wrong_questions_are_rejected_by_name(asked):
     name = {"k": "options"}.get(*asked, *asked)
     for refused in (
         lambda: simulated_grid(np.random.default_rng(1), **asked),
@@ -86,6 +86,6 @@ def test_wrong_questions_are_refused_by_name(asked):
             refused()
 
 
-def test_a_population_of_nobody_is_what_is_wrong_and_not_the_size():
+def test_an_empty_population_is_named_in_the_error():
     with pytest.raises(DesignError, match=r"^population = 0 must be"):
         tradeoff([1], [0], population=0)

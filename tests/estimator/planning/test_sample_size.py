@@ -24,7 +24,7 @@ def test_the_worked_example_of_the_design():
     assert math.ceil(1.959963984540054**2 * 0.25 / (D * 0.03) ** 2) == 4997
 
 
-def test_openly_given_answers_have_cochrans_numbers():
+def test_answers_without_randomization_have_cochrans_numbers():
     # Cochran 1977, section 4.4: n_0 = 1.96^2 .25/.05^2 = 385; with N = 4,000, n = 351.
     openly = Chances(1, 0)
     assert required_n(0.05, channel=openly).n == 385
@@ -79,7 +79,7 @@ def test_more_privacy_never_makes_the_margin_smaller(k, share, population):
 
 
 @pytest.mark.parametrize("channel", [grr(2, "3/4"), from_ratio(2, 1, 3), from_epsilon(6, 2)])
-def test_the_margin_is_what_the_estimator_says_later(channel):
+def test_the_planned_margin_matches_the_estimate(channel):
     n, share = 4000, 0.25
     reported = channel.q + (channel.p - channel.q) * share
     first = round(n * reported)
@@ -106,7 +106,7 @@ def test_the_estimates_of_planned_surveys_stay_within_the_margin():
     assert np.mean(np.abs(estimates - 0.2) <= 0.03) == pytest.approx(0.95, abs=0.006)
 
 
-def test_what_is_not_possible_is_a_named_result_with_the_smallest_margin():
+def test_an_impossible_plan_states_the_smallest_possible_margin():
     found = required_n(0.03, epsilon=1, population=2000)
     assert not found.possible
     assert found.n == 2000
@@ -129,7 +129,7 @@ def test_the_lowest_and_the_highest_level_have_plans(level):
 
 
 @pytest.mark.parametrize("n", [100, 10**6, 10**10])
-def test_notes_tell_margins_to_three_digits_however_small_they_are(n):
+def test_notes_show_margins_to_three_digits(n):
     plan = margin_of(n, epsilon=12)
     said = float(plan.note.rsplit(" ", 1)[1])
     assert said == pytest.approx(plan.margin, rel=5e-3)
@@ -137,7 +137,7 @@ def test_notes_tell_margins_to_three_digits_however_small_they_are(n):
     assert float(never.note.rsplit(" ", 1)[1]) == pytest.approx(plan.margin, rel=5e-3)
 
 
-def test_a_plan_is_read_at_a_glance():
+def test_a_plan_has_a_readable_repr():
     text = repr(required_n(0.03, epsilon=1))
     assert "n=4997" in text
     assert "possible=True" in text
@@ -174,21 +174,21 @@ def test_a_plan_is_read_at_a_glance():
         ({"population": math.inf}, "whole number"),
     ],
 )
-def test_values_no_survey_can_have_are_refused_with_the_nearest_allowed_one(change, words):
+def test_impossible_values_are_rejected_with_the_nearest_allowed_one(change, words):
     asked = {"margin": 0.03, "epsilon": 1, **change}
     with pytest.raises(DesignError, match=words):
         required_n(**asked)
 
 
 @pytest.mark.parametrize("n", [0, -5, 10.5, math.nan])
-def test_impossible_numbers_of_reports_are_refused(n):
+def test_impossible_numbers_of_reports_are_rejected(n):
     with pytest.raises(DesignError, match="n = "):
         margin_of(n, epsilon=1)
     with pytest.raises(DesignError, match="n = "):
         required_epsilon(n, 0.1)
 
 
-def test_more_reports_than_people_are_refused():
+def test_more_reports_than_people_are_rejected():
     with pytest.raises(DesignError, match="nearest allowed value is 100"):
         margin_of(101, epsilon=1, population=100)
     with pytest.raises(DesignError, match="nearest allowed value is 100"):

@@ -35,14 +35,14 @@ def test_the_same_channel_in_every_group_is_that_channel():
     np.testing.assert_array_equal(grouped.std_error, plain.std_error)
 
 
-def test_the_order_of_the_groups_is_nothing():
+def test_the_order_of_the_groups_does_not_matter():
     reports, group, x = asked_in_groups(600, 2)
     found = regression(reports, ByGroup(SEVERAL, group), x)
     turned = regression(reports, ByGroup(SEVERAL[::-1], 2 - group), x)
     np.testing.assert_array_equal(found.estimate, turned.estimate)
 
 
-def test_with_coefficients_of_their_own_groups_are_separate_regressions():
+def test_groups_with_separate_coefficients_are_separate_regressions():
     reports, group, x = asked_in_groups(3000, 3)
     second, third = group == 1, group == 2
     own = np.column_stack([x, second, third, second * x, third * x])
@@ -76,7 +76,7 @@ def test_a_randomized_predictor_may_have_been_asked_in_groups_too():
     assert np.all(found.std_error > known.std_error)
 
 
-def test_what_one_table_leaves_open_another_tells():
+def test_one_group_determines_what_another_groups_channel_cannot():
     low, high = Fraction(1, 4), Fraction(3, 4)
     first = from_probabilities([[low, high], [high, low], [high, low]])
     second = from_probabilities([[low, high], [low, high], [high, low]])
@@ -90,7 +90,7 @@ def test_what_one_table_leaves_open_another_tells():
         regression(reports, ByGroup([first, second], np.zeros(2 * n, dtype=int)))
 
 
-def test_a_group_without_people_is_nothing():
+def test_a_group_without_people_changes_nothing():
     reports, group, x = asked_in_groups(300, 6)
     unused = ByGroup([*SEVERAL, grr(2, "9/10")], group)
     np.testing.assert_array_equal(
@@ -125,7 +125,7 @@ def test_an_intercept_of_one_group_is_its_linear_estimate():
         ([from_epsilon(3, 1), None], [0, 1, 0, 1], CountsError, "report 3 is 3, above 2"),
     ],
 )
-def test_what_is_no_grouping_is_refused(channels, group, error, reason):
+def test_invalid_groupings_are_rejected(channels, group, error, reason):
     reports = [0, 1, 1, 3] if "report 3" in reason else [0, 1, 1, 0]
     with pytest.raises(error, match=reason):
         regression(reports, ByGroup(channels, group))

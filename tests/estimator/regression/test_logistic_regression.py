@@ -22,7 +22,7 @@ from tests.estimator.regression.surveys import DIE, people
 # Laws
 
 
-def test_a_weight_of_two_counts_a_person_twice_and_the_scale_of_weights_is_nothing():
+def test_a_weight_of_two_counts_a_person_twice_and_scale_does_not_matter():
     x, _, truth = people(600, 3)
     twice = np.repeat(np.arange(600), 2)
     weighted = regression(truth, None, x, weights=np.full(600, 2.0), errors="observed")
@@ -105,7 +105,7 @@ def test_a_negative_moment_estimate_is_flagged_and_never_certain(counts):
     assert np.isfinite(found.estimate).all()
 
 
-def test_one_answer_of_three_that_nobody_has_spoils_only_its_own_coefficients():
+def test_an_answer_that_nobody_has_affects_only_its_coefficients():
     channel = grr(3, "3/5")
     reports = np.repeat([0, 1, 2], [500, 320, 180])
     found = regression(reports, channel)
@@ -182,16 +182,16 @@ def fitted_tiny_surveys(rounds: int, seed: int) -> int:
     return fitted
 
 
-def test_tiny_surveys_are_refused_by_name_or_never_certain():
+def test_tiny_surveys_are_rejected_by_name_or_never_certain():
     assert fitted_tiny_surveys(60, 13) > 20
 
 
 @pytest.mark.long
-def test_many_tiny_surveys_are_refused_by_name_or_never_certain():
+def test_many_tiny_surveys_are_rejected_by_name_or_never_certain():
     assert fitted_tiny_surveys(1000, 14) > 400
 
 
-def test_a_search_that_was_stopped_says_so(monkeypatch):
+def test_a_stopped_search_is_reported(monkeypatch):
     # The package has a function of the module's name, so a dotted name leads to that.
     likelihood = sys.modules[mean_and_gradient.__module__]
     monkeypatch.setattr(likelihood, "_searched", lambda start, design: start)
@@ -235,18 +235,18 @@ def test_a_search_that_was_stopped_says_so(monkeypatch):
         ({"level": 1}, ValueError, "level = 1"),
     ],
 )
-def test_what_is_no_regression_is_refused(keywords, error, reason):
+def test_invalid_regressions_are_rejected(keywords, error, reason):
     arguments = {"reports": [0, 1, 1, 0], "channel": DIE, **keywords}
     with pytest.raises(error, match=reason):
         regression(**arguments)
 
 
-def test_more_predictors_than_people_are_refused():
+def test_more_predictors_than_people_are_rejected():
     with pytest.raises(CountsError, match="combination of the others"):
         regression([0, 1, 1], DIE, np.random.default_rng(1).normal(size=(3, 5)))
 
 
-def test_too_many_combinations_are_refused():
+def test_too_many_combinations_are_rejected():
     big = from_epsilon(1000, 4)
     randomized = [Randomized(name, np.arange(100), big) for name in "ab"]
     with pytest.raises(CountsError, match="use fewer of them"):
@@ -273,7 +273,7 @@ def test_forced_response_of_several_answers_is_read_by_its_own_matrix():
     assert np.all(np.abs(found.estimate - wanted) < 4 * found.std_error)
 
 
-def test_rows_that_are_all_alike_may_be_given_once():
+def test_identical_rows_may_be_given_once():
     rng = np.random.default_rng(4)
     a, b = rng.integers(0, 2, 900), rng.integers(0, 3, 900)
     one, other = grr(2, "3/4"), grr(3, "3/4")

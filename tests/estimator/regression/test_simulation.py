@@ -85,7 +85,7 @@ def test_coefficients_are_unbiased_and_their_errors_calibrated_in_many_surveys(o
 
 
 @pytest.mark.long
-def test_a_predictor_that_goes_with_open_ones_needs_a_model_of_it():
+def test_a_randomized_predictor_that_depends_on_others_needs_a_model():
     estimates, _, truth = simulated(2, True, 3000, 60, "shares")
     spread = estimates.std(axis=0) / math.sqrt(60)
     assert abs(estimates[:, 1].mean() - truth[1]) > 3 * spread[1]

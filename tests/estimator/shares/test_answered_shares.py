@@ -309,7 +309,7 @@ def test_sampled_bits_of_the_respondents_scatter_less_than_those_of_a_sample():
     assert np.all(these.conf_low < these.conf_high)
 
 
-def test_another_target_is_refused():
+def test_an_unknown_target_is_rejected():
     with pytest.raises(ValueError, match="unknown target 'everybody'"):
         answered_shares([500, 300, 200], grr(3, "0.7"), [2], target="everybody")
 
@@ -392,18 +392,18 @@ def test_an_option_nobody_was_asked_about_has_no_numbers_and_the_whole_range():
         ([30, 30, 95], BitVector(3, 2, 3, 1, alone=1), 100),
     ],
 )
-def test_where_hardly_anybody_answered_shares_among_them_are_refused_by_name(counts, channel, n):
+def test_if_hardly_anybody_answered_their_shares_are_rejected(counts, channel, n):
     with pytest.raises(NoBaseError, match=r"no-answer|not clearly above 0"):
         answered_shares(counts, channel, [2], n=n)
 
 
 @pytest.mark.parametrize("no_answers", [[], [3], [-1], [0, 1], [0, 1, 2]])
-def test_a_question_needs_answers_and_options_that_are_none(no_answers):
+def test_a_question_needs_answers_and_no_answer_options(no_answers):
     with pytest.raises(ValueError, match="no_answers = "):
         answered_shares([500, 300, 200], grr(3, "0.7"), no_answers)
 
 
-def test_other_refusals_of_answered_shares_are_named():
+def test_other_errors_of_answered_shares_are_named():
     with pytest.raises(ValueError, match="option 1 must be one of the last 1"):
         answered_shares([30, 30, 5], BitVector(3, 2, 3, 1, alone=1), [1], n=100)
     with pytest.raises(ValueError, match=r"pattern \(0, 1\) contains an option"):

@@ -30,7 +30,7 @@ def test_two_options_have_the_posterior_that_integration_gives(counts, prior):
     assert result.settled
 
 
-def test_hardly_randomized_counts_have_the_posterior_of_open_answers():
+def test_hardly_randomized_counts_have_the_posterior_of_answers_without_randomization():
     result = dirichlet_mean([10, 30, 60], from_epsilon(3, 12))
     np.testing.assert_allclose(result.estimate, np.array([11, 31, 61]) / 103, atol=2e-3)
     table = WeightTable(Explicit(((4, 1, 1), (1, 4, 1), (1, 1, 4))))
@@ -47,7 +47,7 @@ def test_a_flat_prior_pulls_towards_equal_shares_and_never_covers_0():
     assert result.cred_low.min() > 0
 
 
-def test_a_channel_that_says_hardly_anything_is_flagged_as_not_settled():
+def test_a_nearly_uninformative_channel_is_flagged_as_not_settled():
     result = dirichlet_mean([5000, 5000], from_epsilon(2, "0.02"), draws=200)
     assert not result.settled
 
@@ -58,12 +58,12 @@ def test_the_same_counts_give_the_same_numbers():
 
 
 @pytest.mark.parametrize("prior", [0, -1, float("nan"), [1, 2, 3], [1, 0]])
-def test_a_prior_that_is_none_is_refused(prior):
+def test_an_invalid_prior_is_rejected(prior):
     with pytest.raises(ValueError, match="prior"):
         dirichlet_mean([40, 60], grr(2, "3/4"), prior=prior)
 
 
-def test_other_refusals_of_a_posterior_are_named():
+def test_other_errors_of_a_posterior_are_named():
     with pytest.raises(CountsError, match="n = 0"):
         dirichlet_mean([0, 0], grr(2, "3/4"))
     with pytest.raises(ChannelError, match="d = 2"):

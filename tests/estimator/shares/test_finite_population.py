@@ -108,7 +108,7 @@ def test_asking_everybody_leaves_the_interval_for_these_respondents():
     assert np.all(everybody.sampling == 0)
 
 
-def test_a_population_without_end_leaves_the_usual_error():
+def test_an_infinite_population_has_the_usual_error():
     counts, channel = [130, 270], grr(2, "3/4")
     many, usual = finite_shares(counts, channel, 10**9), proportions(counts, channel)
     np.testing.assert_allclose(many.std_error, usual.std_error, rtol=1e-6)
@@ -151,7 +151,7 @@ def test_the_two_parts_of_an_error_add_up(counts, channel, n):
     np.testing.assert_allclose(half.randomization**2, closed)
 
 
-def test_options_that_nobody_was_asked_about_say_nothing():
+def test_options_that_nobody_was_asked_about_have_the_whole_range():
     channel = BitVector(m=3, s=1, alone=1, sampled=1, T=3, L=1)
     counts = [40, 0, 60, 20, 0, 30]
     found = finite_shares(counts, channel, 200)
@@ -168,6 +168,6 @@ def test_tables_have_finite_populations_too():
     ("population", "words"),
     [(399, "smaller"), (0, "smaller"), (500.5, "whole"), (math.nan, "whole"), (True, "whole")],
 )
-def test_wrong_populations_are_refused_by_name(population, words):
+def test_wrong_populations_are_rejected_by_name(population, words):
     with pytest.raises(DesignError, match=words):
         finite_shares([130, 270], grr(2, "3/4"), population)

@@ -42,11 +42,11 @@ OF_RANDOMIZATION = math.sqrt(SURE.q * (1 - SURE.q) / 200) / (SURE.p - SURE.q)
         raked([[[0, 50], [0, 50]]] * 2, [[1, 1], [1, 1]], SURE).std_error,
     ],
 )
-def test_the_error_of_reports_all_alike_is_that_of_the_randomization(error):
+def test_the_error_of_reports_that_are_identical_is_that_of_the_randomization(error):
     np.testing.assert_allclose(error, OF_RANDOMIZATION, rtol=1e-9)
 
 
-def test_cells_pairs_and_tables_that_are_all_alike_have_an_error():
+def test_cells_pairs_and_tables_that_are_that_are_identical_have_an_error():
     assert np.all(crosstab([[0, 0], [0, 100]], [SURE, SURE]).std_error > 0)
     assert np.all(bit_pairs([[0, 0, 0, 50]], BitVector(2, 2, 3, 1), [(0, 1)]).std_error > 0)
     table = geometric(4, 3)
@@ -65,7 +65,7 @@ def test_the_error_is_left_as_it_is_where_any_two_reports_differ():
     assert least.std_error[0] == pytest.approx(1e-10 / 0.01)
 
 
-def test_two_open_groups_that_all_said_the_same_have_no_error():
+def test_two_unanimous_groups_without_randomization_have_no_error():
     assert difference([0, 50], [0, 50], None, None).std_error.tolist() == [0, 0]
 
 
@@ -76,12 +76,12 @@ def test_an_option_that_nobody_was_asked_about_has_no_error():
     assert math.isnan(found.std_error[1])
 
 
-def test_a_stratum_of_one_report_is_refused_and_named():
+def test_a_stratum_of_one_report_is_rejected_and_named():
     with pytest.raises(DesignError, match="stratum 1 has one report"):
         poststratified([[30, 20], [0, 1]], [1, 1], SURE)
 
 
-def test_hand_randomized_answers_all_alike_are_flagged_and_their_interval_has_a_width():
+def test_identical_answers_randomized_by_hand_are_flagged():
     found = lie_detector([0, 0], [100, 100], [0.4, 0.6])
     assert found.flag == "all said the same"
     assert np.all(found.conf_low < found.conf_high)

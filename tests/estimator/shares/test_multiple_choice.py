@@ -75,7 +75,7 @@ def test_intervals_of_reported_sets_cover():
         ([8, 2, 1, 1], None, "option 0: 8 of 6 reports support it"),
     ],
 )
-def test_supports_that_cannot_be_are_refused(counts, n, sentence):
+def test_impossible_supports_are_rejected(counts, n, sentence):
     with pytest.raises(CountsError, match=sentence):
         proportions(counts, SubsetSelection(k=4, d=2, T=3, L=1), n=n)
 
@@ -140,7 +140,7 @@ def test_an_option_nobody_was_asked_about_has_no_numbers_and_the_whole_range():
         ([6, 1, 1, 1, 1, 1], BitVector(3, 3, 3, 1, sampled=2), None, "option 0: 6 of 4"),
     ],
 )
-def test_counts_of_bits_that_cannot_be_are_refused(counts, channel, n, sentence):
+def test_impossible_counts_of_bits_are_rejected(counts, channel, n, sentence):
     with pytest.raises(CountsError, match=sentence):
         proportions(counts, channel, n=n)
 
@@ -156,7 +156,7 @@ def simulated_patterns(
     return [subset_shares(counts, channel, PATTERNS, 4) for counts in draws]
 
 
-def test_shares_of_options_come_back_from_reports_of_patterns():
+def test_shares_of_options_are_recovered_from_patterns():
     channel = grr(len(PATTERNS), "0.4")
     shares = np.array([0.3, 0.1, 0.2, 0.1, 0.0, 0.1, 0.2])
     truth = np.array(
@@ -192,7 +192,7 @@ def test_the_count_of_an_option_is_binomial_with_the_chances_of_its_patterns():
         ([[0], [0, 1], [0]], 2, "option 0 is in 3 of 3"),
     ],
 )
-def test_patterns_that_do_not_fit_are_refused(patterns, options, sentence):
+def test_patterns_that_do_not_fit_are_rejected(patterns, options, sentence):
     with pytest.raises(ChannelError, match=sentence):
         subset_shares([1, 2, 3], grr(3, "0.6"), patterns, options)
 

@@ -95,12 +95,12 @@ def test_a_pair_of_two_patterns_is_one_option_of_generalized_randomized_response
 
 
 @pytest.mark.parametrize("pair", [(0, 0), (1, 0), (0, 2), (-1, 0)])
-def test_pairs_that_cannot_stand_together_are_refused(pair):
+def test_pairs_that_exclude_each_other_are_rejected(pair):
     with pytest.raises(ValueError, match="chosen together"):
         bit_pairs([[1, 1, 1, 1]], BitVector(3, 2, 3, 1, alone=1), [pair])
 
 
-def test_other_refusals_of_pairs_are_named():
+def test_other_errors_of_pairs_are_named():
     channel = BitVector(2, 2, 3, 1)
     with pytest.raises(CountsError, match="n = 0"):
         bit_pairs([[0, 0, 0, 0]], channel, [(0, 1)])

@@ -157,7 +157,7 @@ def test_counts_may_come_in_any_form_that_holds_whole_numbers(kind: Any) -> None
         ([10**11, 1], "10,000,000,000"),
     ],
 )
-def test_counts_that_cannot_be_are_refused_with_the_reason(counts: Any, sentence: str) -> None:
+def test_impossible_counts_are_rejected_with_the_reason(counts: Any, sentence: str) -> None:
     with pytest.raises(CountsError, match=sentence):
         proportions(counts, grr(2, "3/4"))
 
@@ -168,7 +168,7 @@ def test_counts_that_cannot_be_are_refused_with_the_reason(counts: Any, sentence
         (SubsetSelection(k=3, d=1, T=1, L=3), "two options only"),
     ],
 )
-def test_channels_that_counts_are_not_enough_for_are_refused(
+def test_channels_whose_counts_are_insufficient_are_rejected(
     channel: SubsetSelection, sentence: str
 ) -> None:
     with pytest.raises(ChannelError, match=sentence):
@@ -177,12 +177,12 @@ def test_channels_that_counts_are_not_enough_for_are_refused(
 
 @each_case("level", [0, 1, -0.5, 95, math.nan])
 @each_case("simultaneous", [False, True])
-def test_a_level_outside_0_and_1_is_refused(level: float, simultaneous: bool) -> None:
+def test_a_level_outside_0_and_1_is_rejected(level: float, simultaneous: bool) -> None:
     with pytest.raises(ValueError, match="level = "):
         proportions([3, 7], grr(2, "3/4"), level=level, simultaneous=simultaneous)
 
 
-def test_an_unknown_interval_is_refused_and_the_names_are_told() -> None:
+def test_an_unknown_interval_is_rejected_with_the_valid_names() -> None:
     with pytest.raises(ValueError, match=r"'wald'.*feldman-cousins, wilson-hull, wilson, clopper"):
         proportions([3, 7], grr(2, "3/4"), interval="wald")
 
@@ -226,7 +226,7 @@ def test_every_allowed_channel_and_zero_counts_give_finite_figures(k: int, epsil
             assert np.all(result.conf_low < result.conf_high)
 
 
-def test_a_result_is_frozen_and_shows_itself() -> None:
+def test_a_result_is_frozen_and_has_a_repr() -> None:
     result = proportions([40, 60], grr(2, "3/4"))
     with pytest.raises(AttributeError):
         result.n = 5  # type: ignore[misc]
@@ -279,7 +279,7 @@ def test_the_parts_of_a_margin_have_squares_that_add_up() -> None:
     np.testing.assert_allclose(alone.randomization, alone.margin)
 
 
-def test_open_answers_have_a_margin_of_sampling_and_hidden_ones_of_randomization() -> None:
+def test_answers_without_randomization_have_a_margin_of_sampling_only() -> None:
     open_, hidden = (
         margin_split(proportions([500, 500], from_epsilon(2, epsilon))) for epsilon in (12, "0.1")
     )
@@ -298,7 +298,7 @@ def test_norm_sub_is_the_nearest_point_of_the_simplex(estimate: list[float]) -> 
 
 
 @pytest.mark.parametrize("estimate", [[], [[0.5, 0.5]], [math.nan, 1.0], [math.inf, 0.0]])
-def test_norm_sub_refuses_what_is_no_estimate(estimate: Any) -> None:
+def test_norm_sub_rejects_invalid_estimates(estimate: Any) -> None:
     with pytest.raises(ValueError, match="finite numbers"):
         norm_sub(estimate)
 
@@ -324,7 +324,7 @@ def test_changing_one_result_cannot_change_the_next() -> None:
     assert proportions([41, 59], channel).conf_low is not first.conf_low
 
 
-def test_refusals_and_figures_are_the_same_under_python_minus_o() -> None:
+def test_errors_and_estimates_are_the_same_under_python_minus_o() -> None:
     script = (
         "from survey.estimator import proportions\n"
         "from survey.mechanism import grr\n"

@@ -107,7 +107,7 @@ def test_a_score_interval_always_has_a_width_and_solves_its_equation(estimate, n
             assert n * (x - end) ** 2 == pytest.approx(1.959964**2 * variance, rel=1e-4)
 
 
-def test_shares_that_a_table_cannot_tell_are_refused_and_the_mean_is_named():
+def test_undetermined_shares_are_rejected_with_a_hint_to_the_mean():
     with pytest.raises(
         ChannelError, match=r"cannot be estimated .* one_bit .* can estimate the mean"
     ):
@@ -164,7 +164,7 @@ def test_the_duality_gap_bounds_what_is_missing_of_the_likelihood():
     assert (P @ (f / (found @ P))).max() - 1 <= TOLERANCE
 
 
-def test_a_likelihood_not_maximized_in_time_is_no_number(monkeypatch):
+def test_a_likelihood_not_maximized_in_time_gives_nan(monkeypatch):
     monkeypatch.setattr("survey.estimator.core.maximum_likelihood.MAX_ROUNDS", 1)
     assert np.isnan(most_likely_mixture(np.array([500, 3, 1]), GRR_AS_TABLE.matrix)).all()
     shown = proportions([500, 3, 1], GRR_AS_TABLE)
@@ -174,7 +174,7 @@ def test_a_likelihood_not_maximized_in_time_is_no_number(monkeypatch):
 
 @each_case("constructor", [one_bit, piecewise, hybrid, square_wave, laplace])
 @each_case("no_answers", [1, 2])
-def test_shares_of_no_answers_are_learned_from_every_table_of_numbers(constructor, no_answers):
+def test_shares_of_no_answers_are_estimated_from_every_table_of_numbers(constructor, no_answers):
     channel, n, rounds = constructor(11, 2, no_answers), 1000, 200
     truth = np.zeros(channel.truths)
     truth[[2, 9]] = 0.3, 0.45

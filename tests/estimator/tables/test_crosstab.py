@@ -83,7 +83,7 @@ def test_joint_counts_are_those_of_a_histogram(sizes, n):
         ([[0], [0]], [10_000, 10_000], "cells is above"),
     ],
 )
-def test_codes_that_are_none_are_refused_with_their_place(columns, sizes, reason):
+def test_invalid_codes_are_rejected_with_their_position(columns, sizes, reason):
     with pytest.raises(CountsError, match=reason):
         joint_counts(columns, sizes)
 
@@ -256,7 +256,7 @@ def test_the_most_likely_table_is_where_a_general_optimizer_ends(seed):
 
 
 @pairs
-def test_it_is_that_of_the_kronecker_product(channels):
+def test_the_table_is_that_of_the_kronecker_product(channels):
     counts = drawn(channels, 700, 4)
     found, gap, converged = most_likely_table(counts, channels)
     assert converged
@@ -265,14 +265,14 @@ def test_it_is_that_of_the_kronecker_product(channels):
     np.testing.assert_allclose(found.ravel() @ dense(channels), whole @ dense(channels), atol=1e-4)
 
 
-def test_where_the_linear_table_is_inside_both_are_the_same():
+def test_both_methods_agree_if_the_linear_table_is_possible():
     counts = [[300, 200], [200, 300]]
     linear, em = (crosstab(counts, [grr(2, "3/4")] * 2, method=m) for m in ("linear", "em"))
     np.testing.assert_allclose(linear.estimate, em.estimate, atol=1e-4)
     np.testing.assert_array_equal(linear.conf_low, em.conf_low)
 
 
-def test_a_table_that_was_not_found_in_time_says_so(monkeypatch):
+def test_a_table_not_found_in_time_is_flagged(monkeypatch):
     monkeypatch.setattr("survey.estimator.tables.joint_distribution.MAX_ROUNDS", 1)
     found = crosstab([[900, 3], [1, 0]], [grr(2, "3/4")] * 2, method="em")
     assert not found.converged
@@ -280,7 +280,7 @@ def test_a_table_that_was_not_found_in_time_says_so(monkeypatch):
     assert np.isfinite(found.estimate).all()
 
 
-def test_a_table_without_inverse_goes_through_em_and_claims_no_error():
+def test_a_table_without_inverse_uses_em_and_has_no_error():
     channels = [one_bit(5, 2), grr(2, "3/4")]
     counts = drawn(channels, 2000)
     with pytest.raises(ChannelError, match="cannot be estimated"):
@@ -307,12 +307,12 @@ def test_a_table_without_inverse_goes_through_em_and_claims_no_error():
     ],
 )
 @each_case("method", ["linear", "em"])
-def test_counts_that_are_none_are_refused(counts, reason, method):
+def test_invalid_counts_are_rejected(counts, reason, method):
     with pytest.raises(CountsError, match=reason):
         crosstab(counts, [grr(2, "3/4")] * 2, method=method)
 
 
-def test_channels_that_cannot_be_crossed_are_refused():
+def test_channels_that_a_cross_tab_cannot_use_are_rejected():
     with pytest.raises(ChannelError, match=r"channels\[0\] .* must be a SubsetSelection"):
         crosstab([[1, 2], [3, 4]], [BitVector(2, 1, 3, 1), grr(2, "3/4")])
     with pytest.raises(ChannelError, match="needs the channels"):
@@ -325,7 +325,7 @@ def test_channels_that_cannot_be_crossed_are_refused():
         crosstab(np.ones((1010, 1000), int), [grr(1010, "1/2"), grr(1000, "1/2")], method="em")
 
 
-def test_unknown_methods_and_levels_are_refused():
+def test_unknown_methods_and_levels_are_rejected():
     with pytest.raises(ValueError, match="unknown method"):
         crosstab([[1, 2], [3, 4]], [grr(2, "3/4")] * 2, method="bayes")
     for level in (0, 1, 95, math.nan):

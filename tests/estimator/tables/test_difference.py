@@ -41,7 +41,7 @@ def test_mover_takes_wilsons_ends_mapped_through_each_channel():
 
 
 @pytest.mark.parametrize(("a", "b"), [(30, 20), (0, 5), (1, 49), (50, 50), (25, 25)])
-def test_for_open_answers_mover_is_newcombes_interval(a, b):
+def test_without_randomization_mover_is_newcombes_interval(a, b):
     found = difference([a, 60 - a], [b, 50 - b], None, interval="mover-wilson")
     low, high = confint_proportions_2indep(a, 60, b, 50, method="newcomb", compare="diff")
     assert found.conf_low[0] == pytest.approx(low, abs=1e-9)
@@ -85,7 +85,7 @@ def test_the_test_of_equal_shares_is_the_pooled_one():
     assert np.isfinite(difference([100, 0], [0, 100], HALF).z).all()
 
 
-def test_swapping_the_groups_turns_the_result_around():
+def test_swapping_the_groups_reverses_the_result():
     one, other = (
         difference([50, 70], [30, 20], HALF, None),
         difference([30, 20], [50, 70], None, HALF),
@@ -155,7 +155,7 @@ def test_an_interval_always_has_a_width_and_lies_between_minus_1_and_1(channel, 
         (([0, 9, 0, 3], [5, 4, 2, 3], BitVector(2, 1, 3, 1, sampled=1)), CountsError, "nobody was"),
     ],
 )
-def test_groups_that_cannot_be_compared_are_refused(arguments, error, reason):
+def test_groups_that_cannot_be_compared_are_rejected(arguments, error, reason):
     with pytest.raises(error, match=reason):
         difference(*arguments)
     for level in (0, 1, math.nan):

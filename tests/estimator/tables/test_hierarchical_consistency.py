@@ -172,7 +172,7 @@ def test_rare_shares_from_reports_are_covered_and_not_drawn_to_the_smallest_erro
     assert np.all(np.abs(bias) < 0.25 * np.std(estimates, axis=0))
 
 
-def test_shares_of_all_options_go_on_adding_up_to_1_with_the_errors_they_say():
+def test_shares_of_all_options_add_up_to_1_with_calibrated_errors():
     rng, channel = np.random.default_rng(13), from_epsilon(3, 4)
     parents, leaves = [-1, 0, 0, 1, 1, 2, 2, 2], np.array([300.0, 50, 200, 150, 100])
     S = leaves_of(parents)
@@ -237,7 +237,7 @@ def test_a_large_country_takes_two_passes_over_its_tree():
         ((1, 1, [-1]), "for each stratum"),
     ],
 )
-def test_wrong_trees_and_estimates_are_refused_by_name(arguments, words):
+def test_wrong_trees_and_estimates_are_rejected_by_name(arguments, words):
     with pytest.raises(DesignError, match=words):
         consistent(*arguments)
 
@@ -251,6 +251,6 @@ def test_wrong_trees_and_estimates_are_refused_by_name(arguments, words):
         ([100, 100], "3 strata"),
     ],
 )
-def test_wrong_populations_are_refused_by_name(people, words):
+def test_wrong_populations_are_rejected_by_name(people, words):
     with pytest.raises(DesignError, match=words):
         consistent_shares([0.5, 0.4, 0.3], [0.1, 0.1, 0.1], [-1, 0, 0], people)

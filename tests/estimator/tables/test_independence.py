@@ -47,7 +47,7 @@ def test_small_expected_counts_are_flagged():
         ([[1, 0.5], [2, 2]], "whole number"),
     ],
 )
-def test_tables_with_nothing_to_test_are_refused(counts, reason):
+def test_tables_with_nothing_to_test_are_rejected(counts, reason):
     with pytest.raises(CountsError, match=reason):
         independence(counts)
 
@@ -59,7 +59,7 @@ def unrelated_tables(rounds: int) -> tuple[np.ndarray, object]:
     return rng.multinomial(2000, np.outer(a, b).ravel(), size=rounds).reshape(-1, 3, 3), channel
 
 
-def test_on_reports_it_errs_as_often_as_it_says_and_on_debiased_counts_nearly_always():
+def test_the_test_has_its_nominal_size_on_reports_but_not_on_debiased_counts():
     tables, channel = unrelated_tables(2000)
     wrong = np.mean([independence(table).p_value <= 0.05 for table in tables])
     # .05 +- 4 standard errors

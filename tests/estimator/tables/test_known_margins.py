@@ -97,7 +97,7 @@ def simulated(rounds, n, rng):
     return truth, [reconciled(*joint_shares(c, CHANNELS), margins) for c in tables]
 
 
-def test_reconciled_cells_are_unbiased_with_the_errors_they_say_and_covered():
+def test_reconciled_cells_are_unbiased_and_covered():
     rounds = 600
     truth, found = simulated(rounds, 1500, np.random.default_rng(3))
     estimates = np.array([one.estimate for one in found])
@@ -168,7 +168,7 @@ def test_two_questions_that_say_nearly_the_same_are_reconciled(n):
         np.testing.assert_allclose(found.display.sum(axis=0), margins[1], atol=1e-9)
 
 
-def test_nobody_is_in_a_category_of_margin_0_and_cells_that_margins_tell_are_certain():
+def test_cells_determined_by_the_margins_are_certain():
     known = [[0.4, 0.6], [0, 1]]
     found = reconciled_crosstab([[40, 200], [50, 250]], [grr(2, "0.9")] * 2, known)
     for table in (found.estimate, found.conf_low, found.conf_high, found.display):
@@ -178,7 +178,7 @@ def test_nobody_is_in_a_category_of_margin_0_and_cells_that_margins_tell_are_cer
     np.testing.assert_array_equal(one.conf_low, one.conf_high)
 
 
-def test_margins_of_other_people_are_told_by_their_p_value():
+def test_margins_of_another_population_have_a_small_p_value():
     truth = np.array([[0.15, 0.15, 0.1], [0.15, 0.35, 0.1]])
     reports = CHANNELS[0].matrix.T @ truth @ CHANNELS[1].matrix
     rng = np.random.default_rng(9)
@@ -230,12 +230,12 @@ P2, COV2 = joint_shares([[40, 20], [15, 25]], [grr(2, "3/4"), grr(2, "3/4")])
         (P2, "none", [[0.6, 0.4]], "numbers"),
     ],
 )
-def test_wrong_tables_are_refused_by_name(estimate, covariance, margins, words):
+def test_wrong_tables_are_rejected_by_name(estimate, covariance, margins, words):
     with pytest.raises(DesignError, match=words):
         reconciled(estimate, covariance, margins)
 
 
-def test_wrong_counts_and_channels_are_refused_by_name():
+def test_wrong_counts_and_channels_are_rejected_by_name():
     with pytest.raises(CountsError, match="shape"):
         joint_shares([[1, 2]], CHANNELS)
     with pytest.raises(CountsError, match="n = 0"):

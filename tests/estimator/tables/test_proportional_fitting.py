@@ -79,7 +79,7 @@ def test_three_ways_with_a_joint_margin_minimize_the_divergence():
         (3, [[1]], "at least one axis"),
     ],
 )
-def test_wrong_tables_and_margins_are_refused_by_name(seed, margins, words):
+def test_wrong_tables_and_margins_are_rejected_by_name(seed, margins, words):
     with pytest.raises(DesignError, match=words):
         fitted(seed, margins)
 

@@ -39,7 +39,7 @@ def doubtful_rate(channel, truth, rounds: int, n: int, *, fakes=None, part: floa
 
 @tables
 @each_case("n", [30, 1000])
-def test_true_populations_are_hardly_ever_doubted(channel, n):
+def test_true_populations_are_rarely_doubted(channel, n):
     k = len(channel.matrix)
     # The corner, where nearly all reports are at the end of what is possible, is the worst.
     for truth in (np.eye(k)[0], np.full(k, 1 / k)):
@@ -49,7 +49,7 @@ def test_true_populations_are_hardly_ever_doubted(channel, n):
 @pytest.mark.long
 @each_case("level", [0.95, 0.99])
 @tables
-def test_the_size_of_the_test_is_at_most_what_it_says(channel, level):
+def test_the_test_has_at_most_its_nominal_size(channel, level):
     # Tables are fitted by iteration, which takes its time.
     k, rounds = len(channel.matrix), 4000 if isinstance(channel, SubsetSelection) else 300
     for n in (50, 5000):
@@ -59,7 +59,7 @@ def test_the_size_of_the_test_is_at_most_what_it_says(channel, level):
             assert rate <= 1 - level + 3 * math.sqrt(level * (1 - level) / rounds)
 
 
-def test_fakes_in_favour_of_one_option_are_seen_where_they_push_others_below_zero():
+def test_fabricated_reports_that_push_other_shares_below_zero_are_detected():
     channel = from_epsilon(5, 1)
     truth, target = [0.7, 0.3, 0, 0, 0], np.eye(5)[0]
     assert doubtful_rate(channel, truth, 200, 5000, fakes=target, part=0.10) >= 0.95
@@ -74,7 +74,7 @@ def test_the_power_grows_with_the_fakes_and_with_the_reports():
     assert by_n[0] < 0.5 < 0.95 < by_n[1]
 
 
-def test_fakes_inside_the_simplex_are_not_seen_and_the_result_says_so():
+def test_possible_fabricated_reports_are_not_detected_and_the_result_says_so():
     channel, truth, target = grr(2, "3/4"), [0.5, 0.5], np.eye(2)[0]
     assert doubtful_rate(channel, truth, 200, 5000, fakes=target, part=0.10) == 0
     found = channel_fit([3000, 2000], channel)
@@ -158,7 +158,7 @@ def reports_of(channel, truth: int, n: int, rng):
 
 @several
 @each_case("n", [30, 1000])
-def test_true_answers_in_several_counts_are_hardly_ever_doubted(channel, n):
+def test_true_answers_in_several_counts_are_rarely_doubted(channel, n):
     rng, rounds = np.random.default_rng(n), 400
     doubts = [
         channel_fit(reports_of(channel, 0, n, rng).sum(axis=0), channel, n=n).doubtful
@@ -168,7 +168,7 @@ def test_true_answers_in_several_counts_are_hardly_ever_doubted(channel, n):
 
 
 @several
-def test_fakes_that_never_hold_an_option_nobody_has_are_seen_in_several_counts(channel):
+def test_fabricated_sets_that_never_contain_an_option_are_detected(channel):
     n, rng = 4000, np.random.default_rng(5)
     reports = reports_of(channel, 0, n, rng)
     # A fifth of the reports are copies of ones without the last option.
@@ -177,7 +177,7 @@ def test_fakes_that_never_hold_an_option_nobody_has_are_seen_in_several_counts(c
     assert channel_fit(faked.sum(axis=0), channel, n=n).doubtful
 
 
-def test_of_bits_and_sets_it_cannot_see_what_came_together_and_says_so():
+def test_wrong_combinations_of_bits_and_sets_are_not_detected_and_the_result_says_so():
     channel, n, rng = BitVector(4, 1, 3, 1), 4000, np.random.default_rng(5)
     reports = np.concatenate([reports_of(channel, truth, n // 2, rng) for truth in (0, 1)])
     # Nobody ticks more than one option, yet a tenth report all of them.
@@ -189,7 +189,7 @@ def test_of_bits_and_sets_it_cannot_see_what_came_together_and_says_so():
     assert "combinations" in channel_fit([500] * 6, SubsetSelection(6, 2, 3, 1)).cannot_see
 
 
-def test_one_bit_fits_or_not_though_it_tells_no_shares():
+def test_one_bit_has_a_goodness_of_fit_without_shares():
     channel = one_bit(11, 2)
     assert not channel_fit([500, 500], channel).doubtful
     assert channel_fit([990, 10], channel).doubtful
@@ -223,12 +223,12 @@ def test_a_likelihood_that_is_not_maximized_in_time_is_flagged(monkeypatch):
         ([3, 0, 1], SubsetSelection(3, 2, 3, 1), None, "3 of 2"),
     ],
 )
-def test_counts_the_channel_cannot_have_given_are_refused(counts, channel, n, error):
+def test_counts_that_the_channel_cannot_produce_are_rejected(counts, channel, n, error):
     with pytest.raises(CountsError, match=error):
         channel_fit(counts, channel, n=n)
 
 
-def test_a_level_outside_0_and_1_is_refused():
+def test_a_level_outside_0_and_1_is_rejected():
     with pytest.raises(ValueError, match="level = 0"):
         channel_fit([5, 5], grr(2, "3/4"), level=0)
 
@@ -247,7 +247,7 @@ def test_the_lie_detector_finds_carriers_and_their_honesty():
 
 
 @pytest.mark.parametrize(("pi", "t"), [(0.2, 0.5), (0.5, 1.0), (0.6, 0.3)])
-def test_its_standard_errors_are_those_of_a_simulation(pi, t):
+def test_standard_errors_of_the_lie_detector_match_a_simulation(pi, t):
     rng, p, n = np.random.default_rng(2), (0.2, 0.7), 5000
     found = [lie_detector(by_hand(pi, t, p, n, rng), [n, n], p) for _ in range(600)]
     spread = np.std([f.estimate for f in found], axis=0)
@@ -258,7 +258,7 @@ def test_its_standard_errors_are_those_of_a_simulation(pi, t):
 @each_case("n", [200, 2000])
 @each_case("t", [0.3, 1.0])
 @each_case("pi", [0.05, 0.2, 0.6])
-def test_its_intervals_cover_and_always_have_a_width(pi, t, n):
+def test_intervals_of_the_lie_detector_cover_and_have_a_width(pi, t, n):
     rng, p, rounds = np.random.default_rng(n), (0.3, 0.7), 400
     found = [lie_detector(by_hand(pi, t, p, n, rng), [n, n], p) for _ in range(rounds)]
     low, high = (np.array([getattr(f, end) for f in found]) for end in ("conf_low", "conf_high"))
@@ -269,7 +269,7 @@ def test_its_intervals_cover_and_always_have_a_width(pi, t, n):
     assert high.max() <= 1
 
 
-def test_without_carriers_nothing_is_said_of_their_honesty():
+def test_without_carriers_honesty_is_undefined():
     found = lie_detector([700, 300], [1000, 1000], [0.3, 0.7])
     assert found.flag == NOT_CLEAR
     assert (found.conf_low[1], found.conf_high[1]) == (0, 1)
@@ -285,14 +285,14 @@ def test_answers_that_do_not_follow_the_rules_are_flagged():
     assert found.flag == OUTSIDE
 
 
-def test_all_or_nobody_saying_yes_still_gives_intervals():
+def test_unanimous_answers_still_have_intervals():
     for yes in ([0, 0], [50, 50], [50, 0], [0, 50]):
         found = lie_detector(yes, [50, 50], [0.3, 0.7])
         assert np.isfinite(found.estimate).all()
         assert np.all(found.conf_low < found.conf_high)
 
 
-def test_two_groups_of_devices_are_refused_with_the_reason():
+def test_two_groups_of_devices_are_rejected_with_the_reason():
     with pytest.raises(ChannelError, match=r"two groups of devices determine pi t only"):
         lie_detector([5, 5], [10, 10], [grr(2, "3/4"), grr(2, "2/3")])
     assert "Not for two groups of DEVICES" in lie_detector.__doc__
@@ -311,6 +311,6 @@ def test_two_groups_of_devices_are_refused_with_the_reason():
         ([5], [10, 10], [0.5, 0.7], "yes per group"),
     ],
 )
-def test_groups_that_make_no_sense_are_refused(yes, n, p, error):
+def test_invalid_groups_are_rejected(yes, n, p, error):
     with pytest.raises((ChannelError, CountsError), match=error):
         lie_detector(yes, n, p)

@@ -45,7 +45,7 @@ def honest_counts(channel, n: int, seed: int = 1):
     # threats.md, P3; the last is .7 % of the reports, rounded
     [(2, "3/4", 1000, 62), (5, "3/4", 10_000, 98), (10, "1/2", 10_000, 66)],
 )
-def test_the_fakes_of_one_margin_are_those_of_the_published_table(k, p, n, fakes):
+def test_fakes_per_margin_match_the_published_table(k, p, n, fakes):
     found = bounds([n // k] * k, grr(k, p), interval="wilson-hull")
     assert found.fakes_per_margin.tolist() == [fakes] * k
 
@@ -84,9 +84,7 @@ def linear(channel, shares_of_reports):
 @pytest.mark.security
 @singles
 @each_case("part", BANDS)
-def test_honest_about_poisoning_no_attack_by_1_5_or_10_percent_exceeds_what_is_stated(
-    channel, part
-):
+def test_no_attack_by_1_5_or_10_percent_exceeds_the_stated_bounds(channel, part):
     n = 2000
     fakes = round(part * n)
     honest = honest_counts(channel, n - fakes)
@@ -123,7 +121,7 @@ def test_sets_of_options_and_bits_are_bounded_option_by_option():
     assert alone.fakes_per_margin[0] == warner.fakes_per_margin[0]
 
 
-def test_fakes_may_all_claim_to_have_been_asked_about_one_sampled_option():
+def test_fabricated_reports_may_all_be_about_one_sampled_option():
     whole = BitVector(4, 1, 3, 1)
     sampled = BitVector(4, 1, 3, 1, sampled=1)
     one = bounds([500, 500, 500, 500], whole, n=1000)
@@ -139,7 +137,7 @@ def test_fakes_may_all_claim_to_have_been_asked_about_one_sampled_option():
 
 @each_case("channel", [one_bit(11, 1), hybrid(6, 2), square_wave(6, 2), grr(6, "0.5")])
 @each_case("part", BANDS)
-def test_a_mean_stays_in_its_band_whatever_the_fakes_report(channel, part):
+def test_a_mean_stays_in_its_band_for_any_fabricated_reports(channel, part):
     n, points = 2000, 11 if channel == one_bit(11, 1) else 6
     values, fakes = 3 + 2 * np.arange(points), round(part * n)
     honest = honest_counts(channel, n - fakes)
@@ -180,13 +178,13 @@ def test_a_mean_of_few_answers_may_be_anything():
     assert np.isfinite(found.largest_shift).all()
 
 
-def test_a_mean_that_is_not_told_has_no_bounds_either():
+def test_a_rejected_mean_has_no_bounds():
     for told in (mean, poisoning_of_mean):
         with pytest.raises(NoBaseError, match="hardly anybody"):
             told([5, 5, 990], grr(3, "0.8"), [1, 2, None])
 
 
-def test_of_one_report_bounds_and_mean_say_the_same():
+def test_bounds_and_mean_agree_for_a_single_report():
     for counts in ([1, 0], [0, 1]):
         shown = mean(counts, grr(2, "3/4"), [0, 1])
         found = poisoning_of_mean(counts, grr(2, "3/4"), [0, 1])
@@ -252,7 +250,7 @@ def test_the_result_is_a_table_of_plain_numbers():
     assert all(np.isfinite(list(row.values())).all() for row in rows)
 
 
-def test_what_cannot_be_estimated_cannot_be_bounded_either():
+def test_estimates_that_are_impossible_have_no_bounds():
     with pytest.raises(ChannelError, match="2 shares, but the channel has 3 options"):
         poisoning(proportions([50, 50], grr(2, "3/4")), grr(3, "3/4"))
     with pytest.raises(ChannelError, match="patterns are reported by"):

@@ -153,14 +153,14 @@ def test_shares_of_no_answers_stay_in_their_band(channel):
     assert np.max(np.min(ends, axis=0)) < 1e-6
 
 
-def test_where_hardly_anybody_answered_fakes_may_have_made_any_share():
+def test_if_hardly_anybody_answered_fabricated_reports_allow_any_share():
     found = poisoning_of_answered([300, 280, 1420], grr(3, "0.8"), [2])
     assert found.low_10.tolist() == [0, 0]
     assert found.high_10.tolist() == [1, 1]
     assert np.isfinite(found.largest_shift).all()
 
 
-def test_what_has_no_answered_shares_or_no_patterns_has_no_bounds_of_them():
+def test_invalid_answered_shares_and_patterns_have_no_bounds():
     with pytest.raises(NoBaseError):
         poisoning_of_answered([10, 10, 1980], grr(3, "0.8"), [2])
     with pytest.raises(ChannelError, match="patterns are reported by"):

@@ -15,9 +15,7 @@ PATTERNS = [[0], [1], [0, 1], [0, 1, 2]]
 
 @pytest.mark.parametrize("part", BANDS)
 @pytest.mark.parametrize("channel", [BitVector(3, 3, 3, 1), BitVector(3, 3, 10, 1)], ids=str)
-def test_every_attack_on_a_pair_of_bits_stays_in_the_band_and_the_best_reaches_its_end(
-    channel, part
-):
+def test_every_attack_on_a_pair_of_bits_stays_in_the_band(channel, part):
     n = 4000
     fakes = round(part * n)
     honest = np.array([0.3, 0.25, 0.25, 0.2]) * (n - fakes)
@@ -49,7 +47,7 @@ def test_every_attack_on_a_pair_of_patterns_stays_in_the_band_and_the_best_reach
     assert reached.all()
 
 
-def test_of_sampled_options_all_fakes_may_claim_to_tell_about_the_pair():
+def test_fabricated_reports_of_sampled_options_may_all_be_about_the_pair():
     channel = BitVector(4, 4, 3, 1, sampled=2)
     supports = [[30, 20, 20, 30]]
     some = poisoning_of_pairs(bit_pairs(supports, channel, [(0, 1)], n=600), channel)
@@ -66,7 +64,7 @@ def test_of_sampled_options_all_fakes_may_claim_to_tell_about_the_pair():
         bit_pairs(supports, channel, [(0, 1)], n=90)
 
 
-def test_other_channels_than_those_of_the_pairs_are_refused():
+def test_other_channels_than_those_of_the_pairs_are_rejected():
     pairs = bit_pairs([[300, 200, 200, 300]], BitVector(3, 3, 3, 1), [(0, 2)])
     with pytest.raises(ChannelError, match="not options of this channel"):
         poisoning_of_pairs(pairs, BitVector(2, 2, 3, 1))

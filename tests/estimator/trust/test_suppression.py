@@ -62,7 +62,7 @@ def test_a_question_is_hidden_then_shown_with_caution_then_shown() -> None:
 
 @each_case("share", [0.02, 0.1, 0.3, 0.5])
 @each_case("channel", [WARNER, grr(4, "0.6"), from_epsilon(2, 4)])
-def test_about_as_many_reports_as_announced_are_needed(
+def test_the_stated_number_of_reports_is_about_right(
     channel: SubsetSelection, share: float
 ) -> None:
     def result(n: int) -> Proportions:
@@ -105,7 +105,7 @@ def middling(n: int) -> list[int]:
 
 
 @pytest.mark.parametrize("of", [histogram, median], ids=["histogram", "median"])
-def test_histograms_and_medians_are_hidden_shown_and_counted_on_like_the_others(of) -> None:
+def test_histograms_and_medians_are_suppressed_like_other_results(of) -> None:
     def found(n: int) -> Histogram | Quantiles:
         return of(middling(n), LITTLE, VALUES)
 

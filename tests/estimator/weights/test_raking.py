@@ -75,20 +75,20 @@ def test_raking_weights_give_the_margins():
     np.testing.assert_allclose(found.estimate, estimate, atol=1e-12)
 
 
-def test_known_strata_that_go_with_the_answer_make_the_error_smaller():
+def test_known_strata_related_to_the_answer_reduce_the_error():
     counts = [[90, 10], [10, 90]]
     found = poststratified(counts, [1, 1], grr(2, "0.95"))
     assert found.std_error[0] < 0.7 * weighted_shares(counts, [1, 1], grr(2, "0.95")).std_error[0]
     assert found.n_effective[0] > 300
 
 
-def test_a_small_stratum_whose_reports_are_all_alike_is_not_certain():
+def test_a_small_stratum_whose_reports_are_that_are_identical_is_not_certain():
     found = poststratified([[3, 0], [0, 3]], [1, 1], from_epsilon(2, 6))
     assert found.std_error[0] > 0
     assert found.conf_high[0] - found.conf_low[0] > 0.4
 
 
-def test_one_stratum_of_many_reports_all_alike_says_what_a_sample_says():
+def test_one_stratum_of_identical_reports_agrees_with_a_sample():
     # The shares drawn towards 1/2 must not make 500 reports tell less than 500 reports.
     alone = poststratified([[0, 500]], [1], from_epsilon(2, 8))
     hull = proportions([0, 500], from_epsilon(2, 8), interval="wilson-hull")
@@ -175,19 +175,19 @@ def test_raking_is_unbiased_and_its_interval_covers():
         (["a", "b", "c"], "numbers"),
     ],
 )
-def test_wrong_populations_are_refused_by_name(population, words):
+def test_wrong_populations_are_rejected_by_name(population, words):
     with pytest.raises(DesignError, match=words):
         poststratified(CELLS.sum(axis=0), population, HALVES)
 
 
-def test_an_empty_stratum_with_people_is_refused_and_named():
+def test_an_empty_stratum_with_people_is_rejected_and_named():
     with pytest.raises(DesignError, match="category 1, where there are no reports: merge"):
         poststratified([[5, 5], [0, 0], [4, 4]], [1, 1, 1], HALVES)
     without = poststratified([[5, 5], [0, 0], [4, 4]], [1, 0, 1], HALVES)
     assert without.n == 18
 
 
-def test_margins_that_contradict_each_other_are_refused_with_their_sums():
+def test_margins_that_contradict_each_other_are_rejected_with_their_sums():
     with pytest.raises(DesignError, match="axis 0 adds up to 1000, the margin of axis 1 to 900"):
         raked(CELLS, [[550, 450], [400, 300, 200]], HALVES)
 
@@ -198,7 +198,7 @@ def test_raking_that_cannot_converge_is_an_error():
         raked(counts, [[60, 40], [50, 50]], HALVES)
 
 
-def test_other_wrong_input_is_refused():
+def test_other_wrong_input_is_rejected():
     with pytest.raises(CountsError, match="n = 0"):
         poststratified([[0, 0]], [1], HALVES)
     with pytest.raises(CountsError, match="at least 2"):

@@ -40,7 +40,7 @@ def test_a_difference_is_that_of_the_two_conditional_shares():
     assert np.all((found.conf_low < found.estimate) & (found.estimate < found.conf_high))
 
 
-def test_differences_are_covered_as_often_as_their_level_says():
+def test_differences_have_nominal_coverage():
     r = RELATED / RELATED.sum(axis=0)
     covered = [
         (found.conf_low <= r[:, 0] - r[:, 1]) & (r[:, 0] - r[:, 1] <= found.conf_high)
@@ -50,13 +50,13 @@ def test_differences_are_covered_as_often_as_their_level_says():
     assert np.mean(covered, axis=0).min() >= 0.87
 
 
-def test_unrelated_answers_are_found_different_as_seldom_as_the_level_says():
+def test_unrelated_answers_differ_significantly_at_the_nominal_rate():
     unrelated = np.outer(RELATED.sum(axis=1), RELATED.sum(axis=0))
     found = [conditional_difference(t, [0, 1]).p_value <= 0.05 for t in tables(unrelated, 2, 1500)]
     assert np.mean(found) <= 0.11
 
 
-def test_what_nobody_randomized_is_post_stratified_exactly():
+def test_answers_without_randomization_are_post_stratified_exactly():
     certain = from_epsilon(2, 12)
     counts = np.array([[300, 100], [200, 400]])
     table = crosstab(counts, [grr(2, "3/4"), certain])
@@ -66,7 +66,7 @@ def test_what_nobody_randomized_is_post_stratified_exactly():
     np.testing.assert_allclose(ours.std_error, theirs.std_error, rtol=2e-3)
 
 
-def test_shares_at_a_known_distribution_are_covered_whoever_took_part():
+def test_standardized_shares_are_covered_under_selective_participation():
     w = np.array([0.2, 0.8])
     truth = RELATED / RELATED.sum(axis=0) @ w
     covered = [
@@ -82,7 +82,7 @@ def test_an_answer_of_weight_0_is_left_out():
     np.testing.assert_allclose(found.estimate, conditional(table, 1).estimate[:, 0])
 
 
-def test_what_cannot_be_told_is_refused_by_name():
+def test_undetermined_shares_are_rejected():
     nobody = crosstab([[375, 125], [375, 125]], [grr(2, "3/4")] * 2)
     with pytest.raises(NoBaseError, match="clearly"):
         conditional_difference(nobody, [0, 1])
@@ -99,7 +99,7 @@ def test_what_cannot_be_told_is_refused_by_name():
             standardized_shares(nobody, population)
 
 
-def test_what_may_be_shown_of_them_is_decided_as_of_any_share():
+def test_pairs_are_suppressed_like_any_share():
     few, many = (
         crosstab(np.array([[300, 200], [200, 300]]) * times, [grr(2, "3/4")] * 2)
         for times in (1, 100)

@@ -38,7 +38,7 @@ def test_it_prints_what_r_survey_prints_for_its_stratified_schools():
     assert found.std_error[0] * 0.8 == pytest.approx(0.0260686796654, abs=1e-10)
 
 
-def test_equal_weights_say_what_proportions_say():
+def test_equal_weights_agree_with_proportions():
     for channel in (grr(3, "0.6"), from_ratio(2, 1, 3)):
         counts = np.array([310, 420, 270])[: channel.k]
         plain = proportions(counts, channel)
@@ -85,7 +85,7 @@ def test_the_unit_of_weights_does_not_matter():
     ],
     ids=lambda channel: f"{channel.kind}-{channel.counted}",
 )
-def test_every_channel_is_read_without_bias(channel):
+def test_every_channel_is_estimated_without_bias(channel):
     rng = np.random.default_rng(3)
     truths = 4000
     answers = rng.integers(0, 3, truths)
@@ -133,7 +133,7 @@ def coverage(channel, shares, weights, mix, n, rounds, rng):
     return hits, alone
 
 
-def test_weights_that_go_with_the_answer_are_covered_where_kishs_number_alone_fails():
+def test_weights_related_to_the_answer_are_covered_where_kishs_number_fails():
     rounds = 1500
     hits, alone = coverage(
         from_epsilon(2, 4),
@@ -182,7 +182,7 @@ def test_the_weighted_interval_covers_on_a_grid(k, epsilon, shares):
 
 
 @pytest.mark.parametrize("wrong", [0, -1, math.nan, math.inf])
-def test_weights_that_are_none_are_refused_by_name(wrong):
+def test_invalid_weights_are_rejected_by_name(wrong):
     with pytest.raises(DesignError, match=r"weights\[1\]"):
         weighted_shares(CLASSES, [1, wrong, 1], grr(2, "3/4"))
     with pytest.raises(DesignError, match=r"weights\[0\]"):
@@ -203,7 +203,7 @@ def test_weights_that_are_none_are_refused_by_name(wrong):
         (np.zeros((0, 2)), [], CountsError, "2 columns"),
     ],
 )
-def test_wrong_counts_and_weights_are_refused_by_name(counts, weights, error, words):
+def test_wrong_counts_and_weights_are_rejected_by_name(counts, weights, error, words):
     with pytest.raises(error, match=words):
         weighted_shares(counts, weights, grr(2, "3/4"))
 
@@ -212,12 +212,12 @@ def test_wrong_counts_and_weights_are_refused_by_name(counts, weights, error, wo
     ("reports", "words"),
     [([0, 2], "from 0 to 1"), ([0.5, 1], "whole"), ([[0], [1]], "shape"), ([], "whole|least 2")],
 )
-def test_wrong_single_reports_are_refused_by_name(reports, words):
+def test_wrong_single_reports_are_rejected_by_name(reports, words):
     with pytest.raises(CountsError, match=words):
         weighted_reports(reports, np.ones(len(reports)), grr(2, "3/4"))
 
 
-def test_sets_and_levels_that_cannot_be_are_refused():
+def test_impossible_sets_and_levels_are_rejected():
     with pytest.raises(CountsError, match="memberships"):
         weighted_reports([0, 1], [1, 1], best(9, 1))
     for level in (0, 1, 1.5):

@@ -95,7 +95,7 @@ def test_every_estimator_rejects_an_invalid_level(name, level):
 
 
 @each_case("name", sorted(ESTIMATORS.keys() - {"conditional"}))
-def test_only_a_table_with_no_answers_accepts_none_values(name):
+def test_only_results_of_a_table_may_omit_the_level(name):
     with pytest.raises(DesignError, match=r"^level = None must be"):
         ESTIMATORS[name](None)
     assert ESTIMATORS["conditional"](None).level == 0.95

@@ -53,9 +53,11 @@ def test_no_answers_reduce_the_sample():
     reports = counts(channel, shares)
     split = margin_split_of_mean(reports, channel, [*X, None])
     variance = SHARES @ X**2 - (SHARES @ X) ** 2
-    open_answers = variance / (0.7 * N)
+    without_randomization = variance / (0.7 * N)
     found = mean(reports, channel, [*X, None])
-    assert 1 - split.randomized[0] == pytest.approx(open_answers / found.std_error**2, rel=5e-3)
+    assert 1 - split.randomized[0] == pytest.approx(
+        without_randomization / found.std_error**2, rel=5e-3
+    )
 
 
 @pytest.mark.parametrize(

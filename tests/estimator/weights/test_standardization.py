@@ -82,7 +82,7 @@ def test_an_answer_of_weight_0_is_left_out():
     np.testing.assert_allclose(found.estimate, conditional(table, 1).estimate[:, 0])
 
 
-def test_undetermined_shares_are_rejected():
+def test_shares_given_an_answer_that_may_not_exist_are_rejected():
     nobody = crosstab([[375, 125], [375, 125]], [grr(2, "3/4")] * 2)
     with pytest.raises(NoBaseError, match="clearly"):
         conditional_difference(nobody, [0, 1])
@@ -99,7 +99,7 @@ def test_undetermined_shares_are_rejected():
             standardized_shares(nobody, population)
 
 
-def test_pairs_are_suppressed_like_any_share():
+def test_conditional_and_standardized_shares_are_suppressed_like_others():
     few, many = (
         crosstab(np.array([[300, 200], [200, 300]]) * times, [grr(2, "3/4")] * 2)
         for times in (1, 100)

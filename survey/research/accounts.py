@@ -230,7 +230,7 @@ class _AccountPages:
         self._store.set_password(researcher.email, self._passwords.hash(form.new.data))
         self._sessions.open(researcher)
         self._log.write("changed the password")
-        flash("Your password is changed. Your other sessions and all your API tokens are ended.")
+        flash("Password changed. Your other sessions have ended and your API tokens are revoked.")
         return redirect(url_for("account.overview"))
 
     def add_two_factor(self) -> Any:
@@ -271,7 +271,7 @@ class _AccountPages:
             if token_hash.hex() == session_id and token_hash != current:
                 self._store.end_session(token_hash)
                 self._log.write("ended a session")
-                flash("The session is ended.")
+                flash("The session has been ended.")
         return redirect(url_for("account.overview"))
 
 
@@ -298,7 +298,7 @@ class _TokenPages:
             if token.token_hash.hex() == token_id:
                 self._store.end_api_token(token.researcher, token.token_hash)
                 self._log.write("revoked an API token", detail=token.name)
-                flash(f"The token {token.name} is revoked.")
+                flash(f"The token {token.name} has been revoked.")
         return redirect(url_for("tokens.overview"))
 
     def _tokens(self) -> list[ApiToken]:

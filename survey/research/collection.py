@@ -150,7 +150,7 @@ class _CollectionPages:
             return self._page(slug, schedule=form), 422
         self._store.set_schedule(survey.key, schedule)
         self._log.write("changed the schedule", slug, _describe(schedule))
-        flash("The dates and the response limit are saved.")
+        flash("The dates and the response limit have been saved.")
         return redirect(url_for("collection.overview", slug=slug))
 
     def release(self, slug: str) -> Any:
@@ -235,7 +235,7 @@ class _EndPages:
             archived = slug not in self._store.archived_slugs()
             self._store.set_archived(slug, archived=archived)
             self._log.write("archived" if archived else "restored from the archive", slug)
-            flash(f"{slug} is {'archived' if archived else 'in the list again'}.")
+            flash(f"{slug} has been {'archived' if archived else 'restored to the list'}.")
         return redirect(url_for("collection.overview", slug=slug))
 
     def delete(self, slug: str) -> Any:

@@ -711,6 +711,11 @@ def test_a_closed_survey_is_deleted_after_its_slug_is_typed(ada, store, small):
     assert store.actions(None, 1)[0].event == "deleted a survey"
 
 
+def test_the_head_of_a_draft_names_the_author_of_its_latest_revision(ada):
+    page = ada.get(f"{DRAFTS}/{begin(ada)}").text
+    assert re.search(rf"saved [-0-9: ]+ UTC by {re.escape(EMAIL)}<", page)
+
+
 def test_a_viewer_can_read_but_not_change_a_draft(ada, ben, store):
     slug = begin(ada)
     written(ada, slug)

@@ -108,7 +108,7 @@ def test_only_its_researcher_can_revoke_a_token(reader, app, store):
     assert "R at home" not in other.get(PAGE).text
     response = send(reader, f"{PAGE}/end", page=PAGE, token=expected)
     assert response.status_code == 302
-    assert "is revoked" in reader.get(PAGE).text
+    assert "has been revoked" in reader.get(PAGE).text
     assert app.test_client().get("/api/v1/surveys", headers=said).status_code == 401
 
 

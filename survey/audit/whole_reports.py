@@ -404,11 +404,12 @@ def _parse_codes(body: str) -> ReportCodes:
 
 
 def _body_mismatch(case: Case, bodies: Sequence[str], all_codes: Sequence[ReportCodes]) -> str:
+    """Return the first report whose bytes differ from the encoding of its codes, or ""."""
     definition_id = hashlib.sha256(case.canonical).hexdigest()
     length = case.form["report_bytes"]
     for body, codes in zip(bodies, all_codes, strict=True):
         if body.encode() != report_body(definition_id, REPORT_ID, codes, length=length):
-            return f"a report has other bytes than its codes require: {body[:240]}"
+            return f"a report's bytes differ from the encoding of its codes: {body[:240]}"
     return ""
 
 

@@ -241,7 +241,7 @@ def _cells(upper_tail: Floats, middle: float) -> Floats:
 
 def _by_distance(noise: Floats) -> ByDistance:
     """Return integer weights of symmetric noise, each at least 1."""
-    # One third of 2^32, because each of two truths that are not an answer adds at most as much.
+    # The grid gets a third of 2^32: each of up to two no-answer options adds at most as much.
     scale = (WORD_TOTAL // 3 - 4 * len(noise)) / (2 * noise.sum() - noise[0])
     return ByDistance(tuple(max(int(weight), 1) for weight in np.ceil(noise * scale)))
 

@@ -210,7 +210,7 @@ class Explicit:
         return f"the nearest allowed value is table[{i}][{j}] = {weight + change}"
 
     def rows(self) -> Integers:
-        """Return the table itself."""
+        """Return the weights as an array with one row per truth."""
         return np.array(self.table, dtype=np.int64)
 
     def to_json(self) -> dict[str, Any]:

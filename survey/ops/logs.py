@@ -54,7 +54,7 @@ class Lines(logging.Formatter):
             _numbers(record.args) if _is_own(record) else [],
             [type(link).__name__ for link in chain],
             [code for link in chain if (code := _code(link))],
-            _places(error.__traceback__) if error else [],
+            _frames(error.__traceback__) if error else [],
         )
         return json.dumps(dict(zip(FIELDS, values, strict=True)))
 
@@ -134,12 +134,12 @@ def _code(error: BaseException) -> str:
     return ""
 
 
-def _places(trace: TracebackType | None) -> list[str]:
-    """Return the last places that an error passed: file and line, never the text of a line."""
-    places = []
+def _frames(trace: TracebackType | None) -> list[str]:
+    """Return the innermost frames of a traceback as file and line number, without source text."""
+    frames = []
     while trace is not None:
         path = Path(trace.tb_frame.f_code.co_filename)
         name = path.relative_to(PACKAGE) if path.is_relative_to(PACKAGE) else Path(path.name)
-        places.append(f"{name.as_posix()}:{trace.tb_lineno}")
+        frames.append(f"{name.as_posix()}:{trace.tb_lineno}")
         trace = trace.tb_next
-    return places[-MAX_FRAMES:]
+    return frames[-MAX_FRAMES:]

@@ -232,7 +232,7 @@ def write_reports(
 
 
 def _check_free(directory: Path, survey: PublishedSurvey) -> None:
-    """Raise ConflictError for a directory with files other than an export of this version."""
+    """Raise ConflictError unless the directory is empty or contains an export of this version."""
     foreign = sorted(e.name for e in directory.iterdir() if not _is_export_file(e.name))
     if foreign:
         raise ConflictError(

@@ -30,7 +30,7 @@ from survey.mechanism import (
 from survey.mechanism.exact_numbers import GRID, MAX_EPSILON, exact_fraction
 
 MIN_WAVE_POINTS = 7
-"""Minimum of points of a scale that uses the square wave."""
+"""Minimum number of points of a scale that uses the square wave."""
 
 CACHE_SIZE = 512
 """Channels that are cached per constructor: each keystroke in a draft checks it again."""

@@ -60,7 +60,7 @@ Chart = dict[str, Any]
 Context = dict[str, Any]
 
 
-def _nothing(*_: Any) -> Context:
+def _empty_context(*_: Any) -> Context:
     return {}
 
 
@@ -88,8 +88,8 @@ class Analysis:
     compute: Callable[[ResultCache, PublishedSurvey, Any, IntervalOptions], Any]
     row_type: type
     template: str = ""
-    form: Callable[[ResultCache, PublishedSurvey, Any], Context] = _nothing
-    context: Callable[[Any], Context] = _nothing
+    form: Callable[[ResultCache, PublishedSurvey, Any], Context] = _empty_context
+    context: Callable[[Any], Context] = _empty_context
     sentences: Any = None
     chart: Callable[[Any, Any], Chart] | None = None
     svg: Callable[[Chart, str], str] = chart_svg

@@ -270,7 +270,9 @@ class People(Transactions):
             (n_rows,) = cast("tuple[int]", transaction.row("SELECT count(*) FROM sign_in_try"))
             if n_rows > MAX_ATTEMPT_ROWS:
                 transaction.execute("DELETE FROM sign_in_try")
-            return all(_count(transaction, hashed, now) <= limit for hashed, limit in limits)
+            return all(
+                _count_attempt(transaction, hashed, now) <= limit for hashed, limit in limits
+            )
 
     def forget_attempts(self, hashed: bytes) -> None:
         """Forget the attempts of a hash."""
@@ -294,8 +296,8 @@ def _token(row: Row) -> ApiToken:
     return ApiToken(*cast("tuple[bytes, int, str, str, int]", row))
 
 
-def _count(transaction: Transaction, hashed: bytes, now: int) -> int:
-    """Return the number of attempts of a hash, including this one."""
+def _count_attempt(transaction: Transaction, hashed: bytes, now: int) -> int:
+    """Add an attempt to a hash and return its number of attempts."""
     transaction.execute(
         "INSERT INTO sign_in_try (hash, tries, since) VALUES (?, 1, ?) "
         "ON CONFLICT (hash) DO UPDATE SET tries = sign_in_try.tries + 1",

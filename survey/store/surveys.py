@@ -309,7 +309,7 @@ def _set_schedule(transaction: Transaction, survey: int, schedule: Schedule) -> 
 
 
 def _delete_version(transaction: Transaction, key: int) -> None:
-    # A trigger refuses to delete a survey before its reports.
+    # A trigger prevents the deletion of a survey that has reports, so the survey goes last.
     for table in SURVEY_TABLES:
         transaction.execute(f"DELETE FROM {table} WHERE survey = ?", [key])  # noqa: S608  constant
     transaction.execute("DELETE FROM survey WHERE key = ?", [key])

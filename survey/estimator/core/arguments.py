@@ -185,7 +185,7 @@ def _type_error(name: str, value: object, kind: Any) -> SurveyError:
 
 
 def _all_types(kind: Any) -> list[Any]:
-    """Return all alternatives, including those of the elements of lists."""
+    """Return all alternatives of a type, including the element types of lists."""
     alternatives = _alternatives(kind)
     return alternatives + [
         element

@@ -137,9 +137,9 @@ def _ends(
 
 
 def _lower_end(c: Integers, n: int, a: Floats, b: Floats, level: float) -> Floats:
-    """Return the smallest lambda in [a, b] at which c is accepted; all arrays have one shape."""
+    """Return the smallest lambda in [a, b] at which c is accepted, in the shape of c."""
     end = a.copy()
-    # Where c <= n a no outcome ranks above c at lambda = a.
+    # Where c <= n a the end is a, because no outcome ranks above c there.
     inside = np.flatnonzero(c > n * a)
     if inside.size:
         end[inside] = _lower_end_inside(c[inside], n, a[inside], b[inside], level)

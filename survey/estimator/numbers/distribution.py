@@ -330,9 +330,10 @@ def set_ratios(
 ) -> PseudoRatios:
     """Return the pseudo-ratios of n reports for the share of each set among those who answered.
 
-    `truths` has shape (truths,), nan for no answer; a set marks some of the different values,
-    ascending. The pseudo-values are unbiased with least variance if the channel has any. Otherwise,
-    or if their variance is too large, their largest bias is added to the interval.
+    `truths` has shape (truths,), with nan for no answer. Each set is a mask over the distinct
+    values in ascending order. The pseudo-values are unbiased and have minimum variance if the
+    channel allows that with a small enough variance. Otherwise the interval includes their maximum
+    bias.
     """
     answered = ~np.isnan(truths)
     index = np.searchsorted(np.unique(truths[answered]), truths)
@@ -340,11 +341,11 @@ def set_ratios(
     # 1 for a value of the set, -1 for another, 0 for no answer
     targets = np.where(answered, 2.0 * inside - 1, 0.0)
     values, bias = set_values(channel, targets, n)
-    b, b_bias = np.ones(values.shape[1]), 0.0
+    denominator, denominator_bias = np.ones(values.shape[1]), 0.0
     if not answered.all():
         answering = pseudo_values(channel, answered.astype(np.float64), n)
-        b, b_bias = answering.values, answering.bias
-    return pseudo_ratios(channel, targets, answered, values, b, bias + b_bias)
+        denominator, denominator_bias = answering.values, answering.bias
+    return pseudo_ratios(channel, targets, answered, values, denominator, bias + denominator_bias)
 
 
 def grid_shares(

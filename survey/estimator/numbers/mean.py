@@ -120,7 +120,7 @@ def mean(
         conf_low=max(middle + half * conf_low, low),
         conf_high=min(middle + half * conf_high, high),
         n=n,
-        n_effective=_effective(estimate, std_error),
+        n_effective=_effective_n(estimate, std_error),
         level=level,
         method=f"{method}, with bias" if ratios.bias[0] else method,
         low=low,
@@ -148,8 +148,8 @@ def _pseudo_ratios(
     return pseudo_ratios(channel, target[None], answered, a.values[None], b.values, bias)
 
 
-def _effective(estimate: float, std_error: float) -> float:
-    """Return m(1-m)/SE^2 on the scale from 0 to 1, with m clipped."""
+def _effective_n(estimate: float, std_error: float) -> float:
+    """Return m(1-m)/SE^2, where m is the mean on a scale from 0 to 1, clipped."""
     m = min(max((estimate + 1) / 2, EFFECTIVE_RANGE[0]), EFFECTIVE_RANGE[1])
     return m * (1 - m) / (std_error / 2) ** 2
 

@@ -153,7 +153,7 @@ class Curve:
         return low, self.last - beyond
 
     def error(self, place: int) -> float:
-        """Return the standard error of F there, or at the value before the last, where F is 1."""
+        """Return the standard error of F at a place, or just before the last one, where F is 1."""
         return self._at(min(place, self.last - 1)).std_error
 
     def _compute_missing(self, places: list[int]) -> None:

@@ -78,12 +78,14 @@ def whole_codes(values: ArrayLike, name: str, item: str = "report") -> Integers:
 def _groups(by_group: ByGroup, n: int, name: str) -> Integers:
     group = whole_codes(by_group.group, name, "group")
     if len(group) != n:
-        raise CountsError(f"{name}: {len(group)} groups for {n} reports")
-    if (group >= len(by_group.channels)).any():
-        person = int(np.argmax(group >= len(by_group.channels)))
         raise CountsError(
-            f"{name}: group {person} is {group[person]}, but there are {len(by_group.channels)} "
-            "channels"
+            f"{name}: each report must have a group (found {len(group)} groups for {n} reports)"
+        )
+    if (group >= len(by_group.channels)).any():
+        position = int(np.argmax(group >= len(by_group.channels)))
+        raise CountsError(
+            f"{name}: group {position} is {group[position]}, but there are "
+            f"{len(by_group.channels)} channels"
         )
     return group
 
@@ -350,8 +352,8 @@ def _checked_weights(weights: ArrayLike | None, n: int, name: str) -> Floats:
         raise CountsError(f"{name} of shape {w.shape} must have shape ({n},)")
     wrong = ~(within_reach(w) & (w > 0))
     if wrong.any():
-        person = int(np.argmax(wrong))
-        raise CountsError(f"{name}[{person}] = {w[person]}: each must be above 0 and finite")
+        position = int(np.argmax(wrong))
+        raise CountsError(f"{name}[{position}] = {w[position]}: each must be above 0 and finite")
     return np.asarray(w)
 
 

@@ -203,7 +203,7 @@ mle_method='maximum likelihood')
         conf_high=np.where(reports > 0, high, 1.0),
         n=shares.n,
         answered=bottom,
-        n_effective=_effective(ratio, bottom, scatter),
+        n_effective=_effective_n(ratio, bottom, scatter),
         level=level,
         method=interval_options.method(
             FIELLER if fixed.sampled else f"{FIXED_POPULATION}-{FIELLER}"
@@ -271,7 +271,7 @@ def _error(ratio: Floats, bottom: float, scatter: Scatter) -> Floats:
     return np.asarray(np.sqrt(scatter.variance(inside, answered))[:, 0] / bottom)
 
 
-def _effective(ratio: Floats, bottom: float, scatter: Scatter) -> Floats:
+def _effective_n(ratio: Floats, bottom: float, scatter: Scatter) -> Floats:
     """Return R(1-R)/SE^2 with R clipped; 0 where R is nan."""
     inside = np.clip(np.nan_to_num(ratio), *EFFECTIVE_RANGE)
     effective = inside * (1 - inside) / _error(inside, bottom, scatter) ** 2

@@ -102,7 +102,7 @@ class IntervalOptions(NamedTuple):
 
     @property
     def target(self) -> str:
-        """Return whose shares the interval is for."""
+        """Return the target of the interval: respondents or population."""
         return RESPONDENTS if self.interval == FIXED_POPULATION else POPULATION
 
     def level_of_each(self, k: int) -> float:

@@ -345,7 +345,10 @@ def checked_populations(populations: ArrayLike, parent: Integers) -> Floats:
 
 def _checked(y: Floats, s2: Floats) -> tuple[Floats, Floats]:
     if y.shape != s2.shape or y.ndim > 2:
-        raise DesignError(f"estimates of shape {y.shape} and std_errors of shape {s2.shape}")
+        raise DesignError(
+            f"estimates and std_errors must have the same shape, with 1 or 2 dimensions (found "
+            f"{y.shape} and {s2.shape})"
+        )
     unknown = np.isnan(y) & (np.isnan(s2) | np.isinf(s2))
     wrong = ~unknown & ~(np.isfinite(y) & np.isfinite(s2))
     if wrong.any():

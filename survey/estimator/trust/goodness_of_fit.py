@@ -168,18 +168,19 @@ def _tally(counts: ArrayLike, channel: AnyChannel, n: int | None) -> tuple[_Tall
     c = whole_counts(counts, channel.k, "one per option")
     n = reports_from(int(c.sum()), channel.d, n)
     check_at_most(c, np.full(c.size, n), "reports support it")
-    ends = _ends(channel.p, channel.q, channel.k)
+    ends = _probability_range(channel.p, channel.q, channel.k)
     # For d = 1 a share of reports above p makes others fall below q, so lower ends are enough.
     return _Tallies(c, np.full(c.size, n), *ends, channel.d > 1), n
 
 
 def _tally_bits(counts: ArrayLike, channel: BitVector, n: int | None) -> tuple[_Tallies, int]:
-    ends = _ends(channel.p, channel.q, channel.m)
+    ends = _probability_range(channel.p, channel.q, channel.m)
     ones, reports, n = bit_counts(counts, channel, n)
     return _Tallies(ones, reports, *ends, True), n
 
 
-def _ends(p: float, q: float, k: int) -> tuple[Floats, Floats]:
+def _probability_range(p: float, q: float, k: int) -> tuple[Floats, Floats]:
+    """Return the lowest and the highest probability of each of k codes."""
     return np.full(k, min(p, q)), np.full(k, max(p, q))
 
 

@@ -34,11 +34,11 @@ def poststratified(
     R `survey` 4.1 postStratify on a simple random sample prints the same).
 
     The interval is Wilson's hull with the n_eff at which equal weights would have the error of
-    strata whose shares, and the total share, are drawn towards 1/2 (`_effective`), because a small
-    stratum of identical reports is not certain. Coverage at .95, simulated (three strata, shares
-    from 0 to 1; k 2, 4; epsilon .5 to 4; n 60, 500): at least .942; where ten reports represent
-    more than a third of the people (epsilon 1 to 8, n 100) at least .935. SE itself is too small if
-    strata have a dozen reports (by a sixth to a third at n = 60, epsilon 4).
+    strata whose shares, and the total share, are drawn towards 1/2 (`_effective_n`), because a
+    small stratum of identical reports is not certain. Coverage at .95, simulated (three strata,
+    shares from 0 to 1; k 2, 4; epsilon .5 to 4; n 60, 500): at least .942; where ten reports
+    represent more than a third of the people (epsilon 1 to 8, n 100) at least .935. SE itself is
+    too small if strata have a dozen reports (by a sixth to a third at n = 60, epsilon 4).
 
     Valid if, within each stratum, participation does not depend on the answer.
 
@@ -154,7 +154,7 @@ def _calibrated(
     squared = _squared_error(cells.reports, w * (residual - between[:, None, :])) / total**2
     minimum = (_by_randomization(linear, cells) * (w[:, 0] / total) ** 2).sum(axis=0)
     squared = observed_variance(squared, linear.moments.own / cells.n.sum(), minimum)
-    n_effective = _effective(linear, cells, w[:, :, 0] / total, estimate, between, level)
+    n_effective = _effective_n(linear, cells, w[:, :, 0] / total, estimate, between, level)
     low, high = linear.interval(estimate, n_effective, level)
     return WeightedShares(
         estimate=estimate,
@@ -214,7 +214,7 @@ def _indicators(margins: list[Margin], shape: tuple[int, ...]) -> Floats:
     return np.concatenate(blocks, axis=1)
 
 
-def _effective(
+def _effective_n(
     linear: LinearEstimator,
     cells: Tally,
     share: Floats,

@@ -174,7 +174,7 @@ class PageForm(SheetForm):
 
 
 def name_of(form: type[FlaskForm], field: str) -> str:
-    """Return the label of a form's field, or words for an answer and the whole survey."""
+    """Return the label of a form field, "Answer" for an option, or else "The survey"."""
     if field.startswith("option-"):
         return "Answer"
     unbound = getattr(form, field, None)

@@ -151,7 +151,7 @@ class _Pages:
         )
 
     def edit(self, slug: str) -> Any:
-        """Apply one of the buttons."""
+        """Apply the action of the pressed button."""
         action, _, key = request.form.get("do", "").partition(" ")
         if not DoForm().validate_on_submit():
             return self.outline(slug), 422

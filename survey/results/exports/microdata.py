@@ -95,7 +95,7 @@ def write_documents(archive: ZipFile, survey: PublishedSurvey, n: int, release: 
 
 
 def weights_file(question: PublishedQuestion) -> str:
-    """Return the name of a question's file of weights (ids are letters, digits, underscores)."""
+    """Return the path of a question's weights file; every question id is a safe file name."""
     return f"weights/{question.id}.csv"
 
 

@@ -81,10 +81,10 @@ def tradeoff_chart(options: int, epsilon: float, n: int) -> Specification:
 
 
 def design_chart(question: BaseQuestion, n: int) -> Specification:
-    """Return the margin against epsilon for a design without a formula, by building its channels.
+    """Return the margin against epsilon for a design without a formula, computed from its channels.
 
     For numbers and dates, it is the margin of the mean as a fraction of the range. Raises
-    DesignError if the design is not stated by an epsilon.
+    DesignError if the design has no parameter epsilon.
     """
     build = DESIGNS[question.design].ways.get("epsilon")
     if build is None:
@@ -92,7 +92,7 @@ def design_chart(question: BaseQuestion, n: int) -> Specification:
     published = to_published(question)
     points = []
     for epsilon in np.geomspace(LEAST_EPSILON, MOST_EPSILON, CHANNEL_POINTS).tolist():
-        # Some values of epsilon have no channel of integers.
+        # For some values of epsilon no channel has integer weights.
         with suppress(ChannelError):
             channel = build(question.answer_space, Fraction(round(1000 * epsilon), 1000))
             variant = replace(published, channel=channel)

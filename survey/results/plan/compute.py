@@ -131,7 +131,7 @@ def required_design(
             high = middle
         else:
             low = middle + 1
-    # The last values may have no channel of integers: use the nearest one that has.
+    # The last values may have no channel with integer weights: use the nearest one that has.
     while low and math.isinf(_margin_at(family, values[low], n)):
         low -= 1
     epsilon, _ = _epsilon_and_scaled_margin(family, values[low])

@@ -82,7 +82,7 @@ def format_odds_ratio(value: float | None) -> str:
 
 
 def predictor_label(row: RegressionRow) -> str:
-    """Return the category of a coefficient, without its reference."""
+    """Return the category that a coefficient compares with the reference, or "Intercept"."""
     if not row.predictor_id:
         return "Intercept"
     link = "link " if row.predictor_id == LINK else ""

@@ -1,4 +1,4 @@
-"""Many requests into one store: each is answered for its own report, by the survey's true state."""
+"""Many requests share commits; each gets its own outcome, by the survey's current state."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def body(small, codes=(0, 2), *, report_id: str = "", **link: str) -> bytes:
 
 
 class HeldStore:
-    """A real store whose transactions for reports begin when the test says so."""
+    """A store whose commits of reports begin when the test allows them."""
 
     def __init__(self, store) -> None:
         self._store = store
-        self.begun = threading.Semaphore(0)
+        self.started = threading.Semaphore(0)
         self.allowed = threading.Semaphore(0)
         self.groups: list[int] = []
 
@@ -51,7 +51,7 @@ class HeldStore:
 
     def add_reports(self, reports, maxima=None):
         self.groups.append(len(reports))
-        self.begun.release()
+        self.started.release()
         assert self.allowed.acquire(timeout=WAIT)
         return self._store.add_reports(reports, maxima)
 
@@ -64,9 +64,9 @@ def threads():
 
 
 def send_together(threads, held, intake, bodies, slug="small") -> list[Future[None]]:
-    """Let a first report's commit begin, and the others queue behind it in their order."""
+    """Start the commit of the first report, and queue the others behind it in order."""
     first = threads.submit(intake.receive, "small", bodies[0], TODAY)
-    assert held.begun.acquire(timeout=WAIT)
+    assert held.started.acquire(timeout=WAIT)
     others = []
     for number, each in enumerate(bodies[1:], 1):
         others.append(threads.submit(intake.receive, slug, each, TODAY))
@@ -76,16 +76,16 @@ def send_together(threads, held, intake, bodies, slug="small") -> list[Future[No
     return [first, *others]
 
 
-def test_reports_that_wait_share_a_commit_and_all_are_stored(threads, store, small):
+def test_queued_reports_share_a_commit_and_all_are_stored(threads, store, small):
     held = HeldStore(store)
     sent = send_together(threads, held, Intake(held), [body(small) for _ in range(30)])
-    for each in sent:
-        each.result(WAIT)
+    for future in sent:
+        future.result(WAIT)
     assert held.groups == [1, 29]
     assert store.n_pending(small.key) == 30
 
 
-def test_one_bad_report_leaves_its_neighbours_in_the_same_commit_alone(threads, store, small):
+def test_a_refused_report_does_not_affect_others_in_the_same_commit(threads, store, small):
     held = HeldStore(store)
     same = secrets.token_urlsafe(16)
     bodies = [
@@ -97,22 +97,22 @@ def test_one_bad_report_leaves_its_neighbours_in_the_same_commit_alone(threads, 
         body(small),
     ]
     sent = send_together(threads, held, Intake(held), bodies)
-    errors = [type(each.exception(WAIT)) for each in sent]
+    errors = [type(future.exception(WAIT)) for future in sent]
     nothing = type(None)
     assert errors == [nothing, nothing, ConflictError, nothing, InvitationError, nothing]
     assert store.n_pending(small.key) == 3
 
 
 def test_a_survey_closed_between_request_and_commit_accepts_nothing(threads, store, small):
-    """What a process remembers of a survey is never its state."""
+    """A process caches the definition of a survey but never its state."""
     held = HeldStore(store)
     intake = Intake(held)
     held.allowed.release()
     known = body(small)
     intake.receive("small", known, TODAY)
-    assert held.begun.acquire(timeout=WAIT)
+    assert held.started.acquire(timeout=WAIT)
     first = threads.submit(intake.receive, "small", body(small), TODAY)
-    assert held.begun.acquire(timeout=WAIT)
+    assert held.started.acquire(timeout=WAIT)
     close(store, "small", TODAY)
     held.allowed.release(2)
     with pytest.raises(ClosedError):
@@ -182,8 +182,8 @@ def test_exactly_once_also_from_64_threads_at_once(threads, store, small):
             start.wait(WAIT)
             intake.receive("small", same, TODAY)
 
-        for each in [threads.submit(send) for _ in range(64)]:
-            each.result(WAIT)
+        for future in [threads.submit(send) for _ in range(64)]:
+            future.result(WAIT)
     assert store.n_pending(small.key) == 20
 
 
@@ -197,7 +197,7 @@ def test_a_store_that_cannot_be_used_is_busy_for_all_and_works_again_afterwards(
     with monkeypatch.context() as patched:
         patched.setattr(store, "add_reports", full)
         sent = [threads.submit(intake.receive, "small", body(small), TODAY) for _ in range(20)]
-        assert all(isinstance(each.exception(WAIT), StoreBusyError) for each in sent)
+        assert all(isinstance(future.exception(WAIT), StoreBusyError) for future in sent)
     intake.receive("small", body(small), TODAY)
     assert store.n_pending(small.key) == 1
 
@@ -254,7 +254,7 @@ def test_invitations_one_that_is_sent_by_32_devices_at_once_lets_one_in(threads,
         )
         for _ in range(32)
     ]
-    refused = [each for each in sent if isinstance(each.exception(WAIT), ConflictError)]
+    refused = [future for future in sent if isinstance(future.exception(WAIT), ConflictError)]
     assert len(refused) == 31
     assert store.n_pending(invited.key) == 1
 

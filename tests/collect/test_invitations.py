@@ -1,4 +1,4 @@
-"""Links: for everybody, and for one report each; what is kept of them, and what is refused."""
+"""Open links and single-use invitations: how they are made, stored and checked."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ INVITED_ONLY = f'access = "invitation"\n{SMALL}'
 
 @pytest.fixture
 def run(store, sqlite_settings, monkeypatch, tmp_path):
-    """Run a command on the test's store, in a directory of its own."""
+    """Run a command on the test's store, in a temporary directory."""
     monkeypatch.setenv("SURVEY_DATABASE", sqlite_settings.database)
     monkeypatch.setenv("SURVEY_SECRET", SECRET)
     monkeypatch.chdir(tmp_path)
     return lambda *arguments: CliRunner().invoke(main, arguments)
 
 
-def parts(link: str) -> dict[str, str]:
+def fragment_parts(link: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(link).fragment).items()}
 
 
 @pytest.mark.security
-def test_a_token_has_256_random_bits_and_only_its_hash_is_kept(store, small):
+def test_a_token_has_256_random_bits_and_only_its_hash_is_stored(store, small):
     tokens = new_tokens(50)
     assert len(set(tokens)) == 50
     assert all(TOKEN.fullmatch(token) for token in tokens)
     issue_invitations(store, small, "", tokens)
     with store.snapshot() as snapshot:
-        kept = snapshot.rows("invitation", None, 100)
+        rows = snapshot.rows("invitation", None, 100)
     hashes = {hashlib.sha256(token.encode()).digest() for token in tokens}
-    assert {row[1] for row in kept} == hashes
-    assert {(row[2], row[3]) for row in kept} == {("", 0)}
+    assert {row[1] for row in rows} == hashes
+    assert {(row[2], row[3]) for row in rows} == {("", 0)}
 
 
 def test_each_invitation_admits_one_report(store, small, run):
@@ -55,42 +55,42 @@ def test_each_invitation_admits_one_report(store, small, run):
     assert len(links) == 3
     intake = Intake(store)
     for link in links:
-        carried = parts(link)
-        assert carried["d"] == small.sha256[:16]
-        intake.receive("small", body(small, invitation=carried["i"]), TODAY)
+        fragment = fragment_parts(link)
+        assert fragment["d"] == small.sha256[:16]
+        intake.receive("small", body(small, invitation=fragment["i"]), TODAY)
         with pytest.raises(InvitationError):
-            intake.receive("small", body(small, invitation=carried["i"]), TODAY)
+            intake.receive("small", body(small, invitation=fragment["i"]), TODAY)
     assert store.n_pending(small.key) == 3
 
 
 def test_links_are_written_to_a_new_file_for_its_owner_and_as_qr_codes(store, small, run, tmp_path):
-    done = run(
+    result = run(
         *("invite", "small", "--count", "25", "--stratum", "Köln & Bonn"),
         *("--csv", "links.csv", "--qr", "codes"),
     )
-    assert done.exit_code == 0, done.output
-    assert "i=" not in done.output
+    assert result.exit_code == 0, result.output
+    assert "i=" not in result.output
     file = tmp_path / "links.csv"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     with file.open(encoding="utf-8", newline="") as open_file:
         rows = list(csv.DictReader(open_file))
     assert [row["number"] for row in rows] == [str(n) for n in range(1, 26)]
     assert {row["stratum"] for row in rows} == {"Köln & Bonn"}
-    assert {parts(row["link"])["s"] for row in rows} == {"Köln & Bonn"}
+    assert {fragment_parts(row["link"])["s"] for row in rows} == {"Köln & Bonn"}
     assert store.n_invited(small.key, "Köln & Bonn") == 25
-    pictures = sorted(path.name for path in (tmp_path / "codes").iterdir())
-    assert pictures == [f"{n:02}.svg" for n in range(1, 26)]
+    file_names = sorted(path.name for path in (tmp_path / "codes").iterdir())
+    assert file_names == [f"{n:02}.svg" for n in range(1, 26)]
     assert "<svg" in (tmp_path / "codes/01.svg").read_text()
 
 
-def test_a_stratum_that_reads_as_a_formula_is_neutral_in_the_file(small, run, tmp_path):
+def test_a_stratum_that_looks_like_a_formula_is_escaped_in_the_file(small, run, tmp_path):
     run("invite", "small", "--count", "25", "--stratum", "=1+1", "--csv", "links.csv")
     with (tmp_path / "links.csv").open(encoding="utf-8", newline="") as open_file:
         assert {row["stratum"] for row in csv.DictReader(open_file)} == {"'=1+1"}
 
 
 @pytest.mark.security
-def test_strata_planned_below_25_are_refused_and_joined_ones_count_together(store, small, run):
+def test_strata_below_25_people_are_refused_and_later_invitations_add_up(store, small, run):
     refused = run("invite", "small", "--count", "24", "--stratum", "north")
     assert refused.exit_code == 1
     assert 'stratum "north" would have 24 people; 25 are needed' in refused.stderr
@@ -115,7 +115,7 @@ def test_existing_files_are_never_replaced_and_nothing_is_issued(store, small, r
     assert store.n_invited(small.key, "") == 0
 
 
-def test_links_that_could_not_be_issued_are_not_left_behind(
+def test_files_of_links_that_could_not_be_issued_are_deleted(
     store, small, run, tmp_path, monkeypatch
 ):
     def fail(*_) -> None:
@@ -135,7 +135,7 @@ def test_nobody_is_invited_to_a_closed_or_missing_survey(store, small, run):
     assert "accepts no responses" in run("link", "small").stderr
 
 
-def test_the_open_link_is_printed_and_drawn(small, run, tmp_path):
+def test_the_open_link_is_printed_and_drawn_as_a_qr_code(small, run, tmp_path):
     printed = run("link", "small", "--qr", "open.svg").stdout.strip()
     assert re.fullmatch(rf"http://\S+/s/small#d={small.sha256[:16]}", printed)
     assert "<svg" in (tmp_path / "open.svg").read_text()
@@ -150,7 +150,7 @@ def test_the_open_link_is_printed_and_drawn(small, run, tmp_path):
 
 
 @pytest.mark.security
-def test_no_open_link_is_printed_of_a_survey_for_the_invited(run, store, tmp_path):
+def test_no_open_link_is_printed_for_a_survey_with_invitations(run, store, tmp_path):
     (tmp_path / "s.toml").write_text(INVITED_ONLY, encoding="utf-8")
     published = run("publish", "s.toml")
     assert "survey invite small" in published.stdout

@@ -1,4 +1,4 @@
-"""Releases: in portions, into the bucket of their day, by themselves, and once however many run."""
+"""Reports are released in portions, into the bucket of the day, and once by any number of loops."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def bucketed(store, bucket: str):
 
 
 def blocks(store, survey) -> dict[str, list[int]]:
-    """Reports in each block, by bucket."""
-    found: dict[str, list[int]] = {}
+    """Return the sizes of the blocks in each bucket."""
+    sizes_by_bucket: dict[str, list[int]] = {}
     for block in store.blocks(survey.key, 0):
-        found.setdefault(block.bucket, []).append(block.n)
-    return found
+        sizes_by_bucket.setdefault(block.bucket, []).append(block.n)
+    return sizes_by_bucket
 
 
-# -- sealing
+# -- blocks
 
 
-def waiting_of(codes: np.ndarray, last: LastBlock | None = None) -> PendingReports:
+def pending_reports(codes: np.ndarray, last: LastBlock | None = None) -> PendingReports:
     return PendingReports("north", "2026-W47", [row.tobytes() for row in codes], last)
 
 
@@ -55,10 +55,10 @@ def test_a_block_grows_to_its_size_before_the_next_begins(small):
     rng = np.random.default_rng(7)
     last, columns = None, {}
     for n in (30, 40_000, 40_000, 60_000):
-        sealed = compose_release(
-            questions, [waiting_of(rng.integers(0, 3, (n, 2), np.uint8), last)]
+        content = compose_release(
+            questions, [pending_reports(rng.integers(0, 3, (n, 2), np.uint8), last)]
         )
-        columns |= {(c.block, c.question): c for c in sealed.columns}
+        columns |= {(c.block, c.question): c for c in content.columns}
         newest = max(block for block, _ in columns)
         last = LastBlock(newest, [columns[newest, question].data for question in (0, 1)])
     sizes = [columns[block, 0].n for block in range(newest + 1)]
@@ -66,51 +66,51 @@ def test_a_block_grows_to_its_size_before_the_next_begins(small):
     assert {(c.stratum, c.bucket) for c in columns.values()} == {("north", "2026-W47")}
 
 
-def test_a_release_keeps_each_report_s_codes_together_and_counts_only_the_new(small):
+def test_a_release_keeps_the_codes_of_a_report_together_and_counts_only_new_reports(small):
     rng = np.random.default_rng(8)
     old, new = (rng.integers(0, 3, (n, 2), np.uint8) for n in (1000, 500))
     last = LastBlock(4, [old[:, question].tobytes() for question in (0, 1)])
-    sealed = compose_release(small.definition.questions, [waiting_of(new, last)])
-    first, second = (np.frombuffer(c.data, np.uint8) for c in sealed.columns)
-    assert {c.block for c in sealed.columns} == {4}
+    content = compose_release(small.definition.questions, [pending_reports(new, last)])
+    first, second = (np.frombuffer(c.data, np.uint8) for c in content.columns)
+    assert {c.block for c in content.columns} == {4}
     expected = Counter(map(tuple, np.concatenate([old, new]).tolist()))
     assert Counter(zip(first.tolist(), second.tolist(), strict=True)) == expected
-    assert sealed.counts["north", "2026-W47", 0, N_ASKED] == 500
+    assert content.counts["north", "2026-W47", 0, N_ASKED] == 500
     for option in range(3):
-        assert sealed.counts["north", "2026-W47", 1, option] == (new[:, 1] == option).sum()
+        assert content.counts["north", "2026-W47", 1, option] == (new[:, 1] == option).sum()
 
 
 # -- portions
 
 
 def test_pending_reports_are_released_in_portions_and_cleaned_up_once(store, small, monkeypatch):
-    portions, tidied = [], []
-    whole, tidy = store.release, store.clean_up_after_release
+    portions, cleaned_up = [], []
+    original_release, clean_up = store.release, store.clean_up_after_release
 
-    def counted(*args, **kwargs):
-        portions.append(whole(*args, **kwargs, maximum=100))
+    def release_portion(*args, **kwargs):
+        portions.append(original_release(*args, **kwargs, maximum=100))
         return portions[-1]
 
-    monkeypatch.setattr(store, "release", counted)
+    monkeypatch.setattr(store, "release", release_portion)
     monkeypatch.setattr(
-        store, "clean_up_after_release", lambda key: tidied.append(key) or tidy(key)
+        store, "clean_up_after_release", lambda key: cleaned_up.append(key) or clean_up(key)
     )
     fill(store, small, 330)
     assert release(store, small, 25) == 330
     assert len(portions) >= 3
     assert sum(portions) == 330
     assert min(portions) >= 25
-    assert tidied == [small.key]
+    assert cleaned_up == [small.key]
     assert (store.n_pending(small.key), store.tally(small.key).n) == (0, 330)
     assert blocks(store, small) == {"": [330]}
 
 
 def test_a_release_ends_although_reports_keep_arriving(store, small, monkeypatch):
-    whole = store.release
+    original_release = store.release
 
     def while_more_arrive(*args, **kwargs):
         fill(store, small, 50)
-        return whole(*args, **kwargs, maximum=50)
+        return original_release(*args, **kwargs, maximum=50)
 
     monkeypatch.setattr(store, "release", while_more_arrive)
     fill(store, small, 100)
@@ -135,7 +135,7 @@ def test_fewer_reports_than_the_minimum_stay_unreadable(store, small):
         ("week", {"2026-W53": [30], "2027-W01": [30]}),
     ],
 )
-def test_reports_of_a_day_or_week_of_release_have_blocks_of_their_own(store, bucket, expected):
+def test_reports_of_each_day_or_week_of_release_have_separate_blocks(store, bucket, expected):
     survey = bucketed(store, bucket)
     for day in (SUNDAY, MONDAY):
         fill(store, survey, 30)
@@ -165,17 +165,17 @@ def test_a_survey_without_a_bucket_keeps_its_hash():
     assert (freeze(plain, 1).bucket, freeze(week, 1).bucket) == ("none", "week")
 
 
-def test_another_bucket_is_refused_with_its_place():
-    with pytest.raises(DefinitionError) as refused:
+def test_an_unknown_bucket_is_refused_with_its_place():
+    with pytest.raises(DefinitionError) as caught:
         load(f'bucket = "hour"\n{SMALL}'.encode(), "small.toml", Caps())
-    ((place, _),) = refused.value.mistakes
+    ((place, _),) = caught.value.mistakes
     assert place == "bucket"
 
 
-# -- by itself
+# -- release loop
 
 
-def test_only_releases_due_by_share_or_by_time_happen(store, settings, small):
+def test_the_loop_releases_reports_that_are_due_by_share_or_by_time(store, settings, small):
     loop = ReleaseLoop(store, settings)
     fill(store, small, 5000)
     assert loop.release_due(0.0) == 5000
@@ -202,17 +202,17 @@ def test_the_waiting_time_restarts_after_another_server_s_release(store, setting
 
 
 def test_two_loops_at_once_release_every_report_once(settings, store, small):
-    """As two servers on one database do; each has its own connections."""
+    """Each loop has separate connections, as on two servers."""
     stores = [open_store(settings.database) for _ in range(2)]
     start = threading.Barrier(2)
 
-    def run(own) -> int:
-        loop, n = ReleaseLoop(own, settings), 0
+    def run(loop_store) -> int:
+        loop, n = ReleaseLoop(loop_store, settings), 0
         for second in range(20):
             start.wait(20)
-            fill(own, small, 40)
+            fill(loop_store, small, 40)
             n += loop.release_due(float(second))
-        own.close_connections()
+        loop_store.close_connections()
         return n
 
     with ThreadPoolExecutor(2) as pool:
@@ -228,12 +228,12 @@ def test_a_failing_release_does_not_stop_those_of_other_surveys(
     other = publish(
         store, load(SMALL.replace('"small"', '"other"').encode(), "s.toml", Caps()), TODAY
     )
-    whole = store.release
+    original_release = store.release
 
     def failing(key, *args, **kwargs):
         if key == other.key:
             raise StoreBusyError("locked")
-        return whole(key, *args, **kwargs)
+        return original_release(key, *args, **kwargs)
 
     monkeypatch.setattr(store, "release", failing)
     for survey in (small, other):

@@ -1,4 +1,4 @@
-"""The wire format: one strict form, every refusal named, nothing stored by halves."""
+"""The JSON of a report: one strict form; each error names the mistake, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from survey.collect.incoming_reports import Intake, parse
 from survey.errors import MalformedReportError, ReportError, ReportTooLargeError, SurveyError
+from tests.cases import each_case
 from tests.conftest import TODAY
 
 
-def good(small, **changes) -> dict:
+def valid_form(small, **changes) -> dict:
     return {
         "definition": small.sha256,
         "report_id": "AAAAAAAAAAAAAAAAAAAAAA",
@@ -29,12 +30,12 @@ def good(small, **changes) -> dict:
     }
 
 
-def test_a_good_report_is_stored(store, small):
-    Intake(store).receive("small", json.dumps(good(small)).encode(), TODAY)
+def test_a_valid_report_is_stored(store, small):
+    Intake(store).receive("small", json.dumps(valid_form(small)).encode(), TODAY)
     assert store.n_pending(small.key) == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "words"),
     [
         ({"codes": [3, 0]}, r"code 1 \(fell_asleep\) must be an integer from 0 to 2"),
@@ -63,10 +64,10 @@ def test_a_good_report_is_stored(store, small):
         ({"extra": ""}, "only the keys"),
     ],
 )
-def test_a_report_that_does_not_fit_is_refused_with_its_first_mistake(store, small, changes, words):
-    with pytest.raises(SurveyError, match=words) as refused:
-        Intake(store).receive("small", json.dumps(good(small, **changes)).encode(), TODAY)
-    assert isinstance(refused.value, ReportError | MalformedReportError)
+def test_an_invalid_report_is_refused_with_its_first_mistake(store, small, changes, words):
+    with pytest.raises(SurveyError, match=words) as caught:
+        Intake(store).receive("small", json.dumps(valid_form(small, **changes)).encode(), TODAY)
+    assert isinstance(caught.value, ReportError | MalformedReportError)
     assert store.n_pending(small.key) == 0
 
 
@@ -74,13 +75,13 @@ def test_a_report_that_does_not_fit_is_refused_with_its_first_mistake(store, sma
     "key", ["definition", "report_id", "stratum", "codes", "invitation", "pad"]
 )
 def test_a_missing_key_is_named(small, key):
-    form = good(small)
+    form = valid_form(small)
     del form[key]
     with pytest.raises(ReportError, match=f"the key {key} is missing"):
         parse(json.dumps(form).encode())
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [
         b"",
@@ -101,24 +102,24 @@ def test_a_missing_key_is_named(small, key):
         b"\xef\xbb\xbf{}",
     ],
 )
-def test_what_parsers_disagree_about_is_refused(body):
+def test_json_that_parsers_interpret_differently_is_refused(body):
     with pytest.raises(MalformedReportError):
         parse(body)
 
 
 def test_brackets_inside_strings_are_not_nesting(small):
-    assert parse(json.dumps(good(small, pad='[[[{{\\"[[')).encode())
+    assert parse(json.dumps(valid_form(small, pad='[[[{{\\"[[')).encode())
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b"3", b'"x"', b"true"])
-def test_json_of_another_shape_is_refused(body):
+def test_json_that_is_not_an_object_is_refused(body):
     with pytest.raises(ReportError, match="one JSON object"):
         parse(body)
 
 
 def test_a_body_above_8_kb_is_refused(small):
     with pytest.raises(ReportTooLargeError, match="8,192"):
-        parse(json.dumps(good(small, pad="." * 8192)).encode())
+        parse(json.dumps(valid_form(small, pad="." * 8192)).encode())
 
 
 VALUES = st.recursive(
@@ -133,11 +134,11 @@ VALUES = st.recursive(
 @pytest.mark.security
 @run(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300, deadline=None)
 @given(data=st.data())
-def test_strict_payloads_whatever_is_sent_is_stored_whole_or_refused_by_name(store, small, data):
+def test_strict_payloads_are_stored_completely_or_refused_with_a_named_error(store, small, data):
     keys = ("definition", "report_id", "stratum", "codes", "invitation", "pad", "x")
     form = {
         key: data.draw(st.just(value) | VALUES)
-        for key, value in {**good(small), "x": 1}.items()
+        for key, value in {**valid_form(small), "x": 1}.items()
         if key in data.draw(st.sets(st.sampled_from(keys), min_size=5))
     }
     form.update(report_id=base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("="))
@@ -151,6 +152,6 @@ def test_strict_payloads_whatever_is_sent_is_stored_whole_or_refused_by_name(sto
 
 
 @given(st.binary(max_size=300))
-def test_no_bytes_make_the_parser_fail_with_another_error(body):
+def test_the_parser_raises_no_other_error_for_any_bytes(body):
     with contextlib.suppress(SurveyError):
         parse(body)

@@ -1,4 +1,4 @@
-"""When a survey takes reports, and how many: each refusal named, nothing lost at the borders."""
+"""A survey accepts reports within its schedule, up to its maximum."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_reports_are_accepted_from_the_first_day_to_the_last(store, small, sched
     assert store.n_pending(small.key) == 0
 
 
-def test_a_full_survey_refuses_new_reports_and_acknowledges_those_it_has(store, small):
+def test_a_full_survey_refuses_new_reports_and_acknowledges_stored_ones(store, small):
     store.set_schedule(small.key, Schedule(maximum=2))
     intake = Intake(store)
     first = body(small)
@@ -69,10 +69,10 @@ def test_a_report_that_arrived_before_the_last_day_passed_is_acknowledged_after_
 def test_a_survey_whose_last_day_has_passed_is_closed_by_the_server(store, small, settings):
     store.set_schedule(small.key, Schedule(closes=TODAY))
     Intake(store).receive("small", body(small), TODAY)
-    for today, state, waiting in ((TODAY, "open", 1), (TODAY + DAY, "closed", 1)):
+    for today, state, n_pending in ((TODAY, "open", 1), (TODAY + DAY, "closed", 1)):
         ReleaseLoop(store, settings, clock=lambda today=today: today).release_due(0)
         assert find_survey(store, "small").state == state
-        assert store.n_pending(small.key) == waiting
+        assert store.n_pending(small.key) == n_pending
     ReleaseLoop(store, settings, clock=lambda: TODAY + DAY).release_due(0)
     assert store.n_pending(small.key) == 0
     assert store.n_released(small.key) == 1

@@ -1,4 +1,4 @@
-"""A stub that replaces the survey server start_proxy nginx and records the requests it receives."""
+"""A stub that replaces the survey server behind nginx and records the requests it receives."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_one_network_may_send_few_slow_bodies_and_others_are_served(stub_proxy):
 
 
 def readable(connections: list[ssl.SSLSocket]) -> list[ssl.SSLSocket]:
-    """Return the connections that have data to read_answer."""
+    """Return the connections that have data to read."""
     return select.select(connections, [], [], 0)[0]
 
 

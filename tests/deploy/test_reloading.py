@@ -1,4 +1,4 @@
-"""Reloading or restarting servers start_proxy the proxy loses no report."""
+"""Reloading or restarting servers behind the proxy loses no report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that never arrive: a device sends again, and no report is counted twice."""
+"""A device that receives no response resends its report, which is counted once."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from tests.conftest import TODAY
 from tests.faults.reports import number_survey, send
 
 SENDERS = 8
-LOST = 0.5
-"""Part of the answers that the device does not hear."""
+LOSS_RATE = 0.5
+"""Fraction of the responses that never reach the device."""
 
 
 @pytest.mark.security
 @pytest.mark.parametrize("high", [99, pytest.param(999, marks=pytest.mark.long)])
-def test_exactly_once_reports_whose_answers_are_lost_are_sent_again_and_counted(serve, store, high):
+def test_exactly_once_reports_are_counted_although_responses_are_lost(serve, store, high):
     survey = publish(store, load(number_survey(high), "small.toml", Caps()), TODAY)
     port = int(serve("--workers", "2").rpartition(":")[2])
     (question,) = survey.definition.questions
 
-    def insist(code: int) -> int:
-        """Send until the answer is heard; returns how often."""
+    def send_until_received(code: int) -> int:
+        """Send a report until a response arrives; return the number of attempts."""
         length = survey.definition.report_bytes
         body = report_body(survey.sha256, secrets.token_urlsafe(16), [code], length=length)
-        for times in range(1, 100):
+        for attempts in range(1, 100):
             with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
-                if random.random() < LOST:
+                if random.random() < LOSS_RATE:
                     connection.putrequest("POST", "/s/small/reports")
                     connection.putheader("Content-Type", "application/json")
                     connection.putheader("Content-Length", str(len(body)))
                     connection.endheaders(body)
                     continue
                 assert send(connection, survey, body).status == 201
-                return times
-        raise AssertionError("never heard")
+                return attempts
+        raise AssertionError("no response arrived")
 
-    # Each report has a code of its own: a two in the tally is one that was counted twice.
+    # Each report has a different code: a count of 2 would show a report counted twice.
     codes = range(question.channel.matrix.shape[1])
     with ThreadPoolExecutor(SENDERS) as pool:
-        times = list(pool.map(insist, codes))
-    assert max(times) > 1
+        attempts = list(pool.map(send_until_received, codes))
+    assert max(attempts) > 1
     close(store, survey.slug, TODAY)
     tally = store.tally(survey.key)
     assert tally.n == len(codes)

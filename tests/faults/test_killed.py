@@ -1,4 +1,4 @@
-"""Killed in the middle: what was acknowledged is there once, and nothing is left running."""
+"""After a kill, every acknowledged report is stored once and no process keeps running."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONNECTIONS = 8
 
 
 def keep_sending(port: int, survey, acknowledged: list[bytes], stop: threading.Event) -> None:
-    """Send reports over one connection until it breaks; remember each acknowledged body."""
+    """Send reports over one connection until it breaks; collect acknowledged bodies."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         while not stop.is_set():
@@ -28,14 +28,14 @@ def keep_sending(port: int, survey, acknowledged: list[bytes], stop: threading.E
             if send(connection, survey, body).status == 201:
                 acknowledged.append(body)
     except (OSError, http.client.HTTPException):
-        pass  # the server is gone: what this test is about
+        pass  # the test has killed the server
     finally:
         connection.close()
 
 
 @pytest.mark.security
 @pytest.mark.parametrize(
-    ("workers", "kills", "each"),
+    ("workers", "kills", "n_between_kills"),
     [
         ("2", 1, 300),
         pytest.param("1", 1, 300, marks=pytest.mark.long),
@@ -43,19 +43,19 @@ def keep_sending(port: int, survey, acknowledged: list[bytes], stop: threading.E
     ],
 )
 def test_acknowledged_means_on_disk_also_when_every_process_is_killed(
-    serve, store, small, workers, kills, each
+    serve, store, small, workers, kills, n_between_kills
 ):
     acknowledged: list[bytes] = []
     for kill in range(1, kills + 1):
-        _kill_under_load(serve, workers, small, acknowledged, kill * each)
-    # At most one report per connection was stored without its answer having left.
+        _kill_under_load(serve, workers, small, acknowledged, kill * n_between_kills)
+    # At most one report per connection was stored before its response was sent.
     check_stored_once(store, small, acknowledged, kills * CONNECTIONS)
     with store.snapshot() as snapshot:
         assert check(snapshot).mistakes == ()
 
 
-def _kill_under_load(serve, workers, survey, acknowledged: list[bytes], until: int) -> None:
-    """Start a server, kill all of it with SIGKILL once so many reports were acknowledged."""
+def _kill_under_load(serve, workers, survey, acknowledged: list[bytes], target: int) -> None:
+    """Start a server; kill all its processes once `target` reports are acknowledged."""
     port = int(serve("--workers", workers).rpartition(":")[2])
     stop = threading.Event()
     threads = [
@@ -64,10 +64,10 @@ def _kill_under_load(serve, workers, survey, acknowledged: list[bytes], until: i
     ]
     for thread in threads:
         thread.start()
-    wait_until(lambda: len(acknowledged) >= until, 60)
+    wait_until(lambda: len(acknowledged) >= target, 60)
     parent = serve.processes.pop()
     for pid in [parent.pid, *child_pids(parent.pid)]:
-        # Its workers end by themselves when they see that it is gone.
+        # The workers end when they notice that their server is gone.
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     parent.communicate(timeout=90)

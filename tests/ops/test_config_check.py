@@ -12,6 +12,7 @@ from survey.errors import SettingsError
 from survey.ops.config_check import Deployment, findings, refuse_unsafe
 from survey.ops.health import internal_address
 from survey.settings import Settings
+from tests.cases import each_case
 from tests.conftest import SECRET
 
 PUBLIC = "https://survey.example.org"
@@ -30,21 +31,25 @@ def deployment(address="127.0.0.1", environment=None, **settings) -> Deployment:
     return Deployment(Settings(**(usual | settings)), environment or {}, address)
 
 
-def refused(of: Deployment) -> list[str]:
-    return [each.setting for each in findings(of) if each.is_fatal]
+def fatal_settings(instance: Deployment) -> list[str]:
+    return [finding.setting for finding in findings(instance) if finding.is_fatal]
 
 
-def advice(of: Deployment) -> list[str]:
-    return [each.setting for each in findings(of) if not each.is_fatal and each.setting != "user"]
+def advised_settings(instance: Deployment) -> list[str]:
+    return [
+        finding.setting
+        for finding in findings(instance)
+        if not finding.is_fatal and finding.setting != "user"
+    ]
 
 
 def test_a_safe_deployment_has_no_findings():
-    assert (refused(deployment()), advice(deployment())) == ([], [])
+    assert (fatal_settings(deployment()), advised_settings(deployment())) == ([], [])
     refuse_unsafe(deployment())
 
 
 @pytest.mark.security
-@pytest.mark.parametrize(
+@each_case(
     ("unsafe", "name"),
     [
         ({"secret": ""}, "SURVEY_SECRET"),
@@ -69,10 +74,10 @@ def test_a_safe_deployment_has_no_findings():
     ],
 )
 def test_boot_refuses_what_is_unsafe_by_name(unsafe, name):
-    of = deployment(**unsafe)
-    assert refused(of) == [name]
+    instance = deployment(**unsafe)
+    assert fatal_settings(instance) == [name]
     with pytest.raises(SettingsError, match=name):
-        refuse_unsafe(of)
+        refuse_unsafe(instance)
 
 
 @pytest.mark.security
@@ -82,11 +87,11 @@ def test_boot_refuses_a_database_that_others_can_read_or_change(tmp_path, kind, 
     file = tmp_path / "survey.db"
     for path in (file, tmp_path / f"survey.db{kind}"):
         path.touch(mode=0o600)
-    of = deployment(database=f"sqlite:///{file}")
-    refuse_unsafe(of)
+    instance = deployment(database=f"sqlite:///{file}")
+    refuse_unsafe(instance)
     (tmp_path / f"survey.db{kind}").chmod(mode)
     with pytest.raises(SettingsError, match=f"chmod 600 {tmp_path}"):
-        refuse_unsafe(of)
+        refuse_unsafe(instance)
 
 
 @pytest.mark.security
@@ -104,14 +109,14 @@ def test_boot_refuses_a_database_whose_link_hides_files_that_others_can_read(tmp
 def test_boot_refuses_a_secret_that_others_can_change_and_advises_where_they_can_read(tmp_path):
     file = tmp_path / "secret"
     file.write_text(SECRET)
-    of = deployment(environment={"SURVEY_SECRET_FILE": str(file)})
-    found = {}
+    instance = deployment(environment={"SURVEY_SECRET_FILE": str(file)})
+    by_mode = {}
     for mode in (0o600, 0o640, 0o644, 0o660):
         file.chmod(mode)
-        found[mode] = (refused(of), advice(of))
+        by_mode[mode] = (fatal_settings(instance), advised_settings(instance))
     name = "SURVEY_SECRET_FILE"
-    well, advised, not_well = ([], []), ([], [name]), ([name], [])
-    assert found == {0o600: well, 0o640: advised, 0o644: not_well, 0o660: not_well}
+    safe, advised, refused = ([], []), ([], [name]), ([name], [])
+    assert by_mode == {0o600: safe, 0o640: advised, 0o644: refused, 0o660: refused}
 
 
 @pytest.mark.security
@@ -121,23 +126,23 @@ def test_boot_refuses_every_folder_on_the_way_in_which_anybody_could_put_another
     named.mkdir()
     (kept / "survey.db").touch(mode=0o600)
     (named / "survey.db").symlink_to(kept / "survey.db")
-    of = deployment(database=f"sqlite:///{named / 'survey.db'}")
-    assert refused(of) == []
+    instance = deployment(database=f"sqlite:///{named / 'survey.db'}")
+    assert fatal_settings(instance) == []
     for folder in (kept, tmp_path / "open", named):
         folder.chmod(0o777)
         with pytest.raises(SettingsError, match=f"chmod 700 {folder}$"):
-            refuse_unsafe(of)
-        folder.chmod(0o1777)  # there everybody may only replace what is their own
-        assert refused(of) == []
+            refuse_unsafe(instance)
+        folder.chmod(0o1777)  # the sticky bit: users may replace only their own files
+        assert fatal_settings(instance) == []
         folder.chmod(0o755)
 
 
 @pytest.mark.security
 @pytest.mark.parametrize("name", ["", "/dev/null"])
 def test_a_path_that_is_not_a_file_gets_no_advice_about_its_mode(tmp_path, name):
-    of = deployment(database=f"sqlite:///{name or tmp_path}")
+    instance = deployment(database=f"sqlite:///{name or tmp_path}")
     with pytest.raises(SettingsError, match="is not a file; name a file"):
-        refuse_unsafe(of)
+        refuse_unsafe(instance)
 
 
 def test_settings_are_frozen():
@@ -145,7 +150,7 @@ def test_settings_are_frozen():
         Settings().release_minimum = 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         *("sqlite:///", "sqlite:////", "sqlite://x", "sqlite:////nowhere/.."),
@@ -161,7 +166,7 @@ def test_an_invalid_database_url_is_refused_without_repeating_it(url):
 
 
 @pytest.mark.security
-@pytest.mark.parametrize(
+@each_case(
     "spelling",
     [
         "HTTPS://survey.example.org",
@@ -183,7 +188,7 @@ def test_an_address_in_another_spelling_is_refused_before_cookies_lose_their_pro
         Settings(public_url=spelling)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("weak", "name"),
     [
         ({"internal": ""}, "SURVEY_INTERNAL"),
@@ -202,10 +207,10 @@ def test_an_address_in_another_spelling_is_refused_before_cookies_lose_their_pro
     ],
 )
 def test_advice_names_a_remedy_and_does_not_prevent_a_start(weak, name):
-    of = deployment(**weak)
-    assert (refused(of), advice(of)) == ([], [name])
-    assert all(each.remedy for each in findings(of))
-    refuse_unsafe(of)
+    instance = deployment(**weak)
+    assert (fatal_settings(instance), advised_settings(instance)) == ([], [name])
+    assert all(finding.remedy for finding in findings(instance))
+    refuse_unsafe(instance)
 
 
 @pytest.mark.parametrize(
@@ -217,12 +222,12 @@ def test_advice_names_a_remedy_and_does_not_prevent_a_start(weak, name):
     ],
 )
 def test_a_local_or_verified_database_server_needs_no_advice(database):
-    assert advice(deployment(database=database)) == []
+    assert advised_settings(deployment(database=database)) == []
 
 
 def test_no_database_password_appears_in_findings():
-    of = deployment(database="postgresql://survey:hidden-word@db.example.org/survey")
-    assert "hidden-word" not in str(findings(of))
+    instance = deployment(database="postgresql://survey:hidden-word@db.example.org/survey")
+    assert "hidden-word" not in str(findings(instance))
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1:9464", "10.1.2.3:80", "[::1]:9464", "localhost:1"])

@@ -1,4 +1,4 @@
-"""Closing and seals over a real store, on both databases: finished whatever interrupted it."""
+"""Closing a survey on both databases, also after an interruption."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_closed_survey_accepts_no_reports_and_releases_the_pending_ones(store,
     assert close(store, "small", TODAY)
     with pytest.raises(ClosedError):
         add(store, small, [report(8)])
-    add(store, small, [report(3)])  # known: its sender learns that it arrived
+    add(store, small, [report(3)])  # a resent report is acknowledged
     assert store.tally(small.key).n == 7
     assert not close(store, "small", TODAY)
     with pytest.raises(NotFoundError):
@@ -49,7 +49,7 @@ def test_a_closed_survey_accepts_no_reports_and_releases_the_pending_ones(store,
 
 def test_a_close_that_was_interrupted_is_finished_by_closing_again(store, small):
     add(store, small, [report(number) for number in range(7)])
-    store.close_survey("small", TODAY)  # and then the power failed
+    store.close_survey("small", TODAY)  # and the power fails
     assert store.tally(small.key).n == 0
     assert close(store, "small", TODAY)
     assert store.tally(small.key).n == 7
@@ -81,11 +81,11 @@ def test_a_close_during_a_long_read_releases_all_reports_and_can_be_finished(
     store, small, settings
 ):
     add(store, small, random_reports(40))
-    # PostgreSQL rewrites a table only when nobody reads it.
-    refused = pytest.raises(StoreBusyError, match="or close the survey again when")
+    # PostgreSQL rewrites a table only while nobody reads it.
+    busy = pytest.raises(StoreBusyError, match="or close the survey again when")
     with store.snapshot() as snapshot:
         assert snapshot.rows("inbox", None, 1)
-        with refused if settings.database.startswith("postgresql") else nullcontext():
+        with busy if settings.database.startswith("postgresql") else nullcontext():
             close(store, "small", TODAY)
         assert store.tally(small.key).n == 40
     close(store, "small", TODAY)
@@ -103,28 +103,28 @@ def test_ids_of_long_closed_surveys_are_deleted(store, small, settings):
     assert not store.has_report(small.key, report(1))
 
 
-def test_real_releases_and_the_store_agree_after_many_releases(store, small):
+def test_codes_of_a_report_stay_together_through_many_releases(store, small):
     sent: list[bytes] = []
     for step in range(4):
         batch = random_reports(25 + 10 * step)
         add(store, small, batch)
-        sent += [each.codes for each in batch]
+        sent += [item.codes for item in batch]
         assert release(store, small, 25) == len(batch)
-    kept = [
+    released = [
         bytes(pair)
         for columns in store.block_columns(small.key, [0, 1])
         for pair in zip(*(column.data for column in columns), strict=True)
     ]
-    # Codes of one report stay together through every shuffle: cross-tabs are the sent ones.
-    assert sorted(kept) == sorted(sent)
-    assert kept != sent
+    # Cross-tabulations are exact only if the codes of each report stay together.
+    assert sorted(released) == sorted(sent)
+    assert released != sent
 
 
 def test_blocks_grow_to_their_size_and_then_a_new_one_begins():
     full = [bytes([1]) * (BLOCK_SIZE - 10)]
-    sealed = compose_release([OCTET], [PendingReports("", "", [b"\x02"] * 30, LastBlock(4, full))])
-    assert [(c.block, c.n) for c in sealed.columns] == [(4, BLOCK_SIZE), (5, 20)]
-    assert sealed.counts == {("", "", 0, N_ASKED): 30, ("", "", 0, 2): 30}
+    content = compose_release([OCTET], [PendingReports("", "", [b"\x02"] * 30, LastBlock(4, full))])
+    assert [(c.block, c.n) for c in content.columns] == [(4, BLOCK_SIZE), (5, 20)]
+    assert content.counts == {("", "", 0, N_ASKED): 30, ("", "", 0, 2): 30}
     exact = [bytes([1]) * BLOCK_SIZE]
     (column,) = compose_release(
         [OCTET], [PendingReports("", "", [b"\x02"], LastBlock(4, exact))]

@@ -1,4 +1,4 @@
-"""Every released schema is upgraded without losing a row, also when killed in the middle."""
+"""Migration upgrades every released schema without losing a row, even if it is killed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KILLED = """
 import os, signal, sys
 import psycopg, sqlite_utils
 
-def dying(execute):
+def kill_after(execute):
     def wrapped(connection, statement, *others, **named):
         result = execute(connection, statement, *others, **named)
         text = statement.decode() if isinstance(statement, bytes) else statement
@@ -41,8 +41,8 @@ def dying(execute):
         return result
     return wrapped
 
-sqlite_utils.Database.execute = dying(sqlite_utils.Database.execute)
-psycopg.Connection.execute = dying(psycopg.Connection.execute)
+sqlite_utils.Database.execute = kill_after(sqlite_utils.Database.execute)
+psycopg.Connection.execute = kill_after(psycopg.Connection.execute)
 from survey.store import open_store
 from survey.store.migrations import statements
 open_store(sys.argv[1]).migrate()
@@ -51,7 +51,7 @@ open_store(sys.argv[1]).migrate()
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def new_url(request, tmp_path) -> Iterator[Callable[[], str]]:
-    """Makes urls of databases without tables."""
+    """Return a function that creates a database without tables and returns its URL."""
     urls: list[str] = []
     server: PostgresqlServer | None = None
     if request.param == "postgresql":
@@ -74,8 +74,8 @@ def empty(new_url) -> str:
     return url
 
 
-def schema_of(name: str, url: str) -> None:
-    """Make the tables as an older version made them."""
+def create_schema(name: str, url: str) -> None:
+    """Create the tables as an older version did."""
     kind = url.partition(":")[0]
     script = (SCHEMAS / f"{kind}_{name}.sql").read_text()
     with DirectAccess(url).connection() as connection:
@@ -86,7 +86,7 @@ def schema_of(name: str, url: str) -> None:
 
 
 def fill(url: str) -> dict[str, list[tuple[object, ...]]]:
-    """Rows in the tables of m001; returns them by table."""
+    """Insert rows into the tables of m001; return them by table."""
     direct_access = DirectAccess(url)
     definition = freeze(load(SMALL.encode(), "small.toml", Caps()), 1)
     direct_access.run(
@@ -112,7 +112,7 @@ def fill(url: str) -> dict[str, list[tuple[object, ...]]]:
 
 
 def join_team(url: str) -> None:
-    """What the step m004 says of a researcher who was there before it."""
+    """Insert the rows that the step m004 creates for an existing researcher."""
     DirectAccess(url).run("INSERT INTO admin VALUES (1)")
     DirectAccess(url).run("INSERT INTO membership VALUES ('small', 1, 'owner')")
 
@@ -122,10 +122,12 @@ def rows_of(url: str) -> dict[str, list[tuple[object, ...]]]:
     return {table: sorted(DirectAccess(url).run(f"SELECT * FROM {table}")) for table in tables}
 
 
-def killed_migration(url: str, statement: str) -> None:
+def kill_migration(url: str, statement: str) -> None:
     """Migrate in a process that is killed right after a statement."""
-    ended = subprocess.run([sys.executable, "-c", KILLED, url, statement], cwd=ROOT, check=False)
-    assert ended.returncode == -signal.SIGKILL
+    completed = subprocess.run(
+        [sys.executable, "-c", KILLED, url, statement], cwd=ROOT, check=False
+    )
+    assert completed.returncode == -signal.SIGKILL
 
 
 def check_it_works(url: str) -> None:
@@ -147,7 +149,7 @@ def check_it_works(url: str) -> None:
 
 @pytest.mark.parametrize("older", OLDER)
 def test_a_database_of_every_older_schema_is_upgraded_with_all_its_rows(empty, older):
-    schema_of(older, empty)
+    create_schema(older, empty)
     before = fill(empty)
     if older >= "m004":
         join_team(empty)
@@ -188,11 +190,11 @@ def test_a_database_of_a_newer_schema_is_refused_by_name(empty):
     ],
 )
 def test_an_upgrade_killed_in_the_middle_is_run_again_and_nothing_is_lost(empty, older, statement):
-    schema_of(older, empty)
+    create_schema(older, empty)
     before = fill(empty)
     if older >= "m004":
         join_team(empty)
-    killed_migration(empty, statement)
+    kill_migration(empty, statement)
     assert rows_of(empty) == before
     store = open_store(empty)
     assert store.migrate() == [step for step in STEPS if step[:4] > older]
@@ -203,7 +205,7 @@ def test_an_upgrade_killed_in_the_middle_is_run_again_and_nothing_is_lost(empty,
 
 @pytest.mark.parametrize("statement", long_unless(KILLED_AFTER[:1], KILLED_AFTER))
 def test_the_first_migration_killed_in_the_middle_is_run_again(empty, statement):
-    killed_migration(empty, statement)
+    kill_migration(empty, statement)
     store = open_store(empty)
     pending = store.pending_migrations()
     assert pending == (STEPS if "counts" in statement else STEPS[1:])
@@ -220,7 +222,7 @@ def test_migrating_twice_does_nothing_the_second_time(empty):
     store.close_connections()
 
 
-def test_two_that_migrate_at_once_make_the_tables_once(empty):
+def test_two_simultaneous_migrations_create_the_tables_once(empty):
     outcomes: list[object] = []
 
     def migrate() -> None:
@@ -240,7 +242,7 @@ def test_two_that_migrate_at_once_make_the_tables_once(empty):
 
 
 def test_an_upgraded_database_has_the_tables_of_a_new_one(empty, new_url):
-    schema_of("m001", empty)
+    create_schema("m001", empty)
     fresh = new_url()
     for url in (empty, fresh):
         store = open_store(url)
@@ -249,10 +251,10 @@ def test_an_upgraded_database_has_the_tables_of_a_new_one(empty, new_url):
     assert shape_of(empty) == shape_of(fresh)
 
 
-def test_each_step_creates_the_schema_recorded_of_its_version(new_url):
+def test_each_step_creates_the_recorded_schema_of_its_version(new_url):
     for number, newest in enumerate(STEPS, 1):
         recorded, created = new_url(), new_url()
-        schema_of(newest[:4], recorded)
+        create_schema(newest[:4], recorded)
         kind = created.partition(":")[0]
         for step in STEPS[:number]:
             for statement in statements(step, kind):
@@ -261,7 +263,7 @@ def test_each_step_creates_the_schema_recorded_of_its_version(new_url):
 
 
 def shape_of(url: str) -> list[tuple[object, ...]]:
-    """Everything that the database says of its tables, except those that record migrations."""
+    """Return the schema that the database reports, without the tables that record migrations."""
     return [row for row in _shape(url) if "migration" not in f"{row[0]}{row[1]}"]
 
 

@@ -17,8 +17,8 @@ from tests.archive.whole_store import contents, copied_rows, fill
 from tests.conftest import wait_until
 from tests.store.databases import KINDS, DirectAccess, PostgresqlServer
 from tests.store.reports import add, random_reports, report
+from tests.store.test_migrations import create_schema
 from tests.store.test_migrations import fill as fill_m001
-from tests.store.test_migrations import schema_of
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def test_a_backup_is_not_restored_into_a_database_with_other_rows(filled, file, 
 def test_restoring_upgrades_a_backup_of_an_older_schema(file, sqlite_store):
     store = sqlite_store
     older = f"sqlite:///{file}"
-    schema_of("m001", older)
+    create_schema("m001", older)
     before = fill_m001(older)
     bytes_before = file.read_bytes()
     restore(file, store, check_progress)

@@ -86,6 +86,9 @@ FOLDER_LANES = {
 }
 """The lanes of whole folders of tests; other tests name a lane with a mark of their module."""
 
+SLOWER = ("slow", "web", "long", "scale")
+"""The marks that keep a test of such a folder out of the folder's lane."""
+
 
 def _folder(path: Path) -> str:
     """Return the folder in `tests` that a path belongs to, or an empty string."""
@@ -102,9 +105,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark a test with the lane of its folder; a slow test is not a quick one."""
+    """Mark a test with the lane of its folder; a slower test has its own mark."""
     for lane, folders in FOLDER_LANES.items():
-        if _folder(item.path) in folders and not item.get_closest_marker("slow"):
+        if _folder(item.path) in folders and not any(map(item.get_closest_marker, SLOWER)):
             item.add_marker(lane)
 
 

@@ -115,6 +115,7 @@ def test_an_inconsistent_store_is_not_backed_up(filled, direct_access, file):
     assert files_beside(file) == []
 
 
+@pytest.mark.web
 def test_a_killed_backup_leaves_no_file_and_can_be_repeated(filled, settings, file):
     run_killed(4, "backup", str(file), SURVEY_DATABASE=settings.database)
     assert not file.exists()

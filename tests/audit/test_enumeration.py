@@ -79,6 +79,7 @@ def channels_in_use():
     return sorted(kept, key=str)
 
 
+@pytest.mark.web
 def test_the_clients_own_tests_pass(node):
     run = subprocess.run(
         [node, "--test", "--test-reporter=tap", "test/*.test.js"],
@@ -92,6 +93,7 @@ def test_the_clients_own_tests_pass(node):
     assert re.search(r"^# skipped 0$", run.stdout, re.M)
 
 
+@pytest.mark.web
 @pytest.mark.security
 @each_case("channels", [channels_in_use(), SETS, BITS, TABLES])
 def test_integer_mechanism_every_draw_through_the_shipped_client_equals_the_integers(
@@ -130,6 +132,7 @@ def test_selected_truths_of_a_large_channel_are_valid(channel):
         channel.perturb_one(truth, lambda _: 0)
 
 
+@pytest.mark.web
 @pytest.mark.security
 @pytest.mark.parametrize("channel", long_unless(QUICK, LARGE), ids=str)
 def test_a_channel_too_large_to_enumerate_is_proved_by_a_smaller_one_and_its_own_draws(
@@ -163,6 +166,7 @@ def test_the_epsilon_that_the_pages_show_is_that_of_the_integers(auditor):
     assert auditor.ratios([*channels_in_use(), *SETS, *BITS, *TABLES, *LARGE]).ok
 
 
+@pytest.mark.web
 @pytest.mark.security
 @pytest.mark.parametrize("runs", long_unless([100_000], [100_000, 1_000_000]))
 def test_real_generator_audit_the_proved_epsilon_is_not_above_the_claim(auditor, runs):
@@ -191,6 +195,7 @@ def test_half_of_the_chance_of_a_false_alarm_is_shared_by_all_channels(
     assert sum(alphas) == pytest.approx(ALPHA / 2)
 
 
+@pytest.mark.web
 def test_bits_are_counted_if_there_are_too_many_codes(auditor):
     checks = auditor.sampling(LARGE, 2_000)
     assert all(check.ok for check in checks), checks

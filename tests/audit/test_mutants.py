@@ -165,6 +165,7 @@ def test_every_mutant_replaces_text_that_the_client_contains():
     ]
 
 
+@pytest.mark.web
 @pytest.mark.security
 @pytest.mark.parametrize("mutant", long_unless(SOME, MUTANTS))
 def test_every_broken_client_is_caught(node, mutant):

@@ -56,6 +56,7 @@ def test_the_audit_of_the_demo_is_readable_and_exits_with_0(node, monkeypatch):
     assert "checks passed" in read.output.splitlines()[-1]
 
 
+@pytest.mark.web
 def test_the_audit_of_a_published_survey_has_json(published):
     form = json.loads(CliRunner().invoke(main, ["audit", "small", *QUICK, "--json"]).output)
     assert form["client"] == CLIENT.sha256
@@ -64,6 +65,7 @@ def test_the_audit_of_a_published_survey_has_json(published):
     assert all(check["ok"] for check in form["checks"])
 
 
+@pytest.mark.web
 @pytest.mark.security
 def test_an_audit_that_finds_a_broken_client_exits_with_1(published, monkeypatch):
     broken = source_files()["mechanism.js"].replace(b"u < T ? 0", b"u <= T ? 0")
@@ -108,6 +110,7 @@ def test_the_json_has_the_same_content():
 EVERY_RUN = ("choices", "tables", "routed_and_drawn")
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("name", long_unless(EVERY_RUN, surveys.EVERY_CHANNEL))
 def test_surveys_of_every_kind_pass_all_groups_of_checks(node, name):
     checks = list(

@@ -21,6 +21,7 @@ def form(name):
     return json.loads(surveys.publish(surveys.EVERY_CHANNEL[name]).canonical)
 
 
+@pytest.mark.web
 @pytest.mark.security
 @pytest.mark.parametrize("name", surveys.EVERY_CHANNEL)
 def test_only_the_codes_depend_on_answers_and_they_are_independent_and_exact(node, name):
@@ -98,6 +99,7 @@ def test_every_choice_of_questions_is_equally_likely(node, survey, said):
     assert said in check.detail
 
 
+@pytest.mark.web
 def test_reports_of_the_unreduced_survey_equal_pythons_bytes(node):
     definition = surveys.publish(surveys.NUMBERS)
     check = check_respondents(Node(FILES, node, definition.canonical), definition)
@@ -112,6 +114,7 @@ def test_a_client_that_names_another_survey_is_caught(node):
     assert not check_respondents(broken, definition).ok
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("name", surveys.EVERY_CHANNEL)
 def test_devices_accept_the_enumerated_surveys(node, name):
     for pair in pairs(form(name)):

@@ -144,6 +144,7 @@ def test_all_twelve_patterns_of_answers_leave_the_same_traces_when_the_codes_agr
         assert other == first, pattern
 
 
+@pytest.mark.web
 def test_the_raw_answer_never_leaves_opposite_ones_leave_the_same_traces(site, new_device):
     link = site.link(site.publish())
     first = visit(site, new_device, link, ("Yes", "Often"), (1, 1), wait_waiting)

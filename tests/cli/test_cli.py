@@ -241,6 +241,7 @@ def server(run, tmp_path):
     return served
 
 
+@pytest.mark.web
 @pytest.mark.security
 @pytest.mark.parametrize(
     ("arguments", "variables", "words"),

@@ -24,6 +24,7 @@ def counted(question, answers) -> np.ndarray:
     return found / len(answers)
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("text", [surveys.EVERY_TYPE, surveys.SKIPS, surveys.LINKED_TICKS])
 def test_the_truth_is_what_simulated_respondents_answer(text):
     definition = surveys.publish(text)

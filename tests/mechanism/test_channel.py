@@ -35,6 +35,7 @@ VECTORS = json.loads((ROOT / "tests/vectors/mechanism.json").read_text(encoding=
 WEIGHTS = st.tuples(st.integers(1, 10**6), st.integers(1, 10**5)).map(lambda w: (w[0] + w[1], w[1]))
 
 
+@pytest.mark.slow
 @each_case("vector", VECTORS)
 def test_python_and_the_vectors_agree(vector):
     channel = channel_from_json(vector["channel"])

@@ -29,6 +29,7 @@ from tests.cases import each_case
 RATIOS = st.fractions(min_value="1.001", max_value=1000, max_denominator=10_000)
 
 
+@pytest.mark.slow
 @given(st.lists(RATIOS, min_size=1, max_size=30))
 def test_the_total_is_the_exact_product_and_its_logarithm_is_rounded_up(ratios):
     exact = math.prod(ratios)
@@ -38,6 +39,7 @@ def test_the_total_is_the_exact_product_and_its_logarithm_is_rounded_up(ratios):
     assert claimed <= math.fsum(math.log(ratio) for ratio in ratios) + 1e-9
 
 
+@pytest.mark.slow
 @given(RATIOS)
 def test_a_rounded_logarithm_is_the_smallest_float_that_is_not_below(ratio):
     claimed = log_rounded_up(ratio)
@@ -65,12 +67,14 @@ def test_disjoint_groups_have_the_largest_epsilon_while_dependent_groups_and_wav
     assert waves_ratio(Fraction(3, 2), 2) == Fraction(9, 4)
 
 
+@pytest.mark.slow
 @given(RATIOS, st.fractions(min_value="0.001", max_value="0.999"))
 def test_the_posterior_changes_the_odds_by_exactly_e_to_the_epsilon(ratio, prior):
     posterior = posterior_bound(prior, ratio)
     assert posterior / (1 - posterior) == ratio * prior / (1 - prior)
 
 
+@pytest.mark.slow
 @given(RATIOS)
 def test_the_interval_of_one_half_is_symmetric(ratio):
     low, high = posterior_interval(ratio)

@@ -25,6 +25,7 @@ from tests.cases import each_case
 MAKERS = [one_bit, square_wave, piecewise, hybrid, geometric, laplace]
 
 
+@pytest.mark.slow
 @each_case("make", MAKERS)
 @each_case("k", [2, 3, 11, 101, 1000])
 @each_case("epsilon", [0.5, 1, 2, 4])

@@ -32,6 +32,7 @@ def test_two_fair_coins_are_p_three_quarters_and_ln_3_and_give_the_share_back():
     np.testing.assert_allclose(np.linalg.solve(coins.matrix.T, reported), truth)
 
 
+@pytest.mark.slow
 @given(SHARES, SHARES)
 def test_coins_of_any_bias_have_the_textbooks_probabilities(t, y):
     coins = two_coins(t, y)

@@ -89,6 +89,7 @@ def test_a_weight_in_a_list_that_is_not_an_integer_is_refused_by_its_place(wrong
         Explicit(((2, 1), (wrong, 1)))
 
 
+@pytest.mark.slow
 @given(
     form=st.dictionaries(
         st.sampled_from(["kind", "k", "d", "T", "L", "m", "s", "table", "no_answers", "other"]),
@@ -358,6 +359,7 @@ def test_the_probability_that_a_refusal_suggests_is_allowed(k, value, make):
         make(k, suggested(refused))
 
 
+@pytest.mark.slow
 @given(
     k=st.integers(2, 300),
     value=st.fractions(-20, 20) | st.fractions("1/1000000000000", "1/1000"),

@@ -126,6 +126,7 @@ def largest_ratio(channel: AnyChannel) -> Fraction:
     return max(max(column) / min(column) for column in columns)
 
 
+@pytest.mark.slow
 @pytest.mark.security
 @each_case("channel", CHANNELS.values())
 def test_the_largest_ratio_between_two_truths_is_exactly_the_channels_ratio(channel):
@@ -183,6 +184,7 @@ def enumerated(channel: SubsetSelection | BitVector, truth: Truth) -> dict[str, 
         draws[-1] += 1
 
 
+@pytest.mark.slow
 @pytest.mark.security
 @each_case("channel", BITS.values())
 def test_every_sequence_of_draws_of_a_bit_vector_makes_exactly_the_promised_table(channel):

@@ -254,6 +254,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_whatever_is_in_a_file_only_named_mistakes_come_out(form):
     with contextlib.suppress(DefinitionError):
@@ -293,6 +294,7 @@ def test_reports_of_a_survey_have_one_length_below_8_kb():
 LABELS = json.loads((ROOT / "tests/vectors/label.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 @each_case("vector", LABELS)
 def test_the_privacy_label_agrees_with_the_clients(vector):
     questions = [read_question(form, nullable=False) for form in vector["questions"]]

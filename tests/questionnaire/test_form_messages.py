@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from itertools import product
 
+import pytest
+
 from survey.questionnaire.designs import DESIGNS, PRIVACY
 from survey.questionnaire.drafts import edits
 from survey.questionnaire.drafts.check import check_draft
@@ -83,6 +85,7 @@ def test_no_message_about_a_draft_has_a_key_of_a_file():
             assert not WRITTEN_IN_A_FILE.search(text), (kind, changes, text)
 
 
+@pytest.mark.slow
 def test_no_message_about_a_mechanism_has_a_key_of_a_file():
     ends = {"number": ("0", "9"), "scale": ("1", "9"), "date": ("2020-01-01", "2020-02-01")}
     for (kind, mechanism), way, parameters in product(MECHANISMS, ["", *PRIVACY], ["", "p = 0.7"]):

@@ -49,6 +49,7 @@ def test_a_number_too_long_to_be_exact_is_refused_at_once(name, number, ending):
     assert any("number" in text for _, text in mistakes(content.encode(), f"x.{ending}"))
 
 
+@pytest.mark.slow
 def test_an_object_of_70_000_keys_is_refused_at_once():
     found = mistakes({f"k{i}": 1 for i in range(70_000)})
     assert len(found) == MAX_LISTED + 1
@@ -61,6 +62,7 @@ def test_a_key_given_twice_is_named_among_70_000():
     assert '"key7" is given twice' in text
 
 
+@pytest.mark.slow
 @each_case(
     ("form", "place", "words"),
     [
@@ -149,6 +151,7 @@ def test_every_character_that_is_no_text_is_shown_as_an_escape():
     assert printable("\x1b\u202e\ud800\n") == r"\x1b\u202e\ud800\n"
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_what_is_printed_is_printable(text):
     assert printable(text).isprintable()

@@ -88,6 +88,7 @@ def test_a_value_gives_a_channel_or_the_nearest_value_that_publishes(way, value,
     assert_channel_or_nearest(of_choice(way, value, k), caps)
 
 
+@pytest.mark.slow
 @each_case("way", sorted(PRIVACY))
 def test_for_every_number_of_options_the_suggested_value_publishes(way):
     for value in ("-1", "0", "0.00001", "1/100", "0.5", "0.995", "1", "13"):
@@ -120,6 +121,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.slow
 @each_case(("design", "way", "space"), OTHERS)
 def test_every_design_gives_a_channel_or_the_nearest_value_that_publishes(design, way, space):
     grid = space.step * GRID if way == "sigma" else GRID
@@ -168,6 +170,7 @@ def suggested_for_all(sizes: list[int], caps: Caps) -> str | None:
     return said[1] if said else None
 
 
+@pytest.mark.slow
 @given(
     sizes=st.lists(st.integers(2, 100), min_size=1, max_size=12),
     cap=st.decimals("0.1", "20", places=3),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from survey.collect.simulation import simulate_respondents
 from survey.questionnaire.canonical import freeze, question_form, read_definition
@@ -103,6 +104,7 @@ def different(pairs: Iterator[tuple[dict[str, Any], str, str]]) -> list[str]:
     return [entry["source"][:200] for entry, pinned, now in pairs if pinned != now]
 
 
+@pytest.mark.slow
 def test_every_pinned_definition_keeps_its_canonical_bytes():
     pairs = zip(PINNED["definitions"], definitions(), strict=True)
     changed = different((entry, entry["canonical"], found.sha256) for entry, found in pairs)
@@ -137,6 +139,7 @@ def test_a_seeded_simulation_makes_the_pinned_reports():
     )
 
 
+@pytest.mark.slow
 def test_a_seeded_client_makes_the_pinned_reports(node):
     surveys = surveys_with_reports()
     hashes = client_hashes(node, [definition for _, definition in surveys])
@@ -147,6 +150,7 @@ def test_a_seeded_client_makes_the_pinned_reports(node):
     )
 
 
+@pytest.mark.slow
 def test_renaming_a_key_of_the_canonical_json_changes_every_hash(monkeypatch):
     """The tests above can fail: this renames one key of every question."""
     written = question_form

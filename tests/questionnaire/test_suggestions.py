@@ -155,6 +155,7 @@ def assert_settles(form: dict[str, Any], caps: Caps) -> None:
         form = taken(form, sentence)
 
 
+@pytest.mark.slow
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(form=FORMS, caps=CAPS)
 def test_no_mistake_comes_back_when_its_suggestion_is_taken(form, caps):
@@ -214,6 +215,7 @@ def test_forced_chances_that_do_not_add_up_are_suggested_in_thousandths():
     assert not refused(taken(form, sentence), Caps())
 
 
+@pytest.mark.slow
 def test_a_body_above_the_limit_is_refused_with_the_number_of_questions_that_fits(monkeypatch):
     monkeypatch.setattr(canonical, "MAX_REPORT_BYTES", 1024)
 

@@ -196,6 +196,7 @@ CARDS = {"type": "yes_no", "mechanism": "warner"}
 COINS = {"type": "yes_no", "mechanism": "two_coins"}
 
 
+@pytest.mark.slow
 @each_case(
     ("asked", "words"),
     [

@@ -127,6 +127,7 @@ def positions_by_storage(settings, ids, direct_access) -> dict[str, tuple[list[i
     return positions
 
 
+@pytest.mark.web
 def test_no_arrival_order_is_in_the_files_or_heaps_after_a_release_and_after_close(
     store, small, settings, direct_access
 ):
@@ -145,6 +146,7 @@ def test_no_arrival_order_is_in_the_files_or_heaps_after_a_release_and_after_clo
     assert dependence(np.arange(TIED), released_codes(store, small)) < 0.02
 
 
+@pytest.mark.web
 def test_no_arrival_order_remains_after_two_releases(store, small):
     """The second release mixes its reports with those of the first."""
     for code in (0, 1):

@@ -71,6 +71,7 @@ def test_headers_client_path_is_the_hash_of_every_file_that_is_served_under_it(a
     assert {"main.js", "mechanism.js", "random.js", "respond.css"} <= loaded <= names
 
 
+@pytest.mark.web
 def test_headers_client_path_changes_with_one_bit_of_any_file(monkeypatch, store, settings, small):
     before = hash_of_all(SHIPPED)
     for name in sorted(SHIPPED):

@@ -69,6 +69,7 @@ def true_answers() -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.web
 def test_real_proportions_lie_inside_the_simultaneous_intervals(serve, store, node):
     survey = publish(store, load(DEFINITION.encode(), "fair.toml", Caps()), TODAY)
     answers = true_answers()
@@ -100,6 +101,7 @@ def test_real_proportions_lie_inside_the_simultaneous_intervals(serve, store, no
         assert 0 < (result.conf_high - result.conf_low).max() < 0.35
 
 
+@pytest.mark.web
 def test_identical_true_answers_arrive_as_different_reports(serve, store, node):
     """With 200 people who all answer alike, the stored codes are the channel's mixture."""
     survey = publish(store, load(DEFINITION.encode(), "fair.toml", Caps()), TODAY)
@@ -117,6 +119,7 @@ def test_identical_true_answers_arrive_as_different_reports(serve, store, node):
         assert min(counts[0], 200 - counts[0]) > 20
 
 
+@pytest.mark.web
 @pytest.mark.security
 def test_the_server_prints_nothing_about_respondents(serve, store, node, capfd):
     publish(store, load(DEFINITION.encode(), "fair.toml", Caps()), TODAY)

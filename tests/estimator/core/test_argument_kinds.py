@@ -231,6 +231,7 @@ def numbers(found: object) -> Iterator[np.ndarray]:
             yield array if array.dtype.kind == "f" else np.zeros(0)
 
 
+@pytest.mark.web
 @pytest.mark.filterwarnings("error")
 @each_case("name", RIGHT)
 def test_a_wrong_argument_is_rejected_by_name_or_gives_numbers(name):

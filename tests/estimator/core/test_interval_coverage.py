@@ -34,6 +34,7 @@ EXTREMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channel", CHANNELS + EXTREMES)
 @pytest.mark.parametrize("n", [1, 2, 7, 50, 200, 1000])
 def test_feldman_cousins_covers_every_share_with_at_least_the_level(
@@ -50,6 +51,7 @@ def test_feldman_cousins_covers_at_other_levels(channel: SubsetSelection, level:
     assert np.all(ends.width > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.01, 0.3, 0.5, 0.6])
 def test_even_at_low_levels_the_default_has_no_zero_width(level: float) -> None:
     for channel in (grr(2, "3/4"), grr(10, "0.2"), from_epsilon(10, "0.01")):
@@ -71,6 +73,7 @@ def test_the_wilson_hull_covers_nearly_once_n_is_large_enough(channel: SubsetSel
     assert exact_coverage(all_ends(n, channel, "wilson-hull")).min() >= 0.944
 
 
+@pytest.mark.slow
 def test_the_default_interval_is_on_average_no_wider_than_wilsons_by_more_than_a_fiftieth() -> None:
     ratios = [
         mean_width(all_ends(n, channel, "feldman-cousins"), SHARES)
@@ -124,6 +127,7 @@ def coverage_of_fixed_populations(n: int, channel: SubsetSelection, low, high) -
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channel", CHANNELS + EXTREMES)
 def test_the_fixed_population_interval_covers_the_share_among_these_respondents(
     channel: SubsetSelection,
@@ -171,6 +175,7 @@ def test_feldman_cousins_is_the_hull_of_the_sets_its_definition_accepts(
         assert c in accepted_by_definition(n, a, b, 0.95, high[c] - inwards)
 
 
+@pytest.mark.slow
 @each_case("a", [1e-6, 0.05, 0.3, 0.7, 0.97])
 @each_case("part", [1e-4, 0.1, 0.6, 0.9999])
 def test_the_acceptance_probability_falls_as_outcomes_drop_out(a: float, part: float) -> None:

@@ -18,6 +18,7 @@ def gap(pi, counts, P) -> float:
     return float((P @ (f / (pi @ P))).max()) - 1
 
 
+@pytest.mark.slow
 @each_case("kind", KINDS)
 @each_case("epsilon", ["0.1", "1", "4", "12"])
 @each_case("k", [3, 30])

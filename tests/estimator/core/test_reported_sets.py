@@ -109,6 +109,7 @@ def test_from_supports_the_shares_shown_are_the_possible_ones_nearest_to_the_est
     assert shown.mle.sum() == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_the_projection_is_nearly_as_near_to_the_truth_as_the_likelihood():
     channel, pi, rng = (
         best(8, 1),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 
 import numpy as np
+import pytest
 
 from survey import estimator
 from survey.estimator import Result
@@ -77,6 +78,7 @@ def test_one_of_each_result_is_built_here():
     assert set(BUILT) == {each.__name__ for each in classes() if "survey" in each.__module__}
 
 
+@pytest.mark.slow
 @each_case("name", BUILT)
 def test_every_result_shows_its_estimates_and_their_errors(name):
     found = BUILT[name]()

@@ -75,6 +75,7 @@ def test_the_linear_shares_of_cells_are_the_true_ones_when_the_counts_are_as_exp
     assert found.conf_low[0] <= below <= found.conf_high[0]
 
 
+@pytest.mark.slow
 @channels
 @each_case("method", ["em", "smoothed"])
 def test_shown_shares_are_shares_and_lie_in_their_intervals(channel, method):

@@ -36,6 +36,7 @@ SMALL = {
 }
 
 
+@pytest.mark.web
 @each_case("channel", SMALL.values())
 @each_case("shape", ["bell", "one value", "both ends"])
 def test_intervals_cover(channel, shape):

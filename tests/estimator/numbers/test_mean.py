@@ -90,6 +90,7 @@ def simulated(
     return found, float(answers @ X)
 
 
+@pytest.mark.web
 @designs
 @pytest.mark.parametrize("n", long_unless([2000], [100, 2000]))
 def test_means_are_unbiased_and_covered(design, n):
@@ -112,6 +113,7 @@ def test_means_are_unbiased_and_covered(design, n):
         assert np.mean([r.std_error for r in results]) >= 0.8 * estimates.std(), kind
 
 
+@pytest.mark.web
 @pytest.mark.parametrize(
     "design",
     [
@@ -159,6 +161,7 @@ def test_means_have_nominal_coverage(design, silent):
             assert np.mean(covered) >= 0.93, (n, kind)
 
 
+@pytest.mark.web
 @each_case("no_answers", [0, 1])
 @each_case("made", CHANNELS.values())
 def test_means_cover_with_little_noise_and_a_few_people_at_the_other_end(made, no_answers):
@@ -167,6 +170,7 @@ def test_means_cover_with_little_noise_and_a_few_people_at_the_other_end(made, n
     assert coverage(made(7, no_answers), few, 50, 8000, seed=3) >= MIN_COVERAGE
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("epsilon", ["0.5", "2", "4"])
 @pytest.mark.parametrize("n", long_unless([50, 100], [50, 100, 400]))
 def test_one_bit_covers_at_every_mean_by_enumeration_of_every_outcome(epsilon, n):

@@ -16,6 +16,7 @@ from tests.cases import each_case
 EPSILONS = ("0.5", "0.7", "1", "2", "4", "8")
 
 
+@pytest.mark.slow
 @each_case("no_answers", [0, 1, 2])
 @each_case("k", [2, 3, 11, 101])
 def test_the_chosen_design_is_never_worse_than_one_bit_hybrid_or_piecewise(k, no_answers):
@@ -27,6 +28,7 @@ def test_the_chosen_design_is_never_worse_than_one_bit_hybrid_or_piecewise(k, no
         assert worst[chosen] == min(worst.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.62", "1", "4", "8"])
 def test_a_fine_grid_gets_the_design_of_a_coarser_one_at_no_loss(epsilon):
     worst = {name: worst_variance(make(1000, epsilon, 0)) for name, make in DESIGNS.items()}

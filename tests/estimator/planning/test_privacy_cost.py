@@ -43,6 +43,7 @@ def test_the_grid_is_the_classical_demonstrations_and_its_seed_decides_it():
     assert np.any(first.estimate != other.estimate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "share"), [(2, 0.5), (2, 0.1), (4, 0.3)])
 def test_simulated_margins_cover_the_share_and_match_the_plan(k, share):
     rng, rounds = np.random.default_rng(5), 1500

@@ -69,6 +69,7 @@ def test_the_three_directions_agree():
     assert required_epsilon(n, 0.04, k=5, share=0.2).epsilon == pytest.approx(1.3, rel=1e-3)
 
 
+@pytest.mark.slow
 @given(st.integers(2, 20), st.floats(0, 1), st.sampled_from([None, 5000]))
 def test_more_privacy_never_makes_the_margin_smaller(k, share, population):
     margins = [

@@ -182,6 +182,7 @@ def fitted_tiny_surveys(rounds: int, seed: int) -> int:
     return fitted
 
 
+@pytest.mark.web
 def test_tiny_surveys_are_rejected_by_name_or_never_certain():
     assert fitted_tiny_surveys(60, 13) > 20
 
@@ -273,6 +274,7 @@ def test_forced_response_of_several_answers_is_read_by_its_own_matrix():
     assert np.all(np.abs(found.estimate - wanted) < 4 * found.std_error)
 
 
+@pytest.mark.slow
 def test_identical_rows_may_be_given_once():
     rng = np.random.default_rng(4)
     a, b = rng.integers(0, 2, 900), rng.integers(0, 3, 900)

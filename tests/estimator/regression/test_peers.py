@@ -69,6 +69,7 @@ class ThroughChannel(Logit):
         return self.inverse_deriv(z) * (1 - 2 * expit(z))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "channel", [DIE, warner("1/6"), forced_response("1/2", ["1/3", "2/3"]), from_epsilon(2, "0.5")]
 )
@@ -137,6 +138,7 @@ def check_agreement(found, theirs: tuple[float, np.ndarray, np.ndarray]) -> None
     np.testing.assert_allclose(found.std_error, errors[:size], rtol=2e-3)
 
 
+@pytest.mark.slow
 def test_several_answers_are_at_the_maximum_of_a_likelihood_written_by_hand():
     x, _, truth = people(300, 5, outcomes=3)
     channel = grr(3, "4/5")
@@ -174,6 +176,7 @@ def test_groups_with_different_channels_are_at_the_maximum_of_a_likelihood_writt
     check_agreement(regression(reports, channels, x), by_hand(log_likelihood, 2))
 
 
+@pytest.mark.slow
 def test_a_predictor_randomized_by_group_is_at_the_maximum_of_a_likelihood_written_by_hand():
     _, u, truth = people(400, 7)
     rng = np.random.default_rng(7)

@@ -59,6 +59,7 @@ def test_the_nigerian_model_has_the_digits_that_rr_prints():
     assert found.log_likelihood == pytest.approx(RR_LOG_LIKELIHOOD, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.reference
 def test_the_randomized_item_predicts_civic_engagement_in_nigeria():
     reports, predictors, civic = nigeria()

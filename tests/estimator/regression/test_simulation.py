@@ -62,11 +62,13 @@ def check_calibrated(estimates: np.ndarray, errors: np.ndarray, truth: np.ndarra
     assert np.all(covered > 0.95 - 4 * math.sqrt(0.05 * 0.95 / rounds))
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("hidden", [False, True])
 def test_coefficients_are_unbiased_and_their_errors_calibrated(hidden):
     check_calibrated(*simulated(2, hidden, 1000, 30))
 
 
+@pytest.mark.web
 def test_coefficients_from_groups_with_different_channels_are_calibrated():
     check_calibrated(*simulated_in_groups(2, 1000, 40))
 

@@ -193,6 +193,7 @@ def covered_parts(draw, truth, rounds=400):
     return covered / rounds
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("kind", long_unless([*SHARES][::3], SHARES))
 def test_every_channel_covers_and_its_error_is_its_spread(kind):
     channel, shares = SHARES[kind]
@@ -206,6 +207,7 @@ def test_every_channel_covers_and_its_error_is_its_spread(kind):
     assert np.all(covered >= 0.91), covered
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("sampled", long_unless([3], [5, 3, 1]))
 def test_bits_cover_with_all_or_some_options_asked(sampled):
     channel = BitVector(5, 2, 4, 1, alone=2, sampled=sampled)
@@ -221,6 +223,7 @@ def test_bits_cover_with_all_or_some_options_asked(sampled):
     assert np.all(covered >= 0.91), covered
 
 
+@pytest.mark.slow
 def test_patterns_cover():
     channel = grr(len(PATTERNS), "0.5")
     shares, rng = [0.2, 0.1, 0.2, 0.1, 0.0, 0.1, 0.3], np.random.default_rng(3)
@@ -276,6 +279,7 @@ RESPONDENTS_OF = {
 }
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("kind", RESPONDENTS_OF)
 def test_the_error_for_the_respondents_is_the_spread_when_the_same_people_answer_again(kind):
     channel, silent = RESPONDENTS_OF[kind]

@@ -13,6 +13,7 @@ from survey.mechanism.weight_table import Explicit
 from tests.cases import each_case
 
 
+@pytest.mark.web
 @each_case("counts", [[700, 1300], [20, 80], [0, 30]])
 @each_case("prior", [1.0, 0.5, [3.0, 1.0]])
 def test_two_options_have_the_posterior_that_integration_gives(counts, prior):
@@ -30,6 +31,7 @@ def test_two_options_have_the_posterior_that_integration_gives(counts, prior):
     assert result.settled
 
 
+@pytest.mark.slow
 def test_hardly_randomized_counts_have_the_posterior_of_answers_without_randomization():
     result = dirichlet_mean([10, 30, 60], from_epsilon(3, 12))
     np.testing.assert_allclose(result.estimate, np.array([11, 31, 61]) / 103, atol=2e-3)
@@ -39,6 +41,7 @@ def test_hardly_randomized_counts_have_the_posterior_of_answers_without_randomiz
     np.testing.assert_array_equal(one.estimate, other.estimate)
 
 
+@pytest.mark.slow
 def test_a_flat_prior_pulls_towards_equal_shares_and_never_covers_0():
     channel = from_epsilon(10, 1)
     counts = np.round(1000 * channel.matrix[0]).astype(int)

@@ -52,6 +52,7 @@ def smallest_coverage(channel: SubsetSelection, n: int, N: int) -> float:
     return smallest
 
 
+@pytest.mark.slow
 @each_case("epsilon", ["0.5", "1", "2", "4"])
 @each_case(("n", "N"), [(2, 20), (10, 20), (20, 20), (20, 60), (54, 60)])
 def test_the_interval_covers_every_population(epsilon, n, N):
@@ -59,6 +60,7 @@ def test_the_interval_covers_every_population(epsilon, n, N):
         assert smallest_coverage(from_epsilon(k, epsilon), n, N) >= 0.9495
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["8", "12"])
 def test_the_interval_covers_where_hardly_anybody_was_left_out(epsilon):
     for n, N in ((9, 10), (19, 20), (39, 40), (99, 100)):

@@ -56,6 +56,7 @@ def test_each_option_of_reported_sets_has_the_binomial_interval_of_its_p_and_q(i
     assert np.all(result.conf_low < result.conf_high)
 
 
+@pytest.mark.slow
 def test_intervals_of_reported_sets_cover():
     channel, truth = best(8, 1), np.array([0.5, 0.3, 0.2, 0, 0, 0, 0, 0])
     rng = np.random.default_rng(4)
@@ -91,6 +92,7 @@ def mean_over_rounds(channel: BitVector, shares: list[float], n: int) -> tuple:
     return np.array(estimates), covered / ROUNDS
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("sampled", long_unless([2], [4, 2, 1]))
 def test_bits_are_unbiased_and_covered_with_all_or_some_options_asked(sampled):
     channel, shares = BitVector(4, 4, 3, 1, sampled=sampled), [0.6, 0.25, 0.05, 0.0]
@@ -156,6 +158,7 @@ def simulated_patterns(
     return [subset_shares(counts, channel, PATTERNS, 4) for counts in draws]
 
 
+@pytest.mark.web
 def test_shares_of_options_are_recovered_from_patterns():
     channel = grr(len(PATTERNS), "0.4")
     shares = np.array([0.3, 0.1, 0.2, 0.1, 0.0, 0.1, 0.2])

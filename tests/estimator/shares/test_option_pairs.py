@@ -32,6 +32,7 @@ def test_supports_expected_from_the_truth_give_it_back():
     assert result.reports[0] == 16 * 160
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("weights", [(2, 1), (3, 1), (15, 2), (50, 1)])
 def test_pairs_of_bits_cover_by_enumeration_of_every_outcome(weights):
     channel, n = BitVector(2, 2, *weights), 20
@@ -46,6 +47,7 @@ def test_pairs_of_bits_cover_by_enumeration_of_every_outcome(weights):
         assert multinomial.pmf(counts, n, pi @ two_bits(channel)) @ covers >= 0.93
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("sampled", [4, 3])
 def test_pairs_counted_from_reports_are_unbiased_with_their_error(sampled):
     channel = BitVector(4, 3, 4, 1, alone=1, sampled=sampled)

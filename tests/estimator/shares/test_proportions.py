@@ -30,6 +30,7 @@ def expected_counts(people: list[int], channel: SubsetSelection) -> list[int]:
     return [channel.T * some + channel.L * (n - some) for some in people]
 
 
+@pytest.mark.slow
 @given(
     people=st.lists(st.integers(0, 20), min_size=2, max_size=12).filter(any),
     weights=st.tuples(st.integers(1, 50), st.integers(1, 50)).filter(lambda w: w[0] > w[1]),
@@ -44,6 +45,7 @@ def test_debiasing_the_expected_counts_returns_the_truth(
     np.testing.assert_allclose(result.mle, truth, atol=1e-9)
 
 
+@pytest.mark.slow
 @given(
     counts=st.lists(st.integers(0, 1000), min_size=2, max_size=30).filter(any),
     ratio=st.integers(2, 100),
@@ -82,6 +84,7 @@ def most_likely_mixture(
     return pi
 
 
+@pytest.mark.web
 @each_case(
     ("counts", "channel"),
     [
@@ -199,6 +202,7 @@ def test_simultaneous_uses_clopper_pearson_at_the_shared_level_and_says_so() -> 
     assert named.method == "wilson, simultaneous"
 
 
+@pytest.mark.web
 @pytest.mark.parametrize(
     ("truth", "n"),
     [((0.25, 0.25, 0.25, 0.25), 60), ((1.0, 0.0, 0.0, 0.0), 200), ((0.7, 0.2, 0.1, 0.0), 500)],
@@ -213,6 +217,7 @@ def test_simultaneous_intervals_cover_all_shares_together(truth: tuple[float, ..
     assert covered / len(draws) >= 0.95
 
 
+@pytest.mark.web
 @each_case("k", [2, 3, 100, 10_000])
 @each_case("epsilon", ["0.01", "1", "12"])
 def test_every_allowed_channel_and_zero_counts_give_finite_figures(k: int, epsilon: str) -> None:
@@ -236,6 +241,7 @@ def test_a_result_is_frozen_and_has_a_repr() -> None:
     assert isinstance(result, Proportions)
 
 
+@pytest.mark.slow
 def test_these_respondents_have_an_error_of_randomization_alone() -> None:
     """Its spread over devices' draws, for 1,500 people of whom 600 hold the option."""
     channel, truth = grr(2, "0.8"), np.repeat([0, 1], [600, 900])
@@ -324,6 +330,7 @@ def test_changing_one_result_cannot_change_the_next() -> None:
     assert proportions([41, 59], channel).conf_low is not first.conf_low
 
 
+@pytest.mark.slow
 def test_errors_and_estimates_are_the_same_under_python_minus_o() -> None:
     script = (
         "from survey.estimator import proportions\n"

@@ -47,6 +47,7 @@ def test_no_other_exact_pseudo_values_vary_less_at_uniform_truth():
         assert np.all(other**2 @ uniform >= G**2 @ uniform)
 
 
+@pytest.mark.slow
 @tables
 @each_case("n", [100, 2000])
 def test_table_shares_are_unbiased_and_covered(channel, n):
@@ -172,6 +173,7 @@ def test_a_likelihood_not_maximized_in_time_gives_nan(monkeypatch):
     assert shown.mle_method == "projection"
 
 
+@pytest.mark.slow
 @each_case("constructor", [one_bit, piecewise, hybrid, square_wave, laplace])
 @each_case("no_answers", [1, 2])
 def test_shares_of_no_answers_are_estimated_from_every_table_of_numbers(constructor, no_answers):
@@ -194,6 +196,7 @@ def test_a_table_without_no_answers_has_no_share_of_them():
         no_answer_shares([3, 4], one_bit(11, 1))
 
 
+@pytest.mark.slow
 def test_shares_of_a_table_among_these_respondents_are_covered_and_narrower():
     channel, n = geometric(4, 2), 800
     truth = np.repeat(np.arange(4), [400, 200, 150, 50])

@@ -93,6 +93,7 @@ TABLES = {
 }
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("P", TABLES.values(), ids=TABLES)
 def test_conditional_shares_are_covered(P):
     found = coverage(P, from_epsilon(3, 2), 1000, 150)

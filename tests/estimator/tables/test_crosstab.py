@@ -144,6 +144,7 @@ def test_one_question_alone_has_wilsons_interval():
     np.testing.assert_allclose(found.conf_high, plain.conf_high, atol=0.003)
 
 
+@pytest.mark.slow
 def test_sets_of_options_are_crossed_by_their_supports():
     rng, n, rounds = np.random.default_rng(3), 3000, 200
     P = rng.dirichlet(np.ones(10)).reshape(5, 2)
@@ -206,6 +207,7 @@ def at_least(coverage: float, rounds: int) -> float:
     return coverage - 4 * math.sqrt(coverage * (1 - coverage) / rounds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", range(5))
 def test_intervals_of_cells_cover(table):
     coverage = simulated_coverage(hard_tables(3)[table], from_epsilon(3, 1), 1000, 400)

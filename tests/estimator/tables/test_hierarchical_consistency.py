@@ -49,6 +49,7 @@ def dense(y, s, parents):
     return covariance @ (W * np.where(asked, y, 0)), np.sqrt(np.diag(covariance))
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(1, 40))
 def test_two_passes_are_the_dense_solution_on_any_tree(seed, size):
     rng = np.random.default_rng(seed)
@@ -61,6 +62,7 @@ def test_two_passes_are_the_dense_solution_on_any_tree(seed, size):
     assert np.all(found.std_error <= s * (1 + 1e-9))
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6))
 def test_strata_that_were_not_asked_are_filled_in_where_the_others_determine_them(seed):
     rng = np.random.default_rng(seed)
@@ -92,6 +94,7 @@ def test_hays_two_passes_on_a_complete_tree_of_equal_variances():
     np.testing.assert_allclose(found.estimate[1:], np.array([60, 30]) + (root - 90) / 2)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6))
 def test_children_add_up_and_what_is_shown_lies_within_the_population(seed):
     rng = np.random.default_rng(seed)
@@ -145,6 +148,7 @@ def test_errors_are_calibrated_and_intervals_cover():
     assert hits.min() >= binom.ppf(0.0005, rounds, 0.95)
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("epsilon", long_unless([8], [0.5, 2, 8]))
 @pytest.mark.parametrize(
     "shares",
@@ -172,6 +176,7 @@ def test_rare_shares_from_reports_are_covered_and_not_drawn_to_the_smallest_erro
     assert np.all(np.abs(bias) < 0.25 * np.std(estimates, axis=0))
 
 
+@pytest.mark.web
 def test_shares_of_all_options_add_up_to_1_with_calibrated_errors():
     rng, channel = np.random.default_rng(13), from_epsilon(3, 4)
     parents, leaves = [-1, 0, 0, 1, 1, 2, 2, 2], np.array([300.0, 50, 200, 150, 100])
@@ -206,6 +211,7 @@ def test_reports_of_several_ticks_and_of_strata_that_were_not_asked_are_made_con
     assert found.level == 0.9
 
 
+@pytest.mark.slow
 def test_a_large_country_takes_two_passes_over_its_tree():
     rng = np.random.default_rng(9)
     states, towns = 400, 100

@@ -59,6 +59,7 @@ def unrelated_tables(rounds: int) -> tuple[np.ndarray, object]:
     return rng.multinomial(2000, np.outer(a, b).ravel(), size=rounds).reshape(-1, 3, 3), channel
 
 
+@pytest.mark.slow
 def test_the_test_has_its_nominal_size_on_reports_but_not_on_debiased_counts():
     tables, channel = unrelated_tables(2000)
     wrong = np.mean([independence(table).p_value <= 0.05 for table in tables])

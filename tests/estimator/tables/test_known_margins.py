@@ -97,6 +97,7 @@ def simulated(rounds, n, rng):
     return truth, [reconciled(*joint_shares(c, CHANNELS), margins) for c in tables]
 
 
+@pytest.mark.slow
 def test_reconciled_cells_are_unbiased_and_covered():
     rounds = 600
     truth, found = simulated(rounds, 1500, np.random.default_rng(3))
@@ -109,6 +110,7 @@ def test_reconciled_cells_are_unbiased_and_covered():
     assert hits.min() >= binom.ppf(0.0005, rounds, 0.94)
 
 
+@pytest.mark.web
 @pytest.mark.parametrize(
     ("truth", "epsilon", "n"),
     [
@@ -157,6 +159,7 @@ def test_margins_may_be_shares_or_people():
     np.testing.assert_allclose(people.conf_high, shares.conf_high)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1000, 10**4, 10**8])
 def test_two_questions_that_say_nearly_the_same_are_reconciled(n):
     channel, truth = from_epsilon(3, 8), np.diag([0.5, 0.3, 0.2])
@@ -178,6 +181,7 @@ def test_cells_determined_by_the_margins_are_certain():
     np.testing.assert_array_equal(one.conf_low, one.conf_high)
 
 
+@pytest.mark.slow
 def test_margins_of_another_population_have_a_small_p_value():
     truth = np.array([[0.15, 0.15, 0.1], [0.15, 0.35, 0.1]])
     reports = CHANNELS[0].matrix.T @ truth @ CHANNELS[1].matrix

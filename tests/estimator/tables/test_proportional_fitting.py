@@ -59,6 +59,7 @@ def test_three_ways_with_a_joint_margin_minimize_the_divergence():
     np.testing.assert_allclose(found.ravel(), best.x, atol=1e-5)
 
 
+@pytest.mark.web
 @each_case(
     ("seed", "margins", "words"),
     [

@@ -37,6 +37,7 @@ def doubtful_rate(channel, truth, rounds: int, n: int, *, fakes=None, part: floa
     return float(np.mean([channel_fit(counts, channel).doubtful for counts in draws]))
 
 
+@pytest.mark.web
 @tables
 @each_case("n", [30, 1000])
 def test_true_populations_are_rarely_doubted(channel, n):
@@ -156,6 +157,7 @@ def reports_of(channel, truth: int, n: int, rng):
     return channel.perturb(np.full(n, truth), rng)
 
 
+@pytest.mark.slow
 @several
 @each_case("n", [30, 1000])
 def test_true_answers_in_several_counts_are_rarely_doubted(channel, n):
@@ -195,6 +197,7 @@ def test_one_bit_has_a_goodness_of_fit_without_shares():
     assert channel_fit([990, 10], channel).doubtful
 
 
+@pytest.mark.slow
 def test_sparse_reports_are_counted_together():
     channel = square_wave(200, 1)
     counts = np.random.default_rng(1).multinomial(300, channel.matrix.mean(axis=0))
@@ -246,6 +249,7 @@ def test_the_lie_detector_finds_carriers_and_their_honesty():
     assert found.flag == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pi", "t"), [(0.2, 0.5), (0.5, 1.0), (0.6, 0.3)])
 def test_standard_errors_of_the_lie_detector_match_a_simulation(pi, t):
     rng, p, n = np.random.default_rng(2), (0.2, 0.7), 5000
@@ -255,6 +259,7 @@ def test_standard_errors_of_the_lie_detector_match_a_simulation(pi, t):
     np.testing.assert_allclose(claimed, spread, rtol=0.12)
 
 
+@pytest.mark.slow
 @each_case("n", [200, 2000])
 @each_case("t", [0.3, 1.0])
 @each_case("pi", [0.05, 0.2, 0.6])

@@ -84,7 +84,9 @@ def linear(channel, shares_of_reports):
 @pytest.mark.security
 @singles
 @each_case("part", BANDS)
-def test_no_attack_by_1_5_or_10_percent_exceeds_the_stated_bounds(channel, part):
+def test_honest_about_poisoning_no_attack_by_1_5_or_10_percent_exceeds_the_stated_bounds(
+    channel, part
+):
     n = 2000
     fakes = round(part * n)
     honest = honest_counts(channel, n - fakes)
@@ -135,6 +137,7 @@ def test_fabricated_reports_may_all_be_about_one_sampled_option():
     assert np.isfinite(rare.largest_shift).all()
 
 
+@pytest.mark.slow
 @each_case("channel", [one_bit(11, 1), hybrid(6, 2), square_wave(6, 2), grr(6, "0.5")])
 @each_case("part", BANDS)
 def test_a_mean_stays_in_its_band_for_any_fabricated_reports(channel, part):

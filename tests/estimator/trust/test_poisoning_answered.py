@@ -83,6 +83,7 @@ def test_shares_of_answers_stay_in_their_band_and_the_worst_fakes_reach_its_end(
     assert reached.all()
 
 
+@pytest.mark.slow
 @kinds
 def test_one_fake_in_place_of_an_average_report_moves_an_answer_by_the_largest_shift(
     channel, silent, patterns, pi

@@ -60,6 +60,7 @@ def test_a_question_is_hidden_then_shown_with_caution_then_shown() -> None:
     assert set(ranks) == {0, 1, 2}
 
 
+@pytest.mark.web
 @each_case("share", [0.02, 0.1, 0.3, 0.5])
 @each_case("channel", [WARNER, grr(4, "0.6"), from_epsilon(2, 4)])
 def test_the_stated_number_of_reports_is_about_right(

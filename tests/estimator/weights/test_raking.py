@@ -128,6 +128,7 @@ def strata_hits(channel, shares, n, rounds, rng):
     return hits
 
 
+@pytest.mark.web
 @pytest.mark.parametrize("shares", [[0.3, 0.3, 0.3], [0.02, 0.05, 0.4], [1.0, 0.0, 1.0]], ids=str)
 def test_the_interval_of_strata_covers(shares):
     hits = strata_hits(from_epsilon(2, 2), shares, 60, 800, np.random.default_rng(4))
@@ -144,6 +145,7 @@ def test_the_interval_of_strata_covers_on_a_grid(epsilon):
             assert hits >= binom.ppf(0.001, 3000, 0.942)
 
 
+@pytest.mark.slow
 def test_raking_is_unbiased_and_its_interval_covers():
     rng, channel, rounds = np.random.default_rng(6), from_epsilon(2, 1), 500
     cells = np.array([[0.1, 0.2], [0.3, 0.4]])
@@ -192,6 +194,7 @@ def test_margins_that_contradict_each_other_are_rejected_with_their_sums():
         raked(CELLS, [[550, 450], [400, 300, 200]], HALVES)
 
 
+@pytest.mark.web
 def test_raking_that_cannot_converge_is_an_error():
     counts = [[[5, 5], [0, 0]], [[0, 0], [5, 5]]]
     with pytest.raises(DesignError, match="did not converge"):

@@ -133,6 +133,7 @@ def coverage(channel, shares, weights, mix, n, rounds, rng):
     return hits, alone
 
 
+@pytest.mark.web
 def test_weights_related_to_the_answer_are_covered_where_kishs_number_fails():
     rounds = 1500
     hits, alone = coverage(
@@ -148,6 +149,7 @@ def test_weights_related_to_the_answer_are_covered_where_kishs_number_fails():
     assert alone <= binom.ppf(0.999, rounds, 0.93)
 
 
+@pytest.mark.web
 def test_a_few_heavy_reports_that_alone_have_the_answer_are_covered():
     # Without shares drawn towards 1/2 in each class: .92.
     rounds = 1500

@@ -397,7 +397,7 @@ def independence(joint_counts: ArrayLike) -> Independence:
     for place, size in enumerate(sizes):
         if size < 2:
             raise CountsError(
-                f"question {place}: all reports are the same, so independence cannot be tested"
+                f"question {place}: all reports are identical, so independence cannot be tested"
             )
     expected = n * np.asarray(reduce(np.multiply.outer, margins))
     root = np.sqrt(expected)

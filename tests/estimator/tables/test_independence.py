@@ -40,8 +40,8 @@ def test_small_expected_counts_are_flagged():
     ("counts", "reason"),
     [
         ([[0, 0], [0, 0]], "n = 0"),
-        ([[5, 5]], "question 0: all reports are the same"),
-        ([[5, 0], [5, 0]], "question 1: all reports are the same"),
+        ([[5, 5]], "question 0: all reports are identical"),
+        ([[5, 0], [5, 0]], "question 1: all reports are identical"),
         ([3, 4], "at least two questions"),
         ([[1, -1], [2, 2]], "negative"),
         ([[1, 0.5], [2, 2]], "whole number"),

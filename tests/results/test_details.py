@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from survey.estimator import margin_split, poisoning
+from survey.results import display_status
 from survey.results.estimates.compute import estimate_question
 from survey.results.options import IntervalOptions
 from tests.cases import each_case
@@ -80,3 +81,13 @@ def test_suppressed_questions_have_no_details(survey):
     for question_result in (suppressed.question(name) for name in OF_OPTIONS):
         assert question_result.parts["shares"].disclosure == "hide"
         assert question_result.details == ()
+
+
+def test_a_question_with_a_base_is_not_simulated(survey, monkeypatch):
+    """Four simulations for each part of a result once cost more than the page itself."""
+
+    def simulate(question, n):
+        raise AssertionError(f"{question.id} was simulated with {n} respondents")
+
+    monkeypatch.setattr(display_status, "_simulate_counts", simulate)
+    assert result_of(survey).questions

@@ -76,6 +76,8 @@ def main() -> None:
         finally:
             subprocess.run([*worktree, "remove", "--force", directory], check=True)
     counts = Counter(results[name] for name in sample)
+    if counts["not checked"]:
+        sys.exit(f"{counts['not checked']} mutants were not checked: do the tests pass unmutated?")
     killed = counts["killed"] + counts["timeout"]
     print(f"{options.packages} at {options.commit}: {len(names)} mutants, sample {len(sample)}")
     print(f"killed {killed} ({100 * killed / len(sample):.1f}%)", dict(counts))

@@ -22,12 +22,21 @@ ROOT = Path(__file__).resolve().parents[2]
 EXTRA_FILES = ("client_js", "README.md", "LICENSE", "deploy", ".ci", ".github")
 
 
-def configuration(packages: list[str], tests: list[str]) -> str:
-    """Return mutmut's configuration for packages (files or directories) and their tests."""
+def configuration(packages: list[str], tests: list[str], marks: str = "") -> str:
+    """Return mutmut's configuration for packages (files or directories) and their tests.
+
+    Without marks, the tests of the default lane run.
+    """
     lists = {
         "only_mutate": [path if path.endswith(".py") else f"{path}/*" for path in packages],
         "also_copy": list(EXTRA_FILES),
-        "pytest_add_cli_args": ["-n", "0", "-p", "no:cacheprovider"],
+        "pytest_add_cli_args": [
+            "-n",
+            "0",
+            "-p",
+            "no:cacheprovider",
+            *(["-m", marks] if marks else []),
+        ],
         "pytest_add_cli_args_test_selection": tests,
     }
     lines = ["[mutmut]", "source_paths=survey"]
@@ -57,6 +66,7 @@ def main() -> None:
     parser.add_argument("packages", help="comma-separated files or directories to mutate")
     parser.add_argument("tests", help="comma-separated files or directories of tests")
     parser.add_argument("--commit", default="HEAD")
+    parser.add_argument("--marks", default="", help="pytest marks of the tests to run")
     parser.add_argument("--sample", type=int, default=300)
     parser.add_argument("--seed", type=int, default=17)
     options = parser.parse_args()
@@ -66,7 +76,7 @@ def main() -> None:
         subprocess.run([*worktree, "add", "-q", "--detach", directory, options.commit], check=True)
         try:
             packages, tests = options.packages.split(","), options.tests.split(",")
-            (directory / "setup.cfg").write_text(configuration(packages, tests))
+            (directory / "setup.cfg").write_text(configuration(packages, tests, options.marks))
             # An unknown name: mutmut makes all mutants and collects coverage, then stops.
             run(directory, "run", "none", check=False)
             names = sorted(outcomes(directory))

@@ -15,9 +15,9 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from survey import api, errors, research, respond
-from survey.catalogue import SOURCE, say
 from survey.ops.metrics import Metrics
 from survey.respond.views import request_language
+from survey.respondent_texts import SOURCE, say
 from survey.results.estimates.result import ResultCache
 from survey.security import API, headers
 from survey.settings import Settings

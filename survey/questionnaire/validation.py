@@ -8,7 +8,6 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from survey.catalogue import SOURCE, closest_language, say
 from survey.questionnaire.designs import DESIGNS, PRIVACY
 from survey.questionnaire.error_messages import (
     Mistake,
@@ -24,6 +23,7 @@ from survey.questionnaire.limits import total_mistake
 from survey.questionnaire.privacy_loss import max_questions_asked
 from survey.questionnaire.survey import MAX_QUESTIONS, Survey
 from survey.questionnaire.texts import in_language, languages_in, mistakes_in_tables
+from survey.respondent_texts import SOURCE, closest_language, say
 from survey.settings import Caps
 
 INHERITED = tuple(SPECIAL)[1:]

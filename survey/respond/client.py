@@ -13,7 +13,7 @@ import brotli
 import minify
 from flask import Response, request
 
-from survey.catalogue import LANGUAGES, device_texts
+from survey.respondent_texts import LANGUAGES, device_texts
 
 PACKAGE = Path(__file__).resolve().parent.parent
 

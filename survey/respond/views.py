@@ -6,7 +6,6 @@ from pathlib import PurePath
 
 from flask import Blueprint, Flask, Response, render_template, request
 
-from survey.catalogue import LANGUAGES, SOURCE, closest_language, say
 from survey.collect.incoming_reports import Intake, IntakeMetrics, refusal
 from survey.collect.release import utc_today
 from survey.errors import (
@@ -18,6 +17,7 @@ from survey.errors import (
 )
 from survey.questionnaire.definition import MAX_REPORT_BYTES
 from survey.respond.client import CONTENT_TYPES, Client, Compressed, compress, texts_file
+from survey.respondent_texts import LANGUAGES, SOURCE, closest_language, say
 from survey.security import check_same_origin
 from survey.settings import Settings
 from survey.store import Store, find_survey

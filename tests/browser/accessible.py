@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 from playwright.sync_api import Page, Route, expect
 
-from survey.catalogue import say
 from survey.collect.publication import close
+from survey.respondent_texts import say
 from survey.store import PublishedSurvey, Schedule
 from tests.browser.conftest import Device, Site
 from tests.browser.respondent import heading, press

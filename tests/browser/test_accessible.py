@@ -11,7 +11,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
-from survey.catalogue import LANGUAGES, say
+from survey.respondent_texts import LANGUAGES, say
 from tests.browser.accessible import (
     ENTRIES,
     FOCUSED,

@@ -7,10 +7,10 @@ import json
 import pytest
 from playwright.sync_api import Page, expect
 
-from survey.catalogue import say
 from survey.collect.publication import publish
 from survey.errors import DefinitionError
 from survey.questionnaire.loading import load
+from survey.respondent_texts import say
 from survey.settings import Caps
 from tests.browser.respondent import answer_and_send, choose, heading, press, review, wait_sent
 from tests.conftest import SMALL, TODAY, long_unless

@@ -7,7 +7,7 @@ import json
 import pytest
 from playwright.sync_api import Page, expect
 
-from survey.catalogue import LANGUAGES, say
+from survey.respondent_texts import LANGUAGES, say
 from tests.browser.respondent import choose, heading, press, wait_sent
 from tests.conftest import long_unless
 

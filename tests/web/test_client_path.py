@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from flask import Flask
 
 from survey.app import create_app
-from survey.catalogue import LANGUAGES
 from survey.cli import main
 from survey.respond import Client
+from survey.respondent_texts import LANGUAGES
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.security

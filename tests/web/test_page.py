@@ -9,7 +9,7 @@ import re
 import brotli
 import pytest
 
-from survey import catalogue
+from survey import respondent_texts
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
 from survey.respond.client import Client, source_files
@@ -103,7 +103,7 @@ def test_the_texts_in_the_page_are_the_hashed_files_byte_for_byte(client, four):
     assert [language for language, _ in found] == ["en", "ar", "es", "pt"]
     for language, text in found:
         assert text.encode("utf-8") == Client.load().files[f"texts.{language}.json"]
-        assert len(json.loads(text)) == len(catalogue.device_keys())
+        assert len(json.loads(text)) == len(respondent_texts.device_keys())
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from survey.catalogue import SOURCE
 from survey.errors import NotFoundError
 from survey.questionnaire.kinds import DEFAULT_KIND
 from survey.questionnaire.texts import SURVEY_TEXTS
+from survey.respondent_texts import SOURCE
 
 Texts = Mapping[str, str]
 """One text in several languages."""

@@ -15,13 +15,13 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from survey.catalogue import SOURCE, say
 from survey.errors import DesignError
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, multiple_choice
 from survey.mechanism.channel import Codes, Integers
 from survey.mechanism.simulation import truths
 from survey.questionnaire.designs import AnswerSpace
 from survey.questionnaire.texts import Frozen, Identifier, Option
+from survey.respondent_texts import SOURCE, say
 
 Answer = int | tuple[int, ...]
 """A true answer: the index of an option or of a grid point, or those of the ticked options."""

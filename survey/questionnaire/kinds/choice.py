@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 from pydantic import Field, StrictBool, model_validator
 
-from survey.catalogue import SOURCE, say
 from survey.errors import ChannelError
 from survey.questionnaire.designs import AnswerSpace
 from survey.questionnaire.kinds.base import Kind
 from survey.questionnaire.kinds.question import MAX_OPTIONS, BaseQuestion
 from survey.questionnaire.texts import Option
+from survey.respondent_texts import SOURCE, say
 
 
 class YesNo(Kind):

@@ -1,4 +1,4 @@
-"""The interface's catalogues are complete, consistent, and promise nothing untrue."""
+"""The respondents' texts are complete in every language, consistent, and promise nothing untrue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import chain
 from babel import Locale
 from babel.messages.pofile import read_po
 
-from survey.catalogue import (
+from survey.respondent_texts import (
     FOLDER,
     LANGUAGES,
     SOURCE,

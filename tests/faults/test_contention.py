@@ -1,4 +1,4 @@
-"""Many at once: the same report from everywhere, and a database that somebody else holds."""
+"""Many devices send the same report at once; another process locks the database."""
 
 from __future__ import annotations
 
@@ -23,22 +23,26 @@ def test_exactly_once_the_same_report_from_64_threads_and_two_workers_is_one_row
     serve, store, small, ids
 ):
     port = int(serve("--workers", "2").rpartition(":")[2])
-    together = threading.Barrier(THREADS)
+    barrier = threading.Barrier(THREADS)
     bodies = [new_report(small) for _ in range(ids)]
 
-    def insist(_: int) -> list[Response]:
-        found = []
+    def send_all(_: int) -> list[Response]:
+        responses = []
         for body in bodies:
-            together.wait(60)
-            # A connection each time, so that both workers get some.
+            barrier.wait(60)
+            # A new connection each time, so that both workers receive some.
             with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
-                found.append(send(connection, small, body))
-        return found
+                responses.append(send(connection, small, body))
+        return responses
 
     with ThreadPoolExecutor(THREADS) as pool:
-        answers = [answer for some in pool.map(insist, range(THREADS)) for answer in some]
-    assert Counter(answer.status for answer in answers) == {201: THREADS * ids}
-    assert {answer.body for answer in answers} == {b""}
+        responses = [
+            response
+            for responses_of_thread in pool.map(send_all, range(THREADS))
+            for response in responses_of_thread
+        ]
+    assert Counter(response.status for response in responses) == {201: THREADS * ids}
+    assert {response.body for response in responses} == {b""}
     check_stored_once(store, small, bodies, 0)
 
 
@@ -55,10 +59,10 @@ def test_locked_by_another_process_gives_503_until_it_is_released(serve, store, 
         assert refused.status == 503
         assert int(refused.retry_after or 0) > 0
         assert store.n_pending(small.key) == 1
-        # For a moment longer everybody is refused at once: who waited has waited long enough.
+        # The server refuses all reports for a moment longer, without another wait for the lock.
         wait_until(lambda: send(connection, small, body).status == 201)
     check_stored_once(store, small, [body], 1)
     (process,) = serve.processes
     process.terminate()
-    said = process.communicate(timeout=90)[0]
-    assert "reports are refused for now" in said
+    output = process.communicate(timeout=90)[0]
+    assert "reports are refused for now" in output

@@ -1,4 +1,4 @@
-"""Ten times the devices that a server is measured with: refused politely, and nothing is lost."""
+"""With ten times the usual load, a server refuses reports with Retry-After and loses none."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.faults.reports import check_stored_once, new_report
 
 DEVICES = 640
 PATIENCE_SECONDS = 120
-"""How long a device that is refused goes on after the others have ended."""
+"""How long a refused device keeps trying after the others have ended."""
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 STATUS = re.compile(rb"HTTP/1\.1 (\d{3})")
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
@@ -35,10 +35,12 @@ def request(survey, body: bytes) -> bytes:
     )
 
 
-async def device(port: int, survey, until: float, seen: Counter[str], acknowledged: list[bytes]):
-    """One connection that sends a report after the other, the same again when it is refused.
+async def device(
+    port: int, survey, until: float, outcomes: Counter[str], acknowledged: list[bytes]
+):
+    """Send reports over one connection; resend those that the server refuses.
 
-    It goes on until its last one is acknowledged: a refused one may have been stored.
+    Stops only when the last report is acknowledged, because a refused report may be stored.
     """
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     body, status = new_report(survey), 0
@@ -47,23 +49,23 @@ async def device(port: int, survey, until: float, seen: Counter[str], acknowledg
         head = await reader.readuntil(b"\r\n\r\n")
         status = int(STATUS.match(head)[1])
         await reader.readexactly(int(LENGTH.search(head)[1]))
-        seen[str(status)] += 1
+        outcomes[str(status)] += 1
         if status == 201:
             acknowledged.append(body)
             body = new_report(survey)
         elif RETRY.search(head):
-            seen["come again"] += 1
+            outcomes["Retry-After"] += 1
     writer.close()
 
 
-def in_a_loop_of_its_own(work: Coroutine[object, object, Found]) -> Found:
-    """What it returns; in another thread, for a browser's tests keep a loop in this one."""
+def run_in_thread(work: Coroutine[object, object, Result]) -> Result:
+    """Run a coroutine in another thread: the browser tests occupy the loop of this one."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, work).result()
 
 
-async def once(port: int, survey, body: bytes) -> tuple[int, bool]:
-    """The status that one device hears, and whether it is told when to come again."""
+async def send_once(port: int, survey, body: bytes) -> tuple[int, bool]:
+    """Send one report; return the status and whether the response has Retry-After."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request(survey, body))
     head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
@@ -72,40 +74,40 @@ async def once(port: int, survey, body: bytes) -> tuple[int, bool]:
 
 
 @pytest.mark.security
-def test_locked_store_refuses_everybody_with_a_time_to_try_again(serve, store, small):
+def test_a_locked_store_refuses_all_devices_with_retry_after(serve, store, small):
     port = int(serve().rpartition(":")[2])
     bodies = [new_report(small) for _ in range(DEVICES)]
 
-    async def everybody() -> list[tuple[int, bool]]:
-        return await asyncio.gather(*(once(port, small, body) for body in bodies))
+    async def all_devices() -> list[tuple[int, bool]]:
+        return await asyncio.gather(*(send_once(port, small, body) for body in bodies))
 
     with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        answers = in_a_loop_of_its_own(everybody())
+        responses = run_in_thread(all_devices())
         other.execute("ROLLBACK")
-    assert set(answers) == {(503, True)}
+    assert set(responses) == {(503, True)}
     assert store.n_pending(small.key) == 0
 
 
 @pytest.mark.security
 @pytest.mark.parametrize("seconds", [5, pytest.param(60, marks=pytest.mark.long)])
-def test_overloaded_ten_times_the_server_answers_or_says_when_to_try_again(
+def test_a_server_under_ten_times_the_load_accepts_reports_or_sends_retry_after(
     serve, store, small, seconds
 ):
     port = int(serve("--workers", "2").rpartition(":")[2])
-    seen: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     acknowledged: list[bytes] = []
 
-    async def everybody() -> None:
+    async def all_devices() -> None:
         until = time.monotonic() + seconds
         # A connection that breaks ends the test with its error.
         await asyncio.gather(
-            *(device(port, small, until, seen, acknowledged) for _ in range(DEVICES))
+            *(device(port, small, until, outcomes, acknowledged) for _ in range(DEVICES))
         )
 
-    in_a_loop_of_its_own(everybody())
-    assert seen.keys() <= {"201", "503", "come again"}
-    assert seen["503"] == seen["come again"]
+    run_in_thread(all_devices())
+    assert outcomes.keys() <= {"201", "503", "Retry-After"}
+    assert outcomes["503"] == outcomes["Retry-After"]
     assert len(acknowledged) >= DEVICES
     check_stored_once(store, small, acknowledged, 0)
     with store.snapshot() as snapshot:

@@ -1,4 +1,4 @@
-"""A database server that loses its processes under load: nothing acknowledged goes with them."""
+"""A database server whose processes are killed under load loses no acknowledged report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conftest import free_port, wait_until
 from tests.faults.load import Load
 from tests.faults.processes import child_pids
 from tests.faults.reports import check_stored_once
-from tests.ops.test_health import asked
+from tests.ops.test_health import fetch
 from tests.store.databases import KINDS, PostgresqlServer
 
 TERMINATE = """
@@ -31,7 +31,7 @@ def check_nothing_is_lost(store, survey, load: Load) -> None:
         assert check(snapshot).mistakes == ()
 
 
-@pytest.mark.long  # every run kills the whole server, below
+@pytest.mark.long  # the test below kills the whole server in every run
 @pytest.mark.parametrize("times", [2, 100])
 def test_backends_that_are_terminated_under_load_lose_nothing(
     serve, store, small, settings, postgresql, times
@@ -46,20 +46,20 @@ def test_backends_that_are_terminated_under_load_lose_nothing(
                 terminated += connection.execute(TERMINATE, [name]).fetchone()[0]
             load.wait_for(20)
     assert terminated >= times
-    # Whoever shared a commit with a cut connection is told to come again, and nothing else.
+    # Devices whose commit lost its connection get 503 and no other error.
     assert load.statuses.keys() <= {201, 503}
     check_nothing_is_lost(store, small, load)
 
 
 def kill_postmaster(server: PostgresqlServer) -> None:
-    """SIGKILL to the server's first process; its others end when they notice."""
+    """Kill the server's first process with SIGKILL; the others end when they notice."""
     directory = Path(server.server.pgdata)
     postmaster = int(Path(directory, "postmaster.pid").read_text().split()[0])
     others = child_pids(postmaster)
     os.kill(postmaster, signal.SIGKILL)
     wait_until(lambda: not any(is_running(pid) for pid in [postmaster, *others]), 60)
-    # Where nobody collects a dead process its number stays taken, and the next server would believe
-    # that the lock files of this one are held.
+    # If no process collects a dead one, its id stays in use, and the next server would believe
+    # that the lock files are still held.
     for lock in (directory / "postmaster.pid", *directory.glob(".s.PGSQL.*.lock")):
         lock.unlink()
 
@@ -90,9 +90,9 @@ def test_a_killed_database_server_that_comes_back_is_used_again(
     check_nothing_is_lost(store, small, load)
     (process,) = serve.processes
     process.terminate()
-    said = process.communicate(timeout=60)[0]
+    output = process.communicate(timeout=60)[0]
     assert process.returncode == 0
-    assert "reports are refused for now" in said
+    assert "reports are refused for now" in output
 
 
 def test_readiness_answers_in_time_while_the_database_is_away(serve, small, postgresql):
@@ -108,9 +108,9 @@ def test_readiness_answers_in_time_while_the_database_is_away(serve, small, post
             for _ in range(2):
                 status, _, seconds = timed(ready)
                 assert (status, seconds < 4) == (503, True)
-                status, said, seconds = timed(figures)
+                status, output, seconds = timed(figures)
                 assert (status, seconds < 8) == (200, True)
-                assert 'survey_ready{check="writable"} 0.0' in said
+                assert 'survey_ready{check="writable"} 0.0' in output
         finally:
             postgresql.start()
         load.wait_for(20)
@@ -122,5 +122,5 @@ def test_readiness_answers_in_time_while_the_database_is_away(serve, small, post
 
 def timed(url: str) -> tuple[int, str, float]:
     began = time.monotonic()
-    status, said = asked(url)
-    return status, said, time.monotonic() - began
+    status, output = fetch(url)
+    return status, output, time.monotonic() - began

@@ -165,8 +165,8 @@ def release(slug: str | None) -> None:
 @click.command()
 def retention() -> None:
     """Delete surveys that closed more than SURVEY_RETENTION_DAYS days ago."""
+    from survey.collect.publication import delete_overdue
     from survey.collect.release import utc_today
-    from survey.collect.retention import delete_overdue
 
     days = configured_settings().retention_days
     if not days:

@@ -1,15 +1,16 @@
-"""Publish surveys and close them."""
+"""Publish surveys, close them, and delete those whose retention period is over."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, timedelta
 
 from survey.collect.release import release
 from survey.errors import ConflictError, DesignError, StoreBusyError
 from survey.questionnaire.canonical import freeze
 from survey.questionnaire.survey import Survey
-from survey.store import PublishedSurvey, Role, Schedule, Store, find_survey
+from survey.store import Action, PublishedSurvey, Role, Schedule, Store, find_survey
 
 
 def publish(
@@ -75,3 +76,28 @@ def validate_schedule(schedule: Schedule) -> Schedule:
             f"the maximum number of reports must be 0 (no maximum) or more, not {schedule.maximum}"
         )
     return schedule
+
+
+ACTOR = "retention"
+"""The name in the log of the command that deletes surveys."""
+
+
+def overdue(store: Store, days: int, today: date) -> list[str]:
+    """Return the slugs of the surveys that were closed more than `days` days ago."""
+    last = today - timedelta(days=days)
+    surveys = [survey for survey in store.surveys() if not survey.is_test_run]
+    recent = {survey.slug for survey in surveys if survey.state == "open" or survey.changed >= last}
+    return list(dict.fromkeys(survey.slug for survey in surveys if survey.slug not in recent))
+
+
+def delete_overdue(store: Store, days: int, today: date) -> list[str]:
+    """Delete the surveys of `overdue` with all their reports; return their slugs."""
+    slugs = overdue(store, days, today)
+    for slug in slugs:
+        store.delete_survey(slug, today)
+        detail = f"{slug}, with all its reports, {days} days after its close"
+        store.add_action(Action(int(time.time()), ACTOR, "deleted a survey", "", detail))
+    if slugs:
+        # Deleted rows stay in free pages of the file until it is rewritten.
+        store.vacuum()
+    return slugs

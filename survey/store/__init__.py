@@ -6,7 +6,21 @@ from survey.errors import NotFoundError, SettingsError
 from survey.settings import check_database
 from survey.store.drafts import Draft
 from survey.store.interface import Snapshot, Store
-from survey.store.people import SCOPES, ApiToken, LoginSession, Researcher, SecondFactor
+from survey.store.people import (
+    ROLES,
+    SCOPES,
+    Action,
+    ApiToken,
+    ColleagueLink,
+    LoginSession,
+    Member,
+    Researcher,
+    Role,
+    SecondFactor,
+    UnusedLink,
+    draft_key,
+    team_slug,
+)
 from survey.store.releases import (
     MAX_RELEASED,
     N_ASKED,
@@ -21,16 +35,6 @@ from survey.store.releases import (
 from survey.store.reports import StoredReport
 from survey.store.schema import TABLES, Table
 from survey.store.surveys import GRACE, INCOMPLETE_COPY, Plan, PublishedSurvey, Schedule, State
-from survey.store.teams import (
-    ROLES,
-    Action,
-    ColleagueLink,
-    Member,
-    Role,
-    UnusedLink,
-    draft_key,
-    team_slug,
-)
 from survey.store.transactions import Row
 
 __all__ = [

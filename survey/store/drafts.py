@@ -9,8 +9,8 @@ from typing import cast
 
 from survey.errors import ConflictError, NotFoundError
 from survey.questionnaire import TEST_RUN_PREFIX
+from survey.store.people import Role, delete_team
 from survey.store.surveys import next_key
-from survey.store.teams import Role, delete_team
 from survey.store.transactions import REGISTRY, Row, Transaction, Transactions
 
 MAX_REVISIONS = 200

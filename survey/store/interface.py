@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from survey.store.drafts import Drafts
-from survey.store.people import People
+from survey.store.people import People, Teams
 from survey.store.releases import Releases
 from survey.store.reports import Reports
 from survey.store.schema import Table, find_table
 from survey.store.surveys import Surveys
-from survey.store.teams import Teams
 from survey.store.transactions import Row, Transaction
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from survey.errors import ConflictError, NotFoundError, StoreError
 from survey.questionnaire import TEST_RUN_PREFIX
-from survey.store.teams import Role, delete_team, team_slug
+from survey.store.people import Role, delete_team, team_slug
 from survey.store.transactions import REGISTRY, Row, Transaction, Transactions, single_integer
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
-from survey.collect.publication import close, publish
-from survey.collect.retention import delete_overdue, overdue
+from survey.collect.publication import close, delete_overdue, overdue, publish
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.conftest import SMALL, TODAY

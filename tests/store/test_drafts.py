@@ -12,8 +12,8 @@ from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import TABLES, ApiToken, ColleagueLink, Plan, Schedule
 from survey.store.drafts import MAX_REVISIONS
+from survey.store.people import TEAM_TABLES
 from survey.store.surveys import SURVEY_TABLES
-from survey.store.teams import TEAM_TABLES
 from tests.conftest import SMALL, TODAY
 from tests.store.reports import add, random_reports, release_in_order, report
 

@@ -18,7 +18,7 @@ from survey.collect.publication import close
 from survey.collect.release import ReleaseLoop, release
 from survey.errors import StoreBusyError, StoreError
 from survey.store import open_store, sqlite
-from survey.store.sqlite_write_lock import WriteLock
+from survey.store.sqlite import WriteLock
 from tests.conftest import ROOT, TODAY
 from tests.store.reports import add, random_reports, report
 from tests.store.writers import has_waiting_writer
@@ -26,7 +26,7 @@ from tests.store.writers import has_waiting_writer
 HOLDING = """
 import sys
 from pathlib import Path
-from survey.store.sqlite_write_lock import WriteLock
+from survey.store.sqlite import WriteLock
 with WriteLock(Path(sys.argv[1])).acquire(5):
     print("taken", flush=True)
     sys.stdin.read()
@@ -35,7 +35,7 @@ with WriteLock(Path(sys.argv[1])).acquire(5):
 WRITING_ONCE = """
 import sys
 from pathlib import Path
-from survey.store.sqlite_write_lock import WriteLock
+from survey.store.sqlite import WriteLock
 with WriteLock(Path(sys.argv[1])).acquire(60), open(sys.argv[2], "a") as log:
     log.write("other ")
 """

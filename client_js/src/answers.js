@@ -2,8 +2,8 @@
  * What each question counts as: its answer, its opt-out, or "does not apply".
  */
 
+import { optionAnswer, truthOf } from "./question-types.js";
 import { drawnQuestions, isDrawn, questions } from "./sampling.js";
-import { optionAnswer, truthOf } from "./truth.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition

@@ -2,10 +2,10 @@
  * The form of a channel: integers that fit in a draw, rows of one sum, a truth for every answer.
  */
 
-import { CEILINGS, refuseAbove } from "./definition.js";
-import { DefinitionError, demand, isInteger } from "./definition-error.js";
+import { ensureAtMost, LIMITS } from "./definition.js";
+import { DefinitionError, ensure, isInteger } from "./definition-error.js";
 import { ratio } from "./privacy-loss.js";
-import { isEntered } from "./truth.js";
+import { isEntered } from "./question-types.js";
 import { columnMaxima, tableReports, tableRow, tableTruths } from "./weight-table.js";
 
 /**
@@ -44,42 +44,42 @@ export function checkChannel(channel, id) {
   if (checkedChannels.has(channel)) return;
   const check = { subset_selection: checkSet, bit_vector: checkBits, weight_table: checkTable };
   const kind = /** @type {keyof typeof check} */ (String(channel?.kind));
-  demand(Object.keys(check).includes(kind), `${id}: unknown channel kind ${kind}`);
+  ensure(Object.keys(check).includes(kind), `${id}: unknown channel kind ${kind}`);
   check[kind](channel, id);
   checkedChannels.add(channel);
 }
 
 /** @param {any} channel @param {string} id */
 function checkSet({ k, d, T, L }, id) {
-  demand(isInteger(k, 2, MAX_OPTIONS), `${id}: k = ${k}`);
-  demand(isInteger(d, 1, k - 1), `${id}: d = ${d} is not from 1 to k - 1`);
+  ensure(isInteger(k, 2, MAX_OPTIONS), `${id}: k = ${k}`);
+  ensure(isInteger(d, 1, k - 1), `${id}: d = ${d} is not from 1 to k - 1`);
   checkWeights(T, L, id);
-  demandDrawable(BigInt(d) * BigInt(T) + BigInt(k - d) * BigInt(L), id);
+  ensureDrawable(BigInt(d) * BigInt(T) + BigInt(k - d) * BigInt(L), id);
 }
 
 /** @param {any} channel @param {string} id */
 function checkBits({ m, s, alone, sampled, T, L }, id) {
-  demand(isInteger(m, 1, MAX_BITS), `${id}: m = ${m} bits`);
-  demand(isInteger(alone, 0, Math.min(MAX_ALONE, m - 1)), `${id}: ${alone} bits stand alone`);
-  demand(isInteger(s, 1, m - alone), `${id}: s = ${s} ticks`);
-  demand(isInteger(sampled, 1, m), `${id}: ${sampled} of ${m} bits are reported`);
+  ensure(isInteger(m, 1, MAX_BITS), `${id}: m = ${m} bits`);
+  ensure(isInteger(alone, 0, Math.min(MAX_ALONE, m - 1)), `${id}: ${alone} bits stand alone`);
+  ensure(isInteger(s, 1, m - alone), `${id}: s = ${s} ticks`);
+  ensure(isInteger(sampled, 1, m), `${id}: ${sampled} of ${m} bits are reported`);
   checkWeights(T, L, id);
-  demandDrawable(BigInt(T) + BigInt(L), id);
+  ensureDrawable(BigInt(T) + BigInt(L), id);
 }
 
 /** @param {any} channel @param {string} id */
 function checkTable(channel, id) {
   const { table, no_answers: noAnswers } = channel;
-  demand(
+  ensure(
     isInteger(noAnswers, 0, MAX_NO_ANSWERS),
     `${id}: ${noAnswers} rows for no answer (0 to ${MAX_NO_ANSWERS})`,
   );
-  demandDrawable(shapeTotal(table, id), id);
+  ensureDrawable(shapeTotal(table, id), id);
   const { numerator, denominator } = ratio(channel);
-  demand(numerator > denominator, `${id}: all rows of its table are equal`);
+  ensure(numerator > denominator, `${id}: all rows of its table are equal`);
   const truths = tableTruths(table) + noAnswers;
   const sum = listTotal(tableRow(channel, 0));
-  demandDrawable(sum, id);
+  ensureDrawable(sum, id);
   const maxima = columnMaxima(channel);
   // A table may have four million weights, so each is read only once.
   for (let truth = 0; truth < truths; truth += 1) {
@@ -104,9 +104,9 @@ function checkRow(row, maxima, sum, id) {
     if (weight < smallest) smallest = weight;
     if (weight === maxima[report]) likeliest += weight;
   }
-  demand(smallest >= 1, `${id}: a weight of its table is below 1`);
-  demand(BigInt(total) === sum, `${id}: the rows of its table have different sums`);
-  refuseAbove(100n * BigInt(likeliest), CEILINGS.percent * sum, `${id}: p is above .99`);
+  ensure(smallest >= 1, `${id}: a weight of its table is below 1`);
+  ensure(BigInt(total) === sum, `${id}: the rows of its table have different sums`);
+  ensureAtMost(100n * BigInt(likeliest), LIMITS.percent * sum, `${id}: p is above .99`);
 }
 
 /**
@@ -121,7 +121,7 @@ function shapeTotal(table, id) {
     case "window":
       return windowTotal(table, id);
     case "one_bit":
-      demand(isInteger(table.R, 1, MAX_GRID - 1), `${id}: R = ${table.R}`);
+      ensure(isInteger(table.R, 1, MAX_GRID - 1), `${id}: R = ${table.R}`);
       checkWeights(table.T, table.L, id);
       return BigInt(table.R) * BigInt(table.T + table.L);
     case "by_distance":
@@ -138,10 +138,10 @@ function shapeTotal(table, id) {
 
 /** @param {any} table @param {string} id */
 function windowTotal({ k, width, stride, T, L }, id) {
-  demand(isInteger(k, 2, MAX_GRID), `${id}: a window over ${k} grid points`);
-  demand(isInteger(width, 1) && isInteger(stride, 1), `${id}: a window without width or stride`);
+  ensure(isInteger(k, 2, MAX_GRID), `${id}: a window over ${k} grid points`);
+  ensure(isInteger(width, 1) && isInteger(stride, 1), `${id}: a window without width or stride`);
   const reports = (k - 1) * stride + width;
-  demand(reports <= MAX_REPORTS, `${id}: a window with ${reports} reports`);
+  ensure(reports <= MAX_REPORTS, `${id}: a window with ${reports} reports`);
   checkWeights(T, L, id);
   return BigInt(width) * BigInt(T) + BigInt(reports - width) * BigInt(L);
 }
@@ -149,36 +149,36 @@ function windowTotal({ k, width, stride, T, L }, id) {
 /** @param {any} rows @param {string} id */
 function explicitTotal(rows, id) {
   const isTable = Array.isArray(rows) && isInteger(rows.length, 2, MAX_EXPLICIT);
-  demand(isTable, `${id}: a table has 2 to ${MAX_EXPLICIT} rows`);
+  ensure(isTable, `${id}: a table has 2 to ${MAX_EXPLICIT} rows`);
   for (const row of rows) {
     checkList(row, MAX_EXPLICIT, id);
-    demand(row.length === rows[0].length, `${id}: the rows of its table differ in length`);
-    demandDrawable(listTotal(row), id);
+    ensure(row.length === rows[0].length, `${id}: the rows of its table differ in length`);
+    ensureDrawable(listTotal(row), id);
   }
   return listTotal(rows[0]);
 }
 
 /** @param {any} table @param {string} id */
 function mixtureTotal({ a, first, b, second }, id) {
-  demand(isInteger(a, 1) && isInteger(b, 1), `${id}: a mixture without weights`);
+  ensure(isInteger(a, 1) && isInteger(b, 1), `${id}: a mixture without weights`);
   for (const part of [first, second]) {
-    demand(["window", "one_bit"].includes(part?.name), `${id}: a mixture of other tables`);
+    ensure(["window", "one_bit"].includes(part?.name), `${id}: a mixture of other tables`);
   }
   const total = BigInt(a) * shapeTotal(first, id) + BigInt(b) * shapeTotal(second, id);
-  demand(
+  ensure(
     tableTruths(first) === tableTruths(second),
     `${id}: the parts of a mixture have different numbers of truths`,
   );
   const reports = tableReports(first) + tableReports(second);
-  demand(reports <= MAX_REPORTS, `${id}: a mixture with ${reports} reports`);
+  ensure(reports <= MAX_REPORTS, `${id}: a mixture with ${reports} reports`);
   return total;
 }
 
 /** @param {any} list @param {number} max @param {string} id */
 function checkList(list, max, id) {
   const isList = Array.isArray(list) && isInteger(list.length, 2, max);
-  demand(isList, `${id}: its table needs 2 to ${max} weights per row`);
-  demand(
+  ensure(isList, `${id}: its table needs 2 to ${max} weights per row`);
+  ensure(
     list.every((weight) => isInteger(weight, 1)),
     `${id}: a weight of its table is not an integer of at least 1`,
   );
@@ -191,19 +191,19 @@ function listTotal(list) {
 
 /** @param {any} T @param {any} L @param {string} id */
 function checkWeights(T, L, id) {
-  demand([T, L].every(Number.isSafeInteger), `${id}: T and L must be integers`);
-  demand(T > L && L >= 1, `${id}: T = ${T}, L = ${L} but T > L >= 1 is required`);
+  ensure([T, L].every(Number.isSafeInteger), `${id}: T and L must be integers`);
+  ensure(T > L && L >= 1, `${id}: T = ${T}, L = ${L} but T > L >= 1 is required`);
 }
 
 /** @param {bigint} total @param {string} id */
-function demandDrawable(total, id) {
-  demand(total <= WORD_VALUES, `${id}: the weights add up to more than 2^32`);
+function ensureDrawable(total, id) {
+  ensure(total <= WORD_VALUES, `${id}: the weights add up to more than 2^32`);
 }
 
 /** @param {Question} question */
 export function checkSize(question) {
   const { id, type } = question;
-  demand(fitsQuestion(question), `${id}: its channel does not fit its type ${type} and options`);
+  ensure(fitsQuestion(question), `${id}: its channel does not fit its type ${type} and options`);
 }
 
 /** Whether the channel has exactly one truth per answer. @param {Question} question */

@@ -18,14 +18,14 @@ export class DefinitionError extends Error {
 }
 
 /** @param {unknown} condition @param {string} message @returns {asserts condition} */
-export function demand(condition, message) {
+export function ensure(condition, message) {
   if (!condition) throw new DefinitionError("malformed", message);
 }
 
 /** @param {Record<string, any>} value @param {string[]} names @param {string} place */
-export function demandTexts(value, names, place) {
+export function ensureTexts(value, names, place) {
   for (const name of names)
-    demand(typeof value[name] === "string", `${place}.${name} is not a text`);
+    ensure(typeof value[name] === "string", `${place}.${name} is not a text`);
 }
 
 /** @param {any} value @param {number} [min] @param {number} [max] */
@@ -34,9 +34,9 @@ export function isInteger(value, min = 0, max = Number.MAX_SAFE_INTEGER) {
 }
 
 /** @param {{id: string}[]} parts @param {string} place */
-export function demandDistinct(parts, place) {
+export function ensureDistinct(parts, place) {
   const ids = parts.map((part) => part.id);
-  demand(
+  ensure(
     !ids.includes("") && new Set(ids).size === ids.length,
     `${place} need distinct ids that are not empty`,
   );

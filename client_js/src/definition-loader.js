@@ -3,7 +3,7 @@
  */
 
 import { readDefinition } from "./definition.js";
-import { DefinitionError, demand } from "./definition-error.js";
+import { DefinitionError, ensure } from "./definition-error.js";
 import { checkLink } from "./link.js";
 import { drawBytes, NoRandomnessError } from "./random.js";
 import { checkRoom } from "./report.js";
@@ -43,7 +43,7 @@ export async function loadDefinition({ crypto, fetch }, slug, link, getRandomVal
     expectedPrefix: link.prefix,
   });
   // Under a second name, the same survey could get two reports from this device.
-  demand(definition.slug === slug, `the definition belongs to ${definition.slug}, not to ${slug}`);
+  ensure(definition.slug === slug, `the definition belongs to ${definition.slug}, not to ${slug}`);
   if (definition.access === "invitation" && link.invitation === "") {
     throw new DefinitionError("invitation_needed", "the survey is for people who were invited");
   }

@@ -10,9 +10,9 @@ import {
   MAX_NO_ANSWERS,
   MAX_OPTIONS,
 } from "./definition-channels.js";
-import { demand, demandDistinct, demandTexts, isInteger } from "./definition-error.js";
+import { ensure, ensureDistinct, ensureTexts, isInteger } from "./definition-error.js";
 import { checkTranslation, TEXTS } from "./definition-translation.js";
-import { CHOICES, TYPES } from "./truth.js";
+import { CHOICES, TYPES } from "./question-types.js";
 
 /**
  * @typedef {import("./definition.js").Option} Option
@@ -42,57 +42,57 @@ const LANGUAGE = /^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?$/;
 
 /** @param {any} definition */
 export function checkStructure(definition) {
-  demandTexts(definition, ["slug", "language", ...TEXTS], "it");
+  ensureTexts(definition, ["slug", "language", ...TEXTS], "it");
   const { report_bytes: room, allow_skip_logic: skips, sampling, pages, bucket } = definition;
-  demand(isInteger(room, 1, 8192), `report_bytes is ${room}`);
-  demand(typeof skips === "boolean", "allow_skip_logic must be true or false");
-  demand([undefined, "day", "week"].includes(bucket), `bucket is ${bucket}`);
-  demand(Array.isArray(pages) && pages.length > 0, "the definition has no pages");
+  ensure(isInteger(room, 1, 8192), `report_bytes is ${room}`);
+  ensure(typeof skips === "boolean", "allow_skip_logic must be true or false");
+  ensure([undefined, "day", "week"].includes(bucket), `bucket is ${bucket}`);
+  ensure(Array.isArray(pages) && pages.length > 0, "the definition has no pages");
   pages.forEach(checkPage);
   const questions = pages.flatMap((/** @type {Page} */ page) => page.questions);
-  demandDistinct(questions, "questions");
+  ensureDistinct(questions, "questions");
   pages.forEach((_, at) => {
     checkConditions(definition, at);
   });
   if (sampling !== null) checkSampling(sampling, questions);
   checkManner(definition);
   for (const [language, translation] of Object.entries(definition.translations)) {
-    demand(LANGUAGE.test(language), `${language} is not a language tag`);
+    ensure(LANGUAGE.test(language), `${language} is not a language tag`);
     checkTranslation(translation, definition);
   }
 }
 
 /** Check how the survey is opened, shown and left. @param {any} definition */
 function checkManner({ access, kiosk, theme, exit, translations }) {
-  demand(["open", "invitation"].includes(access), `access is ${access}`);
-  demand(typeof kiosk === "boolean", "kiosk must be true or false");
-  demand(THEMES.includes(theme), `theme is ${theme}`);
+  ensure(["open", "invitation"].includes(access), `access is ${access}`);
+  ensure(typeof kiosk === "boolean", "kiosk must be true or false");
+  ensure(THEMES.includes(theme), `theme is ${theme}`);
   const isAddress = exit === "" || (typeof exit === "string" && exit.startsWith("https://"));
-  demand(isAddress, "exit must be an https address");
+  ensure(isAddress, "exit must be an https address");
   const isTable = typeof translations === "object" && !Array.isArray(translations);
-  demand(translations !== null && isTable, "translations must be an object");
+  ensure(translations !== null && isTable, "translations must be an object");
 }
 
 /** @param {any} page @param {number} at */
 function checkPage(page, at) {
-  demand(Array.isArray(page?.questions) && page.questions.length > 0, `page ${at + 1} is empty`);
-  demandKnown(page, "page");
-  demandTexts(page, ["title"], `page ${at + 1}`);
+  ensure(Array.isArray(page?.questions) && page.questions.length > 0, `page ${at + 1} is empty`);
+  ensureKnownKeys(page, "page");
+  ensureTexts(page, ["title"], `page ${at + 1}`);
   page.questions.forEach(checkQuestion);
 }
 
 /** @param {any} question */
 function checkQuestion(question) {
   const texts = ["id", "type", "text", "help", "opt_out", "not_applicable", "mechanism"];
-  demandTexts(question ?? {}, texts, "question");
-  demandKnown(question, "question");
+  ensureTexts(question ?? {}, texts, "question");
+  ensureKnownKeys(question, "question");
   const { id, type } = question;
-  demand(TYPES.includes(type), `${id}: unknown type ${type}`);
-  demand([undefined, true].includes(question.shuffled), `${id}: shuffled is ${question.shuffled}`);
+  ensure(TYPES.includes(type), `${id}: unknown type ${type}`);
+  ensure([undefined, true].includes(question.shuffled), `${id}: shuffled is ${question.shuffled}`);
   checkOptions(question);
   // Only the options of a scale may stand for numbers.
   const isPlain = CHOICES.includes(type) && (type !== "scale" || question.grid === null);
-  if (isPlain) demand(question.grid === null, `${id}: options of this type cannot have a grid`);
+  if (isPlain) ensure(question.grid === null, `${id}: options of this type cannot have a grid`);
   else checkGrid(question);
   checkTicks(question);
   checkChannel(question.channel, id);
@@ -103,45 +103,45 @@ function checkQuestion(question) {
 function checkOptions({ id, type, options, opt_out: optOut, not_applicable: notApplicable }) {
   const min = CHOICES.includes(type) ? 2 : 0;
   const max = min === 0 ? MAX_NO_ANSWERS : MAX_OPTIONS;
-  demand(Array.isArray(options), `${id}: no options`);
-  demand(isInteger(options.length, min, max), `${id}: ${options.length} options`);
-  for (const option of options) demandTexts(option ?? {}, ["id", "label"], `${id}.options`);
-  demandDistinct(options, `${id}: options`);
+  ensure(Array.isArray(options), `${id}: no options`);
+  ensure(isInteger(options.length, min, max), `${id}: ${options.length} options`);
+  for (const option of options) ensureTexts(option ?? {}, ["id", "label"], `${id}.options`);
+  ensureDistinct(options, `${id}: options`);
   const ids = ["", ...options.map((/** @type {Option} */ option) => option.id)];
-  demand(ids.includes(optOut), `${id}: its opt_out is not an option`);
-  demand(ids.includes(notApplicable), `${id}: its not_applicable is not an option`);
+  ensure(ids.includes(optOut), `${id}: its opt_out is not an option`);
+  ensure(ids.includes(notApplicable), `${id}: its not_applicable is not an option`);
 }
 
 /** @param {any} question */
 function checkGrid({ id, type, options, grid }) {
   const { low, step, points, decimals, unit } = grid ?? {};
   const maximum = Number.MAX_SAFE_INTEGER;
-  demand(isInteger(low, -maximum) && isInteger(step, 1), `${id}: low and step must be integers`);
-  demand(isInteger(points, 2, MAX_GRID), `${id}: ${points} grid points`);
+  ensure(isInteger(low, -maximum) && isInteger(step, 1), `${id}: low and step must be integers`);
+  ensure(isInteger(points, 2, MAX_GRID), `${id}: ${points} grid points`);
   const fitsOptions = type !== "scale" || points <= options.length;
-  demand(fitsOptions, `${id}: ${points} grid points for ${options.length} options`);
-  demand(
+  ensure(fitsOptions, `${id}: ${points} grid points for ${options.length} options`);
+  ensure(
     isInteger(low + step * (points - 1), -maximum),
     `${id}: the grid exceeds the safe integers`,
   );
-  demand(isInteger(decimals, 0, type === "date" ? 0 : 15), `${id}: ${decimals} decimals`);
-  demand(typeof unit === "string", `${id}: its unit is not a text`);
+  ensure(isInteger(decimals, 0, type === "date" ? 0 : 15), `${id}: ${decimals} decimals`);
+  ensure(typeof unit === "string", `${id}: its unit is not a text`);
   const isReal = low >= DAYS.first && low + step * (points - 1) <= DAYS.last;
-  demand(type !== "date" || isReal, `${id}: its dates exceed the years 1 to 9999`);
+  ensure(type !== "date" || isReal, `${id}: its dates exceed the years 1 to 9999`);
 }
 
 /** @param {any} question */
 function checkTicks({ id, type, options, max_ticks: ticks, alone, ...question }) {
   const isMultiple = type === "multiple_choice";
   const max = isMultiple ? Math.min(MAX_ALONE, options.length - 1) : 0;
-  demand(isInteger(alone, isMultiple ? 1 : 0, max), `${id}: ${alone} options stand alone`);
+  ensure(isInteger(alone, isMultiple ? 1 : 0, max), `${id}: ${alone} options stand alone`);
   const together = options.slice(0, options.length - alone);
   const mostTicks = isMultiple ? together.length : 0;
-  demand(isInteger(ticks, isMultiple ? 1 : 0, mostTicks), `${id}: at most ${ticks} ticks`);
+  ensure(isInteger(ticks, isMultiple ? 1 : 0, mostTicks), `${id}: at most ${ticks} ticks`);
   const hasNoAnswer = together.some((/** @type {Option} */ option) =>
     [question.opt_out, question.not_applicable].includes(option.id),
   );
-  demand(!isMultiple || !hasNoAnswer, `${id}: an option for no answer must stand alone`);
+  ensure(!isMultiple || !hasNoAnswer, `${id}: an option for no answer must stand alone`);
 }
 
 /**
@@ -154,45 +154,45 @@ function checkConditions({ pages, allow_skip_logic: skips }, at) {
   const earlier = pages.slice(0, at).flatMap((/** @type {Page} */ page) => page.questions);
   for (const question of pages[at].questions) {
     if (question.ask_if === null) continue;
-    demand(skips, `${question.id}: it depends on another question, but allow_skip_logic is false`);
+    ensure(skips, `${question.id}: it depends on another question, but allow_skip_logic is false`);
     checkCondition(question, earlier);
   }
 }
 
 /** @param {any} question @param {Question[]} earlier */
 function checkCondition({ id, ask_if: condition, not_applicable: notApplicable }, earlier) {
-  demand(notApplicable !== "", `${id}: it needs a not_applicable option for when it is hidden`);
+  ensure(notApplicable !== "", `${id}: it needs a not_applicable option for when it is hidden`);
   const parent = earlier.find((question) => question.id === condition?.question);
-  demand(
+  ensure(
     parent && CHOICES.includes(parent.type),
     `${id}: it depends on a question that is not an earlier choice`,
   );
   const ids = parent.options.map((option) => option.id);
   const { options } = condition;
-  demand(Array.isArray(options) && options.length > 0, `${id}: its condition has no options`);
+  ensure(Array.isArray(options) && options.length > 0, `${id}: its condition has no options`);
   const areKnown = options.every((option) => ids.includes(option));
-  demand(areKnown, `${id}: its condition has unknown options`);
+  ensure(areKnown, `${id}: its condition has unknown options`);
 }
 
 /** @param {any} sampling @param {Question[]} questions */
 function checkSampling(sampling, questions) {
   const { draw, groups } = sampling ?? {};
   const isList = (/** @type {any} */ list) => Array.isArray(list) && list.length > 0;
-  demand(isList(groups) && groups.every(isList), "sampling has no groups of questions");
-  demand(isInteger(draw, 1, groups.length - 1), `sampling draws ${draw} of ${groups.length}`);
+  ensure(isList(groups) && groups.every(isList), "sampling has no groups of questions");
+  ensure(isInteger(draw, 1, groups.length - 1), `sampling draws ${draw} of ${groups.length}`);
   const grouped = [...groups.flat()].sort();
   const ids = questions.map(({ id }) => id).sort();
   const isPartition = grouped.length === ids.length && ids.every((id, i) => id === grouped[i]);
-  demand(isPartition, "each question must be in exactly one sampling group");
+  ensure(isPartition, "each question must be in exactly one sampling group");
   for (const { id, ask_if: condition } of questions) {
     const group = groups.find((/** @type {string[]} */ members) => members.includes(id));
     const together = condition === null || group.includes(condition.question);
-    demand(together, `${id}: it can be drawn without the question that it depends on`);
+    ensure(together, `${id}: it can be drawn without the question that it depends on`);
   }
 }
 
 /** @param {object} value @param {keyof typeof KEYS} kind */
-export function demandKnown(value, kind) {
+export function ensureKnownKeys(value, kind) {
   const unknown = Object.keys(value).find((key) => !KEYS[kind].includes(key));
-  demand(unknown === undefined, `a ${kind} has an unknown key, ${unknown}`);
+  ensure(unknown === undefined, `a ${kind} has an unknown key, ${unknown}`);
 }

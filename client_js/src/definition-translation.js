@@ -2,7 +2,7 @@
  * Translations of a definition.
  */
 
-import { demand, demandTexts } from "./definition-error.js";
+import { ensure, ensureTexts } from "./definition-error.js";
 
 /**
  * @typedef {import("./definition.js").Definition} Definition
@@ -68,13 +68,13 @@ function translatedQuestion(question, translated, pick) {
  * @param {Definition} definition
  */
 export function checkTranslation(translation, definition) {
-  demandTexts(translation ?? {}, [...TEXTS], "a translation");
-  demandAsMany(translation.pages, definition.pages, (page, { questions: originals }) => {
-    demandTexts(page ?? {}, ["title"], "a translated page");
-    demandAsMany(page.questions, originals, (question, { options }) => {
-      demandTexts(question ?? {}, ["text", "help", "unit"], "a translated question");
-      demandAsMany(question.options, options, (label) => {
-        demand(typeof label === "string", "a translated label is not a text");
+  ensureTexts(translation ?? {}, [...TEXTS], "a translation");
+  ensureSameLength(translation.pages, definition.pages, (page, { questions: originals }) => {
+    ensureTexts(page ?? {}, ["title"], "a translated page");
+    ensureSameLength(page.questions, originals, (question, { options }) => {
+      ensureTexts(question ?? {}, ["text", "help", "unit"], "a translated question");
+      ensureSameLength(question.options, options, (label) => {
+        ensure(typeof label === "string", "a translated label is not a text");
       });
     });
   });
@@ -86,8 +86,8 @@ export function checkTranslation(translation, definition) {
  * @param {readonly T[]} like
  * @param {(value: any, like: T) => void} check
  */
-function demandAsMany(list, like, check) {
-  demand(
+function ensureSameLength(list, like, check) {
+  ensure(
     Array.isArray(list) && list.length === like.length,
     "a translation has another shape than its original",
   );

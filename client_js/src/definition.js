@@ -2,8 +2,8 @@
  * A survey's definition: parsed, identified by its hash, and checked against fixed limits.
  */
 
-import { DefinitionError, demand } from "./definition-error.js";
-import { checkStructure, demandKnown } from "./definition-structure.js";
+import { DefinitionError, ensure } from "./definition-error.js";
+import { checkStructure, ensureKnownKeys } from "./definition-structure.js";
 import { ratio, totalRatio } from "./privacy-loss.js";
 
 /**
@@ -43,7 +43,7 @@ const DEFAULTS = {
  *
  * e^12 and e^20 have 60 digits, rounded down: no fraction of weights that fit a word lies between.
  */
-export const CEILINGS = {
+export const LIMITS = {
   percent: 99n,
   ratio: {
     numerator: 162754_791419003920808005204898486783170209284478720770443556n,
@@ -68,11 +68,11 @@ export async function readDefinition(bytes, { digest, expectedPrefix = "" }) {
   const id = hex(new Uint8Array(await digest(bytes)));
   checkPrefix(id, expectedPrefix);
   const content = parse(bytes);
-  demand(content?.format === 1, "the definition's format is not 1");
-  demandKnown(content, "definition");
+  ensure(content?.format === 1, "the definition's format is not 1");
+  ensureKnownKeys(content, "definition");
   const definition = { ...DEFAULTS, ...content, id, untranslated: new Map() };
   checkStructure(definition);
-  checkCeilings(definition);
+  checkLimits(definition);
   return freeze(definition);
 }
 
@@ -116,18 +116,18 @@ function shareChannels() {
 }
 
 /** @param {Definition} definition */
-function checkCeilings(definition) {
+function checkLimits(definition) {
   for (const { id, channel } of definition.pages.flatMap((page) => page.questions)) {
-    refuseCertain(channel, id);
-    refuseRatio(ratio(channel), CEILINGS.ratio, `${id}: epsilon is above 12`);
+    checkTruthProbability(channel, id);
+    checkRatio(ratio(channel), LIMITS.ratio, `${id}: epsilon is above 12`);
   }
   const together = "all questions together: epsilon is above 20";
-  refuseRatio(totalRatio(definition), CEILINGS.totalRatio, together);
+  checkRatio(totalRatio(definition), LIMITS.totalRatio, together);
 }
 
-/** @param {Ratio} ratio @param {Ratio} ceiling @param {string} message */
-function refuseRatio({ numerator, denominator }, ceiling, message) {
-  refuseAbove(numerator * ceiling.denominator, ceiling.numerator * denominator, message);
+/** @param {Ratio} ratio @param {Ratio} limit @param {string} message */
+function checkRatio({ numerator, denominator }, limit, message) {
+  ensureAtMost(numerator * limit.denominator, limit.numerator * denominator, message);
 }
 
 /**
@@ -137,18 +137,18 @@ function refuseRatio({ numerator, denominator }, ceiling, message) {
  * @param {Channel} channel
  * @param {string} id
  */
-function refuseCertain(channel, id) {
+function checkTruthProbability(channel, id) {
   if (channel.kind === "weight_table") return;
   const [T, L] = [BigInt(channel.T), BigInt(channel.L)];
   const isBits = channel.kind === "bit_vector";
   const [k, d] = isBits ? [2n, 1n] : [BigInt(channel.k), BigInt(channel.d)];
   const total = d * T + (k - d) * L;
-  refuseAbove(100n * d * T, CEILINGS.percent * total, `${id}: p is above .99`);
+  ensureAtMost(100n * d * T, LIMITS.percent * total, `${id}: p is above .99`);
 }
 
-/** @param {bigint} value @param {bigint} ceiling @param {string} message */
-export function refuseAbove(value, ceiling, message) {
-  if (value > ceiling) throw new DefinitionError("too_weak", message);
+/** @param {bigint} value @param {bigint} limit @param {string} message */
+export function ensureAtMost(value, limit, message) {
+  if (value > limit) throw new DefinitionError("too_weak", message);
 }
 
 /**

@@ -6,8 +6,8 @@ import { radios } from "./field-choice.js";
 import { dateField, dayText } from "./field-date.js";
 import { checkboxes } from "./field-multiple-choice.js";
 import { numberField } from "./field-number.js";
+import { isEntered } from "./question-types.js";
 import { figure } from "./texts.js";
-import { isEntered } from "./truth.js";
 import { decimalAt } from "./typed-number.js";
 
 /**

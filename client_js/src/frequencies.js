@@ -1,10 +1,10 @@
 /**
- * Natural frequencies: of 100 people with an answer, how many reports name it.
+ * Natural frequencies: how many of 100 reports name an option, if it is the true answer and if not.
  */
 
 import { fromTenths } from "./privacy-loss.js";
-import { isEntered, patterns } from "./truth.js";
-import { tableRow, tableTruths } from "./weight-table.js";
+import { isEntered, patterns } from "./question-types.js";
+import { tableRow, tableTruths, total } from "./weight-table.js";
 
 /**
  * @typedef {import("./definition.js").Question} Question
@@ -12,70 +12,85 @@ import { tableRow, tableTruths } from "./weight-table.js";
  * @typedef {import("./mechanism.js").WeightTable} WeightTable
  * @typedef {Pick<Question, "type" | "channel" | "options" | "alone" | "max_ticks">} Protected
  *   the parts of a question that its frequencies need
- * @typedef {{own: bigint, other: bigint, of: bigint}} Weights
+ * @typedef {{ownWeight: bigint, otherWeight: bigint, totalWeight: bigint}} Weights
+ *   the shares are own = ownWeight/totalWeight and other = otherWeight/totalWeight
  */
 
 /**
- * Return how many reports of 100 people name the first option: if they chose it, and if they did not.
+ * Return how many of 100 reports name the first option: `ownShare` among people who chose it,
+ * `otherShare` among people who did not.
  *
- * In tenths, rounded half up: the label's only numbers that are not bounds. Numbers and dates have
- * none, because their reports name no option.
+ * Both are rounded half up to a tenth: the label's only numbers that are not bounds. Numbers and
+ * dates have none (""), because their reports name no option.
  *
  * @param {Protected} question
- * @returns {{own: string, other: string}}
+ * @returns {{ownShare: string, otherShare: string}}
  */
 export function frequencies(question) {
-  if (isEntered(question.type)) return { own: "", other: "" };
-  const { own, other, of } = nameWeights(question);
-  return { own: perHundred(own, of), other: perHundred(other, of) };
+  if (isEntered(question.type)) return { ownShare: "", otherShare: "" };
+  const { ownWeight, otherWeight, totalWeight } = firstOptionWeights(question);
+  return {
+    ownShare: perHundred(ownWeight, totalWeight),
+    otherShare: perHundred(otherWeight, totalWeight),
+  };
 }
 
 /** @param {Protected} question @returns {Weights} */
-function nameWeights(question) {
+function firstOptionWeights(question) {
   const { channel } = question;
   if (channel.kind === "weight_table") return tableWeights(channel);
   const [T, L] = [BigInt(channel.T), BigInt(channel.L)];
-  if (channel.kind === "bit_vector") return { own: T, other: L, of: T + L };
+  if (channel.kind === "bit_vector") return { ownWeight: T, otherWeight: L, totalWeight: T + L };
   return question.type === "multiple_choice" ? patternWeights(question) : setWeights(channel);
 }
 
 /**
- * Formula: own = dT/M,  other = d((d-1)T + (k-d)L) / (M(k-1)),  M = dT + (k-d)L
+ *     own = dT/M,  other = d((d-1)T + (k-d)L) / (M(k-1)),  M = dT + (k-d)L
  *
  * @param {SubsetSelection} channel
  */
 function setWeights(channel) {
   const [k, d, T, L] = [channel.k, channel.d, channel.T, channel.L].map(BigInt);
   const M = d * T + (k - d) * L;
-  const others = k - 1n;
-  return { own: d * T * others, other: d * ((d - 1n) * T + (k - d) * L), of: M * others };
+  return {
+    ownWeight: d * T * (k - 1n),
+    otherWeight: d * ((d - 1n) * T + (k - d) * L),
+    totalWeight: M * (k - 1n),
+  };
 }
 
 /**
- * Formula: own = (T + (N-1)L)/M,  other = N L/M,  M = T + (k-1)L,  N patterns contain the option
+ *     own = (T + (N-1)L)/M,  other = N L/M,  M = T + (k-1)L,  N patterns contain the option
  *
  * @param {Protected} question
  */
 function patternWeights(question) {
   const { k, T, L } = /** @type {SubsetSelection} */ (question.channel);
   const N = patterns(question).filter((pattern) => pattern.includes(0)).length;
-  return { own: BigInt(T + (N - 1) * L), other: BigInt(N * L), of: BigInt(T + (k - 1) * L) };
+  return {
+    ownWeight: BigInt(T + (N - 1) * L),
+    otherWeight: BigInt(N * L),
+    totalWeight: BigInt(T + (k - 1) * L),
+  };
 }
 
 /**
- * Formula: own = W[0][0]/M, other = the smallest W[i][0]/M of another truth
+ *     own = W[0][0]/M,  other = the smallest W[i][0]/M of another truth
  *
  * @param {WeightTable} channel
  */
 function tableWeights(channel) {
   const truths = tableTruths(channel.table) + channel.no_answers;
-  const first = tableRow(channel, 0);
-  const others = Array.from({ length: truths - 1 }, (_, i) => tableRow(channel, i + 1)[0]);
-  const of = first.reduce((sum, weight) => sum + weight, 0);
-  return { own: BigInt(first[0]), other: BigInt(Math.min(...others)), of: BigInt(of) };
+  const ownRow = tableRow(channel, 0);
+  const otherWeights = Array.from({ length: truths - 1 }, (_, i) => tableRow(channel, i + 1)[0]);
+  return {
+    ownWeight: BigInt(ownRow[0]),
+    otherWeight: BigInt(Math.min(...otherWeights)),
+    totalWeight: BigInt(total(ownRow)),
+  };
 }
 
-/** @param {bigint} weight @param {bigint} total */
-function perHundred(weight, total) {
-  return fromTenths((2000n * weight + total) / (2n * total));
+/** @param {bigint} weight @param {bigint} totalWeight */
+function perHundred(weight, totalWeight) {
+  return fromTenths((2000n * weight + totalWeight) / (2n * totalWeight));
 }

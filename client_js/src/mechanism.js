@@ -91,7 +91,7 @@ function ticks({ m, s, alone, sampled }, truth) {
 }
 
 /** @param {number} T @param {number} L */
-function demandPrivate(T, L) {
+function ensurePrivate(T, L) {
   if (!(T > L && L >= 1)) {
     throw new RangeError(`a device never runs a channel with T = ${T}, L = ${L}`);
   }
@@ -107,7 +107,7 @@ function demandPrivate(T, L) {
  * @param {UniformBelow} uniformBelow
  */
 function perturbBits({ m, sampled, T, L }, truth, uniformBelow) {
-  demandPrivate(T, L);
+  ensurePrivate(T, L);
   const bits = sampled < m ? drawSome(numbersBelow(m), sampled, uniformBelow) : numbersBelow(m);
   const ones = bits.filter((bit) => truth[bit] ^ Number(uniformBelow(T + L) >= T));
   if (sampled === m) return packBits(ones, m);
@@ -137,7 +137,7 @@ function perturbByTable(row, uniformBelow) {
  * @param {UniformBelow} uniformBelow
  */
 function perturbSubset({ k, d, T, L }, truth, uniformBelow) {
-  demandPrivate(T, L);
+  ensurePrivate(T, L);
   if (d === 1) return (truth + drawOffset(k, T, L, uniformBelow)) % k;
   return packBits(
     drawOffsets(k, d, T, L, uniformBelow).map((offset) => (truth + offset) % k),

@@ -39,8 +39,8 @@ export function frequencyParagraph(definition, question) {
   const values = {
     own,
     other,
-    ownShare: aboutText(shares.own),
-    otherShare: aboutText(shares.other),
+    ownShare: aboutText(shares.ownShare),
+    otherShare: aboutText(shares.otherShare),
   };
   const namesSeveral = channel.kind === "subset_selection" && channel.d > 1;
   return element(
@@ -195,8 +195,8 @@ function tableNotes(definition, allBounds) {
 function protectionRow(definition, question, bound) {
   const columns = columnTexts();
   const noShare = say("label.noShare");
-  const { own, other } = frequencies(question);
-  const shares = namesOptions(question) ? [share(own), share(other)] : [noShare, noShare];
+  const { ownShare, otherShare } = frequencies(question);
+  const shares = namesOptions(question) ? [share(ownShare), share(otherShare)] : [noShare, noShare];
   const { from10, from50 } = posteriorBounds(bound);
   const cells = [...shares, figure(oddsFactor(bound)), percent(from10), percent(from50)];
   return element(

@@ -2,8 +2,8 @@
  * Reads the codes of a report, to show what was sent.
  */
 
+import { patterns } from "./question-types.js";
 import { reportedOptions, sampledBits } from "./report-encoding.js";
-import { patterns } from "./truth.js";
 import { tableReports, tableTruths } from "./weight-table.js";
 
 /**

@@ -12,11 +12,11 @@ import {
   ratio,
   totalOddsFactor,
 } from "../src/privacy-loss.js";
+import { patterns } from "../src/question-types.js";
 import { createUniformBelow } from "../src/random.js";
 import { checkRoom, drawQuestions, makeReport, ReportTooLongError } from "../src/report.js";
 import { readCode, reportCodes, saysAnswers } from "../src/report-reader.js";
 import { sampledCounts } from "../src/sampling.js";
-import { patterns } from "../src/truth.js";
 import {
   amount,
   bits,
@@ -406,14 +406,14 @@ const ask = (...channels) =>
   definitionWithId(channels.map((design, i) => question(`x${i}`, design)));
 
 test("the label gives the numbers of the design's example", () => {
-  assert.deepEqual(frequencies(one(channel(2, 3, 1))), { own: "75", other: "25" });
-  assert.deepEqual(frequencies(one(channel(3, 6, 1))), { own: "75", other: "12.5" });
+  assert.deepEqual(frequencies(one(channel(2, 3, 1))), { ownShare: "75", otherShare: "25" });
+  assert.deepEqual(frequencies(one(channel(3, 6, 1))), { ownShare: "75", otherShare: "12.5" });
   assert.equal(oddsFactor(ratio(channel(2, 3, 1))), "3");
   assert.deepEqual(posteriorBounds(ratio(channel(2, 3, 1))), { from10: 25, from50: 75 });
 });
 
 test("tenths are rounded half up", () => {
-  assert.deepEqual(frequencies(one(channel(5, 12, 1))), { own: "75", other: "6.3" });
+  assert.deepEqual(frequencies(one(channel(5, 12, 1))), { ownShare: "75", otherShare: "6.3" });
 });
 
 test("factors and suspicions are rounded up", () => {
@@ -531,21 +531,24 @@ test("the total of a survey with sampling counts the groups that reveal most", (
 });
 
 test("the label of ticks says how often a report contains an option, chosen or not", () => {
-  assert.deepEqual(frequencies(one(bits(5, 3, 1))), { own: "75", other: "25" });
-  assert.deepEqual(frequencies(one(bits(5, 3, 1, { sampled: 2 }))), { own: "75", other: "25" });
+  assert.deepEqual(frequencies(one(bits(5, 3, 1))), { ownShare: "75", otherShare: "25" });
+  assert.deepEqual(frequencies(one(bits(5, 3, 1, { sampled: 2 }))), {
+    ownShare: "75",
+    otherShare: "25",
+  });
   // Of the 8 patterns of 3 options and one alone 4 hold the first: (12 + 3)/19, 4/19.
   assert.deepEqual(frequencies(pickSome("a", channel(8, 12, 1), 4)), {
-    own: "78.9",
-    other: "21.1",
+    ownShare: "78.9",
+    otherShare: "21.1",
   });
 });
 
 test("the label of a table uses the first option's column", () => {
   // Rows 8 4 2 1 with their tails: 15 ways of 22 to stay at the end, 1 of 22 from the other end.
   const scale = one(table({ name: "by_distance", weights: [8, 4, 2, 1] }));
-  assert.deepEqual(frequencies(scale), { own: "68.2", other: "4.5" });
+  assert.deepEqual(frequencies(scale), { ownShare: "68.2", otherShare: "4.5" });
   const hours = amount("a", table({ name: "one_bit", R: 9, T: 3, L: 1 }));
-  assert.deepEqual(frequencies(hours), { own: "", other: "" });
+  assert.deepEqual(frequencies(hours), { ownShare: "", otherShare: "" });
 });
 
 test("odds and suspicions cover the whole report for every kind of channel", () => {

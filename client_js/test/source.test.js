@@ -42,7 +42,7 @@ const PURE = [
     "weight-table.js",
     "report-encoding.js",
     "random.js",
-    "truth.js",
+    "question-types.js",
     "answers.js",
   ],
   ...["sampling.js", "report.js", "report-reader.js", "privacy-loss.js", "frequencies.js"],

@@ -32,8 +32,8 @@ function replaying(draws, compute) {
 
 test("perturb gives the report of every vector", () => {
   for (const { channel, truth, draws, report } of vectors("mechanism.json")) {
-    const given = replaying(draws, (uniformBelow) => perturb(channel, truth, uniformBelow));
-    assert.equal(given, report, JSON.stringify({ channel, truth, draws }));
+    const actual = replaying(draws, (uniformBelow) => perturb(channel, truth, uniformBelow));
+    assert.equal(actual, report, JSON.stringify({ channel, truth, draws }));
   }
 });
 
@@ -43,22 +43,24 @@ test("makeReport gives the body of every vector, from the canonical bytes", asyn
     const circumstances = { stratum: "", invitation: "", drawn };
     const definition = await readDefinition(new TextEncoder().encode(canonical), { digest });
     assert.equal(definition.id, id);
-    const given = replaying(draws, (uniformBelow) =>
+    const report = replaying(draws, (uniformBelow) =>
       makeReport(definition, answers, uniformBelow, Uint8Array.from(id_bytes), circumstances),
     );
-    assert.equal(given, body);
-    assert.equal(Buffer.byteLength(given), definition.report_bytes);
+    assert.equal(report, body);
+    assert.equal(Buffer.byteLength(report), definition.report_bytes);
   }
 });
 
 test("the label's numbers are those of every vector", () => {
   for (const { questions, labels } of vectors("label.json")) {
     assert.deepEqual(Object.keys(labels).sort(), questions.map(({ id }) => id).sort());
-    const of = bounds(questions);
+    const boundsById = bounds(questions);
     for (const question of questions) {
-      const bound = of.get(question.id);
+      const bound = boundsById.get(question.id);
+      const { ownShare, otherShare } = frequencies(question);
       const label = {
-        ...frequencies(question),
+        own: ownShare,
+        other: otherShare,
         odds: oddsFactor(bound),
         ...posteriorBounds(bound),
       };

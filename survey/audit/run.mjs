@@ -268,14 +268,12 @@ function sortedKeys(_, value) {
 /** {} -> the figures of the label for each question and for all questions together. */
 function label() {
   const bounds = loss.bounds(allQuestions);
-  const figures = allQuestions.map((each) => [
-    each.id,
-    {
-      ...frequencies(each),
-      odds: loss.oddsFactor(bounds.get(each.id)),
-      ...loss.posteriorBounds(bounds.get(each.id)),
-    },
-  ]);
+  const figures = allQuestions.map((question) => {
+    const { ownShare, otherShare } = frequencies(question);
+    const bound = bounds.get(question.id);
+    const odds = loss.oddsFactor(bound);
+    return [question.id, { own: ownShare, other: otherShare, odds, ...loss.posteriorBounds(bound) }];
+  });
   const { numerator, denominator } = loss.totalRatio(survey);
   const total = { odds: loss.totalOddsFactor(survey), ratio: [String(numerator), String(denominator)] };
   return { questions: Object.fromEntries(figures), total };

@@ -121,7 +121,7 @@ BROKEN_CHANNELS = {
         "ticks",
     ),
     "patterns in another order for several ticks": Mutant(
-        "truth.js",
+        "question-types.js",
         "pattern.join() === answer.join()",
         "pattern.join() === (answer.length > 1 ? '0' : answer.join())",
         "ticks",
@@ -228,33 +228,33 @@ BROKEN_READING = {
         "two",
     ),
     # Built-in limits are missing
-    "no ceilings": Mutant("definition.js", "if (value > ceiling) throw", "if (false) throw", "two"),
-    "ceilings of the first question only": Mutant(
+    "no limits": Mutant("definition.js", "if (value > limit) throw", "if (false) throw", "two"),
+    "limits of the first question only": Mutant(
         "definition.js",
-        f"of {ALL_QUESTIONS}) {{\n    refuseCertain",
-        f"of {ALL_QUESTIONS}.slice(0, 1)) {{\n    refuseCertain",
+        f"of {ALL_QUESTIONS}) {{\n    checkTruthProbability",
+        f"of {ALL_QUESTIONS}.slice(0, 1)) {{\n    checkTruthProbability",
         "two",
     ),
-    "no ceiling for the total": Mutant(
+    "no limit for the total": Mutant(
         "definition.js",
-        "refuseRatio(totalRatio(definition), CEILINGS.totalRatio, together);",
+        "checkRatio(totalRatio(definition), LIMITS.totalRatio, together);",
         "",
         "two",
     ),
     "zero weights accepted": Mutant(
-        "definition-channels.js", "demand(T > L && L >= 1,", "demand(T > L,", "two"
+        "definition-channels.js", "ensure(T > L && L >= 1,", "ensure(T > L,", "two"
     ),
     "T = L accepted": Mutant(
-        "definition-channels.js", "demand(T > L && L >= 1,", "demand(T >= L && L >= 1,", "two"
+        "definition-channels.js", "ensure(T > L && L >= 1,", "ensure(T >= L && L >= 1,", "two"
     ),
     "rows of unequal sum accepted": Mutant(
-        "definition-channels.js", "demand(BigInt(total) === sum,", "demand(true,", "two"
+        "definition-channels.js", "ensure(BigInt(total) === sum,", "ensure(true,", "two"
     ),
     "totals above a word accepted": Mutant(
-        "definition-channels.js", "demand(total <= WORD_VALUES,", "demand(true,", "two"
+        "definition-channels.js", "ensure(total <= WORD_VALUES,", "ensure(true,", "two"
     ),
     "unknown keys accepted": Mutant(
-        "definition-structure.js", "demand(unknown === undefined,", "demand(true,", "two"
+        "definition-structure.js", "ensure(unknown === undefined,", "ensure(true,", "two"
     ),
     "the hash not compared with the link's": Mutant(
         "definition.js", 'if (prefix === "") return;', "return;", "two"
@@ -291,7 +291,10 @@ BROKEN_READING = {
         "privacy-loss.js", "(dividend + divisor - 1n) / divisor", "dividend / divisor", "two"
     ),
     "frequencies of the truth for every answer": Mutant(
-        "frequencies.js", "other: perHundred(other, of)", "other: perHundred(own, of)", "two"
+        "frequencies.js",
+        "perHundred(otherWeight, totalWeight)",
+        "perHundred(ownWeight, totalWeight)",
+        "two",
     ),
 }
 
@@ -343,7 +346,7 @@ BROKEN_VISITS = {
         "two",
     ),
     "a survey under a second name": Mutant(
-        "definition-loader.js", "demand(definition.slug === slug,", "demand(true,", "two"
+        "definition-loader.js", "ensure(definition.slug === slug,", "ensure(true,", "two"
     ),
     "the report stored after its arrival": Mutant(
         "outbox.js",

@@ -27,7 +27,7 @@ NAMING = {
     "client_js/src/privacy-label.js",
     "client_js/src/report-reader.js",
     "client_js/src/definition-structure.js",
-    "client_js/src/truth.js",
+    "client_js/src/question-types.js",
 }
 """Files outside `kinds/`, tests, translations and the demo that name a type of question."""
 

@@ -1,5 +1,5 @@
 /**
- * From an answer to the truth that the question's channel gets.
+ * The question types, and the truth that the channel of each type gets for an answer.
  */
 
 /**

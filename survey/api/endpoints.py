@@ -38,8 +38,7 @@ from survey.errors import (
 )
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.shares.binomial_proportions import TARGETS
-from survey.results.crosstab.compute import compute_crosstab
-from survey.results.crosstab.request import CrosstabRequest
+from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
 from survey.results.estimates.result import ResultCache
 from survey.results.estimates.table import EstimateRow
@@ -47,7 +46,7 @@ from survey.results.exports.csv import to_csv
 from survey.results.exports.microdata import ZIP, write_microdata
 from survey.results.exports.xlsx import XLSX, crosstab_workbook, estimates_workbook
 from survey.results.joint_counts import list_variables
-from survey.results.options import (
+from survey.results.request import (
     DEFAULT_LEVEL,
     INTERVAL_CHOICES,
     MAX_LEVEL,

@@ -15,7 +15,7 @@ from survey.results.crosstab.compute import MAX_CELLS
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.table import EstimateRow
-from survey.results.options import IntervalOptions
+from survey.results.request import IntervalOptions
 from survey.store import PublishedSurvey, Release, State
 
 MAX_LISTED = 500

@@ -30,15 +30,14 @@ from survey.parquet import ENGINES, export_reports, open_reports
 from survey.questionnaire.canonical import unpublished
 from survey.questionnaire.definition import Definition
 from survey.results.crosstab import sentences as crosstab_sentences
-from survey.results.crosstab.compute import compute_crosstab, crosstab_from_counts
-from survey.results.crosstab.request import CrosstabRequest
+from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab, crosstab_from_counts
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
 from survey.results.estimates.result import ResultCache, SurveyResult
 from survey.results.estimates.sentences import terminal_lines
 from survey.results.exports.csv import to_csv, to_json
 from survey.results.exports.microdata import write_microdata
 from survey.results.number_format import number_format
-from survey.results.options import INTERVAL_CHOICES, IntervalOptions
+from survey.results.request import INTERVAL_CHOICES, IntervalOptions
 from survey.store import PublishedSurvey, Store, find_survey, open_store
 
 VERSION = click.IntRange(1, 2**31 - 1)

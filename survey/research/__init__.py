@@ -10,13 +10,13 @@ from survey.research import (
     analyses,
     builder,
     collection,
-    microdata,
+    downloads,
     pdf,
     surveys,
     team,
 )
+from survey.research.access import Workspace
 from survey.research.forms import MAX_UPLOAD_BYTES
-from survey.research.workspace import Workspace
 from survey.results.estimates.result import ResultCache
 from survey.settings import Settings
 from survey.store import Store
@@ -34,7 +34,6 @@ def init_app(
     workspace = Workspace.over(store, results, settings, client_hash)
     parts = (
         *(accounts, team, builder, collection, surveys),
-        *(analyses, microdata, pdf),
+        *(analyses, downloads, pdf),
     )
     workspace.gate.add(app, [section for part in parts for section in part.sections(workspace)])
-    builder.recovery.init_app(app, workspace)

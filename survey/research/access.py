@@ -1,25 +1,57 @@
 """Access control of the researchers' pages: each route is declared together with its role.
 
 A survey that a researcher is not a member of does not exist for them (404). An action that their
-role in a survey does not allow is rejected with the name of the role it requires (403).
+role in a survey does not allow is rejected with the name of the role it requires (403). A form that
+is rejected because the session or the role ended is returned with its fields.
+
+`Workspace` holds everything that the pages work with, among it the log of researchers' actions.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from flask import Blueprint, Flask, current_app, redirect, request, url_for
+from flask import (
+    Blueprint,
+    Flask,
+    Response,
+    current_app,
+    jsonify,
+    redirect,
+    render_template,
+    request,
+    url_for,
+)
+from flask_wtf import FlaskForm
+from flask_wtf.csrf import CSRFError
 
-from survey.errors import ForbiddenError, NotFoundError
-from survey.research.sessions import Sessions
-from survey.store import ROLES, Researcher, Role, Store, draft_key, team_slug
+from survey.errors import CrossSiteError, ForbiddenError, NotFoundError
+from survey.research.credentials import Passwords
+from survey.research.sessions import Sessions, Throttle
+from survey.results.estimates.result import ResultCache
+from survey.security import check_same_origin
+from survey.settings import Settings
+from survey.store import ROLES, Action, Researcher, Role, Store, draft_key, team_slug
 
 Access = Literal["anybody", "researcher", "viewer", "editor", "owner", "admin"]
 """Who may open a page: `researcher` is anybody who is signed in; `viewer`, `editor` and `owner` are
 the lowest role in the survey or draft that the address names as `<slug>`."""
 
 DRAFT_DELETED = "This draft has been deleted."
+
+BUTTON_FIELDS = ("csrf_token", "revision", "do", "agreed", "submit", "made")
+"""Fields of a form that a researcher does not type."""
+
+LONG_FORMS = ("collection.invite", "collection.schedule")
+"""Forms outside the builder that take a while to fill in."""
+
+SIGNED_OUT = "you are signed out. Press Save to keep your text."
+
+LOG_LENGTH = 500
+"""Number of actions that a log page shows."""
 
 PUBLISHED_ONLY = ("collection", "lifecycle")
 """Sections that exist for published surveys, not for drafts and their test runs."""
@@ -64,13 +96,11 @@ class Section(Blueprint):
 class Gate:
     """Checks who may open a page before its view runs."""
 
-    def __init__(self, store: Store, sessions: Sessions) -> None:
+    def __init__(self, store: Store, sessions: Sessions, public_url: str) -> None:
         self._store = store
         self._sessions = sessions
+        self._public_url = public_url
         self._access: dict[str, Access] = {}
-        self.return_form: Callable[[str, int], Any] = lambda _reason, _status: None
-        """Builds the response that returns a form which cannot be saved, or None for other
-        requests; takes the reason and the HTTP status."""
 
     def add(self, app: Flask, sections: Iterable[Section]) -> None:
         """Register sections with the application and check every request to their pages."""
@@ -79,6 +109,7 @@ class Gate:
             self._access |= section.access
         self.check_rules(app)
         app.before_request(self.check)
+        app.register_error_handler(CSRFError, self._handle_csrf_error)
 
     def check_rules(self, app: Flask) -> None:
         """Raise RuntimeError for a researchers' page without an access rule."""
@@ -125,7 +156,7 @@ class Gate:
             return None
         researcher = self._sessions.researcher()
         if researcher is None:
-            if response := self.return_form("", 401):
+            if response := self._return_form("", 401):
                 return response
             return redirect(url_for("accounts.sign_in", next=_return_address()))
         if access == "admin" and not researcher.is_admin:
@@ -145,7 +176,7 @@ class Gate:
             reason = f"this requires the role {required} in the survey {slug}; ask an owner for it"
             subject = "draft" if draft_key(slug) else "survey"
             changed = f"Your role in this {subject} has changed: {reason}."
-            if response := self.return_form(changed, 403):
+            if response := self._return_form(changed, 403):
                 return response
             raise ForbiddenError(reason)
         return None
@@ -156,10 +187,46 @@ class Gate:
         if survey and self.role(survey):
             # Unsaved text is returned; a second press of Publish leads to the published survey.
             reason = f"This draft was published as {survey} in the meantime and cannot be changed."
-            return self.return_form(reason, 409) or redirect(url_for("results.newest", slug=survey))
-        if draft_key(slug) and (response := self.return_form(DRAFT_DELETED, 404)):
+            return self._return_form(reason, 409) or redirect(
+                url_for("results.newest", slug=survey)
+            )
+        if draft_key(slug) and (response := self._return_form(DRAFT_DELETED, 404)):
             return response
         raise NotFoundError(f'there is no survey "{slug}"')
+
+    def _handle_csrf_error(self, error: CSRFError) -> Any:
+        return self._return_form("", 409 if self._sessions.researcher() else 401) or (
+            error.get_response()
+        )
+
+    def _return_form(self, reason: str, status: int) -> Any:
+        """Return the response that shows the fields of a rejected form; None for other requests.
+
+        The server stores nothing of the form. A request from another site gets nothing back: a
+        researcher could mistake the fields for their own and send them on.
+        """
+        endpoint = request.endpoint or ""
+        has_text = endpoint.startswith("drafts.") or endpoint in LONG_FORMS
+        if request.method != "POST" or not has_text or not _is_same_origin(self._public_url):
+            return None
+        fields = list(request.form.items(multi=True))
+        typed = [
+            (name, text) for name, text in fields if name not in BUTTON_FIELDS and text.strip()
+        ]
+        if reason and not typed:
+            return None
+        if request.form.get("do") in ("autosave", "look"):
+            return jsonify({"not_saved": reason or SIGNED_OUT}), status
+        page = render_template(
+            "research/builder/recovery.html",
+            signed_in=self._sessions.researcher() is not None,
+            reason=reason,
+            form=FlaskForm(formdata=None),
+            fields=[(name, value) for name, value in fields if name != "csrf_token"],
+            written=typed,
+            makes_links=endpoint == "collection.invite",
+        )
+        return Response(page, status)
 
     def _exists(self, slug: str) -> bool:
         if key := draft_key(slug):
@@ -180,3 +247,68 @@ def _page_of(path: str) -> str:
     while path.count("/") > 1 and not adapter.test(path, "GET"):
         path = path.rpartition("/")[0]
     return path
+
+
+def _is_same_origin(public_url: str) -> bool:
+    # The Referrer-Policy makes browsers send the Origin "null" with forms, but also this header.
+    if site := request.headers.get("Sec-Fetch-Site"):
+        return site == "same-origin"
+    try:
+        check_same_origin(None, request.headers.get("Origin"), request.host, public_url)
+    except CrossSiteError:
+        return False
+    return True
+
+
+class Log:
+    """The log of researchers' actions: who did what, and when; never anything of a respondent."""
+
+    def __init__(self, store: Store, sessions: Sessions) -> None:
+        self._store = store
+        self._sessions = sessions
+
+    def write(self, event: str, slug: str = "", detail: str = "") -> None:
+        """Log an action of the researcher who sent this request, after it succeeded."""
+        self.write_for(self._sessions.current().email, event, slug, detail)
+
+    def write_for(self, email: str, event: str, slug: str = "", detail: str = "") -> None:
+        """Log an action of a researcher who is not signed in yet."""
+        self._store.add_action(Action(int(time.time()), email, event, team_slug(slug), detail))
+
+    def read(self, slug: str | None = None) -> list[Action]:
+        """Return the latest actions in one survey, or on the whole server."""
+        return self._store.actions(slug, LOG_LENGTH)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A store with everything the researchers' pages need to work on it."""
+
+    store: Store
+    results: ResultCache
+    settings: Settings
+    client_hash: str
+    passwords: Passwords
+    throttle: Throttle
+    sessions: Sessions
+    gate: Gate
+    log: Log
+
+    @classmethod
+    def over(
+        cls, store: Store, results: ResultCache, settings: Settings, client_hash: str
+    ) -> Workspace:
+        """Create the workspace of a store."""
+        passwords = Passwords(settings.password_cost)
+        sessions = Sessions(store, passwords)
+        return cls(
+            store,
+            results,
+            settings,
+            client_hash,
+            passwords,
+            Throttle(store, settings.secret),
+            sessions,
+            Gate(store, sessions, settings.public_url),
+            Log(store, sessions),
+        )

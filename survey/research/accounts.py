@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response
 
 from survey.errors import NotFoundError
 from survey.research import credentials
-from survey.research.access import Route, Section
+from survey.research.access import Route, Section, Workspace
 from survey.research.forms import (
     AddTwoFactorForm,
     CodeForm,
@@ -28,7 +28,6 @@ from survey.research.forms import (
     TokenForm,
 )
 from survey.research.sessions import THROTTLED
-from survey.research.workspace import Workspace
 from survey.security import hash_of
 from survey.store import SCOPES, ApiToken, Researcher
 

@@ -22,9 +22,9 @@ from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.shares.binomial_proportions import POPULATION, RESPONDENTS
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.privacy_loss import labels, linked, odds_in_words
-from survey.research.access import Route, Section
+from survey.research.access import Route, Section, Workspace
+from survey.research.downloads import CSV, download, file_name
 from survey.research.forms import whole_number
-from survey.research.workspace import CSV, Workspace, download, file_name
 from survey.results.analyses import (
     CROSSTAB,
     DIFFERENCE,
@@ -40,7 +40,8 @@ from survey.results.estimates.result import SurveyResult
 from survey.results.exports.csv import to_csv
 from survey.results.exports.xlsx import XLSX
 from survey.results.number_format import percent_with_decimal
-from survey.results.options import (
+from survey.results.questions import has_question, question_index
+from survey.results.request import (
     INTERVAL_CHOICES,
     INTERVAL_NAMES,
     LEVEL_CHOICES,
@@ -49,7 +50,6 @@ from survey.results.options import (
     options_to_query,
     parse_options,
 )
-from survey.results.questions import has_question, question_index
 from survey.results.trend.request import OVER, PART_LABELS, PERIOD_CHOICES
 from survey.results.trend.table import TrendResult, question_parts
 from survey.results.weighting.request import decode_margins

@@ -20,8 +20,9 @@ from survey.collect.publication import validate_schedule
 from survey.collect.release import release as release_reports
 from survey.collect.release import utc_today
 from survey.errors import ClosedError, ConflictError, DesignError, StoreBusyError
-from survey.research.access import Route, Section
+from survey.research.access import Route, Section, Workspace
 from survey.research.builder.forms import DoForm
+from survey.research.downloads import CSV, download
 from survey.research.forms import (
     ArchiveForm,
     CloseForm,
@@ -30,7 +31,6 @@ from survey.research.forms import (
     ReleaseForm,
     ScheduleForm,
 )
-from survey.research.workspace import CSV, Workspace, download
 from survey.results.exports.csv import links_csv
 from survey.results.groups import split_by_link, split_by_period
 from survey.store import PublishedSurvey, Schedule, find_survey

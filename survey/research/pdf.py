@@ -12,8 +12,8 @@ from flask import Response, render_template, request, url_for
 
 from survey.errors import MissingPartError, NotFoundError
 from survey.methods import interval_anchor, references, symbols, topics
-from survey.research.access import Route, Section
-from survey.research.workspace import Workspace, download, file_name
+from survey.research.access import Route, Section, Workspace
+from survey.research.downloads import download, file_name
 from survey.results.charts import is_clipped
 from survey.results.estimates.chart import page_charts
 from survey.results.estimates.result import SurveyResult
@@ -26,7 +26,7 @@ from survey.results.exports.methods import (
     survey_facts,
     works_cited,
 )
-from survey.results.options import options_to_query, parse_options
+from survey.results.request import options_to_query, parse_options
 from survey.store import PublishedSurvey, find_survey
 
 STYLESHEET = Path(__file__).resolve().parent.parent / "static" / "report.css"

@@ -16,9 +16,8 @@ from survey.errors import ConflictError, DefinitionError, NotFoundError
 from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.loading import load
-from survey.research.access import Gate, Route, Section
+from survey.research.access import Gate, Route, Section, Workspace
 from survey.research.forms import PublishForm
-from survey.research.workspace import Workspace
 from survey.results.charts import FORMATS
 from survey.results.number_format import describe_estimate, percent, row_label
 from survey.settings import Settings

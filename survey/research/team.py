@@ -10,14 +10,13 @@ from flask import flash, redirect, render_template, url_for
 from flask_wtf import FlaskForm
 
 from survey.errors import NotFoundError
-from survey.research.access import Route, Section
+from survey.research.access import Route, Section, Workspace
 from survey.research.forms import (
     InvitationLinkForm,
     InviteForm,
     InviteResearcherForm,
     RoleForm,
 )
-from survey.research.workspace import Workspace
 from survey.security import hash_of
 from survey.store import (
     ROLES,

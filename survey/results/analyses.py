@@ -13,34 +13,32 @@ from typing import Any
 from survey.errors import ChannelError, CountsError, DesignError, NotFoundError, SurveyError
 from survey.results.charts import chart_svg, fixed_chart_svg, has_numbers
 from survey.results.crosstab import sentences as crosstab_sentences
-from survey.results.crosstab.compute import compute_crosstab
-from survey.results.crosstab.request import METHODS, CrosstabRequest
+from survey.results.crosstab.compute import METHODS, CrosstabRequest, compute_crosstab
 from survey.results.crosstab.table import CrosstabRow, page_rows
 from survey.results.difference import sentences as difference_sentences
 from survey.results.difference.chart import difference_chart
-from survey.results.difference.compute import compute_difference
-from survey.results.difference.request import DifferenceRequest
+from survey.results.difference.compute import DifferenceRequest, compute_difference
 from survey.results.difference.table import DifferenceResult, DifferenceRow
 from survey.results.estimates.chart import PART_CHARTS, has_chart
-from survey.results.estimates.request import EstimatesRequest
+from survey.results.estimates.compute import EstimatesRequest
 from survey.results.estimates.result import ResultCache, SurveyResult
 from survey.results.estimates.table import EstimateRow
 from survey.results.exports.xlsx import crosstab_workbook, estimates_workbook
 from survey.results.groups import list_groups
 from survey.results.joint_counts import list_variables
 from survey.results.number_format import format_p_value, number_format, points
-from survey.results.options import IntervalOptions, Request
 from survey.results.questions import Answer, truth_labels
 from survey.results.regression import sentences as regression_sentences
 from survey.results.regression.compute import (
     MAX_PREDICTORS,
+    RegressionRequest,
     compute_regression,
     default_baseline,
     has_links,
     regression_questions,
 )
-from survey.results.regression.request import RegressionRequest
 from survey.results.regression.table import LINK, RegressionResult, RegressionRow
+from survey.results.request import IntervalOptions, Request
 from survey.results.trend.chart import trend_chart
 from survey.results.trend.compute import compute_trend
 from survey.results.trend.request import TrendRequest

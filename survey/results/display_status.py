@@ -14,8 +14,8 @@ from survey.mechanism import BitVector
 from survey.mechanism.simulation import population
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.compute import QuestionEstimates, estimate_question
-from survey.results.options import DEFAULT_OPTIONS
 from survey.results.questions import truth_values
+from survey.results.request import DEFAULT_OPTIONS
 
 SUPPRESSED: Disclosure = "hide"
 

@@ -16,7 +16,7 @@ from survey.results.crosstab.compute import MAX_CELLS
 from survey.results.crosstab.table import CrosstabRow
 from survey.results.estimates.table import EstimateRow
 from survey.results.exports.csv import column_names
-from survey.results.options import INTERVAL_CHOICES, MAX_LEVEL, MIN_LEVEL, IntervalOptions
+from survey.results.request import INTERVAL_CHOICES, MAX_LEVEL, MIN_LEVEL, IntervalOptions
 from survey.store import SCOPES
 
 

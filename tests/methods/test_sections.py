@@ -28,7 +28,7 @@ from survey.questionnaire.designs import DESIGNS
 from survey.results.estimates.compute import MAX_CHANNEL_SIZE
 from survey.results.estimates.histogram import MAX_CELLS
 from survey.results.estimates.table import FLAGS, MECHANISMS, NOT_ESTIMABLE
-from survey.results.options import INTERVAL_CHOICES
+from survey.results.request import INTERVAL_CHOICES
 from tests.cases import each_case
 
 SECTIONS = [section for topic in topics() for section in topic.sections]

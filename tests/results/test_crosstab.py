@@ -18,11 +18,10 @@ from survey.collect.release import release
 from survey.errors import CountsError, NotFoundError
 from survey.estimator import crosstab, independence
 from survey.parquet import export_reports
-from survey.results.crosstab.compute import compute_crosstab
-from survey.results.crosstab.request import CrosstabRequest
+from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab
 from survey.results.joint_counts import joint_counts
-from survey.results.options import IntervalOptions
 from survey.results.questions import truth_labels
+from survey.results.request import IntervalOptions
 from survey.store import StoredReport
 from tests.parquet.reports import fill, published
 from tests.parquet.test_counting import supported

@@ -8,7 +8,7 @@ import pytest
 from survey.estimator import margin_split, poisoning
 from survey.results import display_status
 from survey.results.estimates.compute import estimate_question
-from survey.results.options import IntervalOptions
+from survey.results.request import IntervalOptions
 from tests.cases import each_case
 from tests.results.test_every_type import QUESTIONS, counts_of, result_of, survey_of
 

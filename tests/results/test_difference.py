@@ -9,12 +9,11 @@ from survey.collect.release import release
 from survey.errors import ChannelError, CountsError, NotFoundError
 from survey.estimator import conditional_difference, crosstab, difference, independence
 from survey.results.difference.chart import difference_chart
-from survey.results.difference.compute import compute_difference
-from survey.results.difference.request import DifferenceRequest
+from survey.results.difference.compute import DifferenceRequest, compute_difference
 from survey.results.difference.sentences import caveats, paper_sentences
 from survey.results.groups import find_group, list_groups
 from survey.results.joint_counts import joint_counts
-from survey.results.options import IntervalOptions
+from survey.results.request import IntervalOptions
 from survey.store import StoredReport
 from tests.conftest import SMALL
 from tests.parquet.reports import fill

@@ -10,10 +10,13 @@ import pytest
 from survey.errors import ChannelError, CountsError, NotFoundError
 from survey.estimator import Randomized, regression
 from survey.results.joint_counts import count_combinations
-from survey.results.options import IntervalOptions
-from survey.results.regression.compute import compute_regression, regression_questions
-from survey.results.regression.request import RegressionRequest
+from survey.results.regression.compute import (
+    RegressionRequest,
+    compute_regression,
+    regression_questions,
+)
 from survey.results.regression.sentences import caveats, format_odds_ratio, paper_sentences
+from survey.results.request import IntervalOptions
 from tests.cases import each_case
 from tests.parquet.reports import fill
 from tests.parquet.reports import published as published_kinds

@@ -8,7 +8,7 @@ import pytest
 from survey.errors import CountsError, DesignError
 from survey.estimator import crosstab, poststratified, proportions, standardized_shares
 from survey.results.joint_counts import joint_counts
-from survey.results.options import IntervalOptions
+from survey.results.request import IntervalOptions
 from survey.results.weighting.compute import compute_weighting, list_bases, list_categories
 from survey.results.weighting.request import WeightingRequest
 from survey.results.weighting.sentences import caveats, paper_sentences

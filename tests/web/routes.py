@@ -61,7 +61,7 @@ def add_two_links(store: Store, survey: PublishedSurvey) -> None:
 
 def is_of_a_draft(rule: Rule) -> bool:
     """Whether a route's slug is a draft's, not a survey's."""
-    of_drafts = rule.endpoint.startswith("drafts.") and rule.endpoint != "drafts.of_survey"
+    of_drafts = rule.endpoint.startswith("drafts.") and rule.endpoint != "drafts.from_survey"
     return of_drafts and "slug" in rule.arguments
 
 

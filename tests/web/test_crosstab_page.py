@@ -12,12 +12,11 @@ import pytest
 
 from survey.collect.release import release
 from survey.estimator import crosstab
-from survey.results.crosstab.compute import compute_crosstab
-from survey.results.crosstab.request import CrosstabRequest
+from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab
 from survey.results.crosstab.sentences import caveats, paper_sentences
 from survey.results.crosstab.table import SHADES, shades
 from survey.results.joint_counts import joint_counts
-from survey.results.options import IntervalOptions
+from survey.results.request import IntervalOptions
 from survey.store import StoredReport
 from tests.web.researchers import sign_in
 

@@ -9,11 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from survey.results.difference.compute import compute_difference
-from survey.results.difference.request import DifferenceRequest
-from survey.results.options import IntervalOptions
-from survey.results.regression.compute import compute_regression
-from survey.results.regression.request import RegressionRequest
+from survey.results.difference.compute import DifferenceRequest, compute_difference
+from survey.results.regression.compute import RegressionRequest, compute_regression
+from survey.results.request import IntervalOptions
 from survey.results.weighting.compute import compute_weighting
 from survey.results.weighting.request import WeightingRequest
 from tests.parquet.reports import fill

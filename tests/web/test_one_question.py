@@ -11,7 +11,7 @@ from survey.collect.publication import publish
 from survey.questionnaire.loading import load
 from survey.results.estimates.result import ResultCache
 from survey.results.number_format import percent_with_decimal
-from survey.results.options import (
+from survey.results.request import (
     INTERVAL_CHOICES,
     INTERVAL_NAMES,
     IntervalOptions,

@@ -9,11 +9,8 @@ from typing import Any
 from flask import Response, url_for
 
 from survey.errors import NotFoundError
-from survey.research.access import Route, Section
-from survey.research.builder import outline, publication, recovery, sheets, test_run
-from survey.research.workspace import Workspace
-
-__all__ = ["recovery", "sections"]
+from survey.research.access import Route, Section, Workspace
+from survey.research.builder import draft_editor, outline, publication, test_run
 
 SCRIPT = Path(__file__).resolve().parents[2] / "static" / "builder.js"
 
@@ -41,7 +38,7 @@ def sections(workspace: Workspace) -> list[Section]:
 
     address = "/assets/<version>/builder.js"
     routes = [Route("GET", address, "anybody", script_file, "script")]
-    for part in (outline, sheets, test_run, publication):
+    for part in (outline, draft_editor, test_run, publication):
         routes += part.routes(workspace)
     section = Section("drafts", "/research/drafts", routes)
 

@@ -22,13 +22,12 @@ from survey.questionnaire.drafts.merge import PageSheet
 from survey.questionnaire.kinds import DEFAULT_KIND
 from survey.questionnaire.loading import parse, source_of
 from survey.questionnaire.validation import check
-from survey.research.access import Route
+from survey.research.access import Route, Workspace
+from survey.research.builder.draft_editor import Drafts
 from survey.research.builder.feedback import total_sentences
 from survey.research.builder.forms import TYPE_NAMES, DoForm, NewDraftForm, PageForm, plain
 from survey.research.builder.plan import plan_fields
-from survey.research.builder.sheets import Drafts
 from survey.research.forms import PublishForm, whole_number
-from survey.research.workspace import Workspace
 from survey.store import Draft, Role, find_survey
 
 Edit = Callable[[DraftContent, int], DraftContent]
@@ -56,8 +55,8 @@ def routes(workspace: Workspace) -> list[Route]:
     pages = _Pages(workspace)
     return [
         Route("GET POST", "/new", "researcher", pages.new),
-        Route("POST", "/file", "researcher", pages.of_file),
-        Route("POST", "/of/<slug>", "editor", pages.of_survey),
+        Route("POST", "/file", "researcher", pages.from_file),
+        Route("POST", "/of/<slug>", "editor", pages.from_survey),
         Route("GET", "/<slug>", "viewer", pages.outline),
         Route("POST", "/<slug>/edit", "editor", pages.edit),
         Route("POST", "/<slug>/pages/<int:key>", "editor", pages.page),
@@ -83,7 +82,7 @@ class _Pages:
         upload = upload or PublishForm(formdata=None)
         return render_template("research/builder/new.html", form=form, upload=upload, **more)
 
-    def of_file(self) -> Any:
+    def from_file(self) -> Any:
         """Create a draft from a definition file, or list the mistakes in the file."""
         form, mistakes = PublishForm(), []
         if form.validate_on_submit():
@@ -95,7 +94,7 @@ class _Pages:
                 mistakes = error.mistakes
         return self._new_page(NewDraftForm(formdata=None), form, mistakes=mistakes), 422
 
-    def of_survey(self, slug: str) -> Any:
+    def from_survey(self, slug: str) -> Any:
         """Create a draft of the newest version, for the next one or for a copy."""
         survey, is_copy = find_survey(self._store, slug), "copy" in request.form
         content = draft_from(source_of(survey.definition))

@@ -14,7 +14,8 @@ from survey.questionnaire.canonical import freeze
 from survey.questionnaire.drafts.check import DraftCheck, Mistake, check_draft
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.survey import Survey
-from survey.research.access import Route
+from survey.research.access import Route, Workspace
+from survey.research.builder.draft_editor import Drafts, OpenDraft, progress
 from survey.research.builder.feedback import mistake_sentence, total_sentences
 from survey.research.builder.forms import (
     PageForm,
@@ -26,8 +27,6 @@ from survey.research.builder.forms import (
 )
 from survey.research.builder.outline import remove_draft
 from survey.research.builder.plan import DraftPlan, parse_plan
-from survey.research.builder.sheets import Drafts, OpenDraft, progress
-from survey.research.workspace import Workspace
 from survey.store import PublishedSurvey, Schedule
 
 

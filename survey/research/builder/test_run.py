@@ -23,12 +23,11 @@ from survey.questionnaire.drafts.check import check_draft
 from survey.questionnaire.drafts.draft import TypedShares
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.questionnaire.survey import Survey
-from survey.research.access import Route
+from survey.research.access import Route, Workspace
+from survey.research.builder.draft_editor import Drafts
 from survey.research.builder.forms import DoForm, SimulateForm
 from survey.research.builder.plan import parse_plan
-from survey.research.builder.sheets import Drafts
 from survey.research.forms import whole_number
-from survey.research.workspace import Workspace
 from survey.results.charts import convert
 from survey.results.plan.chart import design_chart, tradeoff_chart
 from survey.store import Draft, PublishedSurvey, Store

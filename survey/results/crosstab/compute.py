@@ -3,22 +3,51 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, cast
 
-from survey.errors import ChannelError, CountsError
+from survey.errors import ChannelError, CountsError, DesignError
 from survey.estimator import crosstab, disclosure, independence
 from survey.estimator.tables.joint_distribution import CrosstabChannel
 from survey.mechanism import BitVector
 from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.results.crosstab.request import CrosstabRequest
 from survey.results.crosstab.table import CrosstabResult
 from survey.results.display_status import SUPPRESSED
 from survey.results.joint_counts import find_variable, joint_variable_counts
 from survey.results.number_format import not_enough
-from survey.results.options import DEFAULT_OPTIONS, IntervalOptions
 from survey.results.questions import question_index, truth_labels
+from survey.results.request import DEFAULT_OPTIONS, IntervalOptions, Request
 from survey.store import PublishedSurvey, Store
+
+Method = Literal["linear", "em"]
+METHODS: Mapping[Method, str] = {
+    "linear": "unbiased (joint inversion)",
+    "em": "most likely table (EM)",
+}
+"""The estimation methods of a table, with their names on pages."""
+
+
+@dataclass(frozen=True)
+class CrosstabRequest(Request):
+    """Two questions, or options of multiple-choice questions, and an estimation method."""
+
+    required: ClassVar = ("first", "second")
+    file_stem_format: ClassVar = "{first}-{second}"
+
+    first: str = ""
+    second: str = ""
+    method: Method = "linear"
+
+    @classmethod
+    def parse(cls, query: Any) -> CrosstabRequest:
+        """Parse a link's query; DesignError for an unknown method."""
+        method = query.get("method", "") or "linear"
+        if method not in METHODS:
+            raise DesignError(f"method = {method[:40]!r} must be one of {', '.join(METHODS)}")
+        return cls(query.get("first", ""), query.get("second", ""), cast(Method, method))
+
 
 MAX_CELLS = 10_000
 """Largest number of cells of a table."""

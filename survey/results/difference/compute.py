@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -26,19 +27,35 @@ from survey.mechanism import BitVector, SubsetSelection
 from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.crosstab.compute import crosstab_channels
-from survey.results.difference.request import DifferenceRequest
 from survey.results.difference.table import DifferenceResult
 from survey.results.display_status import SUPPRESSED
 from survey.results.estimates.compute import question_mean
 from survey.results.groups import ANSWER, VERSION, Group, find_group, tallies_by_link
 from survey.results.joint_counts import joint_counts
-from survey.results.options import DEFAULT_OPTIONS, IntervalOptions
 from survey.results.questions import (
     defines_groups,
     find_question,
     question_index,
 )
+from survey.results.request import DEFAULT_OPTIONS, IntervalOptions, Request
 from survey.store import PublishedSurvey, Store, find_survey
+
+
+@dataclass(frozen=True)
+class DifferenceRequest(Request):
+    """A question, and the ids of the two groups whose answers are compared."""
+
+    required: ClassVar = ("question", "a", "b")
+    file_stem_format: ClassVar = "{question}-difference"
+
+    question: str = ""
+    a: str = ""
+    b: str = ""
+
+    @classmethod
+    def parse(cls, query: Any) -> DifferenceRequest:
+        """Parse a link's query."""
+        return cls(query.get("question", ""), query.get("a", ""), query.get("b", ""))
 
 
 def compute_difference(

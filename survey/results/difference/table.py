@@ -9,8 +9,8 @@ from survey.estimator import Difference, Disclosure, Independence, MeanDifferenc
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import FLAGS, SUPPRESSED
 from survey.results.groups import ANSWER, Group
-from survey.results.options import IntervalOptions
 from survey.results.questions import Answer, truth_labels, truth_values
+from survey.results.request import IntervalOptions
 from survey.store import PublishedSurvey
 
 

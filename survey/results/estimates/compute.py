@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from survey.mechanism import BitVector, SubsetSelection, WeightTable
 from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.histogram import Cell, cells, edges
-from survey.results.options import IntervalOptions
 from survey.results.questions import (
     channel_size,
     opt_outs,
@@ -35,6 +34,7 @@ from survey.results.questions import (
     substantive_options,
     truth_values,
 )
+from survey.results.request import IntervalOptions, Request
 
 MAX_CHANNEL_SIZE = 500_000
 """Largest channel (truths times reports) whose medians and cells are estimated for a page: a grid
@@ -217,3 +217,28 @@ def _supports(question: PublishedQuestion, counts: Integers) -> tuple[int | None
     if isinstance(channel, WeightTable) and channel.reports != k:
         n_named = channel.no_answers
     return (None,) * (k - n_named) + tuple(counts[len(counts) - n_named :].tolist())
+
+
+@dataclass(frozen=True)
+class EstimatesRequest(Request):
+    """All questions of a survey, or one question, or the chart of one of its parts."""
+
+    file_stem_format: ClassVar = "{question}-{part}"
+
+    question: str = ""
+    part: str = ""
+
+    @classmethod
+    def parse(cls, query: Any, path: Mapping[str, str]) -> EstimatesRequest:  # noqa: ARG003
+        """Parse the parameters of a path."""
+        return cls(path.get("question", ""), path.get("part", ""))
+
+    @property
+    def query(self) -> dict[str, Any]:
+        """The query of a link that repeats this request; its parameters are in the path."""
+        return {}
+
+    @property
+    def file_stem(self) -> str:
+        """The part of a file name that states what the file is about."""
+        return super().file_stem if self.part else "estimates"

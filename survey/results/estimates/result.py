@@ -28,8 +28,8 @@ from survey.results.estimates.sentences import remarks
 from survey.results.estimates.table import EstimateRow, RowContext, question_rows
 from survey.results.groups import EVERYONE, Group, Tallies
 from survey.results.number_format import NumberFormat, describe_estimate, number_format
-from survey.results.options import DEFAULT_OPTIONS, IntervalOptions
 from survey.results.questions import question_index
+from survey.results.request import DEFAULT_OPTIONS, IntervalOptions
 from survey.store import PublishedSurvey, Store, Tally
 
 logger = logging.getLogger(__name__)

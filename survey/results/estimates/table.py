@@ -19,8 +19,8 @@ from survey.results.display_status import FLAGS, SUPPRESSED
 from survey.results.estimates.compute import QuestionEstimates, histogram_cells
 from survey.results.estimates.histogram import Cell
 from survey.results.groups import Group
-from survey.results.options import IntervalOptions
 from survey.results.questions import substantive_options, truth_values
+from survey.results.request import IntervalOptions
 from survey.store import PublishedSurvey
 from survey.version import __version__
 

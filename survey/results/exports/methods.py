@@ -13,7 +13,7 @@ from survey.methods import Section, interval_anchor, mechanism_anchor, reference
 from survey.results.estimates.compute import shares_estimator
 from survey.results.estimates.result import QuestionResult, ResultPart, SurveyResult
 from survey.results.estimates.table import EstimateRow
-from survey.results.options import IntervalOptions
+from survey.results.request import IntervalOptions
 from survey.store import PublishedSurvey
 from survey.version import __version__
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,7 +27,6 @@ from survey.results.crosstab.compute import crosstab_channels
 from survey.results.display_status import SUPPRESSED
 from survey.results.groups import tallies_by_link
 from survey.results.joint_counts import CombinationCounts, count_combinations
-from survey.results.options import DEFAULT_OPTIONS, IntervalOptions
 from survey.results.questions import (
     defines_groups,
     find_question,
@@ -33,9 +34,46 @@ from survey.results.questions import (
     question_index,
     truth_labels,
 )
-from survey.results.regression.request import RegressionRequest
 from survey.results.regression.table import INTERCEPT, LINK, RegressionResult, Term
+from survey.results.request import DEFAULT_OPTIONS, IntervalOptions, Request
 from survey.store import PublishedSurvey, Store
+
+
+@dataclass(frozen=True)
+class RegressionRequest(Request):
+    """The outcome question, its predictors, and the answer that serves as the baseline.
+
+    `predictors` are ids of questions and `LINK`. `baseline` is an option's id; if it is empty,
+    the default baseline is used. In links it is prefixed with its question's id, so that a link
+    with another question ignores it.
+    """
+
+    required: ClassVar = ("question",)
+    file_stem_format: ClassVar = "{question}-regression"
+
+    question: str = ""
+    predictors: tuple[str, ...] = ()
+    baseline: str = ""
+    against: str = ""
+
+    @classmethod
+    def parse(cls, query: Any) -> RegressionRequest:
+        """Parse a link's query."""
+        question, against = query.get("question", ""), query.get("against", "")
+        baseline_question, _, baseline = against.partition(":")
+        return cls(
+            question,
+            tuple(query.getlist("predictor")),
+            baseline if baseline_question == question else "",
+            against,
+        )
+
+    @property
+    def query(self) -> dict[str, Any]:
+        """The query of a link that repeats this request."""
+        predictors = list(self.predictors)
+        return {"question": self.question, "against": self.against, "predictor": predictors}
+
 
 MAX_PREDICTORS = 4
 MAX_ANSWERS = 12

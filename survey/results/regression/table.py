@@ -10,8 +10,8 @@ from typing import NamedTuple
 from survey.estimator import Disclosure, Regression
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import FLAGS, SUPPRESSED
-from survey.results.options import IntervalOptions
 from survey.results.questions import Answer, truth_labels
+from survey.results.request import IntervalOptions
 from survey.store import PublishedSurvey
 
 LINK = "link"

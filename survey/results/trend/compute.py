@@ -9,10 +9,9 @@ from datetime import date
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.result import ResultCache, SurveyResult
 from survey.results.groups import AS_STORED, MONTH, Group, has_passed, split_by_link
-from survey.results.options import IntervalOptions
 from survey.results.questions import find_question, has_question
+from survey.results.request import IntervalOptions
 from survey.results.trend.request import PERIOD_CHOICES, SPLITS, TrendRequest
-from survey.results.trend.sentences import describe_changes
 from survey.results.trend.table import TrendGroup, TrendResult, find_part, question_parts
 from survey.store import PublishedSurvey
 
@@ -139,3 +138,22 @@ def has_same_answers(first: PublishedQuestion, second: PublishedQuestion) -> boo
         return question.type, options, opt_out_ids, question.grid, question.max_ticks
 
     return answers(first) == answers(second)
+
+
+def describe_changes(old: PublishedQuestion, new: PublishedQuestion, version: int) -> list[str]:
+    """Return sentences about what `version` changed in a question."""
+    sentences = []
+    if old.channel.to_json() != new.channel.to_json():
+        sentences.append(
+            f"Version {version} randomizes differently (epsilon {new.channel.epsilon:.3g} instead "
+            f"of {old.channel.epsilon:.3g}): estimates are comparable, shares of reports are not, "
+            "and people may answer differently."
+        )
+    if old.text != new.text:
+        sentences.append(
+            f"Version {version} has a different text: “{new.text}” instead of “{old.text}”."
+        )
+    old_labels, new_labels = ([option.label for option in q.options] for q in (old, new))
+    if old_labels != new_labels:
+        sentences.append(f"Version {version} has different texts for the answers.")
+    return sentences

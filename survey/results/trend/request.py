@@ -16,7 +16,7 @@ from survey.results.groups import (
     split_by_period,
     split_by_week,
 )
-from survey.results.options import Request
+from survey.results.request import Request
 
 Over = Literal["links", "trend", "versions"]
 OVER: tuple[Over, ...] = ("links", "trend", "versions")

@@ -9,7 +9,7 @@ from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.estimates.result import QuestionResult, ResultPart, SurveyResult
 from survey.results.estimates.table import EstimateRow
 from survey.results.number_format import NOT_ENOUGH, NOT_ENOUGH_YET
-from survey.results.options import IntervalOptions
+from survey.results.request import IntervalOptions
 from survey.results.trend.request import PART_LABELS, TrendRequest, check_part
 from survey.store import PublishedSurvey
 

@@ -22,7 +22,6 @@ from survey.results.display_status import SUPPRESSED
 from survey.results.groups import tallies_by_link
 from survey.results.joint_counts import joint_counts
 from survey.results.number_format import not_enough
-from survey.results.options import DEFAULT_OPTIONS, IntervalOptions
 from survey.results.questions import (
     defines_groups,
     find_question,
@@ -30,6 +29,7 @@ from survey.results.questions import (
     question_index,
     truth_labels,
 )
+from survey.results.request import DEFAULT_OPTIONS, IntervalOptions
 from survey.results.weighting.request import (
     BY_ANSWER,
     BY_LINK,

@@ -11,7 +11,7 @@ from urllib.parse import quote_plus
 
 from survey.errors import DesignError
 from survey.estimator.core.arguments import LARGEST_NUMBER
-from survey.results.options import Request
+from survey.results.request import Request
 
 PEOPLE, PER_CENT, SHARES = "people", "percent", "shares"
 UNITS = {PER_CENT: "per cent", SHARES: "shares of 1", PEOPLE: "numbers of people"}

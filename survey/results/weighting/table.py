@@ -9,8 +9,8 @@ from typing import NamedTuple
 from survey.estimator import Disclosure, Proportions, WeightedShares
 from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import FLAGS, SUPPRESSED
-from survey.results.options import IntervalOptions
 from survey.results.questions import Answer, find_question, truth_labels
+from survey.results.request import IntervalOptions
 from survey.results.weighting.request import BY_ANSWER, BY_LINK
 from survey.store import PublishedSurvey
 

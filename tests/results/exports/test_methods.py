@@ -23,7 +23,7 @@ from survey.results.exports.methods import (
     works_cited,
 )
 from survey.results.exports.xlsx import methods_sheet
-from survey.results.options import IntervalOptions
+from survey.results.request import IntervalOptions
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.conftest import TODAY, long_unless

@@ -12,14 +12,13 @@ import pytest
 
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
-from survey.results.crosstab.compute import compute_crosstab
-from survey.results.crosstab.request import CrosstabRequest
+from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab
 from survey.results.crosstab.table import CrosstabRow
 from survey.results.estimates.result import ResultCache
 from survey.results.estimates.table import EstimateRow
 from survey.results.exports.csv import column_names, to_csv
 from survey.results.exports.xlsx import CodebookRow, crosstab_workbook, estimates_workbook
-from survey.results.options import IntervalOptions
+from survey.results.request import IntervalOptions
 from survey.settings import Caps
 from tests.browser.research import add_released
 from tests.conftest import SMALL, TODAY

@@ -1,4 +1,4 @@
-"""Parameters in links: the interval options of a reader, and the base of every request."""
+"""What a link requests: the interval options, and the base of every analysis's parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The download of released reports, and the page that explains what the file contains."""
+"""Files that researchers download: their names and headers, and the released reports."""
 
 from __future__ import annotations
 
@@ -8,19 +8,32 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any
 from zipfile import ZIP_STORED, ZipFile
 
-from flask import render_template, send_file
+from flask import Response, render_template, send_file
 from flask_wtf import FlaskForm
 from wtforms import RadioField, SelectChoice
 from wtforms.validators import InputRequired
 
 from survey.errors import SettingsError, SurveyError
 from survey.parquet import export_reports
-from survey.research.access import Route, Section
-from survey.research.workspace import Workspace, file_name
+from survey.research.access import Route, Section, Workspace
 from survey.results.exports.microdata import ZIP, write_documents, write_microdata
 from survey.store import PublishedSurvey, Store, find_survey
 
+CSV = "text/csv; charset=utf-8"
+
 FORMS = {"csv": "CSV, for any program", "parquet": "Parquet, for very many reports"}
+
+
+def file_name(survey: PublishedSurvey, subject: str) -> str:
+    """Return the name of a file about a version; files of test runs begin with TEST."""
+    test = "TEST-" if survey.is_test_run else ""
+    return f"{test}{survey.slug}-{survey.version}-{subject}"
+
+
+def download(content: bytes | str, content_type: str, name: str) -> Response:
+    """Return a file; its name must consist of slugs, numbers and identifiers."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content, content_type=content_type, headers=headers)
 
 
 class MicrodataForm(FlaskForm):  # type: ignore[misc]

@@ -14,13 +14,13 @@ from survey.results.estimates.compute import histogram_cells
 from survey.results.estimates.histogram import edges
 from survey.results.estimates.result import SurveyResult
 from survey.results.estimates.sentences import terminal_lines
-from survey.results.options import (
+from survey.results.questions import truth_values
+from survey.results.request import (
     DEFAULT_OPTIONS,
     IntervalOptions,
     options_to_query,
     parse_options,
 )
-from survey.results.questions import truth_values
 from survey.store import Tally
 from tests.cases import each_case
 from tests.results.test_every_type import (

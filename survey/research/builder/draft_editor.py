@@ -30,7 +30,7 @@ from survey.questionnaire.drafts.merge import (
 )
 from survey.questionnaire.kinds import BaseQuestion, kind_of
 from survey.questionnaire.texts import MAX_LANGUAGES, Language
-from survey.research.access import Route
+from survey.research.access import Route, Workspace
 from survey.research.builder.feedback import (
     errors_of,
     mark_fields,
@@ -52,7 +52,6 @@ from survey.research.builder.forms import (
 )
 from survey.research.builder.plan import parse_plan
 from survey.research.forms import whole_number
-from survey.research.workspace import Workspace
 from survey.results.plan.sentences import QuestionPlan, question_plan
 from survey.store import Draft, Store, draft_key
 

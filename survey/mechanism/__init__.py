@@ -37,11 +37,10 @@ __all__ = [
 AnyChannel = SubsetSelection | BitVector | WeightTable
 """A channel of any kind."""
 
-PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    "subset_selection": ("k", "d", "T", "L"),
-    "bit_vector": ("m", "s", "alone", "sampled", "T", "L"),
+KINDS: Mapping[str, type[SubsetSelection | BitVector]] = {
+    channel.kind: channel for channel in (SubsetSelection, BitVector)
 }
-"""The integers of each kind, except the weight table, whose shapes have different parameters."""
+"""Each kind that is described by integers; a weight table is described by a shape."""
 
 
 def channel_from_json(form: Mapping[str, Any]) -> AnyChannel:
@@ -55,12 +54,12 @@ def channel_from_json(form: Mapping[str, Any]) -> AnyChannel:
     kind = str(form.get("kind"))[:40] if isinstance(form, Mapping) else "none"
     if kind == "weight_table":
         return table_from_json(form)
-    if kind not in PARAMETERS:
+    if kind not in KINDS:
         raise ChannelError(f"unknown kind of channel {kind!r}")
-    names = PARAMETERS[kind]
+    names = KINDS[kind].parameters
     if set(form) != {"kind", *names}:
         raise ChannelError(f"a {kind} channel has kind, {', '.join(names)}, not {sorted(form)}")
     integers = {name: form[name] for name in names}
     if integers.get("sampled") == 0:
         raise ChannelError("sampled = 0 must be from 1 to m: a channel has one JSON form")
-    return SubsetSelection(**integers) if kind == "subset_selection" else BitVector(**integers)
+    return KINDS[kind](**integers)

@@ -15,17 +15,12 @@ from survey.errors import ChannelError
 from survey.mechanism.channel import (
     MAX_BITS,
     AnyIntegers,
-    Codes,
-    Integers,
-    PureChannel,
+    TwoWeightChannel,
     UniformBelow,
     check_integers,
     check_two_weights,
-    count_bits,
-    encode_bits,
-    longest_bits,
+    draw_subset,
     pack_bits,
-    packed_bytes,
 )
 
 MAX_ALONE = 3
@@ -33,7 +28,7 @@ MAX_ALONE = 3
 
 
 @dataclass(frozen=True)
-class BitVector(PureChannel):
+class BitVector(TwoWeightChannel):
     """m bits, each reported unchanged with weight T and flipped with weight L.
 
     P(bit = truth) = T/(T+L), independently for each bit. A truth has at most `s` ticks among the
@@ -52,6 +47,7 @@ class BitVector(PureChannel):
     """
 
     kind: ClassVar[str] = "bit_vector"
+    parameters: ClassVar[tuple[str, ...]] = ("m", "s", "alone", "sampled", "T", "L")
     m: int
     s: int
     T: int
@@ -115,8 +111,7 @@ class BitVector(PureChannel):
     @property
     def ratio(self) -> Fraction:
         """e^epsilon = (T/L)^min(sampled, D)."""
-        larger, smaller = max(self.T, self.L), min(self.T, self.L)
-        return Fraction(larger, smaller) ** min(self.sampled, self.distance)
+        return self.weight_ratio ** min(self.sampled, self.distance)
 
     @property
     def is_sampled(self) -> bool:
@@ -133,24 +128,9 @@ class BitVector(PureChannel):
         """Number of bits of a report, which is `bits`."""
         return self.bits
 
-    @property
-    def code_bytes(self) -> int:
-        """Number of bytes of a stored code."""
-        return packed_bytes(self.bits)
-
-    @property
-    def longest_code(self) -> str:
-        """A code of the greatest length in a report; all codes have the same length."""
-        return longest_bits(self.bits)
-
-    @property
-    def counted(self) -> int:
-        """Length of the vector of counts."""
-        return self.bits
-
     def encode(self, code: object) -> bytes:
         """Return the stored bytes of a code; ChannelError if it is not one of this channel's."""
-        octets = encode_bits(code, self.bits)
+        octets = super().encode(code)
         if self.is_sampled:
             bits = int.from_bytes(octets, "big") >> (8 * len(octets) - self.bits)
             mask, ones = bits >> self.m, bits & ((1 << self.m) - 1)
@@ -159,15 +139,6 @@ class BitVector(PureChannel):
                     f"must name {self.sampled} of {self.m} options and report only those"
                 )
         return octets
-
-    def count(self, codes: Codes) -> Integers:
-        """Count how often each bit is 1, shape (bits,).
-
-        For a sampled channel the first m counts say how often each option was sampled. `codes`
-        has dtype uint8 and shape (n, code_bytes); ChannelError for any other array, such as rows
-        of microdata.
-        """
-        return count_bits(codes, self.bits)
 
     def perturb(self, truths: AnyIntegers, rng: np.random.Generator) -> AnyIntegers:
         """Randomize many tick patterns at once, shape (n, m), values 0 or 1, for simulation.
@@ -191,9 +162,10 @@ class BitVector(PureChannel):
     def perturb_one(self, truth: Sequence[int], uniform_below: UniformBelow) -> str:
         """Randomize one pattern as the client does; the draws do not depend on the ticks."""
         self._check_truth(truth)
-        if self.T <= self.L:
-            raise ChannelError(f"a device never runs a channel with T = {self.T} <= L = {self.L}")
-        options = self._sample_options(uniform_below) if self.is_sampled else range(self.m)
+        self.check_device_weights()
+        options = list(range(self.m))
+        if self.is_sampled:
+            options = draw_subset(options, self.sampled, uniform_below)
         reported = [
             option
             for option in options
@@ -202,14 +174,6 @@ class BitVector(PureChannel):
         if not self.is_sampled:
             return pack_bits(reported, self.m)
         return pack_bits([*options, *(self.m + option for option in reported)], 2 * self.m)
-
-    def _sample_options(self, uniform_below: UniformBelow) -> list[int]:
-        """Return the first `sampled` options of a partial Fisher-Yates shuffle."""
-        deck = list(range(self.m))
-        for i in range(self.sampled):
-            j = i + uniform_below(self.m - i)
-            deck[i], deck[j] = deck[j], deck[i]
-        return deck[: self.sampled]
 
     def _check_truth(self, truth: Sequence[int]) -> None:
         is_list = isinstance(truth, Sequence) and not isinstance(truth, str)
@@ -222,15 +186,3 @@ class BitVector(PureChannel):
             raise ChannelError(
                 f"a tick among the last {self.alone} options excludes all other ticks"
             )
-
-    def to_json(self) -> dict[str, int | str]:
-        """Return the form that a definition holds and the client runs."""
-        return {
-            "kind": self.kind,
-            "m": self.m,
-            "s": self.s,
-            "alone": self.alone,
-            "sampled": self.sampled,
-            "T": self.T,
-            "L": self.L,
-        }

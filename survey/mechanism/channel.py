@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cached_property
 from numbers import Integral
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,75 +47,104 @@ LARGEST_PRINTED = 10**100
 """Python refuses to print integers of thousands of digits, so error messages omit larger ones."""
 
 
-class Channel(Protocol):
+class Channel(ABC):
     """The interface of every mechanism, whatever its truths and reports look like."""
 
-    @property
-    def kind(self) -> str:
-        """Return the name of this kind of channel in a definition."""
+    kind: ClassVar[str]
+    """The name of this kind of channel in a definition."""
+
+    parameters: ClassVar[tuple[str, ...]]
+    """The names of its integers in a definition."""
 
     @property
+    @abstractmethod
     def ratio(self) -> Fraction:
-        """Return e^epsilon, exactly."""
+        """Return e^epsilon, exactly: the maximum factor by which one report changes the odds."""
 
     @property
-    def epsilon(self) -> float:
-        """Return ln of `ratio`, rounded up."""
-
-    @property
+    @abstractmethod
     def options(self) -> int:
         """Return how many shares the reports estimate."""
 
     @property
     def truths(self) -> int:
         """Return the number of different true answers."""
+        return self.options
 
     @property
     def truth_probability(self) -> float | None:
         """Return P(report = truth), or None where it differs between truths."""
+        return None
 
     @property
     def is_sampled(self) -> bool:
         """Return whether a report covers only some of the options and names them."""
+        return False
 
     @property
     def report_bits(self) -> int:
         """Return the number of bits of a report, or 0 if a report is one integer."""
+        return 0
+
+    @property
+    def counted(self) -> int:
+        """Return the length of the vector of counts: the number of bits or of different codes."""
+        return self.report_bits or self.options
 
     @property
     def code_bytes(self) -> int:
         """Return the number of bytes of a stored code."""
+        return packed_bytes(self.counted) if self.report_bits else index_bytes(self.counted)
 
     @property
     def longest_code(self) -> int | str:
         """Return a code that takes the most characters in a report."""
+        if self.report_bits:
+            return "A" * -(-self.code_bytes * 4 // 3)
+        return self.counted - 1
 
-    @property
-    def counted(self) -> int:
-        """Return the length of the vector of counts."""
+    @cached_property
+    def epsilon(self) -> float:
+        """ln of `ratio`, rounded up to the next float, so that it never understates the loss."""
+        return log_rounded_up(self.ratio)
 
+    @abstractmethod
     def perturb(self, truths: AnyIntegers, rng: np.random.Generator) -> AnyIntegers:
-        """Randomize many truths at once, for simulation."""
+        """Randomize many truths at once, for simulation; devices run `perturb_one`."""
 
+    @abstractmethod
     def perturb_one(self, truth: Any, uniform_below: UniformBelow) -> int | str:
-        """Randomize one truth as the client does, draw by draw."""
+        """Randomize one truth as the client does, draw by draw, and return the code."""
 
     def encode(self, code: object) -> bytes:
         """Return the stored bytes of a code; ChannelError if it is not one of this channel's."""
+        if self.report_bits:
+            return encode_bits(code, self.report_bits)
+        return encode_index(code, self.counted)
 
     def count(self, codes: Codes) -> Integers:
-        """Count stored codes; ChannelError for any other array."""
+        """Count how often each code occurs, or how often each bit is 1, shape (counted,).
+
+        `codes` has dtype uint8 and shape (n, code_bytes); ChannelError for any other array, such
+        as rows of microdata.
+        """
+        count = count_bits if self.report_bits else count_indices
+        return count(codes, self.counted)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the form that a definition holds and the client runs."""
+        """Return the form that a definition holds and the client runs: kind and integers only."""
+        return {"kind": self.kind, **{name: getattr(self, name) for name in self.parameters}}
 
 
-class PureChannel(ABC):
+class TwoWeightChannel(Channel):
     """A channel described by two numbers, p and q: a "pure protocol" (Wang et al. 2017).
 
     p is the probability that a report supports an option if it is the truth (or ticked), q if it
-    is not.
+    is not. Both follow from the weights T and L.
     """
+
+    T: int
+    L: int
 
     @property
     @abstractmethod
@@ -126,11 +155,6 @@ class PureChannel(ABC):
     @abstractmethod
     def exact_q(self) -> Fraction:
         """P(the report supports an option | the option is not the truth)."""
-
-    @property
-    @abstractmethod
-    def ratio(self) -> Fraction:
-        """e^epsilon: the largest factor by which one report changes the odds of a guess."""
 
     @property
     def p(self) -> float:
@@ -147,10 +171,23 @@ class PureChannel(ABC):
         """P(the report supports the truth), which is `p`."""
         return self.p
 
-    @cached_property
-    def epsilon(self) -> float:
-        """ln of `ratio`, rounded up to the next float, so that it never understates the loss."""
-        return log_rounded_up(self.ratio)
+    @property
+    def weight_ratio(self) -> Fraction:
+        """max(T/L, L/T)."""
+        return max(Fraction(self.T, self.L), Fraction(self.L, self.T))
+
+    def check_device_weights(self) -> None:
+        """Raise ChannelError for weights with which a device must not run."""
+        if self.T <= self.L:
+            raise ChannelError(f"a device never runs a channel with T = {self.T} <= L = {self.L}")
+
+
+def draw_subset(deck: list[int], size: int, uniform_below: UniformBelow) -> list[int]:
+    """Return `size` different values of the deck by a partial Fisher-Yates shuffle."""
+    for i in range(size):
+        j = i + uniform_below(len(deck) - i)
+        deck[i], deck[j] = deck[j], deck[i]
+    return deck[:size]
 
 
 def secure_uniform_below(n: int) -> int:
@@ -316,11 +353,6 @@ def count_bits(stored: Codes, bits: int) -> Integers:
             "reports, not one column per bit"
         )
     return counts[:bits]
-
-
-def longest_bits(bits: int) -> str:
-    """Return a code of the greatest length; all codes of `bits` bits have the same length."""
-    return "A" * -(-packed_bytes(bits) * 4 // 3)
 
 
 def check_stored(stored: Codes, code_bytes: int) -> None:

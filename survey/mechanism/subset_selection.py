@@ -12,28 +12,20 @@ from survey.errors import ChannelError
 from survey.mechanism.channel import (
     MAX_OPTIONS,
     AnyIntegers,
-    Codes,
     Floats,
-    Integers,
-    PureChannel,
+    TwoWeightChannel,
     UniformBelow,
     check_integers,
     check_truth,
     check_truths,
     check_two_weights,
-    count_bits,
-    count_indices,
-    encode_bits,
-    encode_index,
-    index_bytes,
-    longest_bits,
+    draw_subset,
     pack_bits,
-    packed_bytes,
 )
 
 
 @dataclass(frozen=True)
-class SubsetSelection(PureChannel):
+class SubsetSelection(TwoWeightChannel):
     """Report a set of d of the k options.
 
     P(report | truth) is proportional to T if the set contains the truth and to L otherwise, hence
@@ -45,7 +37,7 @@ class SubsetSelection(PureChannel):
     """
 
     kind: ClassVar[str] = "subset_selection"
-    is_sampled: ClassVar[bool] = False
+    parameters: ClassVar[tuple[str, ...]] = ("k", "d", "T", "L")
     k: int
     d: int
     T: int
@@ -68,11 +60,6 @@ class SubsetSelection(PureChannel):
         return self.k
 
     @property
-    def truths(self) -> int:
-        """Number of different true answers: k."""
-        return self.k
-
-    @property
     def total(self) -> int:
         """dT + (k-d)L, the range of the draw that decides whether the truth is reported."""
         return self.d * self.T + (self.k - self.d) * self.L
@@ -91,45 +78,19 @@ class SubsetSelection(PureChannel):
     @property
     def ratio(self) -> Fraction:
         """e^epsilon = max(T/L, L/T)."""
-        larger, smaller = max(self.T, self.L), min(self.T, self.L)
-        return Fraction(larger, smaller)
+        return self.weight_ratio
 
     @property
     def report_bits(self) -> int:
         """Number of bits of a report: k for d > 1, or 0 for d = 1, whose report is an index."""
         return 0 if self.d == 1 else self.k
 
-    @property
-    def code_bytes(self) -> int:
-        """Number of bytes of a stored code: an option index for d = 1, otherwise k bits."""
-        return index_bytes(self.k) if self.d == 1 else packed_bytes(self.k)
-
-    @property
-    def longest_code(self) -> int | str:
-        """A code of the greatest length in a report."""
-        return self.k - 1 if self.d == 1 else longest_bits(self.k)
-
-    @property
-    def counted(self) -> int:
-        """Length of the vector of counts: k."""
-        return self.k
-
     def encode(self, code: object) -> bytes:
         """Return the stored bytes of a code; ChannelError if it is not one of this channel's."""
-        if self.d == 1:
-            return encode_index(code, self.k)
-        octets = encode_bits(code, self.k)
-        if int.from_bytes(octets, "big").bit_count() != self.d:
+        octets = super().encode(code)
+        if self.d > 1 and int.from_bytes(octets, "big").bit_count() != self.d:
             raise ChannelError(f"must be a set of {self.d} of the {self.k} options")
         return octets
-
-    def count(self, codes: Codes) -> Integers:
-        """Count how many reports support each option, shape (k,).
-
-        `codes` has dtype uint8 and shape (n, code_bytes); ChannelError for any other array, such
-        as rows of microdata.
-        """
-        return count_indices(codes, self.k) if self.d == 1 else count_bits(codes, self.k)
 
     @property
     def matrix(self) -> Floats:
@@ -171,26 +132,13 @@ class SubsetSelection(PureChannel):
         nor a recorded stream of draws reveals the answer.
         """
         truth = check_truth(truth, self.k)
-        if self.T <= self.L:
-            raise ChannelError(f"a device never runs a channel with T = {self.T} <= L = {self.L}")
+        self.check_device_weights()
         if self.d == 1:
             # Offset 0 for u in [0, T), then every other offset for L values of u.
             u = uniform_below(self.total)
             offset = 0 if u < self.T else 1 + (u - self.T) // self.L
             return (truth + offset) % self.k
-        members = ((truth + offset) % self.k for offset in self._offsets(uniform_below))
-        return pack_bits(members, self.k)
-
-    def _offsets(self, uniform_below: UniformBelow) -> list[int]:
-        """Return d offsets of a partial Fisher-Yates shuffle; offset 0 may replace the last one."""
-        deck = list(range(1, self.k))
-        for i in range(self.d):
-            j = i + uniform_below(self.k - 1 - i)
-            deck[i], deck[j] = deck[j], deck[i]
+        offsets = draw_subset(list(range(1, self.k)), self.d, uniform_below)
         if uniform_below(self.total) < self.d * self.T:
-            deck[self.d - 1] = 0
-        return deck[: self.d]
-
-    def to_json(self) -> dict[str, int | str]:
-        """Return the form that a definition holds and the client runs: kind and integers only."""
-        return {"kind": self.kind, "k": self.k, "d": self.d, "T": self.T, "L": self.L}
+            offsets[-1] = 0
+        return pack_bits(((truth + offset) % self.k for offset in offsets), self.k)

@@ -5,18 +5,19 @@ A shape describes a table by a few integers, from which Python and the client bu
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from survey.errors import ChannelError
 from survey.mechanism.channel import (
     AnyIntegers,
-    Codes,
+    Channel,
     Floats,
     Integers,
     UniformBelow,
@@ -26,30 +27,36 @@ from survey.mechanism.channel import (
     check_truth,
     check_truths,
     check_two_weights,
-    count_indices,
-    encode_index,
-    index_bytes,
 )
-from survey.mechanism.composition import log_rounded_up
 
 MAX_EXPLICIT = 64
 MAX_REPORTS = 4_096
 
 
-class Shape(Protocol):
+class Shape(ABC):
     """A few parameters, which a definition holds, and the table that they describe."""
 
     name: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
+    @abstractmethod
     def rows(self) -> Integers:
         """Return the weights, shape (truths, reports); all rows have the same sum."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the name and the parameters."""
+        """Return the name and the parameters: integers, lists of integers, and other shapes."""
+        parameters = {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}
+        return {"name": self.name, **parameters}
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_to_json(part) for part in value]
+    return value.to_json() if isinstance(value, Shape) else value
 
 
 @dataclass(frozen=True)
-class Window:
+class Window(Shape):
     """k ordered truths; truth i gives weight T to the reports of a window and L to all others.
 
     The window of truth i begins at report i * stride and has `width` reports, so there are
@@ -87,20 +94,9 @@ class Window:
         inside = (report >= start) & (report < start + self.width)
         return np.where(inside, self.T, self.L).astype(np.int64)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the name and the integers."""
-        return {
-            "name": self.name,
-            "k": self.k,
-            "width": self.width,
-            "stride": self.stride,
-            "T": self.T,
-            "L": self.L,
-        }
-
 
 @dataclass(frozen=True)
-class OneBit:
+class OneBit(Shape):
     """Truths 0..R; the report is one bit, whose probability grows with the truth.
 
     P(1 | x) = (xT + (R-x)L) / (R(T+L)), so the estimated mean is unbiased. Source: Duchi,
@@ -123,13 +119,9 @@ class OneBit:
         one = x * self.T + (self.R - x) * self.L
         return np.stack([self.R * (self.T + self.L) - one, one], axis=1)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the name and the integers."""
-        return {"name": self.name, "R": self.R, "T": self.T, "L": self.L}
-
 
 @dataclass(frozen=True)
-class ByDistance:
+class ByDistance(Shape):
     """The truth plus symmetric noise, clamped to the grid; noise of +-z has weight `weights[z]`.
 
     P(truth i is reported as j) = weights[|i-j|] / M inside the grid; each end of the grid has the
@@ -157,13 +149,9 @@ class ByDistance:
         rows[:, -1] = tails[k - 1 - grid]
         return rows
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the name and the integers."""
-        return {"name": self.name, "weights": list(self.weights)}
-
 
 @dataclass(frozen=True)
-class Explicit:
+class Explicit(Shape):
     """Any integer matrix of up to 64 x 64 whose rows have the same sum."""
 
     name: ClassVar[str] = "explicit"
@@ -213,13 +201,9 @@ class Explicit:
         """Return the weights as an array with one row per truth."""
         return np.array(self.table, dtype=np.int64)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the name and the integers."""
-        return {"name": self.name, "table": [list(row) for row in self.table]}
-
 
 @dataclass(frozen=True)
-class Mixture:
+class Mixture(Shape):
     """One of two tables, chosen at random; the report shows which table was used.
 
     Reports of `second` come after those of `first`. The weights of `first` are multiplied by `a`,
@@ -250,16 +234,6 @@ class Mixture:
     def rows(self) -> Integers:
         """Return both parts side by side."""
         return np.concatenate([self.a * self.first.rows(), self.b * self.second.rows()], axis=1)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the name, the integers and both parts."""
-        return {
-            "name": self.name,
-            "a": self.a,
-            "first": self.first.to_json(),
-            "b": self.b,
-            "second": self.second.to_json(),
-        }
 
 
 def shape_from_json(form: Mapping[str, Any]) -> Shape:
@@ -300,7 +274,7 @@ MAX_NO_ANSWERS = 2
 
 
 @dataclass(frozen=True)
-class WeightTable:
+class WeightTable(Channel):
     """P(j | i) = W[i][j] / M, where M is the sum of every row.
 
     epsilon = ln max_j (max_i W[i][j] / min_i W[i][j]), computed from the integers that run.
@@ -312,11 +286,6 @@ class WeightTable:
     """
 
     kind: ClassVar[str] = "weight_table"
-    truth_probability: ClassVar[None] = None
-    """P(report = truth) differs between truths."""
-    is_sampled: ClassVar[bool] = False
-    report_bits: ClassVar[int] = 0
-    """A report is the index of a column."""
     shape: Shape
     no_answers: int = 0
 
@@ -337,14 +306,9 @@ class WeightTable:
         return rows
 
     @property
-    def truths(self) -> int:
-        """Number of different true answers."""
-        return len(self.weights)
-
-    @property
     def options(self) -> int:
         """Number of shares that the reports estimate: the truths."""
-        return self.truths
+        return len(self.weights)
 
     @property
     def reports(self) -> int:
@@ -361,42 +325,15 @@ class WeightTable:
         """e^epsilon, exactly."""
         return largest_ratio(self.weights)
 
-    @cached_property
-    def epsilon(self) -> float:
-        """ln of `ratio`, rounded up."""
-        return log_rounded_up(self.ratio)
-
     @property
     def matrix(self) -> Floats:
         """P(report | truth), shape (truths, reports); rows sum to 1."""
         return self.weights / self.total
 
     @property
-    def code_bytes(self) -> int:
-        """Number of bytes of a stored code, which is the index of a report."""
-        return index_bytes(self.reports)
-
-    @property
-    def longest_code(self) -> int:
-        """A code of the greatest length in a report."""
-        return self.reports - 1
-
-    @property
     def counted(self) -> int:
-        """Length of the vector of counts: the number of different reports."""
+        """Length of the vector of counts: the number of different reports, which are indices."""
         return self.reports
-
-    def encode(self, code: object) -> bytes:
-        """Return the stored bytes of a code; ChannelError if it is not one of this channel's."""
-        return encode_index(code, self.reports)
-
-    def count(self, codes: Codes) -> Integers:
-        """Count how often each report occurs, shape (reports,).
-
-        `codes` has dtype uint8 and shape (n, code_bytes); ChannelError for any other array, such
-        as rows of microdata.
-        """
-        return count_indices(codes, self.reports)
 
     def perturb(self, truths: AnyIntegers, rng: np.random.Generator) -> Integers:
         """Randomize many truths at once, shape (n,), for simulation."""

@@ -34,10 +34,10 @@ from survey.results.regression.compute import (
     RegressionRequest,
     compute_regression,
     default_baseline,
-    has_links,
+    has_groups,
     regression_questions,
 )
-from survey.results.regression.table import LINK, RegressionResult, RegressionRow
+from survey.results.regression.table import GROUP, RegressionResult, RegressionRow
 from survey.results.request import IntervalOptions, Request
 from survey.results.trend.chart import trend_chart
 from survey.results.trend.compute import compute_trend
@@ -228,7 +228,7 @@ def _regression_form(
     return {
         "candidates": questions,
         "baselines": baselines,
-        "link": LINK if has_links(cache.store, survey) else "",
+        "group": GROUP if has_groups(cache.store, survey) else "",
         "max_predictors": MAX_PREDICTORS,
     }
 

@@ -67,7 +67,7 @@ EVERYONE = Group()
 
 def link_group(name: str) -> Group:
     """Return the group of respondents of a collection link."""
-    return Group(LINK, name, f"link {name}")
+    return Group(LINK, name, f"group {name}")
 
 
 def list_groups(store: Store, survey: PublishedSurvey) -> dict[str, Sequence[Group]]:
@@ -77,7 +77,7 @@ def list_groups(store: Store, survey: PublishedSurvey) -> dict[str, Sequence[Gro
         Group(VERSION, str(version.version), f"version {version.version}")
         for version in store.versions(survey.slug)
     ]
-    groups: dict[str, Sequence[Group]] = {"Links": links, "Versions": versions}
+    groups: dict[str, Sequence[Group]] = {"Groups": links, "Versions": versions}
     groups = {heading: members for heading, members in groups.items() if len(members) > 1}
     for question in survey.definition.questions:
         if defines_groups(question):

@@ -134,15 +134,15 @@ class CombinationCounts(NamedTuple):
     """The combinations of reports that occur, one row each.
 
     codes  (rows, questions): the reported codes
-    link   (rows,): position of the row's link in `links`
+    group  (rows,): position of the row's group in `groups`
     times  (rows,): number of respondents who sent this combination
-    links  names of the links, the one with most reports first
+    groups  names of the groups of respondents by collection link, the largest first
     """
 
     codes: Integers
-    link: Integers
+    group: Integers
     times: Integers
-    links: tuple[str, ...]
+    groups: tuple[str, ...]
 
 
 def count_combinations(
@@ -167,13 +167,13 @@ def count_combinations(
         name = names[columns[0].stratum]
         counts = np.bincount(_combined_cells(survey, places, sizes, columns), minlength=n_cells)
         tables[name] = tables.get(name, 0) + counts
-    links = sorted(tables, key=lambda name: (-int(tables[name].sum()), name))
-    table = np.array([tables[name] for name in links], dtype=np.int64).reshape(-1, n_cells)
-    link, cell = np.nonzero(table)
+    groups = sorted(tables, key=lambda name: (-int(tables[name].sum()), name))
+    table = np.array([tables[name] for name in groups], dtype=np.int64).reshape(-1, n_cells)
+    group, cell = np.nonzero(table)
     if not cell.size:
         raise CountsError(f"{not_enough(survey)}: no released report includes all these questions")
     codes = np.stack(np.unravel_index(cell, sizes), axis=1)
-    return CombinationCounts(codes, link, table[link, cell], tuple(links))
+    return CombinationCounts(codes, group, table[group, cell], tuple(groups))
 
 
 def _code_pairs(

@@ -437,7 +437,7 @@ def look_at_groups(page: Page, url: str, look: Callable[[Page, str], None]) -> N
     look(page, "research-dashboard-opened")
     page.get_by_role("link", name="Only this question").first.click()
     look(page, "research-question")
-    for name in ("By link", "Over time", "Over versions"):
+    for name in ("By group", "Over time", "Over versions"):
         page.get_by_role("link", name=name).click()
         page.wait_for_load_state("networkidle")
         assert page.evaluate("[...document.images].map((i) => i.naturalWidth > 0)") == [True]

@@ -55,10 +55,10 @@ def test_the_difference_of_two_links_is_estimated_from_their_counts(store, two_l
 
 
 def test_sentences_name_the_groups_and_each_kind_of_group_has_its_own_caveat(store, two_links):
-    by_link = between(store, two_links, "fell_asleep", "link:north", "link:south")
-    assert "of respondents of the link north" in paper_sentences(by_link)[0]
-    assert "differed between" in paper_sentences(by_link)[1]
-    assert any("assigned at random" in text for text in caveats(by_link))
+    by_group = between(store, two_links, "fell_asleep", "link:north", "link:south")
+    assert "of respondents of the group north" in paper_sentences(by_group)[0]
+    assert "differed between" in paper_sentences(by_group)[1]
+    assert any("assigned at random" in text for text in caveats(by_group))
     never, once = "answer:pressure:never", "answer:pressure:once"
     by_answer = between(store, two_links, "fell_asleep", never, once)
     assert (
@@ -130,7 +130,7 @@ def test_small_links_are_compared_as_one_group(store, small):
         )  # fmt: skip
     # As at the close: few of a link wait until then.
     release(store, small, 1)
-    assert [group.name for group in list_groups(store, small)["Links"]] == ["north", "other links"]
+    assert [group.name for group in list_groups(store, small)["Groups"]] == ["north", "other links"]
     with pytest.raises(NotFoundError):
         find_group(store, small, "link:east")
 

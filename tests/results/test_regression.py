@@ -1,4 +1,4 @@
-"""Regressions of a question on others and on the link."""
+"""Regressions of a question on others and on the group."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def codes_of(store, survey):
     return np.concatenate(codes).astype(int), np.array(strata)
 
 
-def test_combinations_are_counted_per_link(store, small):
+def test_combinations_are_counted_per_group(store, small):
     add_people(store, small, 400, "north", seed=1)
     add_people(store, small, 300, "south", seed=2)
     result = count_combinations(store, small, [0, 1])
     codes, strata = codes_of(store, small)
-    assert result.links == ("north", "south")
-    for code, link, times in zip(result.codes, result.link, result.times, strict=True):
-        alike = (codes == code).all(axis=1) & (strata == result.links[link])
+    assert result.groups == ("north", "south")
+    for code, group, times in zip(result.codes, result.group, result.times, strict=True):
+        alike = (codes == code).all(axis=1) & (strata == result.groups[group])
         assert alike.sum() == times
     assert result.times.sum() == 700
 
@@ -146,7 +146,7 @@ def every_kind(store):
         ("choice", [], CountsError, "at least one predictor"),
         ("choice", ["choice"], CountsError, "cannot be a predictor of itself"),
         ("choice", ["mood", "mood"], CountsError, "Choose each predictor once"),
-        ("choice", ["link"], CountsError, "one link"),
+        ("choice", ["link"], CountsError, "one group"),
         ("choice", ["none"], NotFoundError, 'no question "none"'),
         ("hours", ["choice"], ChannelError, "hours is a number"),
         ("choice", ["sets"], ChannelError, "several options"),

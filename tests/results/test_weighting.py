@@ -75,10 +75,10 @@ def test_margins_over_an_answer_give_standardization_and_correct_nonresponse(sto
 
 
 def test_sentences_and_caveats_match_the_kind_of_margins(store, two_links):
-    by_link = weight(store, two_links, "fell_asleep", "link", [0.3, 0.7])
-    assert "post-stratified; design effect" in paper_sentences(by_link)[0]
-    assert "north 30%, south 70%" in paper_sentences(by_link)[0]
-    assert any("nonresponse only between links" in text for text in caveats(by_link))
+    by_group = weight(store, two_links, "fell_asleep", "link", [0.3, 0.7])
+    assert "post-stratified; design effect" in paper_sentences(by_group)[0]
+    assert "north 30%, south 70%" in paper_sentences(by_group)[0]
+    assert any("nonresponse only between groups" in text for text in caveats(by_group))
     by_answer = weight(store, two_links, "fell_asleep", PRESSURE, [0.5, 0.5, 0], IntervalOptions())
     assert "standardized by joint inversion" in paper_sentences(by_answer)[0]
     assert any("answered “Often” are left out" in text for text in caveats(by_answer))
@@ -106,7 +106,7 @@ def test_margins_that_do_not_fit_the_reports_are_rejected_by_name(store, two_lin
         weight(store, two_links, "pressure", PRESSURE, [0.3, 0.3, 0.4])
 
 
-def test_every_kind_of_question_with_options_is_weighted_by_links(store):
+def test_every_kind_of_question_with_options_is_weighted_by_groups(store):
     survey = published_kinds(store, ["choice", "sets", "subsets", "bits", "mood", "hours"])
     fill(store, survey, 3000, "north", 1)
     fill(store, survey, 2000, "south", 2)
@@ -116,7 +116,7 @@ def test_every_kind_of_question_with_options_is_weighted_by_links(store):
         assert result.rows
     with pytest.raises(CountsError, match="is a number"):
         weight(store, survey, "hours", "link", [0.5, 0.5])
-    with pytest.raises(CountsError, match="by links only"):
+    with pytest.raises(CountsError, match="by groups only"):
         weight(store, survey, "sets", "answer:choice", [0.5, 0.25, 0.25, 0])
 
 

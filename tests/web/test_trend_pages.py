@@ -1,4 +1,4 @@
-"""A question by link, over time and over versions: page, chart and CSV say the same."""
+"""A question by group, over time and over versions: page, chart and CSV say the same."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_small_links_are_merged_on_the_page_as_in_the_csv(reader, store, small):
     release(store, small, 1)
     page = reader.get(f"{BASE}/1/links").text
     names = [line[0].removesuffix(" wide intervals") for line in table_of(page)]
-    assert names == ["all links", "north", OPEN_LINK, OTHER_GROUPS]
+    assert names == ["all groups", "north", OPEN_LINK, OTHER_GROUPS]
     found = rows_of(reader, f"{BASE}/1/links.csv")
     assert {row["stratum"] for row in found} == {"", "north", OPEN_LINK, OTHER_GROUPS}
     assert {row["n_reports"] for row in found if row["stratum"] == OTHER_GROUPS} == {"26"}

@@ -1,4 +1,4 @@
-"""Computation of differences between two links, two versions, or two answers to a question."""
+"""Computation of differences between groups: of collection links, versions or answers."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def compute_difference(
         raise CountsError(f"{first.label} with itself: choose two different groups")
     if first.kind != second.kind or (first.kind == ANSWER and first.name != second.name):
         raise CountsError(
-            "choose two links, two versions, or two answers to one question: "
+            "choose two groups, two versions, or two answers to one question: "
             f"{first.label} and {second.label} are not of one kind"
         )
     groups = first, second
     if first.kind == ANSWER:
         return _by_answer(store, survey, question, groups, options)
-    find_sample = _version_sample if first.kind == VERSION else _link_sample
+    find_sample = _version_sample if first.kind == VERSION else _group_sample
     samples = (
         find_sample(store, survey, question, first),
         find_sample(store, survey, question, second),
@@ -94,12 +94,12 @@ class Sample(NamedTuple):
     counts: Integers
 
 
-def _link_sample(
+def _group_sample(
     store: Store, survey: PublishedSurvey, question: PublishedQuestion, group: Group
 ) -> Sample:
     tally = tallies_by_link(store, survey).get(group.name)
     if tally is None:
-        raise NotFoundError(f"no released report arrived by the {group.label}")
+        raise NotFoundError(f"no released report belongs to the {group.label}")
     place = question_index(survey, question.id)
     return Sample(question, tally.n_asked[place], np.asarray(tally.counts[place], dtype=np.int64))
 
@@ -220,13 +220,13 @@ def _by_answer(
 ) -> DifferenceResult:
     """Compare groups defined by an answer: by joint inversion, never by filtering reports."""
     if question.kind.is_numeric:
-        raise CountsError(f"{question.id} is a number: compare its mean between links or versions")
+        raise CountsError(f"{question.id} is a number: compare its mean between groups or versions")
     place, base_place = question_index(survey, question.id), question_index(survey, groups[0].name)
     if place == base_place:
         raise CountsError(f"{question.id} cannot be split by its own answers")
     if not defines_groups(question):
         raise ChannelError(
-            f"each report to {question.id} names several options: compare it between links or "
+            f"each report to {question.id} names several options: compare it between groups or "
             "versions"
         )
     channels = crosstab_channels([question, survey.definition.questions[base_place]])

@@ -51,7 +51,7 @@ GROUP_CAVEATS = {
     "would be biased.",
     VERSION: "The versions must have reached different people. Anyone who answered both is counted "
     "twice, and nobody can tell.",
-    LINK: "The links must have reached different people. Unless they were assigned at random, a "
+    LINK: "The groups must have reached different people. Unless they were assigned at random, a "
     "difference is not an effect.",
 }
 

@@ -1,1 +1,1 @@
-"""Logistic regression of a question on other questions and on the collection link."""
+"""Logistic regression of a question on other questions and on the group."""

@@ -1,4 +1,4 @@
-"""Computation of a regression of one question's answers on other answers and on the link."""
+"""Computation of a regression of one question's answers on other answers and on the group."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from survey.results.questions import (
     question_index,
     truth_labels,
 )
-from survey.results.regression.table import INTERCEPT, LINK, RegressionResult, Term
+from survey.results.regression.table import GROUP, INTERCEPT, RegressionResult, Term
 from survey.results.request import DEFAULT_OPTIONS, IntervalOptions, Request
 from survey.store import PublishedSurvey, Store
 
@@ -43,7 +43,7 @@ from survey.store import PublishedSurvey, Store
 class RegressionRequest(Request):
     """The outcome question, its predictors, and the answer that serves as the baseline.
 
-    `predictors` are ids of questions and `LINK`. `baseline` is an option's id; if it is empty,
+    `predictors` are ids of questions and `GROUP`. `baseline` is an option's id; if it is empty,
     the default baseline is used. In links it is prefixed with its question's id, so that a link
     with another question ignores it.
     """
@@ -92,8 +92,8 @@ def regression_questions(survey: PublishedSurvey) -> list[PublishedQuestion]:
     ]
 
 
-def has_links(store: Store, survey: PublishedSurvey) -> bool:
-    """Return whether the link can be a predictor."""
+def has_groups(store: Store, survey: PublishedSurvey) -> bool:
+    """Return whether the group (by collection link) can be a predictor."""
     return len(tallies_by_link(store, survey)) > 1
 
 
@@ -105,19 +105,19 @@ def compute_regression(
     Raises CountsError and ChannelError for unsuitable questions, NotFoundError for unknown ids.
     """
     outcome = _check_question(survey, request.question)
-    predictors = [_check_question(survey, name) for name in request.predictors if name != LINK]
-    by_link = LINK in request.predictors
-    _check_predictors(store, survey, outcome, predictors, by_link)
+    predictors = [_check_question(survey, name) for name in request.predictors if name != GROUP]
+    by_group = GROUP in request.predictors
+    _check_predictors(store, survey, outcome, predictors, by_group)
     questions = [outcome, *predictors]
     counts = count_combinations(store, survey, [question_index(survey, q.id) for q in questions])
-    by_link = by_link and len(counts.links) > 1
-    if not by_link:
-        counts = _merge_links(counts)
+    by_group = by_group and len(counts.groups) > 1
+    if not by_group:
+        counts = _merge_groups(counts)
     _check_work(questions, counts)
     baseline = _baseline_index(outcome, request.baseline)
     decision = _decide_disclosure(questions, counts)
     fit = _fit(questions, counts, baseline, options) if decision != SUPPRESSED else None
-    terms = _list_terms(predictors, counts.links if by_link else ())
+    terms = _list_terms(predictors, counts.groups if by_group else ())
     n = int(counts.times.sum())
     return RegressionResult(survey, outcome, baseline, terms, fit, n, decision, options)
 
@@ -139,19 +139,19 @@ def _check_predictors(
     survey: PublishedSurvey,
     outcome: PublishedQuestion,
     predictors: Sequence[PublishedQuestion],
-    by_link: bool,
+    by_group: bool,
 ) -> None:
     ids = [question.id for question in predictors]
     if outcome.id in ids:
         raise CountsError(f"{outcome.id} cannot be a predictor of itself")
     if len(set(ids)) < len(ids):
         raise CountsError("Choose each predictor once")
-    if not ids and not by_link:
+    if not ids and not by_group:
         raise CountsError("Choose at least one predictor")
-    if len(ids) + by_link > MAX_PREDICTORS:
+    if len(ids) + by_group > MAX_PREDICTORS:
         raise CountsError(f"Choose at most {MAX_PREDICTORS} predictors")
-    if by_link and not has_links(store, survey):
-        raise CountsError("all released reports arrived by one link, so it cannot be a predictor")
+    if by_group and not has_groups(store, survey):
+        raise CountsError("all released reports belong to one group, so it cannot be a predictor")
 
 
 def _check_work(questions: Sequence[PublishedQuestion], counts: CombinationCounts) -> None:
@@ -163,8 +163,8 @@ def _check_work(questions: Sequence[PublishedQuestion], counts: CombinationCount
         )
 
 
-def _merge_links(counts: CombinationCounts) -> CombinationCounts:
-    """Return the counts without distinction of links."""
+def _merge_groups(counts: CombinationCounts) -> CombinationCounts:
+    """Return the counts without distinction of groups."""
     codes, row = np.unique(counts.codes, axis=0, return_inverse=True)
     times = np.bincount(row.ravel(), counts.times).astype(np.int64)
     return CombinationCounts(codes, np.zeros(len(codes), dtype=np.int64), times, ("",))
@@ -188,10 +188,10 @@ def default_baseline(question: PublishedQuestion) -> int:
     )
 
 
-def _list_terms(predictors: Sequence[PublishedQuestion], links: Sequence[str]) -> list[Term]:
-    """Return the terms in the order of the estimator: intercept, links, answers."""
+def _list_terms(predictors: Sequence[PublishedQuestion], groups: Sequence[str]) -> list[Term]:
+    """Return the terms in the order of the estimator: intercept, groups, answers."""
     terms = [INTERCEPT]
-    terms += [Term(LINK, (name, name), (links[0], links[0])) for name in links[1:]]
+    terms += [Term(GROUP, (name, name), (groups[0], groups[0])) for name in groups[1:]]
     for question in predictors:
         answers, reference = truth_labels(question), default_baseline(question)
         terms += [
@@ -209,13 +209,13 @@ def _fit(
     options: IntervalOptions,
 ) -> Regression:
     channels = crosstab_channels(list(questions))
-    # Indicators of each link but the first, which is the reference.
-    dummies = np.eye(len(counts.links))[counts.link][:, 1:]
+    # Indicators of each group but the first, which is the reference.
+    dummies = np.eye(len(counts.groups))[counts.group][:, 1:]
     return regression(
         counts.codes[:, 0],
         channels[0],
         dummies if dummies.shape[1] else None,
-        names=list(counts.links[1:]) if dummies.shape[1] else None,
+        names=list(counts.groups[1:]) if dummies.shape[1] else None,
         randomized=[
             Randomized(question.id, counts.codes[:, place], channel, default_baseline(question))
             for place, (question, channel) in enumerate(
@@ -233,7 +233,7 @@ def _decide_disclosure(
 ) -> Disclosure:
     """Decide as for the tables that the coefficients determine, or that determine them.
 
-    These are the outcome crossed with each predictor, and its shares by link. With one predictor
+    These are the outcome crossed with each predictor, and its shares by group. With one predictor
     the coefficients contain exactly the information of such a table.
     """
     channels = crosstab_channels(list(questions))
@@ -243,20 +243,20 @@ def _decide_disclosure(
         shape = channels[0].counted, channels[place].counted
         margin = _sum_counts(counts, [0, place], shape)
         tables.append(crosstab(margin, [channels[0], channels[place]], level=level))
-    if len(counts.links) > 1:
-        shape = len(counts.links), channels[0].counted
-        by_link = np.zeros(shape, dtype=np.int64)
-        np.add.at(by_link, (counts.link, counts.codes[:, 0]), counts.times)
-        if not by_link.sum(axis=1).all():
+    if len(counts.groups) > 1:
+        shape = len(counts.groups), channels[0].counted
+        by_group = np.zeros(shape, dtype=np.int64)
+        np.add.at(by_group, (counts.group, counts.codes[:, 0]), counts.times)
+        if not by_group.sum(axis=1).all():
             return SUPPRESSED
-        tables += [proportions(row, channels[0], level=level) for row in by_link]
+        tables += [proportions(row, channels[0], level=level) for row in by_group]
     return disclosure(*tables)
 
 
 def _sum_counts(
     counts: CombinationCounts, places: Sequence[int], shape: tuple[int, ...]
 ) -> Integers:
-    """Return the counts of these questions, summed over all others and all links."""
+    """Return the counts of these questions, summed over all others and all groups."""
     table = np.zeros(shape, dtype=np.int64)
     np.add.at(table, tuple(counts.codes[:, place] for place in places), counts.times)
     return table

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from survey.results.number_format import format_p_value
 from survey.results.regression.table import (
-    LINK,
+    GROUP,
     NOT_DETERMINED,
     RegressionResult,
     RegressionRow,
@@ -85,14 +85,14 @@ def predictor_label(row: RegressionRow) -> str:
     """Return the category that a coefficient compares with the reference, or "Intercept"."""
     if not row.predictor_id:
         return "Intercept"
-    link = "link " if row.predictor_id == LINK else ""
-    return f"{link}{row.predictor_option_label}"
+    group = "group " if row.predictor_id == GROUP else ""
+    return f"{group}{row.predictor_option_label}"
 
 
 def predictor_text(result: RegressionResult, predictor: str) -> str:
-    """Return the text of a predictor's question, or "Link"."""
-    if predictor == LINK:
-        return "Link"
+    """Return the text of a predictor's question, or "Group"."""
+    if predictor == GROUP:
+        return "Group"
     questions = {question.id: question.text for question in result.survey.definition.questions}
     return questions.get(predictor, "")
 
@@ -100,7 +100,7 @@ def predictor_text(result: RegressionResult, predictor: str) -> str:
 def _model_sentence(result: RegressionResult) -> str:
     predictors = dict.fromkeys(row.predictor_id for row in result.rows if row.predictor_id)
     phrases = [
-        "the link" if predictor == LINK else f"“{predictor_text(result, predictor)}”"
+        "the group" if predictor == GROUP else f"“{predictor_text(result, predictor)}”"
         for predictor in predictors
     ]
     outcomes = len({row.option_id for row in result.rows})
@@ -126,8 +126,8 @@ def _coefficient_sentence(result: RegressionResult, row: RegressionRow) -> str:
 
 def _comparison_phrase(result: RegressionResult, row: RegressionRow) -> str:
     category, reference = row.predictor_option_label, row.reference_option_label
-    if row.predictor_id == LINK:
-        return f"respondents of the link {category} as for {reference}"
+    if row.predictor_id == GROUP:
+        return f"respondents of the group {category} as for {reference}"
     return (
         f"those who answered “{category}” to “{predictor_text(result, row.predictor_id)}” as for "
         f"those who answered “{reference}”"

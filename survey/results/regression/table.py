@@ -14,8 +14,8 @@ from survey.results.questions import Answer, truth_labels
 from survey.results.request import IntervalOptions
 from survey.store import PublishedSurvey
 
-LINK = "link"
-"""The id of the collection link as a predictor, beside ids of questions."""
+GROUP = "link"
+"""The id of the group (by collection link) as a predictor, beside ids of questions."""
 
 NOT_DETERMINED = "not_determined"
 """The flag of a coefficient that the reports do not determine."""

@@ -15,7 +15,7 @@ from survey.results.trend.request import PERIOD_CHOICES, SPLITS, TrendRequest
 from survey.results.trend.table import TrendGroup, TrendResult, find_part, question_parts
 from survey.store import PublishedSurvey
 
-ALL_LINKS = "all links"
+ALL_GROUPS = "all groups"
 
 MAX_PERIODS = 60
 """Largest number of periods in the default view: more are slow to estimate and hard to read."""
@@ -95,7 +95,7 @@ def _period_length(cache: ResultCache, survey: PublishedSurvey, options: Interva
 def link_results(total: SurveyResult, groups: Mapping[Group, SurveyResult]) -> NamedResults:
     """Return the result of all reports and of each link; empty if there is the open link only."""
     results = period_results(groups)
-    return [(ALL_LINKS, total), *results] if results else []
+    return [(ALL_GROUPS, total), *results] if results else []
 
 
 def period_results(groups: Mapping[Group, SurveyResult]) -> NamedResults:

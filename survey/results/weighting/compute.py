@@ -32,7 +32,7 @@ from survey.results.questions import (
 from survey.results.request import DEFAULT_OPTIONS, IntervalOptions
 from survey.results.weighting.request import (
     BY_ANSWER,
-    BY_LINK,
+    BY_GROUP,
     Category,
     WeightingRequest,
     check_length,
@@ -44,9 +44,9 @@ from survey.store import PublishedSurvey, Store
 
 def list_bases(store: Store, survey: PublishedSurvey) -> dict[str, str]:
     """Return what margins can be over: the names in links, and on pages."""
-    links = {BY_LINK: "the links"} if len(tallies_by_link(store, survey)) > 1 else {}
+    groups = {BY_GROUP: "the groups"} if len(tallies_by_link(store, survey)) > 1 else {}
     questions = [question for question in survey.definition.questions if defines_groups(question)]
-    return links | {f"{BY_ANSWER}{question.id}": f"“{question.text}”" for question in questions}
+    return groups | {f"{BY_ANSWER}{question.id}": f"“{question.text}”" for question in questions}
 
 
 def weightable_questions(survey: PublishedSurvey) -> list[PublishedQuestion]:
@@ -59,7 +59,7 @@ def list_categories(store: Store, survey: PublishedSurvey, by: str) -> list[Cate
     """Return the categories of the margins; NotFoundError for an unknown base."""
     if by not in list_bases(store, survey):
         raise NotFoundError(f"{survey.slug} has no margins of {by[:60]!r}")
-    if by == BY_LINK:
+    if by == BY_GROUP:
         return [Category(name, name) for name in tallies_by_link(store, survey)]
     question = find_question(survey, by.removeprefix(BY_ANSWER))
     opt_out_ids = {question.options[place].id for place in opt_outs(question)}
@@ -71,7 +71,7 @@ def compute_weighting(
 ) -> WeightingResult:
     """Weight the shares of a question to the margins of a request.
 
-    Margins over links give post-stratification. Margins over an answer, which is known only
+    Margins over groups give post-stratification. Margins over an answer, which is known only
     through randomized reports, give standardization by joint inversion. Raises DesignError for
     margins that do not fit the reports, CountsError and ChannelError for unsuitable questions.
     """
@@ -81,15 +81,15 @@ def compute_weighting(
     question = find_question(survey, request.question)
     if question.kind.is_numeric:
         raise CountsError(f"{question.id} is a number: only shares of options can be weighted")
-    if request.by == BY_LINK:
-        return _by_link(store, survey, question, population, options)
+    if request.by == BY_GROUP:
+        return _by_group(store, survey, question, population, options)
     return _by_answer(store, survey, question, request.by, population, options)
 
 
 Estimates = tuple[Proportions, WeightedShares]
 
 
-def _by_link(
+def _by_group(
     store: Store,
     survey: PublishedSurvey,
     question: PublishedQuestion,
@@ -97,16 +97,16 @@ def _by_link(
     options: IntervalOptions,
 ) -> WeightingResult:
     place, tallies = question_index(survey, question.id), tallies_by_link(store, survey)
-    n_asked_by_link = [tally.n_asked[place] for tally in tallies.values()]
-    _check_links(list(tallies), n_asked_by_link, population)
+    n_asked_by_group = [tally.n_asked[place] for tally in tallies.values()]
+    _check_groups(list(tallies), n_asked_by_group, population)
     counts = np.array([tally.counts[place] for tally in tallies.values()], dtype=np.int64)
-    n_asked = sum(n_asked_by_link)
+    n_asked = sum(n_asked_by_group)
 
     def estimate(level: float) -> Estimates:
         return (
             proportions(counts.sum(axis=0), question.channel, n=n_asked, level=level),
             poststratified(
-                counts, list(population), question.channel, n=n_asked_by_link, level=level
+                counts, list(population), question.channel, n=n_asked_by_group, level=level
             ),
         )
 
@@ -116,18 +116,18 @@ def _by_link(
         for (name, tally), share in zip(tallies.items(), population, strict=True)
     ]
     return _build_result(
-        survey, question, BY_LINK, composition, n_asked, options, estimate if n_asked else None
+        survey, question, BY_GROUP, composition, n_asked, options, estimate if n_asked else None
     )
 
 
-def _check_links(
-    names: Sequence[str], n_asked_by_link: Sequence[int], population: Sequence[float]
+def _check_groups(
+    names: Sequence[str], n_asked_by_group: Sequence[int], population: Sequence[float]
 ) -> None:
-    for name, n, share in zip(names, n_asked_by_link, population, strict=True):
+    for name, n, share in zip(names, n_asked_by_group, population, strict=True):
         if share > 0 and n < 2:
             raise DesignError(f"“{name}” has fewer than two reports that include this question")
         if share == 0 and n > 0:
-            raise DesignError(f"“{name}” is 0 here, but {n:,} reports arrived by this link")
+            raise DesignError(f"“{name}” is 0 here, but {n:,} reports belong to this group")
 
 
 def _by_answer(
@@ -145,7 +145,7 @@ def _by_answer(
         raise CountsError(f"{question.id} cannot be weighted to its own margins")
     if not defines_groups(question):
         raise CountsError(
-            f"each report to {question.id} names several options: weight it by links only"
+            f"each report to {question.id} names several options: weight it by groups only"
         )
     channels = crosstab_channels([question, base])
     counts = joint_counts(store, survey, place, base_place)

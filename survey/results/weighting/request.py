@@ -35,8 +35,8 @@ SEPARATORS = ("\t", ";", ",")
 NUMBER = re.compile(r"[0-9][0-9 .,\u202f\xa0]*%?")
 
 
-BY_LINK = "link"
-"""The base of margins over collection links."""
+BY_GROUP = "link"
+"""The base of margins over groups by collection link."""
 
 BY_ANSWER = "answer:"
 """The prefix of a base of margins over the answers to a question, before its id."""

@@ -27,8 +27,8 @@ def caveats(result: WeightingResult) -> list[str]:
     base = result.base_question
     if base is None:
         texts.append(
-            "Weights correct for nonresponse only between links: within a link, those who answered "
-            "must be like those who did not."
+            "Weights correct for nonresponse only between groups: within a group, those who "
+            "answered must be like those who did not."
         )
     else:
         texts.append(
@@ -65,7 +65,7 @@ def _margins_phrase(result: WeightingResult) -> str:
         f"{category.label} {percent(category.population)}" for category in result.composition
     )
     base = result.base_question
-    source = "the links’ groups" if base is None else f"the known answers to “{base.text}”"
+    source = "the groups" if base is None else f"the known answers to “{base.text}”"
     return f"{source} ({shares})"
 
 

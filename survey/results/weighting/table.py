@@ -11,7 +11,7 @@ from survey.questionnaire.kinds import PublishedQuestion
 from survey.results.display_status import FLAGS, SUPPRESSED
 from survey.results.questions import Answer, find_question, truth_labels
 from survey.results.request import IntervalOptions
-from survey.results.weighting.request import BY_ANSWER, BY_LINK
+from survey.results.weighting.request import BY_ANSWER, BY_GROUP
 from survey.store import PublishedSurvey
 
 
@@ -71,8 +71,8 @@ class WeightingResult:
 
     @property
     def base_question(self) -> PublishedQuestion | None:
-        """The question whose answers the margins are over; None for margins over links."""
-        if self.by == BY_LINK:
+        """The question whose answers the margins are over; None for margins over groups."""
+        if self.by == BY_GROUP:
             return None
         return find_question(self.survey, self.by.removeprefix(BY_ANSWER))
 

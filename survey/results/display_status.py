@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
 from itertools import chain
 
 import numpy as np
@@ -57,15 +58,24 @@ def count_missing_responses(
 ) -> dict[str, int]:
     """Estimate how many more responses each part needs, given n_asked of n with the question.
 
-    0 if the number is unknown. If nobody was asked, it is computed from simulated reports, and each
-    respondent is assumed to be asked one in `draw_factor` questions.
+    0 if the number is unknown. If nobody was asked, it is computed from simulated respondents to
+    whom all answers are equally common, and each respondent is assumed to be asked one in
+    `draw_factor` questions. The simulation contains nobody's answers.
     """
     respondents_per_report = n / n_asked if n_asked else draw_factor
+
+    # Cached and lazy: each simulation costs more than the estimates of the page.
+    @cache
+    def simulate(n: int) -> QuestionEstimates:
+        return estimate_question(question, n, _simulate_counts(question, n), DEFAULT_OPTIONS)
+
     if not n_asked:
-        estimates = simulate_estimates(question)
+        simulated = map(simulate, SIMULATED_N)
+        has_mean = (e for e in simulated if e.mean is not None or not truth_values(question))
+        estimates = next(has_mean, None) or simulate(SIMULATED_N[-1])
 
     def count_missing(part: str) -> int:
-        reports = _reports_needed(question, estimates, part)
+        reports = _reports_needed(chain([estimates], map(simulate, SIMULATED_N)), part)
         if respondents_per_report != 1:
             reports = rounded_up(math.ceil(reports * respondents_per_report))
         return max(reports - n, 0) if reports else 0
@@ -73,14 +83,13 @@ def count_missing_responses(
     return {part: count_missing(part) for part in PARTS}
 
 
-def _reports_needed(question: PublishedQuestion, estimates: QuestionEstimates, part: str) -> int:
+def _reports_needed(sources: Iterable[QuestionEstimates], part: str) -> int:
     """Return how many reports make a part precise enough; 0 if that is unknown.
 
     With sampled options it can happen that no report includes one of them. Nothing is known about
-    its precision then, so the number comes from simulated reports.
+    its precision then, so the number comes from the next of the estimates.
     """
-    # Lazily: each simulation costs more than the estimates of the page.
-    for source in chain([estimates], _simulations(question)):
+    for source in sources:
         estimate = getattr(source, part)
         if estimate is None:
             return 0
@@ -89,22 +98,6 @@ def _reports_needed(question: PublishedQuestion, estimates: QuestionEstimates, p
         except NoBaseError:
             continue
     return 0
-
-
-def simulate_estimates(question: PublishedQuestion) -> QuestionEstimates:
-    """Return estimates from simulated respondents to whom all answers are equally common.
-
-    They serve only to predict how many responses are needed; they contain nobody's answers.
-    """
-    for estimates in _simulations(question):
-        if estimates.mean is not None or not truth_values(question):
-            break
-    return estimates
-
-
-def _simulations(question: PublishedQuestion) -> Iterator[QuestionEstimates]:
-    for n in SIMULATED_N:
-        yield estimate_question(question, n, _simulate_counts(question, n), DEFAULT_OPTIONS)
 
 
 def _simulate_counts(question: PublishedQuestion, n: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Differences between links, versions, and groups by another answer."""
+"""Differences between groups by link, version or another answer."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def between(store, survey, name, a, b, options=None):
 
 
 @pytest.fixture
-def two_links(store, small):
+def two_groups(store, small):
     add_people(store, small, 3000, "north", shares_by_first_answer(0.5), 1)
     add_people(store, small, 2000, "south", shares_by_first_answer(0.2), 2)
     return small
 
 
-def test_the_difference_of_two_links_is_estimated_from_their_counts(store, two_links):
+def test_the_difference_of_two_groups_is_estimated_from_their_counts(store, two_groups):
     result = between(
-        store, two_links, "fell_asleep", "link:north", "link:south", IntervalOptions(level=0.9)
+        store, two_groups, "fell_asleep", "link:north", "link:south", IntervalOptions(level=0.9)
     )
-    tallies = {stratum: tally for (stratum, _), tally in store.tallies(two_links.key).items()}
+    tallies = {stratum: tally for (stratum, _), tally in store.tallies(two_groups.key).items()}
     counts = [tallies[name].counts[0] for name in ("north", "south")]
-    channel = two_links.definition.questions[0].channel
+    channel = two_groups.definition.questions[0].channel
     expected = difference(*counts, channel, level=0.9)
     for place, row in enumerate(result.rows):
         assert row.estimate == expected.estimate[place]
@@ -54,13 +54,13 @@ def test_the_difference_of_two_links_is_estimated_from_their_counts(store, two_l
     assert abs(result.rows[0].estimate - 0.3) < 4 * result.rows[0].std_error
 
 
-def test_sentences_name_the_groups_and_each_kind_of_group_has_its_own_caveat(store, two_links):
-    by_group = between(store, two_links, "fell_asleep", "link:north", "link:south")
+def test_sentences_name_the_groups_and_each_kind_of_group_has_its_own_caveat(store, two_groups):
+    by_group = between(store, two_groups, "fell_asleep", "link:north", "link:south")
     assert "of respondents of the group north" in paper_sentences(by_group)[0]
     assert "differed between" in paper_sentences(by_group)[1]
     assert any("assigned at random" in text for text in caveats(by_group))
     never, once = "answer:pressure:never", "answer:pressure:once"
-    by_answer = between(store, two_links, "fell_asleep", never, once)
+    by_answer = between(store, two_groups, "fell_asleep", never, once)
     assert (
         "answered “Never” to “Did anybody press you to stay longer?”"
         in paper_sentences(by_answer)[0]
@@ -69,11 +69,11 @@ def test_sentences_name_the_groups_and_each_kind_of_group_has_its_own_caveat(sto
     assert by_answer.test is None
 
 
-def test_groups_by_an_answer_are_estimated_by_joint_inversion(store, two_links):
+def test_groups_by_an_answer_are_estimated_by_joint_inversion(store, two_groups):
     never, once = "answer:pressure:never", "answer:pressure:once"
-    result = between(store, two_links, "fell_asleep", never, once)
-    channels = [question.channel for question in two_links.definition.questions]
-    table = crosstab(joint_counts(store, two_links, 0, 1), channels)
+    result = between(store, two_groups, "fell_asleep", never, once)
+    channels = [question.channel for question in two_groups.definition.questions]
+    table = crosstab(joint_counts(store, two_groups, 0, 1), channels)
     expected = conditional_difference(table, [0, 1])
     np.testing.assert_array_equal([row.estimate for row in result.rows], expected.estimate)
     np.testing.assert_array_equal([row.conf_low for row in result.rows], expected.conf_low)
@@ -120,7 +120,7 @@ def test_a_group_by_an_answer_that_hardly_anybody_gave_is_suppressed(store, smal
     assert between(store, small, "fell_asleep", never, often).is_suppressed
 
 
-def test_small_links_are_compared_as_one_group(store, small):
+def test_small_groups_are_compared_as_one_group(store, small):
     add_people(store, small, 300, "north")
     for name in ("east", "west"):
         codes = bytes([0, 0])
@@ -142,15 +142,15 @@ def test_small_links_are_compared_as_one_group(store, small):
         ("link:north", "answer:pressure:never", "not of one kind"),
     ],
 )
-def test_groups_that_cannot_be_compared_are_rejected_with_a_reason(store, two_links, a, b, reason):
+def test_groups_that_cannot_be_compared_are_rejected_with_a_reason(store, two_groups, a, b, reason):
     with pytest.raises(CountsError, match=reason):
-        between(store, two_links, "fell_asleep", a, b)
+        between(store, two_groups, "fell_asleep", a, b)
 
 
 KINDS = ["choice", "sets", "hours", "subsets", "bits", "mood", "since", "coins"]
 
 
-def test_every_kind_of_question_is_compared_between_links(store):
+def test_every_kind_of_question_is_compared_between_groups(store):
     survey = published_kinds(store, KINDS)
     fill(store, survey, 3000, "north", 1)
     fill(store, survey, 2000, "south", 2)
@@ -170,14 +170,14 @@ def test_numbers_and_sets_of_options_cannot_be_compared_by_an_answer(store):
     fill(store, survey, 500)
     option = survey.definition.questions[0].options
     a, b = (f"answer:choice:{one.id}" for one in option[:2])
-    with pytest.raises(CountsError, match="compare its mean between links"):
+    with pytest.raises(CountsError, match="compare its mean between groups"):
         between(store, survey, "hours", a, b)
     with pytest.raises(ChannelError, match="several options"):
         between(store, survey, "sets", a, b)
 
 
-def test_the_chart_has_zero_in_the_middle_and_contains_every_interval(store, two_links):
-    result = between(store, two_links, "fell_asleep", "link:north", "link:south")
+def test_the_chart_has_zero_in_the_middle_and_contains_every_interval(store, two_groups):
+    result = between(store, two_groups, "fell_asleep", "link:north", "link:south")
     chart = difference_chart(result)
     low, high = chart["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert low == -high

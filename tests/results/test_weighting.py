@@ -1,4 +1,4 @@
-"""Shares weighted to known margins over links and over answers."""
+"""Shares weighted to known margins over groups and over answers."""
 
 from __future__ import annotations
 
@@ -28,17 +28,19 @@ def weight(store, survey, name, by, shares, options=None):
 
 
 @pytest.fixture
-def two_links(store, small):
+def two_groups(store, small):
     add_people(store, small, 3000, "north", shares_by_first_answer(0.5), 1)
     add_people(store, small, 2000, "south", shares_by_first_answer(0.2), 2)
     return small
 
 
-def test_margins_over_links_give_post_stratification(store, two_links):
-    result = weight(store, two_links, "fell_asleep", "link", [0.1, 0.9], IntervalOptions(level=0.9))
-    tallies = {stratum: tally for (stratum, _), tally in store.tallies(two_links.key).items()}
+def test_margins_over_groups_give_post_stratification(store, two_groups):
+    result = weight(
+        store, two_groups, "fell_asleep", "link", [0.1, 0.9], IntervalOptions(level=0.9)
+    )
+    tallies = {stratum: tally for (stratum, _), tally in store.tallies(two_groups.key).items()}
     counts = [tallies[name].counts[0] for name in ("north", "south")]
-    channel = two_links.definition.questions[0].channel
+    channel = two_groups.definition.questions[0].channel
     expected = poststratified(counts, [0.1, 0.9], channel, level=0.9)
     unweighted = proportions(np.sum(counts, axis=0), channel, level=0.9)
     for place, row in enumerate(result.rows):
@@ -74,12 +76,12 @@ def test_margins_over_an_answer_give_standardization_and_correct_nonresponse(sto
     assert abs(result.rows[0].unweighted - truth[0]) > 4 * result.rows[0].std_error
 
 
-def test_sentences_and_caveats_match_the_kind_of_margins(store, two_links):
-    by_group = weight(store, two_links, "fell_asleep", "link", [0.3, 0.7])
+def test_sentences_and_caveats_match_the_kind_of_margins(store, two_groups):
+    by_group = weight(store, two_groups, "fell_asleep", "link", [0.3, 0.7])
     assert "post-stratified; design effect" in paper_sentences(by_group)[0]
     assert "north 30%, south 70%" in paper_sentences(by_group)[0]
     assert any("nonresponse only between groups" in text for text in caveats(by_group))
-    by_answer = weight(store, two_links, "fell_asleep", PRESSURE, [0.5, 0.5, 0], IntervalOptions())
+    by_answer = weight(store, two_groups, "fell_asleep", PRESSURE, [0.5, 0.5, 0], IntervalOptions())
     assert "standardized by joint inversion" in paper_sentences(by_answer)[0]
     assert any("answered “Often” are left out" in text for text in caveats(by_answer))
 
@@ -97,13 +99,13 @@ def test_few_reports_suppress_all_weighted_shares_and_sentences(store, small):
     assert {category.reported for category in result.composition} == {None}
 
 
-def test_margins_that_do_not_fit_the_reports_are_rejected_by_name(store, two_links):
+def test_margins_that_do_not_fit_the_reports_are_rejected_by_name(store, two_groups):
     with pytest.raises(
-        DesignError, match="“south” is 0 here, but 2,000 reports arrived by this link"
+        DesignError, match="“south” is 0 here, but 2,000 reports belong to this group"
     ):
-        weight(store, two_links, "fell_asleep", "link", [1, 0])
+        weight(store, two_groups, "fell_asleep", "link", [1, 0])
     with pytest.raises(CountsError, match="its own margins"):
-        weight(store, two_links, "pressure", PRESSURE, [0.3, 0.3, 0.4])
+        weight(store, two_groups, "pressure", PRESSURE, [0.3, 0.3, 0.4])
 
 
 def test_every_kind_of_question_with_options_is_weighted_by_groups(store):
@@ -120,7 +122,7 @@ def test_every_kind_of_question_with_options_is_weighted_by_groups(store):
         weight(store, survey, "sets", "answer:choice", [0.5, 0.25, 0.25, 0])
 
 
-def test_margins_can_be_over_links_and_answers(store, small):
+def test_margins_can_be_over_groups_and_answers(store, small):
     assert list(list_bases(store, small)) == ["answer:fell_asleep", "answer:pressure"]
     add_people(store, small, 50, "north")
     add_people(store, small, 50, "south")

@@ -27,7 +27,7 @@ from survey.results.groups import (
 )
 from survey.results.trend.chart import trend_chart
 from survey.results.trend.compute import (
-    ALL_LINKS,
+    ALL_GROUPS,
     combine_results,
     link_results,
     period_results,
@@ -100,7 +100,7 @@ def test_each_group_has_the_estimates_of_its_counts_and_rows_that_name_it(small)
     result = combine(
         "links", link_results(every, results_of(small, split_by_link(LINKS))), FIRST, "shares"
     )
-    assert [group.name for group in result.groups] == [ALL_LINKS, "north", OPEN_LINK, OTHER_GROUPS]
+    assert [group.name for group in result.groups] == [ALL_GROUPS, "north", OPEN_LINK, OTHER_GROUPS]
     channel = small.definition.questions[0].channel
     north = proportions([800, 1600, 600], channel)
     rows = [row for row in result.rows if row.stratum == "north"]
@@ -122,7 +122,7 @@ def test_only_the_small_group_is_suppressed_and_states_what_is_missing(small):
     }
     assert "Not enough responses yet: about" in hidden.suppression_text
     chart_data = trend_chart(result)["data"]["values"]
-    assert {point["group"] for point in chart_data} == {ALL_LINKS, "north", OPEN_LINK}
+    assert {point["group"] for point in chart_data} == {ALL_GROUPS, "north", OPEN_LINK}
 
 
 def test_a_past_period_promises_no_more_responses(small):

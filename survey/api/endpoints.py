@@ -37,7 +37,7 @@ from survey.errors import (
     QueryError,
 )
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
-from survey.estimator.shares.binomial_proportions import TARGETS
+from survey.estimator.shares.proportions import TARGETS
 from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab
 from survey.results.crosstab.table import CrosstabResult, CrosstabRow
 from survey.results.estimates.result import ResultCache

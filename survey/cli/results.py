@@ -24,7 +24,7 @@ from survey.collect.simulation import (
     true_values,
 )
 from survey.errors import DesignError
-from survey.estimator.shares.binomial_proportions import TARGETS
+from survey.estimator.shares.proportions import TARGETS
 from survey.mechanism.channel import Integers
 from survey.parquet import ENGINES, export_reports, open_reports
 from survey.questionnaire.canonical import unpublished

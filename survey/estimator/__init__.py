@@ -26,23 +26,28 @@ from survey.estimator.planning.sample_size_and_power import (
 from survey.estimator.regression.design_matrix import ByGroup, Randomized
 from survey.estimator.regression.logistic_regression import Regression, regression
 from survey.estimator.shares.answered_shares import AnsweredShares, answered_shares
-from survey.estimator.shares.binomial_proportions import Proportions
 from survey.estimator.shares.dirichlet_posterior import Posterior, dirichlet_mean
 from survey.estimator.shares.finite_population import FiniteShares, finite_shares
-from survey.estimator.shares.option_pairs import (
+from survey.estimator.shares.multiple_choice import (
     OptionPairs,
     bit_pairs,
     count_bit_pairs,
     option_pairs,
+    subset_shares,
 )
 from survey.estimator.shares.proportions import (
+    Proportions,
     debias,
     no_answer_shares,
     proportions,
     set_shares,
-    subset_shares,
 )
-from survey.estimator.tables.conditional import Conditional, conditional
+from survey.estimator.tables.conditional import (
+    Conditional,
+    conditional,
+    conditional_difference,
+    standardized_shares,
+)
 from survey.estimator.tables.crosstab import (
     Crosstab,
     Independence,
@@ -75,10 +80,11 @@ from survey.estimator.trust.poisoning import (
     poisoning_of_pairs,
 )
 from survey.estimator.trust.suppression import Disclosure, disclosure, reports_needed, rounded_up
-from survey.estimator.weights.raking import poststratified, raked, raking_weights
-from survey.estimator.weights.standardization import conditional_difference, standardized_shares
-from survey.estimator.weights.weighted_shares import (
+from survey.estimator.weights.weighting_and_raking import (
     WeightedShares,
+    poststratified,
+    raked,
+    raking_weights,
     weighted_reports,
     weighted_shares,
 )

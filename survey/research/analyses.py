@@ -19,7 +19,7 @@ from survey.collect.invitations import respondent_link
 from survey.collect.simulation import true_values
 from survey.errors import ChannelError, CountsError, DesignError, NotFoundError
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
-from survey.estimator.shares.binomial_proportions import POPULATION, RESPONDENTS
+from survey.estimator.shares.proportions import POPULATION, RESPONDENTS
 from survey.questionnaire.drafts.draft import DraftContent
 from survey.questionnaire.privacy_loss import labels, linked, odds_in_words
 from survey.research.access import Route, Section, Workspace

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survey.errors import CountsError, NotFoundError
-from survey.estimator.tables.joint_distribution import CrosstabChannel
+from survey.estimator.core.arguments import CodeChannel
 from survey.mechanism import BitVector, SubsetSelection
 from survey.mechanism.channel import AnyIntegers, Booleans, Codes, Integers
 from survey.questionnaire.kinds import PublishedQuestion
@@ -274,5 +274,5 @@ def _indicators(question: PublishedQuestion, codes: Codes) -> Integers:
 
 
 def _reports_sets(question: PublishedQuestion) -> bool:
-    channel: CrosstabChannel = question.channel  # type: ignore[assignment]
+    channel: CodeChannel = question.channel  # type: ignore[assignment]
     return isinstance(channel, SubsetSelection) and channel.d > 1

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from survey.errors import DesignError
 from survey.estimator.core.intervals import DEFAULT_INTERVAL, FIXED_POPULATION, INTERVALS
-from survey.estimator.shares.binomial_proportions import POPULATION, RESPONDENTS, TARGETS
+from survey.estimator.shares.proportions import POPULATION, RESPONDENTS, TARGETS
 
 MIN_LEVEL, MAX_LEVEL = 0.5, 0.999
 DEFAULT_LEVEL = 0.95

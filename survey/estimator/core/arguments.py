@@ -37,6 +37,9 @@ NUMBERS = "numbers"
 
 LISTS = (list, tuple, Sequence)
 
+CodeChannel = SubsetSelection | WeightTable
+"""Channels with one count per report (or per option of a reported set): no bits."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 

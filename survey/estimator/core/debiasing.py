@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survey.errors import ChannelError
+from survey.estimator.core.arguments import CodeChannel
+from survey.estimator.core.intervals import MomentRange
+from survey.estimator.core.maximum_likelihood import require_two_options
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.channel import Floats, Integers
 from survey.mechanism.weight_table import Mixture, OneBit, Window
@@ -46,7 +49,7 @@ class PseudoValues:
     bias: float
 
 
-def pseudo_values(channel: SubsetSelection | WeightTable, target: Floats, n: int) -> PseudoValues:
+def pseudo_values(channel: CodeChannel, target: Floats, n: int) -> PseudoValues:
     """Return pseudo-values for a target of shape (truths,), to be averaged over n reports.
 
     Generalized randomized response: h_j = (x_j - q sum x)/(p - q), the only exact solution.
@@ -71,7 +74,7 @@ def pseudo_values(channel: SubsetSelection | WeightTable, target: Floats, n: int
     return PseudoValues(values[0], float(bias[0]))
 
 
-def expected(channel: SubsetSelection | WeightTable, values: Floats) -> Floats:
+def expected(channel: CodeChannel, values: Floats) -> Floats:
     """Return E[values(report) | truth], shape (truths,)."""
     if isinstance(channel, SubsetSelection):
         return np.asarray((channel.p - channel.q) * values + channel.q * values.sum())
@@ -161,9 +164,7 @@ def _with_bias(P: Floats, values: Floats, target: Floats) -> PseudoValues:
     return PseudoValues(values, bias if bias > EXACT else 0.0)
 
 
-def set_values(
-    channel: SubsetSelection | WeightTable, targets: Floats, n: int
-) -> tuple[Floats, Floats]:
+def set_values(channel: CodeChannel, targets: Floats, n: int) -> tuple[Floats, Floats]:
     """Return pseudo-values of many targets and their largest biases.
 
     `targets` has shape (sets, truths), with values in [-1, 1]. The results have the shapes
@@ -291,3 +292,88 @@ def effective_answers(estimate: Floats, reports: Integers, moments: SecondMoment
     """Return pi(1-pi)/SE^2, with pi and the pi of SE clipped so that nothing divides by zero."""
     pi = np.clip(np.nan_to_num(estimate), *EFFECTIVE_RANGE)
     return np.asarray(reports * pi * (1 - pi) / moments.variance(pi))
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """Linear maps from counts along an axis to means, and second moments by truth.
+
+    means        shape (truths, counts): sum over reports of g_a, per truth a
+    squares      shape (truths, counts): sum over reports of g_a^2
+    cubes        shape (truths, counts): sum over reports of g_a^3
+    by_truth     shape (truths, truths): E[g_a^2 | truth i], row a, column i
+    per_report   how much one report adds to the counts: d for sets of d options, otherwise 1
+    """
+
+    means: Floats
+    squares: Floats
+    cubes: Floats
+    by_truth: Floats
+    per_report: int
+
+
+def axis(channel: CodeChannel) -> Axis:
+    """Return the linear maps of this channel; ChannelError if its table has no inverse."""
+    if isinstance(channel, WeightTable):
+        G = left_inverse(channel)
+        return Axis(G, G**2, G**3, G**2 @ channel.matrix.T, 1)
+    require_two_options(channel)
+    k, d, p, q = channel.k, channel.d, channel.p, channel.q
+    D = p - q
+    # g_a = (s_a - q)/D with s_a = 1 if the set contains a; 1 = sum_a s_a / d.
+    means = (np.eye(k) - q / d) / D
+    # g_a^m = (s_a ((1-q)^m - (-q)^m) + (-q)^m)/D^m, because s_a is 0 or 1.
+    squares, cubes = (
+        (((1 - q) ** m - (-q) ** m) * np.eye(k) + (-q) ** m / d) / D**m for m in (2, 3)
+    )
+    by_truth = np.full((k, k), q * (1 - q) / D**2)
+    np.fill_diagonal(by_truth, (p * (1 - q) ** 2 + (1 - p) * q**2) / D**2)
+    return Axis(means, squares, cubes, by_truth, d)
+
+
+def along(table: Floats, maps: Sequence[Floats]) -> Floats:
+    """Apply maps[0] along axis 0, maps[1] along axis 1, and so on.
+
+    >>> along(np.ones((2, 3)), [np.ones((1, 2)), np.eye(3)]).tolist()
+    [[2.0, 2.0, 2.0]]
+    """
+    for matrix in maps:
+        # The first axis becomes the last one, so that all maps together restore the order.
+        table = np.tensordot(table, matrix, axes=(0, 1))
+    return table
+
+
+def product_moment(axes: Sequence[Axis]) -> MomentRange:
+    """Return E[(g_a h_b ...)^2] at the cell's own truth, and its range at the other truths.
+
+    It is the product of the questions' E[g_a^2 | i], all positive. So the extremes over all other
+    truths come from each question's own truth, and the minimum and maximum of its other truths.
+    """
+    at_truth = [np.diagonal(question.by_truth) for question in axes]
+    minima = [_without_diagonal(question.by_truth, np.inf).min(axis=1) for question in axes]
+    maxima = [_without_diagonal(question.by_truth, 0.0).max(axis=1) for question in axes]
+    return MomentRange(
+        _outer(at_truth),
+        _extreme(at_truth, minima, np.minimum),
+        _extreme(at_truth, maxima, np.maximum),
+    )
+
+
+def _without_diagonal(by_truth: Floats, instead: float) -> Floats:
+    moments = by_truth.copy()
+    np.fill_diagonal(moments, instead)
+    return moments
+
+
+def _extreme(at_truth: list[Floats], elsewhere: list[Floats], choose: np.ufunc) -> Floats:
+    """Return the extreme product with at least one factor from `elsewhere`."""
+    extremes = [choose(a, b) for a, b in zip(at_truth, elsewhere, strict=True)]
+    with_one = [
+        _outer([*extremes[:place], elsewhere[place], *extremes[place + 1 :]])
+        for place in range(len(at_truth))
+    ]
+    return np.asarray(reduce(choose, with_one))
+
+
+def _outer(factors: Sequence[Floats]) -> Floats:
+    return np.asarray(reduce(np.multiply.outer, factors))

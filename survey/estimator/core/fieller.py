@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from survey.errors import NoBaseError
+from survey.estimator.core.arguments import CodeChannel
 from survey.estimator.core.debiasing import expected
-from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.channel import Booleans, Floats, Integers
 
 RATIOS = -np.cos(np.linspace(0, np.pi, 65))
@@ -42,7 +42,7 @@ class MinimumScatter:
 
 
 def minimum_scatter(
-    channel: SubsetSelection | WeightTable,
+    channel: CodeChannel,
     target: Floats,
     answered: Booleans,
     a: Floats,
@@ -314,7 +314,7 @@ def no_answers_error() -> NoBaseError:
 
 
 def pseudo_ratios(
-    channel: SubsetSelection | WeightTable,
+    channel: CodeChannel,
     targets: Floats,
     answered: Booleans,
     a: Floats,

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from survey.errors import ChannelError
 from survey.estimator.core.arguments import (
     LARGEST_NUMBER,
+    CodeChannel,
     checked_arguments,
     checked_level,
     checked_values,
@@ -109,7 +110,7 @@ class Cumulative(Result):
 @checked_arguments
 def histogram(
     counts: ArrayLike,
-    channel: SubsetSelection | WeightTable,
+    channel: CodeChannel,
     values: Sequence[float | None] | ArrayLike,
     bins: int | Sequence[float] | Floats = 5,
     *,
@@ -172,7 +173,7 @@ def histogram(
 @checked_arguments
 def cdf(
     counts: ArrayLike,
-    channel: SubsetSelection | WeightTable,
+    channel: CodeChannel,
     values: Sequence[float | None] | ArrayLike,
     *,
     at: Sequence[float] | Floats | None = None,
@@ -253,8 +254,6 @@ def _places(at: Sequence[float] | Floats | None, values: Floats) -> Floats:
     return places
 
 
-GridChannel = SubsetSelection | WeightTable
-
 PLAIN, SMOOTHED = "em", "smoothed"
 METHODS = (PLAIN, SMOOTHED)
 
@@ -298,7 +297,7 @@ class GridShares:
     method: str
     flag: str
     counts: Integers
-    channel: GridChannel
+    channel: CodeChannel
     truths: Floats
     level: float
 
@@ -326,7 +325,7 @@ class GridShares:
 
 
 def set_ratios(
-    channel: GridChannel, truths: Floats, sets: Sequence[Booleans], n: int
+    channel: CodeChannel, truths: Floats, sets: Sequence[Booleans], n: int
 ) -> PseudoRatios:
     """Return the pseudo-ratios of n reports for the share of each set among those who answered.
 
@@ -350,7 +349,7 @@ def set_ratios(
 
 def grid_shares(
     counts: ArrayLike,
-    channel: GridChannel,
+    channel: CodeChannel,
     values: Sequence[float | None] | ArrayLike,
     method: str | None,
     level: float,
@@ -376,7 +375,7 @@ def grid_shares(
 
 
 def _checked(
-    counts: ArrayLike, channel: GridChannel, values: Sequence[float | None] | ArrayLike
+    counts: ArrayLike, channel: CodeChannel, values: Sequence[float | None] | ArrayLike
 ) -> tuple[Integers, Floats]:
     """Return counts as integers and values as floats, nan for no answer; reject other channels."""
     if isinstance(channel, SubsetSelection):
@@ -390,7 +389,7 @@ def _checked(
     return c, x
 
 
-def _require_more_than_a_mean(channel: GridChannel, answers: Booleans) -> None:
+def _require_more_than_a_mean(channel: CodeChannel, answers: Booleans) -> None:
     """Reject tables like one bit: with rows of rank two, reports determine one number only."""
     if isinstance(channel, SubsetSelection) or answers.sum() <= MEAN_RANK:
         return
@@ -408,7 +407,7 @@ def _require_more_than_a_mean(channel: GridChannel, answers: Booleans) -> None:
 
 
 def _displayed_shares(
-    counts: Integers, channel: GridChannel, truths: Floats, method: str
+    counts: Integers, channel: CodeChannel, truths: Floats, method: str
 ) -> tuple[Floats, bool]:
     if method == SMOOTHED:
         order = np.argsort(truths, kind="stable")  # nan last

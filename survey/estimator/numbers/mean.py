@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator.core.arguments import (
+    CodeChannel,
     checked_arguments,
     checked_level,
     checked_values,
@@ -71,7 +72,7 @@ class Mean(Result):
 @checked_arguments
 def mean(
     counts: ArrayLike,
-    channel: SubsetSelection | WeightTable,
+    channel: CodeChannel,
     values: Sequence[float | None] | ArrayLike,
     *,
     level: float = 0.95,
@@ -129,9 +130,7 @@ def mean(
 
 
 @lru_cache(maxsize=CACHED_QUESTIONS)
-def _pseudo_ratios(
-    channel: SubsetSelection | WeightTable, values: tuple[float, ...], n: int
-) -> PseudoRatios:
+def _pseudo_ratios(channel: CodeChannel, values: tuple[float, ...], n: int) -> PseudoRatios:
     """Return the pseudo-values of n reports, for values scaled to [-1, 1].
 
     On this scale the bias of b has the smallest effect. Without no-answer truths b is 1.

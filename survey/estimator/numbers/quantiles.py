@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from survey.estimator.core.arguments import checked_arguments
+from survey.estimator.core.arguments import CodeChannel, checked_arguments
 from survey.estimator.core.result import Result
 from survey.estimator.numbers.distribution import Share, grid_shares
-from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.channel import Booleans, Floats
 
 COARSE_PLACES = 16
@@ -61,7 +60,7 @@ class Quantiles(Result):
 @checked_arguments
 def quantiles(
     counts: ArrayLike,
-    channel: SubsetSelection | WeightTable,
+    channel: CodeChannel,
     values: Sequence[float | None] | ArrayLike,
     shares: Sequence[float] | Floats = (0.25, 0.5, 0.75),
     *,
@@ -114,7 +113,7 @@ def quantiles(
 @checked_arguments
 def median(
     counts: ArrayLike,
-    channel: SubsetSelection | WeightTable,
+    channel: CodeChannel,
     values: Sequence[float | None] | ArrayLike,
     *,
     level: float = 0.95,

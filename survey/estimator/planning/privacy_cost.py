@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from survey.errors import DesignError
-from survey.estimator.core.arguments import checked_arguments, checked_values, whole_counts
+from survey.estimator.core.arguments import (
+    CodeChannel,
+    checked_arguments,
+    checked_values,
+    whole_counts,
+)
 from survey.estimator.core.debiasing import EXACT, pseudo_values
 from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.result import Result
@@ -20,8 +25,7 @@ from survey.estimator.planning.sample_size_and_power import (
     grr_chances,
     margin_of,
 )
-from survey.estimator.shares.binomial_proportions import Proportions
-from survey.mechanism import SubsetSelection, WeightTable
+from survey.estimator.shares.proportions import Proportions
 from survey.mechanism.channel import Floats, Integers
 
 GRID_EPSILONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -180,7 +184,7 @@ def margin_split(result: Proportions) -> MarginSplit:
 @checked_arguments
 def margin_split_of_mean(
     counts: ArrayLike,
-    channel: SubsetSelection | WeightTable,
+    channel: CodeChannel,
     values: Sequence[float | None] | ArrayLike,
     *,
     level: float = 0.95,
@@ -210,7 +214,7 @@ def margin_split_of_mean(
 def _open_variance(
     estimate: Mean,
     counts: ArrayLike,
-    channel: SubsetSelection | WeightTable,
+    channel: CodeChannel,
     values: Sequence[float | None] | ArrayLike,
 ) -> tuple[float, bool]:
     """Return SE^2 of the mean without randomization, and whether it is only an upper bound."""

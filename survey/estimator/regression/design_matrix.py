@@ -11,12 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError, CountsError
-from survey.estimator.core.arguments import LARGEST_N, LARGEST_NUMBER, within_reach
+from survey.estimator.core.arguments import LARGEST_N, LARGEST_NUMBER, CodeChannel, within_reach
 from survey.mechanism import SubsetSelection, WeightTable
 from survey.mechanism.channel import Floats, Integers
-
-Through = SubsetSelection | WeightTable
-"""Channels with one chance for each report."""
 
 
 class ByGroup(NamedTuple):
@@ -38,11 +35,11 @@ class ByGroup(NamedTuple):
     [-1.0986]
     """
 
-    channels: Sequence[Through | None]
+    channels: Sequence[CodeChannel | None]
     group: ArrayLike
 
 
-def chances(reports: ArrayLike, channel_of: Through | ByGroup, name: str) -> Floats:
+def chances(reports: ArrayLike, channel_of: CodeChannel | ByGroup, name: str) -> Floats:
     """Return P(report | truth) of each report, shape (n, truths); errors contain `name`."""
     codes = whole_codes(reports, name)
     if isinstance(channel_of, ByGroup):
@@ -90,10 +87,10 @@ def _groups(by_group: ByGroup, n: int, name: str) -> Integers:
     return group
 
 
-def _matrices(channels: list[Through | None], name: str) -> list[Floats]:
+def _matrices(channels: list[CodeChannel | None], name: str) -> list[Floats]:
     """Return one matrix M[truth, report] per channel, the identity for None."""
     for channel in channels:
-        if channel is not None and not isinstance(channel, SubsetSelection | WeightTable):
+        if channel is not None and not isinstance(channel, CodeChannel):
             raise ChannelError(
                 f"{name}: a {getattr(channel, 'kind', channel)} does not report a single option"
             )
@@ -115,7 +112,9 @@ def _check_reports(codes: Integers, sizes: Integers, name: str) -> None:
         raise CountsError(f"{name}: report {report} is {codes[report]}, above {sizes[report] - 1}")
 
 
-def _check_identified(channels: list[Through | None], matrices: list[Floats], name: str) -> None:
+def _check_identified(
+    channels: list[CodeChannel | None], matrices: list[Floats], name: str
+) -> None:
     """Raise ChannelError unless the matrices side by side have as many ranks as truths.
 
     The channels then determine all shares. A table alone may have a lower rank, if the channel of
@@ -142,7 +141,7 @@ class Randomized(NamedTuple):
 
     name: str
     reports: ArrayLike
-    channel: Through | ByGroup
+    channel: CodeChannel | ByGroup
     baseline: int = 0
 
 
@@ -210,7 +209,7 @@ class Design:
 
 def make_design(
     reports: ArrayLike,
-    channel: Through | ByGroup | None,
+    channel: CodeChannel | ByGroup | None,
     predictors: ArrayLike | None,
     names: Sequence[str] | None,
     randomized: Sequence[Randomized],
@@ -284,7 +283,7 @@ def _check_work(n: int, sizes: Sequence[int], outcomes: int) -> None:
         )
 
 
-def _outcome(reports: ArrayLike, channel: Through | ByGroup | None) -> Floats:
+def _outcome(reports: ArrayLike, channel: CodeChannel | ByGroup | None) -> Floats:
     if channel is not None:
         return chances(reports, channel, "the outcome")
     codes = whole_codes(reports, "the outcome")

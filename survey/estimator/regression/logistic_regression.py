@@ -9,14 +9,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survey.estimator.core.arguments import checked_arguments, checked_level
+from survey.estimator.core.arguments import CodeChannel, checked_arguments, checked_level
 from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.result import Result
 from survey.estimator.regression.design_matrix import (
     ByGroup,
     Design,
     Randomized,
-    Through,
     make_design,
 )
 from survey.mechanism.channel import Floats, Integers
@@ -71,7 +70,7 @@ class Regression(Result):
 @checked_arguments
 def regression(
     reports: ArrayLike,
-    channel: Through | ByGroup | None,
+    channel: CodeChannel | ByGroup | None,
     predictors: ArrayLike | None = None,
     *,
     names: Sequence[str] | None = None,

@@ -16,14 +16,16 @@ from survey.estimator.core.debiasing import EFFECTIVE_RANGE, left_inverse
 from survey.estimator.core.intervals import DEFAULT_INTERVAL, FIXED_POPULATION, normal_quantile
 from survey.estimator.core.maximum_likelihood import norm_sub
 from survey.estimator.core.result import Result
-from survey.estimator.shares.binomial_proportions import (
+from survey.estimator.shares.multiple_choice import membership, subset_shares
+from survey.estimator.shares.proportions import (
     EACH_OPTION,
     POPULATION,
     RESPONDENTS,
+    SCORE,
     IntervalOptions,
     Proportions,
+    proportions,
 )
-from survey.estimator.shares.proportions import SCORE, membership, proportions, subset_shares
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
 from survey.mechanism.channel import Booleans, Floats, Integers
 
@@ -500,7 +502,7 @@ class SampledBits(NamedTuple):
 
 
 def answered_scatter(
-    channel: SubsetSelection | BitVector | WeightTable,
+    channel: AnyChannel,
     shares: Proportions,
     answers: Integers,
     silent: Integers,

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from survey.errors import ChannelError
 from survey.estimator.core.arguments import (
+    CodeChannel,
     checked_arguments,
     checked_level,
     reports_from,
@@ -17,7 +18,7 @@ from survey.estimator.core.arguments import (
 )
 from survey.estimator.core.maximum_likelihood import require_two_options
 from survey.estimator.core.result import Result
-from survey.mechanism import SubsetSelection, WeightTable
+from survey.mechanism import SubsetSelection
 from survey.mechanism.channel import Floats, Integers
 
 DRAWS = 10_000
@@ -61,7 +62,7 @@ class Posterior(Result):
 @checked_arguments
 def dirichlet_mean(
     counts: ArrayLike,
-    channel: SubsetSelection | WeightTable,
+    channel: CodeChannel,
     *,
     prior: ArrayLike = 1.0,
     level: float = 0.95,
@@ -116,7 +117,7 @@ def dirichlet_mean(
     )
 
 
-def _matrix(channel: SubsetSelection | WeightTable) -> Floats:
+def _matrix(channel: CodeChannel) -> Floats:
     """Return P(report | truth), shape (truths, reports)."""
     if isinstance(channel, SubsetSelection):
         require_two_options(channel)

@@ -17,9 +17,8 @@ from survey.estimator.core.arguments import (
 from survey.estimator.core.debiasing import SecondMoments
 from survey.estimator.core.intervals import continuity, normal_quantile
 from survey.estimator.core.result import Result
-from survey.estimator.shares.binomial_proportions import Proportions
 from survey.estimator.shares.linear_estimator import linear_estimator
-from survey.estimator.shares.proportions import proportions
+from survey.estimator.shares.proportions import Proportions, proportions
 from survey.mechanism import AnyChannel
 from survey.mechanism.channel import Floats, Integers
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from survey.errors import CountsError
 from survey.estimator.core.arguments import (
+    CodeChannel,
     aligned,
     check_at_most,
     checked_n,
@@ -105,7 +106,7 @@ def tally(counts: ArrayLike, channel: AnyChannel, n: ArrayLike | None = None) ->
     )  # fmt: skip
 
 
-def _tally(c: Integers, channel: SubsetSelection | WeightTable, stated: Integers | None) -> Tally:
+def _tally(c: Integers, channel: CodeChannel, stated: Integers | None) -> Tally:
     per_report = channel.d if isinstance(channel, SubsetSelection) else 1
     n = _reports(c.sum(axis=1), per_report, stated)
     if isinstance(channel, WeightTable) and not channel.truths == channel.reports == 2:

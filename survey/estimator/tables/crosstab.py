@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator.core.arguments import (
+    CodeChannel,
     aligned,
     checked_arguments,
     checked_level,
@@ -20,19 +21,11 @@ from survey.estimator.core.arguments import (
     reports_from,
     whole_counts,
 )
-from survey.estimator.core.debiasing import observed_variance
+from survey.estimator.core.debiasing import along, axis, observed_variance, product_moment
 from survey.estimator.core.intervals import EDGE, MomentRange, score_ends
+from survey.estimator.core.maximum_likelihood import most_likely_table
 from survey.estimator.core.result import Result
-from survey.estimator.shares.binomial_proportions import Proportions
-from survey.estimator.shares.proportions import proportions
-from survey.estimator.tables.joint_distribution import (
-    CrosstabChannel,
-    along,
-    axis,
-    count_size,
-    most_likely_table,
-    product_moment,
-)
+from survey.estimator.shares.proportions import Proportions, proportions
 from survey.mechanism.channel import AnyIntegers, Floats, Integers
 
 CHUNK = 65_536
@@ -129,7 +122,7 @@ class Reports(NamedTuple):
     """Joint counts and the channel of each axis."""
 
     counts: Integers
-    channels: tuple[CrosstabChannel, ...]
+    channels: tuple[CodeChannel, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,7 +175,7 @@ class Crosstab(Result):
         method: Literal["linear", "em"] = "em" if self.method == "em" else "linear"
         return crosstab(counts, channels, level=self.level, method=method)
 
-    def marginal_counts(self, questions: tuple[int, ...]) -> tuple[list[CrosstabChannel], Integers]:
+    def marginal_counts(self, questions: tuple[int, ...]) -> tuple[list[CodeChannel], Integers]:
         """Return the channels and counts of these questions, in this order."""
         counts, channels = self.made_from
         places = range(len(channels))
@@ -201,15 +194,25 @@ class Crosstab(Result):
         )
 
 
-def axis_adds(channel: CrosstabChannel) -> int:
+def axis_adds(channel: CodeChannel) -> int:
     """Return how much one report adds to the counts along its question's axis."""
     return getattr(channel, "d", 1)
+
+
+def count_size(channel: CodeChannel) -> int:
+    """Return the length of the question's axis in a table of joint counts; check the channel."""
+    if not isinstance(channel, CodeChannel):
+        raise ChannelError(
+            f"a {getattr(channel, 'kind', type(channel).__name__)} question cannot be in a "
+            "cross-tab, because its reports are not single codes"
+        )
+    return channel.counted
 
 
 @checked_arguments
 def crosstab(
     joint_counts: ArrayLike,
-    channels: Sequence[CrosstabChannel],
+    channels: Sequence[CodeChannel],
     *,
     level: float = 0.95,
     method: Literal["linear", "em"] = "linear",
@@ -271,7 +274,7 @@ def crosstab(
 
 
 def _linear(
-    counts: Integers, n: int, channels: tuple[CrosstabChannel, ...], level: float
+    counts: Integers, n: int, channels: tuple[CodeChannel, ...], level: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return estimate, standard error and ends of all cells."""
     axes = [axis(channel) for channel in channels]
@@ -311,7 +314,7 @@ def _skewness(estimate: Floats, square: Floats, cube: Floats, moment: MomentRang
 
 
 def _linear_or_nothing(
-    counts: Integers, n: int, channels: tuple[CrosstabChannel, ...], level: float
+    counts: Integers, n: int, channels: tuple[CodeChannel, ...], level: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return `_linear`, or infinite errors and [0, 1] if a table has no inverse."""
     try:

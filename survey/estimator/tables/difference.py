@@ -21,11 +21,16 @@ from survey.estimator.core.arguments import (
     reports_from,
     whole_counts,
 )
-from survey.estimator.core.debiasing import binary_error, binary_moments, observed_variance
+from survey.estimator.core.debiasing import (
+    axis,
+    binary_error,
+    binary_moments,
+    observed_variance,
+    product_moment,
+)
 from survey.estimator.core.intervals import normal_quantile, score_ends
 from survey.estimator.core.maximum_likelihood import require_two_options
 from survey.estimator.core.result import Result
-from survey.estimator.tables.joint_distribution import axis, product_moment
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
 from survey.mechanism.channel import Booleans, Floats, Integers
 

@@ -12,17 +12,19 @@ from numpy.typing import ArrayLike
 
 from survey.errors import ChannelError, CountsError, DesignError
 from survey.estimator.core.arguments import (
+    CodeChannel,
     aligned,
     checked_arguments,
     checked_level,
     reports_from,
     whole_counts,
 )
+from survey.estimator.core.debiasing import along, axis
 from survey.estimator.core.intervals import normal_quantile
+from survey.estimator.core.maximum_likelihood import report_shares
 from survey.estimator.core.result import Result
-from survey.estimator.tables.joint_distribution import along, axis, report_shares
 from survey.estimator.tables.proportional_fitting import Margin, Margins, checked_margins, fitted
-from survey.mechanism import SubsetSelection, WeightTable
+from survey.mechanism import SubsetSelection
 from survey.mechanism.channel import Floats, Integers
 
 ROUNDING = 1e-10
@@ -227,9 +229,7 @@ ROUNDS = 2
 
 
 @checked_arguments
-def joint_shares(
-    joint_counts: ArrayLike, channels: Sequence[SubsetSelection | WeightTable]
-) -> tuple[Floats, Floats]:
+def joint_shares(joint_counts: ArrayLike, channels: Sequence[CodeChannel]) -> tuple[Floats, Floats]:
     """Return linear joint shares of the truths of several questions, and their covariance.
 
     `joint_counts` has shape (reports of question 1, of question 2, ...). Estimates have the shape
@@ -252,7 +252,7 @@ def joint_shares(
 @checked_arguments
 def reconciled_crosstab(
     joint_counts: ArrayLike,
-    channels: Sequence[SubsetSelection | WeightTable],
+    channels: Sequence[CodeChannel],
     margins: Margins,
     *,
     level: float = 0.95,
@@ -366,7 +366,7 @@ def _covariance(shares: Floats, inverses: Sequence[Floats]) -> Floats:
     return np.asarray(square - np.outer(middle, middle))
 
 
-def _inverse(channel: SubsetSelection | WeightTable) -> Floats:
+def _inverse(channel: CodeChannel) -> Floats:
     """Return G with E[G_t(report) | truth u] = [t = u], for channels with one answer per report."""
     if isinstance(channel, SubsetSelection) and channel.d > 1:
         raise ChannelError(f"d = {channel.d}: joint shares need channels with d = 1")

@@ -10,14 +10,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from survey.errors import ChannelError, CountsError
-from survey.estimator.core.arguments import checked_arguments, checked_values, whole_counts
+from survey.estimator.core.arguments import (
+    CodeChannel,
+    checked_arguments,
+    checked_values,
+    whole_counts,
+)
 from survey.estimator.core.debiasing import left_inverse, pseudo_values
 from survey.estimator.core.result import Result
 from survey.estimator.numbers.mean import Mean, mean
 from survey.estimator.shares.answered_shares import AnsweredShares, answered_shares
-from survey.estimator.shares.binomial_proportions import POPULATION, Proportions
-from survey.estimator.shares.option_pairs import OptionPairs, pairs_in_patterns, two_bit_values
-from survey.estimator.shares.proportions import membership, proportions
+from survey.estimator.shares.multiple_choice import (
+    OptionPairs,
+    membership,
+    pairs_in_patterns,
+    two_bit_values,
+)
+from survey.estimator.shares.proportions import POPULATION, Proportions, proportions
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
 from survey.mechanism.channel import Floats, Integers
 
@@ -125,7 +134,7 @@ def binary_ends(channel: SubsetSelection | BitVector, q: Floats) -> tuple[Floats
 @checked_arguments
 def poisoning_of_mean(
     counts: ArrayLike,
-    channel: SubsetSelection | WeightTable,
+    channel: CodeChannel,
     values: Sequence[float | None] | ArrayLike,
     *,
     level: float = 0.95,

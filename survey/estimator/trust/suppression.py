@@ -15,10 +15,10 @@ from survey.estimator.numbers.distribution import Histogram
 from survey.estimator.numbers.mean import Mean
 from survey.estimator.numbers.quantiles import Quantiles
 from survey.estimator.shares.answered_shares import AnsweredShares
-from survey.estimator.shares.binomial_proportions import EACH_OPTION, Proportions
+from survey.estimator.shares.proportions import EACH_OPTION, Proportions
 from survey.estimator.tables.conditional import Conditional
 from survey.estimator.tables.crosstab import Crosstab
-from survey.estimator.weights.weighted_shares import WeightedShares
+from survey.estimator.weights.weighting_and_raking import WeightedShares
 
 Disclosure = Literal["show", "caution", "hide"]
 Estimate = (

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, cast
 
 from survey.errors import ChannelError, CountsError, DesignError
 from survey.estimator import crosstab, disclosure, independence
-from survey.estimator.tables.joint_distribution import CrosstabChannel
+from survey.estimator.core.arguments import CodeChannel
 from survey.mechanism import BitVector
 from survey.mechanism.channel import Integers
 from survey.questionnaire.kinds import PublishedQuestion
@@ -113,12 +113,12 @@ def _compute(
     return CrosstabResult(survey, questions, table, decision, test)
 
 
-def crosstab_channels(questions: Sequence[PublishedQuestion]) -> list[CrosstabChannel]:
+def crosstab_channels(questions: Sequence[PublishedQuestion]) -> list[CodeChannel]:
     """Return the channels of questions that can be cross-tabulated.
 
     Raises ChannelError for questions reported option by option, CountsError for large tables.
     """
-    channels: list[CrosstabChannel] = []
+    channels: list[CodeChannel] = []
     for question in questions:
         if isinstance(question.channel, BitVector):
             raise ChannelError(

@@ -10,14 +10,13 @@ from scipy.optimize import minimize
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import Crosstab, Proportions, crosstab, joint_counts, proportions
-from survey.estimator.core.maximum_likelihood import most_likely_mixture
-from survey.estimator.tables.crosstab import CHUNK
-from survey.estimator.tables.joint_distribution import (
-    axis,
+from survey.estimator.core.debiasing import axis, product_moment
+from survey.estimator.core.maximum_likelihood import (
+    most_likely_mixture,
     most_likely_table,
-    product_moment,
     report_shares,
 )
+from survey.estimator.tables.crosstab import CHUNK
 from survey.mechanism import BitVector, SubsetSelection, WeightTable, from_epsilon, grr
 from survey.mechanism.numeric import one_bit
 from survey.mechanism.randomized_response import forced_response, two_coins
@@ -275,7 +274,7 @@ def test_both_methods_agree_if_the_linear_table_is_possible():
 
 
 def test_a_table_not_found_in_time_is_flagged(monkeypatch):
-    monkeypatch.setattr("survey.estimator.tables.joint_distribution.MAX_ROUNDS", 1)
+    monkeypatch.setattr("survey.estimator.core.maximum_likelihood.MAX_ROUNDS", 1)
     found = crosstab([[900, 3], [1, 0]], [grr(2, "3/4")] * 2, method="em")
     assert not found.converged
     assert found.gap > 1e-6

@@ -10,7 +10,7 @@ import pytest
 import survey.estimator
 from survey.collect.publication import publish
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
-from survey.estimator.shares.binomial_proportions import RESPONDENTS, TARGETS
+from survey.estimator.shares.proportions import RESPONDENTS, TARGETS
 from survey.methods import interval_anchor, sections
 from survey.questionnaire.loading import load
 from survey.results.estimates.result import ResultCache

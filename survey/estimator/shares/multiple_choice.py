@@ -1,4 +1,4 @@
-"""Pairs of options of a multiple-choice question: the share of people who chose both."""
+"""Multiple-choice questions: shares of options in reported patterns, and of pairs of options."""
 
 from __future__ import annotations
 
@@ -20,16 +20,85 @@ from survey.estimator.core.arguments import (
 )
 from survey.estimator.core.debiasing import SecondMoments, observed_variance
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
-from survey.estimator.core.maximum_likelihood import norm_sub
+from survey.estimator.core.maximum_likelihood import norm_sub, require_two_options
 from survey.estimator.core.result import Result
-from survey.estimator.shares.binomial_proportions import (
+from survey.estimator.shares.proportions import (
     POPULATION,
+    SCORE,
     IntervalOptions,
+    Proportions,
     binomial_shares,
+    score_interval,
 )
-from survey.estimator.shares.proportions import SCORE, membership, score_interval
 from survey.mechanism import BitVector, SubsetSelection
 from survey.mechanism.channel import Booleans, Floats, Integers
+
+
+@checked_arguments
+def subset_shares(
+    counts: ArrayLike,
+    channel: SubsetSelection,
+    patterns: Sequence[Sequence[int]],
+    options: int,
+    *,
+    level: float = 0.95,
+    interval: str = DEFAULT_INTERVAL,
+    simultaneous: bool = False,
+    target: str = "population",
+) -> Proportions:
+    """Estimate the share of people who chose each option, from reports of whole patterns.
+
+    Generalized randomized response over patterns: counts[i] reports of patterns[i], a set of option
+    indices. Of the k patterns N_j contain option j. A reported pattern contains it with probability
+    p + (N_j - 1) q if the person chose it, and N_j q otherwise. So the count c_j of reports that
+    contain j is exactly binomial, and has the intervals of `proportions`.
+    `mle` is that of each c_j alone. The shares of options do not add up to one.
+
+    >>> from survey.mechanism import grr
+    >>> subset_shares([60, 20, 20], grr(3, "0.6"), [[0], [1], [0, 1]], 2).estimate.round(2).tolist()
+    [1.0, 0.0]
+    """
+    if channel.d > 1:
+        raise ChannelError(f"d = {channel.d}: a report is a single pattern, so d must be 1")
+    require_two_options(channel)
+    c = whole_counts(counts, channel.k, "one per pattern")
+    n = reports_from(int(c.sum()), 1, None)
+    holds = membership(patterns, channel.k, options)
+    number = holds.sum(axis=1)
+    return binomial_shares(
+        holds @ c,
+        np.full(options, n),
+        channel.p + (number - 1) * channel.q,
+        number * channel.q,
+        IntervalOptions.of(target, interval, level, simultaneous),
+        n=n,
+    )
+
+
+def membership(patterns: Sequence[Sequence[int]], k: int, options: int) -> Integers:
+    """Return 1 where option j is in pattern i, shape (options, k)."""
+    if len(patterns) != k:
+        raise ChannelError(f"{len(patterns)} patterns for a channel of {k}: one for each truth")
+    options = checked_whole(options, "options", ChannelError)
+    if not 1 <= options <= sum(map(len, patterns)):
+        raise ChannelError(
+            f"options = {options} must be from 1 to the number of options in the patterns"
+        )
+    holds = np.zeros((options, k), dtype=np.int64)
+    for i, pattern in enumerate(patterns):
+        for option in pattern:
+            if not 0 <= checked_whole(option, f"an option of pattern {i}", ChannelError) < options:
+                raise ChannelError(
+                    f"pattern {i} contains option {option}, which is not below {options}"
+                )
+            holds[option, i] = 1
+    for option, number in enumerate(holds.sum(axis=1)):
+        if not 0 < number < k:
+            raise ChannelError(
+                f"option {option} is in {number} of {k} patterns, so its share cannot be estimated"
+            )
+    return holds
+
 
 QUARTER = 0.25
 """Ends move out by this fraction of a report, because counts are whole numbers."""

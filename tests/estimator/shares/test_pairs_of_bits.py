@@ -11,7 +11,7 @@ from scipy.stats import multinomial
 
 from survey.errors import ChannelError, CountsError
 from survey.estimator import bit_pairs, count_bit_pairs, option_pairs, proportions
-from survey.estimator.shares.option_pairs import _ends, two_bit_values
+from survey.estimator.shares.multiple_choice import _ends, two_bit_values
 from survey.mechanism import BitVector, grr, multiple_choice
 
 PATTERNS = multiple_choice.patterns(3, 3, 1)

@@ -15,10 +15,10 @@ import urllib.request
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -26,15 +26,17 @@ from argon2 import PasswordHasher
 from flask import Flask
 from flask.testing import FlaskClient
 from jinja2.bccache import Bucket, BytecodeCache
-from playwright.sync_api import Browser, sync_playwright
+from werkzeug.routing import Rule
 
-from survey.app import create_app
 from survey.collect.publication import publish
 from survey.questionnaire.loading import load
 from survey.settings import Caps, Settings
 from survey.store import PublishedSurvey, Store, open_store
 from tests.security_items import summary
 from tests.store.databases import KINDS, PostgresqlServer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # Property tests must not depend on time or on earlier runs.
 hypothesis.settings.register_profile(
@@ -96,11 +98,10 @@ def _folder(path: Path) -> str:
     return parts[0] if parts else ""
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+def pytest_configure(config: pytest.Config) -> None:
     """Import only the quick folders for `-m quick`: importing all tests takes 15 seconds."""
-    if config.option.markexpr != "quick" or collection_path == ROOT / "tests":
-        return None
-    return True if _folder(collection_path) not in FOLDER_LANES["quick"] else None
+    if config.option.markexpr == "quick" and config.args_source == config.ArgsSource.TESTPATHS:
+        config.args = [str(ROOT / "tests" / folder) for folder in FOLDER_LANES["quick"]]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -218,11 +219,26 @@ class CompiledTemplates(BytecodeCache):
         self._compiled[bucket.key] = bucket.bytecode_to_string()
 
 
+class LazyRule(Rule):
+    """Compile the functions that build URLs on first use: a test uses few of the 100 rules."""
+
+    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+        compiled = cache(partial(super()._compile_builder, append_unknown))
+
+        def build(rule: Rule, **values: Any) -> tuple[str, str]:
+            return compiled()(rule, **values)
+
+        return build
+
+
 Flask.jinja_options = {**Flask.jinja_options, "bytecode_cache": CompiledTemplates()}
+Flask.url_rule_class = LazyRule
 
 
 @pytest.fixture
 def app(store: Store, settings: Settings) -> Flask:
+    from survey.app import create_app
+
     return create_app(settings, store)
 
 
@@ -341,6 +357,8 @@ def browser() -> Iterator[Browser]:
     executable = shutil.which("chromium") or shutil.which("chromium-browser")
     if executable is None:
         pytest.skip("no Chromium on the path")
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         arguments = ["--disable-background-networking", "--disable-component-update"]
         if os.geteuid() == 0:

@@ -79,6 +79,7 @@ def test_an_unknown_figure_is_not_found(reader, small):
         assert response.status_code == 404, name
 
 
+@pytest.mark.web
 def test_every_figure_linked_from_the_results_page_exists(client, researcher, store):
     survey = publish(store, load(EVERY_TYPE.encode(), "s.toml", Caps()), TODAY)
     add_released(store, survey, 6000)

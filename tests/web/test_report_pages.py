@@ -141,6 +141,7 @@ def test_a_report_uses_the_options_of_its_link(reader):
 
 
 @prints
+@pytest.mark.web
 def test_the_pdf_contains_the_text_of_the_page(reader, store, small):
     pdf, text = read(reader.get(f"{OF_SURVEY}/report.pdf"))
     for question in ResultCache(store).result(small).questions:
@@ -153,6 +154,7 @@ def test_the_pdf_contains_the_text_of_the_page(reader, store, small):
 
 
 @prints
+@pytest.mark.web
 def test_the_pdf_is_tagged_for_screen_readers(reader):
     """Tags, a language, a title and headings to move by (PDF/UA)."""
     pdf, _ = read(reader.get(f"{OF_SURVEY}/report.pdf"))
@@ -215,6 +217,7 @@ def test_a_survey_without_releases_has_a_report(client, researcher, small):
 
 
 @prints
+@pytest.mark.web
 @pytest.mark.security
 def test_the_texts_of_a_survey_neither_become_html_nor_make_the_server_fetch(reader, store):
     """An image in a title would let whoever writes it learn of every report that is made."""
@@ -231,6 +234,7 @@ def test_the_texts_of_a_survey_neither_become_html_nor_make_the_server_fetch(rea
 
 
 @prints
+@pytest.mark.web
 @pytest.mark.security
 def test_a_pdf_loads_nothing_from_other_addresses(tmp_path):
     secret = tmp_path / "secret.txt"

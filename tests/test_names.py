@@ -1,7 +1,7 @@
 """Names in `survey`: nouns and standard terms, as CONTRIBUTING describes them.
 
-`python -m tests.test_names` prints the share of vague names of each package, with its modules and
-lines, and the names to replace.
+`python -m tests.test_names` prints the modules, lines, imports and vague names of each package, and
+the files outside `questionnaire/kinds` that name a question type.
 """
 
 from __future__ import annotations
@@ -80,6 +80,23 @@ def modules() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
+def package_of(path: Path) -> str:
+    """Return the package of `survey` that a module belongs to."""
+    parts = path.relative_to(PACKAGE).parts
+    return parts[0] if len(parts) > 1 else "(top level)"
+
+
+def imports(tree: ast.AST) -> set[Path]:
+    """Return the paths below `survey` that a module imports names from."""
+    names = {
+        node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("survey.")
+    }
+    files = {ROOT.joinpath(*name.split(".")) for name in names}
+    return {path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in files}
+
+
 def test_few_names_are_vague():
     names = [name for tree in modules().values() for name in bindings(tree)]
     vague = Counter(name for name in names if is_vague(name))
@@ -105,27 +122,35 @@ def test_vague_names_and_participles_are_recognized():
 
 
 def report() -> None:
-    """Print modules, lines and vague names of each package."""
+    """Print modules, lines, imports and vague names of each package."""
+    from tests.questionnaire.test_kinds import NAMING
+
     counts: dict[str, Counter[str]] = {}
     vague: dict[str, Counter[str]] = {}
     for path, tree in modules().items():
-        parts = path.relative_to(PACKAGE).parts
-        package = parts[0] if len(parts) > 1 else "(top level)"
+        package = package_of(path)
         count = counts.setdefault(package, Counter())
         count["modules"] += 1
         count["lines"] += len(path.read_text("utf-8").splitlines())
+        inside = Counter(package_of(target) == package for target in imports(tree))
+        count["inside"] += inside[True]
+        count["outside"] += inside[False]
         names = list(bindings(tree))
         count["names"] += len(names)
         vague.setdefault(package, Counter()).update(name for name in names if is_vague(name))
-    print(f"{'package':15} {'modules':>7} {'lines':>7} {'names':>7} {'vague per 1,000':>15}")
+    print(
+        f"{'package':15} {'modules':>7} {'lines':>7} {'imports inside':>14} {'from others':>11} "
+        f"{'names':>7} {'vague per 1,000':>15}"
+    )
     for package, count in [*sorted(counts.items()), ("total", sum(counts.values(), Counter()))]:
         words = vague.get(package, sum(vague.values(), Counter()))
         rate = 1000 * words.total() / count["names"]
         most = ", ".join(f"{name} {n}" for name, n in words.most_common(6))
         print(
-            f"{package:15} {count['modules']:7,} {count['lines']:7,} {count['names']:7,} "
-            f"{rate:15.1f}  {most}"
+            f"{package:15} {count['modules']:7,} {count['lines']:7,} {count['inside']:14,} "
+            f"{count['outside']:11,} {count['names']:7,} {rate:15.1f}  {most}"
         )
+    print(f"{len(NAMING)} files name a question type outside questionnaire/kinds:", *sorted(NAMING))
 
 
 if __name__ == "__main__":

@@ -118,10 +118,13 @@ def _fits(value: object, kind: Any) -> bool:
 def _alternatives(kind: Any) -> list[Any]:
     """Return the members of a union; arrays, and the members of ArrayLike, become NUMBERS."""
     members = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
-    numbers = set(get_args(ArrayLike))
+    # NumPy 2.5 and newer define both as aliases, which have no members and no origin `ndarray`.
+    numbers = set(get_args(ArrayLike)) or {ArrayLike}
     if numbers <= set(members):
         return [NUMBERS, *(member for member in members if member not in numbers)]
-    return [NUMBERS if get_origin(member) is np.ndarray else member for member in members]
+    return [
+        NUMBERS if get_origin(member) in (np.ndarray, NDArray) else member for member in members
+    ]
 
 
 def _is_list(value: object, element_types: tuple[Any, ...]) -> bool:

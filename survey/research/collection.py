@@ -86,7 +86,10 @@ class _CollectionPages:
         forms = {
             "invite": InvitationsForm(formdata=None),
             "schedule": ScheduleForm(
-                formdata=None, opens=schedule.opens, closes=schedule.closes, most=schedule.maximum
+                formdata=None,
+                opens=schedule.opens,
+                closes=schedule.closes,
+                most=schedule.maximum or None,
             ),
             "release": ReleaseForm(formdata=None),
             "close": CloseForm(formdata=None),

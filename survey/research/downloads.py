@@ -40,7 +40,7 @@ class MicrodataForm(FlaskForm):  # type: ignore[misc]
     """The file format of a download."""
 
     form = RadioField(
-        "Form of the reports",
+        "File format",
         choices=[SelectChoice(form, label) for form, label in FORMS.items()],
         default="csv",
         validators=[InputRequired("Choose CSV or Parquet")],
@@ -73,7 +73,9 @@ class _Views:
         if not form.validate_on_submit():
             return self._render(survey, form), 422
         if not self._store.n_released(survey.key):
-            form.form.errors = ["No reports are released yet, so there is nothing to download"]
+            form.form.errors = [
+                "No responses have been released yet, so there is nothing to download"
+            ]
             return self._render(survey, form), 422
         # The file has no name on the disk, so it is deleted in every case once it is closed.
         file = TemporaryFile()  # noqa: SIM115

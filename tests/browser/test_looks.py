@@ -435,7 +435,7 @@ def look_at_groups(page: Page, url: str, look: Callable[[Page, str], None]) -> N
     for summary in ("Go to one of", "Details"):
         page.locator("summary", has_text=summary).first.click()
     look(page, "research-dashboard-opened")
-    page.get_by_role("link", name="Only this question").first.click()
+    page.get_by_role("link", name="Show only this question").first.click()
     look(page, "research-question")
     for name in ("By group", "Over time", "Over versions"):
         page.get_by_role("link", name=name).click()

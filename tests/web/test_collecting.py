@@ -137,6 +137,12 @@ def test_form_input_is_returned_after_the_session_expires(
         assert store.n_invited(small.key, "Köln & Bonn") == 30
 
 
+def test_the_field_of_a_survey_without_response_limit_is_empty(owner):
+    field = re.search(r'<input[^>]*name="most"[^>]*>', owner.get(PAGE).text)
+    assert field
+    assert 'value=""' in field[0]
+
+
 def test_dates_and_a_limit_are_saved_shown_and_removed(owner, store):
     first = datetime.now(UTC).date()
     last = first + timedelta(days=30)

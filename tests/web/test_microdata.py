@@ -85,7 +85,7 @@ def test_opening_the_page_downloads_nothing_and_records_nothing(editor, store, s
 
 def test_before_the_first_release_the_page_says_that_there_is_nothing_to_download(editor):
     page = editor.get(PAGE)
-    assert "No reports are released yet" in page.text
+    assert "No responses have been released yet" in page.text
     assert "<form class" not in page.text
     response = send(editor, PAGE, page="/research/account", form="csv")
     assert response.status_code == 422

@@ -180,7 +180,7 @@ def test_a_page_with_suppressed_groups_only_has_no_chart(reader, store, small):
 def test_without_groups_the_page_explains_what_to_do(reader, store, small):
     add_released(store, small, 900)
     assert "create single-use invitations for a group" in reader.get(f"{BASE}/1/links").text
-    assert "does not record when reports were released" in reader.get(f"{BASE}/1/trend").text
+    assert "does not record when responses were released" in reader.get(f"{BASE}/1/trend").text
     for over in ("links", "trend"):
         assert reader.get(f"{BASE}/1/{over}.csv").status_code == 404
 
@@ -188,7 +188,8 @@ def test_without_groups_the_page_explains_what_to_do(reader, store, small):
 def test_a_survey_without_releases_says_so(reader, store):
     text = SMALL.replace('slug = "small"', 'slug = "small"\nbucket = "week"')
     publish(store, load(text.encode(), "s.toml", Caps()), TODAY)
-    assert "No reports of this version are released yet" in reader.get(f"{BASE}/1/trend").text
+    page = reader.get(f"{BASE}/1/trend").text
+    assert "No responses to this version have been released yet" in page
 
 
 def test_versions_are_side_by_side_with_their_changes(reader, store, small):
@@ -200,7 +201,7 @@ def test_versions_are_side_by_side_with_their_changes(reader, store, small):
     assert [line[1] for line in table_of(page)] == ["1,000", "800"]
     assert [line[0].split(" wide")[0] for line in table_of(page)] == ["version 1", "version 2"]
     assert "Version 2 randomizes differently" in page
-    assert "no figure combines reports of two" in page
+    assert "no figure combines responses to two" in page
 
 
 @each_case(

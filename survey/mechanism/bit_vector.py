@@ -79,7 +79,6 @@ class BitVector(TwoWeightChannel):
 
     @property
     def options(self) -> int:
-        """Number of shares that the reports estimate: m."""
         return self.m
 
     @property
@@ -115,7 +114,6 @@ class BitVector(TwoWeightChannel):
 
     @property
     def is_sampled(self) -> bool:
-        """Whether a report covers only some of the options and names them."""
         return self.sampled < self.m
 
     @property
@@ -125,11 +123,9 @@ class BitVector(TwoWeightChannel):
 
     @property
     def report_bits(self) -> int:
-        """Number of bits of a report, which is `bits`."""
         return self.bits
 
     def encode(self, code: object) -> bytes:
-        """Return the stored bytes of a code; ChannelError if it is not one of this channel's."""
         octets = super().encode(code)
         if self.is_sampled:
             bits = int.from_bytes(octets, "big") >> (8 * len(octets) - self.bits)

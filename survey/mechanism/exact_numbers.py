@@ -73,14 +73,14 @@ def _is_short(value: Fraction | Decimal | str | int) -> bool:
 def two_weights(epsilon: Probability, total: Callable[[int, int], int]) -> tuple[int, int]:
     """Return integers T > L with the largest T/L up to e^epsilon and `total(T, L)` up to 2^32.
 
-    L is the largest power of ten up to 10^4 that fits, T = floor(L e^epsilon). Raises
-    ChannelError if no integers fit.
+    L is the largest power of ten up to 10^4 that fits, T = floor(L e^epsilon); the result is
+    reduced to lowest terms. Raises ChannelError if no integers fit.
     """
     exact = parse_epsilon(epsilon)
     for L in (10**4, 10**3, 10**2, 10, 1):
         T = _floor_times_exp(L, exact)
         if L < T and total(T, L) <= WORD_TOTAL:
-            return T, L
+            return Fraction(T, L).as_integer_ratio()
     raise ChannelError(
         f"epsilon = {format_fraction(exact)} does not fit in exact integers here; "
         f"the nearest allowed value is {format_fraction(_nearest_that_fits(exact, total))}"

@@ -179,5 +179,4 @@ def _split(m: int, ticks: int, alone: int, sampled: int, epsilon: Probability) -
     # Checked as a whole first, so that an error names the epsilon as it was stated.
     two_weights(exact, lambda _T, _L: 1)
     T, L = two_weights(exact / parts, lambda T, L: T + L)
-    divisor = math.gcd(T, L)
-    return BitVector(m, ticks, T // divisor, L // divisor, alone, sampled)
+    return BitVector(m, ticks, T, L, alone, sampled)

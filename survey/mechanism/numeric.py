@@ -56,7 +56,7 @@ def one_bit(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
     """
     R = check_grid(k) - 1
     T, L = two_weights(epsilon, lambda T, L: R * (T + 3 * L))
-    return WeightTable(OneBit(R, *_reduced(T, L)), no_answers)
+    return WeightTable(OneBit(R, T, L), no_answers)
 
 
 def square_wave(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
@@ -121,18 +121,11 @@ def hybrid(k: int, epsilon: Probability, no_answers: int = 0) -> WeightTable:
     return WeightTable(Mixture(a, bit, b, window), no_answers)
 
 
-def _reduced(T: int, L: int) -> tuple[int, int]:
-    divisor = math.gcd(T, L)
-    return T // divisor, L // divisor
-
-
 def _small_weights(
     epsilon: Probability, total: Callable[[int, int], int], largest: int
 ) -> tuple[int, int]:
     """Like `two_weights`, with T + L at most `largest`, so that a second table also fits."""
-    return _reduced(
-        *two_weights(epsilon, lambda T, L: WORD_TOTAL + 1 if largest < T + L else total(T, L))
-    )
+    return two_weights(epsilon, lambda T, L: WORD_TOTAL + 1 if largest < T + L else total(T, L))
 
 
 def _window(

@@ -81,13 +81,7 @@ def from_keep_probability(k: int, keep_probability: Probability) -> SubsetSelect
     True
     """
     _check_options(k)
-    t = exact_fraction(keep_probability, "keep_probability")
-    if not 0 < t < 1:
-        nearest = Fraction(1 if t <= 0 else GRID - 1, GRID)
-        raise ChannelError(
-            f"keep_probability = {format_fraction(t)} must be above 0 and below 1; "
-            f"the nearest allowed value is {format_fraction(nearest)}"
-        )
+    t = _parse_share(keep_probability, "keep_probability")
     return grr(k, t + (1 - t) / k)
 
 
@@ -124,8 +118,7 @@ def best(k: int, epsilon: Probability) -> SubsetSelection:
     ratio = math.exp(float(parse_epsilon(epsilon)))
     d = min(range(1, k), key=lambda d: _relative_variance(k, d, ratio))
     T, L = two_weights(epsilon, lambda T, L: d * T + (k - d) * L)
-    divisor = math.gcd(T, L)
-    return SubsetSelection(k=k, d=d, T=T // divisor, L=L // divisor)
+    return SubsetSelection(k=k, d=d, T=T, L=L)
 
 
 def _relative_variance(k: int, d: int, ratio: float) -> float:
@@ -181,7 +174,7 @@ def warner(p: Probability, no_answers: int = 0) -> WeightTable:
     >>> warner("3/4").ratio
     Fraction(3, 1)
     """
-    share = _share(p, "p")
+    share = _parse_share(p, "p")
     return from_probabilities([[share, 1 - share], [1 - share, share]], no_answers)
 
 
@@ -197,7 +190,7 @@ def two_coins(truth: Probability, yes: Probability, no_answers: int = 0) -> Weig
     >>> coins.ratio, coins.matrix.tolist()
     (Fraction(3, 1), [[0.75, 0.25], [0.25, 0.75]])
     """
-    y = _share(yes, "yes")
+    y = _parse_share(yes, "yes")
     return forced_response(truth, [y, 1 - y], no_answers)
 
 
@@ -212,14 +205,14 @@ def forced_response(
     >>> forced_response("2/3", ["1/2", "1/2"]).matrix.round(4).tolist()  # Nigeria's die
     [[0.8333, 0.1667], [0.1667, 0.8333]]
     """
-    t = _share(truth, "truth")
+    t = _parse_share(truth, "truth")
     if isinstance(forced, str) or not isinstance(forced, Sequence):
         raise ChannelError("forced must be a list with one probability per option")
     if len(forced) > MAX_EXPLICIT:
         raise ChannelError(
             f"forced has {len(forced):,} probabilities; the maximum is {MAX_EXPLICIT}"
         )
-    shares = [_share(f, f"forced[{j}]") for j, f in enumerate(forced)]
+    shares = [_parse_share(f, f"forced[{j}]") for j, f in enumerate(forced)]
     if sum(shares) != 1:
         raise ChannelError(f"forced adds up to {sum(shares)}, not to 1")
     k = range(len(shares))
@@ -227,9 +220,7 @@ def forced_response(
     return from_probabilities(rows, no_answers)
 
 
-def unrelated_question(
-    asked: Probability, prevalence: Probability, no_answers: int = 0
-) -> WeightTable:
+def unrelated_question(p: Probability, prevalence: Probability, no_answers: int = 0) -> WeightTable:
     """Answer with probability p the question, otherwise a harmless one ("Were you born in May?").
 
     The share u of yes to the harmless question is known. P(yes | yes) = p + (1-p) u and
@@ -239,10 +230,10 @@ def unrelated_question(
     >>> unrelated_question("3/4", "1/12").matrix.round(4).tolist()
     [[0.7708, 0.2292], [0.0208, 0.9792]]
     """
-    return two_coins(_share(asked, "asked"), _share(prevalence, "prevalence"), no_answers)
+    return two_coins(_parse_share(p, "asked"), _parse_share(prevalence, "prevalence"), no_answers)
 
 
-def _share(value: Probability, name: str) -> Fraction:
+def _parse_share(value: Probability, name: str) -> Fraction:
     share = exact_fraction(value, name)
     if not 0 < share < 1:
         nearest = Fraction(1 if share <= 0 else GRID - 1, GRID)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from survey.errors import ChannelError
-from survey.mechanism.channel import AnyIntegers, Channel, Floats, Integers
+from survey.mechanism.channel import Channel, Floats, Integers
 
 CHUNK = 65_536
 
@@ -48,13 +48,16 @@ def population(
     if len(truths) != len(weights):
         raise ChannelError(f"{len(weights)} shares need as many answers, not {len(truths)}")
     counts = np.zeros(channel.counted, dtype=np.int64)
-    size = _chunk_size(channel)
+    size = max(1, min(CHUNK, CELLS // max(channel.report_bits, 1)))
     for start in range(0, n, size):
         # Counts do not depend on the order of people, so the number of people with each truth is
         # enough; it has the same distribution as one truth drawn per person.
         people = rng.multinomial(min(size, n - start), weights)
         reports = channel.perturb(np.repeat(truths, people, axis=0), rng)
-        counts += _count_reports(reports, channel.counted)
+        if channel.report_bits:
+            counts += np.sum(reports, axis=0, dtype=np.int64)
+        else:
+            counts += np.bincount(reports, minlength=channel.counted)
     return counts
 
 
@@ -65,16 +68,3 @@ def _normalize(shares: Sequence[float]) -> Floats:
     # numpy's multinomial needs a sum of 1 to the last digits.
     normalized: Floats = weights / weights.sum()
     return normalized
-
-
-def _chunk_size(channel: Channel) -> int:
-    """Return the number of people per chunk: fewer if a report is a row of bits."""
-    return max(1, min(CHUNK, CELLS // max(channel.report_bits, 1)))
-
-
-def _count_reports(reports: AnyIntegers, counted: int) -> Integers:
-    """Count reports given as indices, shape (n,), or as bits, shape (n, counted)."""
-    if reports.ndim == 1:
-        return np.bincount(reports, minlength=counted).astype(np.int64)
-    supported: Integers = np.sum(reports, axis=0, dtype=np.int64)
-    return supported

@@ -56,7 +56,6 @@ class SubsetSelection(TwoWeightChannel):
 
     @property
     def options(self) -> int:
-        """Number of shares that the reports estimate: k."""
         return self.k
 
     @property
@@ -82,11 +81,9 @@ class SubsetSelection(TwoWeightChannel):
 
     @property
     def report_bits(self) -> int:
-        """Number of bits of a report: k for d > 1, or 0 for d = 1, whose report is an index."""
         return 0 if self.d == 1 else self.k
 
     def encode(self, code: object) -> bytes:
-        """Return the stored bytes of a code; ChannelError if it is not one of this channel's."""
         octets = super().encode(code)
         if self.d > 1 and int.from_bytes(octets, "big").bit_count() != self.d:
             raise ChannelError(f"must be a set of {self.d} of the {self.k} options")

@@ -116,8 +116,8 @@ class OneBit(Shape):
     def rows(self) -> Integers:
         """Return the columns of report 0 and report 1."""
         x = np.arange(self.R + 1, dtype=np.int64)
-        one = x * self.T + (self.R - x) * self.L
-        return np.stack([self.R * (self.T + self.L) - one, one], axis=1)
+        weight_of_1 = x * self.T + (self.R - x) * self.L
+        return np.stack([self.R * (self.T + self.L) - weight_of_1, weight_of_1], axis=1)
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,6 @@ class Explicit(Shape):
         return f"the nearest allowed value is table[{i}][{j}] = {weight + change}"
 
     def rows(self) -> Integers:
-        """Return the weights as an array with one row per truth."""
         return np.array(self.table, dtype=np.int64)
 
 
@@ -232,7 +231,6 @@ class Mixture(Shape):
         check_total(self.a * int(rows[0][0].sum()) + self.b * int(rows[1][0].sum()))
 
     def rows(self) -> Integers:
-        """Return both parts side by side."""
         return np.concatenate([self.a * self.first.rows(), self.b * self.second.rows()], axis=1)
 
 
@@ -307,7 +305,6 @@ class WeightTable(Channel):
 
     @property
     def options(self) -> int:
-        """Number of shares that the reports estimate: the truths."""
         return len(self.weights)
 
     @property
@@ -322,7 +319,6 @@ class WeightTable(Channel):
 
     @cached_property
     def ratio(self) -> Fraction:
-        """e^epsilon, exactly."""
         return largest_ratio(self.weights)
 
     @property
@@ -332,11 +328,9 @@ class WeightTable(Channel):
 
     @property
     def counted(self) -> int:
-        """Length of the vector of counts: the number of different reports, which are indices."""
         return self.reports
 
     def perturb(self, truths: AnyIntegers, rng: np.random.Generator) -> Integers:
-        """Randomize many truths at once, shape (n,), for simulation."""
         truths = check_truths(truths, self.truths)
         u = rng.integers(0, self.total, size=truths.shape, dtype=np.int64)
         reports = np.empty(truths.shape, dtype=np.int64)

@@ -34,7 +34,7 @@ from survey.errors import ConflictError, NotFoundError, SettingsError, StoreErro
 from survey.parquet.engines import first_line
 from survey.questionnaire.definition import Definition
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.questionnaire.kinds.base import ASKED
+from survey.questionnaire.kinds.base import ASKED_PREFIX
 from survey.store import BlockColumn, PublishedSurvey, State, Store
 from survey.store.releases import BUCKET, STRATUM, read_microdata
 
@@ -192,7 +192,7 @@ def column_of(question: PublishedQuestion, stored: NDArray[np.uint8]) -> pa.Arra
     """Convert the stored codes of one question to a column."""
     codes, is_asked = stored.reshape(-1, question.code_bytes), None
     if question.nullable:
-        is_asked, codes = codes[:, 0] == ASKED[0], codes[:, 1:]
+        is_asked, codes = codes[:, 0] == ASKED_PREFIX[0], codes[:, 1:]
     codes = np.ascontiguousarray(codes)
     if question.channel.report_bits:
         mask = is_asked if is_asked is None else np.packbits(is_asked, bitorder="little")

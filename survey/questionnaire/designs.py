@@ -25,9 +25,15 @@ from survey.mechanism import (
     grr,
     multiple_choice,
     numeric,
-    randomized_response,
 )
 from survey.mechanism.exact_numbers import GRID, MAX_EPSILON, exact_fraction
+from survey.mechanism.randomized_response import (
+    exponential,
+    forced_response,
+    two_coins,
+    unrelated_question,
+    warner,
+)
 
 MIN_WAVE_POINTS = 7
 """Minimum number of points of a scale that uses the square wave."""
@@ -110,7 +116,7 @@ def _row_per_option(space: AnswerSpace) -> Sequence[Sequence[float]]:
 
 
 def _exponential(space: AnswerSpace, epsilon: Fraction) -> WeightTable:
-    table = randomized_response.exponential(_row_per_option(space), epsilon, space.no_answers)
+    table = exponential(_row_per_option(space), epsilon, space.no_answers)
     if np.linalg.matrix_rank(table.matrix) < table.truths:
         raise ChannelError(
             "parameters.utility: the row of one option is a mixture of the others, so that "
@@ -130,6 +136,10 @@ def _for_ticks(constructor: Callable[..., multiple_choice.MultipleChoice]) -> Bu
     return lambda space, value: build(space.ordinary, space.ticks, space.alone, value)
 
 
+def _with_parameter(constructor: Callable[..., AnyChannel], name: str) -> Build:
+    return lambda space, value: constructor(value, space.parameters[name], space.no_answers)
+
+
 def _for_options(constructor: Callable[..., AnyChannel]) -> Build:
     build = lru_cache(maxsize=CACHE_SIZE)(constructor)
     return lambda space, value: build(space.options, value)
@@ -145,26 +155,14 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
             },
         ),
         "best": Design({"epsilon": _for_options(best)}),
-        "warner": Design({"p": lambda space, p: randomized_response.warner(p, space.no_answers)}),
-        "two_coins": Design(
-            {
-                "truth": lambda space, t: randomized_response.two_coins(
-                    t, space.parameters["yes"], space.no_answers
-                )
-            },
-            parameters=("yes",),
-        ),
+        "warner": Design({"p": lambda space, p: warner(p, space.no_answers)}),
+        "two_coins": Design({"truth": _with_parameter(two_coins, "yes")}, parameters=("yes",)),
         "unrelated_question": Design(
-            {
-                "asked": lambda space, p: randomized_response.unrelated_question(
-                    p, space.parameters["prevalence"], space.no_answers
-                )
-            },
-            parameters=("prevalence",),
+            {"asked": _with_parameter(unrelated_question, "prevalence")}, parameters=("prevalence",)
         ),
         "forced_response": Design(
             {
-                "truth": lambda space, t: randomized_response.forced_response(
+                "truth": lambda space, t: forced_response(
                     t, _list_per_option(space, "forced"), space.no_answers
                 )
             },
@@ -240,7 +238,7 @@ class Statement:
 
     def with_changes(self, changes: Values) -> Statement:
         """Return the statement with another value or other parameters."""
-        parameters = {name: value for name, value in changes.items() if name != self.way}
+        parameters = {name: changes[name] for name in changes if name != self.way}
         space = replace(self.space, parameters={**self.space.parameters, **parameters})
         return replace(self, value=changes.get(self.way, self.value), space=space)
 

@@ -96,11 +96,11 @@ def max_questions_asked(groups: Iterable[Sequence[str]], drawn: int) -> int:
 class Label:
     """What one channel means for a respondent.
 
-    `own` and `other`: of 100 people with one answer (with another one), how many reports say
-    it; empty for numbers, where every report can come from every answer. `odds`: the maximum factor
-    by which the odds of a guess about the answer change, with the reports of questions that skip
-    logic links to it. `from10`, `from50`: what a suspicion of 10% and of 50% can become at most, in
-    whole per cent.
+    own, other      of 100 people with an answer, or with another one, how many reports state this
+                    answer; empty for numbers, where every report can come from every answer
+    odds            the maximum factor by which the odds of a guess change, including the reports
+                    of questions that skip logic links to this one
+    from10, from50  the maximum, in whole per cent, of a suspicion that was 10%, or 50%, before
     """
 
     own: str
@@ -184,13 +184,12 @@ DELTA = 1e-6
 
 @dataclass(frozen=True)
 class Entry:
-    """One question: its answers, its mechanism, and what one report can reveal.
+    """One question: its answers, its mechanism, and its privacy loss.
 
-    `ratio` is e^epsilon of its channel, an exact fraction. `truth_probability` is that of a report
-    or of a bit, None for tables; `keep_probability` is the same in the coin form. `delta` is the
-    usual reading of Gaussian noise: its delta at epsilon 1. `linked_epsilon` is that of all reports
-    that depend on the answer: its own and those of questions that skip logic links to it. `odds`,
-    `from10` and `from50` are about these reports too, as in the privacy label.
+    `ratio` is e^epsilon of the channel, an exact fraction. `truth_probability` is that of a report
+    or of a bit, None for tables; `keep_probability` is the same in the coin form. `delta` belongs
+    to the (1, delta) guarantee of Gaussian noise. `linked_epsilon`, `odds`, `from10` and `from50`
+    cover all reports that depend on the answer, as in the privacy label.
     """
 
     question: str
@@ -268,12 +267,23 @@ def ledger(
 
 def lines(ledger: Ledger) -> list[str]:
     """Return the ledger as lines for a terminal."""
+    waves = ", ".join(f"{n} waves {format_epsilon(e)}" for n, e in ledger.waves.items())
+    together = ", ".join(f"{n} people {format_epsilon(e)}" for n, e in ledger.together.items())
+    shuffled = ", ".join(
+        f"{n:,} reports {'no bound' if epsilon is None else format_epsilon(epsilon)}"
+        for n, epsilon in ledger.shuffled.items()
+    )
     return [
         *(f"  {_line(entry)}" for entry in ledger.entries),
         f"  complete response ({ledger.questions_asked} questions per respondent): epsilon "
         f"{format_epsilon(ledger.epsilon)}, odds factor at most {ledger.odds}; a suspicion of 50% "
         f"becomes {_percent(ledger.half[0])} to {_percent(ledger.half[1])}",
-        *_comparisons(ledger),
+        f"  repeated waves with the same respondents: {waves}",
+        f"  people with correlated answers: {together}",
+        f"  different people for each question: at most {format_epsilon(ledger.apart)} per person",
+        f"  advanced composition, for comparison: {format_epsilon(ledger.advanced)} "
+        f"at delta {DELTA:g}",
+        f"  only if the shuffling of releases is trusted, at delta {DELTA:g}: {shuffled}",
     ]
 
 
@@ -285,19 +295,19 @@ def _percent(share: float) -> str:
 
 
 def _line(entry: Entry) -> str:
-    p = ""
+    parameters = ""
     if entry.truth_probability is not None:
-        p = f"truth probability {entry.truth_probability:.4g}, "
+        parameters = f"truth probability {entry.truth_probability:.4g}, "
     if entry.keep_probability is not None:
-        p += f"keep probability {entry.keep_probability:.4g}, "
+        parameters += f"keep probability {entry.keep_probability:.4g}, "
     if entry.delta is not None:
-        p += f"delta {entry.delta:.2g} at epsilon 1, "
+        parameters += f"delta {entry.delta:.2g} at epsilon 1, "
     linked = ""
     if entry.linked_epsilon != entry.epsilon:
         linked_epsilon = format_epsilon(entry.linked_epsilon)
         linked = f" (with the questions linked to it: epsilon {linked_epsilon})"
     return (
-        f"{entry.question}: {entry.asks} by {entry.mechanism}, {p}"
+        f"{entry.question}: {entry.asks} by {entry.mechanism}, {parameters}"
         f"epsilon {format_epsilon(entry.epsilon)}{linked}; odds factor "
         f"at most {entry.odds}: a suspicion of 10% {_becomes(entry.from10)}, of 50% "
         f"{_becomes(entry.from50)}"
@@ -307,23 +317,6 @@ def _line(entry: Entry) -> str:
 def _becomes(percent: int) -> str:
     """Describe what a suspicion becomes; the bound is rounded up, so 100 would overstate it."""
     return "can become more than 99%" if percent > 99 else f"becomes at most {percent}%"
-
-
-def _comparisons(ledger: Ledger) -> list[str]:
-    waves = ", ".join(f"{n} waves {format_epsilon(e)}" for n, e in ledger.waves.items())
-    together = ", ".join(f"{n} people {format_epsilon(e)}" for n, e in ledger.together.items())
-    shuffled = ", ".join(
-        f"{n:,} reports {'no bound' if epsilon is None else format_epsilon(epsilon)}"
-        for n, epsilon in ledger.shuffled.items()
-    )
-    return [
-        f"  repeated waves with the same respondents: {waves}",
-        f"  people with correlated answers: {together}",
-        f"  different people for each question: at most {format_epsilon(ledger.apart)} per person",
-        f"  advanced composition, for comparison: {format_epsilon(ledger.advanced)} "
-        f"at delta {DELTA:g}",
-        f"  only if the shuffling of releases is trusted, at delta {DELTA:g}: {shuffled}",
-    ]
 
 
 def _entry(question: PublishedQuestion, linked: Fraction) -> Entry:

@@ -135,7 +135,7 @@ def in_language(value: Any, language: str, own_language: str, depth: int = MAX_D
             else in_language(entry, language, own_language, depth - 1)
             for key, entry in value.items()
         }
-    if depth and _is_list(value):
+    if depth and isinstance(value, list | tuple):
         return [in_language(entry, language, own_language, depth - 1) for entry in value]
     return value
 
@@ -165,17 +165,13 @@ def _tables(value: Any, place: Place = ()) -> Iterator[tuple[Place, Mapping[str,
                 yield (*place, key), entry
             else:
                 yield from _tables(entry, (*place, key))
-    elif _is_list(value):
+    elif isinstance(value, list | tuple):
         for i, entry in enumerate(value):
             yield from _tables(entry, (*place, i))
 
 
 def _is_table(key: str, value: Any) -> bool:
     return key in TEXTS and isinstance(value, Mapping)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, (list, tuple))
 
 
 def _is_language(tag: Any) -> bool:

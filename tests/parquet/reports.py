@@ -9,7 +9,7 @@ from survey.collect.publication import publish
 from survey.collect.release import release
 from survey.mechanism import BitVector
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.questionnaire.kinds.base import ASKED
+from survey.questionnaire.kinds.base import ASKED_PREFIX
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from survey.store import PublishedSurvey, Store, StoredReport
@@ -83,7 +83,7 @@ def stored_codes(
         codes = reports.astype(kind).reshape(n, 1).view(np.uint8)
     if not question.nullable:
         return codes
-    asked = np.full((n, 1), ASKED[0], dtype=np.uint8)
+    asked = np.full((n, 1), ASKED_PREFIX[0], dtype=np.uint8)
     whole = np.concatenate([asked, codes], axis=1)
     whole[rng.random(n) >= drawn] = 0
     return whole

@@ -30,7 +30,7 @@ _QUESTION: TypeAdapter[BaseQuestion] = TypeAdapter(Question)
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake, and the field of the sheet that it is in.
+    """A mistake, and the form field that has to change.
 
     `question` and `page` are keys in the draft, None for a mistake of the whole survey; `language`
     names a translation, "" means the survey's own language.
@@ -92,12 +92,8 @@ def _check_text(text: str, caps: Caps) -> DraftCheck:
     try:
         survey = check(definition, caps)
     except DefinitionError as error:
-        mistakes = _mistakes(error, content)
-        return DraftCheck(
-            None,
-            tuple(mistakes),
-            dict(_valid_questions(definition, content.own_language, flat, caps)),
-        )
+        valid = dict(_valid_questions(definition, content.own_language, flat, caps))
+        return DraftCheck(None, tuple(_mistakes(error, content)), valid)
     return DraftCheck(survey, (), dict(zip(flat, survey.questions, strict=True)))
 
 

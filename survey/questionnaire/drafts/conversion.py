@@ -69,7 +69,8 @@ def question_source(question: Question, content: DraftContent) -> dict[str, Any]
         "type": kind.type,
         **parts,
         NOT_APPLICABLE_ID: _special_option(question, NOT_APPLICABLE_ID, content),
-        **_condition(question),
+        "ask_if": question["ask_question"]
+        and {"question": question["ask_question"], "options": list(question["ask_options"])},
         "mechanism": question["mechanism"],
         "parameters": parse_parameters(question["parameters"]),
         **({question["way"]: question["value"]} if question["way"] else {}),
@@ -88,13 +89,13 @@ def nonempty_options(question: Question) -> list[Mapping[str, Any]]:
 def option_ids(question: Question, language: str) -> dict[int, str]:
     """Return the id of each option by key: the written one, else one made from its label."""
     ids: dict[int, str] = {}
-    used = {str(option["id"]) for option in question["options"]}
+    existing = {str(option["id"]) for option in question["options"]}
     for number, option in enumerate(nonempty_options(question), 1):
         name = str(option["id"])
         if not name:
             base = identifier(option["label"].get(language, "")) or f"option_{number}"
-            name = free_identifier(base, used)
-            used.add(name)
+            name = free_identifier(base, existing)
+            existing.add(name)
         ids[option["key"]] = name
     return ids
 
@@ -132,14 +133,6 @@ def _part(question: Question, name: str, content: DraftContent) -> Any:
 def _special_option(question: Question, name: str, content: DraftContent) -> Any:
     """Return False to leave out an automatic option, True for its default label, or its label."""
     return question[name] and (_source_text(question[f"{name}_label"], content) or True)
-
-
-def _condition(question: Question) -> dict[str, Any]:
-    if not question["ask_question"]:
-        return {}
-    return {
-        "ask_if": {"question": question["ask_question"], "options": list(question["ask_options"])}
-    }
 
 
 def _source_text(texts: Texts, content: DraftContent) -> str | dict[str, str]:
@@ -212,29 +205,28 @@ class _Reader:
             "type": raw["type"],
             **{name: self.texts(value) for name, value in texts.items()},
             **{name: _field_text(raw.get(name)) for name in NUMBERS},
-            "options": tuple(self._option(option) for option in raw.get("options", ())),
+            "options": tuple(
+                {"key": next(self.keys), "id": option["id"], "label": self.texts(option["label"])}
+                for option in raw.get("options", ())
+            ),
             "shuffle_options": bool(raw.get("shuffle_options", False)),
             OPT_OUT_ID: raw.get(OPT_OUT_ID, True) is not False,
             NOT_APPLICABLE_ID: raw.get(NOT_APPLICABLE_ID, False) is not False,
             "ask_question": condition.get("question", ""),
             "ask_options": tuple(condition.get("options", ())),
             "mechanism": raw.get("mechanism") or "",
-            "parameters": _parameters_text(raw.get("parameters") or {}),
+            "parameters": "\n".join(
+                f"{name} = {_parameter_text(value)}"
+                for name, value in (raw.get("parameters") or {}).items()
+            ),
             "way": way,
             "value": _field_text(raw.get(way)) if way else "",
         }
-
-    def _option(self, raw: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {"key": next(self.keys), "id": raw["id"], "label": self.texts(raw["label"])}
 
 
 def _field_text(value: Any) -> str:
     """Return a number or a day as the text of a form field."""
     return "" if value is None else str(value)
-
-
-def _parameters_text(parameters: Mapping[str, Any]) -> str:
-    return "\n".join(f"{name} = {_parameter_text(value)}" for name, value in parameters.items())
 
 
 def _parameter_text(value: Any) -> str:

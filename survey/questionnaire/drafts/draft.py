@@ -19,21 +19,16 @@ from survey.questionnaire.texts import SURVEY_TEXTS
 from survey.respondent_texts import SOURCE
 
 Texts = Mapping[str, str]
-"""One text in several languages."""
+"""One text by language tag."""
 
 Question = Mapping[str, Any]
-"""A question as it is edited, with the keys of `EMPTY_QUESTION`."""
+"""A question in a draft: the keys of `EMPTY_QUESTION`, and its `key`."""
 
 QUESTION_TEXTS = (
-    "text",
-    "help",
-    "unit",
-    "low_label",
-    "high_label",
-    "none_of_these_label",
-    "does_not_apply_label",
-    "prefer_not_to_say_label",
+    *("text", "help", "unit", "low_label", "high_label"),
+    *("none_of_these_label", "does_not_apply_label", "prefer_not_to_say_label"),
 )
+"""The texts of a question that can be translated, apart from the labels of its options."""
 
 EMPTY_QUESTION: Question = {
     "id": "",
@@ -44,12 +39,8 @@ EMPTY_QUESTION: Question = {
     "shuffle_options": False,
     "prefer_not_to_say": True,
     "does_not_apply": False,
-    "ask_question": "",
     "ask_options": (),
-    "mechanism": "",
-    "parameters": "",
-    "way": "",
-    "value": "",
+    **dict.fromkeys(("ask_question", "mechanism", "parameters", "way", "value"), ""),
 }
 
 EMPTY_SURVEY: Mapping[str, Any] = {
@@ -74,10 +65,10 @@ Shares = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True)
 class TypedShares:
-    """The true shares that were typed last for the draft's test run.
+    """The true shares that a researcher typed last for the draft's test run.
 
-    `typed` are the fields as they were sent, `shares` their values. `simulated` says whether the
-    test run has responses drawn from them, `differed` whether it has others too.
+    `typed` holds the form fields, `shares` their values. `simulated` says whether the test run has
+    responses drawn from these shares, `differed` whether it also has responses from other shares.
     """
 
     typed: Mapping[str, str]
@@ -91,7 +82,7 @@ class TypedShares:
         return TypedShares(typed, _as_lists(shares), simulated=True, differed=differs)
 
     def reset(self) -> TypedShares:
-        """Return the state after the test run was rebuilt or deleted: only the fields stay."""
+        """Return the state after the test run was rebuilt or deleted: only the shares remain."""
         return replace(self, simulated=False, differed=False)
 
     @property
@@ -120,8 +111,8 @@ class DraftPage:
 class DraftContent:
     """Everything in a draft.
 
-    `languages` are those beside its own, `last_key` is the last key given to a page, question or
-    option. `typed_shares` belong to the test run and are not published.
+    `languages` are those of its translations. `last_key` is the last key that a page, question or
+    option received. `typed_shares` belong to the test run and are not published.
     """
 
     survey: Mapping[str, Any]
@@ -267,19 +258,18 @@ def slug(text: str) -> str:
     return _words(text, "-") or "survey"
 
 
-def free_identifier(base: str, used: Collection[str]) -> str:
-    """Return the first unused id among a base and its numbered variants.
+def free_identifier(base: str, existing: Collection[str]) -> str:
+    """Return a base, or the first of its numbered variants that does not exist yet.
 
     >>> free_identifier("q1", {"q1", "q2"}), free_identifier("often", {"often"})
     ('q3', 'often_2')
     """
-    if base not in used:
+    if base not in existing:
         return base
     numbered = re.fullmatch(r"(.*?)([0-9]+)", base)
     stem, start = (numbered[1], int(numbered[2])) if numbered else (f"{base}_", 1)
-    return next(
-        name for n in range(start + 1, start + len(used) + 2) if (name := f"{stem}{n}") not in used
-    )
+    variants = (f"{stem}{n}" for n in range(start + 1, start + len(existing) + 2))
+    return next(name for name in variants if name not in existing)
 
 
 def _words(text: str, between: str) -> str:

@@ -74,9 +74,7 @@ def remove_question(content: DraftContent, key: int) -> DraftContent:
     """Remove a question; raises NotFoundError if there is none."""
     content.question(key)
     return content.map_pages(
-        lambda page: replace(
-            page, questions=tuple(question for question in page.questions if question["key"] != key)
-        )
+        lambda page: replace(page, questions=tuple(q for q in page.questions if q["key"] != key))
     )
 
 
@@ -115,11 +113,8 @@ def rename_language(content: DraftContent, old: str, new: str | None) -> DraftCo
     """Move all texts of a language to another tag, or delete them when `new` is None."""
 
     def rename(texts: Texts) -> Texts:
-        return {
-            name if name != old or new is None else new: text
-            for name, text in texts.items()
-            if name != old or new is not None
-        }
+        renamed = {new if name == old else name: text for name, text in texts.items()}
+        return {name: text for name, text in renamed.items() if name is not None}
 
     return content.map_texts(rename)
 

@@ -106,7 +106,7 @@ def _of_state(match: re.Match[str]) -> str:
     if not set(ways) & set(PRIVACY):
         return f"write a line “{ways[0]} = …” under “{FIELD_NAMES['parameters']}”" + (
             f", and choose “{WAY_NAMES['']}” under “{FIELD_NAMES['way']}”{needs}"
-            if set((match["told"] or "").split(" and ")) & set(PRIVACY)
+            if set((match["given"] or "").split(" and ")) & set(PRIVACY)
             else needs
         )
     ways_text = " or ".join(f"“{WAY_NAMES.get(way, way)}”" for way in ways)
@@ -130,14 +130,6 @@ def _of_mechanisms(match: re.Match[str]) -> str:
     return f"“{name}” is not a mechanism for this type of question; available: {names}"
 
 
-def _of_pattern(match: re.Match[str]) -> str:
-    return f"{match['value']} {PATTERNS.get(match['pattern'], 'is not in the required format')}"
-
-
-def _in_small(key: str) -> str:
-    return FIELD_NAMES[key].lower()
-
-
 _SKIPPED = "a question that is asked only after certain answers"
 
 _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
@@ -156,7 +148,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         lambda match: f"untick “{FIELD_NAMES[match[1]]}” to leave it out",
     ),
     (
-        r"^state (?:one of )?(?P<ways>[a-z_, ]+), (?:not (?P<told>[a-z_ ]+)|here or for the whole "
+        r"^state (?:one of )?(?P<ways>[a-z_, ]+), (?:not (?P<given>[a-z_ ]+)|here or for the whole "
         r"survey)(?: \(mechanism (?P<design>\w+)\))?$",
         _of_state,
     ),
@@ -169,10 +161,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"available: (?P<names>[a-z_, ]+)$",
         _of_mechanisms,
     ),
-    (
-        r"^mechanism (\w+): ",
-        lambda match: f"“{MECHANISM_NAMES.get(match[1], match[1])}”: ",
-    ),
+    (r"^mechanism (\w+): ", lambda match: f"“{MECHANISM_NAMES.get(match[1], match[1])}”: "),
     (r"\bparameters\.(\w+)", r"the parameter \1"),
     (r"max_ticks = (-?[\d,]+) of (\d+) options", r"\1 ticks of \2 answers"),
     (r"max_ticks = ", ""),
@@ -186,7 +175,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         f"“{FIELD_NAMES['low_label']}” and “{FIELD_NAMES['high_label']}” go with "
         f"“{FIELD_NAMES['low']}” and “{FIELD_NAMES['high']}”",
     ),
-    (r"\b(low|high|step) = ", lambda match: f"{_in_small(match[1])} "),
+    (r"\b(low|high|step) = ", lambda match: f"{FIELD_NAMES[match[1]].lower()} "),
     (r"\b(truth|keep)_probability = ", r"\1 probability "),
     (r"\bepsilon = ", "epsilon "),
     (r"\b(truth|keep)_probability\b", r"\1 probability"),
@@ -197,7 +186,9 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (
         r'^(?P<value>".*"|a \w+|this) does not fit: string should match pattern '
         r"'(?P<pattern>.*)'$",
-        _of_pattern,
+        lambda match: (
+            f"{match['value']} {PATTERNS.get(match['pattern'], 'is not in the required format')}"
+        ),
     ),
 )
 """Patterns and their replacements, in order: whole messages before single keys."""

@@ -26,15 +26,13 @@ Values = Mapping[str, Any]
 
 
 class Sheet(Protocol):
-    """The part of a draft that one form edits."""
+    """The part of a draft that one form edits, in the survey's own language."""
 
     def values(self, content: DraftContent) -> Values:
         """Return the values of its fields; raises NotFoundError if the part was removed."""
-        ...
 
     def apply(self, content: DraftContent, values: Values) -> DraftContent:
-        """Return the draft with these values."""
-        ...
+        """Return the draft with these values; translations stay."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +69,10 @@ def merge(base: Values, mine: Values, theirs: Values) -> Merge:
 
 @dataclass(frozen=True)
 class QuestionSheet:
-    """One question, in the survey's own language.
+    """One question.
 
-    `fixes_ids` stores the ids of the options. Before that they follow the labels: while a
-    researcher is typing, half a word would become an id.
+    `fixes_ids` stores the ids of the options. Until then they follow the labels, because half a
+    word would become an id while a researcher is typing.
     """
 
     key: int
@@ -91,7 +89,6 @@ class QuestionSheet:
         return {name: value for name, value in values.items() if name != "key"}
 
     def apply(self, content: DraftContent, values: Values) -> DraftContent:
-        """Return the draft with the question; translations stay, those of an option by its key."""
         old = next((q for q in content.questions if q["key"] == self.key), {})
         texts = {
             name: _with_text(old.get(name, {}), content.own_language, values[name])
@@ -109,15 +106,13 @@ class QuestionSheet:
 
 @dataclass(frozen=True)
 class SurveySheet:
-    """The texts and settings of the survey, in its own language."""
+    """The texts and settings of the survey: every field of `EMPTY_SURVEY`."""
 
     def values(self, content: DraftContent) -> Values:
-        """Return every field of `EMPTY_SURVEY`."""
         texts = {name: content.survey[name].get(content.own_language, "") for name in SURVEY_TEXTS}
         return {**content.survey, **texts}
 
     def apply(self, content: DraftContent, values: Values) -> DraftContent:
-        """Return the draft with these texts; a new own language takes them over."""
         texts = {
             name: _with_text(content.survey[name], content.own_language, values[name])
             for name in SURVEY_TEXTS
@@ -133,11 +128,9 @@ class PlanSheet:
     """The plan: expected responses, dates and groups to invite, as typed."""
 
     def values(self, content: DraftContent) -> Values:
-        """Return the fields of the plan."""
         return content.plan
 
     def apply(self, content: DraftContent, values: Values) -> DraftContent:
-        """Return the draft with this plan."""
         return replace(content, plan=dict(values))
 
 
@@ -148,11 +141,9 @@ class PageSheet:
     key: int
 
     def values(self, content: DraftContent) -> Values:
-        """Return the title in the survey's own language."""
         return {"title": content.page(self.key).title.get(content.own_language, "")}
 
     def apply(self, content: DraftContent, values: Values) -> DraftContent:
-        """Return the draft with this title; translations stay."""
         page = content.page(self.key)
         title = _with_text(page.title, content.own_language, values["title"])
         return content.with_page(replace(page, title=title))
@@ -169,7 +160,6 @@ class LanguageSheet:
         return {name: texts.get(self.language, "") for name, texts in named_texts(content)}
 
     def apply(self, content: DraftContent, values: Values) -> DraftContent:
-        """Return the draft with these translations and no others in the language."""
         names = (name for name, _ in named_texts(content))
 
         def translate(texts: Texts) -> Texts:

@@ -26,10 +26,14 @@ from survey.respondent_texts import SOURCE, say
 Answer = int | tuple[int, ...]
 """A true answer: the index of an option or of a grid point, or those of the ticked options."""
 
+Shares = Sequence[float]
+"""The shares that simulated respondents are drawn from, in the order of `Kind.share_names`."""
+
+SharesAndMean = tuple[list[float], float | None]
+"""The share of each option, and the mean of those who answer or None."""
+
 OPT_OUT_ID = "prefer_not_to_say"
-
 NOT_APPLICABLE_ID = "does_not_apply"
-
 NONE_ID = "none_of_these"
 
 SPECIAL_KEYS: Mapping[str, str] = {
@@ -42,7 +46,7 @@ SPECIAL_KEYS: Mapping[str, str] = {
 SPECIAL: Mapping[str, str] = {name: say(SOURCE, key) for name, key in SPECIAL_KEYS.items()}
 """Default labels of the options that are added automatically, by id."""
 
-ASKED = b"\x01"
+ASKED_PREFIX = b"\x01"
 """Prefix of a stored code in a survey that draws questions; a question not drawn is all zeros."""
 
 
@@ -54,7 +58,7 @@ class AskIf(Frozen):
 
 
 LARGEST = 10**12
-"""Largest value of a grid, before its decimals: every device counts this far exactly."""
+"""Maximum of a grid's integers, up to which every device computes exactly."""
 
 EPOCH = date(1970, 1, 1)
 
@@ -181,11 +185,7 @@ class Kind:
         return [share / total for share in shares]
 
     def draw_answers(
-        self,
-        question: PublishedQuestion,
-        shares: Sequence[float],
-        n: int,
-        rng: np.random.Generator,
+        self, question: PublishedQuestion, shares: Shares, n: int, rng: np.random.Generator
     ) -> list[Answer]:
         """Draw the true answers of n simulated respondents."""
         return [int(i) for chunk in truths(shares, n, rng) for i in chunk]
@@ -194,9 +194,7 @@ class Kind:
         """Return the answer that choosing this option alone means."""
         return option
 
-    def true_shares(
-        self, question: PublishedQuestion, shares: Sequence[float]
-    ) -> tuple[list[float], float | None]:
+    def true_shares(self, question: PublishedQuestion, shares: Shares) -> SharesAndMean:
         """Return the exact share of each option and the mean of those who answer, or None."""
         return list(shares), None
 
@@ -243,11 +241,7 @@ class GridKind(Kind):
         return shares
 
     def draw_answers(
-        self,
-        question: PublishedQuestion,
-        shares: Sequence[float],
-        n: int,
-        rng: np.random.Generator,
+        self, question: PublishedQuestion, shares: Shares, n: int, rng: np.random.Generator
     ) -> list[Answer]:
         """Draw binomial grid points around the mean, and opt-outs behind them."""
         mean, *silent = shares
@@ -266,9 +260,7 @@ class GridKind(Kind):
     def option_answer(self, question: PublishedQuestion, option: int) -> Answer:
         return _points(question) + option
 
-    def true_shares(
-        self, question: PublishedQuestion, shares: Sequence[float]
-    ) -> tuple[list[float], float | None]:
+    def true_shares(self, question: PublishedQuestion, shares: Shares) -> SharesAndMean:
         if question.grid is None:
             return list(shares), None
         low, high = question.grid.values[0], question.grid.values[-1]
@@ -325,12 +317,12 @@ class PublishedQuestion:
             return self.channel.encode(code)
         if code is None:
             return bytes(self.code_bytes)
-        return ASKED + self.channel.encode(code)
+        return ASKED_PREFIX + self.channel.encode(code)
 
     def count(self, codes: Codes) -> tuple[int, Integers]:
         """Return how many of the codes, shape (n, code_bytes), were asked, and their counts."""
         if self.nullable:
-            codes = codes[codes[:, 0] == ASKED[0], 1:]
+            codes = codes[codes[:, 0] == ASKED_PREFIX[0], 1:]
         return len(codes), self.channel.count(np.ascontiguousarray(codes))
 
     def truth(self, answer: int | Sequence[int]) -> Answer:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field, StrictBool, model_validator
+from pydantic import model_validator
 
 from survey.errors import ChannelError
-from survey.questionnaire.designs import AnswerSpace
 from survey.questionnaire.kinds.base import Kind
-from survey.questionnaire.kinds.question import MAX_OPTIONS, BaseQuestion
-from survey.questionnaire.texts import Option
+from survey.questionnaire.kinds.question import OptionsQuestion
 from survey.respondent_texts import SOURCE, say
 
 
@@ -36,12 +34,10 @@ class SingleChoice(Kind):
     fields = ("options", "shuffle_options")
 
 
-class ChoiceQuestion(BaseQuestion):
+class ChoiceQuestion(OptionsQuestion):
     """One of several options."""
 
     type: Literal["yes_no", "single_choice"]
-    options: tuple[Option, ...] = Field(min_length=2, max_length=MAX_OPTIONS)
-    shuffle_options: StrictBool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -60,15 +56,3 @@ class ChoiceQuestion(BaseQuestion):
                 raise ChannelError("the options of a yes_no question are always shown in one order")
         if mistake := self._size_mistake(2):
             raise mistake
-
-    @property
-    def shuffled(self) -> bool:
-        return self.shuffle_options
-
-    @property
-    def ordinary(self) -> tuple[Option, ...]:
-        return self.options
-
-    @property
-    def answer_space(self) -> AnswerSpace:
-        return AnswerSpace(len(self.options), len(self.special), parameters=self.parameters)

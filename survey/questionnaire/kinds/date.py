@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
-from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PrivateAttr, StrictInt
+from pydantic import BeforeValidator, Field, StrictInt
 
 from survey.errors import ChannelError
 from survey.mechanism.channel import MAX_GRID
-from survey.questionnaire.designs import AnswerSpace, Values
+from survey.questionnaire.designs import Values
 from survey.questionnaire.kinds.base import EPOCH, Grid, GridKind
-from survey.questionnaire.kinds.question import BaseQuestion
+from survey.questionnaire.kinds.question import GridQuestion
 from survey.questionnaire.limits import refusal
 
 
@@ -51,36 +50,19 @@ def _parse_day(value: Any) -> date:
 Day = Annotated[date, BeforeValidator(_parse_day)]
 
 
-class DateQuestion(BaseQuestion):
+class DateQuestion(GridQuestion):
     """A day between two days, rounded on the device to every `step` days."""
 
     type: Literal["date"]
     low: Day
     high: Day
     step: StrictInt = Field(default=1, ge=1)
-    _grid: Grid = PrivateAttr()
 
-    def _check(self) -> None:
-        self._grid = date_grid(self.low, self.high, self.step)
+    def _build_grid(self) -> Grid:
+        return date_grid(self.low, self.high, self.step)
 
-    def _size_mistake(self, minimum: int) -> ChannelError | None:
-        if self._grid.points >= minimum:
-            return None
+    def _too_few_points(self, minimum: int) -> ChannelError:
         return too_few_dates(self.low, self.high, self.step, minimum)
-
-    @property
-    def grid(self) -> Grid:
-        """The days that can be reported, counted from 1970-01-01."""
-        return self._grid
-
-    @property
-    def answer_space(self) -> AnswerSpace:
-        return AnswerSpace(
-            self._grid.points,
-            len(self.special),
-            step=Fraction(self.step),
-            parameters=self.parameters,
-        )
 
 
 def date_grid(low: date, high: date, step: int) -> Grid:

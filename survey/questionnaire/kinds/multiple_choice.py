@@ -8,14 +8,20 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field, StrictBool, StrictInt
+from pydantic import StrictInt
 
 from survey.errors import ChannelError
 from survey.mechanism import multiple_choice
 from survey.questionnaire.designs import AnswerSpace
-from survey.questionnaire.kinds.base import Answer, Kind, PublishedQuestion
-from survey.questionnaire.kinds.question import MAX_OPTIONS, BaseQuestion
-from survey.questionnaire.texts import Line, Option
+from survey.questionnaire.kinds.base import (
+    Answer,
+    Kind,
+    PublishedQuestion,
+    Shares,
+    SharesAndMean,
+)
+from survey.questionnaire.kinds.question import OptionsQuestion
+from survey.questionnaire.texts import Line
 
 
 class MultipleChoice(Kind):
@@ -52,11 +58,7 @@ class MultipleChoice(Kind):
         return shares
 
     def draw_answers(
-        self,
-        question: PublishedQuestion,
-        shares: Sequence[float],
-        n: int,
-        rng: np.random.Generator,
+        self, question: PublishedQuestion, shares: Shares, n: int, rng: np.random.Generator
     ) -> list[Answer]:
         """Draw each tick independently; respondents keep the first `max_ticks`."""
         rows = rng.random((n, len(shares))) < np.array(shares)
@@ -65,9 +67,7 @@ class MultipleChoice(Kind):
     def option_answer(self, question: PublishedQuestion, option: int) -> Answer:
         return (option,)
 
-    def true_shares(
-        self, question: PublishedQuestion, shares: Sequence[float]
-    ) -> tuple[list[float], float | None]:
+    def true_shares(self, question: PublishedQuestion, shares: Shares) -> SharesAndMean:
         """P(an option is ticked and kept): the first `max_ticks`, or one that excludes the others.
 
         The number of ticks before an option is Poisson-binomial, convolved option by option.
@@ -108,14 +108,12 @@ def _keep_ticks(question: PublishedQuestion, ticks: Sequence[int]) -> Answer:
     return tuple(ticked) or tuple(alone[:1]) or (ordinary,)
 
 
-class MultipleChoiceQuestion(BaseQuestion):
+class MultipleChoiceQuestion(OptionsQuestion):
     """Any number of options up to a maximum, or none of them."""
 
     type: Literal["multiple_choice"]
-    options: tuple[Option, ...] = Field(min_length=2, max_length=MAX_OPTIONS)
     none_of_these: Literal[True] | Line = True
     max_ticks: StrictInt | None = None
-    shuffle_options: StrictBool = False
 
     def _check(self) -> None:
         # The number of options comes first: the allowed maximum of ticks follows from it.
@@ -127,14 +125,6 @@ class MultipleChoiceQuestion(BaseQuestion):
                 f"max_ticks = {self.max_ticks} of {len(self.options)} options; "
                 f"the nearest allowed value is max_ticks = {nearest}"
             )
-
-    @property
-    def ordinary(self) -> tuple[Option, ...]:
-        return self.options
-
-    @property
-    def shuffled(self) -> bool:
-        return self.shuffle_options
 
     @property
     def ticks(self) -> int:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from pydantic import PrivateAttr, StringConstraints
+from pydantic import StringConstraints
 
 from survey.errors import ChannelError
 from survey.mechanism.channel import MAX_GRID
 from survey.mechanism.exact_numbers import format_fraction
-from survey.questionnaire.designs import AnswerSpace, Values
+from survey.questionnaire.designs import Values
 from survey.questionnaire.kinds.base import LARGEST, Grid, GridKind
-from survey.questionnaire.kinds.question import BaseQuestion, ExactNumber
+from survey.questionnaire.kinds.question import ExactNumber, GridQuestion
 from survey.questionnaire.limits import refusal
 from survey.questionnaire.texts import Text
 
@@ -38,7 +38,7 @@ class Number(GridKind):
         }
 
 
-class NumberQuestion(BaseQuestion):
+class NumberQuestion(GridQuestion):
     """A number between two bounds, rounded on the device to a grid."""
 
     type: Literal["number"]
@@ -46,26 +46,12 @@ class NumberQuestion(BaseQuestion):
     high: ExactNumber
     step: ExactNumber = Fraction(1)
     unit: Annotated[Text, StringConstraints(max_length=40, pattern=r"^[^\n]*$")] = ""
-    _grid: Grid = PrivateAttr()
 
-    def _check(self) -> None:
-        self._grid = number_grid(self.low, self.high, self.step, self.unit)
+    def _build_grid(self) -> Grid:
+        return number_grid(self.low, self.high, self.step, self.unit)
 
-    def _size_mistake(self, minimum: int) -> ChannelError | None:
-        if self._grid.points >= minimum:
-            return None
+    def _too_few_points(self, minimum: int) -> ChannelError:
         return too_few_numbers(self.low, self.high, self.step, minimum)
-
-    @property
-    def grid(self) -> Grid:
-        """The numbers that can be reported."""
-        return self._grid
-
-    @property
-    def answer_space(self) -> AnswerSpace:
-        return AnswerSpace(
-            self._grid.points, len(self.special), step=self.step, parameters=self.parameters
-        )
 
 
 def number_grid(low: Fraction, high: Fraction, step: Fraction, unit: str = "") -> Grid:

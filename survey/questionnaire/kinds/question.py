@@ -1,4 +1,4 @@
-"""What all written questions share: a text, options that are added automatically, one privacy."""
+"""Written questions: what all share, and what those with options or with a grid share."""
 
 from __future__ import annotations
 
@@ -151,9 +151,9 @@ class BaseQuestion(CommonFields):
         return False
 
     @property
-    @abstractmethod
     def answer_space(self) -> AnswerSpace:
         """The size of what can be answered, as the channel needs it."""
+        return AnswerSpace(len(self.ordinary), len(self.special), parameters=self.parameters)
 
     @property
     def ordinary(self) -> tuple[Option, ...]:
@@ -209,3 +209,53 @@ class BaseQuestion(CommonFields):
     def channel(self) -> AnyChannel:
         """The integer channel that the stated privacy means."""
         return self._channel
+
+
+class OptionsQuestion(BaseQuestion):
+    """A question whose ordinary options are written out."""
+
+    options: tuple[Option, ...] = Field(min_length=2, max_length=MAX_OPTIONS)
+    shuffle_options: StrictBool = False
+
+    @property
+    def shuffled(self) -> bool:
+        return self.shuffle_options
+
+    @property
+    def ordinary(self) -> tuple[Option, ...]:
+        return self.options
+
+
+class GridQuestion(BaseQuestion):
+    """A number or a day between two ends, rounded on the device to a grid."""
+
+    step: Fraction | int
+    _grid: Grid = PrivateAttr()
+
+    @abstractmethod
+    def _build_grid(self) -> Grid:
+        """Return the grid of the fields; raises ChannelError with the nearest valid one."""
+
+    @abstractmethod
+    def _too_few_points(self, minimum: int) -> ChannelError:
+        """Return the error for fewer points than `minimum`, with the nearest valid grids."""
+
+    def _check(self) -> None:
+        self._grid = self._build_grid()
+
+    def _size_mistake(self, minimum: int) -> ChannelError | None:
+        return self._too_few_points(minimum) if self._grid.points < minimum else None
+
+    @property
+    def grid(self) -> Grid:
+        """The numbers that can be reported; days are counted from 1970-01-01."""
+        return self._grid
+
+    @property
+    def answer_space(self) -> AnswerSpace:
+        return AnswerSpace(
+            self._grid.points,
+            len(self.special),
+            step=Fraction(self.step),
+            parameters=self.parameters,
+        )

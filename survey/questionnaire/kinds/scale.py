@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field, StrictInt
 
 from survey.errors import ChannelError
-from survey.questionnaire.designs import AnswerSpace
-from survey.questionnaire.kinds.base import LARGEST, Grid, Kind, PublishedQuestion
+from survey.questionnaire.kinds.base import (
+    LARGEST,
+    Grid,
+    Kind,
+    PublishedQuestion,
+    Shares,
+    SharesAndMean,
+)
 from survey.questionnaire.kinds.question import MAX_OPTIONS, BaseQuestion
 from survey.questionnaire.limits import refusal
 from survey.questionnaire.texts import Line, Option
@@ -47,9 +53,7 @@ class Scale(Kind):
             **{name: label for name, label in labels.items() if label},
         }
 
-    def true_shares(
-        self, question: PublishedQuestion, shares: Sequence[float]
-    ) -> tuple[list[float], float | None]:
+    def true_shares(self, question: PublishedQuestion, shares: Shares) -> SharesAndMean:
         """Return the shares, and the mean score of those who chose a point of the scale."""
         if question.grid is None:
             return list(shares), None
@@ -122,10 +126,6 @@ class ScaleQuestion(BaseQuestion):
     def grid(self) -> Grid:
         """The scores of the ordinary options."""
         return Grid(1 if self.low is None else self.low, 1, len(self.ordinary))
-
-    @property
-    def answer_space(self) -> AnswerSpace:
-        return AnswerSpace(len(self.ordinary), len(self.special), parameters=self.parameters)
 
 
 def _point(value: int, label: str | None) -> Option:

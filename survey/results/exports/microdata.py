@@ -26,7 +26,7 @@ from survey.mechanism import BitVector, WeightTable
 from survey.mechanism.channel import Codes
 from survey.mechanism.composition import format_epsilon
 from survey.questionnaire.kinds import PublishedQuestion
-from survey.questionnaire.kinds.base import ASKED
+from survey.questionnaire.kinds.base import ASKED_PREFIX
 from survey.results.estimates.table import MECHANISMS
 from survey.results.exports.csv import csv_writer, safe_cell
 from survey.results.questions import truth_labels
@@ -136,7 +136,7 @@ def report_cells(question: PublishedQuestion, stored: Codes) -> NDArray[np.objec
     codes = stored.reshape(-1, question.code_bytes)
     is_asked = np.ones(len(codes), dtype=bool)
     if question.nullable:
-        is_asked, codes = codes[:, 0] == ASKED[0], codes[:, 1:]
+        is_asked, codes = codes[:, 0] == ASKED_PREFIX[0], codes[:, 1:]
     # Format each distinct code once.
     distinct, index = np.unique(codes, axis=0, return_inverse=True)
     texts = np.array([_format_code(question, code) for code in distinct], dtype=object)

@@ -295,7 +295,7 @@ class _TokenPages:
         token_id = RevokeTokenForm().token.data or ""
         for token in self._tokens():
             if token.token_hash.hex() == token_id:
-                self._store.end_api_token(token.researcher, token.token_hash)
+                self._store.revoke_api_token(token.researcher, token.token_hash)
                 self._log.write("revoked an API token", detail=token.name)
                 flash(f"The token {token.name} has been revoked.")
         return redirect(url_for("tokens.overview"))

@@ -187,7 +187,7 @@ class _InvitationLinks:
         """Revoke the link that the form names."""
         link_id = InvitationLinkForm().link.data or ""
         for link in self._store.colleague_links(slug, int(time.time())):
-            if link.token_hash.hex() == link_id and self._store.end_colleague_link(
+            if link.token_hash.hex() == link_id and self._store.revoke_colleague_link(
                 slug, link.token_hash
             ):
                 detail = f"{link.role}, by {link.maker}" if slug else f"by {link.maker}"

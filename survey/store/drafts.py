@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import date
-from typing import cast
 
 from survey.errors import ConflictError, NotFoundError
 from survey.questionnaire import TEST_RUN_PREFIX
-from survey.store.people import Role, delete_team
+from survey.store.people import Role, add_team, delete_team
+from survey.store.schema import DELETED, DRAFT
 from survey.store.surveys import next_key
-from survey.store.transactions import REGISTRY, Row, Transaction, Transactions
+from survey.store.transactions import REGISTRY, Transactions
 
 MAX_REVISIONS = 200
 """Newest revisions of a draft that are stored; older ones are deleted."""
@@ -47,28 +47,23 @@ class Drafts(Transactions):
         with self._write() as transaction:
             transaction.lock(REGISTRY)
             draft = Draft(next_key(transaction, "draft"), 1, author, at, content)
-            _insert(transaction, draft)
-            transaction.execute_many(
-                "INSERT INTO membership (slug, researcher, role) VALUES (?, ?, ?)",
-                [(draft.slug, researcher, role) for researcher, role in team.items()],
-            )
+            transaction.execute(DRAFT.insert, astuple(draft))
+            add_team(transaction, draft.slug, team)
             return draft
 
     def draft(self, key: int, revision: int | None = None) -> Draft | None:
         """Return a revision of a draft, by default the newest; None if it is not stored."""
         condition, values = ("", []) if revision is None else ("AND revision = ? ", [revision])
-        with self._lookup() as transaction:
-            row = transaction.row(
-                f"{REVISIONS}WHERE key = ? {condition}ORDER BY revision DESC LIMIT 1",
-                [key, *values],
-            )
-        return _draft(row) if row else None
+        row = self._row(
+            f"{REVISIONS}WHERE key = ? {condition}ORDER BY revision DESC LIMIT 1",
+            [key, *values],
+        )
+        return Draft(*row) if row else None
 
     def drafts(self) -> list[Draft]:
         """Return the newest revision of every draft, most recently saved first."""
-        with self._lookup() as transaction:
-            rows = transaction.rows(f"{REVISIONS}WHERE {NEWEST}ORDER BY at DESC, key DESC")
-        return [_draft(row) for row in rows]
+        rows = self._rows(f"{REVISIONS}WHERE {NEWEST}ORDER BY at DESC, key DESC")
+        return [Draft(*row) for row in rows]
 
     def save_draft(self, before: Draft, content: str, author: str, at: int) -> Draft:
         """Save a new revision that is based on the revision `before`.
@@ -83,7 +78,7 @@ class Drafts(Transactions):
             if newest != (before.revision,):
                 raise ConflictError("somebody else has saved this draft meanwhile")
             draft = Draft(before.key, before.revision + 1, author, at, content)
-            _insert(transaction, draft)
+            transaction.execute(DRAFT.insert, astuple(draft))
             transaction.execute(
                 "DELETE FROM draft WHERE key = ? AND revision <= ?",
                 [draft.key, draft.revision - MAX_REVISIONS],
@@ -103,26 +98,11 @@ class Drafts(Transactions):
                     "UPDATE action SET slug = ? WHERE slug = ?", [published_as, slug]
                 )
             transaction.execute(
-                "INSERT INTO deleted (kind, key, slug, version, sha256, day) "
-                "VALUES ('draft', ?, ?, 0, '', ?) ON CONFLICT DO NOTHING",
-                [key, published_as, today.isoformat()],
+                f"{DELETED.insert} ON CONFLICT DO NOTHING",
+                ["draft", key, published_as, 0, "", today.isoformat()],
             )
 
     def published_slug(self, key: int) -> str:
         """Return the slug of the survey that a draft was published as, empty if it was not."""
-        with self._lookup() as transaction:
-            row = transaction.row(
-                "SELECT slug FROM deleted WHERE kind = 'draft' AND key = ?", [key]
-            )
-        return cast("str", row[0]) if row else ""
-
-
-def _insert(transaction: Transaction, draft: Draft) -> None:
-    transaction.execute(
-        "INSERT INTO draft (key, revision, who, at, content) VALUES (?, ?, ?, ?, ?)",
-        [draft.key, draft.revision, draft.author, draft.at, draft.content],
-    )
-
-
-def _draft(row: Row) -> Draft:
-    return Draft(*cast("tuple[int, int, str, int, str]", row))
+        row = self._row("SELECT slug FROM deleted WHERE kind = 'draft' AND key = ?", [key])
+        return str(row[0]) if row else ""

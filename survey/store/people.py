@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, cast
+from dataclasses import astuple, dataclass, field
+from typing import Literal
 
 from survey.errors import ConflictError, ForbiddenError, NotFoundError
 from survey.questionnaire import TEST_RUN_PREFIX
-from survey.store.transactions import REGISTRY, Row, Transaction, Transactions, single_integer
+from survey.store.schema import (
+    ACTION,
+    ADMIN,
+    API_TOKEN,
+    COLLEAGUE_LINK,
+    LOGIN_SESSION,
+    MEMBERSHIP,
+    RECOVERY_CODE,
+    RESEARCHER,
+    SECOND_FACTOR,
+    SIGN_IN_TRY,
+)
+from survey.store.transactions import REGISTRY, Row, Transaction, Transactions
 
 MAX_ATTEMPT_ROWS = 10_000
 """Most rows of attempts to sign in; a flood of names deletes them all instead of filling a disk."""
@@ -75,19 +87,15 @@ class People(Transactions):
         with self._write() as transaction:
             # Two accounts added at once must not get the same key.
             transaction.lock(REGISTRY)
-            key = single_integer(
-                transaction.row("SELECT coalesce(max(key), 0) + 1 FROM researcher")
-            )
+            key = transaction.integer("SELECT coalesce(max(key), 0) + 1 FROM researcher")
             inserted = transaction.execute(
-                "INSERT INTO researcher (key, email, password_hash) VALUES (?, ?, ?) "
-                "ON CONFLICT DO NOTHING",
-                [key, email, password_hash],
+                f"{RESEARCHER.insert} ON CONFLICT DO NOTHING", [key, email, password_hash]
             )
             if not inserted:
                 raise ConflictError(f"{email} already has an account")
-            is_first = single_integer(transaction.row("SELECT count(*) FROM admin")) == 0
+            is_first = transaction.integer("SELECT count(*) FROM admin") == 0
             if is_admin or is_first:
-                transaction.execute("INSERT INTO admin (researcher) VALUES (?)", [key])
+                transaction.execute(ADMIN.insert, [key])
             return Researcher(key, email, password_hash, is_admin or is_first)
 
     def set_password(self, email: str, password_hash: str) -> None:
@@ -105,38 +113,30 @@ class People(Transactions):
 
     def renew_hash(self, researcher: Researcher, password_hash: str) -> None:
         """Replace the hash of an unchanged password, unless the password was changed meanwhile."""
-        with self._write() as transaction:
-            transaction.execute(
-                "UPDATE researcher SET password_hash = ? WHERE key = ? AND password_hash = ?",
-                [password_hash, researcher.key, researcher.password_hash],
-            )
+        self._execute(
+            "UPDATE researcher SET password_hash = ? WHERE key = ? AND password_hash = ?",
+            [password_hash, researcher.key, researcher.password_hash],
+        )
 
     def researcher(self, email: str) -> Researcher | None:
         """Return the researcher with an e-mail address, in upper or lower case."""
-        with self._lookup() as transaction:
-            row = transaction.row(RESEARCHERS + "WHERE lower(email) = lower(?)", [email])
+        row = self._row(RESEARCHERS + "WHERE lower(email) = lower(?)", [email])
         return _researcher(row) if row else None
 
     def researcher_by_key(self, key: int) -> Researcher | None:
         """Return the researcher with a key."""
-        with self._lookup() as transaction:
-            row = transaction.row(RESEARCHERS + "WHERE researcher.key = ?", [key])
+        row = self._row(RESEARCHERS + "WHERE researcher.key = ?", [key])
         return _researcher(row) if row else None
 
     def researchers(self) -> list[Researcher]:
         """Return all researchers, by e-mail address."""
-        with self._lookup() as transaction:
-            return [_researcher(row) for row in transaction.rows(RESEARCHERS + "ORDER BY email")]
+        return [_researcher(row) for row in self._rows(RESEARCHERS + "ORDER BY email")]
 
     def start_session(self, token_hash: bytes, researcher: int, now: int, absolute: int) -> None:
         """Open a session, given the hash of its token; delete those that have expired."""
         with self._write() as transaction:
             transaction.execute("DELETE FROM login_session WHERE started < ?", [now - absolute])
-            transaction.execute(
-                "INSERT INTO login_session (token_hash, researcher, started, used) "
-                "VALUES (?, ?, ?, ?)",
-                [token_hash, researcher, now, now],
-            )
+            transaction.execute(LOGIN_SESSION.insert, [token_hash, researcher, now, now])
 
     def session_researcher(
         self, token_hash: bytes, now: int, idle: int, absolute: int
@@ -154,110 +154,86 @@ class People(Transactions):
                 return None
             owner = transaction.row(RESEARCHERS + "WHERE researcher.key = ?", [row[0]])
         if now - int(row[2]) >= 60:
-            with self._write() as transaction:
-                transaction.execute(
-                    "UPDATE login_session SET used = ? WHERE token_hash = ?", [now, token_hash]
-                )
+            self._execute(
+                "UPDATE login_session SET used = ? WHERE token_hash = ?", [now, token_hash]
+            )
         return _researcher(owner) if owner else None
 
     def sessions(self, researcher: int) -> list[LoginSession]:
         """Return a researcher's sessions, most recently used first."""
-        with self._lookup() as transaction:
-            rows = transaction.rows(
-                "SELECT token_hash, started, used FROM login_session WHERE researcher = ? "
-                "ORDER BY used DESC, started DESC, token_hash",
-                [researcher],
-            )
-        return [LoginSession(*cast("tuple[bytes, int, int]", row)) for row in rows]
+        rows = self._rows(
+            "SELECT token_hash, started, used FROM login_session WHERE researcher = ? "
+            "ORDER BY used DESC, started DESC, token_hash",
+            [researcher],
+        )
+        return [LoginSession(*row) for row in rows]
 
     def end_session(self, token_hash: bytes) -> None:
         """End a session."""
-        with self._write() as transaction:
-            transaction.execute("DELETE FROM login_session WHERE token_hash = ?", [token_hash])
+        self._execute("DELETE FROM login_session WHERE token_hash = ?", [token_hash])
 
     def second_factor(self, researcher: int) -> SecondFactor | None:
         """Return a researcher's second factor, or None if a password is enough."""
-        with self._lookup() as transaction:
-            row = transaction.row(
-                "SELECT secret, step FROM second_factor WHERE researcher = ?", [researcher]
-            )
-        return SecondFactor(*cast("tuple[str, int]", row)) if row else None
+        row = self._row("SELECT secret, step FROM second_factor WHERE researcher = ?", [researcher])
+        return SecondFactor(*row) if row else None
 
     def set_second_factor(self, researcher: int, secret: str, code_hashes: Sequence[bytes]) -> None:
         """Replace a second factor and its recovery codes; an empty secret removes them."""
         with self._write() as transaction:
-            _delete_second_factor(transaction, researcher)
-            if not secret:
-                return
-            transaction.execute(
-                "INSERT INTO second_factor (researcher, secret, step) VALUES (?, ?, 0)",
-                [researcher, secret],
-            )
-            for code_hash in code_hashes:
-                transaction.execute(
-                    "INSERT INTO recovery_code (researcher, code_hash) VALUES (?, ?)",
-                    [researcher, code_hash],
+            for table in ("second_factor", "recovery_code"):
+                transaction.execute(f"DELETE FROM {table} WHERE researcher = ?", [researcher])  # noqa: S608
+            if secret:
+                transaction.execute(SECOND_FACTOR.insert, [researcher, secret, 0])
+                transaction.execute_many(
+                    RECOVERY_CODE.insert, [(researcher, code_hash) for code_hash in code_hashes]
                 )
 
     def use_step(self, researcher: int, step: int) -> bool:
         """Use a time step and all before it; return False if it was used already."""
-        with self._write() as transaction:
-            return bool(
-                transaction.execute(
-                    "UPDATE second_factor SET step = ? WHERE researcher = ? AND step < ?",
-                    [step, researcher, step],
-                )
+        return bool(
+            self._execute(
+                "UPDATE second_factor SET step = ? WHERE researcher = ? AND step < ?",
+                [step, researcher, step],
             )
+        )
 
     def use_recovery_code(self, researcher: int, code_hash: bytes) -> bool:
         """Use a recovery code; return False if there is no such code."""
-        with self._write() as transaction:
-            return bool(
-                transaction.execute(
-                    "DELETE FROM recovery_code WHERE researcher = ? AND code_hash = ?",
-                    [researcher, code_hash],
-                )
+        return bool(
+            self._execute(
+                "DELETE FROM recovery_code WHERE researcher = ? AND code_hash = ?",
+                [researcher, code_hash],
             )
+        )
 
     def n_recovery_codes(self, researcher: int) -> int:
         """Return the number of unused recovery codes."""
-        with self._lookup() as transaction:
-            return single_integer(
-                transaction.row(
-                    "SELECT count(*) FROM recovery_code WHERE researcher = ?", [researcher]
-                )
-            )
+        return self._integer(
+            "SELECT count(*) FROM recovery_code WHERE researcher = ?", [researcher]
+        )
 
     def add_api_token(self, token: ApiToken) -> None:
         """Store an API token."""
-        with self._write() as transaction:
-            transaction.execute(
-                "INSERT INTO api_token (token_hash, researcher, name, scopes, created) "
-                "VALUES (?, ?, ?, ?, ?)",
-                [token.token_hash, token.researcher, token.name, token.scopes, token.created],
-            )
+        self._execute(API_TOKEN.insert, astuple(token))
 
     def api_token(self, token_hash: bytes) -> ApiToken | None:
         """Return an API token, or None if it is unknown or revoked."""
-        with self._lookup() as transaction:
-            row = transaction.row(f"{API_TOKENS}WHERE token_hash = ?", [token_hash])
-        return _token(row) if row else None
+        row = self._row(f"{API_TOKENS}WHERE token_hash = ?", [token_hash])
+        return ApiToken(*row) if row else None
 
     def api_tokens(self, researcher: int) -> list[ApiToken]:
         """Return a researcher's API tokens, newest first."""
-        with self._lookup() as transaction:
-            rows = transaction.rows(
-                f"{API_TOKENS}WHERE researcher = ? ORDER BY created DESC, token_hash", [researcher]
-            )
-        return [_token(row) for row in rows]
+        rows = self._rows(
+            f"{API_TOKENS}WHERE researcher = ? ORDER BY created DESC, token_hash", [researcher]
+        )
+        return [ApiToken(*row) for row in rows]
 
-    def end_api_token(self, researcher: int, token_hash: bytes) -> None:
+    def revoke_api_token(self, researcher: int, token_hash: bytes) -> None:
         """Revoke an API token of a researcher."""
-        with self._write() as transaction:
-            transaction.execute(
-                "DELETE FROM api_token WHERE researcher = ? AND token_hash = ?",
-                [researcher, token_hash],
-            )
+        self._execute(
+            "DELETE FROM api_token WHERE researcher = ? AND token_hash = ?",
+            [researcher, token_hash],
+        )
 
     def count_attempt(self, limits: Sequence[tuple[bytes, int]], now: int, seconds: int) -> bool:
         """Count an attempt for each hash in `limits`; return False once one exceeds its limit.
@@ -268,8 +244,7 @@ class People(Transactions):
         """
         with self._write() as transaction:
             transaction.execute("DELETE FROM sign_in_try WHERE since <= ?", [now - seconds])
-            (n_rows,) = cast("tuple[int]", transaction.row("SELECT count(*) FROM sign_in_try"))
-            if n_rows > MAX_ATTEMPT_ROWS:
+            if transaction.integer("SELECT count(*) FROM sign_in_try") > MAX_ATTEMPT_ROWS:
                 transaction.execute("DELETE FROM sign_in_try")
             return all(
                 _count_attempt(transaction, hashed, now) <= limit for hashed, limit in limits
@@ -277,36 +252,21 @@ class People(Transactions):
 
     def forget_attempts(self, hashed: bytes) -> None:
         """Forget the attempts of a hash."""
-        with self._write() as transaction:
-            transaction.execute("DELETE FROM sign_in_try WHERE hash = ?", [hashed])
-
-
-def _delete_second_factor(transaction: Transaction, researcher: int) -> None:
-    for table in ("second_factor", "recovery_code"):
-        transaction.execute(f"DELETE FROM {table} WHERE researcher = ?", [researcher])  # noqa: S608
+        self._execute("DELETE FROM sign_in_try WHERE hash = ?", [hashed])
 
 
 def _researcher(row: Row) -> Researcher:
     key, email, password_hash, is_admin = row
-    return Researcher(
-        cast("int", key), cast("str", email), cast("str", password_hash), bool(is_admin)
-    )
-
-
-def _token(row: Row) -> ApiToken:
-    return ApiToken(*cast("tuple[bytes, int, str, str, int]", row))
+    return Researcher(key, email, password_hash, bool(is_admin))
 
 
 def _count_attempt(transaction: Transaction, hashed: bytes, now: int) -> int:
     """Add an attempt to a hash and return its number of attempts."""
-    transaction.execute(
-        "INSERT INTO sign_in_try (hash, tries, since) VALUES (?, 1, ?) "
-        "ON CONFLICT (hash) DO UPDATE SET tries = sign_in_try.tries + 1",
-        [hashed, now],
+    return transaction.integer(
+        f"{SIGN_IN_TRY.insert} "
+        "ON CONFLICT (hash) DO UPDATE SET tries = sign_in_try.tries + 1 RETURNING tries",
+        [hashed, 1, now],
     )
-    row = transaction.row("SELECT tries FROM sign_in_try WHERE hash = ?", [hashed])
-    (tries,) = cast("tuple[int]", row)
-    return tries
 
 
 Role = Literal["viewer", "editor", "owner"]
@@ -386,22 +346,18 @@ class Teams(Transactions):
 
     def roles(self, researcher: int) -> dict[str, Role]:
         """Return a researcher's role in each survey and draft, by slug."""
-        with self._lookup() as transaction:
-            rows = transaction.rows(
-                "SELECT slug, role FROM membership WHERE researcher = ?", [researcher]
-            )
-        return {cast("str", slug): cast("Role", role) for slug, role in rows}
+        rows = self._rows("SELECT slug, role FROM membership WHERE researcher = ?", [researcher])
+        return {str(slug): role for slug, role in rows}
 
     def members(self, slug: str) -> list[Member]:
         """Return a team, by e-mail address."""
-        with self._lookup() as transaction:
-            rows = transaction.rows(
-                "SELECT researcher, email, role FROM membership "
-                "JOIN researcher ON researcher.key = membership.researcher "
-                "WHERE slug = ? ORDER BY email",
-                [slug],
-            )
-        return [Member(*cast("tuple[int, str, Role]", row)) for row in rows]
+        rows = self._rows(
+            "SELECT researcher, email, role FROM membership "
+            "JOIN researcher ON researcher.key = membership.researcher "
+            "WHERE slug = ? ORDER BY email",
+            [slug],
+        )
+        return [Member(*row) for row in rows]
 
     def set_role(self, slug: str, researcher: int, role: Role | None) -> None:
         """Change a researcher's role in a team; None removes them from it.
@@ -431,32 +387,26 @@ class Teams(Transactions):
             transaction.lock(REGISTRY)
             if link.slug and not _may_give(transaction, link):
                 raise ForbiddenError(f"you may not give the role {link.role} in {link.slug}")
-            transaction.execute(
-                "INSERT INTO colleague_link (token_hash, slug, role, expires, maker) "
-                "VALUES (?, ?, ?, ?, ?)",
-                [token_hash, link.slug, link.role, link.expires, link.maker],
-            )
+            transaction.execute(COLLEAGUE_LINK.insert, [token_hash, *astuple(link)])
 
     def colleague_links(self, slug: str, now: int) -> list[UnusedLink]:
         """Return the valid links into a team, newest last; an empty slug means no team."""
-        with self._lookup() as transaction:
-            rows = transaction.rows(
-                "SELECT token_hash, role, expires, email FROM colleague_link "
-                "JOIN researcher ON researcher.key = colleague_link.maker "
-                "WHERE slug = ? AND expires >= ? ORDER BY expires, token_hash",
-                [slug, now],
-            )
-        return [UnusedLink(*cast("tuple[bytes, Role, int, str]", row)) for row in rows]
+        rows = self._rows(
+            "SELECT token_hash, role, expires, email FROM colleague_link "
+            "JOIN researcher ON researcher.key = colleague_link.maker "
+            "WHERE slug = ? AND expires >= ? ORDER BY expires, token_hash",
+            [slug, now],
+        )
+        return [UnusedLink(*row) for row in rows]
 
-    def end_colleague_link(self, slug: str, token_hash: bytes) -> bool:
+    def revoke_colleague_link(self, slug: str, token_hash: bytes) -> bool:
         """Revoke a link into a team; return False if there is no such link."""
-        with self._write() as transaction:
-            return bool(
-                transaction.execute(
-                    "DELETE FROM colleague_link WHERE slug = ? AND token_hash = ?",
-                    [slug, token_hash],
-                )
+        return bool(
+            self._execute(
+                "DELETE FROM colleague_link WHERE slug = ? AND token_hash = ?",
+                [slug, token_hash],
             )
+        )
 
     def colleague_link(self, token_hash: bytes, now: int) -> ColleagueLink | None:
         """Return a link, or None if it was used or revoked or has expired."""
@@ -481,7 +431,7 @@ class Teams(Transactions):
                 [link.slug, researcher],
             )
             # A link without a slug gives an account, and no team.
-            if link.slug and (row is None or _rank(cast("Role", row[0])) < _rank(link.role)):
+            if link.slug and (row is None or _rank(row[0]) < _rank(link.role)):
                 _set_role(transaction, link.slug, researcher, link.role)
             return link
 
@@ -489,22 +439,24 @@ class Teams(Transactions):
         """Log what a researcher did."""
         with self._write() as transaction:
             transaction.lock(REGISTRY)
-            transaction.execute(
-                "INSERT INTO action (number, at, who, what, slug, detail) "
-                "SELECT coalesce(max(number), 0) + 1, ?, ?, ?, ?, ? FROM action",
-                [action.at, action.actor, action.event, action.slug, action.detail],
-            )
+            number = transaction.integer("SELECT coalesce(max(number), 0) + 1 FROM action")
+            transaction.execute(ACTION.insert, [number, *astuple(action)])
 
     def actions(self, slug: str | None, limit: int) -> list[Action]:
         """Return the log of a survey, or of all surveys if `slug` is None, latest first."""
         where, values = ("WHERE slug = ? ", [slug]) if slug is not None else ("", [])
-        with self._lookup() as transaction:
-            rows = transaction.rows(
-                "SELECT at, who, what, slug, detail FROM action "  # noqa: S608  constant parts
-                f"{where}ORDER BY number DESC LIMIT ?",
-                [*values, limit],
-            )
-        return [Action(*cast("tuple[int, str, str, str, str]", row)) for row in rows]
+        rows = self._rows(
+            "SELECT at, who, what, slug, detail FROM action "  # noqa: S608  constant parts
+            f"{where}ORDER BY number DESC LIMIT ?",
+            [*values, limit],
+        )
+        return [Action(*row) for row in rows]
+
+
+def add_team(transaction: Transaction, slug: str, team: Mapping[int, Role]) -> None:
+    """Store the roles of the first members of a survey or draft."""
+    members = [(slug, researcher, role) for researcher, role in team.items()]
+    transaction.execute_many(MEMBERSHIP.insert, members)
 
 
 def delete_team(transaction: Transaction, slug: str) -> None:
@@ -523,7 +475,7 @@ def _may_give(transaction: Transaction, link: ColleagueLink) -> bool:
     row = transaction.row(
         "SELECT role FROM membership WHERE slug = ? AND researcher = ?", [link.slug, link.maker]
     )
-    return row is not None and _rank(cast("Role", row[0])) >= _rank(link.role)
+    return row is not None and _rank(row[0]) >= _rank(link.role)
 
 
 def _set_role(transaction: Transaction, slug: str, researcher: int, role: Role | None) -> None:
@@ -531,15 +483,12 @@ def _set_role(transaction: Transaction, slug: str, researcher: int, role: Role |
         "DELETE FROM membership WHERE slug = ? AND researcher = ?", [slug, researcher]
     )
     if role is not None:
-        transaction.execute(
-            "INSERT INTO membership (slug, researcher, role) VALUES (?, ?, ?)",
-            [slug, researcher, role],
-        )
+        add_team(transaction, slug, {researcher: role})
 
 
 def _n_owners(transaction: Transaction, slug: str) -> int:
-    return single_integer(
-        transaction.row("SELECT count(*) FROM membership WHERE slug = ? AND role = 'owner'", [slug])
+    return transaction.integer(
+        "SELECT count(*) FROM membership WHERE slug = ? AND role = 'owner'", [slug]
     )
 
 
@@ -549,4 +498,4 @@ def _link(transaction: Transaction, token_hash: bytes, now: int) -> ColleagueLin
         "WHERE token_hash = ? AND expires >= ?",
         [token_hash, now],
     )
-    return ColleagueLink(*cast("tuple[str, Role, int, int]", row)) if row else None
+    return ColleagueLink(*row) if row else None

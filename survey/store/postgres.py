@@ -23,7 +23,7 @@ from survey.errors import SettingsError, StoreBusyError, StoreError
 from survey.store.interface import Store
 from survey.store.migrations import STEPS, check_schema, pending_steps, statements
 from survey.store.reports import StoredReport
-from survey.store.transactions import Row, Values
+from survey.store.transactions import Row, Transaction, Values
 
 BUSY_SECONDS = 5
 """Longest wait for a connection or a lock; shorter than every server's worker timeout."""
@@ -78,27 +78,20 @@ RETURNING survey, id
 """
 
 
-class PostgresTransaction:
-    """A `Transaction`; advisory locks separate releases and closing from incoming reports."""
+class _Transaction(Transaction):
+    """A transaction in PostgreSQL; advisory locks separate releases and closing from reports."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def rows(self, statement: str, values: Values = ()) -> list[Row]:
-        """Return every row of a query."""
         cursor = self._connection.execute(_to_psycopg(statement), values, binary=True)
         return cursor.fetchall()
 
-    def row(self, statement: str, values: Values = ()) -> Row | None:
-        """Return the first row of a query, or None."""
-        return next(iter(self.rows(statement, values)), None)
-
     def execute(self, statement: str, values: Values = ()) -> int:
-        """Write; return the number of rows affected."""
         return self._connection.execute(_to_psycopg(statement), values).rowcount
 
     def execute_many(self, statement: str, rows: Sequence[Values]) -> list[int]:
-        """Write once per row, in order, in one batch; return the number of rows each affected."""
         if not rows:
             return []
         with self._connection.cursor() as cursor:
@@ -109,10 +102,7 @@ class PostgresTransaction:
         return affected
 
     def insert_pending(self, reports: Sequence[tuple[int, StoredReport]]) -> set[tuple[int, bytes]]:
-        """Add new reports of open surveys to the inbox; return the keys of those added.
-
-        All transactions insert in the order of the ids and so never wait for each other.
-        """
+        # All transactions insert in the order of the ids and so never wait for each other.
         columns = [
             [survey for survey, _ in reports],
             [report.id for _, report in reports],
@@ -124,19 +114,16 @@ class PostgresTransaction:
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Run a part that can fail, and keep what came before it."""
         with named_errors(), self._connection.transaction():
             yield
 
     def lock_shared(self, surveys: Collection[int]) -> None:
-        """Keep others from locking these surveys until the transaction ends."""
         for survey in sorted(surveys):
             self._connection.execute(
                 b"SELECT pg_advisory_xact_lock_shared(%b)", [SURVEY_LOCKS + survey]
             )
 
     def lock(self, survey: int) -> None:
-        """Keep others from locking this survey, shared or not, until the transaction ends."""
         self._connection.execute(b"SELECT pg_advisory_xact_lock(%b)", [SURVEY_LOCKS + survey])
 
 
@@ -216,25 +203,25 @@ class PostgresStore(Store):
     # -- transactions
 
     @contextmanager
-    def _lookup(self) -> Iterator[PostgresTransaction]:
+    def _lookup(self) -> Iterator[Transaction]:
         with named_errors(), self._connection() as connection:
-            yield PostgresTransaction(connection)
+            yield _Transaction(connection)
 
     @contextmanager
-    def _read(self) -> Iterator[PostgresTransaction]:
+    def _read(self) -> Iterator[Transaction]:
         with named_errors(), self._connection() as connection, _begin(connection, ONE_STATE):
-            yield PostgresTransaction(connection)
+            yield _Transaction(connection)
 
     _stream = _read
 
     @contextmanager
-    def _write(self) -> Iterator[PostgresTransaction]:
+    def _write(self) -> Iterator[Transaction]:
         with (
             named_errors(),
             self._connection() as connection,
             _begin(connection, READ_COMMITTED),
         ):
-            yield PostgresTransaction(connection)
+            yield _Transaction(connection)
 
     # -- schema
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from survey.disclosure import MINIMUM_REPORTS, Cell, merge_small_groups, secure_permutation
 from survey.errors import NotFoundError
-from survey.store.transactions import Transaction, Transactions, single_integer
+from survey.store.transactions import Transaction, Transactions
 
 if TYPE_CHECKING:
     from survey.questionnaire.kinds import PublishedQuestion
@@ -135,14 +135,12 @@ class Releases(Transactions):
 
     def _release_numbers(self) -> dict[int, int]:
         """Return the number of releases of each survey that has any."""
-        with self._lookup() as transaction:
-            rows = transaction.rows("SELECT survey, number FROM release WHERE number > 0")
+        rows = self._rows("SELECT survey, number FROM release WHERE number > 0")
         return {int(survey): int(number) for survey, number in rows}
 
     def forget_ids(self, survey: int) -> None:
         """Delete the ids of a survey's released reports: copies are no longer recognized."""
-        with self._write() as transaction:
-            transaction.execute("DELETE FROM seen WHERE survey = ?", [survey])
+        self._execute("DELETE FROM seen WHERE survey = ?", [survey])
 
     def n_released(self, survey: int) -> int:
         """Return the number of released reports; raise NotFoundError for an unknown survey."""
@@ -150,8 +148,7 @@ class Releases(Transactions):
 
     def newest_release(self, survey: int) -> Release:
         """Return the newest release, from which a reader sees whether anything changed."""
-        with self._lookup() as transaction:
-            row = transaction.row("SELECT number, n FROM release WHERE survey = ?", [survey])
+        row = self._row("SELECT number, n FROM release WHERE survey = ?", [survey])
         if row is None:
             raise NotFoundError(f"there is no survey number {survey}")
         return Release(int(row[0]), int(row[1]))
@@ -179,7 +176,7 @@ class Releases(Transactions):
             sizes = {cell: _size(transaction, survey, cell) for cell in _cells(transaction, survey)}
         counts: defaultdict[Cell, Counts] = defaultdict(dict)
         for stratum, bucket, question, place, count in rows:
-            cell = cast("str", stratum), cast("str", bucket)
+            cell = stratum, bucket
             counts[cell][int(question), int(place)] = int(count)
         return {cell: _tally(release, n, places, counts[cell]) for cell, n in sizes.items()}
 
@@ -226,7 +223,7 @@ def _largest_stratum(transaction: Transaction, survey: int) -> tuple[str, int]:
         "ORDER BY count(*) DESC, stratum LIMIT 1",
         [survey],
     )
-    return (cast("str", row[0]), int(row[1])) if row else ("", 0)
+    return (row[0], int(row[1])) if row else ("", 0)
 
 
 def _read_pending(
@@ -237,9 +234,9 @@ def _read_pending(
         "SELECT id, codes FROM inbox WHERE survey = ? AND stratum = ? ORDER BY id LIMIT ?",
         [survey, stratum, n],
     )
-    codes = [cast("bytes", code) for _, code in rows]
+    codes = [code for _, code in rows]
     last = _read_last_block(transaction, survey, stratum, bucket)
-    return cast("bytes", rows[-1][0]), PendingReports(stratum, bucket, codes, last)
+    return rows[-1][0], PendingReports(stratum, bucket, codes, last)
 
 
 def _read_last_block(
@@ -258,7 +255,7 @@ def _read_last_block(
         "ORDER BY question",
         [*cell, newest[0]],
     )
-    return LastBlock(int(newest[0]), [cast("bytes", data) for (data,) in columns])
+    return LastBlock(int(newest[0]), [data for (data,) in columns])
 
 
 def _write_content(transaction: Transaction, survey: int, content: ReleaseContent) -> None:
@@ -297,7 +294,7 @@ def _cells(transaction: Transaction, survey: int) -> Iterator[Cell]:
     select = "SELECT stratum, bucket FROM block WHERE survey = ? "
     row = transaction.row(select + "ORDER BY stratum, bucket LIMIT 1", [survey])
     while row is not None:
-        yield cast("Cell", row)
+        yield row
         next_bucket = transaction.row(
             select + "AND stratum = ? AND bucket > ? ORDER BY bucket LIMIT 1", [survey, *row]
         )
@@ -318,12 +315,10 @@ def _block_numbers(transaction: Transaction, survey: int, cell: Cell, question: 
 
 def _size(transaction: Transaction, survey: int, cell: Cell) -> int:
     """Return the number of released reports of a cell; each is in one block of every question."""
-    return single_integer(
-        transaction.row(
-            "SELECT CAST(sum(n) AS BIGINT) FROM block "
-            "WHERE survey = ? AND stratum = ? AND bucket = ? AND question = 0",
-            [survey, *cell],
-        )
+    return transaction.integer(
+        "SELECT CAST(sum(n) AS BIGINT) FROM block "
+        "WHERE survey = ? AND stratum = ? AND bucket = ? AND question = 0",
+        [survey, *cell],
     )
 
 
@@ -337,7 +332,7 @@ def _read_column(
     )
     if row is None:
         raise NotFoundError(f"survey number {survey} has no released question {question}")
-    return BlockColumn(*cell, question, block, int(row[0]), cast("bytes", row[1]))
+    return BlockColumn(*cell, question, block, int(row[0]), row[1])
 
 
 def _read_head(transaction: Transaction, survey: int) -> tuple[int, int, tuple[int, ...]]:
@@ -349,7 +344,7 @@ def _read_head(transaction: Transaction, survey: int) -> tuple[int, int, tuple[i
     )
     if row is None:
         raise NotFoundError(f"there is no survey number {survey}")
-    return int(row[0]), int(row[1]), _places(cast("bytes", row[2]))
+    return int(row[0]), int(row[1]), _places(row[2])
 
 
 @lru_cache(maxsize=256)

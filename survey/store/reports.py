@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from survey.errors import (
     ClosedError,
@@ -17,7 +16,8 @@ from survey.errors import (
     StoreError,
     SurveyError,
 )
-from survey.store.transactions import REGISTRY, Transaction, Transactions, single_integer
+from survey.store.schema import INVITATION
+from survey.store.transactions import REGISTRY, Transaction, Transactions
 
 
 @dataclass(frozen=True)
@@ -98,12 +98,11 @@ class Reports(Transactions):
 
     def n_invited_by_stratum(self, survey: int) -> dict[str, int]:
         """Return the number of invitations issued for each stratum that has any."""
-        with self._lookup() as transaction:
-            rows = transaction.rows(
-                "SELECT stratum, count(*) FROM invitation WHERE survey = ? GROUP BY stratum",
-                [survey],
-            )
-        return {cast("str", stratum): cast("int", n) for stratum, n in rows}
+        rows = self._rows(
+            "SELECT stratum, count(*) FROM invitation WHERE survey = ? GROUP BY stratum",
+            [survey],
+        )
+        return {str(stratum): int(n) for stratum, n in rows}
 
     def add_invitations(
         self, survey: int, stratum: str, token_hashes: Sequence[bytes], before: int | None = None
@@ -122,9 +121,8 @@ class Reports(Transactions):
             if transaction.row("SELECT 1 FROM survey WHERE key = ?", [survey]) is None:
                 raise NotFoundError(f"there is no survey number {survey}")
             inserted = transaction.execute_many(
-                "INSERT INTO invitation (survey, token_hash, stratum, spent) "
-                "VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING",
-                [(survey, token_hash, stratum) for token_hash in token_hashes],
+                f"{INVITATION.insert} ON CONFLICT DO NOTHING",
+                [(survey, token_hash, stratum, 0) for token_hash in token_hashes],
             )
             if 0 in inserted:
                 raise ConflictError("one of these invitations was issued before")
@@ -282,7 +280,7 @@ def _is_known(transaction: Transaction, survey: int, report: StoredReport) -> bo
 
 
 def _n_pending(transaction: Transaction, survey: int) -> int:
-    return single_integer(transaction.row("SELECT count(*) FROM inbox WHERE survey = ?", [survey]))
+    return transaction.integer("SELECT count(*) FROM inbox WHERE survey = ?", [survey])
 
 
 def _n_stored(transaction: Transaction, survey: int) -> int:
@@ -292,8 +290,6 @@ def _n_stored(transaction: Transaction, survey: int) -> int:
 
 
 def _n_invited(transaction: Transaction, survey: int, stratum: str) -> int:
-    return single_integer(
-        transaction.row(
-            "SELECT count(*) FROM invitation WHERE survey = ? AND stratum = ?", [survey, stratum]
-        )
+    return transaction.integer(
+        "SELECT count(*) FROM invitation WHERE survey = ? AND stratum = ?", [survey, stratum]
     )

@@ -11,6 +11,7 @@ nor COLLATE nor WITHOUT ROWID.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from survey.errors import NotFoundError
@@ -60,6 +61,13 @@ class Table:
     def column_names(self) -> tuple[str, ...]:
         """The names of the columns, in order."""
         return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def insert(self) -> str:
+        """The statement that inserts a row, with one `?` for each column in order."""
+        marks = ", ".join("?" * len(self.columns))
+        columns = ", ".join(self.column_names)
+        return f"INSERT INTO {self.name} ({columns}) VALUES ({marks})"  # noqa: S608  constant
 
     def statements(self, dialect: Dialect) -> list[str]:
         """Return the statements that create the table.

@@ -23,7 +23,7 @@ from survey.errors import NotFoundError, StoreBusyError, StoreError
 from survey.store.interface import Store
 from survey.store.migrations import STEPS, check_not_newer, check_schema, pending_steps, statements
 from survey.store.reports import StoredReport
-from survey.store.transactions import Row, Values
+from survey.store.transactions import Row, Transaction, Values
 
 if TYPE_CHECKING:
     import sqlite_utils
@@ -64,31 +64,23 @@ ON CONFLICT (survey, id) DO NOTHING
 """
 
 
-class SqliteTransaction:
-    """A `Transaction`; only one writes at a time, so surveys need no locks."""
+class _Transaction(Transaction):
+    """A transaction in SQLite; only one writes at a time, so surveys need no locks."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def rows(self, statement: str, values: Values = ()) -> list[Row]:
-        """Return every row of a query."""
         return self._connection.execute(statement, values).fetchall()
 
-    def row(self, statement: str, values: Values = ()) -> Row | None:
-        """Return the first row of a query, or None."""
-        return next(iter(self.rows(statement, values)), None)
-
     def execute(self, statement: str, values: Values = ()) -> int:
-        """Write; return the number of rows affected."""
         return self._connection.execute(statement, values).rowcount
 
     def execute_many(self, statement: str, rows: Sequence[Values]) -> list[int]:
-        """Write once per row, in order; return the number of rows that each affected."""
         execute = self._connection.execute
         return [execute(statement, row).rowcount for row in rows]
 
     def insert_pending(self, reports: Sequence[tuple[int, StoredReport]]) -> set[tuple[int, bytes]]:
-        """Add new reports of open surveys to the inbox; return the keys of those added."""
         execute = self._connection.execute
         return {
             (survey, report.id)
@@ -98,7 +90,6 @@ class SqliteTransaction:
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Run a part that can fail, and keep what came before it."""
         self._connection.execute("SAVEPOINT part")
         try:
             with named_errors():
@@ -112,10 +103,10 @@ class SqliteTransaction:
                 self._connection.execute("RELEASE part")
 
     def lock_shared(self, surveys: Collection[int]) -> None:
-        """Do nothing: a writer is alone."""
+        pass
 
     def lock(self, survey: int) -> None:
-        """Do nothing: a writer is alone."""
+        pass
 
 
 class SqliteStore(Store):
@@ -163,17 +154,17 @@ class SqliteStore(Store):
     # -- transactions
 
     @contextmanager
-    def _lookup(self) -> Iterator[SqliteTransaction]:
+    def _lookup(self) -> Iterator[Transaction]:
         with named_errors():
-            yield SqliteTransaction(self._connection())
+            yield _Transaction(self._connection())
 
     @contextmanager
-    def _read(self) -> Iterator[SqliteTransaction]:
+    def _read(self) -> Iterator[Transaction]:
         with named_errors(), _begin(self._connection(), "DEFERRED") as transaction:
             yield transaction
 
     @contextmanager
-    def _stream(self) -> Iterator[SqliteTransaction]:
+    def _stream(self) -> Iterator[Transaction]:
         with named_errors():
             # Checks that there is a database of this schema.
             self._connection()
@@ -184,7 +175,7 @@ class SqliteStore(Store):
                 yield transaction
 
     @contextmanager
-    def _write(self) -> Iterator[SqliteTransaction]:
+    def _write(self) -> Iterator[Transaction]:
         """Take SQLite's lock at the start: a transaction that reads first fails under load."""
         with named_errors():
             connection = self._connection()
@@ -281,10 +272,10 @@ class SqliteStore(Store):
 
 
 @contextmanager
-def _begin(connection: sqlite3.Connection, mode: str) -> Iterator[SqliteTransaction]:
+def _begin(connection: sqlite3.Connection, mode: str) -> Iterator[Transaction]:
     connection.execute(f"BEGIN {mode}")
     try:
-        yield SqliteTransaction(connection)
+        yield _Transaction(connection)
         connection.execute("COMMIT")
     except BaseException:
         # Also after a COMMIT that failed: an open transaction would block this thread.

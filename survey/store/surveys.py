@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from survey.errors import ConflictError, NotFoundError, StoreError
 from survey.questionnaire import TEST_RUN_PREFIX
-from survey.store.people import Role, delete_team, team_slug
-from survey.store.transactions import REGISTRY, Row, Transaction, Transactions, single_integer
+from survey.store.people import Role, add_team, delete_team, team_slug
+from survey.store.schema import ARCHIVED, DELETED, PLAN, RELEASE, SCHEDULE, SURVEY
+from survey.store.transactions import REGISTRY, Row, Transaction, Transactions
 
 if TYPE_CHECKING:
     from survey.questionnaire.definition import Definition
@@ -118,59 +119,44 @@ class Surveys(Transactions):
                 "WHERE slug = ? AND state = 'open'",
                 [today.isoformat(), definition.slug],
             )
-            survey = PublishedSurvey(
-                key=next_key(transaction, "survey"),
-                slug=definition.slug,
-                version=definition.version,
-                sha256=definition.sha256,
-                state="open",
-                changed=today,
-                canonical=definition.canonical,
-                schedule=schedule,
-            )
-            _insert(transaction, survey)
-            _set_schedule(transaction, survey.key, schedule)
-            if definition.version == 1:
-                transaction.execute_many(
-                    "INSERT INTO membership (slug, researcher, role) VALUES (?, ?, ?)",
-                    [(definition.slug, member, role) for member, role in (team or {}).items()],
-                )
-            return survey
+            key = next_key(transaction, "survey")
+            slug, version, canonical = definition.slug, definition.version, definition.canonical
+            day, sha256 = today.isoformat(), definition.sha256
+            transaction.execute(SURVEY.insert, [key, slug, version, canonical, sha256, "open", day])
+            transaction.execute(RELEASE.insert, [key, 0, 0])
+            _set_schedule(transaction, key, schedule)
+            if version == 1:
+                add_team(transaction, slug, team or {})
+        return PublishedSurvey(key, slug, version, sha256, "open", today, canonical, schedule)
 
     def check_complete(self) -> None:
         """Raise StoreError for a schema of another version or an unfinished copy or restore."""
-        with self._lookup() as transaction:
-            if transaction.rows("SELECT key FROM survey EXCEPT SELECT survey FROM release"):
-                raise StoreError(f"the database is incomplete: {INCOMPLETE_COPY}")
+        if self._rows("SELECT key FROM survey EXCEPT SELECT survey FROM release"):
+            raise StoreError(f"the database is incomplete: {INCOMPLETE_COPY}")
 
     def check_writable(self) -> None:
         """Open a write transaction as a report does, without changing anything.
 
         Raises StoreBusyError or StoreError if nothing can be written now.
         """
-        with self._write() as transaction:
-            transaction.execute("DELETE FROM schedule WHERE survey = -1")
+        self._execute("DELETE FROM schedule WHERE survey = -1")
 
     def surveys(self) -> list[PublishedSurvey]:
         """Return every version of every survey, by slug, newest version first."""
-        with self._lookup() as transaction:
-            rows = transaction.rows(SURVEYS + "ORDER BY slug, version DESC")
-        return [_survey(row) for row in rows]
+        return list(map(_survey, self._rows(SURVEYS + "ORDER BY slug, version DESC")))
 
     def versions(self, slug: str) -> list[PublishedSurvey]:
         """Return all versions of a survey, newest first; none if there is no such survey."""
         # PostgreSQL refuses a text with NUL, which no slug has.
         if "\0" in slug:
             return []
-        with self._lookup() as transaction:
-            rows = transaction.rows(SURVEYS + "WHERE slug = ? ORDER BY version DESC", [slug])
-        return [_survey(row) for row in rows]
+        rows = self._rows(SURVEYS + "WHERE slug = ? ORDER BY version DESC", [slug])
+        return list(map(_survey, rows))
 
     def test_runs(self, draft: str) -> list[PublishedSurvey]:
         """Return the test runs of a draft's slug, newest first; briefly there may be two."""
-        with self._lookup() as transaction:
-            rows = transaction.rows(SURVEYS + "WHERE slug LIKE ? ORDER BY key DESC", [f"{draft}-%"])
-        return [_survey(row) for row in rows]
+        rows = self._rows(SURVEYS + "WHERE slug LIKE ? ORDER BY key DESC", [f"{draft}-%"])
+        return list(map(_survey, rows))
 
     def set_schedule(self, survey: int, schedule: Schedule) -> None:
         """Replace the schedule of a version."""
@@ -187,7 +173,7 @@ class Surveys(Transactions):
             rows = transaction.rows(
                 SURVEYS + "WHERE slug = ? AND state <> 'closed' ORDER BY key", [slug]
             )
-            surveys = [_survey(row) for row in rows]
+            surveys = list(map(_survey, rows))
             for survey in surveys:
                 transaction.lock(survey.key)
             transaction.execute(
@@ -213,12 +199,13 @@ class Surveys(Transactions):
             if any(state != "closed" for *_, state in rows):
                 raise ConflictError(f"{slug} still accepts reports; close it before you delete it")
             for key, version, sha256, _ in rows:
-                transaction.lock(cast("int", key))
-                _delete_version(transaction, cast("int", key))
+                transaction.lock(key)
+                # A trigger prevents the deletion of a survey that has reports: it goes last.
+                for table in SURVEY_TABLES:
+                    transaction.execute(f"DELETE FROM {table} WHERE survey = ?", [key])  # noqa: S608
+                transaction.execute("DELETE FROM survey WHERE key = ?", [key])
                 transaction.execute(
-                    "INSERT INTO deleted (kind, key, slug, version, sha256, day) "
-                    "VALUES ('survey', ?, ?, ?, ?, ?)",
-                    [key, slug, version, sha256, today.isoformat()],
+                    DELETED.insert, ["survey", key, slug, version, sha256, today.isoformat()]
                 )
             # The team of a test run belongs to its draft, and stays.
             if not slug.startswith(TEST_RUN_PREFIX):
@@ -231,48 +218,40 @@ class Surveys(Transactions):
 
     def archived_slugs(self) -> set[str]:
         """Return the slugs of the surveys that lists leave out."""
-        with self._lookup() as transaction:
-            return {cast("str", slug) for (slug,) in transaction.rows("SELECT slug FROM archived")}
+        return {slug for (slug,) in self._rows("SELECT slug FROM archived")}
 
     def set_archived(self, slug: str, *, archived: bool) -> None:
         """Leave a survey out of lists, or show it in them again."""
         with self._write() as transaction:
             transaction.execute("DELETE FROM archived WHERE slug = ?", [slug])
             if archived:
-                transaction.execute("INSERT INTO archived (slug) VALUES (?)", [slug])
+                transaction.execute(ARCHIVED.insert, [slug])
 
     def plan(self, survey: int) -> Plan:
         """Return the plan of a version."""
-        with self._lookup() as transaction:
-            row = transaction.row("SELECT n, strata FROM plan WHERE survey = ?", [survey])
-        return Plan(single_integer(row), json.loads(cast("str", row[1]))) if row else Plan()
+        row = self._row("SELECT n, strata FROM plan WHERE survey = ?", [survey])
+        return Plan(row[0], json.loads(row[1])) if row else Plan()
 
     def set_plan(self, survey: int, plan: Plan) -> None:
         """Replace the plan of a version."""
         with self._write() as transaction:
             transaction.execute("DELETE FROM plan WHERE survey = ?", [survey])
-            transaction.execute(
-                "INSERT INTO plan (survey, n, strata) VALUES (?, ?, ?)",
-                [survey, plan.n, json.dumps(dict(plan.strata), ensure_ascii=False)],
-            )
+            strata = json.dumps(dict(plan.strata), ensure_ascii=False)
+            transaction.execute(PLAN.insert, [survey, plan.n, strata])
 
 
 def next_key(transaction: Transaction, kind: Literal["survey", "draft"]) -> int:
     """Return a key that no survey, or no draft, has or ever had."""
-    newest = single_integer(
-        transaction.row(f"SELECT coalesce(max(key), 0) FROM {kind}")  # noqa: S608  constant words
-    )
-    newest_deleted = single_integer(
-        transaction.row("SELECT coalesce(max(key), 0) FROM deleted WHERE kind = ?", [kind])
+    newest = transaction.integer(f"SELECT coalesce(max(key), 0) FROM {kind}")  # noqa: S608
+    newest_deleted = transaction.integer(
+        "SELECT coalesce(max(key), 0) FROM deleted WHERE kind = ?", [kind]
     )
     return max(newest, newest_deleted) + 1
 
 
 def _check_next(transaction: Transaction, definition: Definition) -> None:
-    newest = single_integer(
-        transaction.row(
-            "SELECT coalesce(max(version), 0) FROM survey WHERE slug = ?", [definition.slug]
-        )
+    newest = transaction.integer(
+        "SELECT coalesce(max(version), 0) FROM survey WHERE slug = ?", [definition.slug]
     )
     if definition.version != newest + 1:
         raise ConflictError(
@@ -281,53 +260,17 @@ def _check_next(transaction: Transaction, definition: Definition) -> None:
         )
 
 
-def _insert(transaction: Transaction, survey: PublishedSurvey) -> None:
-    transaction.execute(
-        "INSERT INTO survey (key, slug, version, definition, sha256, state, changed) "
-        "VALUES (?, ?, ?, ?, ?, 'open', ?)",
-        [
-            survey.key,
-            survey.slug,
-            survey.version,
-            survey.canonical,
-            survey.sha256,
-            survey.changed.isoformat(),
-        ],
-    )
-    transaction.execute("INSERT INTO release (survey, number, n) VALUES (?, 0, 0)", [survey.key])
-
-
 def _set_schedule(transaction: Transaction, survey: int, schedule: Schedule) -> None:
     transaction.execute("DELETE FROM schedule WHERE survey = ?", [survey])
     if schedule == NO_LIMITS:
         return
     days = [day.isoformat() if day else "" for day in (schedule.opens, schedule.closes)]
-    transaction.execute(
-        "INSERT INTO schedule (survey, opens, closes, most) VALUES (?, ?, ?, ?)",
-        [survey, *days, schedule.maximum],
-    )
-
-
-def _delete_version(transaction: Transaction, key: int) -> None:
-    # A trigger prevents the deletion of a survey that has reports, so the survey goes last.
-    for table in SURVEY_TABLES:
-        transaction.execute(f"DELETE FROM {table} WHERE survey = ?", [key])  # noqa: S608  constant
-    transaction.execute("DELETE FROM survey WHERE key = ?", [key])
+    transaction.execute(SCHEDULE.insert, [survey, *days, schedule.maximum])
 
 
 def _survey(row: Row) -> PublishedSurvey:
     key, slug, version, sha256, state, changed, definition, opens, closes, maximum = row
-    return PublishedSurvey(
-        key=cast("int", key),
-        slug=cast("str", slug),
-        version=cast("int", version),
-        sha256=cast("str", sha256),
-        state=cast("State", state),
-        changed=date.fromisoformat(cast("str", changed)),
-        canonical=cast("bytes", definition),
-        schedule=Schedule(_day(opens), _day(closes), cast("int", maximum) or 0),
-    )
-
-
-def _day(text: object) -> date | None:
-    return date.fromisoformat(cast("str", text)) if text else None
+    first, last = (date.fromisoformat(day) if day else None for day in (opens, closes))
+    schedule = Schedule(first, last, maximum or 0)
+    day = date.fromisoformat(changed)
+    return PublishedSurvey(key, slug, version, sha256, state, day, definition, schedule)

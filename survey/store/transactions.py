@@ -8,56 +8,60 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from survey.store.reports import StoredReport
 
-Value = int | str | bytes
-Values = Sequence[Value]
-Row = tuple[Value, ...]
+Values = Sequence[int | str | bytes]
+Row = tuple[Any, ...]
 
 REGISTRY = 0
 """The key of no survey. Locking it admits one writer at a time to surveys, people and drafts."""
 
 
-class Transaction(Protocol):
+class Transaction(ABC):
     """An open transaction; when it ends, database errors become the project's."""
 
+    @abstractmethod
     def rows(self, statement: str, values: Values = ()) -> list[Row]:
         """Return every row of a query."""
-        ...
 
     def row(self, statement: str, values: Values = ()) -> Row | None:
         """Return the first row of a query, or None."""
-        ...
+        return next(iter(self.rows(statement, values)), None)
 
+    def integer(self, statement: str, values: Values = ()) -> int:
+        """Return the integer of a query that always has exactly one row."""
+        ((value,),) = self.rows(statement, values)
+        return int(value)
+
+    @abstractmethod
     def execute(self, statement: str, values: Values = ()) -> int:
         """Write; return the number of rows affected."""
-        ...
 
+    @abstractmethod
     def execute_many(self, statement: str, rows: Sequence[Values]) -> list[int]:
         """Write once per row, in order; return the number of rows that each affected."""
-        ...
 
+    @abstractmethod
     def insert_pending(self, reports: Sequence[tuple[int, StoredReport]]) -> set[tuple[int, bytes]]:
         """Add new reports of open surveys to the inbox; return the keys of those added.
 
         Skips reports whose id is pending or released already, and closed or missing surveys.
         """
-        ...
 
+    @abstractmethod
     def savepoint(self) -> AbstractContextManager[None]:
         """Run a part that can fail with the project's errors, and keep what came before it."""
-        ...
 
+    @abstractmethod
     def lock_shared(self, surveys: Collection[int]) -> None:
         """Keep others from locking these surveys until the transaction ends."""
-        ...
 
+    @abstractmethod
     def lock(self, survey: int) -> None:
         """Keep others from locking this survey, shared or not, until the transaction ends."""
-        ...
 
 
 class Transactions(ABC):
@@ -79,9 +83,22 @@ class Transactions(ABC):
     def _write(self) -> AbstractContextManager[Transaction]:
         """Begin writing; changes are durable when the context ends, or undone by an error."""
 
+    def _rows(self, statement: str, values: Values = ()) -> list[Row]:
+        """Return every row of a single query."""
+        with self._lookup() as transaction:
+            return transaction.rows(statement, values)
 
-def single_integer(row: Row | None) -> int:
-    """Return the integer of a query that always has exactly one row."""
-    if row is None:
-        raise LookupError("a query that always has a row returned none")
-    return int(row[0])
+    def _row(self, statement: str, values: Values = ()) -> Row | None:
+        """Return the first row of a single query, or None."""
+        with self._lookup() as transaction:
+            return transaction.row(statement, values)
+
+    def _integer(self, statement: str, values: Values = ()) -> int:
+        """Return the integer of a single query that always has exactly one row."""
+        with self._lookup() as transaction:
+            return transaction.integer(statement, values)
+
+    def _execute(self, statement: str, values: Values = ()) -> int:
+        """Run a single statement that writes; return the number of rows affected."""
+        with self._write() as transaction:
+            return transaction.execute(statement, values)

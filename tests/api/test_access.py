@@ -65,7 +65,7 @@ def test_object_access_surveys_of_others_do_not_exist_except_for_admins(
 def test_a_revoked_token_is_rejected(program, store, reader, small):
     (token,) = store.api_tokens(reader)
     assert program.get(LATEST).status_code == 200
-    store.end_api_token(reader, token.token_hash)
+    store.revoke_api_token(reader, token.token_hash)
     assert program.get(LATEST).status_code == 401
 
 

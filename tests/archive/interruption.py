@@ -13,8 +13,8 @@ SCRIPT = """
 import os, signal, sys
 from survey.archive import consistency
 from survey.cli import main
-from survey.store.postgres import PostgresTransaction
-from survey.store.sqlite import SqliteTransaction
+import survey.store.postgres, survey.store.sqlite
+from survey.store.transactions import Transaction
 
 left = int(sys.argv.pop(1))
 
@@ -28,7 +28,7 @@ def kill_during(execute_many):
         return affected
     return wrapped
 
-for kind in (PostgresTransaction, SqliteTransaction):
+for kind in Transaction.__subclasses__():
     kind.execute_many = kill_during(kind.execute_many)
 consistency.PAGE = 7
 main()

@@ -108,9 +108,9 @@ def test_an_api_token_works_until_its_researcher_revokes_it(store, ada):
     assert store.api_token(b"t" * 32) == token
     assert store.api_tokens(ada) == [token]
     assert store.api_tokens(ben) == []
-    store.end_api_token(ben, token.token_hash)
+    store.revoke_api_token(ben, token.token_hash)
     assert store.api_token(b"t" * 32) == token
-    store.end_api_token(ada, token.token_hash)
+    store.revoke_api_token(ada, token.token_hash)
     assert store.api_token(b"t" * 32) is None
 
 

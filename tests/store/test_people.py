@@ -153,9 +153,9 @@ def test_a_link_stays_valid_if_its_maker_keeps_the_role(store, ada):
 
 def test_only_its_own_team_can_revoke_a_link(store, ada):
     store.add_colleague_link(b"link", ColleagueLink("small", "viewer", 100, ada))
-    assert not store.end_colleague_link("other", b"link")
-    assert store.end_colleague_link("small", b"link")
-    assert not store.end_colleague_link("small", b"link")
+    assert not store.revoke_colleague_link("other", b"link")
+    assert store.revoke_colleague_link("small", b"link")
+    assert not store.revoke_colleague_link("small", b"link")
     assert store.colleague_link(b"link", 60) is None
 
 

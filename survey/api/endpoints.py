@@ -30,16 +30,11 @@ from survey.api.schemas import (
     version_of,
 )
 from survey.api.tokens import Gate
-from survey.errors import (
-    ChannelError,
-    CountsError,
-    NotAcceptableError,
-    QueryError,
-)
+from survey.errors import ChannelError, CountsError, NotAcceptableError, QueryError
 from survey.estimator.core.intervals import DEFAULT_INTERVAL
 from survey.estimator.shares.proportions import TARGETS
 from survey.results.crosstab.compute import CrosstabRequest, compute_crosstab
-from survey.results.crosstab.table import CrosstabResult, CrosstabRow
+from survey.results.crosstab.table import CrosstabRow
 from survey.results.estimates.result import ResultCache
 from survey.results.estimates.table import EstimateRow
 from survey.results.exports.csv import to_csv
@@ -52,7 +47,6 @@ from survey.results.request import (
     MAX_LEVEL,
     MIN_LEVEL,
     YES_NO,
-    IntervalOptions,
     parse_options,
 )
 from survey.security import API
@@ -62,18 +56,12 @@ from survey.version import __version__
 MAX_QUOTED = 40
 """Characters of a wrong value or name that an error message repeats."""
 
-
 QUESTION: Mapping[str, Any] = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$", "maxLength": 60}
 
 PARAMETERS: Mapping[str, Parameter] = {
     "level": Parameter(
         "Confidence level of each interval, as a decimal number",
-        {
-            "type": "number",
-            "minimum": MIN_LEVEL,
-            "maximum": MAX_LEVEL,
-            "default": DEFAULT_LEVEL,
-        },
+        {"type": "number", "minimum": MIN_LEVEL, "maximum": MAX_LEVEL, "default": DEFAULT_LEVEL},
     ),
     "interval": Parameter(
         f"Interval method; with the target respondents only {DEFAULT_INTERVAL}",
@@ -89,15 +77,12 @@ PARAMETERS: Mapping[str, Parameter] = {
     ),
     "first": Parameter("Id of the question in the rows", QUESTION, required=True),
     "second": Parameter(
-        "Id of the question in the columns, different from the first",
-        QUESTION,
-        required=True,
+        "Id of the question in the columns, different from the first", QUESTION, required=True
     ),
 }
 
 ESTIMATES = ("level", "interval", "simultaneous", "target")
 CROSSTAB = ("first", "second", "level")
-
 
 VERSION = "/surveys/<slug>/versions/<int:version>"
 
@@ -162,14 +147,11 @@ OPERATIONS: Mapping[str, Operation] = {
 
 def guard(app: Flask) -> None:
     """Raise RuntimeError for an API address that is not in the table, or the reverse."""
-    rules = {rule.rule: rule.endpoint for rule in app.url_map.iter_rules()}
-    declared = {PREFIX + operation.path: f"api.{name}" for name, operation in OPERATIONS.items()}
-    for rule, endpoint in rules.items():
-        if rule.startswith(API) and declared.get(rule) != endpoint:
-            raise RuntimeError(f"{rule} ({endpoint}) is not in the table of operations")
-    for rule in declared:
-        if rule not in rules:
-            raise RuntimeError(f"{rule} is in the table of operations but has no route")
+    rules = app.url_map.iter_rules()
+    routes = {(rule.rule, rule.endpoint) for rule in rules if rule.rule.startswith(API)}
+    declared = {(PREFIX + operation.path, f"api.{name}") for name, operation in OPERATIONS.items()}
+    for rule, endpoint in routes ^ declared:
+        raise RuntimeError(f"{rule} ({endpoint}) must be both a route and in the table")
 
 
 def check_query(query: MultiDict[str, str], names: Sequence[str]) -> dict[str, str]:
@@ -217,45 +199,45 @@ def negotiate(media_types: Sequence[str]) -> str:
     return best
 
 
-def tag_of(survey: PublishedSurvey, release: int, *key: object) -> str:
-    """Return the ETag of a result, which changes with the release and the version of this code."""
-    parts = (survey.sha256, survey.state, release, __version__, *key)
-    return hashlib.sha256("\n".join(map(str, parts)).encode("utf-8")).hexdigest()[:32]
-
-
-def complete(body: bytes, media_type: str, tag: str = "") -> Response:
-    """Return a response that is already known; its tag is the hash of its bytes by default."""
-    return _response(tag or hashlib.sha256(body).hexdigest(), media_type, lambda: body)
-
-
-def computed(tag: str, media_type: str, body: Callable[[], bytes | str]) -> Response:
-    """Return a response that is computed only if the client does not have it.
-
-    The tag is weak, because each row contains the time of its computation: two responses for the
-    same release are equivalent, but not equal byte for byte.
-    """
-    return _response(tag, media_type, body, weak=True)
-
-
-def _response(
+def respond(
     tag: str, media_type: str, body: Callable[[], bytes | str], *, weak: bool = False
 ) -> Response:
+    """Return a response, or 304 without computing the body if the client has the same tag.
+
+    A weak tag says that responses are equivalent, but not equal byte for byte.
+    """
     if request.if_none_match.contains_weak(tag):
         response = Response(status=304)
     else:
-        response = Response(body(), content_type=_with_charset(media_type))
+        charset = "; charset=utf-8" if media_type.startswith("text/") else ""
+        response = Response(body(), content_type=media_type + charset)
     response.set_etag(tag, weak=weak)
     return response
 
 
-def _with_charset(media_type: str) -> str:
-    return f"{media_type}; charset=utf-8" if media_type.startswith("text/") else media_type
+def respond_json(content: object) -> Response:
+    """Return an object of `schemas`, tagged with the hash of its bytes."""
+    body = to_json(content)
+    return respond(hashlib.sha256(body).hexdigest(), JSON, lambda: body)
 
 
 def blueprint(store: Store, results: ResultCache, gate: Gate, public_url: str) -> Blueprint:
     """Create the routes of all operations, each with the view of the same name."""
     routes = Blueprint("api", __name__, url_prefix=PREFIX)
-    pages = _Pages(store, results, gate, public_url)
+    views = _Views(store, results, gate, public_url)
+
+    def add_route(name: str, operation: Operation) -> None:
+        view: Callable[..., Response] = getattr(views, name)
+
+        def check_and_view(**path: Any) -> Response:
+            media_type = negotiate(tuple(operation.answers))
+            return view(media_type, check_query(request.args, operation.query), **path)
+
+        # No OPTIONS: browsers send it to ask whether another site may read, which none may.
+        routes.add_url_rule(operation.path, name, check_and_view, provide_automatic_options=False)
+
+    for name, operation in OPERATIONS.items():
+        add_route(name, operation)
 
     @routes.before_request
     def check_token() -> None:
@@ -263,16 +245,14 @@ def blueprint(store: Store, results: ResultCache, gate: Gate, public_url: str) -
         if scope is not None:
             gate.check(scope)
 
-    for name, operation in OPERATIONS.items():
-        # No OPTIONS: browsers send it to ask whether another site may read, which none may.
-        routes.add_url_rule(
-            operation.path, name, getattr(pages, name), provide_automatic_options=False
-        )
     return routes
 
 
-class _Pages:
-    """One view for each operation of the table."""
+Query = Mapping[str, str]
+
+
+class _Views:
+    """A view for each operation of the table, given the media type and the query of a request."""
 
     def __init__(self, store: Store, results: ResultCache, gate: Gate, public_url: str) -> None:
         self._store, self._results, self._gate = store, results, gate
@@ -282,117 +262,90 @@ class _Pages:
     def _document(self) -> bytes:
         return document(OPERATIONS, PARAMETERS, self._public_url)
 
-    def description(self) -> Response:
-        """Return the OpenAPI document."""
-        kind, _ = _parse_request("description")
-        return complete(self._document, kind)
+    def description(self, media_type: str, _: Query) -> Response:
+        tag = hashlib.sha256(self._document).hexdigest()
+        return respond(tag, media_type, lambda: self._document)
 
-    def surveys(self) -> Response:
-        """Return the newest version of each survey."""
-        kind, _ = _parse_request("surveys")
+    def surveys(self, *_: object) -> Response:
         groups = groupby(self._gate.surveys(), key=attrgetter("slug"))
         newest = [next(versions) for _, versions in groups]
-        listed = self._described(newest[:MAX_LISTED])
-        return complete(to_json(Surveys(len(newest), listed)), kind)
+        return respond_json(Surveys(len(newest), self._describe(newest[:MAX_LISTED])))
 
-    def survey(self, slug: str) -> Response:
-        """Return all versions of a survey."""
-        kind, _ = _parse_request("survey")
-        return complete(to_json(Versions(slug, self._described(self._gate.versions(slug)))), kind)
+    def survey(self, *_: object, slug: str) -> Response:
+        return respond_json(Versions(slug, self._describe(self._gate.versions(slug))))
 
-    def version(self, slug: str, version: int) -> Response:
-        """Return a version of a survey."""
-        kind, _ = _parse_request("version")
-        (described,) = self._described([self._gate.version(slug, version)])
-        return complete(to_json(described), kind)
+    def version(self, *_: object, slug: str, version: int) -> Response:
+        (described,) = self._describe([self._gate.version(slug, version)])
+        return respond_json(described)
 
-    def definition(self, slug: str, version: int) -> Response:
-        """Return the definition exactly as respondents' devices read it."""
-        kind, _ = _parse_request("definition")
+    def definition(self, media_type: str, _: Query, slug: str, version: int) -> Response:
         survey = self._gate.version(slug, version)
-        return complete(survey.canonical, kind, survey.sha256)
+        return respond(survey.sha256, media_type, lambda: survey.canonical)
 
-    def estimates(self, slug: str, version: int) -> Response:
-        """Return the estimates of a version."""
-        kind, query = _parse_request("estimates")
+    def estimates(self, media_type: str, query: Query, slug: str, version: int) -> Response:
         survey, options = self._gate.version(slug, version), parse_options(query)
 
         def body() -> bytes | str:
             result = self._results.result(survey, options)
-            return to_csv(result.rows) if kind == CSV else to_json(estimates_of(result))
+            if media_type == XLSX:
+                return estimates_workbook(result)
+            return to_csv(result.rows) if media_type == CSV else to_json(estimates_of(result))
 
-        return computed(self._tag(survey, kind, options), kind, body)
+        return self._respond_computed(survey, media_type, body, options)
 
-    def crosstab(self, slug: str, version: int) -> Response:
-        """Return a cross-tabulation."""
-        kind, query = _parse_request("crosstab")
+    def crosstab(self, media_type: str, query: Query, slug: str, version: int) -> Response:
         survey, options = self._gate.version(slug, version), parse_options(query)
-        names = questions_of(query, survey)
+        first, second = questions_of(query, survey)
 
         def body() -> bytes | str:
-            table = self._crossed(survey, names, options)
-            return to_csv(table.rows, CrosstabRow) if kind == CSV else to_json(crosstab_of(table))
+            try:
+                questions = CrosstabRequest(first, second)
+                table = compute_crosstab(self._store, survey, questions, options)
+            except (ChannelError, CountsError) as error:
+                raise QueryError(str(error)) from None
+            if media_type == XLSX:
+                return crosstab_workbook(table)
+            is_csv = media_type == CSV
+            return to_csv(table.rows, CrosstabRow) if is_csv else to_json(crosstab_of(table))
 
-        return computed(self._tag(survey, kind, *names, options), kind, body)
+        return self._respond_computed(survey, media_type, body, first, second, options)
 
-    def estimates_xlsx(self, slug: str, version: int) -> Response:
-        """Return the workbook of the estimates."""
-        kind, query = _parse_request("estimates_xlsx")
-        survey, options = self._gate.version(slug, version), parse_options(query)
-        return computed(
-            self._tag(survey, kind, options),
-            kind,
-            lambda: estimates_workbook(self._results.result(survey, options)),
-        )
+    estimates_xlsx, crosstab_xlsx = estimates, crosstab
 
-    def crosstab_xlsx(self, slug: str, version: int) -> Response:
-        """Return the workbook of a cross-tabulation."""
-        kind, query = _parse_request("crosstab_xlsx")
-        survey, options = self._gate.version(slug, version), parse_options(query)
-        names = questions_of(query, survey)
-        return computed(
-            self._tag(survey, kind, *names, options),
-            kind,
-            lambda: crosstab_workbook(self._crossed(survey, names, options)),
-        )
-
-    def reports_zip(self, slug: str, version: int) -> Response:
-        """Return the released reports; the log of the survey records each download."""
-        kind, _ = _parse_request("reports_zip")
+    def reports_zip(self, media_type: str, _: Query, slug: str, version: int) -> Response:
         survey = self._gate.editable(slug, version)
 
         def body() -> bytes:
             file = BytesIO()
             n = write_microdata(file, self._store, survey)
-            self._gate.log("downloaded reports", slug, f"version {version}, {n} by a program")
+            # The log of the survey records each download.
+            detail = f"version {version}, {n} with an API token"
+            self._gate.log("downloaded reports", slug, detail)
             return file.getvalue()
 
-        return computed(self._tag(survey, kind), kind, body)
+        return self._respond_computed(survey, media_type, body)
 
-    def _described(self, surveys: Iterable[PublishedSurvey]) -> tuple[Version, ...]:
-        archived = self._store.archived_slugs()
+    def _describe(self, surveys: Iterable[PublishedSurvey]) -> tuple[Version, ...]:
+        archived, newest = self._store.archived_slugs(), self._store.newest_release
         return tuple(
-            version_of(
-                survey, self._store.newest_release(survey.key), archived=survey.slug in archived
-            )
+            version_of(survey, newest(survey.key), archived=survey.slug in archived)
             for survey in surveys
         )
 
-    def _crossed(
-        self, survey: PublishedSurvey, names: Sequence[str], options: IntervalOptions
-    ) -> CrosstabResult:
-        try:
-            request = CrosstabRequest(names[0], names[1])
-            return compute_crosstab(self._store, survey, request, options)
-        except (ChannelError, CountsError) as error:
-            raise QueryError(str(error)) from None
+    def _respond_computed(
+        self,
+        survey: PublishedSurvey,
+        media_type: str,
+        body: Callable[[], bytes | str],
+        *parameters: object,
+    ) -> Response:
+        """Return a result, computed only if the client lacks that of the newest release.
 
-    def _tag(self, survey: PublishedSurvey, *key: object) -> str:
+        The tag changes with the release and the version of this code. It is weak, because each row
+        contains the time of its computation.
+        """
         # Only the release number is read, so that a current response costs no computation.
-        return tag_of(survey, self._store.newest_release(survey.key).number, *key)
-
-
-def _parse_request(name: str) -> tuple[str, dict[str, str]]:
-    """Return the media type and the query of a request to an operation."""
-    operation = OPERATIONS[name]
-    return negotiate(tuple(operation.answers)), check_query(request.args, operation.query)
+        release = self._store.newest_release(survey.key).number
+        parts = (survey.sha256, survey.state, release, __version__, media_type, *parameters)
+        tag = hashlib.sha256("\n".join(map(str, parts)).encode("utf-8")).hexdigest()[:32]
+        return respond(tag, media_type, body, weak=True)

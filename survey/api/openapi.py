@@ -53,6 +53,8 @@ PATHS: dict[str, dict[str, Any]] = {
     "version": {"type": "integer", "minimum": 1},
 }
 
+PATH_PARAMETER = r"<(?:\w+:)?(\w+)>"
+
 
 @dataclass(frozen=True)
 class Operation:
@@ -84,96 +86,88 @@ def document(
     operations: Mapping[str, Operation], parameters: Mapping[str, Parameter], public_url: str
 ) -> bytes:
     """Return the document as JSON; both tables are keyed by name."""
+    scopes = "; ".join(f"{scope}: {meaning}" for scope, meaning in SCOPES.items())
     contents = {
         "openapi": OPENAPI_VERSION,
         "info": {"title": "Survey", "version": __version__, "description": ABOUT},
         "servers": [{"url": public_url.rstrip("/")}],
         "paths": {
-            _path(operation): {"get": _operation(name, operation, parameters)}
+            PREFIX + re.sub(PATH_PARAMETER, r"{\1}", operation.path): {
+                "get": _operation(name, operation, parameters)
+            }
             for name, operation in operations.items()
         },
         "components": {
             "schemas": schemas(),
             "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer", "description": _scopes()}
+                "token": {"type": "http", "scheme": "bearer", "description": scopes}
             },
         },
     }
     return json.dumps(contents, ensure_ascii=False).encode("utf-8")
 
 
-def _path(operation: Operation) -> str:
-    return PREFIX + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", operation.path)
-
-
-def _scopes() -> str:
-    return "; ".join(f"{scope}: {meaning}" for scope, meaning in SCOPES.items())
-
-
 def _operation(
     name: str, operation: Operation, parameters: Mapping[str, Parameter]
 ) -> dict[str, Any]:
+    path_parameters = [
+        {"name": part, "in": "path", "required": True, "schema": PATHS[part]}
+        for part in re.findall(PATH_PARAMETER, operation.path)
+    ]
+    query_parameters = [
+        {
+            "name": part,
+            "in": "query",
+            "required": parameters[part].required,
+            "description": parameters[part].meaning,
+            "schema": parameters[part].schema,
+        }
+        for part in operation.query
+    ]
     return {
         "operationId": name,
         "summary": operation.summary,
-        "parameters": _parameters(operation, parameters),
+        "parameters": [*path_parameters, *query_parameters],
         "responses": {
-            "200": _response(operation),
+            "200": {
+                "description": operation.summary,
+                "headers": {
+                    "ETag": {"description": "Tag of this response", "schema": {"type": "string"}}
+                },
+                "content": {
+                    media_type: {"schema": _schema(media_type, content)}
+                    for media_type, content in operation.answers.items()
+                },
+            },
             "304": {"description": "The response with this ETag is still current"},
-            **dict(_error_response(error, ERRORS[error]) for error in _errors(operation)),
+            **{str(int(STATUS[error])): _error_response(error) for error in _errors(operation)},
         },
         "security": [{"token": [operation.scope]}] if operation.scope else [],
     }
 
 
-def _parameters(operation: Operation, parameters: Mapping[str, Parameter]) -> list[dict[str, Any]]:
-    path_parameters = [
-        {"name": name, "in": "path", "required": True, "schema": PATHS[name]}
-        for name in re.findall(r"<(?:\w+:)?(\w+)>", operation.path)
-    ]
-    query_parameters = [
-        {
-            "name": name,
-            "in": "query",
-            "required": parameters[name].required,
-            "description": parameters[name].meaning,
-            "schema": parameters[name].schema,
-        }
-        for name in operation.query
-    ]
-    return [*path_parameters, *query_parameters]
-
-
-def _response(operation: Operation) -> dict[str, Any]:
-    return {
-        "description": operation.summary,
-        "headers": {"ETag": {"description": "Tag of this response", "schema": {"type": "string"}}},
-        "content": {kind: {"schema": _schema(kind, of)} for kind, of in operation.answers.items()},
-    }
-
-
-def _schema(media_type: str, of: type) -> dict[str, Any]:
+def _schema(media_type: str, content: type) -> dict[str, Any]:
     """Return the schema of a JSON class, the columns of a CSV, or nothing for other files."""
     if media_type == CSV:
-        names = ", ".join(column_names(of))
+        names = ", ".join(column_names(content))
         return {"type": "string", "description": f"A header and one line per row: {names}"}
     if media_type != JSON:
         return {}
-    return {"type": "object"} if of is object else {"$ref": f"#/components/schemas/{of.__name__}"}
+    if content is object:
+        return {"type": "object"}
+    return {"$ref": f"#/components/schemas/{content.__name__}"}
 
 
 def _errors(operation: Operation) -> list[type[SurveyError]]:
     """Return the errors that an operation can raise."""
-    impossible = {
-        UnauthorizedError: operation.scope is None,
-        ForbiddenError: operation.scope is None,
-        NotFoundError: "<" not in operation.path,
-        StoreBusyError: operation.scope is None,
-    }
-    return [error for error in ERRORS if not impossible.get(error)]
+    impossible: set[type[SurveyError]] = set()
+    if operation.scope is None:
+        impossible |= {UnauthorizedError, ForbiddenError, StoreBusyError}
+    if "<" not in operation.path:
+        impossible.add(NotFoundError)
+    return [error for error in ERRORS if error not in impossible]
 
 
-def _error_response(error: type[SurveyError], meaning: str) -> tuple[str, dict[str, Any]]:
-    schema = {"$ref": f"#/components/schemas/{Problem.__name__}"}
-    content = {"application/problem+json": {"schema": schema}}
-    return str(int(STATUS[error])), {"description": meaning, "content": content}
+def _error_response(error: type[SurveyError]) -> dict[str, Any]:
+    content = {"application/problem+json": {"schema": _schema(JSON, Problem)}}
+    return {"description": ERRORS[error], "content": content}

@@ -156,30 +156,19 @@ def version_of(survey: PublishedSurvey, release: Release, *, archived: bool) -> 
 
 def estimates_of(result: SurveyResult) -> Estimates:
     """Return the estimates of a version with their release."""
-    survey = result.survey
-    return Estimates(
-        survey.slug,
-        survey.version,
-        survey.sha256,
-        result.release,
-        result.n,
-        result.options,
-        tuple(result.rows),
-    )
+    slug, version, sha256 = result.survey.slug, result.survey.version, result.survey.sha256
+    rows = tuple(result.rows)
+    return Estimates(slug, version, sha256, result.release, result.n, result.options, rows)
 
 
 def crosstab_of(table: CrosstabResult) -> Crosstab:
     """Return the rows of a cross-tabulation and its test."""
-    survey, test = table.survey, table.test
-    return Crosstab(
-        survey.slug,
-        survey.version,
-        survey.sha256,
-        table.table.n,
-        table.disclosure,
-        PearsonTest(test.statistic, test.df, test.p_value, test.small_expected) if test else None,
-        tuple(table.rows),
-    )
+    slug, version, sha256 = table.survey.slug, table.survey.version, table.survey.sha256
+    test: PearsonTest | None = None
+    if result := table.test:
+        test = PearsonTest(result.statistic, result.df, result.p_value, result.small_expected)
+    rows = tuple(table.rows)
+    return Crosstab(slug, version, sha256, table.table.n, table.disclosure, test, rows)
 
 
 ADAPTERS: Mapping[type, TypeAdapter[Any]] = {

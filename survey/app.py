@@ -33,16 +33,11 @@ IMMUTABLE_ENDPOINTS = ("respond.client_file", "research.asset", "reports.stylesh
 RETRY_SECONDS = range(5, 16)
 """Values of Retry-After: a random one for each client, so that they do not all return at once."""
 
-HEADINGS: Mapping[HTTPStatus, str] = {
-    HTTPStatus.NOT_FOUND: "error.headingMissing",
-    HTTPStatus.SERVICE_UNAVAILABLE: "error.headingBusy",
+PAGE_TEXTS: Mapping[HTTPStatus, tuple[str, str]] = {
+    HTTPStatus.NOT_FOUND: ("error.headingMissing", "error.missing"),
+    HTTPStatus.SERVICE_UNAVAILABLE: ("error.headingBusy", "error.busy"),
 }
-
-EXPLANATIONS: Mapping[HTTPStatus, str] = {
-    HTTPStatus.NOT_FOUND: "error.missing",
-    HTTPStatus.SERVICE_UNAVAILABLE: "error.busy",
-}
-"""Catalogue keys of the respondents' error pages; researchers and programs see the message."""
+"""Catalogue keys of the heading and the explanation on respondents' error pages."""
 
 DETAILS: Mapping[HTTPStatus, str] = {
     HTTPStatus.NOT_FOUND: "There is nothing at this address. Check that the link is complete.",
@@ -145,13 +140,14 @@ def _error_response(
 def _page(status: HTTPStatus, detail: str) -> str:
     for_researchers = request.path.startswith("/research")
     language = SOURCE if for_researchers else request_language()
-    explanation = say(language, EXPLANATIONS.get(status, "error.other"))
+    heading, explanation = PAGE_TEXTS.get(status, ("error.heading", "error.other"))
     return render_template(
         "error.html",
         status=status,
         language=language,
-        heading=say(language, HEADINGS.get(status, "error.heading")),
-        detail=detail if for_researchers else explanation,
+        heading=say(language, heading),
+        # Researchers and programs see the message of the error.
+        detail=detail if for_researchers else say(language, explanation),
         for_researchers=for_researchers,
         say=lambda key: say(language, key),
     )
@@ -166,13 +162,6 @@ def _wants_page() -> bool:
 
 
 def _problem(status: HTTPStatus, detail: str, name: str, fields: Mapping[str, str]) -> Response:
-    body = json.dumps(
-        {
-            "type": f"urn:survey:{name}",
-            "title": status.phrase,
-            "status": int(status),
-            "detail": detail,
-            **fields,
-        }
-    )
+    problem = {"type": f"urn:survey:{name}", "title": status.phrase, "status": int(status)}
+    body = json.dumps({**problem, "detail": detail, **fields})
     return Response(body, status, mimetype="application/problem+json")

@@ -40,15 +40,12 @@ class DefinitionError(SurveyError):
     """
 
     def __init__(
-        self,
-        mistakes: list[tuple[str, str]],
-        places: Sequence[tuple[str | int, ...]] = (),
+        self, mistakes: list[tuple[str, str]], places: Sequence[tuple[str | int, ...]] = ()
     ) -> None:
         self.mistakes = mistakes
         self.places = tuple(places)
-        super().__init__(
-            "\n".join(f"{place}: {text}" if place else text for place, text in mistakes)
-        )
+        lines = (f"{place}: {text}" if place else text for place, text in mistakes)
+        super().__init__("\n".join(lines))
 
 
 class NotFoundError(SurveyError):

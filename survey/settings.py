@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
@@ -65,17 +65,10 @@ class Settings:
     def __post_init__(self) -> None:
         check_public_url(self.public_url)
         check_database(self.database)
-        _check_range("SURVEY_RELEASE_MINIMUM", self.release_minimum, MINIMUM_REPORTS, 65_536)
-        _check_range("SURVEY_RELEASE_SECONDS", self.release_seconds, 1, 86_400)
-        _check_range("SURVEY_PASSWORD_COST", self.password_cost, 1, 20)
-        _check_range("SURVEY_TRUSTED_PROXIES", self.trusted_proxies, 0, 10)
-        _check_range("SURVEY_DISK_MINIMUM", self.disk_minimum, 0, 1_000_000)
-        _check_range("SURVEY_RETENTION_DAYS", self.retention_days, 0, 36_500)
         if self.internal:
             host_and_port(self.internal)
-        _check_range("SURVEY_EPSILON_PER_QUESTION", self.caps.question, Decimal("0.1"), Decimal(12))
-        _check_range("SURVEY_EPSILON_PER_SURVEY", self.caps.survey, Decimal("0.1"), Decimal(20))
-        _check_range("SURVEY_EPSILON_WARNING", self.caps.warning, Decimal("0.1"), Decimal(20))
+        for name, variable in VARIABLES.items():
+            variable.check(name, self)
 
     @property
     def secure_cookies(self) -> bool:
@@ -89,7 +82,11 @@ class Settings:
 
     def with_real_secret(self) -> Settings:
         """Return these settings; raise SettingsError if the secret is too weak to sign sessions."""
-        _check_secret(self.secret)
+        if len(self.secret) < MIN_SECRET_LENGTH or is_guessable(self.secret):
+            raise SettingsError(
+                f"SURVEY_SECRET must be {MIN_SECRET_LENGTH} or more random characters; make one "
+                'with: python -c "import secrets; print(secrets.token_hex(32))"'
+            )
         return self
 
     @classmethod
@@ -104,8 +101,7 @@ class Settings:
             for name, text in environment.items()
             if name.startswith("SURVEY_") and not name.startswith("SURVEY_TEST_")
         }
-        unknown = sorted(set(variables) - set(VARIABLES))
-        if unknown:
+        if unknown := sorted(set(variables) - set(VARIABLES)):
             raise SettingsError(
                 f"unknown setting {unknown[0]}; the known settings are {', '.join(VARIABLES)}"
             )
@@ -116,69 +112,93 @@ class Settings:
         for name, text in variables.items():
             variable = VARIABLES[name]
             target = caps if variable.of_caps else values
-            target[variable.field] = _parse(name, text, variable.parse)
+            target[variable.field] = variable.parse(name, text)
         return cls(**values, caps=Caps(**caps))
 
 
 @dataclass(frozen=True)
 class Variable:
-    """An environment variable: the field it sets, how it is parsed, and its meaning."""
+    """An environment variable: the field it sets, its meaning, and the limits of a number."""
 
     field: str
-    parse: Callable[[str], Any]
     meaning: str
+    limits: tuple[int, int] | tuple[Decimal, Decimal] | None = None
     of_caps: bool = False
+
+    def parse(self, name: str, text: str) -> Any:
+        """Return a text as the number that it means, or unchanged if it is none."""
+        if self.limits is None:
+            return text
+        try:
+            # Python would also accept 1_0, and digits of other scripts.
+            if re.fullmatch(r"-?[0-9.]+", text):
+                return type(self.limits[0])(text)
+        except (ValueError, InvalidOperation):
+            pass
+        raise SettingsError(f"{name} = {text!r} is not a number")
+
+    def check(self, name: str, settings: Settings) -> None:
+        """Raise SettingsError if the value is outside the limits."""
+        value = getattr(settings.caps if self.of_caps else settings, self.field)
+        # NaN fails this comparison too.
+        if self.limits and not (
+            Decimal(value).is_finite() and self.limits[0] <= value <= self.limits[1]
+        ):
+            raise SettingsError(
+                f"{name} = {value} must be from {self.limits[0]} to {self.limits[1]}"
+            )
 
 
 SECRET_FILE = "SURVEY_SECRET_FILE"  # noqa: S105  the name of a setting
+MIN_CAP = Decimal("0.1")
 
 VARIABLES: Mapping[str, Variable] = {
-    "SURVEY_SECRET": Variable("secret", str, "signs researchers' sessions; 32 characters or more"),
-    SECRET_FILE: Variable("secret", str, "a file that holds the secret, instead of SURVEY_SECRET"),
+    "SURVEY_SECRET": Variable("secret", "signs researchers' sessions; 32 characters or more"),
+    SECRET_FILE: Variable("secret", "a file that holds the secret, instead of SURVEY_SECRET"),
     "SURVEY_DATABASE": Variable(
         "database",
-        str,
         "where reports are stored: sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE",
     ),
     "SURVEY_PUBLIC_URL": Variable(
-        "public_url", str, "the address people open; https, or http on loopback"
+        "public_url", "the address people open; https, or http on loopback"
     ),
     "SURVEY_EPSILON_PER_QUESTION": Variable(
-        "question", Decimal, "largest epsilon of one question", of_caps=True
+        "question", "largest epsilon of one question", (MIN_CAP, Decimal(12)), of_caps=True
     ),
     "SURVEY_EPSILON_PER_SURVEY": Variable(
-        "survey", Decimal, "largest total epsilon of a survey, at most 20", of_caps=True
+        "survey", "largest total epsilon of a survey", (MIN_CAP, Decimal(20)), of_caps=True
     ),
     "SURVEY_EPSILON_WARNING": Variable(
         "warning",
-        Decimal,
         "total epsilon above which researchers are warned",
+        (MIN_CAP, Decimal(20)),
         of_caps=True,
     ),
     "SURVEY_RELEASE_MINIMUM": Variable(
-        "release_minimum", int, "smallest number of reports released together, at least 25"
+        "release_minimum",
+        "smallest number of reports released together",
+        (MINIMUM_REPORTS, 65_536),
     ),
     "SURVEY_RELEASE_SECONDS": Variable(
-        "release_seconds", int, "longest time that enough reports are pending"
+        "release_seconds", "longest time that enough reports are pending", (1, 86_400)
     ),
     "SURVEY_TRUSTED_PROXIES": Variable(
-        "trusted_proxies", int, "number of proxies in front that add X-Forwarded-* headers"
+        "trusted_proxies", "number of proxies in front that add X-Forwarded-* headers", (0, 10)
     ),
     "SURVEY_PASSWORD_COST": Variable(
-        "password_cost", int, "argon2id passes over memory for a researcher's password"
+        "password_cost", "argon2id passes over memory for a researcher's password", (1, 20)
     ),
     "SURVEY_INTERNAL": Variable(
         "internal",
-        str,
         "HOST:PORT on loopback or a private network, for /healthz, /readyz and /metrics",
     ),
     "SURVEY_DISK_MINIMUM": Variable(
-        "disk_minimum", int, "megabytes of free disk below which the server is not ready"
+        "disk_minimum", "megabytes of free disk below which the server is not ready", (0, 1_000_000)
     ),
     "SURVEY_RETENTION_DAYS": Variable(
         "retention_days",
-        int,
         "days after its close until `survey retention` deletes a survey; 0 keeps it",
+        (0, 36_500),
     ),
 }
 
@@ -196,24 +216,6 @@ def _read_secret(variables: Mapping[str, str]) -> dict[str, str]:
     return {**other_variables, "SURVEY_SECRET": secret}
 
 
-def _parse(name: str, text: str, parse: Callable[[str], Any]) -> Any:
-    # Python would also accept 1_0, and digits of other scripts.
-    if parse is not str and not re.fullmatch(r"-?[0-9.]+", text):
-        raise SettingsError(f"{name} = {text!r} is not a number")
-    try:
-        return parse(text)
-    except (ValueError, InvalidOperation):
-        raise SettingsError(f"{name} = {text!r} is not a number") from None
-
-
-def _check_range(
-    name: str, value: Decimal | int, lowest: Decimal | int, highest: Decimal | int
-) -> None:
-    # NaN fails this comparison too.
-    if not (Decimal(value).is_finite() and lowest <= value <= highest):
-        raise SettingsError(f"{name} = {value} must be from {lowest} to {highest}")
-
-
 def is_guessable(secret: str) -> bool:
     """Return whether a secret contains a known word, repetitions or sequences.
 
@@ -229,14 +231,6 @@ def is_guessable(secret: str) -> bool:
         or len(zlib.compress(secret.encode())) < MIN_SECRET_LENGTH
         or 2 * steps > len(secret)
     )
-
-
-def _check_secret(secret: str) -> None:
-    if len(secret) < MIN_SECRET_LENGTH or is_guessable(secret):
-        raise SettingsError(
-            f"SURVEY_SECRET must be {MIN_SECRET_LENGTH} or more random characters; make one with: "
-            'python -c "import secrets; print(secrets.token_hex(32))"'
-        )
 
 
 LAST_PORT = 65_535
@@ -294,10 +288,10 @@ def check_database(url: str) -> None:
     except ValueError:
         is_valid = False
     if not is_valid:
-        encoding_note = (
-            "" if scheme != "postgresql" else "; encode special characters in a password, @ as %40"
-        )
-        raise SettingsError(f"{DATABASE}{scheme_note}{encoding_note}") from None
+        note = "; encode special characters in a password, @ as %40"
+        raise SettingsError(
+            f"{DATABASE}{scheme_note}{note if scheme == 'postgresql' else ''}"
+        ) from None
 
 
 def host_and_port(text: str) -> tuple[str, int]:

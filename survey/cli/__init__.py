@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +94,20 @@ class CommandLine(click.Group):
 @click.version_option(__version__)
 def main() -> None:
     """Run surveys whose server never learns an answer."""
+
+
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def combine(*options: Option) -> Option:
+    """Return one decorator that adds several options to a command, in this order."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
 def quantity(n: int, noun: str) -> str:

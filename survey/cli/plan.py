@@ -210,7 +210,7 @@ def _sizes(n: int | None, population: int | None) -> list[int]:
         size
         for size in SIZES
         if size <= maximum
-        and not any(math.isclose(size, other, rel_tol=MIN_DISTANCE) for other in requested)
+        and not any(math.isclose(size, near, rel_tol=MIN_DISTANCE) for near in requested)
     ]
     return sorted([*requested, *usual])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,10 +13,9 @@ from typing import Any
 import click
 import numpy as np
 
-from survey.cli import PATH, configured_store, progress_bar, quantity
+from survey.cli import PATH, combine, configured_store, progress_bar, quantity
 from survey.collect.release import release, utc_today
 from survey.collect.simulation import (
-    Shares,
     Truth,
     complete_shares,
     send_reports,
@@ -38,48 +37,40 @@ from survey.results.exports.csv import to_csv, to_json
 from survey.results.exports.microdata import write_microdata
 from survey.results.number_format import number_format
 from survey.results.request import INTERVAL_CHOICES, IntervalOptions
-from survey.store import PublishedSurvey, Store, find_survey, open_store
+from survey.store import Store, find_survey, open_store
 
 VERSION = click.IntRange(1, 2**31 - 1)
 DEFAULT_ENGINE = next(iter(ENGINES))
 
 
-def estimate_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the fields of `IntervalOptions` and the version of the survey as options."""
-    defaults = IntervalOptions()
-    for option in (
-        click.option(
-            "--target",
-            default=defaults.target,
-            show_default=True,
-            help=f"Population of the shares: {', '.join(TARGETS)}.",
-        ),
-        click.option(
-            "--simultaneous", is_flag=True, help="Cover all shares of a question simultaneously."
-        ),
-        click.option(
-            "--interval",
-            default=defaults.interval,
-            show_default=True,
-            help=f"Interval method: {', '.join(INTERVAL_CHOICES)}.",
-        ),
-        click.option(
-            "--level", default=defaults.level, show_default=True, help="Confidence level."
-        ),
-        click.option("--version", type=VERSION, help="Version of the survey; default: newest."),
-    ):
-        command = option(command)
-    return command
+DEFAULTS = IntervalOptions()
 
+estimate_options = combine(
+    click.option("--version", type=VERSION, help="Version of the survey; default: newest."),
+    click.option("--level", default=DEFAULTS.level, show_default=True, help="Confidence level."),
+    click.option(
+        "--interval",
+        default=DEFAULTS.interval,
+        show_default=True,
+        help=f"Interval method: {', '.join(INTERVAL_CHOICES)}.",
+    ),
+    click.option(
+        "--simultaneous", is_flag=True, help="Cover all shares of a question simultaneously."
+    ),
+    click.option(
+        "--target",
+        default=DEFAULTS.target,
+        show_default=True,
+        help=f"Population of the shares: {', '.join(TARGETS)}.",
+    ),
+)
+"""The fields of `IntervalOptions` and the version of the survey as options."""
 
-def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --json and --csv; `output_format` combines their values."""
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON."),
-        click.option("--csv", "as_csv", is_flag=True, help="Print the rows as CSV."),
-    ):
-        command = option(command)
-    return command
+format_options = combine(
+    click.option("--csv", "as_csv", is_flag=True, help="Print the rows as CSV."),
+    click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON."),
+)
+"""The options --csv and --json; `output_format` combines their values."""
 
 
 def output_format(*, as_json: bool, as_csv: bool) -> str:
@@ -128,25 +119,30 @@ def estimate(
     if parquet is not None and version is not None:
         raise click.UsageError("--version requires SLUG: an export contains one version")
     options = IntervalOptions(**fields)
-    if cross is not None:
-        if options != IntervalOptions(level=options.level):
-            raise click.UsageError(
-                "--cross cannot be combined with --target, --simultaneous or --interval"
-            )
-        if parquet is not None:
-            table = _crosstab_of_export(parquet, engine or DEFAULT_ENGINE, cross, options)
+    if cross is not None and options != IntervalOptions(level=options.level):
+        raise click.UsageError(
+            "--cross cannot be combined with --target, --simultaneous or --interval"
+        )
+    if parquet is None:
+        store = configured_store()
+        survey = find_survey(store, str(slug), version)
+        if cross is None:
+            print_result(ResultCache(store).result(survey, options), form)
         else:
-            store = configured_store()
-            table = compute_crosstab(
-                store, find_survey(store, str(slug), version), CrosstabRequest(*cross), options
-            )
-        _print_crosstab(table, form)
+            _print_crosstab(compute_crosstab(store, survey, CrosstabRequest(*cross), options), form)
         return
-    if parquet is not None:
-        result = _result_of_export(parquet, engine or DEFAULT_ENGINE, options)
-    else:
-        result = _result(str(slug), version, options)
-    print_result(result, form)
+    with open_reports(parquet, engine or DEFAULT_ENGINE) as reports:
+        if cross is None:
+            tally, now = reports.tally(), datetime.now(UTC)
+            print_result(SurveyResult(reports.survey, tally, now, options), form)
+            return
+        ids = [question.id for question in reports.survey.definition.questions]
+
+        def counts(first: int, second: int) -> Integers:
+            return reports.joint_counts(ids[first], ids[second])
+
+        table = crosstab_from_counts(counts, reports.survey, CrosstabRequest(*cross), options)
+    _print_crosstab(table, form)
 
 
 @click.command()
@@ -167,22 +163,31 @@ def export(
 ) -> None:
     """Write the estimates of SLUG as CSV, or its released reports."""
     options = IntervalOptions(**fields)
-    if parquet is None and microdata is None:
-        text = to_csv(_result(slug, version, options).rows)
-        if output is None:
-            print_csv(text)
-        else:
-            output.write_text(text, encoding="utf-8", newline="")
-        return
-    if output is not None or options != IntervalOptions() or (parquet and microdata):
+    writes_reports = parquet or microdata
+    if writes_reports and (output or options != DEFAULTS or (parquet and microdata)):
         name = "--parquet" if parquet else "--microdata"
         raise click.UsageError(f"{name} writes reports: only --version can be added")
     store = configured_store()
     survey = find_survey(store, slug, version)
     if microdata is not None:
-        _export_microdata(store, survey, microdata)
-    if parquet is not None:
-        _export_parquet(store, survey, parquet)
+        # Single reports, even randomized, stay with their owner until the owner shares them.
+        microdata.touch(mode=0o600)
+        with microdata.open("wb") as archive:
+            n = write_microdata(archive, store, survey)
+        click.echo(f"wrote {quantity(n, 'released report')} to {microdata}")
+    elif parquet is not None:
+        with progress_bar("writing", store.n_released(survey.key)) as bar:
+            manifest = export_reports(store, survey, parquet, bar.update)
+        click.echo(
+            f"wrote {quantity(manifest.n, 'released report')} to {parquet} "
+            f"in {quantity(len(manifest.parts), 'file')}"
+        )
+    else:
+        text = to_csv(ResultCache(store).result(survey, options).rows)
+        if output is None:
+            print_csv(text)
+        else:
+            output.write_text(text, encoding="utf-8", newline="")
 
 
 @click.command()
@@ -222,60 +227,23 @@ def simulate(
     shares = complete_shares(definition, dict(map(_parse_shares, typed)))
     with _temporary_store() as store:
         survey = store.publish(definition, utc_today())
-        _collect(store, survey, n, shares, np.random.default_rng())
+        respondents = simulate_respondents(definition, n, shares, np.random.default_rng())
+        with progress_bar("simulating", n) as bar:
+            for stored in send_reports(store, survey, respondents):
+                bar.update(stored)
+        release(store, survey, 1)
         print_result(ResultCache(store).result(survey, options), form)
     if form == "text":
         click.echo("\n".join(["", *_truth_lines(definition, true_values(definition, shares))]))
 
 
-def _result(slug: str, version: int | None, options: IntervalOptions) -> SurveyResult:
-    store = configured_store()
-    return ResultCache(store).result(find_survey(store, slug, version), options)
-
-
-def _result_of_export(directory: Path, engine: str, options: IntervalOptions) -> SurveyResult:
-    with open_reports(directory, engine) as reports:
-        return SurveyResult(reports.survey, reports.tally(), datetime.now(UTC), options)
-
-
-def _crosstab_of_export(
-    directory: Path, engine: str, names: tuple[str, str], options: IntervalOptions
-) -> CrosstabResult:
-    with open_reports(directory, engine) as reports:
-        ids = [question.id for question in reports.survey.definition.questions]
-
-        def counts(first: int, second: int) -> Integers:
-            return reports.joint_counts(ids[first], ids[second])
-
-        return crosstab_from_counts(counts, reports.survey, CrosstabRequest(*names), options)
-
-
 def _print_crosstab(table: CrosstabResult, form: str) -> None:
     if form == "csv":
         print_csv(to_csv(table.rows, CrosstabRow))
+    elif form == "json":
+        click.echo(to_json(table.rows))
     else:
-        click.echo(
-            to_json(table.rows)
-            if form == "json"
-            else "\n".join(crosstab_sentences.terminal_lines(table))
-        )
-
-
-def _export_microdata(store: Store, survey: PublishedSurvey, file: Path) -> None:
-    # Single reports, even randomized, stay with their owner until the owner shares them.
-    file.touch(mode=0o600)
-    with file.open("wb") as archive:
-        n = write_microdata(archive, store, survey)
-    click.echo(f"wrote {quantity(n, 'released report')} to {file}")
-
-
-def _export_parquet(store: Store, survey: PublishedSurvey, directory: Path) -> None:
-    with progress_bar("writing", store.n_released(survey.key)) as bar:
-        manifest = export_reports(store, survey, directory, bar.update)
-    click.echo(
-        f"wrote {quantity(manifest.n, 'released report')} to {directory} "
-        f"in {quantity(len(manifest.parts), 'file')}"
-    )
+        click.echo("\n".join(crosstab_sentences.terminal_lines(table)))
 
 
 def _parse_shares(text: str) -> tuple[str, list[float]]:
@@ -298,17 +266,6 @@ def _temporary_store() -> Iterator[Store]:
             yield store
         finally:
             store.close_connections()
-
-
-def _collect(
-    store: Store, survey: PublishedSurvey, n: int, shares: Shares, rng: np.random.Generator
-) -> None:
-    """Collect and release the reports of n simulated respondents."""
-    respondents = simulate_respondents(survey.definition, n, shares, rng)
-    with progress_bar("simulating", n) as bar:
-        for stored in send_reports(store, survey, respondents):
-            bar.update(stored)
-    release(store, survey, 1)
 
 
 def _truth_lines(definition: Definition, truths: dict[str, Truth]) -> Iterator[str]:

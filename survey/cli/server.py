@@ -302,9 +302,9 @@ def _progress(label: str) -> Iterator[Watch]:
     """Show how far a copy has come."""
     with progress_bar(label, 1) as bar:
 
-        def watch(done: int, total: int) -> None:
-            bar.length = max(total, 1)
-            bar.update(done - bar.pos)
+        def watch(n_copied: int, n_total: int) -> None:
+            bar.length = max(n_total, 1)
+            bar.update(n_copied - bar.pos)
 
         yield watch
 

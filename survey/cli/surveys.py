@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
-from survey.cli import PATH, configured_settings, configured_store, quantity
+from survey.cli import PATH, combine, configured_settings, configured_store, quantity
 from survey.collect.invitations import (
     QR_FORMATS,
     issue_invitations,
@@ -40,20 +39,16 @@ LARGEST_LIMIT = 10**9
 """Responses; also the largest limit that the pages accept."""
 
 
-def schedule_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --opens, --closes and --most."""
-    for option in (
-        click.option(
-            "--most",
-            "limit",
-            type=click.IntRange(0, LARGEST_LIMIT),
-            help="Maximum number of responses; 0 for no limit.",
-        ),
-        click.option("--closes", type=DAY, help="Last day (UTC) on which responses are accepted."),
-        click.option("--opens", type=DAY, help="First day (UTC) on which responses are accepted."),
-    ):
-        command = option(command)
-    return command
+schedule_options = combine(
+    click.option("--opens", type=DAY, help="First day (UTC) on which responses are accepted."),
+    click.option("--closes", type=DAY, help="Last day (UTC) on which responses are accepted."),
+    click.option(
+        "--most",
+        "limit",
+        type=click.IntRange(0, LARGEST_LIMIT),
+        help="Maximum number of responses; 0 for no limit.",
+    ),
+)
 
 
 def updated_schedule(
@@ -73,12 +68,10 @@ def describe_schedule(schedule: Schedule) -> str:
     >>> describe_schedule(Schedule(maximum=500))
     'at most 500 responses, from now until it is closed'
     """
-    limit = (
-        f"at most {schedule.maximum:,} responses" if schedule.maximum else "any number of responses"
-    )
+    maximum = f"at most {schedule.maximum:,}" if schedule.maximum else "any number of"
     start = f"from {schedule.opens}" if schedule.opens else "from now"
     end = f"to {schedule.closes}" if schedule.closes else "until it is closed"
-    return f"{limit}, {start} {end}"
+    return f"{maximum} responses, {start} {end}"
 
 
 @click.command()
@@ -240,9 +233,16 @@ def _invitation_files(
             _check_new(path)
     try:
         if csv_file:
-            _write_csv(links, stratum, csv_file)
+            descriptor = os.open(csv_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as open_file:
+                open_file.write(links_csv(links, stratum))
+                open_file.flush()
+                os.fsync(descriptor)
         if qr:
-            _write_qr_codes(links, qr)
+            qr.mkdir(mode=0o700)
+            width = len(str(len(links)))
+            for n, address in enumerate(links, 1):
+                (qr / f"{n:0{width}}.svg").write_bytes(qr_code(address))
         yield
     except BaseException:
         for file in [csv_file, *(qr.glob("*.svg") if qr else ())]:
@@ -256,18 +256,3 @@ def _check_new(path: Path) -> None:
         raise SurveyError(f"{path} already exists; choose another name")
     if not path.absolute().parent.is_dir():
         raise SurveyError(f"there is no directory {path.absolute().parent}; create it first")
-
-
-def _write_csv(links: Sequence[str], stratum: str, file: Path) -> None:
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as open_file:
-        open_file.write(links_csv(links, stratum))
-        open_file.flush()
-        os.fsync(descriptor)
-
-
-def _write_qr_codes(links: Sequence[str], directory: Path) -> None:
-    directory.mkdir(mode=0o700)
-    width = len(str(len(links)))
-    for n, address in enumerate(links, 1):
-        (directory / f"{n:0{width}}.svg").write_bytes(qr_code(address))

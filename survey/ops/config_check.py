@@ -18,7 +18,7 @@ OFF = ("", "0", "false", "no")
 """Values with which FLASK_DEBUG is off; Python's own two variables are on with any text."""
 
 ENCRYPTED = ("verify-full", "verify-ca")
-OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
+GROUP_AND_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,8 @@ def refuse_unsafe(deployment: Deployment) -> None:
     """Raise SettingsError with all fatal findings, for a server that is about to start."""
     fatal = [finding for finding in findings(deployment) if finding.is_fatal]
     if fatal:
-        raise SettingsError(
-            "\n".join(
-                f"{finding.setting}: {finding.problem}; {finding.remedy}" for finding in fatal
-            )
-        )
+        lines = (f"{finding.setting}: {finding.problem}; {finding.remedy}" for finding in fatal)
+        raise SettingsError("\n".join(lines))
 
 
 def _secret(deployment: Deployment) -> Iterable[Finding]:
@@ -82,9 +79,8 @@ def _secret(deployment: Deployment) -> Iterable[Finding]:
 def _debug(deployment: Deployment) -> Iterable[Finding]:
     for name, off in (("FLASK_DEBUG", OFF), ("PYTHONDEVMODE", ("",)), ("PYTHONINSPECT", ("",))):
         if deployment.environment.get(name, "").lower() not in off:
-            yield Finding(
-                name, "debugging shows the content of requests", "unset it", is_fatal=True
-            )
+            problem = "debugging shows the content of requests"
+            yield Finding(name, problem, "unset it", is_fatal=True)
 
 
 def _plain_http(deployment: Deployment) -> Iterable[Finding]:
@@ -113,7 +109,7 @@ def _readable_files(deployment: Deployment) -> Iterable[Finding]:
     for path in (file, *(Path(f"{file}-{kind}") for kind in ("wal", "shm"))):
         if path.exists() and not path.is_file():
             yield Finding("SURVEY_DATABASE", f"{path} is not a file", "name a file", is_fatal=True)
-        elif _mode(path) & OTHER_USERS:
+        elif _mode(path) & GROUP_AND_OTHERS:
             yield Finding(
                 "SURVEY_DATABASE",
                 f"other users of this machine can read or change {path}",
@@ -135,8 +131,7 @@ def _secret_file(deployment: Deployment) -> Iterable[Finding]:
     if SECRET_FILE not in deployment.environment:
         return
     path = Path(deployment.environment[SECRET_FILE]).resolve()
-    mode = _mode(path) & OTHER_USERS
-    if mode:
+    if mode := _mode(path) & GROUP_AND_OTHERS:
         yield Finding(
             SECRET_FILE,
             f"other users of this machine can read or change {path}",
@@ -148,12 +143,12 @@ def _secret_file(deployment: Deployment) -> Iterable[Finding]:
 
 def _folders(deployment: Deployment) -> Iterable[Finding]:
     """Check the folders: users who can write to one can replace any file in it."""
-    file, secret = (
-        database_file(deployment.settings.database),
-        deployment.environment.get(SECRET_FILE),
-    )
-    paths = [path.absolute() for path in (file, secret and Path(secret)) if path]
-    for folder in sorted({parent for path in paths for parent in _parents(path)}):
+    secret = deployment.environment.get(SECRET_FILE)
+    files = (database_file(deployment.settings.database), Path(secret) if secret else None)
+    paths = [file.absolute() for file in files if file]
+    # The folders of the path, and of the file that links lead to.
+    parents = {folder for path in paths for folder in (*path.parents, *path.resolve().parents)}
+    for folder in sorted(parents):
         mode = _mode(folder)
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             yield Finding(
@@ -162,11 +157,6 @@ def _folders(deployment: Deployment) -> Iterable[Finding]:
                 f"run: chmod 700 {folder}",
                 is_fatal=True,
             )
-
-
-def _parents(path: Path) -> Iterable[Path]:
-    """Return every folder above a file: of its path, and of the file that links lead to."""
-    return (*path.parents, *path.resolve().parents)
 
 
 def _internal(deployment: Deployment) -> Iterable[Finding]:
@@ -271,17 +261,6 @@ def _user(_: Deployment) -> Iterable[Finding]:
 
 
 CHECKS: tuple[Callable[[Deployment], Iterable[Finding]], ...] = (
-    _secret,
-    _debug,
-    _plain_http,
-    _readable_files,
-    _secret_file,
-    _folders,
-    _internal,
-    _public,
-    _postgresql,
-    _strength,
-    _retention,
-    _disk,
-    _user,
+    *(_secret, _debug, _plain_http, _readable_files, _secret_file, _folders, _internal),
+    *(_public, _postgresql, _strength, _retention, _disk, _user),
 )

@@ -205,10 +205,6 @@ class _Server(ThreadingMixIn, WSGIServer):
         logger.info("an internal connection ended before its answer")
 
 
-class _Ipv6Server(_Server):
-    address_family = socket.AF_INET6
-
-
 class _Unlogged(WSGIRequestHandler):
     """A request handler that logs nothing."""
 
@@ -220,9 +216,12 @@ class _Unlogged(WSGIRequestHandler):
 
 def serve_inside(application: Internal, address: tuple[str, int]) -> Callable[[], None]:
     """Serve on an address in threads; return a function that stops."""
-    kind = _Ipv6Server if ":" in address[0] else _Server
+
+    class Server(_Server):
+        address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+
     try:
-        server = make_server(*address, application, server_class=kind, handler_class=_Unlogged)
+        server = make_server(*address, application, server_class=Server, handler_class=_Unlogged)
     except OSError as error:
         raise SettingsError(
             f"SURVEY_INTERNAL: {address[0]} port {address[1]} cannot be used: {error.strerror}"

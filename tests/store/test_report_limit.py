@@ -24,11 +24,11 @@ def test_pending_reports_are_counted_once_for_each_commit(store, small, monkeypa
     commits: list[int] = []
 
     def recorded(run):
-        def row(self, statement, values=()):
+        def rows(self, statement, values=()):
             statements.append(statement)
             return run(self, statement, values)
 
-        return row
+        return rows
 
     def counted(run):
         def add_reports(reports, *maxima):
@@ -37,7 +37,7 @@ def test_pending_reports_are_counted_once_for_each_commit(store, small, monkeypa
 
         return add_reports
 
-    monkeypatch.setattr(kind, "row", recorded(kind.row))
+    monkeypatch.setattr(kind, "rows", recorded(kind.rows))
     monkeypatch.setattr(store, "add_reports", counted(store.add_reports))
     intake = Intake(store)
     threads = [

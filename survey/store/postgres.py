@@ -6,7 +6,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import cast
@@ -117,14 +117,9 @@ class _Transaction(Transaction):
         with named_errors(), self._connection.transaction():
             yield
 
-    def lock_shared(self, surveys: Collection[int]) -> None:
-        for survey in sorted(surveys):
-            self._connection.execute(
-                b"SELECT pg_advisory_xact_lock_shared(%b)", [SURVEY_LOCKS + survey]
-            )
-
-    def lock(self, survey: int) -> None:
-        self._connection.execute(b"SELECT pg_advisory_xact_lock(%b)", [SURVEY_LOCKS + survey])
+    def lock(self, survey: int, *, shared: bool = False) -> None:
+        function = b"pg_advisory_xact_lock_shared" if shared else b"pg_advisory_xact_lock"
+        self._connection.execute(b"SELECT " + function + b"(%b)", [SURVEY_LOCKS + survey])
 
 
 class PostgresStore(Store):
@@ -150,7 +145,8 @@ class PostgresStore(Store):
     def _open_pool(self) -> ConnectionPool:
         with self._opening:
             if self._pool is None:
-                self._check_migrated()
+                with self._open_connection() as connection:
+                    check_schema(read_applied_steps(connection))
                 self._pool = ConnectionPool(
                     self._conninfo,
                     kwargs={"autocommit": True},
@@ -167,10 +163,6 @@ class PostgresStore(Store):
                     open=True,
                 )
             return self._pool
-
-    def _check_migrated(self) -> None:
-        with self._open_connection() as connection:
-            check_schema(read_applied_steps(connection))
 
     def close_thread_connection(self) -> None:
         """Do nothing: all threads share the pool."""
@@ -216,11 +208,7 @@ class PostgresStore(Store):
 
     @contextmanager
     def _write(self) -> Iterator[Transaction]:
-        with (
-            named_errors(),
-            self._connection() as connection,
-            _begin(connection, READ_COMMITTED),
-        ):
+        with named_errors(), self._connection() as connection, _begin(connection, READ_COMMITTED):
             yield _Transaction(connection)
 
     # -- schema
@@ -228,7 +216,12 @@ class PostgresStore(Store):
     def migrate(self) -> list[str]:
         """Bring the schema up to date; return the steps that were applied."""
         with named_errors(), self._open_connection() as connection:
-            return _apply_steps(connection)
+            if connection.execute("SELECT current_schema()").fetchone() == (None,):
+                raise StoreError(
+                    "the database has no schema for this role: CREATE SCHEMA survey AUTHORIZATION "
+                    "role, and ALTER ROLE role SET search_path = survey"
+                )
+            return [step for step in STEPS if _apply_step(connection, step)]
 
     def pending_migrations(self) -> list[str]:
         """Return the steps that the database lacks."""
@@ -262,7 +255,9 @@ class PostgresStore(Store):
 
     def _rewrite_invitations(self, connection: Connection, survey: int) -> None:
         """Rewrite all spent invitations in one transaction, if there are new ones."""
-        n = _count_spent(connection, survey)
+        ((n,),) = connection.execute(
+            "SELECT count(*) FROM invitation WHERE survey = %s AND spent = 1", [survey]
+        )
         if n == self._n_spent.get(survey, 0):
             return
         connection.execute(
@@ -279,15 +274,12 @@ class PostgresStore(Store):
 
     def has_free_pages(self) -> bool:
         """Return whether empty tables still have pages."""
-        with self._lookup() as transaction:
-            return (
-                transaction.row(
-                    "SELECT 1 WHERE "
-                    "(pg_relation_size('inbox') > 0 AND NOT EXISTS (SELECT 1 FROM inbox)) OR "
-                    "(pg_relation_size('seen') > 0 AND NOT EXISTS (SELECT 1 FROM seen))"
-                )
-                is not None
-            )
+        row = self._row(
+            "SELECT 1 WHERE "
+            "(pg_relation_size('inbox') > 0 AND NOT EXISTS (SELECT 1 FROM inbox)) OR "
+            "(pg_relation_size('seen') > 0 AND NOT EXISTS (SELECT 1 FROM seen))"
+        )
+        return row is not None
 
     def vacuum(self) -> None:
         """Rewrite the tables in the order of their keys, so that they contain no history.
@@ -386,13 +378,6 @@ def _first_line(error: psycopg.Error) -> str:
     return error.diag.message_primary or (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def _count_spent(connection: Connection, survey: int) -> int:
-    row = connection.execute(
-        "SELECT count(*) FROM invitation WHERE survey = %s AND spent = 1", [survey]
-    ).fetchone()
-    return row[0] if row else 0
-
-
 def _rewrite(connection: Connection, tables: Sequence[str]) -> None:
     """Write tables again in the order of their keys, without deleted rows."""
     connection.execute("SET statement_timeout = 0")
@@ -402,22 +387,11 @@ def _rewrite(connection: Connection, tables: Sequence[str]) -> None:
         )
 
 
-def _apply_steps(connection: Connection) -> list[str]:
-    """Apply the pending steps, each in its own transaction; return their names.
-
-    A step and the record that it was applied are one transaction. Processes that migrate at the
-    same time take turns. `connection` is in autocommit mode.
-    """
-    if connection.execute("SELECT current_schema()").fetchone() == (None,):
-        raise StoreError(
-            "the database has no schema for this role: CREATE SCHEMA survey AUTHORIZATION role, "
-            "and ALTER ROLE role SET search_path = survey"
-        )
-    return [step for step in STEPS if _apply_step(connection, step)]
-
-
 def _apply_step(connection: Connection, step: str) -> bool:
-    """Apply a step unless the database has it; return whether it was applied."""
+    """Apply a step unless the database has it; return whether it was applied.
+
+    Processes that migrate at the same time take turns. `connection` is in autocommit mode.
+    """
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [MIGRATION_LOCK])
         connection.execute(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from survey.disclosure import MINIMUM_REPORTS, Cell, merge_small_groups, secure_permutation
 from survey.errors import NotFoundError
+from survey.store.schema import BLOCK, COUNTS
 from survey.store.transactions import Transaction, Transactions
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class Releases(Transactions):
     def _release_numbers(self) -> dict[int, int]:
         """Return the number of releases of each survey that has any."""
         rows = self._rows("SELECT survey, number FROM release WHERE number > 0")
-        return {int(survey): int(number) for survey, number in rows}
+        return {int(survey): number for survey, number in rows}
 
     def forget_ids(self, survey: int) -> None:
         """Delete the ids of a survey's released reports: copies are no longer recognized."""
@@ -162,7 +163,7 @@ class Releases(Transactions):
                 "GROUP BY question, option",
                 [survey],
             )
-        counts = {(int(question), int(place)): int(count) for question, place, count in rows}
+        counts = {(question, place): count for question, place, count in rows}
         return _tally(release, n, places, counts)
 
     def tallies(self, survey: int) -> dict[Cell, Tally]:
@@ -176,14 +177,8 @@ class Releases(Transactions):
             sizes = {cell: _size(transaction, survey, cell) for cell in _cells(transaction, survey)}
         counts: defaultdict[Cell, Counts] = defaultdict(dict)
         for stratum, bucket, question, place, count in rows:
-            cell = stratum, bucket
-            counts[cell][int(question), int(place)] = int(count)
+            counts[stratum, bucket][question, place] = count
         return {cell: _tally(release, n, places, counts[cell]) for cell, n in sizes.items()}
-
-    def blocks(self, survey: int, question: int) -> Iterator[BlockColumn]:
-        """Yield the released codes of one question, block by block, of one state."""
-        for (column,) in self.block_columns(survey, [question]):
-            yield column
 
     def block_columns(self, survey: int, questions: Sequence[int]) -> Iterator[list[BlockColumn]]:
         """Yield the columns of several questions, block by block, of one state.
@@ -195,7 +190,12 @@ class Releases(Transactions):
             return
         with self._stream() as transaction:
             for cell in _cells(transaction, survey):
-                for block in _block_numbers(transaction, survey, cell, questions[0]):
+                blocks = transaction.rows(
+                    "SELECT block FROM block WHERE survey = ? AND stratum = ? AND bucket = ? "
+                    "AND question = ? ORDER BY block",
+                    [survey, *cell, questions[0]],
+                )
+                for (block,) in blocks:
                     yield [
                         _read_column(transaction, survey, cell, question, block)
                         for question in questions
@@ -260,16 +260,12 @@ def _read_last_block(
 
 def _write_content(transaction: Transaction, survey: int, content: ReleaseContent) -> None:
     transaction.execute_many(
-        "INSERT INTO block (survey, stratum, bucket, question, block, n, data) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT (survey, stratum, bucket, question, block) "
+        f"{BLOCK.insert} ON CONFLICT (survey, stratum, bucket, question, block) "
         "DO UPDATE SET n = excluded.n, data = excluded.data",
         [(survey, c.stratum, c.bucket, c.question, c.block, c.n, c.data) for c in content.columns],
     )
     transaction.execute_many(
-        "INSERT INTO counts (survey, stratum, bucket, question, option, n) "
-        "VALUES (?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT (survey, stratum, bucket, question, option) "
+        f"{COUNTS.insert} ON CONFLICT (survey, stratum, bucket, question, option) "
         "DO UPDATE SET n = counts.n + excluded.n",
         [(survey, *place, n) for place, n in content.counts.items()],
     )
@@ -301,16 +297,6 @@ def _cells(transaction: Transaction, survey: int) -> Iterator[Cell]:
         row = next_bucket or transaction.row(
             select + "AND stratum > ? ORDER BY stratum, bucket LIMIT 1", [survey, row[0]]
         )
-
-
-def _block_numbers(transaction: Transaction, survey: int, cell: Cell, question: int) -> list[int]:
-    """Return the numbers of a cell's blocks, in order."""
-    rows = transaction.rows(
-        "SELECT block FROM block WHERE survey = ? AND stratum = ? AND bucket = ? AND question = ? "
-        "ORDER BY block",
-        [survey, *cell, question],
-    )
-    return [int(block) for (block,) in rows]
 
 
 def _size(transaction: Transaction, survey: int, cell: Cell) -> int:

@@ -157,10 +157,7 @@ def _lock(
     exceed its maximum together. All lock in the same order and so never wait for each other.
     """
     for survey in sorted({survey for survey, _ in reports}):
-        if survey in limits:
-            transaction.lock(survey)
-        else:
-            transaction.lock_shared([survey])
+        transaction.lock(survey, shared=survey not in limits)
     return {
         survey: limits[survey] - _n_stored(transaction, survey)
         for survey in {survey for survey, _ in reports}

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import copyfile
@@ -102,10 +102,7 @@ class _Transaction(Transaction):
             if self._connection.in_transaction:
                 self._connection.execute("RELEASE part")
 
-    def lock_shared(self, surveys: Collection[int]) -> None:
-        pass
-
-    def lock(self, survey: int) -> None:
+    def lock(self, survey: int, *, shared: bool = False) -> None:
         pass
 
 
@@ -122,34 +119,32 @@ class SqliteStore(Store):
 
     def _connection(self) -> sqlite3.Connection:
         """Return this thread's connection; a forked child never uses its parent's."""
-        if getattr(self._local, "process", None) != os.getpid():
-            if not self._exists():
-                raise StoreError(f"there is no database at {self.path}; run: survey migrate")
-            connection = connect(self.path)
-            try:
-                check_schema(read_applied_steps(connection))
-            except BaseException:
-                connection.close()
-                raise
-            self._local.connection = connection
-            self._local.process = os.getpid()
-        own_connection: sqlite3.Connection = self._local.connection
-        return own_connection
+        if getattr(self._local, "process", None) == os.getpid():
+            cached: sqlite3.Connection = self._local.connection
+            return cached
+        if not self._exists():
+            raise StoreError(f"there is no database at {self.path}; run: survey migrate")
+        connection = connect(self.path)
+        try:
+            check_schema(read_applied_steps(connection))
+        except BaseException:
+            connection.close()
+            raise
+        self._local.connection, self._local.process = connection, os.getpid()
+        return connection
 
     def _exists(self) -> bool:
         # Python raises an error for a file in a folder that this user may not enter.
         with named_file_errors():
             return self.path.exists()
 
-    def close_thread_connection(self) -> None:
-        """Close this thread's connection."""
-        self.close_connections()
-
     def close_connections(self) -> None:
         """Close this thread's connection."""
         if getattr(self._local, "process", None) == os.getpid():
             self._local.connection.close()
             self._local.process = None
+
+    close_thread_connection = close_connections
 
     # -- transactions
 
@@ -350,11 +345,7 @@ def create_file(path: Path) -> Iterator[Store]:
         yield store
     finally:
         store.close_connections()
-    _remove_log(path)
-
-
-def _remove_log(path: Path) -> None:
-    """Move the log into the file, and let nobody who opens the file write a log again."""
+    # Move the log into the file, and let nobody who opens the file write a log again.
     with named_errors(), closing(connect(path)) as connection:
         mode = connection.execute("PRAGMA journal_mode = DELETE").fetchone()
     if mode != ("delete",):

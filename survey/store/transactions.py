@@ -6,7 +6,7 @@ The statements have `?` for each value and use only SQL that SQLite and PostgreS
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -56,12 +56,11 @@ class Transaction(ABC):
         """Run a part that can fail with the project's errors, and keep what came before it."""
 
     @abstractmethod
-    def lock_shared(self, surveys: Collection[int]) -> None:
-        """Keep others from locking these surveys until the transaction ends."""
+    def lock(self, survey: int, *, shared: bool = False) -> None:
+        """Keep others from locking this survey until the transaction ends.
 
-    @abstractmethod
-    def lock(self, survey: int) -> None:
-        """Keep others from locking this survey, shared or not, until the transaction ends."""
+        Transactions that lock it as shared do not exclude each other.
+        """
 
 
 class Transactions(ABC):

@@ -155,7 +155,7 @@ def test_unchanged_results_are_not_computed_again(program, store, app, filled, m
     def computed(*_):
         raise AssertionError("computed")
 
-    for name in ("tally", "tallies", "blocks", "block_columns"):
+    for name in ("tally", "tallies", "block_columns"):
         monkeypatch.setattr(store, name, computed)
     monkeypatch.setattr("survey.results.estimates.result.SurveyResult", computed)
     for path, tag in tags.items():

@@ -82,7 +82,7 @@ def test_a_block_contains_the_shuffled_codes_of_a_question(store, every_type):
         send(store, every_type, codes)
     release(store, every_type, 25)
     for i, question in enumerate(every_type.definition.questions):
-        (block,) = store.blocks(every_type.key, i)
+        ((block,),) = store.block_columns(every_type.key, [i])
         width = question.code_bytes
         found = [block.data[at : at + width] for at in range(0, len(block.data), width)]
         assert sorted(found) == sorted(question.encode(codes[i]) for codes in sent)
@@ -95,7 +95,7 @@ def test_a_second_release_adds_to_the_block_of_the_first_for_every_type(store, e
         release(store, every_type, 25)
     tally = store.tally(every_type.key)
     for i, question in enumerate(every_type.definition.questions):
-        (block,) = store.blocks(every_type.key, i)
+        ((block,),) = store.block_columns(every_type.key, [i])
         rows = np.frombuffer(block.data, np.uint8).reshape(-1, question.code_bytes)
         assert len(rows) == 2 * N
         assert question.count(rows)[1].tolist() == tally.counts[i]

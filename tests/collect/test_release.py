@@ -38,7 +38,7 @@ def bucketed(store, bucket: str):
 def blocks(store, survey) -> dict[str, list[int]]:
     """Return the sizes of the blocks in each bucket."""
     sizes_by_bucket: dict[str, list[int]] = {}
-    for block in store.blocks(survey.key, 0):
+    for (block,) in store.block_columns(survey.key, [0]):
         sizes_by_bucket.setdefault(block.bucket, []).append(block.n)
     return sizes_by_bucket
 

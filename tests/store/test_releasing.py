@@ -20,7 +20,7 @@ def test_nothing_is_readable_before_25_reports_are_released_together(store, smal
     add(store, small, [report(number) for number in range(24)])
     assert store.release(small.key, 25, release_in_order) == 0
     assert (store.tally(small.key).n, store.n_released(small.key)) == (0, 0)
-    assert list(store.blocks(small.key, 0)) == []
+    assert list(store.block_columns(small.key, [0])) == []
     assert store.tallies(small.key) == {}
     add(store, small, [report(24)])
     assert store.release(small.key, 25, release_in_order) == 25
@@ -153,7 +153,9 @@ def test_counts_and_blocks_agree_after_many_releases(store, small):
     tally = store.tally(small.key)
     assert tally.n == sent.total()
     for question in (0, 1):
-        counted = Counter(code for b in store.blocks(small.key, question) for code in b.data)
+        counted = Counter(
+            code for (b,) in store.block_columns(small.key, [question]) for code in b.data
+        )
         assert tally.counts[question] == [counted[option] for option in range(3)]
 
 
@@ -173,14 +175,14 @@ def test_blocks_stream_from_one_state_whatever_is_released_meanwhile(store, smal
     store.release(small.key, 1, release_in_order, bucket="a")
     add(store, small, [report(2, b"\x01\x02")])
     store.release(small.key, 1, release_in_order, bucket="b")
-    stream = store.blocks(small.key, 0)
+    stream = store.block_columns(small.key, [0])
     seen = [next(stream)]
     # The same thread goes on working with the store in the middle of it.
     add(store, small, [report(number) for number in range(3, 40)])
     store.release(small.key, 1, release_in_order, bucket="b")
     seen += list(stream)
-    assert [(block.bucket, block.n) for block in seen] == [("a", 1), ("b", 1)]
-    assert [block.n for block in store.blocks(small.key, 0)] == [1, 38]
+    assert [(column.bucket, column.n) for (column,) in seen] == [("a", 1), ("b", 1)]
+    assert [block.n for (block,) in store.block_columns(small.key, [0])] == [1, 38]
 
 
 def test_a_release_that_fails_leaves_all_reports_pending(store, small):
@@ -221,7 +223,7 @@ def test_cleaning_up_and_rewriting_lose_nothing(store, small):
     store.vacuum()
     assert (store.n_pending(small.key), store.tally(small.key).n) == (30, 30)
     assert store.tally(small.key).n_asked == [30, 30]
-    assert [block.n for block in store.blocks(small.key, 1)] == [30]
+    assert [block.n for (block,) in store.block_columns(small.key, [1])] == [30]
     assert all(store.has_report(small.key, report(number)) for number in range(60))
 
 

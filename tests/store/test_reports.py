@@ -264,7 +264,7 @@ def test_no_report_is_duplicated_or_lost_between_senders_and_two_releases(store,
     assert released[2:] == [None, None]
     released += [store.release(small.key, 1, release_in_order, maximum=10_000)]
     assert sum(filter(None, released)) == store.tally(small.key).n == 600
-    assert [column.n for column in store.blocks(small.key, 0)] == [600]
+    assert [column.n for (column,) in store.block_columns(small.key, [0])] == [600]
 
 
 def test_nothing_is_added_to_a_survey_after_its_close(store, settings, small):

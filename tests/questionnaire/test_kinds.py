@@ -16,7 +16,7 @@ from survey.questionnaire.kinds import DEFAULT_KIND, KINDS, kind_of
 from survey.questionnaire.loading import load
 from survey.settings import Caps
 from tests.conftest import ROOT
-from tests.surveys import EVERY_DESIGN
+from tests.surveys import EVERY_DESIGN, EVERY_TYPE, SKIPS, publish
 
 NAMING = {
     "README.md",
@@ -93,6 +93,27 @@ def test_every_kind_has_the_name_under_which_it_is_registered():
     assert all(kind.label for kind in KINDS.values())
     assert all(kind.mechanism in kind.mechanisms for kind in KINDS.values())
     assert DEFAULT_KIND in KINDS.values()
+
+
+def test_the_client_lists_every_type():
+    source = (ROOT / "client_js/src/question-types.js").read_text(encoding="utf-8")
+    lists = re.findall(r"export const (?:CHOICES|TYPES) = \[(.*?)\]", source, re.S)
+    listed = set(re.findall(r'"(\w+)"', " ".join(lists)))
+    assert listed == set(KINDS), "correct CHOICES or TYPES in client_js/src/question-types.js"
+
+
+def test_the_clients_documentation_lists_every_type():
+    text = (ROOT / "client_js/README.md").read_text(encoding="utf-8")
+    table = text.split("| type |")[1].split("\n\n")[0]
+    column = " ".join(row.split("|")[1] for row in table.splitlines()[1:])
+    documented = set(re.findall(r"`(\w+)`", column))
+    assert documented == set(KINDS), "correct the table of types in client_js/README.md"
+
+
+def test_the_shared_surveys_have_questions_of_every_type():
+    for name, texts in (("EVERY_DESIGN", [EVERY_DESIGN]), ("EVERY_TYPE", [EVERY_TYPE, SKIPS])):
+        types = {question.type for text in texts for question in publish(text).questions}
+        assert types == set(KINDS), f"add a question of each type to {name} in tests/surveys.py"
 
 
 def test_answers_of_a_kind_are_numbers_sets_or_single_options():

@@ -139,7 +139,7 @@ def test_small_groups_are_compared_as_one_group(store, small):
     ("a", "b", "reason"),
     [
         ("link:north", "link:north", "choose two different groups"),
-        ("link:north", "answer:pressure:never", "not of one kind"),
+        ("link:north", "answer:pressure:never", "cannot be compared"),
     ],
 )
 def test_groups_that_cannot_be_compared_are_rejected_with_a_reason(store, two_groups, a, b, reason):

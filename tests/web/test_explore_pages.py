@@ -94,7 +94,7 @@ def test_groups_by_an_answer_are_compared_by_joint_inversion(reader, two_links):
     ("query", "status", "words"),
     [
         ("question=fell_asleep&a=link:north&b=link:north", 422, "two different groups"),
-        ("question=fell_asleep&a=link:north&b=answer:pressure:never", 422, "not of one kind"),
+        ("question=fell_asleep&a=link:north&b=answer:pressure:never", 422, "cannot be compared"),
         ("question=pressure&a=answer:pressure:never&b=answer:pressure:once", 422, "its own"),
         ("question=fell_asleep&a=link:north&b=link:west", 404, "link:west"),
         ("question=none&a=link:north&b=link:south", 404, "none"),

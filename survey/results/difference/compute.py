@@ -69,11 +69,11 @@ def compute_difference(
     first, second = (find_group(store, survey, name) for name in (request.a, request.b))
     question = find_question(survey, request.question)
     if first == second:
-        raise CountsError(f"{first.label} with itself: choose two different groups")
+        raise CountsError(f"Groups A and B are both {first.label}: choose two different groups")
     if first.kind != second.kind or (first.kind == ANSWER and first.name != second.name):
         raise CountsError(
-            "choose two groups, two versions, or two answers to one question: "
-            f"{first.label} and {second.label} are not of one kind"
+            f"Group A ({first.label}) and group B ({second.label}) cannot be compared: choose two "
+            "groups, two versions, or two answers to the same question"
         )
     groups = first, second
     if first.kind == ANSWER:

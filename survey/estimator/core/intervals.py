@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from survey.mechanism.channel import Floats, Integers
+from survey.mechanism.channel import Booleans, Floats, Integers
 
 EDGE = 1e-12
 """At shares nearer to 1 than this, the moment of the other truths cannot be estimated."""
@@ -437,6 +437,19 @@ def _score_reach(a: float, n: int, z: float) -> float:
     """Return Wilson's upper end for the share a, where Newton's method begins."""
     spread = np.sqrt(a * (1 - a) / n + z**2 / (4 * n**2))
     return float((a + z**2 / (2 * n) + z * spread) / (1 + z**2 / n))
+
+
+def last_accepted(
+    start: Floats, end: Floats, accepted: Callable[[Floats], Booleans], halvings: int
+) -> Floats:
+    """Return where acceptance ends between accepted starts and ends, or the end if accepted."""
+    outside, inside = end, np.where(accepted(end), end, start)
+    for _ in range(halvings):
+        middle = (inside + outside) / 2
+        is_accepted = accepted(middle)
+        inside = np.where(is_accepted, middle, inside)
+        outside = np.where(is_accepted, outside, middle)
+    return outside
 
 
 def normal_quantile(level: float) -> float:

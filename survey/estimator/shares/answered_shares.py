@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,12 @@ from numpy.typing import ArrayLike
 from survey.errors import ChannelError, NoBaseError
 from survey.estimator.core.arguments import checked_arguments, checked_whole
 from survey.estimator.core.debiasing import EFFECTIVE_RANGE, left_inverse
-from survey.estimator.core.intervals import DEFAULT_INTERVAL, FIXED_POPULATION, normal_quantile
+from survey.estimator.core.intervals import (
+    DEFAULT_INTERVAL,
+    FIXED_POPULATION,
+    last_accepted,
+    normal_quantile,
+)
 from survey.estimator.core.maximum_likelihood import norm_sub
 from survey.estimator.core.result import Result
 from survey.estimator.shares.multiple_choice import membership, subset_shares
@@ -40,11 +45,10 @@ def ratio_ends(
 ) -> tuple[Floats, Floats]:
     """Return the hull of all r in [0, 1] with (top - r bottom)^2 <= z^2 V(r).
 
-    `top` and `shift` have shape (k,), `bottom` (k,) or (1,) and is above 0; top is clipped to
-    [0, bottom]. V(r) is the variance of top - r bottom if the ratio is r and the share of those who
-    answered is `bottom`, at most 1. It is positive, so no interval has zero width. For each end,
-    top first moves outwards by `shift`, a quarter of a report: without it coverage falls to .90 at
-    n = 20.
+    `top` and `shift` have shape (k,), `bottom` (k,) or (1,) and is above 0. V(r) is the variance of
+    top - r bottom if the ratio is r and the share of those who answered is `bottom`. For each end,
+    top moves outwards by `shift`, without which coverage falls to .90 at n = 20, and is clipped to
+    [0, bottom].
     """
     below, top, shift = bottom[:, None], np.nan_to_num(top)[:, None], shift[:, None]
     low, high = (
@@ -54,7 +58,7 @@ def ratio_ends(
 
 
 def _end(top: Floats, bottom: Floats, scatter: Scatter, z: float, side: int) -> Floats:
-    """Return the last accepted ratio on one side of top/bottom."""
+    """Return the last accepted ratio on one side of top/bottom: on a grid, then by halving."""
     answered, start = np.minimum(bottom, 1.0), top / bottom
 
     def accepted(ratio: Floats) -> Booleans:
@@ -64,30 +68,18 @@ def _end(top: Floats, bottom: Floats, scatter: Scatter, z: float, side: int) -> 
     grid = np.linspace(0, 1, STEPS + 1)[None, :]
     # The estimate itself is accepted even if no point of the grid is.
     ratios = side * np.where(accepted(grid), grid, start)
-    return _edge(side * ratios.max(axis=1, keepdims=True), side, accepted)
-
-
-def _edge(inside: Floats, side: int, accepted: Callable[[Floats], Booleans]) -> Floats:
-    """Return where acceptance ends between an accepted point and the next grid point."""
+    inside = side * ratios.max(axis=1, keepdims=True)
     place = inside * STEPS
-    further = np.ceil(place - 1) if side < 0 else np.floor(place + 1)
-    outside = np.clip(further / STEPS, 0.0, 1.0)
-    # An accepted end of the range is the end of the interval.
-    inside = np.where(accepted(outside), outside, inside)
-    for _ in range(HALVINGS):
-        middle = (inside + outside) / 2
-        fits = accepted(middle)
-        inside, outside = np.where(fits, middle, inside), np.where(fits, outside, middle)
-    return np.asarray(outside[:, 0])
+    next_point = np.ceil(place - 1) if side < 0 else np.floor(place + 1)
+    outside = np.clip(next_point / STEPS, 0.0, 1.0)
+    return last_accepted(inside, outside, accepted, HALVINGS)[:, 0]
 
 
 FIELLER = "fieller"
 
-QUARTER = 0.25
-"""Part of a report by which ends are moved out, for what counts being whole numbers costs."""
-
-HALF = 0.5
-"""The same for these respondents alone, where less scatters but counts are as whole."""
+QUARTER, HALF = 0.25, 0.5
+"""Ends move outwards by this part of a report, because counts are whole numbers: by a quarter for
+the population, by half for these respondents, whose shares vary less."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -160,17 +152,14 @@ def answered_shares(
     Fieller 1954; Wilson 1927.
 
     `target` is "population" or "respondents", as in `proportions`. For the respondents, V(r) is the
-    variance of the randomization alone, without A r (1-r)/n, and pi_j moves by half a report. The
-    share is that among those of the n respondents who answered. If options are sampled, pi_j and A
-    are shares of the people who were asked about each option.
+    variance of the randomization alone, without A r (1-r)/n, and pi_j moves by half a report. If
+    options are sampled, pi_j and A are shares of the people who were asked about each option.
 
-    Coverage at .95 by enumeration of every outcome (generalized randomized response, three and
-    four options, n 20 to 200, epsilon .5 to 4, shares 0 to 1, no answers 0 to .8): at least .934
-    given that the estimate is not refused, wherever at most half of all surveys are; at least .941
-    if a refusal counts as no claim. Where most surveys are refused, the others are a selection, and
-    coverage falls to .8. For the respondents, by enumeration too (three options, epsilon 1 to 6, 20
-    to 40 people in six to eight divisions): at least .949; with a quarter of a report .906. Valid
-    if respondents answer truthfully and independently.
+    Coverage at .95 by enumeration of every outcome (generalized randomized response, three and four
+    options, n 20 to 200, epsilon .5 to 4, shares 0 to 1, no answers 0 to .8): at least .934 given
+    that the estimate is not refused, wherever at most half of all surveys are; at least .941 if a
+    refusal counts as no claim. Where most surveys are refused, coverage falls to .8. For the
+    respondents (three options, epsilon 1 to 6, 20 to 40 people): at least .949.
 
     Raises NoBaseError unless A is above 0 by more than z standard errors (computed as if nobody
     answered), because the ratio is then unknown. Other errors are those of `proportions`.
@@ -289,20 +278,6 @@ def _most_likely(shares: Proportions, answers: Integers, ratio: Floats) -> Float
     return mle / total if total > 0 else norm_sub(ratio)
 
 
-class Scatter(Protocol):
-    """Variance of the estimated top - r bottom, given the ratio and the share of people who
-    answered.
-
-    `ratio` and `answered` have options along the first of two axes, or one entry there.
-    `bottom_if_nobody` is the variance of the estimated bottom if nobody answered, and `one_report`
-    the most that one report moves a top, shape (options,).
-    """
-
-    def variance(self, ratio: Floats, answered: Floats) -> Floats: ...
-    def bottom_if_nobody(self) -> float: ...
-    def one_report(self) -> Floats: ...
-
-
 class Squares(NamedTuple):
     """E[a^2], E[a b], E[b^2] of one group of people, each of shape (options, 1)."""
 
@@ -316,24 +291,27 @@ class Squares(NamedTuple):
 
 
 class GroupMoments(NamedTuple):
-    """Second moments of n reports, each about every option, for the three groups of people."""
+    """Second moments of n reports, each about every option, for the three groups of people.
 
-    own: Squares
-    other: Squares
+    at_truth, elsewhere, silent   people with the option, with another answer, without an answer
+    reach                         largest minus smallest pseudo-value a, shape (options,)
+    sampled                       whether people are a sample; if not, only randomization varies
+    """
+
+    at_truth: Squares
+    elsewhere: Squares
     silent: Squares
     reach: Floats
-    """Largest minus smallest pseudo-value a, shape (options,)."""
     n: int
     sampled: bool = True
-    """Whether people are a sample; otherwise the variance is that of randomization alone."""
 
     def variance(self, ratio: Floats, answered: Floats) -> Floats:
-        """Return (A [r w_own(r) + (1-r) w_other(r)] + (1-A) w_silent(r)) / n.
+        """Return (A [r w_truth(r) + (1-r) w_elsewhere(r)] + (1-A) w_silent(r)) / n.
 
         For these respondents alone, subtract E[E[a - r b | truth]^2] = A [r (1-r)^2 + (1-r) r^2]
         = A r (1-r).
         """
-        answering = ratio * self.own.at(ratio) + (1 - ratio) * self.other.at(ratio)
+        answering = ratio * self.at_truth.at(ratio) + (1 - ratio) * self.elsewhere.at(ratio)
         square = answered * answering + (1 - answered) * self.silent.at(ratio)
         if not self.sampled:
             square = square - answered * ratio * (1 - ratio)
@@ -353,85 +331,68 @@ class Support(NamedTuple):
 
     if_chosen       P(supports j | j was chosen), shape (k,)
     if_not          P(supports j | j was not chosen), shape (k,)
-    p, q            the same for one no-answer option
     with_one        P(supports two given options | one of them is the truth)
     with_none       P(supports two given options | neither is the truth)
+    p, q            if_chosen and if_not of one no-answer option
     """
 
     if_chosen: Floats
     if_not: Floats
-    p: float
-    q: float
     with_one: float
     with_none: float
+    p: float
+    q: float
     S: int
 
+    def moments(self, n: int) -> GroupMoments:
+        """Return the moments of a = (s_j - if_not_j)/(p-q) and b = 1 - (N - S q)/(p-q).
 
-def group_moments(support: Support, n: int) -> GroupMoments:
-    """Return the moments of a = (s_j - if_not_j)/(p-q) and b = 1 - (N - S q)/(p-q).
+        s_j is 1 where the report supports j, and N is the number of no-answer options that it
+        supports. One or none of the S no-answer options is the truth.
+        """
+        p, q, S, with_one, with_none = self.p, self.q, self.S, self.with_one, self.with_none
+        answered_N, silent_N = S * q, p + (S - 1) * q
+        answered_NN = answered_N + S * (S - 1) * with_none
+        silent_NN = silent_N + 2 * (S - 1) * with_one + (S - 1) * (S - 2) * with_none
+        silent_joint = with_one + (S - 1) * with_none
+        return GroupMoments(
+            self._squares(self.if_chosen, S * with_one, answered_N, answered_NN),
+            self._squares(self.if_not, S * with_none, answered_N, answered_NN),
+            self._squares(self.if_not, silent_joint, silent_N, silent_NN),
+            np.full(self.if_chosen.shape, 1 / abs(p - q)),
+            n,
+        )
 
-    s_j is 1 where the report supports j, and N is the number of no-answer options that it supports.
-    Averages are over two given options; S of them are no answer, one or none of those is the truth.
-    """
-    p, q, S = support.p, support.q, support.S
-    with_one, with_none = support.with_one, support.with_none
-    answered_N, silent_N = S * q, p + (S - 1) * q
-    answered_NN = answered_N + S * (S - 1) * with_none
-    silent_NN = silent_N + 2 * (S - 1) * with_one + (S - 1) * (S - 2) * with_none
-    joint = (S * with_one, S * with_none, with_one + (S - 1) * with_none)
-    return GroupMoments(
-        _squares(support, support.if_chosen, joint[0], answered_N, answered_NN),
-        _squares(support, support.if_not, joint[1], answered_N, answered_NN),
-        _squares(support, support.if_not, joint[2], silent_N, silent_NN),
-        np.full(support.if_chosen.shape, 1 / abs(p - q)),
-        n,
-    )
-
-
-def _squares(support: Support, s: Floats, joint: float, N: float, NN: float) -> Squares:
-    """Return the moments from E[s_j] = s, E[s_j N] = joint, E[N] = N, E[N^2] = NN."""
-    if_not, D, base = support.if_not, support.p - support.q, support.S * support.q
-    aa = (s * (1 - 2 * if_not) + if_not**2) / D**2
-    # E[(s - if_not)(N - base)] / D^2
-    together = (joint - base * s - if_not * N + if_not * base) / D**2
-    bb = 1 - 2 * (N - base) / D + (NN - 2 * base * N + base**2) / D**2
-    return Squares(*(part[:, None] for part in (aa, (s - if_not) / D - together, 0 * aa + bb)))
+    def _squares(self, s: Floats, joint: float, N: float, NN: float) -> Squares:
+        """Return the moments from E[s_j] = s, E[s_j N] = joint, E[N] = N, E[N^2] = NN."""
+        if_not, D, base = self.if_not, self.p - self.q, self.S * self.q
+        aa = (s * (1 - 2 * if_not) + if_not**2) / D**2
+        # E[(s - if_not)(N - base)] / D^2
+        together = (joint - base * s - if_not * N + if_not * base) / D**2
+        bb = 1 - 2 * (N - base) / D + (NN - 2 * base * N + base**2) / D**2
+        return Squares(*(x[:, None] for x in (aa, (s - if_not) / D - together, 0 * aa + bb)))
 
 
-def set_support(channel: SubsetSelection, k: int, S: int) -> Support:
-    """Return the supports of reported sets of d options (d = 1: one option), which are dependent.
+def support(
+    channel: SubsetSelection | BitVector, answers: int, S: int, n_patterns: Integers | None = None
+) -> Support:
+    """Return the supports of independent bits, of one reported pattern, or of a set of d options.
 
+    N_j = `n_patterns` contain option j, none of them a no-answer pattern. For sets,
     P(two given options | one is the truth) = p (d-1)/(k-1). If neither is the truth, it is
     (d-1)(d-2)/((k-1)(k-2)) given the truth in the set, and d(d-1)/((k-1)(k-2)) otherwise.
     """
-    size, d, p = channel.k, channel.d, channel.p
-    pairs = (size - 1) * max(size - 2, 1)
-    return Support(
-        if_chosen=np.full(k, p),
-        if_not=np.full(k, channel.q),
-        p=p,
-        q=channel.q,
-        with_one=p * (d - 1) / (size - 1),
-        with_none=(p * (d - 1) * (d - 2) + (1 - p) * d * (d - 1)) / pairs,
-        S=S,
-    )
-
-
-def pattern_support(channel: SubsetSelection, holding: Integers, S: int) -> Support:
-    """Return the supports of one reported pattern, d = 1.
-
-    The pattern contains options, or it is one of S patterns that are no answer. N_j = `holding` of
-    the patterns contain option j; none of these is a no-answer pattern.
-    """
     p, q = channel.p, channel.q
-    N = np.asarray(holding, dtype=np.float64)
-    return Support(p + (N - 1) * q, N * q, p, q, 0.0, 0.0, S)
-
-
-def bit_support(channel: BitVector, k: int, S: int) -> Support:
-    """Return the supports of bits, which are kept or flipped independently."""
-    p, q = channel.p, channel.q
-    return Support(np.full(k, p), np.full(k, q), p, q, p * q, q * q, S)
+    if n_patterns is not None:
+        N = np.asarray(n_patterns, dtype=np.float64)
+        return Support(p + (N - 1) * q, N * q, 0.0, 0.0, p, q, S)
+    if_chosen, if_not = np.full(answers, p), np.full(answers, q)
+    if isinstance(channel, BitVector):
+        return Support(if_chosen, if_not, p * q, q * q, p, q, S)
+    k, d = channel.k, channel.d
+    with_none = (p * (d - 1) * (d - 2) + (1 - p) * d * (d - 1)) / ((k - 1) * max(k - 2, 1))
+    with_one = p * (d - 1) / (k - 1)
+    return Support(if_chosen, if_not, with_one, with_none, p, q, S)
 
 
 class SampledBits(NamedTuple):
@@ -459,9 +420,9 @@ class SampledBits(NamedTuple):
     def variance(self, ratio: Floats, answered: Floats) -> Floats:
         """Return Var(pi_j) + r^2 Var(sum_s pi_s) - 2 r sum_s pi_j pi_s common/(n_j n_s).
 
-        The bottom is 1 - sum. An estimated share x has the variance (noise + x(1-x))/n_j. For these
-        respondents alone it is noise/n_j, and estimates are uncorrelated, because each bit is kept
-        or flipped independently.
+        An estimated share x has the variance (noise + x(1-x))/n_j. For these respondents alone it
+        is noise/n_j, and estimates are uncorrelated, because each bit is kept or flipped
+        independently.
         """
         x, n = ratio * answered, self.reports[:, None]
         across = np.zeros(np.shape(x))
@@ -507,19 +468,16 @@ def answered_scatter(
     answers: Integers,
     silent: Integers,
     patterns: Sequence[Sequence[int]] | None,
-) -> GroupMoments | SampledBits:
+) -> Scatter:
     """Return the variance of the estimated shares of answers relative to their sum."""
-    k, S = len(answers), len(silent)
     if isinstance(channel, WeightTable):
         return _table_moments(channel, shares, answers, silent)
-    if isinstance(channel, BitVector):
-        if channel.is_sampled:
-            return _sampled_moments(channel, shares, answers, silent)
-        return group_moments(bit_support(channel, k, S), shares.n)
+    if isinstance(channel, BitVector) and channel.is_sampled:
+        return _sampled_moments(channel, shares, answers, silent)
+    k, S, n_patterns = len(answers), len(silent), None
     if patterns is not None:
-        holding = membership(patterns, channel.k, k + S).sum(axis=1)[answers]
-        return group_moments(pattern_support(channel, holding, S), shares.n)
-    return group_moments(set_support(channel, k, S), shares.n)
+        n_patterns = membership(patterns, channel.truths, k + S).sum(axis=1)[answers]
+    return support(channel, k, S, n_patterns).moments(shares.n)
 
 
 def _table_moments(
@@ -533,19 +491,16 @@ def _table_moments(
     moments = [product @ P.T for product in (a**2, a * b, np.tile(b**2, (len(answers), 1)))]
     weights = np.tile(norm_sub(shares.estimate), (len(answers), 1))
     truths = np.arange(channel.truths)
-    is_own, is_silent = answers[:, None] == truths, np.isin(truths, silent)[None, :]
-    of_own, of_other, of_none = (
-        Squares(*(_weighted_means(moment, weights, kind) for moment in moments))
-        for kind in (is_own, ~is_own & ~is_silent, is_silent)
+    is_option, is_silent = answers[:, None] == truths, np.isin(truths, silent)[None, :]
+    at_truth, elsewhere, without_answer = (
+        Squares(*(_weighted_means(moment, weights, among) for moment in moments))
+        for among in (is_option, ~is_option & ~is_silent, is_silent)
     )
-    return GroupMoments(of_own, of_other, of_none, np.ptp(a, axis=1), shares.n)
+    return GroupMoments(at_truth, elsewhere, without_answer, np.ptp(a, axis=1), shares.n)
 
 
 def _weighted_means(values: Floats, weights: Floats, among: Booleans) -> Floats:
-    """Return weighted means of rows over some truths, shape (k, 1).
-
-    Where all weights are 0, the means are not weighted.
-    """
+    """Return weighted row means over some truths, shape (k, 1); unweighted ones if all are 0."""
     inside = np.where(among, weights, 0.0)
     inside = np.where(inside.sum(axis=1, keepdims=True) > 0, inside, among)
     return np.asarray(
@@ -568,3 +523,12 @@ def _sampled_moments(
         silent_parts=norm_sub(shares.estimate[silent]),
         common=shares.n * r * (r - 1) / (m * (m - 1)),
     )
+
+
+Scatter = GroupMoments | SampledBits
+"""Variance of an estimated top - r bottom, given the ratio and the share of people who answered.
+
+`variance(ratio, answered)` has options along the first of two axes. `bottom_if_nobody()` is the
+variance of the estimated bottom if nobody answered, and `one_report()` the largest effect of one
+report on each top.
+"""

@@ -28,7 +28,7 @@ from survey.estimator.core.debiasing import (
     observed_variance,
     product_moment,
 )
-from survey.estimator.core.intervals import normal_quantile, score_ends
+from survey.estimator.core.intervals import last_accepted, normal_quantile, score_ends
 from survey.estimator.core.maximum_likelihood import require_two_options
 from survey.estimator.core.result import Result
 from survey.mechanism import AnyChannel, BitVector, SubsetSelection, WeightTable
@@ -118,22 +118,13 @@ def score_difference(first: Group, second: Group, level: float) -> Ends:
         allowed = z * error_at(first, second, difference) + shift
         return np.asarray(np.abs(estimate - difference) <= allowed)
 
-    return _first_rejected(estimate, -1.0, accepted), _first_rejected(estimate, 1.0, accepted)
-
-
-def _first_rejected(start: Floats, end: float, accepted: Callable[[Floats], Booleans]) -> Floats:
-    """Return where acceptance ends on the way from an accepted start to the end; by bisection.
-
-    It ends once: enumeration of all outcomes (n to 60, epsilon .5 to 4 and no randomization) found
-    no second place.
-    """
-    outside = np.full(start.shape, end)
-    inside = np.where(accepted(outside), outside, start)
-    for _ in range(HALVINGS):
-        middle = (inside + outside) / 2
-        fits = accepted(middle)
-        inside, outside = np.where(fits, middle, inside), np.where(fits, outside, middle)
-    return outside
+    # Acceptance ends once: enumeration of all outcomes (n to 60, epsilon .5 to 4 and without
+    # randomization) found no second place.
+    low, high = (
+        last_accepted(estimate, np.full(estimate.shape, side), accepted, HALVINGS)
+        for side in (-1.0, 1.0)
+    )
+    return low, high
 
 
 def mover_wilson(first: Group, second: Group, level: float) -> Ends:

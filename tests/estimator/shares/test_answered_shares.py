@@ -15,11 +15,8 @@ from survey.estimator import AnsweredShares, answered_shares, proportions, subse
 from survey.estimator.shares.answered_shares import (
     HALF,
     QUARTER,
-    bit_support,
-    group_moments,
-    pattern_support,
     ratio_ends,
-    set_support,
+    support,
 )
 from survey.mechanism import (
     BitVector,
@@ -69,7 +66,7 @@ def test_moments_of_sets_are_those_of_every_reported_set(k, d, silent):
     g = (members - channel.q) / (channel.p - channel.q)
     b = 1 - g[:, k - silent :].sum(axis=1)
     answered = 1 - pi[k - silent :].sum()
-    kinds = group_moments(set_support(channel, 1, silent), 1)
+    kinds = support(channel, 1, silent).moments(1)
     for j in range(k - silent):
         ratio = pi[j] / answered
         found = kinds.variance(np.array([[ratio]]), np.array([[answered]]))
@@ -87,7 +84,7 @@ def test_moments_of_bits_are_those_of_every_reported_vector():
     pi = np.array([0.2, 0.15, 0.25, 0.3, 0.1])
     g = (reports - channel.q) / (channel.p - channel.q)
     b = 1 - g[:, 2] - g[:, 3]
-    found = group_moments(bit_support(channel, 1, 2), 1)
+    found = support(channel, 1, 2).moments(1)
     ratio = 0.35 / 0.6
     assert found.variance(np.array([[ratio]]), np.array([[0.6]]))[0, 0] == pytest.approx(
         exact_variance(g[:, 0], b, chances, pi, ratio)
@@ -103,7 +100,7 @@ def test_moments_of_patterns_are_those_of_every_reported_pattern():
     g = (holds - (number * channel.q)[:, None]) / (channel.p - channel.q)
     truth = holds @ pi
     for j in range(3):
-        kinds = group_moments(pattern_support(channel, number[j : j + 1], 2), 1)
+        kinds = support(channel, 1, 2, number[j : j + 1]).moments(1)
         answered = 1 - truth[3] - truth[4]
         ratio = truth[j] / answered
         assert kinds.variance(np.array([[ratio]]), np.array([[answered]]))[0, 0] == pytest.approx(
@@ -126,7 +123,7 @@ def exact_answered_coverage(channel: SubsetSelection, n: int) -> tuple[float, fl
     """
     counts, k = every_outcome(n, channel.k), channel.k
     estimate = (counts / n - channel.q) / (channel.p - channel.q)
-    kinds = group_moments(set_support(channel, 1, 1), n)
+    kinds = support(channel, 1, 1).moments(n)
     bottom = 1 - estimate[:, -1]
     told = bottom > Z * math.sqrt(kinds.bottom_if_nobody())
     shift = np.full(told.sum(), QUARTER * kinds.one_report()[0])
@@ -259,7 +256,7 @@ def test_shares_of_the_respondents_who_answered_cover_by_enumeration(people, eps
     chances = exact_respondents(channel, people)
     a, b = np.nonzero(chances > 1e-12)
     counts = np.column_stack([a, b, n - a - b])
-    kinds = group_moments(set_support(channel, 1, 1), n)
+    kinds = support(channel, 1, 1).moments(n)
     estimate = (counts / n - channel.q) / (channel.p - channel.q)
     told = 1 - estimate[:, 2] > Z * math.sqrt(kinds.bottom_if_nobody())
     top, bottom = estimate[told, 0], 1 - estimate[told, 2]

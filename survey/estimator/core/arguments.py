@@ -129,28 +129,18 @@ def _alternatives(kind: Any) -> list[Any]:
 
 def _is_list(value: object, element_types: tuple[Any, ...]) -> bool:
     """Return whether a value has a length and an order, and its elements have the right types."""
-    if isinstance(value, str | bytes | Mapping | Set):
+    if isinstance(value, str | bytes | Mapping | Set) or getattr(value, "ndim", 1) == 0:
         return False
     if not isinstance(value, Sized) or not isinstance(value, Iterable):
         return False
-    if getattr(value, "ndim", 1) == 0:
-        return False
-    if (
-        len(element_types) > 1
-        and element_types[-1] is not Ellipsis
-        and len(value) != len(element_types)
-    ):
-        return False
-    return all(map(fits, value, _element_types(element_types, len(value))))
+    kinds = _element_types(element_types, len(value))
+    return len(kinds) == len(value) and all(map(fits, value, kinds))
 
 
 def _element_types(element_types: tuple[Any, ...], size: int) -> tuple[Any, ...]:
     """Return the type of each of `size` elements: those of a pair, or the same type for all."""
-    return (
-        element_types
-        if len(element_types) > 1 and element_types[-1] is not Ellipsis
-        else element_types[:1] * size
-    )
+    is_pair = len(element_types) > 1 and element_types[-1] is not Ellipsis
+    return element_types if is_pair else element_types[:1] * size
 
 
 def _is_numeric(value: object) -> bool:
@@ -193,19 +183,13 @@ def _type_error(name: str, value: object, kind: Any) -> SurveyError:
 def _all_types(kind: Any) -> list[Any]:
     """Return all alternatives of a type, including the element types of lists."""
     alternatives = _alternatives(kind)
-    return alternatives + [
-        element
-        for alternative in alternatives
-        if get_origin(alternative) in LISTS
-        for element in _all_types(get_args(alternative)[0])
-    ]
+    lists = [member for member in alternatives if get_origin(member) in LISTS]
+    return alternatives + [element for x in lists for element in _all_types(get_args(x)[0])]
 
 
 def _describe(kind: Any, whole: str = "") -> str:
     """Describe in words what would have been right."""
-    return " or ".join(
-        dict.fromkeys(_describe_type(alternative, whole) for alternative in _alternatives(kind))
-    )
+    return " or ".join(dict.fromkeys(_describe_type(x, whole) for x in _alternatives(kind)))
 
 
 def _describe_type(kind: Any, whole: str) -> str:
@@ -220,9 +204,7 @@ def _describe_type(kind: Any, whole: str) -> str:
     if kind in plain:
         return plain[kind]
     if get_origin(kind) in LISTS:
-        elements = [
-            _describe(element, whole) for element in get_args(kind) if element is not Ellipsis
-        ]
+        elements = (_describe(element, whole) for element in get_args(kind) if element is not ...)
         return f"a list of {', '.join(elements)}"
     return f"a {getattr(kind, '__name__', 'name')}"
 
@@ -295,7 +277,7 @@ def aligned(counts: ArrayLike, axes: Sequence[int] | None = None) -> NDArray[Any
 
     The entries of a pandas Series or DataFrame have labels; `value_counts()` sorts them by
     frequency. Along each of the `axes` (default: all) the labels must be the codes 0 to size - 1,
-    each once, in any order. Arrays and lists have no labels and stay as they are.
+    each once, in any order.
 
     Raises CountsError for any other labels, because they do not say which option is meant.
     """

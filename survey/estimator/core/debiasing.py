@@ -56,11 +56,8 @@ def pseudo_values(channel: CodeChannel, target: Floats, n: int) -> PseudoValues:
     Windows, one bit and mixtures of them, for targets linear in the truth: the exact solution that
     is linear in the report's index, with a separate weight for each "no answer" report. Each part
     of a mixture is used by itself and unbiased for either side of the coin, as its authors do (Wang
-    et al. 2019). This has the least worst-case variance, up to the rounding of the integers (1.2%),
-    although another division would vary less where the truths are in the middle. Other tables and
-    targets: the exact solution of least variance, or a ridge solution if its interval, with its
-    largest bias included, is much narrower. For example, Gaussian noise has exact solutions of
-    enormous variance.
+    et al. 2019). Other tables and targets: the exact solution of least variance, or a ridge
+    solution if its interval, with its largest bias included, is much narrower.
     """
     if isinstance(channel, SubsetSelection):
         q = channel.q
@@ -165,12 +162,11 @@ def _with_bias(P: Floats, values: Floats, target: Floats) -> PseudoValues:
 
 
 def set_values(channel: CodeChannel, targets: Floats, n: int) -> tuple[Floats, Floats]:
-    """Return pseudo-values of many targets and their largest biases.
+    """Return pseudo-values of many targets, (sets, reports), and their largest biases, (sets,).
 
-    `targets` has shape (sets, truths), with values in [-1, 1]. The results have the shapes
-    (sets, reports) and (sets,). Like `pseudo_values`, but for all targets with the same few matrix
-    products. Of the ridge solutions each set takes the exact one, unless another one with little
-    bias has an interval narrower by more than a tenth with that bias included.
+    `targets` has shape (sets, truths), with values in [-1, 1]. Of the ridge solutions each set
+    takes the exact one, unless another one with little bias has an interval narrower by more than a
+    tenth with that bias included.
 
     >>> from survey.mechanism import grr
     >>> set_values(grr(2, "3/4"), np.array([[1.0, -1.0]]), 100)
@@ -221,10 +217,9 @@ IDENTICAL = 1e-12
 def observed_variance(variance: Floats, square: Floats, minimum: Floats) -> Floats:
     """Return the observed variance of a value, or `minimum` where all reports are identical.
 
-    Identical reports have no observed variance, so a linear estimate would seem to have no error,
-    although another survey would give another estimate. `square` is the mean square of the values.
-    `minimum` is the variance that randomization alone causes at the possible share nearest to the
-    estimate. Where any two reports differ, the plain formula is unbiased and stays.
+    Identical reports have no observed variance, although another survey would give another
+    estimate. `square` is the mean square of the values, and `minimum` the variance that
+    randomization alone causes at the possible share nearest to the estimate.
 
     >>> observed_variance(np.array([0.0, 0.1]), np.array([4.0, 4.0]), np.array([0.3, 0.3])).tolist()
     [0.3, 0.1]
@@ -245,11 +240,7 @@ class SecondMoments:
     other: Floats
 
     def variance(self, share: Floats) -> Floats:
-        """Return x own + (1-x) other - x^2 at share x.
-
-        It is an upper bound of Var g_j, and equal to it if E[g_j^2 | i] is the same for all i but
-        j.
-        """
+        """Return x own + (1-x) other - x^2 at share x, which Var g_j never exceeds."""
         return np.asarray(self.randomization(share) + self.sampling(share))
 
     def sampling(self, share: Floats) -> Floats:
@@ -346,8 +337,8 @@ def along(table: Floats, maps: Sequence[Floats]) -> Floats:
 def product_moment(axes: Sequence[Axis]) -> MomentRange:
     """Return E[(g_a h_b ...)^2] at the cell's own truth, and its range at the other truths.
 
-    It is the product of the questions' E[g_a^2 | i], all positive. So the extremes over all other
-    truths come from each question's own truth, and the minimum and maximum of its other truths.
+    It is the product of the questions' E[g_a^2 | i], all positive, so the extremes over all other
+    truths are products of the questions' extremes.
     """
     at_truth = [np.diagonal(question.by_truth) for question in axes]
     minima = [_without_diagonal(question.by_truth, np.inf).min(axis=1) for question in axes]

@@ -23,9 +23,8 @@ class MinimumScatter:
     """The minimum of Var(a - r b) that randomization causes if those who answered have the mean r.
 
     Var(a - r b) = sum pi_i w_i(r), w_i(r) = E[(a - r b)^2 | i]. Among people who answered with mean
-    r it is at least the lower convex hull of the points (x_i, w_i(r)) at r, `answering`. Among the
-    others it is at least their smallest w_i, `silent`. Both are given at each of `RATIOS`, the last
-    axis.
+    r it is at least the lower convex hull of the points (x_i, w_i(r)) at r, `answering`; among the
+    others at least their smallest w_i, `silent`. Both are at each of `RATIOS`, the last axis.
     """
 
     answering: Floats
@@ -69,17 +68,17 @@ def lower_hulls(x: Floats, y: Floats) -> Floats:
 
 
 def lower_hull(x: Floats, y: Floats, at: float) -> float:
-    """Return the lower convex hull of the points (x, y), x rising, at one place between them.
+    """Return the height at `at` of the lower convex hull of the points (x, y), x rising.
 
-    Starting from the lowest point on the left, alternate: for a point on the left, take the right
-    one whose line is lowest at `at`; for that point, the left one.
+    Every line from a point before `at` to a point after it is at least as high as the hull.
+    Starting from the lowest point before `at`, alternate: choose the point after `at` whose line is
+    lowest there, then the point before `at` for that one, until the line falls no further.
     """
-    on = x == at
-    best = float(y[on].min()) if on.any() else np.inf
-    left, right = x < at, x > at
-    if not left.any() or not right.any():
+    is_at, is_before, is_after = x == at, x < at, x > at
+    best = float(y[is_at].min()) if is_at.any() else np.inf
+    if not is_before.any() or not is_after.any():
         return best
-    xl, yl, xr, yr = x[left], y[left], x[right], y[right]
+    xl, yl, xr, yr = x[is_before], y[is_before], x[is_after], y[is_after]
     i, lowest = int(np.argmin(yl)), np.inf
     while True:
         j = int(np.argmin(yl[i] + (yr - yl[i]) * (at - xl[i]) / (xr - xl[i])))
@@ -278,7 +277,7 @@ class PseudoRatios:
         """Return the ratios of one survey, shape (targets, 1), for counts of shape (reports,).
 
         Raises NoBaseError if hardly anybody seems to have answered, and for a single report if some
-        truths are no answer: it does not show whether anybody answered.
+        truths are no answer, because it does not show whether anybody answered.
         """
         ratio = self.intervals(counts[None], level)
         if np.isnan(ratio.estimate).any() or (self.some_silent and counts.sum() == 1):
@@ -322,23 +321,14 @@ def pseudo_ratios(
     bias: Floats,
 ) -> PseudoRatios:
     """Return the ratios for given pseudo-values; targets are 0 at truths that are no answer."""
-    scatter = [
+    parts = [
         minimum_scatter(channel, target, answered, values, b)
         for target, values in zip(targets, a, strict=True)
     ]
-    differences = (values - RATIOS[:, None] * b for values in a)
-    extremes = np.array(
-        [(difference.min(axis=1), difference.max(axis=1)) for difference in differences]
+    scatter = MinimumScatter(
+        np.array([part.answering for part in parts]), np.array([part.silent for part in parts])
     )
-    return PseudoRatios(
-        a=a,
-        b=b,
-        bias=bias,
-        some_silent=not bool(answered.all()),
-        scatter=MinimumScatter(
-            np.array([part.answering for part in scatter]),
-            np.array([part.silent for part in scatter]),
-        ),
-        minimum=extremes[:, 0],
-        maximum=extremes[:, 1],
-    )
+    differences = [values - RATIOS[:, None] * b for values in a]
+    minimum = np.array([difference.min(axis=1) for difference in differences])
+    maximum = np.array([difference.max(axis=1) for difference in differences])
+    return PseudoRatios(a, b, bias, not bool(answered.all()), scatter, minimum, maximum)

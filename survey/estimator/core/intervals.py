@@ -109,10 +109,9 @@ def feldman_cousins(
     """Return both ends for lambda in [floor, ceiling], 0 < floor < ceiling < 1.
 
     The ends have the shape of `counts`. The interval is exact at every n: its hull covers every
-    lambda in the range with probability at least `level`. Only the given counts are computed, and
-    repeated questions use a cache. At low levels (below about .62) an outcome outside the range may
-    be accepted nowhere inside it; then its inner end is nan. Source: Feldman and Cousins 1998, doi
-    10.1103/PhysRevD.57.3873.
+    lambda in the range with probability at least `level`. At low levels (below about .62) an
+    outcome outside the range may be accepted nowhere inside it; then its inner end is nan. Source:
+    Feldman and Cousins 1998, doi 10.1103/PhysRevD.57.3873.
 
     >>> low, high = feldman_cousins(np.array([3, 7]), 10, 0.25, 0.75, 0.95)
     >>> low.round(3).tolist(), high.round(3).tolist()
@@ -137,31 +136,32 @@ def _ends(
 
 
 def _lower_end(c: Integers, n: int, a: Floats, b: Floats, level: float) -> Floats:
-    """Return the smallest lambda in [a, b] at which c is accepted, in the shape of c."""
-    end = a.copy()
-    # Where c <= n a the end is a, because no outcome ranks above c there.
-    inside = np.flatnonzero(c > n * a)
-    if inside.size:
-        end[inside] = _lower_end_inside(c[inside], n, a[inside], b[inside], level)
-    return end
+    """Return the smallest lambda in [a, b] at which c is accepted, in the shape of c.
 
-
-def _lower_end_inside(c: Integers, n: int, a: Floats, b: Floats, level: float) -> Floats:
-    """Return the lower end where c > n a: theta_m, or the root on the segment that ends there."""
+    It is theta_m, or the root on the segment that ends there. Where c <= n a it is a, because no
+    outcome ranks above c there.
+    """
+    end, inside = a.copy(), np.flatnonzero(c > n * a)
+    if not inside.size:
+        return end
+    c, a, b = c[inside], a[inside], b[inside]
     m = _first_accepted(c, n, a, b, level)
     # For m >= n b the slope is logit(b), and c is rejected everywhere below b.
     upper = np.where(m < n * b, np.clip(_overtaking(m, c, n, a, b), a, b), np.nan)
     lower = np.where(m > 0, np.clip(_overtaking(m - 1, c, n, a, b), a, b), a)
     crossing = np.flatnonzero(_between(m, c, n, upper) < level)
     if crossing.size:
-        upper[crossing] = _root(
+        upper[crossing] = _level_crossing(
             m[crossing], c[crossing], n, lower[crossing], upper[crossing], level
         )
     # At theta_m one outcome replaces another: rounding must not leave a gap between the ends.
-    return np.asarray(np.clip(upper - ROUNDING * np.sqrt(upper * (1 - upper) / n), a, b))
+    end[inside] = np.clip(upper - ROUNDING * np.sqrt(upper * (1 - upper) / n), a, b)
+    return end
 
 
-def _root(m: Integers, c: Integers, n: int, lower: Floats, upper: Floats, level: float) -> Floats:
+def _level_crossing(
+    m: Integers, c: Integers, n: int, lower: Floats, upper: Floats, level: float
+) -> Floats:
     """Return where P(m <= X < c) falls below level in [lower, upper], by bisection from outside."""
     tolerance = ROOT_TOLERANCE * np.sqrt(upper * (1 - lower) / n)
     while np.any(wide := upper - lower > tolerance):
@@ -300,8 +300,10 @@ def wilson(counts: Integers, n: int | Integers, level: float) -> Ends:
     (f + z^2/2n -+ z sqrt(f(1-f)/n + z^2/4n^2)) / (1 + z^2/n), f = c/n. Coverage falls to .931
     at .95. If all of the interval lies outside the range of lambda, the mapped width is zero.
     """
-    z = normal_quantile(level)
-    f = counts / n
+    return _wilson_ends(counts / n, n, normal_quantile(level))
+
+
+def _wilson_ends(f: Floats, n: int | Integers, z: float) -> Ends:
     centre = f + z**2 / (2 * n)
     half = z * np.sqrt(f * (1 - f) / n + z**2 / (4 * n**2))
     return (centre - half) / (1 + z**2 / n), (centre + half) / (1 + z**2 / n)
@@ -370,9 +372,8 @@ def fixed_population(counts: Integers, n: int, floor: float, ceiling: float, lev
     where a and b are floor and ceiling. The interval is |f - lambda| <= C/n + z sqrt(V(lambda)/n),
     with C from `continuity` and f clipped to [a, b], which only widens it: its width is never zero.
     By enumeration of every outcome of every population (k 2 and 10; epsilon 2 to 12; n 5 to 200)
-    coverage is at least .952 at .95 and .986 at .99. With the usual C = 1/2 it is .938 and .964,
-    with C = 0 it is .79.
-    The interval does not cover the population's share: it leaves out the sampling error.
+    coverage is at least .952 at .95 and .986 at .99. The interval does not cover the population's
+    share: it leaves out the sampling error.
     """
     # lambda^2 - (2f + z^2 (1-a-b)/n) lambda + f^2 - z^2 a b/n = 0
     z2, slope = normal_quantile(level) ** 2, 1 - floor - ceiling
@@ -422,7 +423,8 @@ def _likelihood_reach(c: Integers, n: int, a: float, level: float) -> Floats:
     from scipy.special import expit, logit
 
     z, start = normal_quantile(level), float(logit(a))
-    theta = np.full(c.shape, logit(_score_reach(a, n, z)))
+    # Wilson's upper end of the share a.
+    theta = np.full(c.shape, logit(_wilson_ends(np.asarray(a), n, z)[1]))
     for _ in range(NEWTON_STEPS):
         rise = np.logaddexp(0, theta) - np.logaddexp(0, start)
         excess = c * (theta - start) - n * rise + z**2 / 2
@@ -431,12 +433,6 @@ def _likelihood_reach(c: Integers, n: int, a: float, level: float) -> Floats:
         if np.all(np.abs(step) < NEWTON_TOLERANCE):
             break
     return np.asarray(expit(theta))
-
-
-def _score_reach(a: float, n: int, z: float) -> float:
-    """Return Wilson's upper end for the share a, where Newton's method begins."""
-    spread = np.sqrt(a * (1 - a) / n + z**2 / (4 * n**2))
-    return float((a + z**2 / (2 * n) + z * spread) / (1 + z**2 / n))
 
 
 def last_accepted(

@@ -19,10 +19,8 @@ def norm_sub(estimate: ArrayLike) -> Floats:
     """Return the shares nearest to an estimate, by least squares: shape (k,), none negative, sum 1.
 
     max(pi_j - delta, 0) with the delta that makes the sum 1 ("norm-sub"). Use it for display where
-    there is no mle, as for reported sets (d > 1). It is not a default: like every estimate that
-    must be a share, it is biased inwards near the edges, and its error is not known. Add, compare
-    and export the linear estimate instead. Source: Wang, Lopuhaa-Zwakenberg, Li, Skoric, Li 2020,
-    doi 10.14722/ndss.2020.24157.
+    there is no mle, as for reported sets (d > 1). Source: Wang, Lopuhaa-Zwakenberg, Li, Skoric, Li
+    2020, doi 10.14722/ndss.2020.24157.
 
     Raises ValueError unless all numbers are finite and there is at least one.
 
@@ -45,11 +43,10 @@ def norm_sub(estimate: ArrayLike) -> Floats:
 def most_likely_shares(counts: Integers, channel: SubsetSelection) -> Floats:
     """Return the constrained maximum-likelihood shares: shape (k,), none negative, sum 1.
 
-    For generalized randomized response, in closed form: maximizing sum c_j log lambda_j with
-    lambda_j = q + (p-q) pi_j >= q and sum lambda = 1 gives lambda_j = max(q, c_j/tau), with the tau
-    that makes the sum 1 (Karush, Kuhn, Tucker). Expectation maximization converges to the same
-    shares. They are biased inwards near the edges of the simplex: for display, not for arithmetic.
-    For d = 1 only: counts per option do not determine the likelihood of reported sets.
+    For generalized randomized response (d = 1), in closed form: maximizing sum c_j log lambda_j
+    with lambda_j = q + (p-q) pi_j >= q and sum lambda = 1 gives lambda_j = max(q, c_j/tau), with
+    the tau that makes the sum 1 (Karush, Kuhn, Tucker). They are biased inwards near the edges of
+    the simplex: for display, not for arithmetic.
 
     >>> from survey.mechanism import grr
     >>> most_likely_shares(np.array([80, 15, 5]), grr(3, "3/4")).round(4).tolist()
@@ -115,14 +112,12 @@ def most_likely_mixture(counts: Integers, matrix: Floats) -> Floats:
     means pi, s >= 0, pi s = 0. Newton's method solves pi s = mu, with mu falling to 0 (primal-dual
     interior point): with H = P diag(f/lambda^2) P'
 
-        (H + diag(s/pi)) dpi = mu/pi - (1 - D),    ds = 1 - D - s + H dpi.
+        (H + diag(s/pi)) dpi = mu/pi - (1 - D), ds = 1 - D - s + H dpi.
 
-    It reaches the maximum of expectation maximization in about ten rounds instead of thousands. The
-    likelihood is concave, and by duality log L(best) - log L(pi) <= n (max_i D_i - 1): the search
-    ends when this gap is at most `GOAL`. If it is still above `TOLERANCE` after the last round, the
-    result is nan, never a wrong number. Where the rows of P are dependent, several maxima may
-    exist; this is one of them. Sources: Agrawal and Aggarwal 2001 (expectation maximization);
-    Koenker and Mizera 2014 (interior points); Wright 1997 (primal-dual steps).
+    The likelihood is concave, and by duality log L(best) - log L(pi) <= n (max_i D_i - 1): the
+    search ends when this gap is at most `GOAL`. If it is still above `TOLERANCE` after the last
+    round, the result is nan, never a wrong number. Sources: Agrawal and Aggarwal 2001 (expectation
+    maximization); Koenker and Mizera 2014 (interior points); Wright 1997 (primal-dual steps).
 
     >>> most_likely_mixture(np.array([60, 40]), np.array([[.75, .25], [.25, .75]])).round(4)
     array([0.7, 0.3])
@@ -250,10 +245,9 @@ def checked_sets(reports: ArrayLike, channel: SubsetSelection) -> Booleans:
 
 
 def most_likely_of_sets(members: Booleans, channel: SubsetSelection) -> Floats:
-    """Return the most likely shares from reported sets, shape (n, k).
+    """Return the most likely shares from reported sets, shape (n, k); nan as `most_likely_mixture`.
 
-    Equal sets are counted once, so the time depends on the number of different sets. The result is
-    nan if the maximum was not found in time (see `most_likely_mixture`).
+    Equal sets are counted once, so the time depends on the number of different sets.
 
     >>> pairs = np.array([[1, 1, 0, 0]] * 3 + [[0, 0, 1, 1], [1, 0, 1, 0]], dtype=bool)
     >>> most_likely_of_sets(pairs, SubsetSelection(4, 2, 3, 1)).round(3).tolist()
@@ -282,11 +276,8 @@ def smoothed_shares(counts: Integers, matrix: Floats, along: Integers) -> tuple[
     Each round is one step of expectation maximization, pi_i <- pi_i sum_j f_j P(j|i)/lambda_j with
     lambda = pi P, followed by smoothing with the weights 1/4, 1/2, 1/4 along the truths `along`,
     which are in the order of their values. An end counts as its own neighbour, so the sum of these
-    shares stays. Truths outside `along` ("prefer not to say") are not smoothed. The shares are
-    biased towards smooth ones. Use them for display where the rows of P are so similar that the
-    most likely shares are a few spikes. On a scale of a few options plain expectation maximization
-    is better. Source: Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric 2020, section 5.5 (EMS); Silverman,
-    Jones, Wilson, Nychka 1990.
+    shares stays. Truths outside `along` ("prefer not to say") are not smoothed. Source: Li, Wang,
+    Lopuhaa-Zwakenberg, Li, Skoric 2020, section 5.5 (EMS); Silverman, Jones, Wilson, Nychka 1990.
 
     >>> P = np.array([[.6, .2, .2], [.2, .6, .2], [.2, .2, .6]])
     >>> smoothed_shares(np.array([60, 20, 20]), P, np.arange(3))[0].round(2).tolist()
@@ -330,13 +321,12 @@ def most_likely_table(
 ) -> tuple[Floats, float, bool]:
     """Return the joint shares that maximize sum c log lambda, the duality gap, and convergence.
 
-    lambda = P through every channel along its own axis. One step (iterative Bayesian update) is
-    P <- P D, D = the channels' matrices applied backwards to f/lambda. Pairs of steps are
+    lambda = P through every channel along its own axis. One step (iterative Bayesian update) is P
+    <- P D, D = the channels' matrices applied backwards to f/lambda. Pairs of steps are
     extrapolated, and by duality log L(best) - log L(P) <= n (max D - 1), as in
     `most_likely_mixture`. The search ends at a gap of 1e-8 per report, and has converged if the gap
-    is at most 1e-6. If channels have no inverse, several maxima may exist; this is one of them.
-    Raises ChannelError for reports of sets, CountsError above 10^6 cells. Sources: Agrawal and
-    Aggarwal 2001; Varadhan and Roland 2008.
+    is at most 1e-6. Raises ChannelError for reports of sets, CountsError above 10^6 cells. Sources:
+    Agrawal and Aggarwal 2001; Varadhan and Roland 2008.
     """
     for channel in channels:
         if isinstance(channel, SubsetSelection):

@@ -79,10 +79,8 @@ def dirichlet_mean(
     unless given, so that the same counts give the same numbers.
 
     This is not a default: a prior pulls every share towards its own mean, and randomization leaves
-    the prior much weight. With a flat prior at k = 10, n = 1000, epsilon 1, an option that
-    everybody has is estimated at .76; intervals never cover a share of 0 (Feldman and Cousins' do).
-    Use it if the prior is knowledge, and say so. It converges slowly for a weak channel: see
-    `settled`. Source: Tanner and Wong 1987.
+    the prior much weight. Use it if the prior is knowledge, and say so. It converges slowly for a
+    weak channel: see `settled`. Source: Tanner and Wong 1987.
 
     Raises CountsError for counts that this channel cannot produce, ChannelError for d > 1,
     ValueError for an impossible prior, level or number of draws.
@@ -91,7 +89,11 @@ def dirichlet_mean(
     >>> dirichlet_mean([700, 1300], grr(2, "3/4")).estimate.round(2).tolist()
     [0.2, 0.8]
     """
-    matrix = _matrix(channel)
+    if isinstance(channel, SubsetSelection):
+        require_two_options(channel)
+        if channel.d > 1:
+            raise ChannelError(f"d = {channel.d}: the posterior needs one count per reported set")
+    matrix = channel.matrix
     c = whole_counts(counts, matrix.shape[1], "one per report")
     n = reports_from(int(c.sum()), 1, None)
     weights = _checked_prior(prior, len(matrix))
@@ -115,15 +117,6 @@ def dirichlet_mean(
         level=level,
         prior=float(weights.sum()),
     )
-
-
-def _matrix(channel: CodeChannel) -> Floats:
-    """Return P(report | truth), shape (truths, reports)."""
-    if isinstance(channel, SubsetSelection):
-        require_two_options(channel)
-        if channel.d > 1:
-            raise ChannelError(f"d = {channel.d}: the posterior needs one count per reported set")
-    return channel.matrix
 
 
 def _checked_prior(prior: ArrayLike, truths: int) -> Floats:

@@ -20,7 +20,7 @@ from survey.estimator.core.result import Result
 from survey.estimator.shares.linear_estimator import linear_estimator
 from survey.estimator.shares.proportions import Proportions, proportions
 from survey.mechanism import AnyChannel
-from survey.mechanism.channel import Floats, Integers
+from survey.mechanism.channel import Floats
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,17 +109,13 @@ def _parts(shares: Proportions, N: int) -> tuple[Floats, Floats]:
     pi = np.clip(np.nan_to_num(shares.estimate), 0.0, 1.0)
     n = np.maximum(shares.reports, 1)
     has_reports = shares.reports > 0
-    sampling = _remaining_sampling(shares.reports, N) * shares.moments.sampling(pi) / n
+    # (1 - n/N) N/(N-1) of the sampling variance remains.
+    sampling = (N - shares.reports) / max(N - 1, 1) * shares.moments.sampling(pi) / n
     randomization = shares.moments.randomization(pi) / n
     return (
         np.sqrt(np.where(has_reports, sampling, np.nan)),
         np.sqrt(np.where(has_reports, randomization, np.nan)),
     )
-
-
-def _remaining_sampling(n: Integers, N: int) -> Floats:
-    """Return (1 - n/N) N/(N-1), the remaining fraction of the sampling variance."""
-    return np.asarray((N - n) / max(N - 1, 1))
 
 
 def _score_ends(
@@ -131,7 +127,7 @@ def _score_ends(
     step = np.zeros(n.shape)
     if chances:
         step = continuity(level) * np.array([1 / abs(p - q) for p, q in chances]) / n
-    remaining = _remaining_sampling(shares.reports, N)
+    remaining = (N - shares.reports) / max(N - 1, 1)
     estimate = np.nan_to_num(shares.estimate)
     ends = [
         _score_end(side, np.clip(estimate + side * step, 0, 1), n, shares.moments, remaining, level)

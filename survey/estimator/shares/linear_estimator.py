@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from survey.errors import CountsError
 from survey.estimator.core.arguments import (
-    CodeChannel,
     aligned,
     check_at_most,
     checked_n,
@@ -101,12 +100,8 @@ def tally(counts: ArrayLike, channel: AnyChannel, n: ArrayLike | None = None) ->
     if c.shape[1] != channel.counted or not len(c):
         raise CountsError(f"counts of shape {c.shape} must have {channel.counted} columns")
     stated = None if n is None else whole_counts(n, len(c), "reports of each class")
-    return _bit_tally(c, channel, stated) if isinstance(channel, BitVector) else _tally(
-        c, channel, stated
-    )  # fmt: skip
-
-
-def _tally(c: Integers, channel: CodeChannel, stated: Integers | None) -> Tally:
+    if isinstance(channel, BitVector):
+        return _bit_tally(c, channel, stated)
     per_report = channel.d if isinstance(channel, SubsetSelection) else 1
     n = _reports(c.sum(axis=1), per_report, stated)
     if isinstance(channel, WeightTable) and not channel.truths == channel.reports == 2:

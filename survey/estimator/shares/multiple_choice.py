@@ -153,8 +153,7 @@ def option_pairs(
     As in `subset_shares`, the count of reports whose pattern contains both options is exactly
     binomial, with probability p + (N-1) q if the person chose both and N q otherwise, where N
     patterns contain both. So each pair has the intervals of `proportions`, with their coverage.
-    Pairs that no pattern contains are left out. Raises CountsError, ChannelError, ValueError as
-    `subset_shares`.
+    Raises CountsError, ChannelError, ValueError as `subset_shares`.
 
     >>> from survey.mechanism import grr
     >>> option_pairs([60, 20, 20], grr(3, "0.6"), [[0], [1], [0, 1]], 2).estimate.round(4)
@@ -171,18 +170,8 @@ def option_pairs(
     shares = binomial_shares(
         contains_both @ c, np.full(len(contains_both), n), p, q, interval_options, n=n
     )
-    return OptionPairs(
-        first=first,
-        second=second,
-        estimate=shares.estimate,
-        std_error=shares.std_error,
-        conf_low=shares.conf_low,
-        conf_high=shares.conf_high,
-        reports=shares.reports,
-        n=n,
-        level=level,
-        method=shares.method,
-    )
+    names = ("estimate", "std_error", "conf_low", "conf_high", "reports", "n", "level", "method")
+    return OptionPairs(first, second, *(getattr(shares, name) for name in names))
 
 
 def pairs_in_patterns(
@@ -214,7 +203,7 @@ def bit_pairs(
     options are sampled, only reports about both options count, and `n` is the number of all
     reports. Bits are kept or flipped independently, so
 
-        P(both) = mean of g_a g_b,   g = (bit - q)/(p - q),
+        P(both) = mean of g_a g_b, g = (bit - q)/(p - q),
 
     is unbiased, and std_error is its standard error from the counts. The interval is Wilson's
     score: x with n (est - x)^2 <= z^2 (x E[g^2 g^2 | both] + (1-x) M - x^2). M is the mean of E[g^2
@@ -291,8 +280,7 @@ def _rows(supports: ArrayLike, pairs: Sequence[tuple[int, int]]) -> NDArray[np.g
 def two_bit_values(channel: BitVector) -> tuple[Floats, Floats]:
     """Return pseudo-values of the four truths, shape (truths, cells), and their second moments.
 
-    The second moments are E[(values of the first truth)^2 | truth]. Truths and cells are in the
-    order of `CELLS`.
+    The second moments are E[(values of the first truth)^2 | truth], in the order of `CELLS`.
     """
     p, q = channel.p, channel.q
     g = np.array([1 - q, -q]) / (p - q)
@@ -310,9 +298,7 @@ def _ends(
     other_moment = float(weights @ squares[1:]) / float(weights.sum())
     moments = SecondMoments(squares[:1], np.array([other_moment]))
     shift = QUARTER * np.ptp(inverse[0]) / n
-    low, _ = score_interval(shares[:1] - shift, n, moments, level)
-    _, high = score_interval(shares[:1] + shift, n, moments, level)
-    return np.asarray(low), np.asarray(high)
+    return score_interval(shares[:1], n, moments, level, shift)
 
 
 @checked_arguments
@@ -333,15 +319,10 @@ def count_bit_pairs(
         raise CountsError(f"reports must be bits, 0 or 1, of shape (n, {channel.bits})")
     ones = bits[:, -channel.m :].astype(bool)
     is_asked = bits[:, : channel.m].astype(bool) if channel.is_sampled else np.ones_like(ones)
-    return np.array(
-        [
-            [
-                np.count_nonzero(
-                    is_asked[:, a] & is_asked[:, b] & (ones[:, a] == x) & (ones[:, b] == y)
-                )
-                for x, y in CELLS
-            ]
-            for a, b in pairs
-        ],
-        dtype=np.int64,
-    )
+    counts = np.empty((len(pairs), len(CELLS)), dtype=np.int64)
+    for row, (a, b) in zip(counts, pairs, strict=True):
+        both_asked = is_asked[:, a] & is_asked[:, b]
+        row[:] = [
+            np.count_nonzero(both_asked & (ones[:, a] == x) & (ones[:, b] == y)) for x, y in CELLS
+        ]
+    return counts

@@ -41,11 +41,7 @@ class MinimumScatter:
 
 
 def minimum_scatter(
-    channel: CodeChannel,
-    target: Floats,
-    answered: Booleans,
-    a: Floats,
-    b: Floats,
+    channel: CodeChannel, target: Floats, answered: Booleans, a: Floats, b: Floats
 ) -> MinimumScatter:
     """Return the minimum variance of pseudo-values a for the target and b for `answered`."""
     aa, ab, bb = (expected(channel, g) for g in (a**2, a * b, b**2))
@@ -313,12 +309,7 @@ def no_answers_error() -> NoBaseError:
 
 
 def pseudo_ratios(
-    channel: CodeChannel,
-    targets: Floats,
-    answered: Booleans,
-    a: Floats,
-    b: Floats,
-    bias: Floats,
+    channel: CodeChannel, targets: Floats, answered: Booleans, a: Floats, b: Floats, bias: Floats
 ) -> PseudoRatios:
     """Return the ratios for given pseudo-values; targets are 0 at truths that are no answer."""
     parts = [

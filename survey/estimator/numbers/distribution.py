@@ -130,12 +130,7 @@ def histogram(
     largest bias of the linear estimate is added, and the interval includes `estimate`. At level .95
     at least .944 of cells, cumulative shares and quantiles are covered from n = 200, by simulation
     over ten channels and eight distributions, including point masses and two modes
-    (`tests/benchmarks/distribution.py`). The likelihood interval is half as wide, but its coverage
-    falls to .72 if all people have one value. The coverage of a bootstrap of the counts falls to 0
-    there, and to .88 for a smooth bell (`tests/benchmarks/distribution_refused.py`).
-
-    Noise over the whole range (geometric, Laplace, Gaussian) leaves little information about a
-    distribution unless epsilon is large or the grid has few points; the flag says so.
+    (`tests/benchmarks/distribution.py`).
 
     Raises CountsError (NoBaseError if hardly anybody answered), ChannelError (one bit determines a
     mean only; d > 1) and ValueError for cells without a value or edges that exclude a value.
@@ -193,12 +188,7 @@ def cdf(
     places = _places(at, grid.values)
     columns = _columns(grid, [grid.values <= place for place in places])
     return Cumulative(
-        value=places,
-        **columns,
-        n=grid.n,
-        level=level,
-        method=grid.method,
-        flag=grid.flag,
+        value=places, **columns, n=grid.n, level=level, method=grid.method, flag=grid.flag
     )
 
 
@@ -330,9 +320,7 @@ def set_ratios(
     """Return the pseudo-ratios of n reports for the share of each set among those who answered.
 
     `truths` has shape (truths,), with nan for no answer. Each set is a mask over the distinct
-    values in ascending order. The pseudo-values are unbiased and have minimum variance if the
-    channel allows that with a small enough variance. Otherwise the interval includes their maximum
-    bias.
+    values in ascending order.
     """
     answered = ~np.isnan(truths)
     index = np.searchsorted(np.unique(truths[answered]), truths)

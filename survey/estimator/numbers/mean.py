@@ -87,16 +87,13 @@ def mean(
     never empty. If a and b are not exactly unbiased (see `pseudo_values`), it includes their
     largest bias.
 
-    Valid if respondents answer truthfully and independently; approximate for small n. The end on
-    the side to which reports are skewed moves outwards (`ratio_interval`); otherwise coverage falls
-    to .89 (randomized response, five points, n = 50, epsilon 7, one in ten at the far end).
-    Coverage at .95, minimum over nine mechanisms, epsilon 1, 4 and 7, n 50 to 1,000, seven
-    distributions with people at the ends, with and without a no-answer option: .948
-    (`tests/benchmarks/means.py`; 20,000 rounds each). Raises NoBaseError if hardly anybody seems to
-    have answered, ChannelError for d > 1, CountsError for counts that this channel cannot produce,
-    DesignError for an impossible level, ValueError for impossible values. Sources: Duchi, Jordan,
-    Wainwright 2018 (one bit); Wang et al. 2019 (piecewise, hybrid); Fieller 1954; Johnson 1978
-    (skewness).
+    Valid if respondents answer truthfully and independently; approximate for small n. Coverage at
+    .95, minimum over nine mechanisms, epsilon 1, 4 and 7, n 50 to 1,000, seven distributions with
+    people at the ends, with and without a no-answer option: .948 (`tests/benchmarks/means.py`;
+    20,000 rounds each). Raises NoBaseError if hardly anybody seems to have answered, ChannelError
+    for d > 1, CountsError for counts that this channel cannot produce, DesignError for an
+    impossible level, ValueError for impossible values. Sources: Duchi, Jordan, Wainwright 2018 (one
+    bit); Wang et al. 2019 (piecewise, hybrid); Fieller 1954; Johnson 1978 (skewness).
 
     >>> from survey.mechanism.numeric import one_bit
     >>> mean([400, 600], one_bit(11, 2), range(11))
@@ -252,10 +249,9 @@ def worst_variance(channel: WeightTable) -> float:
     """Return n Var of the estimated mean on [-1, 1] at the answer with the largest variance.
 
     max_i E[(a - x_i b)^2 | i]: a and b are the pseudo-values that `mean` divides, x_i = -1 +
-    2i/(k-1) the answers; the variance of a ratio by the delta method (Cochran 1977, 2.11).
-    Without no-answer options b = 1, and it is max_i Var(a | i). If people's answers differ, their
-    variance adds to it for every design. The result is exact up to floating-point rounding for
-    designs with exact pseudo-values.
+    2i/(k-1) the answers; the variance of a ratio by the delta method (Cochran 1977, 2.11). Without
+    no-answer options b = 1, and it is max_i Var(a | i). If people's answers differ, their variance
+    adds to it for every design.
 
     >>> round(worst_variance(one_bit(11, 1)), 3)  # B^2, B = (e+1)/(e-1)
     4.683

@@ -162,8 +162,8 @@ def margin_split(result: Proportions) -> MarginSplit:
     The variance of one report's pseudo-value is x(1-x), of the answer itself, plus that of the
     randomization, for generalized randomized response [x p(1-p) + (1-x) q(1-q)]/D^2, where x is the
     estimate clipped to [0, 1]. The square of the margin is divided like the variance, because
-    variances add and margins do not. This is exact for normal intervals and approximate for others.
-    Tables use the largest randomization variance that the other answers could cause.
+    variances add and margins do not. Tables use the largest randomization variance that the other
+    answers could cause.
 
     >>> from survey.estimator import proportions
     >>> from survey.mechanism import grr

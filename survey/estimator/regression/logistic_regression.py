@@ -12,12 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from survey.estimator.core.arguments import CodeChannel, checked_arguments, checked_level
 from survey.estimator.core.intervals import normal_quantile
 from survey.estimator.core.result import Result
-from survey.estimator.regression.design_matrix import (
-    ByGroup,
-    Design,
-    Randomized,
-    make_design,
-)
+from survey.estimator.regression.design_matrix import ByGroup, Design, Randomized, make_design
 from survey.mechanism.channel import Floats, Integers
 
 

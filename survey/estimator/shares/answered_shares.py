@@ -222,10 +222,7 @@ def _all_shares(
 
 
 def _answers_and_silent(
-    k: int,
-    no_answers: Sequence[int],
-    channel: AnyChannel,
-    patterns: Sequence[Sequence[int]] | None,
+    k: int, no_answers: Sequence[int], channel: AnyChannel, patterns: Sequence[Sequence[int]] | None
 ) -> tuple[Integers, Integers]:
     """Return the indices of the options that are answers, and of those that are not."""
     whole = [checked_whole(option, "an option of no_answers", ValueError) for option in no_answers]

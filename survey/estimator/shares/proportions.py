@@ -194,9 +194,7 @@ def binomial_shares(
 def _ends(
     counts: Integers, reports: Integers, p: Floats, q: Floats, interval_options: IntervalOptions
 ) -> tuple[Floats, Floats]:
-    """Return the intervals of all options, those with the same n, p and q together; [0, 1] without
-    reports.
-    """
+    """Return the intervals of all options, equal ones together; [0, 1] without reports."""
     low, high = np.zeros(counts.shape), np.ones(counts.shape)
     level = interval_options.level_of_each(counts.size)
     groups: dict[tuple[int, float, float], list[int]] = {}

@@ -62,17 +62,16 @@ def conditional(
     """Estimate P(answer a to question `of` | answer b to question `given`).
 
     `result` is a cross-tab; `given` and `of` are places of its questions (`of` is optional in a
-    table of two). `options` are the answers b, by default all. The estimate is a ratio of linear
-    estimates, for every method of the cross-tab.
+    table of two). `options` are the answers b, by default all.
 
     Fieller's interval inverts a test of E[(g_a - r) h_b] = 0, so it is correct even if the ratio's
-    distribution is skewed; its variance is at least that of randomization alone at that r.
-    Coverage at .95, simulated (tests/estimator/tables): at least .93.
+    distribution is skewed; its variance is at least that of randomization alone at that r. Coverage
+    at .95, simulated (tests/estimator/tables): at least .93.
 
     Raises NoBaseError where P(b) is not clearly above 0, that is less than half the width of its
     interval: then the reports contain no information about these people alone, and only [0, 1]
-    covers. Raises ValueError for questions or options that do not exist.
-    Sources: Fieller 1954; Newcombe 1998.
+    covers. Raises ValueError for questions or options that do not exist. Sources: Fieller 1954;
+    Newcombe 1998.
 
     >>> from survey.estimator import crosstab
     >>> from survey.mechanism import grr
@@ -206,21 +205,16 @@ def conditional_difference(
 ) -> Difference:
     """Return P(a | b) - P(a | b') for two `options` b, b' of a cross-tab's second question.
 
-    Use it to compare groups by a reported answer: many of the reports of b come from people with
-    another answer, so counting these reports alone would be biased.
-
     The intervals are MOVER's of Fieller's (`conditional`), with the estimated correlation rho of
     the two shares, which come from the same reports:
         low = d - sqrt((x-l)^2 + (u'-x')^2 - 2 rho (x-l)(u'-x')), high likewise.
     The error of the test is the one under equal shares,
-        SE_0^2 = E[(g_a - r)^2 (h_b/B_b - h_b'/B_b')^2]/n,  r = (A + A')/(B + B').
+        SE_0^2 = E[(g_a - r)^2 (h_b/B_b - h_b'/B_b')^2]/n, r = (A + A')/(B + B').
     Coverage at .95, simulated (tests/estimator/tables/test_standardization.py): at least .92.
-    `n_a` and `n_b` are the number of all reports, because nobody knows which group a report is
-    from.
 
     Raises NoBaseError if the share of one of the groups is not clearly above 0, ChannelError for
-    reports of sets, ValueError unless the options are two different ones.
-    Sources: Fieller 1954; Zou and Donner 2008 (MOVER with correlation).
+    reports of sets, ValueError unless the options are two different ones. Sources: Fieller 1954;
+    Zou and Donner 2008 (MOVER with correlation).
 
     >>> from survey.estimator import crosstab
     >>> from survey.mechanism import grr
@@ -271,13 +265,11 @@ def standardized_shares(
 
     `population` has shape (options of the second question,): people or shares; 0 excludes people
     with that answer. With w_b its shares,
-        x_a = sum_b w_b P(a | b),  psi = sum_b w_b (g_a - P(a | b)) h_b/P(b),  SE^2 = E[psi^2]/n:
+        x_a = sum_b w_b P(a | b), psi = sum_b w_b (g_a - P(a | b)) h_b/P(b), SE^2 = E[psi^2]/n:
     post-stratification on an answer that was itself randomized (direct standardization by joint
-    inversion; for an answer without randomization it equals `poststratified`). It removes the
-    effect of participation on the second question's answers, which the constrained least squares of
-    `reconciled` remove only partly, because of the randomization. The interval is that of weighted
-    shares at the n_eff with which equal weights have this SE. Coverage at .95, simulated
-    (tests/estimator/tables/test_standardization.py): at least .92.
+    inversion; for an answer without randomization it equals `poststratified`). The interval is that
+    of weighted shares at the n_eff with which equal weights have this SE. Coverage at .95,
+    simulated (tests/estimator/tables/test_standardization.py): at least .92.
 
     Valid if, among people with one answer b, participation does not depend on a.
 

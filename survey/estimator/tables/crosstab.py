@@ -41,11 +41,10 @@ def joint_counts(columns: Sequence[ArrayLike], sizes: Sequence[int]) -> Integers
     """Count how often each combination of reports occurs; shape `sizes`.
 
     `columns` has one array per question, all of shape (n,): the codes 0 to size - 1 of the same n
-    reports in the same order. The counts of a chunk are one bincount of the combined index
-    ((a k_b + b) k_c + c), Horner's scheme.
+    reports in the same order.
 
-    Raises CountsError for columns of unequal lengths, codes that are not whole numbers or outside
-    0 to size - 1, no reports, or a table of more than 10^7 cells.
+    Raises CountsError for columns of unequal lengths, codes that are not whole numbers or outside 0
+    to size - 1, no reports, or a table of more than 10^7 cells.
 
     >>> joint_counts([[0, 1, 1], [2, 0, 2]], [2, 3]).tolist()
     [[0, 0, 1], [1, 0, 1]]
@@ -233,9 +232,7 @@ def crosstab(
     Intervals are Wilson's score intervals with the observed second moment among the other cells,
     and an end moves outwards if reports are skewed. They are for each cell alone, not simultaneous.
     Coverage at .95, simulated for tables from 2 x 2 to 5 x 5, epsilon .5 to 4, shares from 0
-    (`tests/estimator/tables`): .956 on average, at least .93 for n of 500 and more. It falls to .91
-    for n = 50 and for cells with hardly any reports. Above epsilon 6, coverage of a cell that is
-    truly 0 was .89 (n = 500), because a single wrong report is evidence against 0.
+    (`tests/estimator/tables`): .956 on average, at least .93 for n of 500 and more.
 
     Valid if devices randomized each question independently, and respondents answered truthfully and
     independently. Sources: Warner 1965; van den Hout and van der Heijden 2002 (misclassified
@@ -297,12 +294,7 @@ def _linear(
             estimate, square, along(counts / n, [question.cubes for question in axes]), moment
         ),
     )
-    return (
-        estimate,
-        np.sqrt(variance / n),
-        np.clip(low, 0.0, 1.0),
-        np.clip(high, 0.0, 1.0),
-    )
+    return (estimate, np.sqrt(variance / n), np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
 
 
 def _skewness(estimate: Floats, square: Floats, cube: Floats, moment: MomentRange) -> Floats:
@@ -366,12 +358,11 @@ def independence(joint_counts: ArrayLike) -> Independence:
 
     `joint_counts` has shape (k1, k2, ...): how often each combination of REPORTS occurred, not
     debiased. This is valid, because devices randomize each question separately: independent truths
-    give independent reports, and the table of reports is an ordinary sample of n people. If the
-    channels have inverses, the converse is true too, so the test has power against every relation.
-    Type I error at .05, simulated: .042 to .058 (`tests.benchmarks.crosstab`).
-    On debiased counts the same test is wrong: randomization makes their variance much larger than
-    the sampling error that chi-square assumes (type I error .27 to 1). It is not valid for reports
-    of sets (subset selection with d > 1), where one report is in several cells.
+    give independent reports, and the table of reports is an ordinary sample of n people. Type I
+    error at .05, simulated: .042 to .058 (`tests.benchmarks.crosstab`). On debiased counts the same
+    test is wrong: randomization makes their variance much larger than the sampling error that
+    chi-square assumes (type I error .27 to 1). It is not valid for reports of sets (subset
+    selection with d > 1), where one report is in several cells.
 
     df = (number of cells - 1) - sum (k - 1) for k answers per question, (k1-1)(k2-1) for two.
     Reports that never occurred do not count. Source: Pearson 1900; Fisher 1922.

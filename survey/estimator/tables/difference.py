@@ -232,9 +232,8 @@ def difference(
     10 options, epsilon .5 to 4, one group possibly without randomization, sizes 50 to 200, both
     shares from 0 to 1, including corners): "score" at least .943, at epsilon 8 .935, with a group
     of 20 or without any randomization .936; "mover-wilson" falls to .90 where nearly everybody in
-    one group and nearly nobody in the other has the answer. The score is wider on average, by .055
-    at n = 50, .04 at 100 and .03 at 200. The test uses the error of the interval at d = 0, so z is
-    always finite.
+    one group and nearly nobody in the other has the answer. The test uses the error of the interval
+    at d = 0, so z is always finite.
 
     Raises CountsError for impossible counts or an empty group, ChannelError for a channel without
     an inverse or groups with different numbers of options, ValueError for a level outside (0, 1) or

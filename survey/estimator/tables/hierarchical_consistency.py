@@ -153,8 +153,8 @@ def _downwards(
 def displayed(x: Floats, variance: Floats, tree: Tree, populations: Floats | None) -> Floats:
     """Return totals that add up, in [0, population], near to x; shape (strata, options).
 
-    From the top down, children become x + theta Var x, clipped, with the theta at which they add up
-    to their parent's displayed total.
+    From the top down, children become x + theta Var x, clipped, with the theta at which they add
+    up.
     """
     maximum = np.broadcast_to(np.inf if populations is None else populations[:, None], x.shape)
     display = np.clip(x, 0.0, maximum)
@@ -242,32 +242,31 @@ def consistent(
 ) -> Consistent:
     """Estimate totals over a tree of strata by weighted least squares.
 
-    `estimates` and `std_errors` are totals of people, unclipped, shape (strata,) or
-    (strata, options). `parents[v]` is the stratum that contains v, -1 for none; every stratum with
-    children is the sum of them. A std_error of 0 means an exactly known total, and nan (with an
-    estimate of nan) a stratum without an estimate. `populations`, shape (strata,), limit `display`
-    and the intervals.
+    `estimates` and `std_errors` are totals of people, unclipped, shape (strata,) or (strata,
+    options). `parents[v]` is the stratum that contains v, -1 for none; every stratum with children
+    is the sum of them. A std_error of 0 means an exactly known total, and nan (with an estimate of
+    nan) a stratum without an estimate. `populations`, shape (strata,), limit `display` and the
+    intervals.
 
     Minimizes sum_v (x_v - y_v)^2 / s_v^2 subject to x_v = sum of x over v's children, in two
     passes, linear in the tree. Upwards, with z the best estimate from below and t its variance,
-        c = sum z_u, C = sum t_u (children u),  z_v = (y_v C + c s_v^2)/(C + s_v^2),
+        c = sum z_u, C = sum t_u (children u), z_v = (y_v C + c s_v^2)/(C + s_v^2),
+
         1/t_v = 1/s_v^2 + 1/C;
-    downwards, x_u = z_u + (t_u/C)(x_v - c), Var x_u = t_u + (t_u/C)^2 (Var x_v - C).
-    This extends Hay et al. 2010 (two passes, equal variances, complete trees) to unequal variances
-    and any tree; tests compare it with the dense solution.
+    downwards, x_u = z_u + (t_u/C)(x_v - c), Var x_u = t_u + (t_u/C)^2 (Var x_v - C). This extends
+    Hay et al. 2010 (two passes, equal variances, complete trees) to unequal variances and any tree;
+    tests compare it with the dense solution.
 
     Valid if the estimates of different strata come from different reports and are independent. If a
-    country's estimate is computed from its states' reports, add the states up instead. Options are
-    treated separately; they add up to the population only if all options of a stratum have one
-    std_error.
+    country's estimate is computed from its states' reports, add the states up instead.
 
     The ends are those of a normal distribution with the given errors, so each error must be well
     known. For reports use `consistent_proportions`: if each stratum's error comes from its own
     estimate, errors are small where estimates are small, and weights made of them draw all strata
     to the smallest estimates (shares of .03 in 50 reports of epsilon 8: covered .76 at .95).
 
-    Raises DesignError for a tree with a cycle, missing or negative errors, two exactly known
-    totals that contradict each other, and strata that cannot be determined.
+    Raises DesignError for a tree with a cycle, missing or negative errors, two exactly known totals
+    that contradict each other, and strata that cannot be determined.
 
     >>> found = consistent([100, 70, 40], [10, 5, 5], [-1, 0, 0])
     >>> found.estimate.round(2).tolist(), found.std_error.round(2).tolist()

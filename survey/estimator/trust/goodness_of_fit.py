@@ -103,16 +103,13 @@ def channel_fit(
     Two tests, together at 1 - level: G^2 = 2 sum c log(f/lambda_MLE) against chi-square(k - 1), and
     the count that is furthest outside the range of its report's probability, by exact binomial
     tails, Bonferroni over all of them: at both ends for tables, bits and sets of several options,
-    at the lower one if the others then determine the upper one (d = 1). A true population is called
-    manipulated with a probability of at most 1 - level, and much less if all shares are well above
-    0. Arguments as in `proportions`. For bits and sets of 1 < d < k-1 options the counts have no
-    likelihood, and only the second test is used.
+    at the lower one if the others then determine the upper one (d = 1). Arguments as in
+    `proportions`. For bits and sets of 1 < d < k-1 options the counts have no likelihood, and only
+    the second test is used.
 
     The test cannot detect fabricated reports that leave the estimates between 0 and 1 (reports all
     in favour of one option are detected only if other shares fall below 0), or respondents who
     protect themselves by a "no" to their own device, because this is a population with fewer "yes".
-    For bits and sets it cannot detect impossible combinations, such as all bits 1, while each
-    option's count is possible. A good fit does not prove honesty.
 
     Sources: Wilks 1938 (G^2); Bonferroni; for the effect of manipulation Cao, Jia, Gong 2021.
 

@@ -71,11 +71,12 @@ def lie_detector(
     yes. A carrier admits it with probability t and otherwise answers no:
 
         lambda_g = pi t + (1 - pi)(1 - p_g)
-        pi = 1 - (lambda_1 - lambda_2)/(p_2 - p_1),    t = (lambda_1 - (1 - pi)(1 - p_1))/pi
+
+        pi = 1 - (lambda_1 - lambda_2)/(p_2 - p_1), t = (lambda_1 - (1 - pi)(1 - p_1))/pi
 
     Not for two groups of DEVICES with different p: a person who protects himself enters "no", the
     device randomizes this "no" correctly, both groups estimate pi t, and no choice of p separates
-    the two. A channel in place of p is rejected for this reason.
+    the two.
 
     Standard errors by the delta method; coverage at .95 by simulation (pi .05 to .6, t .3 to 1, n
     200 to 2,000 per group): at least .94 for pi and .93 for t. Raises CountsError for impossible

@@ -75,21 +75,18 @@ class Poisoning(Result):
 
 @checked_arguments
 def poisoning(
-    found: Proportions,
-    channel: AnyChannel,
-    *,
-    patterns: Sequence[Sequence[int]] | None = None,
+    found: Proportions, channel: AnyChannel, *, patterns: Sequence[Sequence[int]] | None = None
 ) -> Poisoning:
     """Bound the effect of fabricated reports on each of the shares estimated through a channel.
 
     `found` is the result of `proportions` or `set_shares`, or with `patterns` of `subset_shares`;
     the margins are those of its intervals, for every level, method and target.
 
-    A fabricated report that replaces an average report moves the estimate by
-    max(g_max - estimate, estimate - g_min)/n, for options of p and q up by (1 - lambda)/((p-q) n),
-    lambda = q + (p-q) pi. If a fraction b of the n reports is fabricated, the honest ones alone
-    would give (estimate - b g)/(1 - b) for some g between the two extremes: the band. It is exact:
-    no fabricated reports can do more, and reports that are always the same extreme one do as much.
+    A fabricated report that replaces an average report moves the estimate by max(g_max - estimate,
+    estimate - g_min)/n, for options of p and q up by (1 - lambda)/((p-q) n), lambda = q + (p-q) pi.
+    If a fraction b of the n reports is fabricated, the honest ones alone would give (estimate - b
+    g)/(1 - b) for some g between the two extremes: the band. It is exact: no fabricated reports can
+    do more, and reports that are always the same extreme one do as much.
 
     If every report contains only some options (sampled bits), all fabricated reports may claim to
     be about the same one. If they are as many as the reports about an option, the band is [0, 1].

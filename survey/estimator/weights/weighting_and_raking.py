@@ -67,17 +67,16 @@ def weighted_shares(
     (classes,), in any unit. `n`, shape (classes,), is needed only if the counts do not determine
     it.
 
-    With r_i = (1[y_i = j] - q)/(p-q), or the linear value of a table's report:
-    estimate = sum w r / sum w, SE^2 = n/(n-1) sum w^2 (r - estimate)^2 / (sum w)^2, by
-    linearization of a ratio of totals under sampling with replacement (R `survey` 4.1 svymean
-    prints the same). The interval is Wilson's hull on the weighted f with n_eff = (sum w)^2 / sum
-    w^2 (Kish 1965), or with the n at which equal weights would have this SE, if that is less:
-    weights that are related to the answer make errors larger than Kish's, whose n alone covered
-    .90. The SE is also computed with the shares of light and heavy reports drawn towards 1/2
-    (`_smoothed`), because a few identical heavy reports are not certain. Coverage at .95, simulated
-    (weights 1, 2, 5, also with shares .02, .05, .4 or 0, 0, .3 in their classes; k 2, 4; epsilon .5
-    to 4; n 100, 500): at least .936; with five reports of weight 20 among 50, epsilon 8 and a share
-    of .02, .93.
+    With r_i = (1[y_i = j] - q)/(p-q), or the linear value of a table's report: estimate = sum w r /
+    sum w, SE^2 = n/(n-1) sum w^2 (r - estimate)^2 / (sum w)^2, by linearization of a ratio of
+    totals under sampling with replacement (R `survey` 4.1 svymean prints the same). The interval is
+    Wilson's hull on the weighted f with n_eff = (sum w)^2 / sum w^2 (Kish 1965), or with the n at
+    which equal weights would have this SE, if that is less: weights that are related to the answer
+    make errors larger than Kish's, whose n alone covered .90. The SE is also computed with the
+    shares of light and heavy reports drawn towards 1/2 (`_smoothed`), because a few identical heavy
+    reports are not certain. Coverage at .95, simulated (weights 1, 2, 5, also with shares .02, .05,
+    .4 or 0, 0, .3 in their classes; k 2, 4; epsilon .5 to 4; n 100, 500): at least .936; with five
+    reports of weight 20 among 50, epsilon 8 and a share of .02, .93.
 
     Valid if weights are known beforehand (inverse selection probabilities). Weights that were
     adjusted to margins have smaller errors: use `poststratified` or `raked`.
@@ -103,11 +102,7 @@ def weighted_shares(
 
 @checked_arguments
 def weighted_reports(
-    reports: ArrayLike,
-    weights: ArrayLike,
-    channel: CodeChannel,
-    *,
-    level: float = 0.95,
+    reports: ArrayLike, weights: ArrayLike, channel: CodeChannel, *, level: float = 0.95
 ) -> WeightedShares:
     """Return `weighted_shares` from single reports: codes and weights, both of shape (n,).
 
@@ -147,17 +142,14 @@ class _Sums(NamedTuple):
 
 
 def _weight_groups(w: Floats) -> tuple[Integers, int]:
-    """Return the group of each weight, and the number of groups; `w` is in units of the largest.
-
-    Within a group the largest weight is less than twice the smallest.
-    """
+    """Return the group of each weight (within a factor of two), and the number of groups."""
     doublings = np.floor(-np.log2(np.maximum(w, np.finfo(np.float64).tiny)))
     distinct, group = np.unique(doublings, return_inverse=True)
     return group, distinct.size
 
 
 def _by_kind(sums: Floats, linear: LinearEstimator) -> Floats:
-    """Convert sums by code to sums by kind of report: supported and not supported, or the codes."""
+    """Convert sums by code to sums by kind of report: not supported and supported, or the codes."""
     if linear.chances:
         return np.stack([sums.sum(axis=1, keepdims=True) - sums, sums], axis=1)
     return sums[:, :, None]
@@ -252,8 +244,7 @@ def poststratified(
     strata whose shares, and the total share, are drawn towards 1/2 (`_effective_n`), because a
     small stratum of identical reports is not certain. Coverage at .95, simulated (three strata,
     shares from 0 to 1; k 2, 4; epsilon .5 to 4; n 60, 500): at least .942; where ten reports
-    represent more than a third of the people (epsilon 1 to 8, n 100) at least .935. SE itself is
-    too small if strata have a dozen reports (by a sixth to a third at n = 60, epsilon 4).
+    represent more than a third of the people (epsilon 1 to 8, n 100) at least .935.
 
     Valid if, within each stratum, participation does not depend on the answer.
 
@@ -401,11 +392,7 @@ def _by_randomization(linear: LinearEstimator, cells: Tally) -> Floats:
 def _fitted_by_margins(
     cells: Tally, residual: Floats, margins: list[Margin], shape: tuple[int, ...]
 ) -> Floats:
-    """Return r - estimate regressed on indicators of the margins' categories, (cells, k).
-
-    They depend on the cell alone, so a regression of cell means with weights n gives the same
-    values.
-    """
+    """Return cell means of r - estimate regressed on the margins' categories, shape (cells, k)."""
     columns = _indicators(margins, shape)
     n = cells.reports.sum(axis=1)
     sums = (cells.reports * residual).sum(axis=1)

@@ -56,10 +56,6 @@ class Tree:
             raise DesignError(f"stratum {in_cycle} is part of itself: the parents form a cycle")
         return cls(parent.astype(np.int64), tuple(depths))
 
-    def add_to_parents(self, total: Floats, values: Floats | Booleans, strata: Integers) -> None:
-        """Add the values of the strata, shape (len(strata), options), to their parents' totals."""
-        np.add.at(total, self.parent[strata], values)
-
 
 @dataclass(frozen=True, eq=False)
 class _Upward:
@@ -100,9 +96,9 @@ def _upwards(y: Floats, s2: Floats, tree: Tree) -> _Upward:
         )
         if tree.parent[strata[0]] != ROOT:
             is_known = np.isfinite(t[strata])
-            tree.add_to_parents(below, np.where(is_known, z[strata], 0.0), strata)
-            tree.add_to_parents(spread, np.where(is_known, t[strata], 0.0), strata)
-            tree.add_to_parents(missing, ~is_known, strata)
+            for total, values in ((below, z[strata]), (spread, t[strata]), (missing, None)):
+                added = ~is_known if values is None else np.where(is_known, values, 0.0)
+                np.add.at(total, tree.parent[strata], added)
     return _Upward(z, t, below, spread, missing)
 
 
@@ -165,13 +161,11 @@ def displayed(x: Floats, variance: Floats, tree: Tree, populations: Floats | Non
             # Only children have the total of their parents.
             display[strata] = np.minimum(totals[family], maximum[strata])
             continue
-        display[strata] = _shift_families(
-            x[strata], variance[strata], maximum[strata], totals, family
-        )
+        shifted = _shift_families(x[strata], variance[strata], maximum[strata], totals, family)
         # Halving is not exact: scale the last digits.
-        sums = _family_sums(display[strata], family, totals)
+        sums = _family_sums(shifted, family, totals)
         scale = np.divide(totals, sums, out=np.ones_like(sums), where=sums > 0)
-        display[strata] = np.minimum(display[strata] * scale[family], maximum[strata])
+        display[strata] = np.minimum(shifted * scale[family], maximum[strata])
     return display
 
 
@@ -278,19 +272,25 @@ def consistent(
     tree = Tree.of(parents, len(y))
     y, s2 = _checked(y, s2)
     limits = None if populations is None else checked_populations(populations, tree.parent)
-    shape, y, s2 = y.shape, y.reshape(len(y), -1), s2.reshape(len(s2), -1)
-    x, variance = least_squares(y, s2, tree)
-    error, z = np.sqrt(variance), normal_quantile(level)
+    x, variance = least_squares(y.reshape(len(y), -1), s2.reshape(len(s2), -1), tree)
     maximum = np.inf if limits is None else limits[:, None]
-    inside = np.clip(x, 0.0, maximum)
-    arrays = {
-        "estimate": x,
-        "std_error": error,
-        "conf_low": np.clip(inside - z * error, 0.0, maximum),
-        "conf_high": np.clip(inside + z * error, 0.0, maximum),
-        "display": displayed(x, variance, tree, limits),
-    }
-    return Consistent(**{name: value.reshape(shape) for name, value in arrays.items()}, level=level)
+    display = displayed(x, variance, tree, limits)
+    return _result(x, np.sqrt(variance), display, maximum, level, y.shape)
+
+
+def _result(
+    x: Floats,
+    error: Floats,
+    display: Floats,
+    maximum: Floats | float,
+    level: float,
+    shape: tuple[int, ...],
+) -> Consistent:
+    """Return the result, with normal ends around the possible estimates."""
+    reach, inside = normal_quantile(level) * error, np.clip(x, 0.0, maximum)
+    low, high = np.clip(inside - reach, 0.0, maximum), np.clip(inside + reach, 0.0, maximum)
+    arrays = (array.reshape(shape) for array in (x, error, low, high, display))
+    return Consistent(*arrays, level)
 
 
 @checked_arguments
@@ -433,15 +433,7 @@ def consistent_proportions(
     tree = Tree.of(parents, len(y))
     people = checked_populations(populations, tree.parent)
     error = _errors(variance, weighted_variance.ravel(), people, tree)
-    inside = np.clip(x, 0.0, 1.0)
-    return Consistent(
-        estimate=x,
-        std_error=error,
-        conf_low=np.clip(inside - z * error, 0.0, 1.0),
-        conf_high=np.clip(inside + z * error, 0.0, 1.0),
-        display=_displayed(x, people, tree),
-        level=level,
-    )
+    return _result(x, error, _displayed(x, people, tree), 1.0, level, x.shape)
 
 
 def _errors(variance: Floats, weighted_variance: Floats, people: Floats, tree: Tree) -> Floats:

@@ -342,15 +342,11 @@ def _kinds(
 
 def _supports(channel: SubsetSelection | BitVector, S: int) -> list[tuple[int, int]]:
     """Return whether a report can support the option, and how many of the S no-answer options."""
+    pairs = [(option, silent) for option in (0, 1) for silent in range(S + 1)]
     if isinstance(channel, BitVector):
-        return [(option, silent) for option in (0, 1) for silent in range(S + 1)]
-    d, n_others = channel.d, channel.k - S - 1
-    return [
-        (option, silent)
-        for option in (0, 1)
-        for silent in range(S + 1)
-        if 0 <= d - option - silent <= n_others
-    ]
+        return pairs
+    # The remainder of a set of d options comes from the other answers.
+    return [pair for pair in pairs if 0 <= channel.d - sum(pair) <= channel.k - S - 1]
 
 
 def _sampled_ranges(
@@ -361,9 +357,12 @@ def _sampled_ranges(
     every = proportions(counts, channel, n=shares.n, level=shares.level, interval="wilson")
     alone = poisoning(every, channel)
     silent = np.unique(np.asarray(no_answers, dtype=np.int64))
-    bands = [(alone.estimate - alone.largest_shift, alone.estimate + alone.largest_shift)]
-    bands += [(alone.low_1, alone.high_1), (alone.low_5, alone.high_5)]
-    bands += [(alone.low_10, alone.high_10)]
+    bands = [
+        (alone.estimate - alone.largest_shift, alone.estimate + alone.largest_shift),
+        (alone.low_1, alone.high_1),
+        (alone.low_5, alone.high_5),
+        (alone.low_10, alone.high_10),
+    ]
     return [_quotients(low, high, shares.option, silent) for low, high in bands]
 
 
